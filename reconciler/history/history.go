@@ -108,6 +108,9 @@ const (
 	Resumed   Event = "resumed"
 	Ended     Event = "ended"
 	Proceeded Event = "proceeded"
+	// ProposalOpened, ProposalClosed: a user had held drift offered now, or put back.
+	ProposalOpened Event = "proposalOpened"
+	ProposalClosed Event = "proposalClosed"
 
 	Dropped Event = "dropped"
 )

@@ -11,10 +11,14 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// most bounds what one pull request lists of clusters, writers and fields.
-const most = 50
+// most bounds what one pull request lists of clusters, writers and fields, mostReason the
+// characters of a reason.
+const (
+	most       = 50
+	mostReason = 1000
+)
 
-// title is that of the pull request of an offer, and the subject of its commit.
+// title is that of the pull request or issue of an offer.
 func (o *offer) title() string {
 	return fmt.Sprintf("Drift: %s %s on %s", o.id.Kind, nameOf(o.id), count(len(o.drifts), "cluster"))
 }
@@ -50,8 +54,12 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	if o.deleted {
 		verb = "deleted"
 	}
-	fmt.Fprintf(&b, "Somebody %s %s on %s. The object is left as it is until this pull request is merged or closed.\n\n",
-		verb, code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"))
+	until := "this pull request is merged or closed"
+	if o.reason != nil {
+		until = "this issue is closed"
+	}
+	fmt.Fprintf(&b, "Somebody %s %s on %s. The object is left as it is until %s.\n\n",
+		verb, code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"), until)
 	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
 	var diff strings.Builder
 	if o.deleted {
@@ -90,27 +98,54 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		writers.WriteString(plain(w) + "\n")
 	}
 	b.WriteString(codeBlock("text", writers.String()))
-	fmt.Fprintf(&b, "\n**Source:** %s\n\n", code(o.origin.String()))
-	if o.override != "" {
-		fmt.Fprintf(&b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", code(o.override), code(o.changes[0].Path))
+	if line := o.line(); line != "" {
+		fmt.Fprintf(&b, "\n**Source:** %s\n", code(line))
 	}
-	if lines := o.allowTrailers(); lines != nil {
-		fmt.Fprintf(&b, "**Squashing:** the commit has the trailer %s, without which the removal may be held. Keep it as the last line of the message if the pull request is squashed.\n\n", list(lines))
+	b.WriteString("\n")
+	if o.reason != nil {
+		o.writeManual(&b)
+	} else {
+		o.writeEdit(&b)
 	}
-	b.WriteString("**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.")
-	if len(o.others) > 0 {
-		fmt.Fprintf(&b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", count(len(o.others), "other cluster"), list(o.others))
-	}
-	b.WriteString("\n\n**Closing** without merging puts the object back to what is in Git. The same change is not offered again. The label " + code(holdLabel) + " keeps the object as it is, also after closing, until it is removed.\n\n")
 	if len(waiting) > 0 {
 		var names []string
 		for _, w := range waiting {
 			names = append(names, w.id.Kind+" "+nameOf(w.id))
 		}
-		fmt.Fprintf(&b, "**Waiting** until fewer pull requests of drifts are open: %s: %s.\n\n", count(len(waiting), "change"), list(names))
+		fmt.Fprintf(&b, "**Waiting** until fewer pull requests and issues of drifts are open: %s: %s.\n\n", count(len(waiting), "change"), list(names))
 	}
 	b.WriteString(marker(fleet, o.hash) + "\n")
 	return b.String()
+}
+
+// writeEdit writes what merging and closing do.
+func (o *offer) writeEdit(b *strings.Builder) {
+	if o.override != "" {
+		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", code(o.override), code(o.changes[0].Path))
+	}
+	if lines := o.allowTrailers(); lines != nil {
+		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, without which the removal may be held. Keep it as the last line of the message if the pull request is squashed.\n\n", list(lines))
+	}
+	b.WriteString("**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.")
+	if len(o.others) > 0 {
+		fmt.Fprintf(b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", count(len(o.others), "other cluster"), list(o.others))
+	}
+	b.WriteString("\n\n**Closing** without merging puts the object back to what is in Git. The same change is not offered again. The label " + code(holdLabel) + " keeps the object as it is, also after closing, until it is removed.\n\n")
+}
+
+// writeManual writes why there is no edit, and what closing does.
+func (o *offer) writeManual(b *strings.Builder) {
+	fmt.Fprintf(b, "**Why this is no pull request:** no edit of the files in Git makes the change: %s\n\n", code(shortened(o.reason.Error(), mostReason)))
+	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")
+	b.WriteString("**Closing** puts the object back to what is in Git. The same change is not offered again. The label " + code(holdLabel) + " keeps the object as it is, also after closing, until it is removed.\n\n")
+}
+
+// shortened returns at most a number of characters of a text.
+func shortened(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
 }
 
 func at(t time.Time) string {
@@ -180,6 +215,9 @@ func names(body string, clusters []string) bool {
 }
 
 var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)
+
+// ended is the body of what gitfleet closes.
+func ended(body string) string { return strings.TrimSpace(body) + "\n" + endedMarker + "\n" }
 
 // endedByGitfleet reports whether gitfleet closed a pull request because its drift was
 // over.

@@ -18,13 +18,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// An offer is one distinct change: the same fields of the same manifest have the same
-// values on one or more clusters.
+// An offer is one distinct change: the same fields of the same object have the same values on
+// one or more clusters.
 type offer struct {
 	// hash identifies the change, over restarts too.
 	hash   string
 	id     api.ID
 	origin api.Origin
+	// source is the line of the object in Git while origin is not known.
+	source string
+	// reason is why no edit of the files can express the change; nil if changes do. partial says
+	// that one could if all clusters that get the object had the change. Those that have the
+	// object as it is in Git may report the same change a moment later.
+	reason  error
+	partial bool
 	// changes are the edit, by path; paths the fields that it is for.
 	changes []FileChange
 	paths   []api.Difference
@@ -47,13 +54,9 @@ type verdict struct {
 	of *offer
 	// state is that of the change.
 	state   State
-	putBack bool
 	message string
 	// undecided is the hash of the change if it may be an offer later; empty otherwise.
 	undecided string
-	// partial is why the change cannot be offered for some clusters only, although it could be
-	// for all; nil otherwise. It is put back once it has lasted.
-	partial *partialError
 }
 
 // A partialError is returned where a change cannot be offered because of which clusters have it
@@ -91,8 +94,7 @@ type tried struct {
 	err  error
 }
 
-// collect groups the held drifts of a report. What no edit expresses is put back. The
-// files are those of the commit in force.
+// collect groups the held drifts of a report. The files are those of the commit in force.
 func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, verdicts []verdict) {
 	if c.commit != r.Head.Commit.Hash {
 		c.commit, c.edits = r.Head.Commit.Hash, map[string]tried{}
@@ -130,20 +132,19 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		}
 		c.unreadable = c.unreadable || errors.Is(err, errUnreadable)
 		_, inGit := errors.AsType[*inGitError](err)
-		putBack, undecided, state := false, "", Unsettled
+		undecided := ""
 		switch {
-		case err == nil:
-			offers = append(offers, o)
-			continue
 		case inGit:
 		case errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried):
 			undecided = o.hash
 		default:
-			putBack, state, err = true, Inexpressible, fmt.Errorf("put back, since it cannot be offered as a pull request: %w", err)
+			_, o.partial = errors.AsType[*partialError](err)
+			o.reason = err
+			offers = append(offers, o)
+			continue
 		}
-		partial, _ := errors.AsType[*partialError](err)
 		for _, d := range o.drifts {
-			verdicts = append(verdicts, verdict{d, o, state, putBack, err.Error(), undecided, partial})
+			verdicts = append(verdicts, verdict{d, o, Unsettled, err.Error(), undecided})
 		}
 	}
 	maps.DeleteFunc(c.edits, func(memo string, _ tried) bool { return !c.used[memo] })
@@ -203,6 +204,9 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 		trace := r.TraceDrift(d)
 		if trace == nil { // a member forgets the drift of an object that it is not to have
 			return fmt.Errorf("left as it is; what Git wants on %s is %w", d.Cluster, errUnknown)
+		}
+		if o.source == "" {
+			o.source = trace.Origin
 		}
 		if err := Adoptable(trace); err != nil {
 			return err
@@ -277,6 +281,14 @@ func hashOf(values ...any) string {
 	text, _ := json.Marshal(values) // of texts and lists of them
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
+}
+
+// line is where the object is in Git; empty if that is not known.
+func (o *offer) line() string {
+	if o.origin.Path != "" {
+		return o.origin.String()
+	}
+	return o.source
 }
 
 // clusters are those that have the change.

@@ -106,22 +106,25 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// What cannot be offered is put back; but nothing is because a file cannot be read now.
+// What no edit can express is offered with the reason; but a file that cannot be read now is no
+// such reason.
 func TestWhatCannotBeOffered(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	tests := map[string]struct {
-		load    error
-		putBack bool
-		message string
+		load            error
+		reason, message string
 	}{
-		"it does not load":  {&hub.LoadError{Problems: hub.Problems{{Severity: hub.Error, Message: "broken"}}}, true, "put back, since it cannot be offered as a pull request: the edited files would not load: broken"},
-		"it cannot be read": {errors.New("disk error"), false, "the file cannot be read from the commit in force"},
+		"it does not load":  {&hub.LoadError{Problems: hub.Problems{{Severity: hub.Error, Message: "broken"}}}, "the edited files would not load: broken", ""},
+		"it cannot be read": {errors.New("disk error"), "", "the file cannot be read from the commit in force"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := &collector{fleet: "shop", load: func(fs.FS) (*hub.Snapshot, error) { return nil, test.load }}
-			_, verdicts := c.collect(reporting(t, files, valued("x"), "east", "west"), files)
-			if len(verdicts) != 2 || verdicts[0].putBack != test.putBack || !strings.HasPrefix(verdicts[0].message, test.message) {
+			offers, verdicts := c.collect(reporting(t, files, valued("x"), "east", "west"), files)
+			if test.reason != "" && (len(offers) != 1 || !strings.HasPrefix(fmt.Sprint(offers[0].reason), test.reason) || offers[0].line() == "") {
+				t.Errorf("offers: %+v", offers)
+			}
+			if test.message != "" && (len(verdicts) != 2 || !strings.HasPrefix(verdicts[0].message, test.message)) {
 				t.Errorf("verdicts: %+v", verdicts)
 			}
 		})

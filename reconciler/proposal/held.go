@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pmezard/go-difflib/difflib"
@@ -19,19 +20,21 @@ type State string
 
 // The states of a held change.
 const (
-	// Waiting has no pull request yet.
+	// Waiting has no pull request or issue yet.
 	Waiting State = "waiting"
-	// Open has an open pull request.
+	// Open has an open pull request or issue.
 	Open State = "open"
 	// Merged has a merged pull request whose commit is not in force on its clusters yet.
 	Merged State = "merged"
-	// Closed has a pull request that was closed without merging: the change is put back.
+	// Closed has a pull request that was closed without merging, or a closed issue: the change
+	// is put back.
 	Closed State = "closed"
-	// OnHold has a closed pull request with the label that keeps the object as it is.
+	// OnHold has a closed pull request or issue with the label that keeps the object as it is.
 	OnHold State = "on-hold"
 	// Reported is only reported, as its drift mode asks.
 	Reported State = "reported"
-	// Inexpressible cannot be made by an edit of the files in Git: it is put back.
+	// Inexpressible cannot be made by an edit of the files in Git, nor be offered as an issue:
+	// it is put back.
 	Inexpressible State = "inexpressible"
 	// Unsettled is in the commit in force already, or too little is known of it yet.
 	Unsettled State = "unsettled"
@@ -87,8 +90,11 @@ type HeldChange struct {
 	Name   string                 `json:"name"`
 	Object api.ResourceIdentifier `json:"object"`
 	State  State                  `json:"state"`
-	// URL is that of the pull request; empty if there is none.
+	// URL is that of the pull request or issue; empty if there is none.
 	URL string `json:"url,omitempty"`
+	// Reason is why no edit of the files in Git makes the change; empty if Edits do, or if that is
+	// not known.
+	Reason string `json:"reason,omitempty"`
 	// Message says what the change waits for.
 	Message string `json:"message"`
 	// Modes are the drift rules by which it is held.
@@ -130,6 +136,14 @@ type heldChanges struct {
 	at     time.Time
 	report *status.Report
 	items  []heldItem
+	// list describes them. It computes the edits once, when somebody asks.
+	list func() *HeldList
+}
+
+func newHeldChanges(at time.Time, report *status.Report) *heldChanges {
+	h := &heldChanges{at: at, report: report}
+	h.list = sync.OnceValue(h.describe)
+	return h
 }
 
 // A heldItem is one change with what was decided about it.
@@ -140,20 +154,25 @@ type heldItem struct {
 	message string
 }
 
-// Held returns the changes that are held; nil before the first report. Any goroutine may call it.
+// Held returns the changes that are held; nil before the first report. Any goroutine may call it,
+// and must not change what it returns.
 func (p *Proposer) Held() *HeldList {
-	held := p.held.Load()
-	if held == nil {
-		return nil
+	if held := p.held.Load(); held != nil {
+		return held.list()
 	}
-	list := &HeldList{APIVersion: HeldVersion, At: held.at, Items: []HeldChange{}}
+	return nil
+}
+
+// describe returns the changes, the oldest first.
+func (h *heldChanges) describe() *HeldList {
+	list := &HeldList{APIVersion: HeldVersion, At: h.at, Items: []HeldChange{}}
 	holders := map[api.ID]int{}
-	for _, it := range held.items {
+	for _, it := range h.items {
 		c := it.describe()
-		if c.Holders == 0 && held.report != nil {
+		if c.Holders == 0 && h.report != nil {
 			n, counted := holders[it.id]
 			if !counted {
-				all, _ := held.report.HoldersOf(it.id)
+				all, _ := h.report.HoldersOf(it.id)
 				n, holders[it.id] = len(all), len(all)
 			}
 			c.Holders = max(n, len(c.Clusters))
@@ -185,10 +204,10 @@ func (it heldItem) describe() HeldChange {
 	out := HeldChange{
 		Name: it.hash, Object: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Message: it.message,
 		Clusters: it.clusters(), Holders: it.holders, FirstSeen: it.first(), Deleted: it.deleted, Fields: it.paths,
-		Override: it.override, OtherClusters: it.others,
+		Override: it.override, OtherClusters: it.others, Source: it.line(),
 	}
-	if it.origin.Path != "" {
-		out.Source = it.origin.String()
+	if it.reason != nil {
+		out.Reason = it.reason.Error()
 	}
 	for _, d := range it.drifts {
 		out.Modes = append(out.Modes, d.Mode)

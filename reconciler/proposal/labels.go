@@ -7,12 +7,14 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// The labels of pull requests.
+// The labels of pull requests and issues.
 const (
 	driftLabel = "gitfleet/drift"
 	// holdLabel has the object left as it is for as long as a pull request has it, also
 	// one that was closed.
-	holdLabel       = "gitfleet/hold"
+	holdLabel = "gitfleet/hold"
+	// issueLabel is that of the issues of changes that people have to make in Git by hand.
+	issueLabel      = "gitfleet/manual-edit"
 	placementLabel  = "placement/"
 	severityLabel   = "gitfleet/severity: "
 	longestLabel    = 50 // what the forges allow
@@ -42,7 +44,7 @@ func (o *offer) severity() string {
 	return defaultSeverity
 }
 
-// labels are those that a pull request is opened with.
+// labels are those that a pull request or an issue is opened with.
 func (o *offer) labels() []string {
 	all := []string{driftLabel, severityLabel + o.severity()}
 	for _, d := range o.drifts {

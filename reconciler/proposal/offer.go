@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// sync looks what became of the pull requests, closes those whose drift is over, and
+// sync looks what became of the pull requests and issues, closes those whose drift is over, and
 // opens those that are due. It asks the forge nothing if there is nothing to ask. The
 // error is one that every request is likely to meet; those of one change stay with it.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
@@ -44,7 +44,19 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	}
 	for _, o := range offers {
 		c := p.changes[o.hash]
-		if c.branch != "" || !c.asked && now.Sub(c.since) < p.cfg.MinAge || c.retry.Wait(now) > 0 || p.putBack[o.hash] != "" {
+		if o.reason != nil || !isIssue(c.branch) || c.state != forge.Open || c.retry.Wait(now) > 0 {
+			continue
+		}
+		if err := p.try(c, now, func() error { return p.replaceIssue(ctx, c) }); err != nil {
+			return err
+		}
+	}
+	for _, o := range offers {
+		c := p.changes[o.hash]
+		if c.branch != "" || !c.asked && c.due(p.cfg.MinAge).After(now) || c.retry.Wait(now) > 0 || p.putBack[o.hash] != "" {
+			continue
+		}
+		if o.reason != nil && !p.offersIssues(now) {
 			continue
 		}
 		if err := p.try(c, now, func() error { return p.offer(ctx, o, c, now) }); err != nil {
@@ -77,7 +89,7 @@ func (p *Proposer) try(c *change, now time.Time, act func() error) error {
 	case isGeneral(err):
 		return err
 	case c.retry.Fail(err, now):
-		p.cfg.Log.Warn("a drift is not offered as a pull request; trying again", "url", c.url, "err", err)
+		p.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", c.url, "err", err)
 	}
 	return nil
 }
@@ -104,7 +116,7 @@ func (p *Proposer) lookAtMerged(ctx context.Context, c *change, now time.Time) e
 // toList reports whether the open pull requests are to be listed now.
 func (p *Proposer) toList(now time.Time) bool {
 	since := now.Sub(p.listed)
-	return p.listed.IsZero() || p.woken && since >= wakeSpacing || since >= p.cfg.Interval && (len(p.open) > 0 || p.pending())
+	return p.listed.IsZero() || p.woken && since >= wakeSpacing || since >= p.cfg.Interval && (len(p.open) > 0 || p.pending() || p.triesIssues(now))
 }
 
 // pending reports whether something may have changed on the forge that is waited for.
@@ -159,8 +171,13 @@ func (p *Proposer) look(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	issues, issuesListed, err := p.openIssues(ctx, now)
+	if err != nil {
+		return err
+	}
 	before := p.open
 	p.open, p.listed = map[string]forge.PullRequest{}, now
+	maps.Copy(p.open, issues)
 	ours := map[string]bool{} // the branches of known changes, whatever people made of the body
 	for _, c := range p.changes {
 		ours[c.branch] = true
@@ -170,21 +187,21 @@ func (p *Proposer) look(ctx context.Context, now time.Time) error {
 			p.open[pr.Branch] = pr
 		}
 	}
-	ended := map[string]string{} // the marker of each branch
+	gone := map[string]goneRequest{}
 	for branch, pr := range before {
 		if _, still := p.open[branch]; !still {
-			ended[branch] = trailer(p.changeOf(pr))
+			gone[branch] = goneRequest{pr.Number, trailer(p.changeOf(pr))}
 		}
 	}
 	for _, c := range p.changes {
 		if pr, open := p.open[c.branch]; open {
 			c.found(pr) // also one that was opened again
-		} else if _, listed := ended[c.branch]; !listed && c.branch != "" && (c.state == forge.Open || c.asksAgain()) {
-			ended[c.branch] = ""
+		} else if _, listed := gone[c.branch]; !listed && c.branch != "" && (c.state == forge.Open || c.asksAgain()) && (issuesListed || !isIssue(c.branch)) {
+			gone[c.branch] = goneRequest{number: c.number}
 		}
 	}
-	for _, branch := range slices.Sorted(maps.Keys(ended)) {
-		if err := p.lookAtEnded(ctx, branch, ended[branch]); err != nil {
+	for _, branch := range slices.Sorted(maps.Keys(gone)) {
+		if err := p.lookAtEnded(ctx, branch, gone[branch]); err != nil {
 			p.open, p.listed = before, time.Time{} // what has ended is found the next time
 			return err
 		}
@@ -192,17 +209,27 @@ func (p *Proposer) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// changeOf is the hash of the change that a pull request is about.
+// changeOf is the hash of the change that a pull request or an issue is about.
 func (p *Proposer) changeOf(pr forge.PullRequest) string {
+	if hash, issue := strings.CutPrefix(pr.Branch, issuePrefix); issue {
+		return hash
+	}
 	hash, _, _ := strings.Cut(strings.TrimPrefix(pr.Branch, branchPrefix), "-")
 	return cmp.Or(markedAs(pr.Body, p.cfg.Fleet), hash)
 }
 
-// lookAtEnded finds out what became of a pull request that is not listed as open any more.
-// Its branch is deleted if it is done and a marker is given. If there is none to this base
+// A goneRequest is a pull request or an issue that is not listed as open any more.
+type goneRequest struct {
+	number int64
+	// marker is that of the commits of its branch, if that is to be deleted.
+	marker string
+}
+
+// lookAtEnded finds out what became of a pull request or an issue that is not listed as open any
+// more. The branch is deleted if it is done and a marker is given. If there is none to this base
 // any more, as when it got another one, the change is offered anew.
-func (p *Proposer) lookAtEnded(ctx context.Context, branch, marker string) error {
-	pr, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
+func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequest) error {
+	pr, err := p.current(ctx, branch, gone.number)
 	if err != nil {
 		return err
 	}
@@ -220,17 +247,25 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch, marker string) error
 	if pr != nil && pr.State == forge.Open {
 		p.open[branch] = *pr
 	}
-	if pr == nil || pr.State == forge.Open || marker == "" {
+	if pr == nil || pr.State == forge.Open || gone.marker == "" {
 		return nil
 	}
-	p.cfg.Log.Info("a pull request of a drift was "+string(pr.State), "url", pr.URL)
-	if err := p.cfg.Branches.Remove(ctx, branch, marker); err != nil {
-		p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
-	}
+	p.cfg.Log.Info("a proposal of a drift was "+string(pr.State), "url", pr.URL)
+	p.removeBranch(ctx, branch, gone.marker)
 	return nil
 }
 
-// closeEnded closes the pull requests whose drift is over.
+// removeBranch deletes the branch of a pull request that is done.
+func (p *Proposer) removeBranch(ctx context.Context, branch, marker string) {
+	if isIssue(branch) {
+		return
+	}
+	if err := p.cfg.Branches.Remove(ctx, branch, marker); err != nil {
+		p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
+	}
+}
+
+// closeEnded closes the pull requests and issues whose drift is over.
 func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 	if p.known.lost {
 		return nil
@@ -252,18 +287,16 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 			continue
 		}
 		const comment = "The drift is over: no cluster has the change any more, or Git has another value by now. There is nothing left to decide."
-		current, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
+		current, err := p.current(ctx, branch, pr.Number)
 		if err != nil {
 			return err
 		}
 		if current != nil && current.State == forge.Open {
-			if err := p.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, strings.TrimSpace(pr.Body)+"\n"+endedMarker+"\n"); err != nil {
+			if err := p.end(ctx, pr, comment, ended(pr.Body)); err != nil {
 				return err
 			}
-			p.cfg.Log.Info("a drift is over; its pull request is closed", "url", pr.URL)
-			if err := p.cfg.Branches.Remove(ctx, branch, trailer(hash)); err != nil {
-				p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
-			}
+			p.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)
+			p.removeBranch(ctx, branch, trailer(hash))
 		}
 		delete(p.open, branch)
 		delete(p.missing, branch)
@@ -275,8 +308,11 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 // over.
 const mostAttempts = 100
 
-// offer opens the pull request of a change, or finds the one that is there already.
+// offer opens the pull request or issue of a change, or finds the one that is there already.
 func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
+	if o.reason != nil {
+		return p.offerIssue(ctx, o, c, now)
+	}
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
 		branch := branchPrefix + o.hash
 		if attempt > 1 {
@@ -284,8 +320,7 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 		}
 		pr, there := p.open[branch]
 		if !there {
-			if n := p.taken(c); n >= p.cfg.MaxOpen && !c.asked {
-				c.waits = fmt.Sprintf("%d pull requests of drifts are open already, and no more are opened at once", n)
+			if p.full(c) {
 				return nil
 			}
 			found, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
@@ -314,7 +349,23 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 	return nil
 }
 
-// taken counts the open pull requests, and the other changes that could not be offered
+// full reports whether no more may be opened now, and notes that with the change.
+func (p *Proposer) full(c *change) bool {
+	n := p.taken(c)
+	if n < p.cfg.MaxOpen || c.asked {
+		return false
+	}
+	what := "pull requests"
+	for branch := range p.open {
+		if isIssue(branch) {
+			what = "pull requests and issues"
+		}
+	}
+	c.waits = fmt.Sprintf("%d %s of drifts are open already, and no more are opened at once", n, what)
+	return true
+}
+
+// taken counts the open pull requests and issues, and the other changes that could not be offered
 // and are tried again: what fails for all is not tried with all.
 func (p *Proposer) taken(but *change) int {
 	n := len(p.open)
@@ -385,13 +436,14 @@ func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// update brings the branch and the body of an open pull request up to date.
+// update brings the branch and the body of an open pull request or issue up to date. A pull
+// request whose change no edit makes any more stays as it is.
 func (p *Proposer) update(ctx context.Context, o *offer, c *change, waiting []*offer, now time.Time) error {
 	pr, there := p.open[c.branch]
-	if !there {
+	if !there || isIssue(c.branch) != (o.reason != nil) {
 		return nil
 	}
-	if digest := o.digest(); c.published != digest {
+	if digest := o.digest(); c.published != digest && !isIssue(c.branch) {
 		state, err := p.cfg.Branches.Publish(ctx, p.commit(o, c.branch, now))
 		if err == nil && state.Outdated {
 			err = p.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
@@ -405,7 +457,7 @@ func (p *Proposer) update(ctx context.Context, o *offer, c *change, waiting []*o
 	if sameText(pr.Body, body) {
 		return nil
 	}
-	if err := p.cfg.Forge.EditPullRequest(ctx, pr.Number, body); err != nil {
+	if err := p.edit(ctx, pr, body); err != nil {
 		return err
 	}
 	pr.Body = body

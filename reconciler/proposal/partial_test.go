@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// What cannot be offered for some clusters only is put back once it has lasted: until then the
-// other clusters may report the same change, and it is offered for all.
+// What no edit can express for some clusters only is offered as an issue once it has lasted: until
+// then the other clusters may report the same change, and it is offered as a pull request for all.
 func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	gone := func(d *ledger.Drift) { d.Deleted = true }
@@ -37,13 +37,30 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 		p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 		p.collector.load = withoutOverrides
 		held(p, time.Minute, "east")
-		p.says(t, "east", "held: left as it is until it has lasted for 2m0s, in case other clusters have the same change: no override can delete it on these clusters only")
+		p.says(t, "east", "held: left as it is; offered as an issue once it has lasted for 2m0s; no edit of the files makes the change: no override can delete it on these clusters only")
 		return p
 	}
 
 	p := begin()
 	held(p, 70*time.Second, "east")
-	p.says(t, "east", "put back: put back, since it cannot be offered as a pull request: no override can delete it on these clusters only")
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/1; no edit of the files makes the change: no override can delete it on these clusters only")
+
+	// Once all clusters have the change, it is a pull request.
+	held(p, time.Minute, "east", "west")
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
+	if i := p.forge.issues[0]; i.State != forge.Closed || !endedByGitfleet(i.Body) {
+		t.Errorf("the issue is %+v", i)
+	}
+
+	// Without issues it is put back, and not before the other clusters may have reported it.
+	p = newProposing(10)
+	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
+	p.collector.load = withoutOverrides
+	p.forge.refuseIssues = forge.ErrIssuesDisabled
+	held(p, time.Minute, "east")
+	p.says(t, "east", "held: left as it is until it has lasted for 2m0s, in case other clusters have the same change: no override can delete it on these clusters only")
+	held(p, 70*time.Second, "east")
+	p.says(t, "east", "put back: put back, since it cannot be offered as a pull request: no override can delete it on these clusters only; nor as an issue, since issues are disabled in the repository")
 
 	p = begin()
 	held(p, 70*time.Second, "east", "west")
@@ -78,15 +95,16 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 		t.Errorf("decided %q, %d pull requests", got, len(p.forge.pulls))
 	}
 
-	// What cannot be offered for any clusters is not waited for.
+	// Without issues, what cannot be offered for any clusters is not waited for.
 	p = newProposing(10)
+	p.forge.refuseIssues = forge.ErrIssuesDisabled
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = withoutOverrides
 	p.report = reporting(t, files, func(d *ledger.Drift) {
 		d.Paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/value", ValueInHub: "another", ValueInMember: "x"}}}
 	}, "east")
 	p.group(t.Context())
-	p.after(t, 10*time.Second)
+	p.after(t, 10*time.Second, p.known.offers...)
 	if got := p.decided("east"); !strings.HasPrefix(got, "put back: put back, since it cannot be offered") {
 		t.Errorf("decided %q", got)
 	}

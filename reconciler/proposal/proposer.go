@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -31,6 +32,11 @@ type Forge interface {
 	OpenPullRequest(ctx context.Context, p forge.Proposal) (forge.PullRequest, error)
 	EditPullRequest(ctx context.Context, number int64, body string) error
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
+	ListIssues(ctx context.Context, label string, state forge.State) ([]forge.Issue, error)
+	Issue(ctx context.Context, number int64) (*forge.Issue, error)
+	OpenIssue(ctx context.Context, i forge.NewIssue) (forge.Issue, error)
+	EditIssue(ctx context.Context, number int64, body string) error
+	CloseIssue(ctx context.Context, number int64, comment, body string) error
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 }
@@ -42,7 +48,8 @@ type Branches interface {
 }
 
 // Config is what a Proposer is made of. All fields must be set, but for Forge and
-// Branches: without them nothing is offered, and what is held stays as it is.
+// Branches: without them nothing is offered, and what an edit of Git could express stays as it
+// is.
 type Config struct {
 	Forge    Forge
 	Branches Branches
@@ -60,7 +67,9 @@ type Config struct {
 	Resolve func(map[string]ledger.Resolutions)
 	// MinAge is how long a change has to last before it is offered.
 	MinAge time.Duration
-	// MaxOpen is how many pull requests of the fleet are open at once.
+	// Record notes in the history what people decided.
+	Record func(...history.Entry)
+	// MaxOpen is how many pull requests and issues of the fleet are open at once.
 	MaxOpen int
 	// Interval is the time between two looks at open pull requests.
 	Interval time.Duration
@@ -85,8 +94,9 @@ const (
 )
 
 // A Proposer offers held drifts to Git as pull requests: merged, Git has the change;
-// closed, it is put back. It remembers nothing that is not on the forge: the branch of a
-// change follows from what the change is.
+// closed, it is put back. What no edit of Git can express is offered as an issue. It remembers
+// nothing that is not on the forge: the branch of a change, or the marker in an issue, follows
+// from what the change is.
 type Proposer struct {
 	cfg       Config
 	reports   chan *status.Report
@@ -98,7 +108,8 @@ type Proposer struct {
 	report  *status.Report
 	known   collected
 	changes map[string]*change
-	// open are the open pull requests of the fleet when they were last listed.
+	// open are the open pull requests and issues of the fleet when they were last listed, by
+	// branch.
 	open   map[string]forge.PullRequest
 	listed time.Time
 	// woken is set when they are to be listed again before the interval is over.
@@ -112,8 +123,13 @@ type Proposer struct {
 	waitingListed time.Time
 	// resolved is what was decided last.
 	resolved resolutions
-	// retry is when the forge is asked again that does not answer.
-	retry backoff.Backoff
+	// retry is when the forge is asked again that does not answer, issues when issues are listed
+	// again that could not be.
+	retry, issues backoff.Backoff
+	// disabled is when the repository was last found to have no issues; zero if it has. missed
+	// says that a change was put back because of that.
+	disabled time.Time
+	missed   bool
 	// putBack names who has asked to put back a change that has no pull request, by hash.
 	putBack map[string]string
 
@@ -144,8 +160,10 @@ type limited struct {
 // A change is what is known of one offer while it lasts.
 type change struct {
 	since time.Time
-	// branch is empty until the forge was asked about the change.
+	// branch is that of the pull request, or stands for the issue; it is empty until the forge was
+	// asked about the change. number is that of the pull request or issue.
 	branch string
+	number int64
 	state  forge.State
 	url    string
 	// merge is the commit that merged it; lacksMerge is the commit in force that was last found
@@ -153,12 +171,11 @@ type change struct {
 	merge, lacksMerge string
 	// asked is set if somebody has asked to offer it without waiting.
 	asked bool
-	// partialSince is since when it cannot be offered because of which clusters have it; zero if
-	// it can.
-	partialSince time.Time
-	// hold is set while the pull request has the label that keeps the object as it is.
+	// manualSince is since when no edit of the files can express it; zero if one can.
+	manualSince time.Time
+	// hold is set while the pull request or issue has the label that keeps the object as it is.
 	hold bool
-	// recheck asks the forge once more about a pull request that is closed.
+	// recheck asks the forge once more about a pull request or an issue that is closed.
 	recheck bool
 	// published is the digest of the files that the branch was last found to have.
 	published string
@@ -168,8 +185,17 @@ type change struct {
 	retry backoff.Backoff
 }
 
-// found notes what the forge says of the pull request.
+// due is when the change has lasted long enough to be offered.
+func (c *change) due(minAge time.Duration) time.Time {
+	if c.manualSince.After(c.since) {
+		return c.manualSince.Add(minAge)
+	}
+	return c.since.Add(minAge)
+}
+
+// found notes what the forge says of the pull request or issue.
 func (c *change) found(pr forge.PullRequest) {
+	c.number = pr.Number
 	c.branch, c.state, c.url, c.waits, c.recheck = pr.Branch, pr.State, pr.URL, "", false
 	c.merge = pr.MergeCommit
 	c.hold = slices.Contains(pr.Labels, holdLabel)
@@ -247,10 +273,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 		}
 	}
 	p.resolve(now)
-	var troubles []string
-	if p.retry.Failures() > 0 {
-		troubles = []string{"drift is not offered as pull requests " + p.retry.String()}
-	}
+	troubles := p.findTroubles()
 	p.troubles.Store(&troubles)
 	next := p.cfg.Interval
 	waits := []time.Duration{p.retry.Wait(now)}
@@ -263,7 +286,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	for _, c := range p.changes {
 		waits = append(waits, c.retry.Wait(now))
 		if c.branch == "" {
-			waits = append(waits, c.since.Add(p.cfg.MinAge).Sub(now))
+			waits = append(waits, c.due(p.cfg.MinAge).Sub(now))
 		}
 	}
 	for _, l := range p.known.limited {
@@ -275,6 +298,22 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 		}
 	}
 	return next
+}
+
+// findTroubles says what cannot be done on the forge.
+func (p *Proposer) findTroubles() []string {
+	var out []string
+	if p.retry.Failures() > 0 {
+		out = append(out, "drift is not offered as pull requests "+p.retry.String())
+	}
+	manual := slices.ContainsFunc(p.known.offers, func(o *offer) bool { return o.reason != nil })
+	if p.issues.Failures() > 0 && (manual || p.hasIssues()) {
+		out = append(out, "issues of drift are not followed "+p.issues.String())
+	}
+	if p.missed {
+		out = append(out, "drift that no edit of the files in Git can express is put back: issues, as which it would be offered, are disabled in the repository")
+	}
+	return out
 }
 
 // answered notes how the forge answered.
@@ -365,24 +404,28 @@ func (p *Proposer) track(now time.Time) {
 	}
 	for _, o := range p.known.offers {
 		keep(o.hash)
-	}
-	partial := map[string]bool{}
-	for _, v := range p.known.verdicts {
-		partial[v.of.hash] = partial[v.of.hash] || v.partial != nil
-		if c := last[v.of.hash]; v.partial != nil || c != nil && c.keeps() {
-			keep(v.of.hash)
+		switch c := p.changes[o.hash]; {
+		case o.reason == nil:
+			c.manualSince = time.Time{}
+		case c.manualSince.IsZero():
+			c.manualSince = now
 		}
 	}
-	for hash, c := range p.changes {
-		if !partial[hash] {
-			c.partialSince = time.Time{}
-		} else if c.partialSince.IsZero() {
-			c.partialSince = now
+	for _, v := range p.known.verdicts {
+		if c := last[v.of.hash]; c != nil && c.keeps() {
+			keep(v.of.hash)
 		}
 	}
 	maps.DeleteFunc(p.putBack, func(hash, _ string) bool { return !p.known.has(hash) })
 	for hash := range p.known.undecided() {
-		if c := last[hash]; c != nil {
+		c := last[hash]
+		for _, pr := range p.open {
+			if c == nil && p.changeOf(pr) == hash { // opened before a restart
+				c = &change{since: now}
+				c.found(pr)
+			}
+		}
+		if c != nil {
 			p.changes[hash] = c
 		}
 	}
@@ -391,95 +434,6 @@ func (p *Proposer) track(now time.Time) {
 			p.rejected[hash] = c
 		}
 	}
-}
-
-// resolve says what was decided about every held drift.
-func (p *Proposer) resolve(now time.Time) {
-	all, held := resolutions{}, &heldChanges{at: now, report: p.report}
-	listed := map[*offer]bool{}
-	for _, v := range p.known.verdicts {
-		putBack, message := p.verdict(v, now)
-		all.add(v.drift, putBack, message)
-		if !listed[v.of] {
-			held.items = append(held.items, heldItem{v.of, v.state, "", message})
-			listed[v.of] = true
-		}
-	}
-	for _, o := range p.known.offers {
-		c := p.changes[o.hash]
-		if c == nil {
-			continue
-		}
-		putBack, message := c.decision(p.cfg.MinAge, p.retry.String())
-		switch by := p.putBack[o.hash]; {
-		case by != "":
-			putBack, message = true, putBackMessage(by)
-		case p.cfg.Forge == nil:
-			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
-		}
-		for _, d := range o.drifts {
-			all.add(d, putBack, message)
-		}
-		held.items = append(held.items, heldItem{o, c.heldState(), c.url, message})
-	}
-	p.held.Store(held)
-	for _, l := range p.known.limited {
-		if l.rule.Ended(now) {
-			all.again(l.drift)
-		}
-	}
-	if !maps.EqualFunc(p.resolved, all, maps.Equal[ledger.Resolutions, ledger.Resolutions]) {
-		p.resolved = all
-		p.cfg.Resolve(all)
-	}
-}
-
-// verdict is what was decided about a drift that is no part of an offer.
-func (p *Proposer) verdict(v verdict, now time.Time) (putBack bool, message string) {
-	if by := p.putBack[v.of.hash]; by != "" {
-		return true, putBackMessage(by)
-	}
-	c := p.changes[v.of.hash]
-	if v.putBack && c != nil && c.keeps() {
-		_, message = c.decision(p.cfg.MinAge, p.retry.String())
-		return false, message + "; the pull request is not kept up to date, since no edit of the files makes the change any more"
-	}
-	if v.partial != nil && now.Sub(c.partialSince) < p.cfg.MinAge {
-		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, v.partial)
-	}
-	return v.putBack, v.message
-}
-
-// keeps reports whether a pull request of the change leaves the object as it is until a person
-// decides: it is open, or has the label for that.
-func (c *change) keeps() bool { return c.state == forge.Open || c.state == forge.Closed && c.hold }
-
-// decision is what was decided about a change. general is what keeps the forge from
-// answering; empty if nothing does.
-func (c *change) decision(minAge time.Duration, general string) (putBack bool, message string) {
-	problem := cmp.Or(general, c.retry.String())
-	switch c.state {
-	case forge.Open:
-		message = "offered as " + c.url
-		if problem != "" {
-			message += "; not followed " + problem
-		}
-	case forge.Merged:
-		message = c.url + " was merged, and its commit is not in force here yet"
-	case forge.Closed:
-		if !c.hold {
-			return true, c.url + " was closed without merging"
-		}
-		message = c.url + " has the label " + holdLabel
-	default:
-		message = fmt.Sprintf("offered as a pull request once it has lasted for %s", minAge)
-		if problem != "" {
-			message = "not offered as a pull request " + problem
-		} else if c.waits != "" {
-			message = c.waits
-		}
-	}
-	return false, "left as it is; " + message
 }
 
 // offersByAge are the offers, the oldest first.

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -23,14 +24,15 @@ type fakeForge struct {
 	// others are branches that people have pushed to.
 	others   map[string]bool
 	pulls    []*forge.PullRequest
+	issues   []*forge.Issue
 	comments []string
 	requests int
 	// forgotten counts how often a list as new as the request was asked for.
 	forgotten int
 	pushes    int
 	fail      error
-	// refuse is why no branch can be pushed.
-	refuse error
+	// refuse is why no branch can be pushed, and refuseIssues why no issue can be read or opened.
+	refuse, refuseIssues error
 	// retargeted are pull requests that have another base now, by number.
 	retargeted map[int64]bool
 	// meanwhile is what happens just before a pull request is opened.
@@ -134,6 +136,8 @@ type proposing struct {
 	*Proposer
 	forge    *fakeForge
 	resolved map[string]ledger.Resolutions
+	// entries are those of the history.
+	entries []history.Entry
 }
 
 func newProposing(maxOpen int) *proposing {
@@ -149,6 +153,7 @@ func (p *proposing) restart(maxOpen int) {
 			return strings.HasPrefix(head, commit), nil
 		},
 		Resolve: func(all map[string]ledger.Resolutions) { p.resolved = all },
+		Record:  func(all ...history.Entry) { p.entries = append(p.entries, all...) },
 	})
 }
 
@@ -200,7 +205,7 @@ func TestChangesAreOfferedOnce(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 110*time.Second, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as a pull request once it has lasted for 2m0s")
-	if len(p.forge.pulls) != 0 || p.forge.requests > 1 {
+	if len(p.forge.pulls) != 0 || p.forge.requests > 2 { // both lists at the start
 		t.Errorf("%d pull requests after %d requests", len(p.forge.pulls), p.forge.requests)
 	}
 	p.after(t, time.Minute, heldChange(7, "east", "west"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
 // A RefusedError says why a request is refused, and what to do instead.
@@ -21,7 +22,7 @@ func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf
 
 // A request is what somebody wants done about a held change.
 type request struct {
-	do func(ctx context.Context, it heldItem, by string) (done func() string, err error)
+	do func(ctx context.Context, it heldItem, by string, now time.Time) (done func() string, err error)
 	// name is that of the change, or its beginning.
 	name, by string
 	done     chan response // capacity one
@@ -33,14 +34,14 @@ type response struct {
 	err  error
 }
 
-// Close closes the pull request of a held change without merging it, so that the object is put
-// back. A change that has none is put back at once. The name may be shortened as long as it is
+// Close closes the pull request of a held change without merging it, or its issue, so that the
+// object is put back. A change that has none is put back at once. The name may be shortened as long as it is
 // of one change only; by is who asks.
 func (p *Proposer) Close(ctx context.Context, name, by string) (said string, err error) {
 	return p.ask(ctx, request{p.close, name, by, make(chan response, 1)})
 }
 
-// Open opens the pull request of a held change now: before it has lasted long enough, although
+// Open opens the pull request or issue of a held change now: before it has lasted long enough, although
 // enough are open, or although one was closed without merging. The arguments are those of Close.
 func (p *Proposer) Open(ctx context.Context, name, by string) (said string, err error) {
 	return p.ask(ctx, request{p.openNow, name, by, make(chan response, 1)})
@@ -67,8 +68,11 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 	if err != nil {
 		return response{err: err}
 	}
-	done, err := r.do(ctx, it, r.by)
+	done, err := r.do(ctx, it, r.by, now)
 	if err != nil {
+		if isGeneral(err) {
+			p.answered(err, now)
+		}
 		return response{err: err}
 	}
 	p.advance(ctx, now)
@@ -92,10 +96,32 @@ func (p *Proposer) find(name string) (heldItem, error) {
 	return held.items[i], nil
 }
 
+// leftAlone refuses a request that needs the forge while that asks to be left alone.
+func (p *Proposer) leftAlone(now time.Time) error {
+	if wait := p.retry.LeftAlone(now); wait > 0 {
+		return refuse("the forge asks not to be asked for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// record notes in the history who decided about a change.
+func (p *Proposer) record(event history.Event, it heldItem, by, message string) {
+	e := history.Entry{Kind: history.Action, Event: event, Object: it.id.String(), By: by, Message: message}
+	if clusters := it.clusters(); len(clusters) == 1 {
+		e.Cluster = clusters[0]
+	} else {
+		e.Message = fmt.Sprintf("%s; on %s: %s", message, count(len(clusters), "cluster"), strings.Join(clusters[:min(len(clusters), most)], ", "))
+	}
+	if same := it.describe().Placements; len(same) == 1 {
+		e.Placement = same[0]
+	}
+	p.cfg.Record(e)
+}
+
 func putBackMessage(by string) string { return "put back, as " + by + " has asked" }
 
 // close implements Close.
-func (p *Proposer) close(ctx context.Context, it heldItem, by string) (func() string, error) {
+func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
 	where := count(len(it.drifts), "cluster")
 	switch it.state {
 	case Open:
@@ -107,7 +133,10 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string) (func() st
 		if c.hold {
 			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", c.url, holdLabel)
 		}
-		current, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, c.branch)
+		if err := p.leftAlone(now); err != nil {
+			return nil, err
+		}
+		current, err := p.current(ctx, c.branch, pr.Number)
 		if err != nil {
 			return nil, err
 		}
@@ -116,15 +145,17 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string) (func() st
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", c.url, holdLabel)
 		}
 		comment := "Closed by " + code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
-		if err := p.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, current.Body); err != nil {
+		if err := p.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
-		p.cfg.Log.Info("a pull request of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)
+		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)
+		p.record(history.ProposalClosed, it, by, c.url)
 		p.listed = time.Time{} // what became of it is looked at now
 		return func() string { return fmt.Sprintf("%s is closed; %s will be put back on %s", c.url, it.id, where) }, nil
 	case Waiting, Reported, Inexpressible:
 		p.putBack[it.hash] = by
 		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
+		p.record(history.ProposalClosed, it, by, "put back without having been offered")
 		return func() string { return fmt.Sprintf("%s will be put back on %s", it.id, where) }, nil
 	case OnHold:
 		return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label", it.url, holdLabel)
@@ -133,7 +164,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string) (func() st
 }
 
 // openNow implements Open.
-func (p *Proposer) openNow(ctx context.Context, it heldItem, by string) (func() string, error) {
+func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
 	c := p.changes[it.hash]
 	switch {
 	case it.state == Reported:
@@ -145,6 +176,9 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string) (func() 
 	case it.state == Open:
 		return nil, refuse("%s is open already", it.url)
 	case it.state == Closed || it.state == OnHold:
+		if err := p.leftAlone(now); err != nil {
+			return nil, err
+		}
 		if err := p.supersede(ctx, c); err != nil {
 			return nil, err
 		}
@@ -154,25 +188,27 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string) (func() 
 	delete(p.putBack, it.hash)
 	return func() string {
 		if c.state == forge.Open {
+			p.record(history.ProposalOpened, it, by, c.url)
 			return "offered as " + c.url
 		}
-		_, message := c.decision(p.cfg.MinAge, p.retry.String())
+		_, message := p.decision(it.offer, c)
+		p.record(history.ProposalOpened, it, by, message)
 		return message
 	}, nil
 }
 
-// supersede notes on a closed pull request that its rejection does not count any more, so that
+// supersede notes on a closed pull request or issue that its rejection does not count any more, so that
 // another one is opened for the change, after a restart too.
 func (p *Proposer) supersede(ctx context.Context, c *change) error {
-	pr, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, c.branch)
+	pr, err := p.current(ctx, c.branch, c.number)
 	if err != nil {
 		return err
 	}
 	if pr != nil && pr.State == forge.Closed && !endedByGitfleet(pr.Body) {
-		if err := p.cfg.Forge.EditPullRequest(ctx, pr.Number, strings.TrimSpace(pr.Body)+"\n"+endedMarker+"\n"); err != nil {
+		if err := p.edit(ctx, *pr, ended(pr.Body)); err != nil {
 			return err
 		}
 	}
-	*c = change{since: c.since}
+	*c = change{since: c.since, manualSince: c.manualSince}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -24,7 +25,7 @@ func (p *proposing) open(t *testing.T, name string) (string, error) {
 	return p.handled(t, p.openNow, name)
 }
 
-func (p *proposing) handled(t *testing.T, do func(context.Context, heldItem, string) (func() string, error), name string) (string, error) {
+func (p *proposing) handled(t *testing.T, do func(context.Context, heldItem, string, time.Time) (func() string, error), name string) (string, error) {
 	t.Helper()
 	r := p.handle(t.Context(), request{do: do, name: name, by: "alice"}, p.forge.now)
 	return r.said, r.err
@@ -54,6 +55,10 @@ func TestCloseClosesThePullRequest(t *testing.T) {
 	}
 	if got := p.forge.comments; len(got) != 1 || !strings.HasPrefix(got[0], "Closed by `alice`") {
 		t.Errorf("comments: %q", got)
+	}
+	want := history.Entry{Kind: history.Action, Event: history.ProposalClosed, Placement: "crp/web", Object: "ConfigMap/shop/web", By: "alice", Message: "https://git.example.com/pulls/1; on 2 clusters: east, west"}
+	if len(p.entries) != 1 || p.entries[0] != want {
+		t.Errorf("history: %+v", p.entries)
 	}
 	p.restart(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -88,6 +93,9 @@ func TestOpenOffersNow(t *testing.T) {
 	p.after(t, 10*time.Second, first, second)
 	if said, err := p.open(t, second.hash); err != nil || said != "offered as https://git.example.com/pulls/2" {
 		t.Errorf("said %q: %v", said, err)
+	}
+	if got := p.entries; len(got) != 1 || got[0].Event != history.ProposalOpened || got[0].Cluster != "east" || got[0].By != "alice" || got[0].Message != "https://git.example.com/pulls/2" {
+		t.Errorf("history: %+v", got)
 	}
 	_, err := p.open(t, second.hash)
 	refused(t, err, "https://git.example.com/pulls/2 is open already")
@@ -126,6 +134,29 @@ func TestAForgeThatFailsIsSaid(t *testing.T) {
 	p.forge.fail = errors.New("503")
 	if said, err := p.close(t, o.hash); err == nil {
 		t.Errorf("said %q", said)
+	}
+}
+
+// A forge that asks to be left alone is not asked by a command either.
+func TestCommandsLeaveTheForgeAlone(t *testing.T) {
+	p := newProposing(10)
+	o := heldChange(7, "east")
+	p.after(t, 3*time.Minute, o)
+	p.forge.fail = &forge.StatusError{Status: 429, RetryAfter: time.Hour}
+	if _, err := p.close(t, o.hash); err == nil {
+		t.Error("closed")
+	}
+	p.forge.fail = nil
+	before := p.forge.requests
+	_, err := p.close(t, o.hash)
+	refused(t, err, "the forge asks not to be asked for another 1h0m0s, until 2027-01-15T09:03:")
+	p.after(t, 50*time.Minute, o)
+	if n := p.forge.requests - before; n > 0 {
+		t.Errorf("%d requests", n)
+	}
+	p.after(t, 11*time.Minute, o)
+	if _, err := p.close(t, o.hash); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -183,6 +214,9 @@ func TestHeldDescribesTheEdit(t *testing.T) {
 		t.Fatalf("held: %+v", held)
 	}
 	const want = "--- a/web.yaml\n+++ b/web.yaml\n@@ -1,2 +1,2 @@\n a: 1\n-key: 1\n+key: 7\n"
+	if p.Held() != p.Held() {
+		t.Error("the edits are computed more than once in a pass")
+	}
 	if got := held[0].Edits[0].Diff; got != want {
 		t.Errorf("the edit is\n%swant\n%s", got, want)
 	}

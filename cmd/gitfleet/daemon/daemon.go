@@ -120,7 +120,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	proposals, err = newProposer(cfg, repo, shared, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, log)
+	proposals, err = newProposer(cfg, repo, shared, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, record.Add, log)
 	if err != nil {
 		return err
 	}

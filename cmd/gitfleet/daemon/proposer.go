@@ -13,20 +13,21 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// newProposer returns what decides about drift that is held, and offers it as pull requests if a
-// forge is configured. Nothing is pushed while mayWrite returns an error.
-func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, resolve func(map[string]ledger.Resolutions), log *slog.Logger) (*proposal.Proposer, error) {
+// newProposer returns what decides about drift that is held, and offers it as pull requests and
+// issues if a forge is configured. Nothing is pushed while mayWrite returns an error.
+func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, resolve func(map[string]ledger.Resolutions), record func(...history.Entry), log *slog.Logger) (*proposal.Proposer, error) {
 	loader := c.Loader() // edits are tried while the loop loads the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
 		Load:     func(files fs.FS) (*hub.Snapshot, error) { return loader.Load(hub.Commit{}, files) },
-		Contains: repo.Contains, Resolve: resolve, Log: log,
+		Contains: repo.Contains, Resolve: resolve, Record: record, Log: log,
 	}
 	if !c.AsksForge() {
 		return proposal.New(cfg), nil

@@ -23,7 +23,7 @@ func (d *DriftConfig) settings() []setting {
 		{"drift.mode", &d.Mode, "what is done about what others change: revert puts it back, propose leaves it and offers it as a pull request, report leaves it"},
 		{"drift.kinds", &d.Kinds, "drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"},
 		{"drift.minAge", &d.MinAge, "how long a change has to last before it is offered as a pull request"},
-		{"drift.maxOpen", &d.MaxOpen, "how many pull requests of drifts are open at once"},
+		{"drift.maxOpen", &d.MaxOpen, "how many pull requests and issues of drifts are open at once"},
 	}
 }
 

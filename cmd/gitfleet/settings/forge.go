@@ -31,7 +31,7 @@ func (f *ForgeConfig) settings() []setting {
 		{"forge.type", &f.Type, "what the forge is: gitea (Forgejo too), github or gitlab; known of github.com, ghe.com and gitlab.com"},
 		{"forge.url", &f.URL, "where the forge is, such as https://git.example.com; from source.url if that is https:// and this is not set"},
 		{"forge.repository", &f.Repository, "repository as OWNER/NAME, on GitLab also GROUP/SUBGROUP/NAME; from source.url if that is https:// and this is not set"},
-		{"forge.tokenFile", &f.TokenFile, "file with an access token that may write to the repository and its pull requests"},
+		{"forge.tokenFile", &f.TokenFile, "file with an access token that may write to the repository, its pull requests and its issues"},
 		{"forge.tokenEnv", &f.TokenEnv, "environment variable with such a token"},
 		{"forge.signingKeyFile", &f.SigningKeyFile, "file with an OpenPGP or SSH private key, without a passphrase, that signs the commits of pull requests"},
 		{"forge.interval", &f.Interval, "time between two looks at open pull requests"},

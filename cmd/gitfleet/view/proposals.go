@@ -31,21 +31,26 @@ one object, on however many clusters, is one proposal.
   closed          its pull request was closed without merging: it is put back
   on-hold         its closed pull request has the label gitfleet/hold
   reported        it is only reported, as its drift mode asks
-  inexpressible   no edit of the files in Git makes it: it is put back
-  unsettled       the commit in force has it, or too little is known of it yet`,
+  inexpressible   no edit of the files in Git makes it, and it cannot be offered
+                  as an issue: it is put back
+  unsettled       the commit in force has it, or too little is known of it yet
+
+What no edit of the files in Git makes is offered as an issue instead of a pull
+request.`,
 	}
 	cmd.AddCommand(newProposalsList(), newProposalsShow(),
-		newProposalsDecision("close", "close-proposal", "Put a held change back, and close its pull request without merging",
-			`Close the pull request of a held change without merging it. The object is put
-back to what is in Git, and the same change is not offered again. A change that
-has no pull request is put back as well; if it is made once more, it is held
-again.
+		newProposalsDecision("close", "close-proposal", "Put a held change back, and close its pull request or issue",
+			`Close the pull request of a held change without merging it, or its issue. The
+object is put back to what is in Git, and the same change is not offered again. A
+change that has none is put back as well; if it is made once more, it is held
+again. The history says who asked.
 
 NAME is that of "gitfleet proposals list".`),
-		newProposalsDecision("open", "open-proposal", "Open the pull request of a held change now",
-			`Open the pull request of a held change now: before it has lasted for
-drift.minAge, although drift.maxOpen pull requests are open, or although one was
-closed without merging and the label gitfleet/hold keeps the object as it is.
+		newProposalsDecision("open", "open-proposal", "Open the pull request or issue of a held change now",
+			`Open the pull request of a held change now, or its issue: before it has lasted
+for drift.minAge, although drift.maxOpen are open, or although one was closed
+without merging and the label gitfleet/hold keeps the object as it is. The
+history says who asked.
 
 NAME is that of "gitfleet proposals list".`))
 	return cmd
@@ -59,7 +64,7 @@ func newProposalsList() *cobra.Command {
 		Use:   "list",
 		Short: "List the changes that are held, the oldest first",
 		Long: `List the changes that are held, the oldest first, and the URL of the pull
-request or why there is none.
+request or issue, or why there is none.
 
 Exit codes: 0 nothing is held, 1 something is, 2 error.`,
 		Args: cobra.NoArgs,
@@ -232,6 +237,11 @@ func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 		}
 		writeWrapped(&b, "", text)
 		writeWrapped(&b, "", "Closing without merging puts the object back to what is in Git, and the same change is not offered again.")
+	}
+	if c.Reason != "" {
+		b.WriteString("\n")
+		writeWrapped(&b, "", "No edit of the files in Git makes the change: "+c.Reason)
+		writeWrapped(&b, "", "Make it in Git by hand to keep it. Closing the issue puts the object back to what is in Git, and the same change is not offered again.")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

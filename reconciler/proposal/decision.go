@@ -1,0 +1,114 @@
+package proposal
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// resolve says what was decided about every held drift.
+func (p *Proposer) resolve(now time.Time) {
+	all, held := resolutions{}, newHeldChanges(now, p.report)
+	listed := map[*offer]bool{}
+	for _, v := range p.known.verdicts {
+		it, putBack := p.verdict(v)
+		all.add(v.drift, putBack, it.message)
+		if !listed[v.of] {
+			held.items = append(held.items, it)
+			listed[v.of] = true
+		}
+	}
+	for _, o := range p.known.offers {
+		c := p.changes[o.hash]
+		if c == nil {
+			continue
+		}
+		state := c.heldState()
+		putBack, message := p.decision(o, c)
+		switch by := p.putBack[o.hash]; {
+		case by != "":
+			putBack, message = true, putBackMessage(by)
+		case o.reason != nil && c.branch == "" && !p.offersIssues(now):
+			state = Inexpressible
+			putBack, message = p.withoutIssue(o, c, now)
+		case p.cfg.Forge == nil:
+			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
+		}
+		for _, d := range o.drifts {
+			all.add(d, putBack, message)
+		}
+		held.items = append(held.items, heldItem{o, state, c.url, message})
+	}
+	p.held.Store(held)
+	for _, l := range p.known.limited {
+		if l.rule.Ended(now) {
+			all.again(l.drift)
+		}
+	}
+	if !maps.EqualFunc(p.resolved, all, maps.Equal[ledger.Resolutions, ledger.Resolutions]) {
+		p.resolved = all
+		p.cfg.Resolve(all)
+	}
+}
+
+// verdict is what was decided about a drift that is no part of an offer.
+func (p *Proposer) verdict(v verdict) (it heldItem, putBack bool) {
+	it = heldItem{v.of, v.state, "", v.message}
+	if c := p.changes[v.of.hash]; c != nil && c.branch != "" && v.state == Unsettled && c.heldState() != Closed {
+		it.state, it.url = c.heldState(), c.url
+		if v.message == errNotTried.Error() {
+			_, it.message = p.decision(v.of, c)
+		}
+	}
+	if by := p.putBack[v.of.hash]; by != "" {
+		it.message = putBackMessage(by)
+		return it, true
+	}
+	return it, false
+}
+
+// keeps reports whether a pull request or an issue of the change leaves the object as it is until
+// a person decides: it is open, or has the label for that.
+func (c *change) keeps() bool { return c.state == forge.Open || c.state == forge.Closed && c.hold }
+
+// decision is what was decided about a change.
+func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) {
+	what, reason := "a pull request", ""
+	switch {
+	case o.reason != nil && c.branch != "" && !isIssue(c.branch):
+		reason = "; the pull request is not kept up to date, since no edit of the files makes the change any more"
+	case o.reason != nil:
+		what, reason = "an issue", fmt.Sprintf("; no edit of the files makes the change: %v", o.reason)
+	}
+	problem := cmp.Or(p.retry.String(), c.retry.String())
+	switch c.state {
+	case forge.Open:
+		message = "offered as " + c.url
+		if problem != "" {
+			message += "; not followed " + problem
+		}
+	case forge.Merged:
+		message = c.url + " was merged, and its commit is not in force here yet"
+	case forge.Closed:
+		switch {
+		case c.hold:
+			message = c.url + " has the label " + holdLabel
+		case isIssue(c.branch):
+			return true, c.url + " was closed"
+		default:
+			return true, c.url + " was closed without merging"
+		}
+	default:
+		message = fmt.Sprintf("offered as %s once it has lasted for %s", what, p.cfg.MinAge)
+		if problem != "" {
+			message = "not offered as " + what + " " + problem
+		} else if c.waits != "" {
+			message = c.waits
+		}
+	}
+	return false, "left as it is; " + message + reason
+}

@@ -1,0 +1,276 @@
+package proposal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+)
+
+// deleted is the state of an issue that nobody can see any more.
+const deleted forge.State = "deleted"
+
+func (f *fakeForge) ListIssues(_ context.Context, label string, state forge.State) ([]forge.Issue, error) {
+	if err := f.ask(); err != nil || f.refuseIssues != nil {
+		return nil, errors.Join(err, f.refuseIssues)
+	}
+	var out []forge.Issue
+	for _, i := range slices.Backward(f.issues) {
+		if i.State != deleted && (state == "" || i.State == state) && slices.Contains(i.Labels, label) {
+			out = append(out, *i)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakeForge) Issue(_ context.Context, number int64) (*forge.Issue, error) {
+	if f.refuseIssues != nil {
+		return nil, f.refuseIssues
+	}
+	for _, i := range f.issues {
+		if i.Number == number && i.State != deleted {
+			found := *i
+			return &found, f.ask()
+		}
+	}
+	return nil, f.ask()
+}
+
+func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Issue, error) {
+	if act := f.meanwhile; act != nil {
+		f.meanwhile = nil
+		act()
+	}
+	if f.refuseIssues != nil {
+		return forge.Issue{}, f.refuseIssues
+	}
+	i := &forge.Issue{Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open}
+	i.URL = fmt.Sprint("https://git.example.com/issues/", i.Number)
+	f.issues = append(f.issues, i)
+	return *i, f.ask()
+}
+
+func (f *fakeForge) EditIssue(_ context.Context, number int64, body string) error {
+	f.issues[number-1].Body = body
+	return f.ask()
+}
+
+func (f *fakeForge) CloseIssue(_ context.Context, number int64, comment, body string) error {
+	if err := f.ask(); err != nil {
+		return err
+	}
+	f.comments = append(f.comments, comment)
+	f.issues[number-1].Body = body
+	f.endIssue(number)
+	return nil
+}
+
+func (f *fakeForge) endIssue(number int64) {
+	f.issues[number-1].State, f.issues[number-1].Ended = forge.Closed, f.now
+}
+
+// manualChange is a change that no edit of the files can express.
+func manualChange(n int, clusters ...string) *offer {
+	o := heldChange(n, clusters...)
+	o.changes, o.reason = nil, errors.New("its value comes from the YAML anchor *port")
+	return o
+}
+
+// What no edit can express is offered as one issue once it has lasted, also after a restart, with
+// few requests.
+func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 110*time.Second, manualChange(7, "east"))
+	p.says(t, "east", "held: left as it is; offered as an issue once it has lasted for 2m0s; no edit of the files makes the change: its value comes from the YAML anchor *port")
+	if len(p.forge.issues) != 0 || p.forge.requests > 2 {
+		t.Errorf("%d issues after %d requests", len(p.forge.issues), p.forge.requests)
+	}
+	p.after(t, time.Minute, manualChange(7, "east", "west"))
+	p.says(t, "west", "held: left as it is; offered as https://git.example.com/issues/1; no edit of the files makes the change: its value")
+	p.restart(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east", "west"))
+	p.says(t, "east", "offered as https://git.example.com/issues/1")
+	if len(p.forge.issues) != 1 || len(p.forge.pulls) != 0 || p.forge.pushes != 0 {
+		t.Fatalf("issues %+v, pull requests %+v, %d pushes", p.forge.issues, p.forge.pulls, p.forge.pushes)
+	}
+	i := p.forge.issues[0]
+	for _, want := range []string{
+		"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this issue is closed.",
+		"- 1\n+ 7\n", "`east`, `west`", "**Source:** `web.yaml:1`", "no edit of the files in Git makes the change: `its value comes from the YAML anchor *port`",
+		"**Closing** puts the object back", "`gitfleet/hold`", marker("shop", manualChange(7).hash),
+	} {
+		if !strings.Contains(i.Body, want) {
+			t.Errorf("the body has no %q:\n%s", want, i.Body)
+		}
+	}
+	if got := strings.Join(i.Labels, ", "); got != "gitfleet/drift, gitfleet/severity: other, placement/web, gitfleet/manual-edit" || !strings.HasPrefix(i.Title, "Drift: ConfigMap shop/web on ") {
+		t.Errorf("title %q, labels %s", i.Title, got)
+	}
+	if held := p.Held().Items; len(held) != 1 || held[0].State != Open || held[0].URL != i.URL || held[0].Reason != "its value comes from the YAML anchor *port" || len(held[0].Edits) != 0 {
+		t.Errorf("held: %+v", held)
+	}
+	before := p.forge.requests
+	p.after(t, time.Minute, manualChange(7, "east", "west"))
+	if n := p.forge.requests - before; n > 4 {
+		t.Errorf("%d requests in an idle minute", n)
+	}
+}
+
+// Closed, the change is put back, now and whenever it comes again; with the label it is not.
+func TestAClosedIssueHasTheChangePutBack(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.forge.issues[0].Labels = append(p.forge.issues[0].Labels, holdLabel)
+	p.forge.endIssue(1)
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold")
+	p.forge.issues[0].Labels = []string{issueLabel}
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "put back: https://git.example.com/issues/1 was closed")
+	p.after(t, 3*time.Minute)
+	p.after(t, 10*time.Second, manualChange(7, "east"))
+	p.says(t, "east", "put back: ")
+	p.restart(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "put back: ")
+	if n := len(p.forge.issues); n != 1 {
+		t.Errorf("%d issues", n)
+	}
+}
+
+// A drift that is over closes its issue; one that comes again is offered anew. Issues of other
+// fleets are left alone.
+func TestADriftThatIsOverClosesItsIssue(t *testing.T) {
+	p := newProposing(10)
+	p.forge.issues = []*forge.Issue{{Number: 1, State: forge.Open, Labels: []string{issueLabel}, Body: marker("other-fleet", "0123456789abcdef")}}
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.after(t, 30*time.Second)
+	p.restart(10)
+	p.after(t, 3*time.Minute)
+	if i := p.forge.issues[1]; i.State != forge.Closed || !endedByGitfleet(i.Body) || len(p.forge.comments) != 1 {
+		t.Errorf("%+v, comments %q", i, p.forge.comments)
+	}
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "offered as https://git.example.com/issues/3")
+	if p.forge.issues[0].State != forge.Open {
+		t.Error("the issue of another fleet was closed")
+	}
+}
+
+// Issues count among what may be open, and deleted ones are opened anew.
+func TestIssuesAreBounded(t *testing.T) {
+	p := newProposing(2)
+	all := []*offer{heldChange(7, "east"), manualChange(8, "west"), manualChange(9, "north")}
+	p.after(t, 3*time.Minute, all...)
+	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 1 {
+		t.Fatalf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
+	}
+	p.says(t, "north", "held: left as it is; 2 pull requests and issues of drifts are open already, and no more are opened at once")
+	p.forge.issues[0].State = deleted
+	p.after(t, time.Minute, all...)
+	p.says(t, "west", "offered as https://git.example.com/issues/2")
+}
+
+// Two daemons that open an issue at the same moment keep the first one.
+func TestTwoDaemonsKeepOneIssue(t *testing.T) {
+	one := newProposing(10)
+	two := &proposing{forge: one.forge}
+	two.restart(10)
+	one.forge.meanwhile = func() { two.after(t, 3*time.Minute, manualChange(7, "east")) }
+	one.after(t, 4*time.Minute, manualChange(7, "east"))
+	two.after(t, time.Minute, manualChange(7, "east"))
+	for _, p := range []*proposing{one, two} {
+		p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/1")
+	}
+	open := 0
+	for _, i := range one.forge.issues {
+		if i.State == forge.Open {
+			open++
+		}
+	}
+	if open != 1 {
+		t.Errorf("%d issues are open", open)
+	}
+}
+
+// Without issues in the repository the change is put back, and the status says so once; when
+// they come back, it is offered.
+func TestARepositoryWithoutIssues(t *testing.T) {
+	p := newProposing(10)
+	p.forge.refuseIssues = forge.ErrIssuesDisabled
+	p.after(t, 3*time.Minute, heldChange(7, "east"), manualChange(8, "west"))
+	p.says(t, "west", "put back: put back, since it cannot be offered as a pull request: its value comes from the YAML anchor *port; nor as an issue, since issues are disabled in the repository")
+	p.says(t, "east", "offered as https://git.example.com/pulls/1")
+	if got := p.Troubles(); len(got) != 1 || !strings.Contains(got[0], "are disabled in the repository") {
+		t.Errorf("status says %q", got)
+	}
+	if held := p.Held().Items; !slices.ContainsFunc(held, func(c HeldChange) bool { return c.State == Inexpressible }) {
+		t.Errorf("held: %+v", held)
+	}
+	p.forge.refuseIssues = nil
+	p.after(t, 2*time.Hour)
+	if got := p.Troubles(); len(got) != 0 {
+		t.Errorf("status says %q", got)
+	}
+	p.after(t, 3*time.Minute, manualChange(8, "west"))
+	p.says(t, "west", "offered as https://git.example.com/issues/1")
+}
+
+// A token that may not see issues keeps no pull request from being followed.
+func TestIssuesThatCannotBeRead(t *testing.T) {
+	p := newProposing(10)
+	p.forge.refuseIssues = &forge.StatusError{Status: 403, Message: "no scope"}
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.says(t, "east", "offered as https://git.example.com/pulls/1")
+	if got := p.Troubles(); len(got) != 0 {
+		t.Errorf("status says %q", got)
+	}
+	before := p.forge.requests
+	p.after(t, 10*time.Minute, heldChange(7, "east"), manualChange(8, "west"))
+	p.says(t, "west", "held: left as it is; not offered as an issue since 2027-01-15T08:05:10Z: the forge answered 403: no scope")
+	if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "issues of drift are not followed since ") {
+		t.Errorf("status says %q", got)
+	}
+	if n := p.forge.requests - before; n > 40 {
+		t.Errorf("%d requests in ten minutes", n)
+	}
+	p.forge.refuseIssues = nil
+	p.after(t, 12*time.Minute, heldChange(7, "east"), manualChange(8, "west"))
+	p.says(t, "west", "offered as https://git.example.com/issues/1")
+}
+
+// People open and close issues by the commands for pull requests.
+func TestIssuesAreOpenedAndClosedByCommand(t *testing.T) {
+	p := newProposing(10)
+	o := manualChange(7, "east")
+	p.after(t, 10*time.Second, o)
+	if said, err := p.open(t, o.hash); err != nil || said != "offered as https://git.example.com/issues/1" {
+		t.Errorf("said %q: %v", said, err)
+	}
+	if said, err := p.close(t, o.hash); err != nil || said != "https://git.example.com/issues/1 is closed; ConfigMap/shop/web will be put back on 1 cluster" {
+		t.Errorf("said %q: %v", said, err)
+	}
+	p.says(t, "east", "put back: https://git.example.com/issues/1 was closed")
+	if said, err := p.open(t, o.hash); err != nil || said != "offered as https://git.example.com/issues/2" {
+		t.Errorf("said %q: %v", said, err)
+	}
+	p.restart(10)
+	p.after(t, 3*time.Minute, o)
+	p.says(t, "east", "offered as https://git.example.com/issues/2")
+}
+
+// An issue has no value of a Secret.
+func TestIssuesMaskSecrets(t *testing.T) {
+	o := manualChange(7, "east")
+	o.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/password", ValueInHub: diff.Mask, ValueInMember: diff.Mask}}}
+	if body := o.body("shop", nil); strings.Count(body, diff.Mask) != 2 {
+		t.Errorf("the body is\n%s", body)
+	}
+}
