@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,8 @@ type Forge interface {
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, number, id int64, body string) error
 	SetStatus(ctx context.Context, s forge.Status) error
+	// FindStatus returns the status of a commit with a name; nil if it has none.
+	FindStatus(ctx context.Context, commit, name string) (*forge.Status, error)
 	// LineURL is where people see a line of a file of a commit.
 	LineURL(commit, path string, line int) string
 }
@@ -69,6 +72,9 @@ type Config struct {
 	Brake forecast.Brake
 	// Fleet is the name of the fleet, Base the branch that is followed.
 	Fleet, Base string
+	// StatusFleet is part of the names of commit statuses, so that fleets that read the same
+	// repository do not overwrite those of each other; empty for one that is alone.
+	StatusFleet string
 	// Plans are plans on pull requests, Rollouts statuses of the commits of the base.
 	Plans, Rollouts bool
 	// ForksLabel is the label with which a maintainer allows a pull request of a fork to be
@@ -84,9 +90,6 @@ type Config struct {
 }
 
 const (
-	// planContext and rolloutContext are the names of the commit statuses.
-	planContext    = "gitfleet/plan"
-	rolloutContext = "gitfleet/rollout"
 	// ownBranches begin so, and are of pull requests that gitfleet opens itself.
 	ownBranches = "gitfleet/"
 	// wakeSpacing is the least time between two lists of open pull requests, however often
@@ -440,9 +443,14 @@ func (v *Reviewer) key(pr forge.PullRequest) string {
 	return short(pr.Head) + "-" + short(v.tip) + "-" + v.state
 }
 
+// statusName is the name of a commit status.
+func (v *Reviewer) statusName(what string) string {
+	return path.Join("gitfleet", v.cfg.StatusFleet, what)
+}
+
 // show sets the commit status of a pull request, if it is another one.
 func (v *Reviewer) show(ctx context.Context, r *review, state forge.StatusState, text string) error {
-	s := forge.Status{Commit: r.pr.Head, Context: planContext, State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
+	s := forge.Status{Commit: r.pr.Head, Context: v.statusName("plan"), State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
 	if s == r.shown {
 		return nil
 	}

@@ -221,6 +221,52 @@ func TestRolloutStatus(t *testing.T) {
 	}
 }
 
+// What was under way when the daemon was killed does not stay pending once another commit is in
+// force, whether or not others came between them.
+func TestARolloutStatusSurvivesARestart(t *testing.T) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	f := &fakeForge{comments: map[int64][]forge.Comment{}}
+	source := fakeSource{parents: map[string]string{hash("d"): hash("9"), hash("9"): hash("c"), hash("c"): hash("b")}}
+	s.step(newReviewer(f, source))
+	s.begin(hash("c"), files(t, strings.Replace(small, "v1", "v2", 1)))
+	s.turn()
+	s.step(newReviewer(f, source))
+	s.step(newReviewer(f, source)) // killed and started while nothing happens
+	s.begin(hash("d"), files(t, strings.Replace(small, "v1", "v3", 1)))
+	s.turn()
+	s.step(newReviewer(f, source))
+	for digit, want := range map[string][]string{
+		"b": {"success: 3 of 3 clusters"},
+		"c": {"pending: 0 of 3 clusters", "error: superseded by dddddddddddd at 0 of 3 clusters"},
+		"d": {"pending: 0 of 3 clusters"},
+	} {
+		if got := f.of(hash(digit), rolloutContext); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", digit, got, want)
+		}
+	}
+}
+
+// Fleets that read the same repository have statuses of their own.
+func TestStatusesOfSeveralFleets(t *testing.T) {
+	s, f, source := planned(t, 1)
+	for _, fleet := range []string{"", "prod", "test"} {
+		v := newReviewer(f, source)
+		v.cfg.StatusFleet = fleet
+		s.step(v)
+	}
+	for _, name := range []string{"gitfleet/plan", "gitfleet/prod/plan", "gitfleet/test/plan"} {
+		if got := f.of(f.open[0].Head, name); len(got) != 1 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for _, name := range []string{"gitfleet/rollout", "gitfleet/prod/rollout", "gitfleet/test/rollout"} {
+		if got := f.of(s.report.Source.InForce.Hash, name); len(got) != 1 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // The preview of a fork says why there is none, and names a label only where one helps.
 func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 	for name, test := range map[string]struct {

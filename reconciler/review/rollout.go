@@ -24,6 +24,8 @@ type rollout struct {
 	// set is when inForce was set, and sets how often it was for its commit.
 	set  time.Time
 	sets int
+	// resumed says that what was shown before a restart is known.
+	resumed bool
 	// retry is when a status that could not be set is tried again.
 	retry backoff.Backoff
 }
@@ -52,6 +54,13 @@ func (v *Reviewer) passRollout(ctx context.Context, now time.Time) time.Duration
 // unless it was still under way.
 func (v *Reviewer) showRollout(ctx context.Context, now time.Time) (time.Duration, error) {
 	source := &v.report.Source
+	if !v.rollout.resumed {
+		last, err := v.statusBefore(ctx, source.InForce.Hash)
+		if err != nil {
+			return 0, err
+		}
+		v.rollout.inForce, v.rollout.resumed = last, true
+	}
 	next, last := v.rolloutStatus(source.InForce.Hash), v.rollout.inForce
 	if last.Commit != next.Commit {
 		if last.State == forge.StatusPending {
@@ -82,6 +91,30 @@ func (v *Reviewer) showRollout(ctx context.Context, now time.Time) (time.Duratio
 	return wait, v.set(ctx, &v.rollout.refused, v.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
 }
 
+// mostBefore is how many commits are asked for what was shown before a restart.
+const mostBefore = 20
+
+// statusBefore returns what was shown last before a restart: the status of the commit in force, or
+// of the one before that was in force then. Each commit that was in force has a status; the
+// zero status is returned if none is found.
+func (v *Reviewer) statusBefore(ctx context.Context, commit string) (forge.Status, error) {
+	for range mostBefore {
+		found, err := v.cfg.Forge.FindStatus(ctx, commit, v.statusName("rollout"))
+		if err != nil {
+			return forge.Status{}, err
+		}
+		if found != nil {
+			return *found, nil
+		}
+		c, err := v.cfg.Source.Commit(ctx, commit)
+		if err != nil || len(c.Parents) == 0 {
+			return forge.Status{}, nil // it is the first one, or no more of the history is there
+		}
+		commit = c.Parents[0]
+	}
+	return forge.Status{}, nil
+}
+
 // due is when the next status of a commit may be set. How a rollout ends is shown at once.
 func (r *rollout) due(next forge.Status) time.Time {
 	if next == r.inForce || next.State != r.inForce.State && r.inForce.State != forge.StatusFailure {
@@ -98,7 +131,7 @@ func (r *rollout) done(next forge.Status) bool {
 }
 
 func (v *Reviewer) commitStatus(commit string, state forge.StatusState, text string) forge.Status {
-	return forge.Status{Commit: commit, Context: rolloutContext, State: state, Description: shortened(markdown.Plain(text))}
+	return forge.Status{Commit: commit, Context: v.statusName("rollout"), State: state, Description: shortened(markdown.Plain(text))}
 }
 
 // set sets a status if it is another than the last one.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -22,6 +23,12 @@ import (
 )
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// planContext and rolloutContext are the names of the statuses of a fleet that is alone.
+const (
+	planContext    = "gitfleet/plan"
+	rolloutContext = "gitfleet/rollout"
+)
 
 // hash is a commit that is easy to read.
 func hash(digit string) string { return strings.Repeat(digit, 40) }
@@ -149,6 +156,15 @@ func (f *fakeForge) SetStatus(_ context.Context, s forge.Status) error {
 	return f.err
 }
 
+func (f *fakeForge) FindStatus(_ context.Context, commit, name string) (*forge.Status, error) {
+	for _, s := range slices.Backward(f.statuses) {
+		if s.Commit == commit && s.Context == name {
+			return &s, f.err
+		}
+	}
+	return nil, f.err
+}
+
 func (f *fakeForge) LineURL(commit, path string, line int) string {
 	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit[:4], url.PathEscape(path), line)
 }
@@ -168,6 +184,8 @@ func (f *fakeForge) of(commit, name string) []string {
 type fakeSource struct {
 	merged map[string]fs.FS
 	errs   map[string]error
+	// parents are those of commits.
+	parents map[string]string
 }
 
 func (s fakeSource) FetchRef(context.Context, string, string) error { return nil }
@@ -177,7 +195,11 @@ func (s fakeSource) Merge(_ context.Context, _, head string) (fs.FS, error) {
 }
 
 func (s fakeSource) Commit(_ context.Context, hash string) (gitsource.Commit, error) {
-	return gitsource.Commit{Hash: hash, Author: "eve", Time: noon}, nil
+	c := gitsource.Commit{Hash: hash, Author: "eve", Time: noon}
+	if parent := s.parents[hash]; parent != "" {
+		c.Parents = []string{parent}
+	}
+	return c, nil
 }
 
 func newReviewer(f Forge, s Source) *Reviewer {

@@ -104,6 +104,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	configured := cfg.FleetName
 	cfg.FleetName = fleet.Name
 	traces, err := newTracer(ctx, cfg, log)
 	if err != nil {
@@ -124,7 +125,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	reviews = newReviewer(cfg, repo, shared, members.try, log)
+	reviews = newReviewer(cfg, repo, shared, configured, members.try, log)
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if reviews != nil {
 		publish, preview = both(publish, reviews.Observe), reviews.Preview

@@ -22,8 +22,9 @@ import (
 // them.
 const planPause = 5 * time.Second
 
-// newReviewer returns the reviewer of pull requests; nil if it is not configured.
-func newReviewer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, try func(context.Context, review.Trial) ([]member.Change, error), log *slog.Logger) *review.Reviewer {
+// newReviewer returns the reviewer of pull requests; nil if it is not configured. statusFleet is
+// the fleet in the names of commit statuses; empty if there is none.
+func newReviewer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, statusFleet string, try func(context.Context, review.Trial) ([]member.Change, error), log *slog.Logger) *review.Reviewer {
 	if !c.PullRequests.Enabled() {
 		return nil
 	}
@@ -32,7 +33,7 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, try f
 	}
 	begin := reconciler.Attempts(filepath.Join(c.StateDir, "planning.json"), log)
 	return review.New(review.Config{
-		Forge: f, Source: repo, Loader: c.Loader(), Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, Base: c.Source.Branch,
+		Forge: f, Source: repo, Loader: c.Loader(), Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
 		OpenLabels: c.ForgeConfig().Type == forge.Gitea,
 		Interval:   c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,

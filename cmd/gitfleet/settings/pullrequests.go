@@ -12,9 +12,9 @@ type PullRequestsConfig struct {
 
 func (p *PullRequestsConfig) settings() []setting {
 	return []setting{
-		{"pullRequests.plans", &p.Plans, "write the plan of each open pull request into a comment and the commit status gitfleet/plan"},
+		{"pullRequests.plans", &p.Plans, "write the plan of each open pull request into a comment and the commit status gitfleet/plan, or gitfleet/NAME/plan with fleetName"},
 		{"pullRequests.dryRun", &p.DryRun, "with plans, ask some of the members by a server-side dry run what they would make of the objects; not for pull requests of forks"},
-		{"pullRequests.rolloutStatus", &p.RolloutStatus, "show on the commits of the branch how far they are rolled out, as the commit status gitfleet/rollout"},
+		{"pullRequests.rolloutStatus", &p.RolloutStatus, "show on the commits of the branch how far they are rolled out, as the commit status gitfleet/rollout, or gitfleet/NAME/rollout with fleetName"},
 		{"pullRequests.forksLabel", &p.ForksLabel, "label with which a maintainer has the pull request of a fork planned; none of a fork is if it is not set, nor on Gitea"},
 	}
 }
