@@ -47,8 +47,9 @@ func heldFleet() *proposal.HeldList {
 			Edits: []proposal.FileEdit{{Path: "apps/settings.yaml", Diff: "--- a/apps/settings.yaml\n+++ b/apps/settings.yaml\n@@ -1 +1 @@\n-key: 1\n+key: 2\n"}}, OtherClusters: []string{"north"},
 		},
 		{
-			Name: "77aa00bb11cc22dd", Object: api.ResourceIdentifier{Version: "v1", Kind: "Service", Namespace: "shop", Name: "web"}, State: proposal.Inexpressible, Deleted: true,
-			Message: "put back, since it cannot be offered as a pull request: apps/web.yaml: line 12: /spec/ports/0/port: its value comes from the YAML anchor *port; edit that, or write the value here",
+			Name: "77aa00bb11cc22dd", Object: api.ResourceIdentifier{Version: "v1", Kind: "Service", Namespace: "shop", Name: "web"}, State: proposal.Open, Deleted: true,
+			URL: "https://git.example.com/platform/fleet/issues/18", Reason: "apps/web.yaml: line 12: /spec/ports/0/port: its value comes from the YAML anchor *port; edit that, or write the value here",
+			Message: "left as it is; offered as https://git.example.com/platform/fleet/issues/18; no edit of the files makes the change: apps/web.yaml: line 12: /spec/ports/0/port: its value comes from the YAML anchor *port; edit that, or write the value here",
 			Modes:   []string{"propose"}, Placements: []string{"crp/web"}, Clusters: []string{"east"}, Holders: 3, FirstSeen: reports.Noon.Add(-time.Second),
 		},
 	}}

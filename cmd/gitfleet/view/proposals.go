@@ -41,8 +41,8 @@ request.`,
 	cmd.AddCommand(newProposalsList(), newProposalsShow(),
 		newProposalsDecision("close", "close-proposal", "Put a held change back, and close its pull request or issue",
 			`Close the pull request of a held change without merging it, or its issue. The
-object is put back to what is in Git, and the same change is not offered again. A
-change that has none is put back as well; if it is made once more, it is held
+object is put back to what is in Git, and the same change is not offered again.
+A change that has none is put back as well; if it is made once more, it is held
 again. The history says who asked.
 
 NAME is that of "gitfleet proposals list".`),
@@ -198,7 +198,8 @@ func writeWrapped(b *strings.Builder, indent, text string) {
 func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", c.Name, output.Sanitize(c.Object.ID().String()))
-	writeWrapped(&b, "  ", string(c.State)+": "+waitsFor(c))
+	waits, _, _ := strings.Cut(waitsFor(c), "; no edit of the files makes the change: ") // said below
+	writeWrapped(&b, "  ", string(c.State)+": "+waits)
 	writeWrapped(&b, "  ", fmt.Sprintf("on %d of %s: %s", len(c.Clusters), output.Count(c.Holders, "cluster"), strings.Join(c.Clusters, ", ")))
 	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", output.Since(now, c.FirstSeen), strings.Join(c.Modes, ", ")))
 	writeWrapped(&b, "  ", "placement "+strings.Join(c.Placements, ", "))
