@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/giteaserver"
 )
@@ -102,6 +103,37 @@ func (p *proposing) opened(n int) *gitea.PullRequest {
 	return all[n-1]
 }
 
+// issued waits for the nth issue.
+func (p *proposing) issued(n int) *gitea.Issue {
+	p.t.Helper()
+	var all []*gitea.Issue
+	p.eventually(fmt.Sprintf("issue %d opened", n), func() bool {
+		var err error
+		all, _, err = p.forge.Client.ListRepoIssues(giteaserver.User, "hub", gitea.ListIssueOption{Type: gitea.IssueTypeIssue, State: gitea.StateAll})
+		patched(p.t, err)
+		return len(all) >= n
+	})
+	if len(all) > n {
+		p.t.Fatalf("%d issues, want %d", len(all), n)
+	}
+	return all[0] // the newest
+}
+
+func (p *proposing) closeIssue(i *gitea.Issue) {
+	p.t.Helper()
+	closed := gitea.StateClosed
+	_, _, err := p.forge.Client.EditIssue(giteaserver.User, "hub", i.Index, gitea.EditIssueOption{State: &closed})
+	patched(p.t, err)
+}
+
+// password changes the Secret on a member.
+func (p *proposing) password(member, password string) {
+	p.t.Helper()
+	_, err := p.clients[member].CoreV1().Secrets(p.name).Patch(context.Background(), "token", types.MergePatchType,
+		[]byte(`{"stringData":{"password":"`+password+`"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	patched(p.t, err)
+}
+
 func held(r *status.Report, clusters ...string) bool {
 	return !slices.ContainsFunc(clusters, func(c string) bool {
 		return !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
@@ -118,12 +150,20 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	const before, after = "registry.example/app:1", "registry.example/app:2"
 	p.settled(before)
 	one, two, three := p.members[0], p.members[1], p.members[2]
-	_, err := p.clients[three].CoreV1().Secrets(p.name).Patch(context.Background(), "token", types.MergePatchType,
-		[]byte(`{"stringData":{"password":"canary-on-member"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-	patched(t, err)
-	p.until("a Secret is restored", func(r *status.Report) bool {
+	p.password(three, "canary-on-member")
+	issue := p.issued(1)
+	if !strings.Contains(issue.Body, diff.Mask) || !strings.Contains(issue.Body, "`"+three+"`") || !strings.Contains(issue.Body, "gitfleet does not know values of Secrets") {
+		t.Errorf("the issue is\n%s", issue.Body)
+	}
+	p.until("a Secret is held", func(r *status.Report) bool {
 		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
-			return d.Cluster == three && d.State == api.DriftRepaired && strings.Contains(d.Message, "cannot be offered as a pull request")
+			return d.Cluster == three && d.State == api.DriftHeld && strings.Contains(d.Message, "offered as "+issue.HTMLURL)
+		})
+	})
+	p.closeIssue(issue)
+	p.until("the Secret is put back", func(r *status.Report) bool {
+		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
+			return d.Cluster == three && d.State == api.DriftRepaired && strings.Contains(d.Message, issue.HTMLURL+" was closed")
 		})
 	})
 	p.image(one, after)
@@ -132,10 +172,10 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	p.until("the pull request is reported", func(r *status.Report) bool { return held(r, one, two) })
 	p.everywhere(after, one, two)
 	p.everywhere(before, three)
-	diff, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", pr.Index, gitea.PullRequestDiffOptions{})
+	edit, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", pr.Index, gitea.PullRequestDiffOptions{})
 	patched(t, err)
 	var changed []string
-	for _, line := range strings.Split(string(diff), "\n") {
+	for _, line := range strings.Split(string(edit), "\n") {
 		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
 			changed = append(changed, line)
 		}
@@ -181,7 +221,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	p.image(one, "registry.example/app:3") // the same change again
 	p.everywhere(after, one)
 	all := p.pulls()
-	if len(all) != 2 || strings.Contains(all[0].Body+all[1].Body, "canary") {
+	if len(all) != 2 || strings.Contains(all[0].Body+all[1].Body+issue.Body, "canary") {
 		t.Errorf("%d pull requests: %s", len(all), all[0].Body)
 	}
 	if log, err := os.ReadFile(p.log.Name()); err != nil || strings.Contains(string(log), p.forge.Token) {
@@ -189,7 +229,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	}
 }
 
-// Killed between any two steps, gitfleet opens exactly one pull request.
+// Killed between any two steps, gitfleet opens exactly one pull request or issue.
 func TestProposalsSurviveACrash(t *testing.T) {
 	p := newProposing(t)
 	p.program = faulty
@@ -211,4 +251,17 @@ func TestProposalsSurviveACrash(t *testing.T) {
 		p.everywhere("registry.example/app:1", one)
 		p.stop()
 	}
+	env := p.env
+	p.env = append(slices.Clone(env), "GITFLEET_CRASH_AT=after issue:1")
+	p.start()
+	p.password(one, "changed")
+	p.fallen("after issue:1")
+	p.env = env
+	p.start()
+	p.until("offered", func(r *status.Report) bool {
+		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool {
+			return d.State == api.DriftHeld && strings.Contains(d.Message, "/issues/")
+		})
+	})
+	p.issued(1)
 }

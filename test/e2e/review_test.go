@@ -50,15 +50,15 @@ func (p *proposing) plans(number int64) []string {
 	return out
 }
 
-// shown returns the statuses of a commit in a context, the newest first.
-func (p *proposing) shown(commit, name string) []string {
+// shown returns the statuses of a commit with the fleet's name for plan or rollout, the newest first.
+func (p *proposing) shown(commit, what string) []string {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListStatuses(giteaserver.User, "hub", commit, gitea.ListStatusesOption{})
 	patched(p.t, err)
 	slices.SortFunc(list, func(a, b *gitea.Status) int { return int(b.ID - a.ID) })
 	var out []string
 	for _, s := range list {
-		if s.Context == name {
+		if s.Context == "gitfleet/"+p.name+"/"+what {
 			out = append(out, fmt.Sprintf("%s: %s", s.State, s.Description))
 		}
 	}
@@ -73,11 +73,11 @@ func (p *proposing) newest() string {
 	return b.Commit.ID
 }
 
-func (p *proposing) shows(commit, name, want string) {
+func (p *proposing) shows(commit, what, want string) {
 	p.t.Helper()
 	var got []string
-	p.eventually(name+" "+want, func() bool {
-		got = p.shown(commit, name)
+	p.eventually(what+" "+want, func() bool {
+		got = p.shown(commit, what)
 		return len(got) > 0 && strings.Contains(got[0], want)
 	})
 }
@@ -93,7 +93,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	p.write("main", "place-old.yaml", yamlPlacement("old", p.name+"-old", pickAll), "place it")
 	p.start()
 	p.eventually("image", func() bool { got, _ := p.web(p.members[2]); return got == "registry.example/app:1" })
-	p.shows(p.newest(), "gitfleet/rollout", "success: 3 of 3 clusters")
+	p.shows(p.newest(), "rollout", "success: 3 of 3 clusters")
 
 	p.write("topic", place, yamlPlacement("all", p.name, "  policy: {placementType: PickN, numberOfClusters: 2}\n  strategy: {rollingUpdate: {maxUnavailable: 100%}}\n"), "two clusters")
 	p.write("topic", old, "", "no namespace")
@@ -107,7 +107,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	pr, _, err := p.forge.Client.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: "topic", Base: "main", Title: "Three changes"})
 	patched(t, err)
 	head := pr.Head.Sha
-	p.shows(head, "gitfleet/plan", "success: ")
+	p.shows(head, "plan", "success: ")
 	p.eventually("the members have answered", func() bool {
 		all := p.plans(pr.Index) // the status is written before it
 		return len(all) > 0 && strings.Contains(all[0], " 0 refused, 2 taken over")
@@ -136,7 +136,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	}
 	p.write("main", "apps/other.yaml", yamlNamespace(p.name+"-other"), "another commit lands first")
 	p.eventually("stale, and planned again", func() bool {
-		got := p.shown(head, "gitfleet/plan")
+		got := p.shown(head, "plan")
 		return len(got) == 5 && strings.HasPrefix(got[2], "pending: stale: ") && strings.Contains(got[1], "; asking members") && strings.HasPrefix(got[0], "success: ")
 	})
 	p.eventually("the comment edited in place", func() bool {
@@ -148,5 +148,5 @@ func TestPullRequestsArePlanned(t *testing.T) {
 		patched(t, p.clients[m].CoreV1().ConfigMaps(p.name).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	}
 	p.forge.Merge("hub", pr.Index)
-	p.shows(p.newest(), "gitfleet/rollout", "; 3 deletions held")
+	p.shows(p.newest(), "rollout", "; 3 deletions held")
 }
