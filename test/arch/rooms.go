@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
 		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
-	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/ledger", "reconciler/status"},
+	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},
 	"reconciler/review":        {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "placement/api", "placement/work", "reconciler/backoff", "reconciler/diff", "reconciler/forecast", "reconciler/member", "reconciler/plan", "reconciler/status"},
 	"reconciler/replica":       {},
 	"reconciler/tracing":       {},
