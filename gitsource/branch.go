@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// A Restoring describes a commit that restores the content of files from an earlier commit.
-type Restoring struct {
+// RestoreOptions describe a commit that restores the content of files from an earlier commit.
+type RestoreOptions struct {
 	// Base is the parent of the new commit, From the commit with the content. A path that From
 	// does not have is removed.
 	Base, From string
@@ -26,7 +26,7 @@ type Restoring struct {
 }
 
 // Restore stores the commit. No reference points to it until Branch is called.
-func (c *Clone) Restore(r Restoring) (Commit, error) {
+func (c *Clone) Restore(r RestoreOptions) (Commit, error) {
 	base, err := c.commit(r.Base)
 	if err != nil {
 		return Commit{}, err

@@ -112,10 +112,8 @@ func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit
 	state := BranchState{Head: b.head.String()}
 	base := plumbing.NewHash(c.Base)
 	if !b.head.IsZero() {
-		switch own, err := b.own(c.Marker); {
-		case err != nil:
-			return state, err
-		case !own:
+		if !b.own(c.Marker) {
+			var err error
 			state.Others = true
 			state.Outdated, err = b.outdated(base, slices.Collect(maps.Keys(c.Files)))
 			return state, err
@@ -148,11 +146,7 @@ func (p *Publisher) Remove(ctx context.Context, branch, marker string) error {
 	if err != nil {
 		return fmt.Errorf("read branch %s: %w", branch, err)
 	}
-	own := false
-	if !b.head.IsZero() {
-		own, err = b.own(marker)
-	}
-	if err == nil && own {
+	if !b.head.IsZero() && b.own(marker) {
 		err = p.write(ctx, b, &packp.Command{Name: plumbing.NewBranchReferenceName(branch), Old: b.head})
 	}
 	if err = errors.Join(err, b.close()); err != nil {
@@ -206,7 +200,7 @@ func (p *Publisher) sign(c *object.Commit) (string, error) {
 // what the command expects.
 func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command) (err error) {
 	defer p.remote.close() // branches are pushed rarely
-	s, err := p.remote.writing(ctx)
+	s, err := p.remote.startPush(ctx)
 	if err != nil {
 		return err
 	}
@@ -296,13 +290,13 @@ func (b *remoteBranch) close() error {
 
 // own reports whether a branch has nothing that others have pushed to it: its only commit
 // is gitfleet's own, or it has none. The store has no commit that was never followed.
-func (b *remoteBranch) own(marker string) (bool, error) {
+func (b *remoteBranch) own(marker string) bool {
 	if b.tooLarge {
-		return false, nil
+		return false
 	}
 	who := b.commit.Committer
 	return b.merged || who.Name == publisherName && who.Email == publisherEmail && len(b.commit.ParentHashes) == 1 &&
-		b.objects.stores[0].has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker), nil
+		b.objects.stores[0].has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker)
 }
 
 // outdated reports whether no commit of the followed ones that the branch contains has

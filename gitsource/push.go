@@ -19,12 +19,12 @@ import (
 
 // A pusher is a remote that can be pushed to.
 type pusher interface {
-	// writing begins a push session.
-	writing(ctx context.Context) (writeSession, error)
+	// startPush begins a push session.
+	startPush(ctx context.Context) (pushSession, error)
 }
 
-// A writeSession lists the references once, and may then send one update.
-type writeSession interface {
+// A pushSession lists the references once, and may then send one update.
+type pushSession interface {
 	list(ctx context.Context) (*packp.AdvRefs, error)
 	push(ctx context.Context, req *packp.ReferenceUpdateRequest) error
 	io.Closer
@@ -57,7 +57,7 @@ func (c *Clone) Push(ctx context.Context, cfg Config, branch, commit string) err
 }
 
 func (c *Clone) push(ctx context.Context, to pusher, ref plumbing.ReferenceName, h plumbing.Hash) (err error) {
-	s, err := to.writing(ctx)
+	s, err := to.startPush(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *Clone) push(ctx context.Context, to pusher, ref plumbing.ReferenceName,
 
 // update changes one reference, unless it is no longer at the command's old hash, and sends the
 // objects for it.
-func update(ctx context.Context, s writeSession, refs *packp.AdvRefs, c *packp.Command, from storer.EncodedObjectStorer, objects []plumbing.Hash) error {
+func update(ctx context.Context, s pushSession, refs *packp.AdvRefs, c *packp.Command, from storer.EncodedObjectStorer, objects []plumbing.Hash) error {
 	req := packp.NewReferenceUpdateRequest()
 	req.Commands = []*packp.Command{c}
 	needed := []capability.Capability{capability.ReportStatus}
@@ -122,8 +122,8 @@ func explainRefusal(err error) error {
 	return err
 }
 
-// writing begins a push over HTTP.
-func (h *httpRemote) writing(ctx context.Context) (writeSession, error) {
+// startPush begins a push over HTTP.
+func (h *httpRemote) startPush(ctx context.Context) (pushSession, error) {
 	client, header, m, err := h.client(ctx)
 	if err != nil {
 		return nil, err
@@ -160,8 +160,8 @@ func (s *wireWriting) push(ctx context.Context, req *packp.ReferenceUpdateReques
 	return nil
 }
 
-// writing begins a push over SSH.
-func (r *sshRemote) writing(ctx context.Context) (writeSession, error) {
+// startPush begins a push over SSH.
+func (r *sshRemote) startPush(ctx context.Context) (pushSession, error) {
 	s, err := r.start(ctx, "git-receive-pack")
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 	if got := strings.Join(differing, " "); err != nil || got != "web/app.yaml web/old.yaml web/new/file.yaml" {
 		t.Errorf("the commits differ in %q, %v", got, err)
 	}
-	made, err := c.Restore(Restoring{Base: bad, From: good, Paths: paths, Message: "web: back\n", Author: "Ada", Email: "ada@example.com", Time: time.Unix(1e9, 0)})
+	made, err := c.Restore(RestoreOptions{Base: bad, From: good, Paths: paths, Message: "web: back\n", Author: "Ada", Email: "ada@example.com", Time: time.Unix(1e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestABranchIsPushedOverSSH(t *testing.T) {
 	first := g.commit("first", map[string]string{"web/app.yaml": "good", "other": strings.Repeat("o", 100_000)})
 	second := g.commit("second", map[string]string{"web/app.yaml": "bad"})
 	c, _ := cloned(t, g.dir)
-	made, err := c.Restore(Restoring{Base: second, From: first, Paths: []string{"web/app.yaml"}, Message: "back\n", Author: "Ada", Email: "ada@example.com", Time: time.Unix(1e9, 0)})
+	made, err := c.Restore(RestoreOptions{Base: second, From: first, Paths: []string{"web/app.yaml"}, Message: "back\n", Author: "Ada", Email: "ada@example.com", Time: time.Unix(1e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}

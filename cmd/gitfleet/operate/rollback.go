@@ -202,7 +202,7 @@ func (r *rollback) make() (gitsource.Commit, []string, error) {
 	if err != nil {
 		return gitsource.Commit{}, nil, err
 	}
-	made, err := r.clone.Restore(gitsource.Restoring{
+	made, err := r.clone.Restore(gitsource.RestoreOptions{
 		Base: r.now.Hash, From: r.from.Hash, Paths: paths, Message: r.message(), Author: name, Email: email, Time: time.Now(),
 	})
 	if err == nil {
