@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -72,7 +72,7 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	r := reports.Sample()
 	r.Source.Git.URL = "https://git.example.com/fleet"
 	r.Source.Git.Error = "get https://ada:" + canary + "@git.example.com: refused"
-	r.Source.Problems = hub.Problems{{Origin: api.Origin{Path: "a.yaml"}, Message: "Authorization: Basic " + encoded}}
+	r.Source.Problems = problem.List{{Origin: api.Origin{Path: "a.yaml"}, Message: "Authorization: Basic " + encoded}}
 	r.Details[0].Warnings = []string{"password=" + canary, "-----BEGIN RSA PRIVATE KEY-----\n" + canary + "\n-----END RSA PRIVATE KEY-----", "the token is " + canary}
 	record := history.Open(history.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	done, cancel := context.WithCancel(context.Background())

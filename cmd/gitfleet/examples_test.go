@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -50,7 +51,7 @@ func examples(t *testing.T) []string {
 // given are the options for what an example has beside the hub: the observed
 // fleet, and an earlier plan.
 func given(example string) []string {
-	ignored, _ := os.ReadFile(example + "/" + hub.IgnoreFile)
+	ignored, _ := os.ReadFile(example + "/" + tree.IgnoreFile)
 	var args []string
 	for _, g := range []struct{ option, file string }{{"--clusters", "clusters.yaml"}, {"--current", "before.json"}} {
 		if strings.Contains(string(ignored), g.file) {

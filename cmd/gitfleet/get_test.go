@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -43,7 +44,7 @@ func TestGet(t *testing.T) {
 	_, address := listening(t, reports.Sample())
 	refused := reports.Sample()
 	refused.Source.Newest.Hash = "badc0ffee0ddf00d"
-	refused.Source.Problems = hub.Problems{{Origin: api.Origin{Path: "apps/web.yaml", Line: 3}, Field: "spec.replicas", Message: "must be a number"}}
+	refused.Source.Problems = problem.List{{Origin: api.Origin{Path: "apps/web.yaml", Line: 3}, Field: "spec.replicas", Message: "must be a number"}}
 	refused.Source.LoadError = "the commit would delete everything"
 	refused.Source.Git = status.Git{URL: "https://git.example.com/fleet", Failures: 4, LastSuccess: reports.Noon.Add(-time.Hour), Error: "connection refused"}
 	refused.Details[1].Clusters[0].Braked = []string{"ConfigMap/web/one: too much", "ConfigMap/web/two: too much"}

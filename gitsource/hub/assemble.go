@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -17,7 +20,7 @@ type assembly struct {
 	last   int
 
 	items    []*item
-	problems Problems
+	problems problem.List
 	// sources are the files of each built kustomization.
 	sources map[string][]string
 
@@ -32,18 +35,18 @@ func (a *assembly) add(p *parsed) {
 	a.problems = append(a.problems, p.problems...)
 }
 
-func (a *assembly) problem(severity Severity, origin api.Origin, field, format string, args ...any) {
-	a.problems = append(a.problems, Problem{Origin: origin, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...)})
+func (a *assembly) problem(severity problem.Severity, origin api.Origin, field, format string, args ...any) {
+	a.problems = append(a.problems, problem.Problem{Origin: origin, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
 func (a *assembly) unlisted(name, owner string) {
-	a.problem(Warning, api.Origin{Path: name}, "", "not read, since %s decides about this directory and does not list it; add it there, or list it in %s", owner, IgnoreFile)
+	a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s decides about this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
 }
 
 // finish leaves a.items sorted.
 func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items) > a.limits.Objects {
-		a.problem(Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
+		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
 	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources}
 	a.checkScopes(s.Namespaced)
@@ -51,8 +54,8 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.duplicates()
 	a.overrides()
 	a.references()
-	a.problems = a.problems.sort()
-	if hasErrors(a.problems) {
+	a.problems = a.problems.Sort()
+	if a.problems.HasErrors() {
 		return nil, &LoadError{a.problems}
 	}
 	s.Warnings = a.problems
@@ -93,9 +96,9 @@ func (a *assembly) termScopes(it *item, scopes map[api.GroupKind]bool) {
 	terms := it.placement.Spec.ResourceSelectors
 	for i, t := range terms {
 		namespaced, declared := scopes[api.GroupKind{Group: t.Group, Kind: t.Kind}]
-		if msg := scopeFault(terms, t.Kind, namespaced, declared, it.id.Namespace != ""); msg != "" {
+		if msg := validation.SelectionFault(terms, t.Kind, namespaced, declared, it.id.Namespace != ""); msg != "" {
 			field := fmt.Sprintf("spec.resourceSelectors[%d].kind", i)
-			a.problem(Error, it.at(field), field, "%s", msg)
+			a.problem(problem.Error, it.at(field), field, "%s", msg)
 		}
 	}
 }
@@ -105,7 +108,7 @@ func (a *assembly) checkWrappedScopes(it *item, scopes map[api.GroupKind]bool) {
 	for _, w := range it.wrapped {
 		if namespaced, declared := scopes[w.id.GroupKind()]; declared {
 			if message := w.scopeFault(it.id, namespaced); message != "" {
-				a.problem(Failure, w.origin, w.field, "in %s: %s", it.id, message)
+				a.problem(problem.Failure, w.origin, w.field, "in %s: %s", it.id, message)
 			}
 		}
 	}
@@ -116,15 +119,15 @@ func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 	namespaced, declared := scopes[it.id.GroupKind()]
 	switch {
 	case declared && namespaced && it.id.Namespace == "":
-		a.problem(Error, it.origin, "metadata.namespace", needsNamespace, it.id.Kind)
+		a.problem(problem.Error, it.origin, "metadata.namespace", needsNamespace, it.id.Kind)
 		return nil
 	case declared && !namespaced && it.id.Namespace != "":
 		if !it.built() {
-			a.problem(Warning, it.origin, "metadata.namespace", dropsNamespace, it.id.Kind)
+			a.problem(problem.Warning, it.origin, "metadata.namespace", dropsNamespace, it.id.Kind)
 		}
 		return it.withoutNamespace()
 	case !declared && it.id.Namespace == "" && !strings.HasPrefix(it.id.Kind, "Cluster"):
-		a.problem(Warning, it.origin, "metadata.namespace",
+		a.problem(problem.Warning, it.origin, "metadata.namespace",
 			"missing, so %s is taken for a kind that lives in no namespace, since the commit does not define it; if it does live in one, write it", it.id.Kind)
 	}
 	return it
@@ -200,7 +203,7 @@ func (a *assembly) duplicate(same []*item) {
 			others = append(others, fmt.Sprintf("%d more places", more))
 		}
 		slices.Sort(others)
-		a.problem(Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", it.id, strings.Join(others, ", "))
+		a.problem(problem.Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", it.id, strings.Join(others, ", "))
 	}
 }
 

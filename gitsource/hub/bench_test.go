@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -53,7 +54,7 @@ func sum(s string) string {
 
 func (m *memoryTree) list(dir string, names map[string]map[string]bool) {
 	var all strings.Builder
-	for _, child := range sortedKeys(names[dir]) {
+	for _, child := range slices.Sorted(maps.Keys(names[dir])) {
 		if names[child] != nil {
 			m.list(child, names)
 		}

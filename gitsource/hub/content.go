@@ -5,26 +5,29 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // validateContent completes an object that a placement may select.
-func validateContent(r *report, it *item, object map[string]any) *item {
-	if !contentFits(r, it, object) || !annotationsFit(r, r.top, object) {
+func validateContent(r *document.Report, it *item, object map[string]any) *item {
+	if !contentFits(r, it, object) || !validation.CheckAnnotations(r, r.Object, object) {
 		return nil
 	}
-	if !hasErrors(r.problems) {
-		checkBuiltin(r, r.top, object)
+	if !r.Problems.HasErrors() {
+		schema.CheckBuiltin(r, r.Object, object)
 	}
 	hash, err := hashOfObject(object)
 	if err != nil {
-		r.errorf(r.top, "cannot be written as JSON: %v", err)
+		r.Errorf(r.Object, "cannot be written as JSON: %v", err)
 		return nil
 	}
 	it.object = &api.Object{
@@ -55,8 +58,8 @@ func hashOfObject(object map[string]any) (string, error) {
 
 // contentRules validate the kinds whose mistakes would otherwise be found only on the members,
 // or never.
-var contentRules = map[api.GroupKind]func(*report, *item, map[string]any) bool{
-	{Kind: "ConfigMap"}: func(r *report, it *item, o map[string]any) bool {
+var contentRules = map[api.GroupKind]func(*document.Report, *item, map[string]any) bool{
+	{Kind: "ConfigMap"}: func(r *document.Report, it *item, o map[string]any) bool {
 		if !dataIsText(r, o, "data", "binaryData") {
 			return false
 		}
@@ -65,27 +68,27 @@ var contentRules = map[api.GroupKind]func(*report, *item, map[string]any) bool{
 		}
 		return true
 	},
-	{Kind: "Secret"}: func(r *report, _ *item, o map[string]any) bool {
+	{Kind: "Secret"}: func(r *document.Report, _ *item, o map[string]any) bool {
 		return dataIsText(r, o, "data", "stringData") && dataIsBase64(r, o)
 	},
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
 }
 
-func contentFits(r *report, it *item, object map[string]any) bool {
+func contentFits(r *document.Report, it *item, object map[string]any) bool {
 	rule := contentRules[it.id.GroupKind()]
 	return rule == nil || rule(r, it, object)
 }
 
 // dataIsText refuses data that is not text, without quoting it.
-func dataIsText(r *report, object map[string]any, keys ...string) bool {
+func dataIsText(r *document.Report, object map[string]any, keys ...string) bool {
 	ok := true
 	for _, key := range keys {
 		switch m := object[key].(type) {
 		case nil:
 		case map[string]any:
-			ok = allStrings(r, m, r.field(key)) && ok
+			ok = allStrings(r, m, r.Field(key)) && ok
 		default:
-			r.errorf(r.field(key), "must be a mapping, not %s", describe(m))
+			r.Errorf(r.Field(key), "must be a mapping, not %s", document.Describe(m))
 			ok = false
 		}
 	}
@@ -93,12 +96,12 @@ func dataIsText(r *report, object map[string]any, keys ...string) bool {
 }
 
 // dataIsBase64 refuses data that an API server would refuse.
-func dataIsBase64(r *report, object map[string]any) bool {
+func dataIsBase64(r *document.Report, object map[string]any) bool {
 	ok := true
 	data, _ := object["data"].(map[string]any)
-	for _, key := range sortedKeys(data) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if _, err := base64.StdEncoding.DecodeString(data[key].(string)); err != nil {
-			r.errorf(r.field("data", key), "is not base64; encode it, or write the plain text under stringData")
+			r.Errorf(r.Field("data", key), "is not base64; encode it, or write the plain text under stringData")
 			ok = false
 		}
 	}
@@ -106,30 +109,30 @@ func dataIsBase64(r *report, object map[string]any) bool {
 }
 
 // definition records the scope that a custom resource definition declares.
-func definition(r *report, it *item, object map[string]any) bool {
+func definition(r *document.Report, it *item, object map[string]any) bool {
 	group, _, _ := unstructured.NestedString(object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(object, "spec", "names", "kind")
 	scope, _, _ := unstructured.NestedString(object, "spec", "scope")
 	ok := true
 	for _, f := range []struct {
 		value string
-		at    *fieldPath
-	}{{group, r.field("spec", "group")}, {kind, r.field("spec", "names", "kind")}} {
+		at    *document.FieldPath
+	}{{group, r.Field("spec", "group")}, {kind, r.Field("spec", "names", "kind")}} {
 		if f.value == "" {
-			r.errorf(f.at, "missing: a CustomResourceDefinition names the group and the kind it defines")
+			r.Errorf(f.at, "missing: a CustomResourceDefinition names the group and the kind it defines")
 			ok = false
 		}
 	}
 	if !slices.Contains([]string{"Namespaced", "Cluster"}, scope) {
-		r.errorf(r.field("spec", "scope"), "must be Namespaced or Cluster")
+		r.Errorf(r.Field("spec", "scope"), "must be Namespaced or Cluster")
 		ok = false
 	}
-	it.scope = &declaredScope{schema.GroupKind{Group: group, Kind: kind}, scope == "Namespaced"}
+	it.scope = &declaredScope{api.GroupKind{Group: group, Kind: kind}, scope == "Namespaced"}
 	return ok
 }
 
 // controlled reports objects that a controller creates: dumped manifests with owner references.
-func controlled(r *report, gvk schema.GroupVersionKind, object map[string]any) bool {
+func controlled(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {
 	if gvk.Group != "apps" || gvk.Kind != "ReplicaSet" && gvk.Kind != "ControllerRevision" {
 		return false
 	}
@@ -137,25 +140,6 @@ func controlled(r *report, gvk schema.GroupVersionKind, object map[string]any) b
 	if len(owners) == 0 {
 		return false
 	}
-	r.warnf(r.field("metadata", "ownerReferences"), "left out: this %s was made by a controller, which makes it again on each member; remove it", gvk.Kind)
+	r.Warnf(r.Field("metadata", "ownerReferences"), "left out: this %s was made by a controller, which makes it again on each member; remove it", gvk.Kind)
 	return true
-}
-
-// describe describes the type of a value, never the value.
-func describe(v any) string {
-	switch v.(type) {
-	case nil:
-		return "empty"
-	case map[string]any:
-		return "a mapping"
-	case []any:
-		return "a list"
-	case string:
-		return "text"
-	case bool:
-		return "a boolean"
-	case int64, float64:
-		return "a number"
-	}
-	return fmt.Sprintf("a %T", v)
 }

@@ -2,7 +2,11 @@ package hub
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -51,9 +55,9 @@ func (a *assembly) overrideConflict(t overrideTarget, u, other overrideUse) {
 	if u.it == other.it {
 		return // one override, or twice in one, which is reported elsewhere
 	}
-	a.problem(Error, u.it.at(u.field), u.field,
+	a.problem(problem.Error, u.it.at(u.field), u.field,
 		"invalid resource selector %s: the resource has been selected by both %s and %s (%s), which is not supported; select it in one of them",
-		selectorText(t.ResourceSelector), u.it.id.Name, other.it.id.Name, positionText(other.it.origin))
+		validation.SelectorText(t.ResourceSelector), u.it.id.Name, other.it.id.Name, positionText(other.it.origin))
 }
 
 func (it *item) selectors() []api.ResourceSelector {
@@ -79,9 +83,9 @@ func (a *assembly) overrideLimit(it *item, n int) {
 	switch {
 	case n != 101:
 	case it.clusterOverride != nil:
-		a.problem(Warning, it.origin, "", "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created in KubeFleet")
+		a.problem(problem.Warning, it.origin, "", "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created in KubeFleet")
 	default:
-		a.problem(Warning, it.origin, "", "resourceOverride limit has been reached: at most 100 resources can be created in KubeFleet")
+		a.problem(problem.Warning, it.origin, "", "resourceOverride limit has been reached: at most 100 resources can be created in KubeFleet")
 	}
 }
 
@@ -116,10 +120,10 @@ func (a *assembly) placementReferences(it *item, placements map[api.PlacementKey
 			continue
 		}
 		hint := "add it, or remove the name"
-		if near := api.Closest(name, sortedKeys(clusters)); near != "" {
+		if near := api.Closest(name, slices.Sorted(maps.Keys(clusters))); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		a.problem(Warning, it.at(field), field, "the commit has no MemberCluster %s, so it is not chosen; %s", name, hint)
+		a.problem(problem.Warning, it.at(field), field, "the commit has no MemberCluster %s, so it is not chosen; %s", name, hint)
 	}
 	if policy.Affinity == nil {
 		return
@@ -132,7 +136,7 @@ func (a *assembly) affinityReferences(it *item, field string, references []api.P
 	for i, ref := range references {
 		key := api.PlacementKey{Namespace: it.id.Namespace, Name: ref.Name}
 		if !placements[key] {
-			a.problem(Warning, it.origin, fmt.Sprintf("spec.policy.affinity.%s[%d].name", field, i), "the commit has no %s %s", key.Kind(), ref.Name)
+			a.problem(problem.Warning, it.origin, fmt.Sprintf("spec.policy.affinity.%s[%d].name", field, i), "the commit has no %s %s", key.Kind(), ref.Name)
 		}
 	}
 }
@@ -146,6 +150,6 @@ func (a *assembly) overrideReference(it *item, ref *api.PlacementRef, placements
 		key.Namespace = it.id.Namespace
 	}
 	if !placements[key] {
-		a.problem(Warning, it.at(boundTo), boundTo, "the commit has no %s %s, so this override has no effect", key.Kind(), ref.Name)
+		a.problem(problem.Warning, it.at(validation.PlacementField), validation.PlacementField, "the commit has no %s %s, so this override has no effect", key.Kind(), ref.Name)
 	}
 }

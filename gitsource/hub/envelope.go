@@ -2,9 +2,15 @@ package hub
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
+	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -24,63 +30,62 @@ type wrapped struct {
 // checkEnvelope validates the entries of a ResourceEnvelope or ClusterResourceEnvelope. An
 // entry that is not a manifest refuses the commit, as the API server would refuse the envelope;
 // one that no cluster could accept is a Failure.
-func checkEnvelope(r *report, it *item, object map[string]any) {
+func checkEnvelope(r *document.Report, it *item, object map[string]any) {
 	data, _ := object["data"].(map[string]any)
-	p := r.field("data")
-	count(r, p, len(data), 1, 50)
-	for _, key := range sortedKeys(data) {
+	p := r.Field("data")
+	validation.CheckLength(r, p, len(data), 1, 50)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
 		entry, ok := data[key].(map[string]any)
 		if !ok {
-			r.rulef(p.child(key), "must be a manifest, not %s", describe(data[key]))
+			r.Rulef(p.Child(key), "must be a manifest, not %s", document.Describe(data[key]))
 			continue
 		}
 		complete := true
 		for _, field := range []string{"apiVersion", "kind"} {
 			if s, _ := entry[field].(string); s == "" {
-				r.rulef(p.child(key, field), "missing: each entry of an envelope is a Kubernetes object")
+				r.Rulef(p.Child(key, field), "missing: each entry of an envelope is a Kubernetes object")
 				complete = false
 			}
 		}
 		if complete {
-			checkWrapped(r, it, p.child(key), p.child(key, "metadata", "namespace"), entry)
+			checkWrapped(r, it, p.Child(key), p.Child(key, "metadata", "namespace"), entry)
 		}
-		annotationsFit(r, p.child(key), entry)
-		checkBuiltin(r, p.child(key), entry)
+		validation.CheckAnnotations(r, p.Child(key), entry)
+		schema.CheckBuiltin(r, p.Child(key), entry)
 	}
 }
 
 // checkTextEnvelope validates the entries of a ConfigMap envelope, which are manifests as text.
 // Problems are Failures: for an API server they are just text.
-func checkTextEnvelope(r *report, it *item, object map[string]any) {
+func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 	data, _ := object["data"].(map[string]any)
-	for _, key := range sortedKeys(data) {
-		p := r.field("data", key)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		p := r.Field("data", key)
 		text, _ := data[key].(string)
-		severity := Failure
-		f := &fileParser{name: r.origin.Path, limits: r.limits}
-		f.visit = func(sub *report, root *yaml.Node) {
-			c := &converter{r: sub, limits: r.limits, words: vocabulary{}}
-			value, ok := c.document(root)
+		severity := problem.Failure
+		problems := document.Read(r.Origin.Path, []byte(text), r.Limits, func(sub *document.Report, root *yaml.Node) (more bool) {
+			c := &document.Decoder{Report: sub, Limits: r.Limits, Words: document.Vocabulary{}}
+			value, ok := c.Decode(root)
 			if !ok {
-				severity = Error // it exceeds a limit, and would be read in every turn
-				return
+				severity = problem.Error // it exceeds a limit, and would be read in every turn
+				return true
 			}
 			if entry, ok := value.(map[string]any); ok {
 				checkWrapped(r, it, p, p, entry)
 			} else {
-				failEntry(r, it, p, "must be a manifest, not "+describe(value))
+				failEntry(r, it, p, "must be a manifest, not "+document.Describe(value))
 			}
-		}
-		f.read([]byte(text))
-		for _, problem := range f.problems {
-			r.add(severity, p, "in %s: line %d of the entry: %s", it.id, problem.Line, problem.Message)
+			return true
+		})
+		for _, problem := range problems {
+			r.Add(severity, p, "in %s: line %d of the entry: %s", it.id, problem.Line, problem.Message)
 		}
 	}
 }
 
 // checkWrapped reports why no cluster could accept an entry of an envelope. Problems of its
 // namespace are reported at at.
-func checkWrapped(r *report, it *item, p, at *fieldPath, entry map[string]any) {
+func checkWrapped(r *document.Report, it *item, p, at *document.FieldPath, entry map[string]any) {
 	w, fault := readWrapped(entry)
 	if fault != "" {
 		failEntry(r, it, p, fault)
@@ -95,8 +100,8 @@ func checkWrapped(r *report, it *item, p, at *fieldPath, entry map[string]any) {
 		// Before the definitions of the commit are known, only the entry itself says whether it
 		// is namespaced.
 		namespaced = w.id.Namespace != ""
-		w.field, w.origin = at.String(), r.origin
-		w.origin.Line = r.lineOf(at)
+		w.field, w.origin = at.String(), r.Origin
+		w.origin.Line = r.LineOf(at)
 		it.wrapped = append(it.wrapped, w)
 	}
 	if fault := w.scopeFault(it.id, namespaced); fault != "" {
@@ -105,8 +110,8 @@ func checkWrapped(r *report, it *item, p, at *fieldPath, entry map[string]any) {
 }
 
 // failEntry reports that an entry of an envelope cannot be placed.
-func failEntry(r *report, it *item, p *fieldPath, fault string) {
-	r.add(Failure, p, "in %s: %s", it.id, fault)
+func failEntry(r *document.Report, it *item, p *document.FieldPath, fault string) {
+	r.Add(problem.Failure, p, "in %s: %s", it.id, fault)
 }
 
 // readWrapped reads the identity of an entry, or returns what is missing.

@@ -2,12 +2,13 @@
 //
 // Load reads a tree of manifests and kustomizations into a Snapshot: the desired state of the
 // fleet, decoded strictly, with the defaults and validation of an API server. A tree either
-// loads as a whole or is refused with all its problems.
+// loads as a whole or is refused with all its problems. A Loader keeps what did not change.
 package hub
 
 import (
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -39,7 +40,7 @@ type Snapshot struct {
 	// Sources are the files of each built kustomization, sorted, by its file.
 	Sources map[string][]string
 	// Warnings do not refuse the commit; some of them are Failures.
-	Warnings Problems
+	Warnings problem.List
 }
 
 // A Placement is a ClusterResourcePlacement or a ResourcePlacement with defaults.

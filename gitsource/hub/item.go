@@ -1,6 +1,10 @@
 package hub
 
-import "github.com/gitfleet/gitfleet/placement/api"
+import (
+	"github.com/gitfleet/gitfleet/placement/api"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+)
 
 // An item is one object of the commit. Of object, placement, cluster, clusterOverride and
 // override one is set; none, if the item is only a definition.
@@ -8,7 +12,7 @@ type item struct {
 	id     api.ID
 	origin api.Origin
 	// top is the object's position in its document: nil, or an item of a list.
-	top *fieldPath
+	top *document.FieldPath
 
 	object          *api.Object
 	placement       *Placement
@@ -37,14 +41,6 @@ type item struct {
 type declaredScope struct {
 	kind       api.GroupKind
 	namespaced bool
-}
-
-// recordLine records the line of a field.
-func (it *item) recordLine(r *report, p *fieldPath) {
-	if it.lines == nil {
-		it.lines = map[string]int{}
-	}
-	it.lines[p.String()] = r.lineOf(p)
 }
 
 // at is the position of a field, if it was recorded.

@@ -1,8 +1,12 @@
 package hub
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
 // Limits limit what a repository may contain and cost. A zero field means its default.
@@ -39,23 +43,29 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	fill(&l.Files, 50_000)
-	fill(&l.FileSize, 4*mib)
-	fill(&l.Documents, 1_000)
-	fill(&l.AliasExpansion, 100)
-	fill(&l.Depth, 100)
-	fill(&l.Objects, 100_000)
-	fill(&l.CommitSize, 512*mib)
-	fill(&l.Builds, 5_000)
-	fill(&l.BuildInput, 64*mib)
-	fill(&l.BuildTime, 60*time.Second)
-	fill(&l.BuildOutput, 10*mib)
+	l.Files = cmp.Or(l.Files, 50_000)
+	l.FileSize = cmp.Or(l.FileSize, 4*mib)
+	l.Documents = cmp.Or(l.Documents, 1_000)
+	l.AliasExpansion = cmp.Or(l.AliasExpansion, 100)
+	l.Depth = cmp.Or(l.Depth, 100)
+	l.Objects = cmp.Or(l.Objects, 100_000)
+	l.CommitSize = cmp.Or(l.CommitSize, 512*mib)
+	l.Builds = cmp.Or(l.Builds, 5_000)
+	l.BuildInput = cmp.Or(l.BuildInput, 64*mib)
+	l.BuildTime = cmp.Or(l.BuildTime, 60*time.Second)
+	l.BuildOutput = cmp.Or(l.BuildOutput, 10*mib)
 	return l
 }
 
-func fill[T comparable](v *T, value T) {
-	if *v == *new(T) {
-		*v = value
+// documents are the limits of the documents of one file.
+func (l Limits) documents() document.Limits {
+	return document.Limits{Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth}
+}
+
+// builds are the limits of the kustomizations of a commit.
+func (l Limits) builds() build.Limits {
+	return build.Limits{
+		Documents: l.documents(), Memory: l.CommitSize, Input: l.BuildInput, Time: l.BuildTime, Output: l.BuildOutput,
 	}
 }
 
@@ -82,15 +92,4 @@ func (l Limits) Validate() error {
 		}
 	}
 	return nil
-}
-
-// bytesText formats a size with a unit.
-func bytesText(n int64) string {
-	switch {
-	case n >= mib && n%mib == 0:
-		return fmt.Sprintf("%d MiB", n/mib)
-	case n >= kib && n%kib == 0:
-		return fmt.Sprintf("%d KiB", n/kib)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

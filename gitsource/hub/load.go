@@ -5,9 +5,14 @@ import (
 	"io/fs"
 	"path"
 	"runtime"
-	"slices"
+	"strings"
 	"sync"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -34,6 +39,22 @@ func Load(commit Commit, fsys fs.FS, opts Options) (*Snapshot, error) {
 	return NewLoader(opts).Load(commit, fsys)
 }
 
+// A LoadError says that a commit is invalid. Other errors of Load mean that the commit could
+// not be read.
+type LoadError struct {
+	// Problems are all problems, including warnings, in order.
+	Problems problem.List
+}
+
+// Error lists the problems, one per line, and marks warnings.
+func (e *LoadError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Marked()
+	}
+	return strings.Join(lines, "\n")
+}
+
 // A Loader loads one commit after another, and processes only what has changed. It caches what
 // the last two loads used. It is safe for concurrent use; loads run one at a time.
 type Loader struct {
@@ -43,12 +64,12 @@ type Loader struct {
 
 	mu             sync.Mutex
 	load           int
-	dirs           *cache[dirKey, *listing]
-	files          *cache[fileKey, *parsed]
-	kustomizations *cache[textKey, *kustomizationFile]
-	builds         *cache[buildKey, *parsed]
+	dirs           *cache.Cache[tree.Key, *tree.Listing]
+	files          *cache.Cache[fileKey, *parsed]
+	kustomizations *build.Cache
+	builds         *cache.Cache[buildKey, *parsed]
 	// words has one vocabulary for each processor: a goroutine needs one to parse.
-	words chan vocabulary
+	words chan document.Vocabulary
 	// sorted are the items of the load with number sortedLoad, by ID.
 	sorted     []*item
 	sortedLoad int
@@ -70,14 +91,14 @@ func NewLoader(opts Options) *Loader {
 		opts:           opts,
 		invalid:        invalid,
 		sortedLoad:     -1,
-		dirs:           newCache[dirKey, *listing](),
-		files:          newCache[fileKey, *parsed](),
-		kustomizations: newCache[textKey, *kustomizationFile](),
-		builds:         newCache[buildKey, *parsed](),
-		words:          make(chan vocabulary, runtime.GOMAXPROCS(0)),
+		dirs:           cache.New[tree.Key, *tree.Listing](),
+		files:          cache.New[fileKey, *parsed](),
+		kustomizations: build.NewCache(),
+		builds:         cache.New[buildKey, *parsed](),
+		words:          make(chan document.Vocabulary, runtime.GOMAXPROCS(0)),
 	}
 	for range cap(l.words) {
-		l.words <- vocabulary{}
+		l.words <- document.Vocabulary{}
 	}
 	return l
 }
@@ -91,12 +112,12 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 		return nil, fmt.Errorf("load: %w", l.invalid)
 	}
 	l.load++
-	l.dirs.next()
-	l.files.next()
-	l.kustomizations.next()
-	l.builds.next()
+	l.dirs.Next()
+	l.files.Next()
+	l.kustomizations.Next()
+	l.builds.Next()
 	l.trimCache()
-	snapshot, err := l.read(commit, newTree(fsys, l.opts.Limits, l.dirs))
+	snapshot, err := l.read(commit, tree.New(fsys, l.opts.Limits.FileSize, l.dirs))
 	if err != nil {
 		return nil, fmt.Errorf("load commit %s: %w", commit.Hash, err)
 	}
@@ -107,95 +128,84 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 // than a commit may.
 func (l *Loader) trimCache() {
 	var size int64
-	for _, e := range l.files.entries {
-		size += e.value.size
+	for p := range l.files.Values() {
+		size += p.size
 	}
-	for _, e := range l.builds.entries {
-		size += e.value.size
+	for p := range l.builds.Values() {
+		size += p.size
 	}
 	if size > l.opts.Limits.CommitSize {
-		l.files.forget(1)
-		l.builds.forget(1)
+		l.files.Forget(1)
+		l.builds.Forget(1)
 	}
 }
 
-func (l *Loader) read(commit Commit, t *tree) (*Snapshot, error) {
+func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	w := &walk{tree: t, limits: l.opts.Limits}
 	if err := w.from(l.opts.Path); err != nil {
 		return nil, err
 	}
-	g, err := newGraph(t, w.kustomizations, l.kustomizations)
+	g, err := build.Read(t, w.kustomizations, l.kustomizations, l.opts.Limits.builds())
 	if err != nil {
 		return nil, err
 	}
 	a := &assembly{limits: l.opts.Limits, load: l.load, before: l.sorted, last: l.sortedLoad, sources: map[string][]string{}}
 	a.problems = append(a.problems, w.problems...)
-	if a.size = g.size; a.size > a.limits.CommitSize {
-		a.tooLarge(api.Origin{Path: g.last})
-		return nil, &LoadError{a.problems.sort()}
+	if a.size = g.Size; a.size > a.limits.CommitSize {
+		a.tooLarge(api.Origin{Path: g.Last})
+		return nil, &LoadError{a.problems.Sort()}
 	}
 	if err := l.readFiles(t, w, g, a); err != nil {
 		return nil, err
 	}
-	if err := l.build(t, g, a); err != nil {
+	if err := l.build(g, a); err != nil {
 		return nil, err
 	}
 	if a.full { // parts of the commit are missing, and checks would report them
-		return nil, &LoadError{a.problems.sort()}
+		return nil, &LoadError{a.problems.Sort()}
 	}
 	if err := l.checkCustom(t, a); err != nil {
 		return nil, err
 	}
-	a.problems = append(a.problems, g.problems()...)
+	a.problems = append(a.problems, g.Problems()...)
 	snapshot, err := a.finish(commit)
 	l.sorted, l.sortedLoad = a.items, l.load
 	return snapshot, err
 }
 
 // build builds the kustomizations without problems.
-func (l *Loader) build(t *tree, g *graph, a *assembly) error {
-	if n := l.opts.Limits.Builds; len(g.roots) > n && !a.full {
+func (l *Loader) build(g *build.Graph, a *assembly) error {
+	if n := l.opts.Limits.Builds; len(g.Roots) > n && !a.full {
 		a.full = true
-		a.problem(Error, api.Origin{Path: g.nodes[g.roots[n]].file}, "", "the commit has more than %d kustomizations to build; split the repository, or raise limits.builds", n)
+		a.problem(problem.Error, api.Origin{Path: g.Target(g.Roots[n]).File}, "", "the commit has more than %d kustomizations to build; split the repository, or raise limits.builds", n)
 	}
-	for _, dir := range g.roots {
+	for _, dir := range g.Roots {
 		if a.full {
 			return nil
 		}
-		parts := g.withBases(dir)
-		if !buildable(parts) {
+		t := g.Target(dir)
+		if !t.Valid() {
 			continue
 		}
-		print, err := fingerprint(t, dir, parts)
+		print, err := t.Fingerprint()
 		if err != nil {
 			return err
 		}
 		key := buildKey{dir, print}
-		result, known := l.builds.get(key)
+		result, known := l.builds.Get(key)
 		if !known {
-			if result, err = build(t, dir, parts, g.nodes[dir].file, &budget{limit: l.opts.Limits.CommitSize - a.size}); err != nil {
+			built, err := t.Build(&document.Budget{Limit: l.opts.Limits.CommitSize - a.size})
+			if err != nil {
 				return err
 			}
+			result = parsedBuild(built)
 			l.built++
-			if !result.transient && result.cut == (api.Origin{}) {
-				l.builds.put(key, result)
+			if !built.Transient && result.cut == (api.Origin{}) {
+				l.builds.Put(key, result)
 			}
 		}
 		a.addParsed(result)
-		a.sources[g.nodes[dir].file] = sourcesOf(parts)
+		a.sources[t.File] = t.Sources()
 	}
 	return nil
-}
-
-// sourcesOf lists the files of a build.
-func sourcesOf(parts []*kustomization) []string {
-	var names []string
-	for _, k := range parts {
-		names = append(names, k.file)
-		for _, f := range k.files {
-			names = append(names, f.path)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -252,17 +253,6 @@ func TestALateBuildIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A build that does not end keeps others waiting, and is no fault of theirs.
-func TestABuildThatNeverEnds(t *testing.T) {
-	kustomizing <- struct{}{}
-	defer func() { <-kustomizing }()
-	tree := newMemoryTree(map[string]string{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespace("web")})
-	_, err := Load(Commit{}, tree, Options{Limits: Limits{BuildTime: time.Millisecond}})
-	if problem := (*LoadError)(nil); err == nil || errors.As(err, &problem) {
-		t.Errorf("%v, want an error that is no problem of the commit", err)
-	}
-}
-
 // Two commits in turn, such as the newest and one that is still rolled out,
 // cost nothing; what neither uses is forgotten.
 func TestTheLastTwoLoadsAreRemembered(t *testing.T) {
@@ -284,10 +274,10 @@ func TestTheLastTwoLoadsAreRemembered(t *testing.T) {
 			mustLoad(t, l, tree)
 		}
 	}
-	if got, most := len(l.files.entries), 200+3; got > most {
+	if got, most := l.files.Len(), 200+3; got > most {
 		t.Errorf("%d files are remembered, want at most %d", got, most)
 	}
-	if got, most := len(l.dirs.entries), 6+3*3; got > most {
+	if got, most := l.dirs.Len(), 6+3*3; got > most {
 		t.Errorf("%d directories are remembered, want at most %d", got, most)
 	}
 }
@@ -309,7 +299,7 @@ func TestALoaderForgetsNothingAndKeepsNothing(t *testing.T) {
 		l := NewLoader(Options{})
 		files := map[string]string{}
 		for range rapid.IntRange(1, 6).Draw(t, "commits") {
-			for _, name := range sortedKeys(pool) {
+			for _, name := range slices.Sorted(maps.Keys(pool)) {
 				if n := rapid.IntRange(-2, len(pool[name])-1).Draw(t, name); n >= 0 {
 					files[name] = pool[name][n]
 				} else if n == -1 {

@@ -162,8 +162,8 @@ func TestTheSizeOfACommitIsWhatItTakes(t *testing.T) {
 			s := mustLoad(t, l, tree)
 			took := heap() - before
 			var counted int64
-			for _, e := range l.files.entries {
-				counted += e.value.size
+			for p := range l.files.Values() {
+				counted += p.size
 			}
 			t.Logf("%d KiB counted, %d KiB taken", counted/kib, took/kib)
 			if counted < took/2 || counted > 4*took {

@@ -7,6 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -24,20 +26,19 @@ type ObservedCluster struct {
 func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 	limits := Limits{}.withDefaults()
 	limits.Documents = limits.Objects
-	f, out := &fileParser{name: name, limits: limits}, &clusterReader{}
-	words := vocabulary{}
-	f.visit = func(r *report, root *yaml.Node) {
-		c := &converter{r: r, limits: limits, words: words, ours: isOurs(root)}
-		if value, ok := c.document(root); ok {
+	out, words := &clusterReader{}, document.Vocabulary{}
+	problems := document.Read(name, data, limits.documents(), func(r *document.Report, root *yaml.Node) (more bool) {
+		c := &document.Decoder{Report: r, Limits: limits.documents(), Words: words, OwnKind: document.IsOwnKind(root)}
+		if value, ok := c.Decode(root); ok {
 			out.read(r, value)
 		}
+		return true
+	})
+	problems = append(problems, out.repeated()...)
+	if len(out.clusters) == 0 && !problems.HasErrors() {
+		problems = append(problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: "has no MemberCluster"})
 	}
-	f.read(data)
-	problems := append(f.problems, out.repeated()...)
-	if len(out.clusters) == 0 && !hasErrors(problems) {
-		problems = append(problems, Problem{Origin: api.Origin{Path: name}, Severity: Error, Message: "has no MemberCluster"})
-	}
-	if problems = problems.sort(); hasErrors(problems) {
+	if problems = problems.Sort(); problems.HasErrors() {
 		return nil, &LoadError{problems}
 	}
 	return out.clusters, nil
@@ -46,10 +47,10 @@ func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 // clusterReader collects the clusters of one file.
 type clusterReader struct{ clusters []ObservedCluster }
 
-func (o *clusterReader) read(r *report, value any) {
+func (o *clusterReader) read(r *document.Report, value any) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		r.errorf(r.top, "not a MemberCluster but %s", describe(value))
+		r.Errorf(r.Object, "not a MemberCluster but %s", document.Describe(value))
 		return
 	}
 	gvk, ok := kindOf(r, object)
@@ -61,7 +62,7 @@ func (o *clusterReader) read(r *report, value any) {
 	case isList && strings.HasSuffix(gvk.Kind, "List"):
 		o.readList(r, gvk, items)
 	case gvk.GroupKind() != memberKind:
-		r.errorf(r.field("kind"), "%s is no MemberCluster of %s; this file holds nothing else", gvk.Kind, api.ClusterGroup)
+		r.Errorf(r.Field("kind"), "%s is no MemberCluster of %s; this file holds nothing else", gvk.Kind, api.ClusterGroup)
 	default:
 		o.cluster(r, gvk, object)
 	}
@@ -69,25 +70,25 @@ func (o *clusterReader) read(r *report, value any) {
 
 var memberKind = api.GroupKind{Group: api.ClusterGroup, Kind: "MemberCluster"}
 
-func (o *clusterReader) readList(r *report, list schema.GroupVersionKind, items []any) {
+func (o *clusterReader) readList(r *document.Report, list schema.GroupVersionKind, items []any) {
 	for i, value := range items {
-		sub := r.item(i)
+		sub := r.Item(i)
 		if object, ok := value.(map[string]any); ok && list.Kind == memberKind.Kind+"List" {
 			inheritKind(object, list)
 		}
 		o.read(sub, value)
-		r.merge(sub)
+		r.Merge(sub)
 	}
 }
 
-func (o *clusterReader) cluster(r *report, gvk schema.GroupVersionKind, object map[string]any) {
+func (o *clusterReader) cluster(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
 	name, _, ok := identity(r, object)
 	if !ok {
 		return
 	}
 	status, seen := object["status"].(map[string]any)
 	completeConditions(status)
-	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Name: name}, origin: r.origin}
+	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Name: name}, origin: r.Origin}
 	if declare(r, it, gvk, object) {
 		o.clusters = append(o.clusters, ObservedCluster{it.cluster, seen})
 	}
@@ -120,12 +121,12 @@ func completeConditions(status map[string]any) {
 }
 
 // repeated sorts the clusters, and reports duplicate names.
-func (o *clusterReader) repeated() Problems {
+func (o *clusterReader) repeated() problem.List {
 	slices.SortStableFunc(o.clusters, func(a, b ObservedCluster) int { return strings.Compare(a.Name, b.Name) })
-	var problems Problems
+	var problems problem.List
 	for i := 1; i < len(o.clusters); i++ {
 		if first, second := o.clusters[i-1], o.clusters[i]; first.Name == second.Name {
-			problems = append(problems, Problem{Origin: second.Origin, Field: "metadata.name", Severity: Error,
+			problems = append(problems, problem.Problem{Origin: second.Origin, Field: "metadata.name", Severity: problem.Error,
 				Message: "MemberCluster " + second.Name + " is at " + first.Origin.String() + " as well; remove one of them"})
 		}
 	}

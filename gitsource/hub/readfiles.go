@@ -2,28 +2,31 @@ package hub
 
 import (
 	"errors"
-	"path"
 	"sync"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // readFiles parses the plain manifests. Files are read sequentially and parsed concurrently;
 // large files are parsed one at a time, since their nodes take much more memory than their
 // text.
-func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
+func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) error {
 	var jobs []*fileJob
-	spending := &budget{limit: a.limits.CommitSize - a.size}
+	spending := &document.Budget{Limit: a.limits.CommitSize - a.size}
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, name := range w.manifests {
-		if owner := g.owner(name); owner != "" {
-			if g.owned[name] == "" {
+		if owner, listed := g.Owner(name); owner != "" {
+			if !listed {
 				a.unlisted(name, owner)
 			}
 			continue
 		}
-		if spending.exceeded() {
+		if spending.Exceeded() {
 			break
 		}
 		job, err := l.readFile(t, name)
@@ -32,7 +35,7 @@ func (l *Loader) readFiles(t *tree, w *walk, g *graph, a *assembly) error {
 		}
 		jobs = append(jobs, job)
 		if job.result != nil {
-			spending.charge(job.result.size)
+			spending.Charge(job.result.size)
 			continue
 		}
 		alone := len(job.data) > largeFile
@@ -61,7 +64,7 @@ func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	for _, job := range jobs {
 		if job.result.cut != (api.Origin{}) {
 			words := <-l.words
-			job.run(words, &budget{limit: a.limits.CommitSize - a.size})
+			job.run(words, &document.Budget{Limit: a.limits.CommitSize - a.size})
 			l.words <- words
 		}
 		if a.addParsed(job.result); a.full {
@@ -70,25 +73,25 @@ func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	}
 	for _, job := range jobs {
 		if !job.known {
-			l.files.put(job.key, job.result)
+			l.files.Put(job.key, job.result)
 		}
 	}
 	return nil
 }
 
 // readFile returns the job to parse a file; it is done if the file is cached.
-func (l *Loader) readFile(t *tree, name string) (*fileJob, error) {
-	defer t.drop(name)
-	hash, err := t.hash(name)
+func (l *Loader) readFile(t *tree.Tree, name string) (*fileJob, error) {
+	defer t.Drop(name)
+	hash, err := t.Hash(name)
 	if err != nil {
 		return nil, err
 	}
 	key := fileKey{name, hash}
-	if known, ok := l.files.get(key); ok {
+	if known, ok := l.files.Get(key); ok {
 		return &fileJob{key: key, result: known, known: true}, nil
 	}
-	data, err := t.read(name)
-	if broken := (*readError)(nil); errors.As(err, &broken) {
+	data, err := t.Read(name)
+	if broken := (*tree.ReadError)(nil); errors.As(err, &broken) {
 		return nil, err
 	}
 	return &fileJob{key: key, data: data, fault: err, limits: l.opts.Limits}, nil
@@ -104,22 +107,13 @@ type fileJob struct {
 	known  bool // cached by an earlier load
 }
 
-func (j *fileJob) run(words vocabulary, spending *budget) {
+func (j *fileJob) run(words document.Vocabulary, spending *document.Budget) {
 	if j.fault != nil {
-		j.result = &parsed{problems: Problems{{Origin: api.Origin{Path: j.key.path}, Severity: Error, Message: j.fault.Error()}}}
+		j.result = &parsed{problems: problem.List{{Origin: api.Origin{Path: j.key.path}, Severity: problem.Error, Message: j.fault.Error()}}}
 		return
 	}
 	j.result = parseFile(j.key.path, j.data, j.limits, words, spending)
 	if j.result.cut == (api.Origin{}) {
 		j.data = nil
 	}
-}
-
-// owner returns the kustomization that a file belongs to; empty if the file is a plain
-// manifest.
-func (g *graph) owner(name string) string {
-	if file := g.owned[name]; file != "" {
-		return file
-	}
-	return g.ownedDirs[path.Dir(name)]
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/test/golden"
 	"github.com/gitfleet/gitfleet/test/repository"
 )
@@ -113,7 +114,7 @@ func tell(s *Snapshot, err error) string {
 	return b.String()
 }
 
-func tellProblems(b *strings.Builder, problems Problems) {
+func tellProblems(b *strings.Builder, problems problem.List) {
 	for _, p := range problems {
 		fmt.Fprintf(b, "%s: %s\n", p.Severity, p.Error())
 	}

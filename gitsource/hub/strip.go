@@ -3,6 +3,7 @@ package hub
 import (
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -23,8 +24,8 @@ var (
 )
 
 // strip removes the fields that only a server sets, and warns once, at the first of them.
-func strip(r *report, object map[string]any) {
-	var first *fieldPath
+func strip(r *document.Report, object map[string]any) {
+	var first *document.FieldPath
 	var names []string
 	take := func(from map[string]any, key string, at ...string) {
 		value, there := from[key]
@@ -35,8 +36,8 @@ func strip(r *report, object map[string]any) {
 		if isEmpty(value) {
 			return
 		}
-		p := r.field(at...).child(key)
-		names = append(names, strings.TrimPrefix(p.String(), r.top.String()+"."))
+		p := r.Field(at...).Child(key)
+		names = append(names, strings.TrimPrefix(p.String(), r.Object.String()+"."))
 		if first == nil {
 			first = p
 		}
@@ -59,7 +60,7 @@ func strip(r *report, object map[string]any) {
 	}
 	take(object, "status")
 	if first != nil {
-		r.warnf(first, "left out, since only a server or gitfleet fills it in: %s; remove it from the file", strings.Join(names, ", "))
+		r.Warnf(first, "left out, since only a server or gitfleet fills it in: %s; remove it from the file", strings.Join(names, ", "))
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -24,12 +26,12 @@ var (
 func words(s string) []string { return strings.Fields(s) }
 
 // isUnsupportedKind reports whether a kind is in one of gitfleet's groups but not supported.
-func isUnsupportedKind(gvk schema.GroupVersionKind) bool {
+func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
 	if gvk.Group == formerGroup || gvk.Group == "" {
 		_, elsewhere := kindNamed(gvk.Kind)
 		return elsewhere
 	}
-	if !ourGroup(gvk.Group) {
+	if !document.IsOwnGroup(gvk.Group) {
 		return false
 	}
 	kind, known := api.Kinds[gvk.GroupKind()]
@@ -37,30 +39,30 @@ func isUnsupportedKind(gvk schema.GroupVersionKind) bool {
 }
 
 // validateUnsupported reports a kind or version that gitfleet does not support.
-func validateUnsupported(r *report, gvk schema.GroupVersionKind) {
+func validateUnsupported(r *document.Report, gvk runtimeschema.GroupVersionKind) {
 	if gk, ok := kindNamed(gvk.Kind); ok {
-		r.errorf(r.field("apiVersion"), "%s is not known in %s; write apiVersion: %s/%s",
+		r.Errorf(r.Field("apiVersion"), "%s is not known in %s; write apiVersion: %s/%s",
 			gvk.Kind, gvk.GroupVersion(), gk.Group, api.Kinds[gk].Versions[0])
 		return
 	}
 	switch {
 	case slices.Contains(laterKinds, gvk.Kind):
-		r.warnf(r.field("kind"), "%s is not supported yet and has no effect", gvk.Kind)
+		r.Warnf(r.Field("kind"), "%s is not supported yet and has no effect", gvk.Kind)
 	case slices.Contains(systemKinds, gvk.Kind):
-		r.warnf(r.field("kind"), "%s is written by KubeFleet's own controllers and has no effect here; remove it", gvk.Kind)
+		r.Warnf(r.Field("kind"), "%s is written by KubeFleet's own controllers and has no effect here; remove it", gvk.Kind)
 	default:
-		r.errorf(r.field("kind"), "unknown kind %s in group %s; %s", gvk.Kind, gvk.Group, didYouMean(gvk.Kind, kindNames()))
+		r.Errorf(r.Field("kind"), "unknown kind %s in group %s; %s", gvk.Kind, gvk.Group, schema.DidYouMean(gvk.Kind, kindNames()))
 	}
 }
 
-func kindNamed(kind string) (schema.GroupKind, bool) {
+func kindNamed(kind string) (api.GroupKind, bool) {
 	for _, group := range []string{api.PlacementGroup, api.ClusterGroup} {
-		gk := schema.GroupKind{Group: group, Kind: kind}
+		gk := api.GroupKind{Group: group, Kind: kind}
 		if _, ok := api.Kinds[gk]; ok {
 			return gk, true
 		}
 	}
-	return schema.GroupKind{}, false
+	return api.GroupKind{}, false
 }
 
 func kindNames() []string {

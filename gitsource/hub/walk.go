@@ -9,19 +9,23 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A walk lists the files and kustomizations below the configured path.
 type walk struct {
-	tree   *tree
+	tree   *tree.Tree
 	limits Limits
 
 	// manifests are the files that may have objects, in order.
 	manifests []string
 	// kustomizations are the directories with a kustomization file, in order.
 	kustomizations []string
-	problems       Problems
+	problems       problem.List
 
 	files int
 	names int // also those that are ignored
@@ -30,14 +34,8 @@ type walk struct {
 // ignoreFileSize limits an ignore file, since every name is compared with every pattern.
 const ignoreFileSize = 64 * kib
 
-var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-
-func isManifest(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
-}
-
-func (w *walk) problem(severity Severity, name, format string, args ...any) {
-	w.problems = append(w.problems, Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
+func (w *walk) problem(severity problem.Severity, name, format string, args ...any) {
+	w.problems = append(w.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
 // errTooMany ends a walk that exceeds a limit.
@@ -45,18 +43,18 @@ var errTooMany = errors.New("too many files")
 
 // from walks everything below root. The ignore files in the directories above it apply too.
 func (w *walk) from(root string) error {
-	mode, at, ok, err := w.tree.lookup(root)
+	mode, at, ok, err := w.tree.Lookup(root)
 	switch {
 	case err != nil:
 		return err
 	case !ok || at == root && mode.IsRegular():
-		w.problem(Error, root, "the commit has no such directory; correct the path in the configuration, or the repository")
+		w.problem(problem.Error, root, "the commit has no such directory; correct the path in the configuration, or the repository")
 		return nil
 	case !mode.IsDir():
 		w.irregular(at, mode)
 		return nil
 	}
-	var ignored *ignorer
+	var ignored *tree.Patterns
 	if root != "." {
 		for dir := range above(root) {
 			if ignored, err = w.ignoreFile(dir, ignored); err != nil {
@@ -85,65 +83,65 @@ func above(name string) func(func(string) bool) {
 	}
 }
 
-func (w *walk) ignoreFile(dir string, up *ignorer) (*ignorer, error) {
-	l, err := w.tree.list(dir)
+func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error) {
+	l, err := w.tree.List(dir)
 	if err != nil {
 		return nil, err
 	}
-	name := path.Join(dir, IgnoreFile)
-	e, there := l.find(IgnoreFile)
+	name := path.Join(dir, tree.IgnoreFile)
+	e, there := l.Find(tree.IgnoreFile)
 	if !there {
 		return up, nil
 	}
-	if !e.mode.IsRegular() {
-		w.irregular(name, e.mode)
+	if !e.Mode.IsRegular() {
+		w.irregular(name, e.Mode)
 		return up, nil
 	}
-	data, err := w.tree.read(name)
+	data, err := w.tree.Read(name)
 	if err == nil {
-		data, err = plainText(data)
+		data, err = document.PlainText(data)
 	}
 	if err == nil && len(data) > ignoreFileSize {
-		err = fmt.Errorf("it has more than %s of patterns; list directories instead of their files", bytesText(ignoreFileSize))
+		err = fmt.Errorf("it has more than %s of patterns; list directories instead of their files", problem.Size(ignoreFileSize))
 	}
-	if broken := (*readError)(nil); errors.As(err, &broken) {
+	if broken := (*tree.ReadError)(nil); errors.As(err, &broken) {
 		return nil, err
 	}
 	if err != nil {
-		w.problem(Error, name, "%v", err)
+		w.problem(problem.Error, name, "%v", err)
 		return up, nil
 	}
-	return up.with(dir, string(data)), nil
+	return up.With(dir, string(data)), nil
 }
 
-func (w *walk) dir(dir string, ignored *ignorer, depth int) error {
+func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 	if depth > w.limits.Depth {
-		w.problem(Error, dir, "directories are nested deeper than %d levels", w.limits.Depth)
+		w.problem(problem.Error, dir, "directories are nested deeper than %d levels", w.limits.Depth)
 		return nil
 	}
 	ignored, err := w.ignoreFile(dir, ignored)
 	if err != nil {
 		return err
 	}
-	l, err := w.tree.list(dir)
+	l, err := w.tree.List(dir)
 	if err != nil {
 		return err
 	}
-	if chart, there := l.find("Chart.yaml"); there && chart.mode.IsRegular() && !ignored.ignores(path.Join(dir, "Chart.yaml"), false) {
-		w.problem(Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, which is not rendered here; commit what helm template writes, or list the directory in %s", IgnoreFile)
+	if chart, there := l.Find("Chart.yaml"); there && chart.Mode.IsRegular() && !ignored.Ignores(path.Join(dir, "Chart.yaml"), false) {
+		w.problem(problem.Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, which is not rendered here; commit what helm template writes, or list the directory in %s", tree.IgnoreFile)
 		return nil
 	}
-	if w.names += len(l.entries); w.names > 10*w.limits.Files {
+	if w.names += len(l.Entries); w.names > 10*w.limits.Files {
 		return w.tooMany(dir)
 	}
 	w.kustomization(dir, l, ignored)
-	for _, e := range l.entries {
-		if strings.HasPrefix(e.name, ".") {
+	for _, e := range l.Entries {
+		if strings.HasPrefix(e.Name, ".") {
 			continue
 		}
-		name := join(dir, e.name)
-		isDir := e.mode.IsDir() || e.mode&fs.ModeIrregular != 0 // ignore patterns match a submodule like a directory
-		if ignored != nil && ignored.ignores(name, isDir) {
+		name := join(dir, e.Name)
+		isDir := e.Mode.IsDir() || e.Mode&fs.ModeIrregular != 0 // ignore patterns match a submodule like a directory
+		if ignored != nil && ignored.Ignores(name, isDir) {
 			continue
 		}
 		if err := w.entry(name, e, ignored, depth); err != nil {
@@ -160,22 +158,22 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-func (w *walk) entry(name string, e entry, ignored *ignorer, depth int) error {
+func (w *walk) entry(name string, e tree.Entry, ignored *tree.Patterns, depth int) error {
 	w.files++
 	if w.files > w.limits.Files {
 		return w.tooMany(name)
 	}
 	switch {
-	case !utf8.ValidString(name) && (e.mode.IsDir() || isManifest(name)):
-		w.problem(Error, strings.ToValidUTF8(name, "\ufffd"), "the name is not UTF-8; rename it, or list it in %s", IgnoreFile)
+	case !utf8.ValidString(name) && (e.Mode.IsDir() || document.IsManifest(name)):
+		w.problem(problem.Error, strings.ToValidUTF8(name, "\ufffd"), "the name is not UTF-8; rename it, or list it in %s", tree.IgnoreFile)
 		return nil
-	case e.mode.IsDir():
+	case e.Mode.IsDir():
 		return w.dir(name, ignored, depth+1)
-	case !e.mode.IsRegular():
-		w.irregular(name, e.mode)
+	case !e.Mode.IsRegular():
+		w.irregular(name, e.Mode)
 		return nil
 	}
-	if isManifest(name) && !slices.Contains(kustomizationNames, e.name) {
+	if document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name) {
 		w.manifests = append(w.manifests, name)
 	}
 	return nil
@@ -184,20 +182,20 @@ func (w *walk) entry(name string, e entry, ignored *ignorer, depth int) error {
 // tooMany ends the walk. Directories and links count too, and ignored names count a little: a
 // small repository can have any number of them, since Git stores equal directories once.
 func (w *walk) tooMany(name string) error {
-	w.problem(Error, name, "up to here the commit has more than %d files and directories; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, IgnoreFile)
+	w.problem(problem.Error, name, "up to here the commit has more than %d files and directories; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, tree.IgnoreFile)
 	return errTooMany
 }
 
-func (w *walk) kustomization(dir string, l *listing, ignored *ignorer) {
+func (w *walk) kustomization(dir string, l *tree.Listing, ignored *tree.Patterns) {
 	var found []string
-	for _, name := range kustomizationNames {
-		e, there := l.find(name)
-		if there && e.mode.IsRegular() && !ignored.ignores(join(dir, name), false) {
+	for _, name := range build.FileNames {
+		e, there := l.Find(name)
+		if there && e.Mode.IsRegular() && !ignored.Ignores(join(dir, name), false) {
 			found = append(found, name)
 		}
 	}
 	if len(found) > 1 {
-		w.problem(Error, join(dir, found[1]), "the directory has also %s; keep one of them", found[0])
+		w.problem(problem.Error, join(dir, found[1]), "the directory has also %s; keep one of them", found[0])
 	}
 	if len(found) > 0 {
 		w.kustomizations = append(w.kustomizations, dir)
@@ -207,16 +205,16 @@ func (w *walk) kustomization(dir string, l *listing, ignored *ignorer) {
 // irregular reports an entry that is neither a file nor a directory. A link that may stand for a
 // manifest or a directory of manifests is an error, since their objects would be missing.
 func (w *walk) irregular(name string, mode fs.FileMode) {
-	severity := Warning
-	if isManifest(name) || path.Ext(name) == "" {
-		severity = Error
+	severity := problem.Warning
+	if document.IsManifest(name) || path.Ext(name) == "" {
+		severity = problem.Error
 	}
 	switch {
 	case mode&fs.ModeSymlink != 0:
-		w.problem(severity, name, "this is a symbolic link, which is never followed; commit the file itself, or list the link in %s", IgnoreFile)
+		w.problem(severity, name, "this is a symbolic link, which is never followed; commit the file itself, or list the link in %s", tree.IgnoreFile)
 	case mode&fs.ModeIrregular != 0:
-		w.problem(Error, name, "this is a submodule, which is never entered; commit its files, or list it in %s", IgnoreFile)
+		w.problem(problem.Error, name, "this is a submodule, which is never entered; commit its files, or list it in %s", tree.IgnoreFile)
 	default:
-		w.problem(Error, name, "this is neither a file nor a directory; list it in %s", IgnoreFile)
+		w.problem(problem.Error, name, "this is neither a file nor a directory; list it in %s", tree.IgnoreFile)
 	}
 }

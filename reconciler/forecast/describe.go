@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -44,7 +44,7 @@ func (o *Forecast) Describe() Document {
 	return d.filled()
 }
 
-func describeProblems(ps hub.Problems) []Problem {
+func describeProblems(ps problem.List) []Problem {
 	out := []Problem{}
 	for _, p := range ps {
 		out = append(out, Problem{p.Path, p.Line, p.Document, p.Field, p.Severity, p.Message})
@@ -208,10 +208,10 @@ func (o *Forecast) keptByGone(gone []*plan.Placement, key api.PlacementKey, clus
 
 // Faults are what keeps a placement from doing what it says: selectors that
 // are invalid, content that cannot be made, objects that cannot be applied.
-func Faults(p *plan.Placement) hub.Problems {
-	var out hub.Problems
+func Faults(p *plan.Placement) problem.List {
+	var out problem.List
 	fault := func(origin api.Origin, field, message string) {
-		problem := hub.Problem{Origin: origin, Field: field, Severity: hub.Error, Message: message}
+		problem := problem.Problem{Origin: origin, Field: field, Severity: problem.Error, Message: message}
 		if !slices.Contains(out, problem) {
 			out = append(out, problem)
 		}

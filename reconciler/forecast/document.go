@@ -3,7 +3,7 @@ package forecast
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -85,16 +85,16 @@ type Object struct {
 
 // A Problem is what is wrong with one place of the repository.
 type Problem struct {
-	Path     string       `json:"path"`
-	Line     int          `json:"line"`
-	Document int          `json:"document"`
-	Field    string       `json:"field"`
-	Severity hub.Severity `json:"severity"`
-	Message  string       `json:"message"`
+	Path     string           `json:"path"`
+	Line     int              `json:"line"`
+	Document int              `json:"document"`
+	Field    string           `json:"field"`
+	Severity problem.Severity `json:"severity"`
+	Message  string           `json:"message"`
 }
 
 // Unread is the document of a commit that does not load.
-func Unread(problems hub.Problems) Document {
+func Unread(problems problem.List) Document {
 	return Document{APIVersion: Version, Problems: describeProblems(problems)}.filled()
 }
 
@@ -136,5 +136,5 @@ func (o Object) ID() api.ID {
 
 // Error returns the problem as a line that begins with its place.
 func (p Problem) Error() string {
-	return hub.Problem{Origin: api.Origin{Path: p.Path, Line: p.Line}, Field: p.Field, Message: p.Message}.Error()
+	return problem.Problem{Origin: api.Origin{Path: p.Path, Line: p.Line}, Field: p.Field, Message: p.Message}.Error()
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -60,7 +61,7 @@ type joinedFleet struct {
 	snapshot *hub.Snapshot
 	clusters map[string]placement.Cluster
 	at       time.Time
-	warnings hub.Problems
+	warnings problem.List
 }
 
 // join brings together what a checkout declares and what was seen. A checkout
@@ -87,7 +88,7 @@ func (f *Fleet) join(s *hub.Snapshot) joinedFleet {
 }
 
 func (j *joinedFleet) warn(c hub.ObservedCluster, field, message string) {
-	j.warnings = append(j.warnings, hub.Problem{Origin: c.Origin, Field: field, Severity: hub.Warning, Message: message})
+	j.warnings = append(j.warnings, problem.Problem{Origin: c.Origin, Field: field, Severity: problem.Warning, Message: message})
 }
 
 // add takes in one member. What the file says of labels and taints counts, what
@@ -167,7 +168,7 @@ func (f *Fleet) declare(s *hub.Snapshot) *hub.Snapshot {
 }
 
 // answers reports whether a warning is about a cluster that the file has.
-func (f *Fleet) answers(s *hub.Snapshot, w hub.Problem) bool {
+func (f *Fleet) answers(s *hub.Snapshot, w problem.Problem) bool {
 	for _, p := range s.Placements {
 		if p.Origin.Path != w.Path || p.Origin.Document != w.Document || p.Spec.Policy == nil {
 			continue

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -48,7 +49,7 @@ type Forecast struct {
 	// Renames are the placements that were renamed since the earlier plan.
 	Renames []ledger.Rename
 	// Warnings are those of the snapshot and of the observed fleet.
-	Warnings hub.Problems
+	Warnings problem.List
 	// before is the earlier plan, with renamed placements under their new keys; nil if
 	// there is none.
 	before *Document

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -129,12 +130,12 @@ func policyText(p *api.PlacementPolicy) string {
 
 // NewProblems are the problems of a forecast that the fleet does not have yet, errors first:
 // the warnings of the commit, and what keeps placements from doing what they say.
-func (r *Running) NewProblems(o *Forecast) hub.Problems {
-	before := map[hub.Problem]bool{}
+func (r *Running) NewProblems(o *Forecast) problem.List {
+	before := map[problem.Problem]bool{}
 	for _, p := range problemsOf(r.head.Warnings, r.plan) {
 		before[withoutLine(p)] = true
 	}
-	var out hub.Problems
+	var out problem.List
 	for _, p := range problemsOf(o.Warnings, o.Plan) {
 		if !before[withoutLine(p)] {
 			out = append(out, p)
@@ -143,7 +144,7 @@ func (r *Running) NewProblems(o *Forecast) hub.Problems {
 	return out.ErrorsFirst()
 }
 
-func problemsOf(warnings hub.Problems, p *plan.Plan) hub.Problems {
+func problemsOf(warnings problem.List, p *plan.Plan) problem.List {
 	all := append(slices.Clone(warnings), p.Warnings...)
 	for _, pl := range p.Placements {
 		if pl.Spec == nil {
@@ -151,7 +152,7 @@ func problemsOf(warnings hub.Problems, p *plan.Plan) hub.Problems {
 		}
 		all = append(all, pl.Warnings...)
 		for _, f := range Faults(pl) {
-			f.Severity = hub.Failure // the commit is accepted
+			f.Severity = problem.Failure // the commit is accepted
 			all = append(all, f)
 		}
 	}
@@ -159,7 +160,7 @@ func problemsOf(warnings hub.Problems, p *plan.Plan) hub.Problems {
 }
 
 // withoutLine is a problem wherever it stands in its file.
-func withoutLine(p hub.Problem) hub.Problem {
+func withoutLine(p problem.Problem) problem.Problem {
 	p.Line, p.Document = 0, 0
 	return p
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -107,14 +107,14 @@ func more(n int, what string) string {
 }
 
 // conflictWarnings returns the warnings about the conflicts of a placement.
-func (pl *planner) conflictWarnings(p *Placement, conflicts map[conflict]*conflictExtent) hub.Problems {
-	var out hub.Problems
+func (pl *planner) conflictWarnings(p *Placement, conflicts map[conflict]*conflictExtent) problem.List {
+	var out problem.List
 	say := func(other api.PlacementKey, format string, e *conflictExtent) {
 		text := other.String()
 		if spec := pl.memo.spec(other); spec != nil {
 			text += " (" + spec.Origin.String() + ")"
 		}
-		out = append(out, hub.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: hub.Warning, Message: fmt.Sprintf(format, text, e)})
+		out = append(out, problem.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: problem.Warning, Message: fmt.Sprintf(format, text, e)})
 	}
 	order := func(a, b conflict) int {
 		return cmp.Or(compareKeys(a.owner, b.owner), compareKeys(a.without, b.without))

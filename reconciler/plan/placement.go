@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -125,7 +126,7 @@ func shortDecisions(o placement.Outcome) []placement.Decision {
 // warn adds warnings to the placement.
 func (p *Placement) warn(field string, messages ...string) {
 	for _, m := range messages {
-		p.Warnings = append(p.Warnings, hub.Problem{Origin: p.Spec.Origin, Field: field, Severity: hub.Warning, Message: m})
+		p.Warnings = append(p.Warnings, problem.Problem{Origin: p.Spec.Origin, Field: field, Severity: problem.Warning, Message: m})
 	}
 }
 

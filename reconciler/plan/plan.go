@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/rollout"
@@ -68,7 +69,7 @@ type Plan struct {
 	// Commits are the commits besides the head whose content clusters are assigned to.
 	Commits map[string]bool
 	// Warnings are those that belong to no placement: overrides that select nothing.
-	Warnings hub.Problems
+	Warnings problem.List
 	// Left are the clusters in the ledger that are no longer members.
 	Left []string
 	// Renames are the renamed placements, by the earlier key.
@@ -93,7 +94,7 @@ type Placement struct {
 	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
 	// Warnings are problems that do not keep the placement from being planned.
-	Warnings hub.Problems
+	Warnings problem.List
 	// Pending says that nothing is decided yet.
 	Pending bool
 	// Unclear is why it is uncertain whether the placement was renamed; empty if it is certain.

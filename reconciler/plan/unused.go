@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -30,8 +31,8 @@ func (pl *planner) heldClusters(p *Placement) iter.Seq[placement.Cluster] {
 }
 
 // overrideWarning returns a warning about an override of the head.
-func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) hub.Problem {
-	w := hub.Problem{Field: field, Severity: hub.Warning}
+func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) problem.Problem {
+	w := problem.Problem{Field: field, Severity: problem.Warning}
 	if name.Namespace == "" {
 		for _, o := range pl.Head.ClusterOverrides {
 			if o.Name == name.Name {
@@ -53,13 +54,13 @@ func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) h
 // unusedOverrides are the overrides of a commit that no placement uses.
 type unusedOverrides struct {
 	head     *hub.Snapshot
-	warnings hub.Problems
+	warnings problem.List
 }
 
 // unusedOverrideWarnings warns of overrides without a placement that select nothing anywhere.
 // While the selectors of a placement are invalid, it is not known what it would select, and
 // nothing is reported. The loader warns of overrides bound to a placement that does not exist.
-func (pl *planner) unusedOverrideWarnings() hub.Problems {
+func (pl *planner) unusedOverrideWarnings() problem.List {
 	m := pl.memo
 	if m.unused.head == pl.Head {
 		return m.unused.warnings

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -114,7 +115,7 @@ func TestWhatCannotBeOffered(t *testing.T) {
 		load            error
 		reason, message string
 	}{
-		"it does not load":  {&hub.LoadError{Problems: hub.Problems{{Severity: hub.Error, Message: "broken"}}}, "the edited files would not load: broken", ""},
+		"it does not load":  {&hub.LoadError{Problems: problem.List{{Severity: problem.Error, Message: "broken"}}}, "the edited files would not load: broken", ""},
 		"it cannot be read": {errors.New("disk error"), "", "the file cannot be read from the commit in force"},
 	}
 	for name, test := range tests {

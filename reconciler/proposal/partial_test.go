@@ -10,6 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/test/world"
@@ -22,7 +23,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	gone := func(d *ledger.Drift) { d.Deleted = true }
 	withoutOverrides := func(tree fs.FS) (*hub.Snapshot, error) {
 		if found, _ := fs.Glob(tree, "override-*"); len(found) > 0 {
-			return nil, &hub.LoadError{Problems: hub.Problems{{Severity: hub.Error, Message: "no overrides here"}}}
+			return nil, &hub.LoadError{Problems: problem.List{{Severity: problem.Error, Message: "no overrides here"}}}
 		}
 		return hub.Load(hub.Commit{}, tree, hub.Options{})
 	}

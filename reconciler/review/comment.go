@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
@@ -97,8 +97,8 @@ func (r *Result) body(s subject) string {
 }
 
 // refuses reports whether problems keep a commit from coming into force.
-func refuses(ps hub.Problems) bool {
-	return slices.ContainsFunc(ps, func(p hub.Problem) bool { return p.Severity == hub.Error })
+func refuses(ps problem.List) bool {
+	return slices.ContainsFunc(ps, func(p problem.Problem) bool { return p.Severity == problem.Error })
 }
 
 func (r *Result) problemsText(s subject) string {
@@ -117,7 +117,7 @@ func (r *Result) problemsText(s subject) string {
 }
 
 // problemText is a problem whose place links to the line in the pull request.
-func problemText(p hub.Problem, s subject) string {
+func problemText(p problem.Problem, s subject) string {
 	link := ""
 	if p.Path != "" {
 		link = fmt.Sprintf("[%s](%s) ", markdown.Code(shortened(p.Origin.String())), s.lineURL(s.head, p.Path, p.Line))

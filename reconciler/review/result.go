@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
@@ -18,7 +18,7 @@ type Result struct {
 	Conflict, Refused string
 	// Problems are those that the base does not have, the worst first. With errors there is
 	// no plan.
-	Problems hub.Problems
+	Problems problem.List
 	// Clusters counts the members.
 	Clusters int
 	Changes  forecast.Changes
@@ -83,7 +83,7 @@ func (r *Result) None() bool { return r.Changes.None() && len(r.Contents) == 0 }
 func (r *Result) errors() int {
 	n := 0
 	for _, p := range r.Problems {
-		if p.Severity != hub.Warning {
+		if p.Severity != problem.Warning {
 			n++
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/golden"
@@ -30,7 +31,7 @@ func member(name string, healthy metav1.ConditionStatus) *api.MemberCluster {
 func measured() *status.Report {
 	return &status.Report{
 		Source: status.Source{
-			InForce: hub.Commit{Hash: "0123456789abcdef"}, Newest: hub.Commit{Hash: "fedcba9876543210"}, Since: time.Unix(1_600_000_000, 0), Problems: hub.Problems{{Severity: hub.Error}, {Severity: hub.Error}, {Severity: hub.Warning}},
+			InForce: hub.Commit{Hash: "0123456789abcdef"}, Newest: hub.Commit{Hash: "fedcba9876543210"}, Since: time.Unix(1_600_000_000, 0), Problems: problem.List{{Severity: problem.Error}, {Severity: problem.Error}, {Severity: problem.Warning}},
 			Git: status.Git{Failures: 3, LastSuccess: time.Unix(1_700_000_000, 0)},
 		},
 		Clusters: []*api.MemberCluster{member("east", metav1.ConditionTrue), member("west", metav1.ConditionFalse), {ObjectMeta: metav1.ObjectMeta{Name: "new"}}},

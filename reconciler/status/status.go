@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -53,9 +54,9 @@ type Source struct {
 	Since   time.Time
 	// Problems are why Newest is not in force, LoadError if it could not be read at all.
 	// Warnings are those of the commit in force, and those of overrides that select nothing.
-	Problems  hub.Problems
+	Problems  problem.List
 	LoadError string
-	Warnings  hub.Problems
+	Warnings  problem.List
 }
 
 // A Report is the state of the fleet at one moment. It is immutable. An object that is equal in
@@ -243,7 +244,7 @@ func (r *Report) UpdateLedger(l *ledger.Ledger) {
 	l.SetEvents(r.Events)
 }
 
-func texts(ps hub.Problems) []string {
+func texts(ps problem.List) []string {
 	var out []string
 	for _, p := range ps {
 		out = append(out, p.Error())

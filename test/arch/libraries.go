@@ -20,13 +20,13 @@ var owners = []struct {
 	},
 	{
 		[]string{"sigs.k8s.io/kustomize"},
-		[]string{"gitsource/hub"},
-		"only the hub builds kustomizations",
+		[]string{"gitsource/hub/build"},
+		"only gitsource/hub/build builds kustomizations",
 	},
 	{
 		[]string{"k8s.io/client-go/kubernetes/scheme"},
-		[]string{"gitsource/hub"},
-		"only the hub compares manifests with the kinds of Kubernetes",
+		[]string{"gitsource/hub/schema"},
+		"only gitsource/hub/schema compares manifests with the kinds of Kubernetes",
 	},
 	{
 		[]string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/rest"},

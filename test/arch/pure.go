@@ -28,7 +28,10 @@ var apart = []struct {
 		"it only thinks: have it handed over as a value",
 	},
 	{
-		[]string{"gitsource/hub"},
+		[]string{
+			"gitsource/hub", "gitsource/hub/build", "gitsource/hub/cache", "gitsource/hub/document", "gitsource/hub/problem",
+			"gitsource/hub/schema", "gitsource/hub/tree", "gitsource/hub/validation",
+		},
 		[]string{"context", "log", "math/rand", "crypto/rand", "net", "os", "syscall"},
 		"it sees nothing but the files of a commit",
 	},

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -234,9 +235,9 @@ func Troubled(t testing.TB) *Fleet {
 	s.Turn(10 * time.Minute)
 	s.Seen("ams", "ber", "chi")
 	s.source.Newest = hub.Commit{Hash: BadCommit, Author: "Edsger <edsger@example.com>", Subject: "Break it", Time: s.Now.Add(-3 * time.Minute)}
-	s.source.Problems = hub.Problems{
-		{Origin: api.Origin{Path: "apps/web.yaml", Line: 3}, Field: "spec.replicas", Message: "must be a number", Severity: hub.Error},
-		{Origin: api.Origin{Path: "apps/web.yaml", Line: 17}, Field: "spec.template", Message: "missing", Severity: hub.Error},
+	s.source.Problems = problem.List{
+		{Origin: api.Origin{Path: "apps/web.yaml", Line: 3}, Field: "spec.replicas", Message: "must be a number", Severity: problem.Error},
+		{Origin: api.Origin{Path: "apps/web.yaml", Line: 17}, Field: "spec.template", Message: "missing", Severity: problem.Error},
 	}
 	s.source.Git.Failures, s.source.Git.Error = 3, "dial tcp: lookup git.example.com: no such host"
 	s.Turn(time.Minute)

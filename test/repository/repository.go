@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -119,4 +120,24 @@ func (r *Repository) Write(dir string) (submodules []string, err error) {
 		return nil, nil
 	}
 	return submodules, os.WriteFile(filepath.Join(dir, ".gitmodules"), []byte(modules.String()), 0o644)
+}
+
+// EachFile visits the files of all archives that match a pattern, as seeds of a fuzz test.
+func EachFile(t testing.TB, pattern string, visit func(name string, data []byte)) {
+	t.Helper()
+	archives, err := filepath.Glob(pattern)
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("%d archives, %v", len(archives), err)
+	}
+	for _, path := range archives {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			if file.Name != Answer {
+				visit(file.Name, file.Data)
+			}
+		}
+	}
 }

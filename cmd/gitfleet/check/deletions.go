@@ -8,6 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/plantext"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -37,7 +38,7 @@ func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 				clusters = append(clusters, d.Cluster)
 			}
 		}
-		p := hub.Problem{Severity: hub.Warning, Message: fmt.Sprintf(
+		p := problem.Problem{Severity: problem.Warning, Message: fmt.Sprintf(
 			"%s: deleting %s on %s would be held, such as %s: %s; %s",
 			r.placement, output.Count(len(by[r]), "object"), forecast.FewOf(clusters), by[r][0].ID(), r.why, status.HeldAdvice(r.placement))}
 		for _, spec := range o.Snapshot.Placements {
@@ -55,7 +56,7 @@ func unclearFindings(o *forecast.Forecast) []finding {
 	var out []finding
 	for _, p := range o.Plan.Placements {
 		if p.Spec != nil && p.Unclear != "" {
-			out = append(out, finding{hub.Problem{Origin: p.Spec.Origin, Severity: hub.Warning, Message: p.Unclear}, ambiguousRename})
+			out = append(out, finding{problem.Problem{Origin: p.Spec.Origin, Severity: problem.Warning, Message: p.Unclear}, ambiguousRename})
 		}
 	}
 	return out
@@ -69,7 +70,7 @@ func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (fo
 		return nil, "", err
 	}
 	if why := o.Refusal(); why != "" {
-		return []finding{{hub.Problem{Severity: hub.Error, Message: why}, invalid}}, "", nil
+		return []finding{{problem.Problem{Severity: problem.Error, Message: why}, invalid}}, "", nil
 	}
 	d, _ := o.Compared(brake)
 	for _, r := range o.Renames {

@@ -10,11 +10,12 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
 // A finding is a problem, and the rule that it violates.
 type finding struct {
-	hub.Problem
+	problem.Problem
 	rule *rule
 }
 
@@ -35,15 +36,15 @@ var (
 	rules = []*rule{invalid, doubtful, unfit, dead, heldDeletions, ambiguousRename}
 )
 
-func findingsOf(ps hub.Problems) []finding {
+func findingsOf(ps problem.List) []finding {
 	var all []finding
 	for _, p := range ps {
 		r := invalid
 		switch p.Severity {
-		case hub.Warning:
+		case problem.Warning:
 			r = doubtful
-		case hub.Failure:
-			r, p.Severity = unfit, hub.Error
+		case problem.Failure:
+			r, p.Severity = unfit, problem.Error
 		}
 		all = append(all, finding{p, r})
 	}
@@ -65,7 +66,7 @@ func inOrder(all []finding) []finding {
 // tally counts errors and warnings.
 func tally(all []finding) (errors, warnings int) {
 	for _, f := range all {
-		if f.Severity == hub.Warning {
+		if f.Severity == problem.Warning {
 			warnings++
 		} else {
 			errors++
@@ -110,14 +111,14 @@ type validateDocument struct {
 }
 
 type findingDocument struct {
-	Path          string       `json:"path"`
-	Line          int          `json:"line"`
-	Document      int          `json:"document"`
-	Kustomization string       `json:"kustomization,omitempty"`
-	Field         string       `json:"field"`
-	Severity      hub.Severity `json:"severity"`
-	Rule          string       `json:"rule"`
-	Message       string       `json:"message"`
+	Path          string           `json:"path"`
+	Line          int              `json:"line"`
+	Document      int              `json:"document"`
+	Kustomization string           `json:"kustomization,omitempty"`
+	Field         string           `json:"field"`
+	Severity      problem.Severity `json:"severity"`
+	Rule          string           `json:"rule"`
+	Message       string           `json:"message"`
 }
 
 // validateDocumentOf lists findings; the snapshot is nil if nothing was loaded.

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -65,16 +66,16 @@ func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
 	return i.found
 }
 
-func (i *inspector) add(r *rule, severity hub.Severity, at api.Origin, field, message string) {
-	i.found = append(i.found, finding{hub.Problem{Origin: at, Field: field, Severity: severity, Message: message}, r})
+func (i *inspector) add(r *rule, severity problem.Severity, at api.Origin, field, message string) {
+	i.found = append(i.found, finding{problem.Problem{Origin: at, Field: field, Severity: severity, Message: message}, r})
 }
 
 func (i *inspector) warn(at api.Origin, field, message string) {
-	i.add(dead, hub.Warning, at, field, message)
+	i.add(dead, problem.Warning, at, field, message)
 }
 
 func (i *inspector) fail(at api.Origin, field, message string) {
-	i.add(unfit, hub.Error, at, field, message)
+	i.add(unfit, problem.Error, at, field, message)
 }
 
 // overridden returns the place of the override that a warning begins with.
@@ -95,7 +96,7 @@ func (i *inspector) placement(p *plan.Placement) {
 	}
 	for _, w := range p.Warnings {
 		if !i.told(p, w) {
-			i.add(i.ruleOf(p, w), hub.Warning, i.overridden(w.Message, at), w.Field, w.Message)
+			i.add(i.ruleOf(p, w), problem.Warning, i.overridden(w.Message, at), w.Field, w.Message)
 		}
 	}
 	if len(p.Selection.Objects) == 0 && len(p.Selection.Warnings) == 0 {
@@ -109,14 +110,14 @@ func (i *inspector) placement(p *plan.Placement) {
 
 // told reports whether a warning is covered by another finding, or is about clusters that are
 // unknown here.
-func (i *inspector) told(p *plan.Placement, w hub.Problem) bool {
+func (i *inspector) told(p *plan.Placement, w problem.Problem) bool {
 	at := i.overridden(w.Message, api.Origin{})
 	idle := at != api.Origin{} && w.Origin == at
 	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
 }
 
 // ruleOf distinguishes what has no effect from what is only doubtful.
-func (i *inspector) ruleOf(p *plan.Placement, w hub.Problem) *rule {
+func (i *inspector) ruleOf(p *plan.Placement, w problem.Problem) *rule {
 	nowhere := api.Origin{}
 	if i.overridden(w.Message, nowhere) != nowhere {
 		return dead

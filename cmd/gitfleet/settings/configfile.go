@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -43,7 +43,7 @@ func syntaxError(name string, err error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	line, _ := strconv.Atoi(at[1]) // 0 if it is not known
-	return hub.Problem{Origin: api.Origin{Path: name, Line: line}, Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), at[0])}
+	return problem.Problem{Origin: api.Origin{Path: name, Line: line}, Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), at[0])}
 }
 
 // A configParser sets fields from the nodes of a file.
@@ -52,11 +52,11 @@ type configParser struct {
 	values   *pflag.FlagSet // by key
 	fields   map[string]any // pointers, by key
 	lines    map[string]int // of the keys that the file has
-	problems hub.Problems
+	problems problem.List
 }
 
 func (p *configParser) problem(n *yaml.Node, key, message string) {
-	p.problems = append(p.problems, hub.Problem{Origin: api.Origin{Path: p.file, Line: n.Line}, Field: key, Message: message})
+	p.problems = append(p.problems, problem.Problem{Origin: api.Origin{Path: p.file, Line: n.Line}, Field: key, Message: message})
 }
 
 // mapping sets the settings below a prefix; the prefix is empty for the whole

@@ -1,0 +1,340 @@
+// Package build builds the kustomizations of a commit.
+//
+// Read finds all kustomizations and the files and directories they refer to; Target.Build runs
+// kustomize on those files and nothing else, in memory, with limits of input, output and time.
+// Nothing is fetched and no program is run. The objects come with the files and lines they were
+// made from, and errors of kustomize without secret values.
+package build
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// kustomizing is held during a build: kustomize runs one at a time, since it keeps schemas in
+// global variables.
+var kustomizing = make(chan struct{}, 1)
+
+// maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as in an
+// API server. The limit is global to the process; code that serves an API sets it to the same.
+const maxPatchCopies = 3 << 20
+
+// mount is the directory in which a build sees the repository: nothing exists above it.
+const mount = "/repository"
+
+// A builder builds one kustomization from its files.
+type builder struct {
+	limits Limits
+	// file is the kustomization file.
+	file  string
+	parts []*kustomization
+	texts map[string][]byte
+	// positions are the positions of the documents in the files.
+	positions map[string][]sourcePosition
+	secrets   []string
+	problems  problem.List
+	// timedOut says that the build took too long, possibly because of the machine.
+	timedOut bool
+	// budget limits the memory of the objects, and input counts that of the files read, each
+	// once; sizes has the size of each.
+	budget *document.Budget
+	input  *document.Budget
+	sizes  map[string]int64
+}
+
+// A Result is what a build made.
+type Result struct {
+	// Objects are the objects that could be decoded.
+	Objects []Object
+	// Problems are those of the build; each object has its own.
+	Problems problem.List
+	// Transient says that the next attempt may succeed.
+	Transient bool
+	// Size is the approximate memory of the objects. End is the position of the last one, and
+	// Cut that where the budget was used up, if it was.
+	Size     int64
+	End, Cut api.Origin
+	// Exceeded says that the objects take more than the limit: there are more of them.
+	Exceeded bool
+}
+
+// A Object is one object of a build.
+type Object struct {
+	// Report has the origin of the object, and its problems.
+	Report *document.Report
+	// Value is the object as a document.Decoder returns it.
+	Value any
+}
+
+// A sourcePosition is the position of a document.
+type sourcePosition struct {
+	kind, name string
+	line       int
+	document   int
+}
+
+func (b *builder) fail(format string, args ...any) {
+	b.problems = append(b.problems, problem.Problem{
+		Origin: api.Origin{Path: b.file}, Severity: problem.Error, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// Build reads the files of a kustomization and builds it. Problems in them are part of the
+// result; an error means that they could not be read.
+func (t Target) Build(spending *document.Budget) (*Result, error) {
+	b := &builder{
+		limits: t.limits, file: t.File, parts: t.parts, texts: map[string][]byte{}, positions: map[string][]sourcePosition{},
+		budget: spending, input: &document.Budget{Limit: t.limits.Input}, sizes: map[string]int64{},
+	}
+	if err := b.readAll(t.tree); err != nil {
+		return nil, err
+	}
+	out := &Result{End: api.Origin{Path: t.File}}
+	if b.input.Exceeded() || b.inputSize(t.dir, map[string]int64{}) > b.limits.Input {
+		b.fail("%s", inputExceeded(b.limits))
+	}
+	if !b.problems.HasErrors() {
+		objects, err := b.run(t.dir)
+		if err != nil {
+			return nil, err
+		}
+		if objects != nil {
+			b.collect(objects, t.dir, out)
+		}
+	}
+	out.Problems, out.Transient = b.problems, b.timedOut
+	return out, nil
+}
+
+func (b *builder) readAll(t *tree.Tree) error {
+	for _, k := range b.parts {
+		for _, f := range append([]reference{{path: k.file}}, k.files...) {
+			f.data = f.data || f.path == k.file // checked before
+			if err := b.read(t, f); err != nil {
+				return err
+			}
+			if b.input.Exceeded() {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// read reads and validates a file, since kustomize's errors have neither file nor line.
+func (b *builder) read(t *tree.Tree, f reference) error {
+	data, done := b.texts[f.path]
+	if !done {
+		var err error
+		data, err = t.Read(f.path)
+		if tooLarge := (*tree.TooLargeError)(nil); errors.As(err, &tooLarge) {
+			b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: f.path}, Severity: problem.Error, Message: err.Error()})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.texts[f.path] = data
+		b.sizes[f.path] = int64(len(data))
+		b.input.Charge(int64(len(data)))
+	}
+	if _, checked := b.positions[f.path]; checked || f.data {
+		return nil
+	}
+	b.check(f.path, data)
+	return nil
+}
+
+// inputSize is the memory for the files that a build of dir reads: kustomize reads a base again
+// for each kustomization that refers to it.
+func (b *builder) inputSize(dir string, known map[string]int64) int64 {
+	if n, done := known[dir]; done {
+		return n
+	}
+	var n int64
+	for _, k := range b.parts {
+		if k.dir != dir {
+			continue
+		}
+		n += b.sizes[k.file]
+		for _, f := range k.files {
+			n += b.sizes[f.path]
+		}
+		for _, next := range k.dirs {
+			n = min(n+b.inputSize(next, known), b.limits.Input+1)
+		}
+	}
+	known[dir] = n
+	return n
+}
+
+func (b *builder) check(name string, data []byte) {
+	b.positions[name] = []sourcePosition{}
+	parsed := document.Parse(name, data, b.limits.Documents, b.input)
+	b.sizes[name] += parsed.Size
+	for _, p := range parsed.Problems {
+		if p.Severity == problem.Error {
+			p.Kustomization = b.file
+			b.problems = append(b.problems, p)
+		}
+	}
+	for _, doc := range parsed.Documents {
+		b.recordPosition(name, doc)
+	}
+}
+
+// recordPosition records the position of a document, and the secrets in it.
+func (b *builder) recordPosition(name string, doc document.Document) {
+	at := func(keys ...string) *yaml.Node {
+		n, _ := document.Find(doc.Root, (*document.FieldPath)(nil).Child(keys...))
+		if n == nil {
+			return &yaml.Node{}
+		}
+		return n
+	}
+	kind := at("kind").Value
+	b.positions[name] = append(b.positions[name], sourcePosition{kind, at("metadata", "name").Value, doc.LinesBefore + doc.Root.Line, doc.Number})
+	if kind == "Secret" {
+		for _, field := range []string{"data", "stringData"} {
+			eachScalar(at(field), func(value string) { b.secrets = append(b.secrets, value) })
+		}
+	}
+}
+
+func eachScalar(n *yaml.Node, visit func(string)) {
+	if n.Kind == yaml.ScalarNode {
+		visit(n.Value)
+	}
+	for i, child := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 { // not the keys
+			eachScalar(child, visit)
+		}
+	}
+}
+
+// run builds on a file system with the files that the kustomization refers to, and no others.
+// An error means that the build could not start.
+func (b *builder) run(dir string) (resmap.ResMap, error) {
+	fsys := newBuildFiles()
+	for name, data := range b.texts {
+		if name == b.file {
+			data = b.withOrigins(dir, data)
+		}
+		fsys.add(path.Join(mount, name), data)
+	}
+	if !acquireTurn(b.limits.Time) {
+		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.file, b.limits.Time)
+	}
+	start, late := time.Now(), time.After(b.limits.Time)
+	done := make(chan outcome, 1)
+	go func() { done <- exclusively(func() outcome { return kustomize(fsys, path.Join(mount, dir)) }) }()
+	select {
+	case result := <-done:
+		if time.Since(start) > b.limits.Time {
+			break
+		}
+		if result.err != nil {
+			b.fail("kustomize: %s", b.clean(result.err.Error()))
+		}
+		b.warnUnused()
+		return result.objects, nil
+	case <-late:
+	}
+	// A running build cannot be stopped, but finds no more files.
+	fsys.closed.Store(true)
+	b.timedOut = true
+	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.Time)
+	return nil, nil
+}
+
+// exclusively runs a build, and ends the turn of acquireTurn before it returns the result.
+func exclusively(build func() outcome) outcome {
+	defer func() { <-kustomizing }()
+	return build()
+}
+
+// acquireTurn waits until no other build runs, for at most the time limit of one build.
+func acquireTurn(timeout time.Duration) bool {
+	select {
+	case kustomizing <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case kustomizing <- struct{}{}:
+		return true
+	case <-time.After(timeout):
+		return false
+	}
+}
+
+// An outcome is what kustomize returned.
+type outcome struct {
+	objects resmap.ResMap
+	err     error
+}
+
+func kustomize(fsys filesys.FileSystem, dir string) (result outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = outcome{err: fmt.Errorf("it failed on this input: %v", p)}
+		}
+	}()
+	atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, maxPatchCopies)
+	options := krusty.MakeDefaultOptions()
+	options.LoadRestrictions = types.LoadRestrictionsRootOnly
+	options.PluginConfig = types.DisabledPluginConfig()
+	objects, err := krusty.MakeKustomizer(options).Run(fsys, dir)
+	return outcome{objects, err}
+}
+
+// warnUnused warns of variables without a reference. kustomize logs them without the file name.
+func (b *builder) warnUnused() {
+	for _, k := range b.parts {
+		for _, v := range k.text.variables {
+			reference := []byte("$(" + v.value + ")")
+			used := false
+			for _, text := range b.texts {
+				used = used || bytes.Contains(text, reference)
+			}
+			if !used {
+				b.problems = append(b.problems, problem.Problem{
+					Origin: api.Origin{Path: k.file, Line: v.line}, Field: v.field, Severity: problem.Warning,
+					Message: "nothing refers to this variable as " + string(reference) + "; remove it, or correct its name",
+				})
+			}
+		}
+	}
+}
+
+// withOrigins has kustomize annotate each object with its origin.
+func (b *builder) withOrigins(dir string, data []byte) []byte {
+	for _, k := range b.parts {
+		if k.dir != dir {
+			continue
+		}
+		spec := k.text.spec
+		spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
+		if text, err := json.Marshal(spec); err == nil {
+			return text
+		}
+	}
+	return data
+}

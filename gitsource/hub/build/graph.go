@@ -1,0 +1,136 @@
+package build
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+)
+
+// maxVisits limits the kustomizations of one build, counting repetitions: kustomize builds a
+// base again for each reference, so that a small repository could keep it busy for ever.
+const maxVisits = 10_000
+
+// A Graph has all kustomizations of a commit and their references.
+type Graph struct {
+	nodes map[string]*kustomization
+	// Roots are the directories to build, in order: those that no other kustomization includes.
+	Roots []string
+	// owned are the files that belong to a kustomization, and ownedDirs the directories whose
+	// manifests are read only if a kustomization lists them. The values are the kustomization
+	// files.
+	owned, ownedDirs map[string]string
+	// Size is the approximate memory of the kustomization files, and Last the one read last.
+	Size int64
+	Last string
+
+	tree   *tree.Tree
+	cache  *Cache
+	limits Limits
+}
+
+// Read reads the kustomizations of the given directories, and of everything they refer to.
+// It stops where they exceed the limit of memory.
+func Read(t *tree.Tree, dirs []string, files *Cache, limits Limits) (*Graph, error) {
+	g := &Graph{
+		nodes: map[string]*kustomization{}, owned: map[string]string{}, ownedDirs: map[string]string{},
+		tree: t, cache: files, limits: limits,
+	}
+	for pending := slices.Clone(dirs); len(pending) > 0; pending = pending[1:] {
+		dir := pending[0]
+		if g.nodes[dir] != nil {
+			continue
+		}
+		k, err := g.read(dir)
+		if err != nil {
+			return nil, err
+		}
+		g.nodes[dir] = k
+		if g.Size, g.Last = g.Size+k.text.size, k.file; g.Size > limits.Memory {
+			return g, nil
+		}
+		pending = append(pending, k.dirs...)
+	}
+	g.own()
+	g.findRoots(dirs)
+	return g, nil
+}
+
+func (g *Graph) own() {
+	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
+		k := g.nodes[dir]
+		g.ownedDirs[dir] = k.file
+		for _, f := range k.files {
+			g.owned[f.path] = k.file
+			if at := path.Dir(f.path); g.ownedDirs[at] == "" && document.IsManifest(f.path) {
+				g.ownedDirs[at] = k.file
+			}
+		}
+	}
+}
+
+// findRoots finds the kustomizations to build, and cycles, which have no root.
+func (g *Graph) findRoots(dirs []string) {
+	taken := map[string]bool{}
+	for _, k := range g.nodes {
+		for _, d := range k.dirs {
+			taken[d] = true
+		}
+	}
+	visits := map[string]int{}
+	for _, dir := range dirs {
+		switch k := g.nodes[dir]; {
+		case taken[dir]:
+		case k.component:
+			k.warn(0, "", "no kustomization uses this component, so it has no effect")
+		default:
+			g.Roots = append(g.Roots, dir)
+			if n := g.visit(dir, visits, nil); n > maxVisits {
+				k.fail(0, "", "the build would go through more than %d kustomizations; refer to each base fewer times", maxVisits)
+			}
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
+		g.visit(dir, visits, nil)
+	}
+}
+
+// visit counts the kustomizations in a build of dir, and reports cycles.
+func (g *Graph) visit(dir string, visits map[string]int, way []string) int {
+	if n, known := visits[dir]; known {
+		return n
+	}
+	if i := slices.Index(way, dir); i >= 0 {
+		last := g.nodes[way[len(way)-1]]
+		last.failAt(dir, "these kustomizations refer to each other in a circle: %s; remove one of the references", strings.Join(append(way[i:], dir), " -> "))
+		return 1
+	}
+	n := 1
+	for _, next := range g.nodes[dir].dirs {
+		n = min(n+g.visit(next, visits, append(way, dir)), maxVisits+1)
+	}
+	visits[dir] = n
+	return n
+}
+
+// Problems are those of all kustomizations.
+func (g *Graph) Problems() problem.List {
+	var all problem.List
+	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
+		all = append(all, g.nodes[dir].problems...)
+	}
+	return all
+}
+
+// Owner returns the kustomization that decides about a file; empty if the file is a plain
+// manifest. listed says that the kustomization refers to the file itself.
+func (g *Graph) Owner(name string) (file string, listed bool) {
+	if file := g.owned[name]; file != "" {
+		return file, true
+	}
+	return g.ownedDirs[path.Dir(name)], false
+}

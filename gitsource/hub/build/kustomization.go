@@ -1,0 +1,274 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// FileNames are the names of kustomization files; kustomize reads the first one.
+var FileNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// A kustomization is one directory with a kustomization file, and its references. All of them
+// are known to be in the commit before anything is built, so that a build needs no network.
+type kustomization struct {
+	dir, file string
+	// files and dirs are its references, relative to the repository.
+	files     []reference
+	dirs      []string
+	component bool
+	// literals are the values of Secrets.
+	literals []string
+	problems problem.List
+
+	text *kustomizationFile
+}
+
+// A reference is a file that a kustomization reads.
+type reference struct {
+	path string
+	// data says that the file is copied, not parsed.
+	data bool
+}
+
+func (k *kustomization) add(severity problem.Severity, line int, field, format string, args ...any) {
+	if len(k.problems) > document.MaxProblems {
+		return // enough problems; a list of files can be very long
+	}
+	k.problems = append(k.problems, problem.Problem{
+		Origin: api.Origin{Path: k.file, Line: line}, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (k *kustomization) fail(line int, field, format string, args ...any) {
+	k.add(problem.Error, line, field, format, args...)
+}
+
+func (k *kustomization) warn(line int, field, format string, args ...any) {
+	k.add(problem.Warning, line, field, format, args...)
+}
+
+// failAt reports a problem at the reference to a directory.
+func (k *kustomization) failAt(dir, format string, args ...any) {
+	for _, m := range k.text.mentions {
+		if path.Join(k.dir, m.value) == dir {
+			k.fail(m.line, m.field, format, args...)
+			return
+		}
+	}
+	k.fail(0, "", format, args...)
+}
+
+// read reads the kustomization in a directory.
+func (g *Graph) read(dir string) (*kustomization, error) {
+	k := &kustomization{dir: dir}
+	for _, name := range FileNames {
+		if ok, err := g.tree.IsFile(path.Join(dir, name)); err != nil {
+			return nil, err
+		} else if ok {
+			k.file = path.Join(dir, name)
+			break
+		}
+	}
+	var err error
+	if k.text, err = g.readText(k.file, false); err != nil {
+		return nil, err
+	}
+	k.component = k.text.component
+	return k, g.resolveAll(k, k.text)
+}
+
+// resolveAll resolves all references of a file.
+func (g *Graph) resolveAll(k *kustomization, text *kustomizationFile) error {
+	k.problems = append(k.problems, text.problems...)
+	k.literals = append(k.literals, text.secrets...)
+	for _, m := range text.mentions {
+		before := len(k.files)
+		if err := k.resolve(g.tree, m); err != nil {
+			return err
+		}
+		if m.kind != pluginFile || len(k.files) == before {
+			continue
+		}
+		plugins, err := g.readText(k.files[before].path, true)
+		if err != nil {
+			return err
+		}
+		if err := g.resolveAll(k, plugins); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A textKey distinguishes a file read as a kustomization from the same file read as plugin
+// configuration.
+type textKey struct {
+	path, hash string
+	plugins    bool
+}
+
+// A Cache has the kustomization files that the last two loads read.
+type Cache struct {
+	*cache.Cache[textKey, *kustomizationFile]
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache {
+	return &Cache{cache.New[textKey, *kustomizationFile]()}
+}
+
+// readText reads a file, or returns it from the cache.
+func (g *Graph) readText(name string, plugins bool) (*kustomizationFile, error) {
+	hash, err := g.tree.Hash(name)
+	if err != nil {
+		return nil, err
+	}
+	key, parse := textKey{name, hash, plugins}, parseKustomization
+	if plugins {
+		parse = parsePlugins
+	}
+	if text, ok := g.cache.Get(key); ok {
+		return text, nil
+	}
+	data, err := g.tree.Read(name)
+	var text *kustomizationFile
+	if tooLarge := (*tree.TooLargeError)(nil); errors.As(err, &tooLarge) {
+		text = &kustomizationFile{problems: problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: err.Error()}}}
+	} else if err != nil {
+		return nil, err
+	} else {
+		text = parse(name, data, g.limits)
+	}
+	g.cache.Put(key, text)
+	return text, nil
+}
+
+// A mention is one reference in a kustomization file.
+type mention struct {
+	field string
+	line  int
+	value string
+	// what it may refer to
+	kind mentionKind
+}
+
+type mentionKind int
+
+const (
+	fileOrDirectory mentionKind = iota
+	componentDirectory
+	textFile   // parsed by kustomize
+	dataFile   // copied
+	pluginFile // of generators or transformers
+)
+
+// scheme matches the beginning of a URL; user that of an SSH address.
+var (
+	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	user   = regexp.MustCompile(`^[A-Za-z0-9._-]+@`)
+)
+
+// isRemote recognizes everything that kustomize could take for the URL of a file, and more.
+func isRemote(s string) bool {
+	s = strings.TrimSpace(s)
+	return strings.Contains(s, "://") || scheme.MatchString(s)
+}
+
+// isRepository recognizes what kustomize could take for the URL of a repository to clone.
+func (m mention) isRepository() bool {
+	if m.kind == textFile || m.kind == dataFile {
+		return false
+	}
+	lower := strings.ToLower(strings.TrimSpace(m.value))
+	return strings.HasPrefix(lower, "github.com") || user.MatchString(lower)
+}
+
+// resolve finds in the commit what a mention refers to.
+func (k *kustomization) resolve(t *tree.Tree, m mention) error {
+	name := path.Join(k.dir, m.value)
+	switch {
+	case m.value == "":
+		k.fail(m.line, m.field, "is empty; name a file, or remove the entry")
+		return nil
+	case isRemote(m.value) || m.isRepository():
+		k.fail(m.line, m.field, "%q is remote, and nothing is ever fetched while a commit is read; copy what it holds into the repository", m.value)
+		return nil
+	case path.IsAbs(m.value), name == "..", strings.HasPrefix(name, "../"):
+		k.fail(m.line, m.field, "%q is outside of the repository; write a relative path to something in it", m.value)
+		return nil
+	}
+	mode, at, ok, err := t.Lookup(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !ok:
+		k.fail(m.line, m.field, "the commit has no %s; correct the name, or add the file", name)
+	case mode.IsDir():
+		return k.resolveDir(t, m, name)
+	case !mode.IsRegular():
+		k.fail(m.line, m.field, "%s is %s, which is never followed; commit the file itself", at, modeText(mode))
+	case m.kind == componentDirectory:
+		k.fail(m.line, m.field, "%s is a file; a component is a directory with a kustomization of kind Component", name)
+	case !within(k.dir, name):
+		k.fail(m.line, m.field, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
+	default:
+		k.files = append(k.files, reference{name, m.kind == dataFile})
+	}
+	return nil
+}
+
+func modeText(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeIrregular != 0:
+		return "a submodule"
+	}
+	return "neither a file nor a directory"
+}
+
+func within(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
+
+func (k *kustomization) resolveDir(t *tree.Tree, m mention, name string) error {
+	if m.kind != fileOrDirectory && m.kind != componentDirectory {
+		k.fail(m.line, m.field, "%s is a directory; name a file", name)
+		return nil
+	}
+	if name == k.dir || within(name, k.dir) {
+		k.fail(m.line, m.field, "%s holds this kustomization itself, so they would refer to each other in a circle; remove the reference", name)
+		return nil
+	}
+	for _, file := range FileNames {
+		if ok, err := t.IsFile(path.Join(name, file)); err != nil || ok {
+			k.dirs = append(k.dirs, name)
+			return err
+		}
+	}
+	k.fail(m.line, m.field, "the directory %s has no %s; add one, or list its files", name, FileNames[0])
+	return nil
+}
+
+// parseBounded is parseSyntax for kustomization files.
+func parseBounded(name string, data []byte, limits Limits) *document.Syntax {
+	spending := &document.Budget{Limit: limits.Input}
+	out := document.Parse(name, data, limits.Documents, spending)
+	if spending.Exceeded() {
+		out.Problems = append(out.Problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(limits)})
+	}
+	return out
+}
+
+func inputExceeded(limits Limits) string {
+	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", problem.Size(limits.Input))
+}

@@ -1,0 +1,37 @@
+package build
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/test/repository"
+)
+
+func FuzzKustomization(f *testing.F) {
+	repository.EachFile(f, "../testdata/*/*.txtar", func(name string, data []byte) {
+		if slices.Contains(FileNames, filepath.Base(name)) {
+			f.Add(data)
+		}
+	})
+	limits := Limits{Documents: document.Limits{Documents: 1000, AliasExpansion: 100, Depth: 100}, Input: 64 << 20}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got := parseKustomization("kustomization.yaml", data, limits)
+		if got.problems.HasErrors() {
+			return
+		}
+		// What a build would read is what is mentioned: no text that names an
+		// address may be missing.
+		text, err := json.Marshal(got.spec.Resources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remote := slices.ContainsFunc(got.mentions, func(m mention) bool { return isRemote(m.value) || m.isRepository() })
+		if bytes.Contains(text, []byte("://")) && !remote {
+			t.Fatalf("%s has an address that is not mentioned", text)
+		}
+	})
+}

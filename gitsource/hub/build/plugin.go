@@ -1,0 +1,122 @@
+package build
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/krusty"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// plugins allows kustomize's built-in generators and transformers, and the files they read.
+// Others would be programs to run.
+func (f *mentionFinder) plugins(field string, values []string) {
+	p := (*document.FieldPath)(nil).Child(field)
+	for i, v := range values {
+		f.fileOrText(p.At(i), v, pluginFile, f.plugin)
+	}
+}
+
+// parsePlugins reads a file of generators or transformers.
+func parsePlugins(name string, data []byte, limits Limits) *kustomizationFile {
+	syntax := parseBounded(name, data, limits)
+	out := &kustomizationFile{problems: syntax.Problems, size: syntax.Size}
+	if out.problems.HasErrors() {
+		return out
+	}
+	for _, doc := range syntax.Documents {
+		r := &document.Report{Origin: api.Origin{Path: name, Document: doc.Number}, Root: doc.Root, LinesBefore: doc.LinesBefore}
+		(&mentionFinder{r, out}).plugin(nil, doc.Root)
+		out.problems = append(out.problems, r.Problems...)
+	}
+	return out
+}
+
+// pluginFiles are the fields of kustomize's plugins that name files.
+var pluginFiles = map[string]map[string]mentionKind{
+	"ConfigMapGenerator":             {"files": dataFile, "envs": dataFile, "env": dataFile},
+	"SecretGenerator":                {"files": dataFile, "envs": dataFile, "env": dataFile},
+	"PatchTransformer":               {"path": textFile},
+	"PatchJson6902Transformer":       {"path": textFile},
+	"PatchStrategicMergeTransformer": {"paths": textFile},
+	"ValueAddTransformer":            {"targetFilePath": textFile},
+	"ReplacementTransformer":         {"path": textFile}, // of each of its replacements
+}
+
+func (f *mentionFinder) plugin(p *document.FieldPath, node *yaml.Node) {
+	var config map[string]any
+	if err := node.Decode(&config); err != nil {
+		f.r.Errorf(p, "a generator or transformer is a mapping with apiVersion: builtin and a kind")
+		return
+	}
+	kind, _ := config["kind"].(string)
+	switch version, _ := config["apiVersion"].(string); {
+	case kind == "":
+		f.r.Errorf(p, "a generator or transformer has apiVersion: builtin and a kind")
+		return
+	case version != "builtin" || !slices.Contains(krusty.GetBuiltinPluginNames(), kind):
+		f.r.Errorf(p, "the plugin %s would have to run a program, which is never done; use what kustomize has itself, or commit what the plugin writes", kind)
+		return
+	case strings.HasPrefix(kind, "Helm"):
+		f.r.Errorf(p, noHelm)
+		return
+	}
+	f.pluginMentions(p, kind, config)
+	replacements, _ := field(config, "replacements").([]any)
+	for _, r := range replacements {
+		if one, ok := r.(map[string]any); ok {
+			f.pluginMentions(p, kind, one)
+		}
+	}
+	if kind == "SecretGenerator" {
+		f.out.secrets = append(f.out.secrets, texts(field(config, "literals"))...)
+	}
+}
+
+func (f *mentionFinder) pluginMentions(p *document.FieldPath, kind string, config map[string]any) {
+	files := pluginFiles[kind]
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for _, file := range texts(field(config, name)) {
+			if _, after, ok := strings.Cut(file, "="); ok && files[name] == dataFile {
+				file = after
+			}
+			f.mention(p, file, files[name])
+		}
+	}
+}
+
+// field finds a field like kustomize, case-insensitively. kustomize may use either of two
+// spellings.
+func field(m map[string]any, name string) any {
+	var found []any
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if strings.EqualFold(key, name) {
+			if list, ok := m[key].([]any); ok {
+				found = append(found, list...)
+			} else {
+				found = append(found, m[key])
+			}
+		}
+	}
+	return found
+}
+
+// texts are the values of a field that is a string or a list of strings.
+func texts(v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var out []string
+	for _, one := range list {
+		if one != nil {
+			out = append(out, fmt.Sprint(one))
+		}
+	}
+	return out
+}

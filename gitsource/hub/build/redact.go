@@ -1,0 +1,64 @@
+package build
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// redact masks secret values in a message, in all spellings.
+func redact(message string, secrets []string) string {
+	var forms []string
+	for _, s := range secrets {
+		for form := range strings.SplitSeq(s, "\n") {
+			forms = append(forms, spellings(form)...)
+		}
+		forms = append(forms, spellings(s)...)
+	}
+	// The longest first, since a shorter one may be part of it.
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	for _, f := range slices.Compact(forms) {
+		message = strings.ReplaceAll(message, f, "***")
+	}
+	return message
+}
+
+// spellings are the ways in which a value may be written. Values of one or two letters are not
+// masked, since they occur everywhere.
+func spellings(s string) []string {
+	s = strings.TrimSpace(s)
+	if len(s) < 3 {
+		return nil
+	}
+	out := []string{s, base64.StdEncoding.EncodeToString([]byte(s))}
+	if plain, err := base64.StdEncoding.DecodeString(s); err == nil && len(plain) > 2 {
+		out = append(out, string(plain))
+	}
+	if quoted, err := json.Marshal(s); err == nil {
+		out = append(out, string(quoted[1:len(quoted)-1]))
+	}
+	return out
+}
+
+// secrets are the values that a kustomization may put into Secrets. Any file that it copies may
+// be one.
+func (k *kustomization) secrets(texts map[string][]byte) []string {
+	var out []string
+	for _, literal := range k.literals {
+		_, value, _ := strings.Cut(literal, "=")
+		out = append(out, literal, value, strings.Trim(value, `"'`))
+	}
+	for _, f := range k.files {
+		if !f.data {
+			continue
+		}
+		text := string(texts[f.path])
+		out = append(out, text)
+		for line := range strings.Lines(text) {
+			_, value, _ := strings.Cut(line, "=")
+			out = append(out, value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parseJSON parses JSON values into YAML nodes with their lines, so that both formats are
+// handled alike. Some JSON is not YAML: escaped surrogate pairs and tabs.
+func parseJSON(data []byte, depth int) (docs []*yaml.Node, err error) {
+	p := &jsonParser{decoder: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1, depth: depth}
+	p.decoder.UseNumber()
+	for {
+		n, err := p.next(0)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return docs, p.locate(err)
+		}
+		docs = append(docs, n)
+	}
+}
+
+type jsonParser struct {
+	decoder *json.Decoder
+	data    []byte
+	depth   int
+
+	// line is that of offset at.
+	line int
+	at   int64
+}
+
+// A textError is a syntax error with its line.
+type textError struct {
+	line int
+	msg  string
+}
+
+func (e *textError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.msg) }
+
+func (p *jsonParser) locate(err error) error {
+	if located := (*textError)(nil); errors.As(err, &located) {
+		return err
+	}
+	offset := p.decoder.InputOffset()
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		offset = syntax.Offset
+	}
+	msg := strings.TrimPrefix(err.Error(), "json: ")
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		msg = "the file ends in the middle of a value"
+	}
+	return &textError{p.lineAt(offset), msg}
+}
+
+func (p *jsonParser) lineAt(offset int64) int {
+	offset = min(offset, int64(len(p.data)))
+	if offset > p.at {
+		p.line += bytes.Count(p.data[p.at:offset], []byte("\n"))
+		p.at = offset
+	}
+	return p.line
+}
+
+// next reads one value. Commas and colons are skipped by the decoder.
+func (p *jsonParser) next(depth int) (*yaml.Node, error) {
+	token, err := p.decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	line := p.lineAt(p.decoder.InputOffset())
+	if depth > p.depth {
+		return nil, &textError{line, fmt.Sprintf("nested deeper than %d levels", p.depth)}
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		return p.collection(t, line, depth)
+	case string:
+		return scalarNode("!!str", t, yaml.DoubleQuotedStyle, line), nil
+	case json.Number:
+		if strings.ContainsAny(t.String(), ".eE") {
+			return scalarNode("!!float", t.String(), 0, line), nil
+		}
+		return scalarNode("!!int", t.String(), 0, line), nil
+	case bool:
+		return scalarNode("!!bool", fmt.Sprint(t), 0, line), nil
+	}
+	return scalarNode("!!null", "null", 0, line), nil
+}
+
+func scalarNode(tag, value string, style yaml.Style, line int) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value, Style: style, Line: line}
+}
+
+func (p *jsonParser) collection(open json.Delim, line, depth int) (*yaml.Node, error) {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: line}
+	if open == '{' {
+		n.Kind, n.Tag = yaml.MappingNode, "!!map"
+	}
+	for p.decoder.More() {
+		child, err := p.next(depth + 1)
+		if err != nil {
+			return nil, midValue(err)
+		}
+		n.Content = append(n.Content, child)
+	}
+	_, err := p.decoder.Token()
+	return n, midValue(err)
+}
+
+// midValue distinguishes an end of file inside a value from one between values.
+func midValue(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package document
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Report collects the problems of one document.
+type Report struct {
+	// Origin is the position of the document, or of the item of a list.
+	Origin api.Origin
+	// Root is the document, to find lines in it; nil if only its origin is known.
+	Root *yaml.Node
+	// LinesBefore is the number of lines before the text that Root was parsed from.
+	LinesBefore int
+	// Limits are those of the file, for documents in values.
+	Limits Limits
+	// Object is the position of the object in the document: nil, or an item of a list.
+	Object *FieldPath
+
+	// Problems are in the order in which they were found.
+	Problems problem.List
+	// count is the number of problems by severity.
+	count map[problem.Severity]int
+	// Lines are the lines of recorded fields, by field.
+	Lines map[string]int
+	// muted are fields near a reported problem.
+	muted []string
+}
+
+// Field is the path of a field of the object.
+func (r *Report) Field(keys ...string) *FieldPath { return r.Object.Child(keys...) }
+
+// Errorf reports an error at a field.
+func (r *Report) Errorf(p *FieldPath, format string, args ...any) {
+	r.Add(problem.Error, p, format, args...)
+}
+
+// Warnf reports a warning at a field.
+func (r *Report) Warnf(p *FieldPath, format string, args ...any) {
+	r.Add(problem.Warning, p, format, args...)
+}
+
+// MaxProblems limits the errors, and the warnings, of one document. A hostile one could have a
+// hundred thousand.
+const MaxProblems = 100
+
+// full reports whether further errors are dropped.
+func (r *Report) full() bool { return r.count[problem.Error] > MaxProblems }
+
+// Add reports a problem at a field, unless there are too many.
+func (r *Report) Add(severity problem.Severity, p *FieldPath, format string, args ...any) {
+	if r.count[severity] > MaxProblems {
+		return
+	}
+	if r.count[severity] == MaxProblems {
+		p, format, args = nil, "there are more %ss in this document than these %d", []any{severity, MaxProblems}
+	}
+	origin := r.Origin
+	if r.Root != nil {
+		origin.Line = r.LinesBefore + lineOf(r.Root, p)
+	}
+	r.keep(problem.Problem{Origin: origin, Field: p.String(), Severity: severity, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *Report) keep(p problem.Problem) {
+	if r.count == nil {
+		r.count = map[problem.Severity]int{}
+	}
+	r.Problems = append(r.Problems, p)
+	r.count[p.Severity]++
+}
+
+// Rulef reports a violated rule, unless a problem in the same mapping was reported: a misspelt
+// field is not missing as well.
+func (r *Report) Rulef(p *FieldPath, format string, args ...any) {
+	if !r.IsMuted(p.String()) {
+		r.Errorf(p, format, args...)
+	}
+}
+
+// Mute suppresses further rules for the mapping that has p.
+func (r *Report) Mute(p *FieldPath) { r.muted = append(r.muted, p.up.String()) }
+
+// IsMuted reports whether no further rules are checked at a field.
+func (r *Report) IsMuted(field string) bool {
+	for _, m := range r.muted {
+		if rest, ok := strings.CutPrefix(field, m); ok && (m == "" || rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// Merge adds the problems of a part of the document. Warnings do not displace errors.
+func (r *Report) Merge(part *Report) {
+	for _, p := range part.Problems {
+		if r.count[p.Severity] <= MaxProblems {
+			r.keep(p)
+		}
+	}
+}
+
+// Item returns the report of one item of a list in the document.
+func (r *Report) Item(i int) *Report {
+	sub := &Report{Origin: r.Origin, Root: r.Root, LinesBefore: r.LinesBefore, Limits: r.Limits, Object: r.Object.Child("items").At(i)}
+	if r.Root != nil {
+		sub.Origin.Line = r.LinesBefore + lineOf(r.Root, sub.Object)
+	}
+	return sub
+}
+
+// LineOf is the line of a field in its file; zero if it is not known.
+func (r *Report) LineOf(p *FieldPath) int {
+	if r.Root == nil {
+		return r.Origin.Line
+	}
+	return r.LinesBefore + lineOf(r.Root, p)
+}
+
+// RecordLine records the line of a field, for problems that are found when the document is gone.
+func (r *Report) RecordLine(p *FieldPath) {
+	if r.Lines == nil {
+		r.Lines = map[string]int{}
+	}
+	r.Lines[p.String()] = r.LineOf(p)
+}

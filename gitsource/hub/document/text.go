@@ -1,0 +1,100 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"path"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+)
+
+var (
+	byteOrderMark = []byte("\xef\xbb\xbf")
+	lfsHeader     = []byte("version https://git-lfs.github.com/spec/")
+)
+
+// PlainText returns the UTF-8 text of a file, or why it is not text.
+func PlainText(data []byte) ([]byte, error) {
+	switch {
+	case bytes.HasPrefix(data, lfsHeader):
+		return nil, errors.New("this is a Git LFS pointer, not the file itself; store manifests in Git directly: git lfs untrack, then commit the file")
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return nil, errors.New("the file is UTF-16 or UTF-32; save it as UTF-8")
+	case bytes.IndexByte(data, 0) >= 0:
+		return nil, errors.New("the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in " + tree.IgnoreFile)
+	case !utf8.Valid(data):
+		return nil, errors.New("the file is not UTF-8; save it as UTF-8")
+	}
+	return bytes.TrimPrefix(data, byteOrderMark), nil
+}
+
+// A chunk is the text of one YAML document, or of a few separated by "..." only.
+type chunk struct {
+	text []byte
+	// LinesBefore is the number of lines before the text.
+	before int
+}
+
+// split splits a file at its "---" lines, which have no other meaning in YAML, so that
+// documents are parsed separately and an invalid one does not hide the next. Chunks without
+// content are left out.
+func split(data []byte) []chunk {
+	var chunks []chunk
+	start, before, line := 0, 0, 0
+	flush := func(end int) {
+		if text := data[start:end]; hasContent(text) {
+			chunks = append(chunks, chunk{text, before})
+		}
+		start, before = end, line
+	}
+	for at := 0; at < len(data); line++ {
+		if isSeparator(data[at:]) {
+			flush(at)
+		}
+		next := bytes.IndexByte(data[at:], '\n')
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
+	flush(len(data))
+	return chunks
+}
+
+func isSeparator(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("---"))
+	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
+}
+
+// otherBreaks are characters that end a line in YAML, but not in most editors.
+const otherBreaks = "\r\u0085\u2028\u2029"
+
+// hasContent reports whether there is more than separators, directives and comments.
+func hasContent(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if !isCommentOrSeparator(line) || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {
+			return true
+		}
+	}
+	return false
+}
+
+func isCommentOrSeparator(line []byte) bool {
+	const blanks = " \t\r\n"
+	switch {
+	case isSeparator(line):
+		line = bytes.Trim(line[3:], blanks)
+		return len(line) == 0 || line[0] == '#'
+	case line[0] == '%', string(bytes.TrimRight(line, blanks)) == "...":
+		return true
+	}
+	line = bytes.Trim(line, blanks)
+	return len(line) == 0 || line[0] == '#'
+}
+
+// IsManifest reports whether a file with this name may have manifests.
+func IsManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}

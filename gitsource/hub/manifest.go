@@ -1,0 +1,143 @@
+package hub
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/build"
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// itemsOf turns one document's value into items: one, or those of a list.
+func itemsOf(r *document.Report, value any) []*item {
+	object, ok := value.(map[string]any)
+	if !ok {
+		r.Errorf(r.Object, "not a Kubernetes object but %s; %s", document.Describe(value), notOurs)
+		return nil
+	}
+	gvk, ok := kindOf(r, object)
+	if !ok {
+		return nil
+	}
+	if items, isList := object["items"].([]any); isList && strings.HasSuffix(gvk.Kind, "List") {
+		return listItems(r, gvk, items)
+	}
+	if it := objectItem(r, gvk, object); it != nil {
+		return []*item{it}
+	}
+	return nil
+}
+
+const notOurs = "if the file is not meant for the fleet, list it in " + tree.IgnoreFile
+
+func listItems(r *document.Report, list schema.GroupVersionKind, items []any) []*item {
+	var out []*item
+	for i, value := range items {
+		sub := r.Item(i)
+		if object, ok := value.(map[string]any); ok && list.Kind != "List" {
+			inheritKind(object, list)
+		}
+		out = append(out, itemsOf(sub, value)...)
+		r.Merge(sub)
+	}
+	return out
+}
+
+// inheritKind sets the apiVersion and kind of an item of a typed list, which may leave them out.
+func inheritKind(object map[string]any, list schema.GroupVersionKind) {
+	if object["apiVersion"] == nil && object["kind"] == nil {
+		object["apiVersion"] = list.GroupVersion().String()
+		object["kind"] = strings.TrimSuffix(list.Kind, "List")
+	}
+}
+
+func kindOf(r *document.Report, object map[string]any) (schema.GroupVersionKind, bool) {
+	if object["apiVersion"] == nil && object["kind"] == nil {
+		r.Errorf(r.Object, "not a Kubernetes object, since it has no apiVersion and no kind; %s", notOurs)
+		return schema.GroupVersionKind{}, false
+	}
+	version, ok := mustString(r, object, "apiVersion")
+	kind, ok2 := mustString(r, object, "kind")
+	if !ok || !ok2 {
+		return schema.GroupVersionKind{}, false
+	}
+	gv, ok := groupVersion(version)
+	if !ok {
+		r.Errorf(r.Field("apiVersion"), "%q is no group and version; write one such as v1 or apps/v1", version)
+		return schema.GroupVersionKind{}, false
+	}
+	if !isKind(kind) {
+		r.Errorf(r.Field("kind"), "%q is no kind; write one such as ConfigMap", kind)
+		return schema.GroupVersionKind{}, false
+	}
+	return gv.WithKind(kind), true
+}
+
+// groupVersion parses an apiVersion that an API server could serve.
+func groupVersion(version string) (schema.GroupVersion, bool) {
+	gv, err := schema.ParseGroupVersion(version)
+	ok := err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 &&
+		(gv.Group == "" || len(content.IsDNS1123Subdomain(gv.Group)) == 0)
+	return gv, ok
+}
+
+// isKind reports whether a kind is one that an API server could serve: a name in CamelCase.
+func isKind(kind string) bool { return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 }
+
+// mustString reads a required top-level field.
+func mustString(r *document.Report, object map[string]any, key string) (string, bool) {
+	switch v := object[key].(type) {
+	case string:
+		if v != "" {
+			return v, true
+		}
+	case nil:
+	default:
+		r.Errorf(r.Field(key), "must be a string, not %s", document.Describe(v))
+		return "", false
+	}
+	r.Errorf(r.Field(key), "missing: a Kubernetes object has apiVersion, kind and metadata.name; %s", notOurs)
+	return "", false
+}
+
+func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) *item {
+	if kustomizeConfig(r, gvk) {
+		return nil
+	}
+	name, namespace, ok := identity(r, object)
+	if !ok {
+		return nil
+	}
+	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}, origin: r.Origin, top: r.Object}
+	if isUnsupportedKind(gvk) {
+		validateUnsupported(r, gvk)
+		return nil
+	}
+	if !scopeFits(r, it, object) {
+		return nil
+	}
+	if controlled(r, gvk, object) {
+		return nil
+	}
+	strip(r, object)
+	if _, ours := api.Kinds[gvk.GroupKind()]; ours && !declare(r, it, gvk, object) {
+		return nil
+	}
+	if it.isConfiguration() {
+		return it
+	}
+	return validateContent(r, it, object)
+}
+
+func kustomizeConfig(r *document.Report, gvk schema.GroupVersionKind) bool {
+	if gvk.Group != "kustomize.config.k8s.io" {
+		return false
+	}
+	r.Errorf(r.Field("kind"), "a %s is read only from a file named %s; rename the file", gvk.Kind, build.FileNames[0])
+	return true
+}

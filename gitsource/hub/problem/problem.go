@@ -1,0 +1,126 @@
+// Package problem has what is wrong in a commit, and where.
+package problem
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A Severity is the effect of a problem on the commit.
+type Severity string
+
+// An Error refuses the commit. A Failure is accepted, but the object cannot be placed on any
+// cluster. A Warning is only reported.
+const (
+	Error   Severity = "error"
+	Failure Severity = "failure"
+	Warning Severity = "warning"
+)
+
+// A Problem is a problem at one position of the repository.
+type Problem struct {
+	api.Origin
+	// Field is a field path such as spec.policy.placementType; empty for the whole document.
+	Field    string
+	Severity Severity
+	// Message says what is wrong and how to fix it.
+	Message string
+}
+
+// Error returns path:line: field: message, without unknown parts, and the kustomization that
+// includes the position.
+func (p Problem) Error() string {
+	var b strings.Builder
+	if p.Path != "" {
+		fmt.Fprintf(&b, "%s: ", p.Origin)
+	}
+	if p.Field != "" {
+		fmt.Fprintf(&b, "%s: ", p.Field)
+	}
+	b.WriteString(p.Message)
+	if p.Kustomization != "" && p.Kustomization != p.Path {
+		fmt.Fprintf(&b, " (built by %s)", p.Kustomization)
+	}
+	return b.String()
+}
+
+// Marked is Error, with "(warning)" after a warning: for lists of both.
+func (p Problem) Marked() string {
+	if p.Severity == Warning {
+		return p.Error() + " (warning)"
+	}
+	return p.Error()
+}
+
+// List are sorted by path, line and field.
+type List []Problem
+
+// Err returns the problems as one error; nil if there are none.
+func (ps List) Err() error {
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		errs[i] = p
+	}
+	return errors.Join(errs...)
+}
+
+// HasErrors reports whether any of the problems refuses the commit.
+func (ps List) HasErrors() bool {
+	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == Error })
+}
+
+// Errors are the problems that refuse the commit, in the same order.
+func (ps List) Errors() List {
+	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool { return p.Severity != Error })
+}
+
+// ErrorsFirst returns the problems with the errors first, so that a shortened list has the
+// reason.
+func (ps List) ErrorsFirst() List {
+	sorted := slices.Clone(ps)
+	slices.SortStableFunc(sorted, func(a, b Problem) int {
+		switch {
+		case (a.Severity == Error) == (b.Severity == Error):
+			return 0
+		case a.Severity == Error:
+			return -1
+		}
+		return 1
+	})
+	return sorted
+}
+
+// Summary is one line: the first error, and the number of other problems; empty if there are
+// none.
+func (ps List) Summary() string {
+	switch ps = ps.ErrorsFirst(); len(ps) {
+	case 0:
+		return ""
+	case 1:
+		return ps[0].Marked()
+	case 2:
+		return ps[0].Marked() + " (and 1 more problem)"
+	}
+	return fmt.Sprintf("%s (and %d more problems)", ps[0].Marked(), len(ps)-1)
+}
+
+// Sort sorts problems and removes duplicates: a base of several kustomizations reports
+// everything several times.
+func (ps List) Sort() List {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(
+			strings.Compare(a.Path, b.Path), a.Line-b.Line, strings.Compare(a.Field, b.Field),
+			strings.Compare(string(a.Severity), string(b.Severity)), strings.Compare(a.Message, b.Message),
+			strings.Compare(a.Kustomization, b.Kustomization), a.Document-b.Document,
+		)
+	})
+	return slices.CompactFunc(ps, func(a, b Problem) bool {
+		b.Kustomization, b.Document = a.Kustomization, a.Document
+		return a == b
+	})
+}

@@ -1,0 +1,68 @@
+package schema
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// kubernetesVersion is the version of the libraries, whose types manifests are compared with.
+const kubernetesVersion = "1.37"
+
+// CheckBuiltin compares the object at p, if its kind is built into Kubernetes, with the Go type
+// of that kind, and warns of unknown fields and invalid values. It refuses nothing, since a
+// member may be newer, and quotes no value.
+func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]any) {
+	version, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil || kind == "" {
+		return
+	}
+	c := &Comparison{top: p, secret: gv.Group == "" && kind == "Secret"}
+	t, known := kubernetes.Scheme.AllKnownTypes()[gv.WithKind(kind)]
+	switch {
+	case known:
+		c.search(func() { c.value(object, t) })
+	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
+		checkUnknownKind(r, p, gv.WithKind(kind))
+	default: // metadata is the same for every kind
+		c.search(func() {
+			c.below(document.Step{Key: "metadata"}, object["metadata"], reflect.TypeFor[metav1.ObjectMeta]())
+		})
+	}
+	c.Warn(r, "Kubernetes "+kubernetesVersion)
+}
+
+// checkUnknownKind warns of a kind or version that a group of Kubernetes does not have.
+func checkUnknownKind(r *document.Report, p *document.FieldPath, gvk schema.GroupVersionKind) {
+	var kinds, versions []string
+	for k := range kubernetes.Scheme.AllKnownTypes() {
+		if k.Group != gvk.Group {
+			continue
+		}
+		if k.Kind == gvk.Kind {
+			versions = append(versions, k.GroupVersion().String())
+		}
+		if _, isKind := api.Namespaced(k.GroupKind()); isKind {
+			kinds = append(kinds, k.Kind)
+		}
+	}
+	if len(versions) > 0 {
+		slices.Sort(versions)
+		r.Warnf(p.Child("apiVersion"), "Kubernetes %s has no %s in %s; it has it in %s",
+			kubernetesVersion, gvk.Kind, gvk.GroupVersion(), strings.Join(versions, ", "))
+		return
+	}
+	slices.Sort(kinds)
+	if best := api.Closest(gvk.Kind, slices.Compact(kinds)); best != "" {
+		r.Warnf(p.Child("kind"), "Kubernetes %s has no such kind in %s; did you mean %s?", kubernetesVersion, gvk.GroupVersion(), best)
+	}
+}

@@ -1,0 +1,58 @@
+// Package schema compares the fields of manifests with the schemas of their kinds.
+//
+// Decode is for gitfleet's kinds: it decodes strictly, and reports every unknown, missing and
+// invalid field with a suggestion. CheckBuiltin and CompareCustom only warn: of built-in kinds by
+// the Go types of client-go, and of custom resources by the schema in their definition.
+package schema
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Decode decodes an object of one of gitfleet's kinds into its Go type, and reports what is wrong
+// with it. It corrects the object where a mistake is common, and returns nil if it cannot be decoded
+// at all.
+func Decode(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) any {
+	gk := gvk.GroupKind()
+	before := len(r.Problems)
+	empty, _, _ := api.Decode(gk, []byte("{}"))
+	newShaper(r, gvk).value(object, reflect.TypeOf(empty), r.Object)
+	data, err := json.Marshal(object)
+	if err != nil {
+		r.Errorf(r.Object, "cannot be written as JSON: %v", err)
+		return nil
+	}
+	typed, strict, err := api.Decode(gk, data)
+	if !r.Problems[before:].HasErrors() {
+		// The shaper is more precise, and the strict decoder has the last word.
+		for _, e := range strict {
+			r.Errorf(r.Object, "%v", e)
+		}
+		if err != nil {
+			r.Errorf(r.Object, "cannot be read: %v", err)
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	return typed
+}
+
+func newShaper(r *document.Report, gvk schema.GroupVersionKind) *shaper {
+	s := &shaper{r: r}
+	if gvk.Version != "v1" {
+		return s
+	}
+	for _, f := range api.Kinds[gvk.GroupKind()].OnlyV1beta1 {
+		s.absent = append(s.absent, r.Field(strings.Split(f, ".")...).String())
+	}
+	s.newest = schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()
+	return s
+}

@@ -1,0 +1,16 @@
+package schema
+
+import (
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// DidYouMean returns the end of a message about an unknown word: the most similar known word, or
+// all of them.
+func DidYouMean(word string, known []string) string {
+	if best := api.Closest(word, known); best != "" {
+		return "did you mean " + best + "?"
+	}
+	return "known here: " + strings.Join(known, ", ")
+}

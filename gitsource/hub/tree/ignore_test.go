@@ -1,0 +1,73 @@
+package tree
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestIgnores(t *testing.T) {
+	tests := []struct {
+		patterns, name string
+		dir, want      bool
+	}{
+		{"*.yaml", "a/b.yaml", false, true},
+		{"/b.yaml", "a/b.yaml", false, false},
+		{"a/", "a", true, true},
+		{"a/", "a", false, false},
+		{"a/*", "a/b/c.yaml", false, false},
+		{"a/**", "a/b/c.yaml", false, true},
+		{"a/**", "a", true, false},
+		{"**/c.yaml", "a/b/c.yaml", false, true},
+		{"a/**/c.yaml", "a/c.yaml", false, true},
+		{"*.yaml\n!keep.yaml", "keep.yaml", false, false},
+		{"!keep.yaml\n*.yaml", "keep.yaml", false, true},
+		{`\#a`, "#a", false, true},
+		{"#a", "#a", false, false},
+		{`\!a`, "!a", false, true},
+		{"a ", "a", false, true},
+		{`a\ `, "a ", false, true},
+		{"[a-c]x", "bx", false, true},
+		{"[!a-c]x", "bx", false, false},
+		{"[]]x", "]x", false, true},
+		{`[\][ab]`, "b", false, true},
+		{`[!\]]x`, "ax", false, true},
+		{`[!\]]x`, "]x", false, false},
+		{"[a", "[a", false, false},
+		{"a?c", "a/c", false, false},
+		{"a*c", "a/c", false, false},
+		{"**", "a", false, true},
+		{"a\r\n", "a", false, true},
+		{`a\/b`, "a/b", false, true},
+		{`a\\/b`, `a\/b`, false, true},
+		{`\/a`, "a", false, false},
+		{`a\/`, "a", true, false},
+	}
+	for _, test := range tests {
+		ignored := (*Patterns)(nil).With(".", test.patterns)
+		if got := ignored.Ignores(test.name, test.dir); got != test.want {
+			t.Errorf("%q ignores %q: %t, want %t", test.patterns, test.name, got, test.want)
+		}
+	}
+}
+
+// No ignore file takes long or crashes, and a pattern that is taken back at
+// once ignores nothing.
+func FuzzIgnore(f *testing.F) {
+	for _, seed := range []string{"*.yaml\n!a", "a/**/b", "[a-z]*", `\#`, "**/**/**/**/a", "a***b", "[[]", "/", "!/", `\`, "[!]a]"} {
+		f.Add(seed, "a/b.yaml", true)
+	}
+	f.Fuzz(func(t *testing.T, text, name string, dir bool) {
+		if len(text) > 1000 || len(name) > 1000 {
+			return
+		}
+		(*Patterns)(nil).With(".", text).Ignores(name, dir)
+		line, _, _ := strings.Cut(text, "\n")
+		line = strings.TrimRight(line, "\r")
+		if line == "" || line[0] == '!' || line[0] == '#' {
+			return
+		}
+		if (*Patterns)(nil).With(".", line+"\n!"+line).Ignores(name, dir) {
+			t.Fatalf("%q is ignored by %q, although that is taken back", name, line)
+		}
+	})
+}

@@ -1,0 +1,261 @@
+// Package tree reads the directories and files of one commit.
+//
+// It follows no symbolic link and enters no submodule, whatever the file system does. Listings are
+// cached by their hashes, and files are read up to a limit.
+package tree
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"sort"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+)
+
+// A Hasher is a file system with hashes of files and directories: equal hashes, equal content.
+// A commit's tree is one. Otherwise files are read and hashed at every load.
+type Hasher interface {
+	Hash(name string) (string, error)
+}
+
+// A Tree reads one commit. It follows no symbolic link and enters no submodule, whatever the
+// file system does.
+type Tree struct {
+	fsys   fs.FS
+	hasher Hasher // nil if the file system has no hashes
+	// fileSize is the maximum size of a file that is read.
+	fileSize int64
+	dirs     *cache.Cache[Key, *Listing]
+	// open caches the listings of this load.
+	open map[string]*Listing
+	// texts are the contents that were read for hashing, without a hasher.
+	texts map[string][]byte
+}
+
+// A Key identifies the content of a directory.
+type Key struct{ path, hash string }
+
+// A Listing is one directory, sorted by name.
+type Listing struct {
+	Entries []Entry
+}
+
+// An Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Mode fs.FileMode
+	// Hash is set once it was needed. Equal directories have equal hashes below.
+	hash string
+}
+
+// New returns the tree of one commit. Files of more than fileSize bytes are not read; listings are
+// kept in dirs if the file system has hashes.
+func New(fsys fs.FS, fileSize int64, dirs *cache.Cache[Key, *Listing]) *Tree {
+	t := &Tree{fsys: fsys, fileSize: fileSize, dirs: dirs, open: map[string]*Listing{}, texts: map[string][]byte{}}
+	t.hasher, _ = fsys.(Hasher)
+	return t
+}
+
+// A ReadError says that the commit could not be read: this is not a problem of the commit, and
+// nothing in it counts as deleted.
+type ReadError struct{ err error }
+
+// Error returns the message of the reason.
+func (e *ReadError) Error() string { return e.err.Error() }
+
+// Unwrap returns the reason.
+func (e *ReadError) Unwrap() error { return e.err }
+
+func unreadable(err error) error { return &ReadError{err} }
+
+// List returns the entries of a directory.
+func (t *Tree) List(dir string) (*Listing, error) {
+	if l, ok := t.open[dir]; ok {
+		return l, nil
+	}
+	l, err := t.readDir(dir)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	t.open[dir] = l
+	return l, nil
+}
+
+func (t *Tree) readDir(dir string) (*Listing, error) {
+	if t.hasher == nil {
+		return t.listDir(dir)
+	}
+	hash, err := t.gitHash(dir)
+	if err != nil {
+		return nil, err
+	}
+	key := Key{dir, hash}
+	if l, ok := t.dirs.Get(key); ok {
+		return l, nil
+	}
+	l, err := t.listDir(dir)
+	if err == nil {
+		t.dirs.Put(key, l)
+	}
+	return l, err
+}
+
+func (t *Tree) listDir(dir string) (*Listing, error) {
+	found, err := fs.ReadDir(t.fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listing{Entries: make([]Entry, len(found))}
+	for i, e := range found {
+		l.Entries[i] = Entry{Name: e.Name(), Mode: e.Type()}
+	}
+	sort.Slice(l.Entries, func(i, j int) bool { return l.Entries[i].Name < l.Entries[j].Name })
+	return l, nil
+}
+
+// gitHash returns a hash from the file system.
+func (t *Tree) gitHash(name string) (string, error) {
+	if name == "." {
+		return t.hasher.Hash(name)
+	}
+	l, err := t.List(path.Dir(name))
+	if err != nil {
+		return "", err
+	}
+	i := l.index(path.Base(name))
+	if i < 0 {
+		return "", &fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist}
+	}
+	if e := &l.Entries[i]; e.hash == "" {
+		if e.hash, err = t.hasher.Hash(name); err != nil {
+			e.hash = ""
+			return "", err
+		}
+	}
+	return l.Entries[i].hash, nil
+}
+
+// index is the index of a name in the listing; -1 if it is not there.
+func (l *Listing) index(name string) int {
+	i := sort.Search(len(l.Entries), func(i int) bool { return l.Entries[i].Name >= name })
+	if i < len(l.Entries) && l.Entries[i].Name == name {
+		return i
+	}
+	return -1
+}
+
+// Find returns the entry of a name.
+func (l *Listing) Find(name string) (Entry, bool) {
+	if i := l.index(name); i >= 0 {
+		return l.Entries[i], true
+	}
+	return Entry{}, false
+}
+
+// Lookup returns the mode of a path; zero for a regular file. If the path goes through
+// something other than directories, at is where that is.
+func (t *Tree) Lookup(name string) (mode fs.FileMode, at string, ok bool, err error) {
+	mode, at = fs.ModeDir, "."
+	if name == "." {
+		return mode, at, true, nil
+	}
+	if !fs.ValidPath(name) {
+		return 0, name, false, nil
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if !mode.IsDir() {
+			return mode, at, !mode.IsRegular(), nil
+		}
+		l, err := t.List(at)
+		if err != nil {
+			return 0, at, false, err
+		}
+		e, there := l.Find(part)
+		if !there {
+			return 0, name, false, nil
+		}
+		mode, at = e.Mode, path.Join(at, part)
+	}
+	return mode, at, true, nil
+}
+
+// IsFile reports whether a path is a regular file.
+func (t *Tree) IsFile(name string) (bool, error) {
+	mode, at, ok, err := t.Lookup(name)
+	return ok && at == name && mode.IsRegular(), err
+}
+
+// A TooLargeError says that a file exceeds the limit.
+type TooLargeError struct{ limit int64 }
+
+// Error says what to do about it.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", problem.Size(e.limit))
+}
+
+// Read returns the content of a regular file; a *TooLargeError if it exceeds the limit, without
+// reading more than that.
+func (t *Tree) Read(name string) ([]byte, error) {
+	if text, ok := t.texts[name]; ok {
+		return text, nil
+	}
+	info, err := fs.Stat(t.fsys, name)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if info.Size() > t.fileSize {
+		return nil, &TooLargeError{t.fileSize}
+	}
+	data, err := t.readUpTo(name, t.fileSize+1)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if int64(len(data)) > t.fileSize {
+		return nil, &TooLargeError{t.fileSize}
+	}
+	return data, nil
+}
+
+// readUpTo reads a file at once if the file system can: its size is known.
+func (t *Tree) readUpTo(name string, limit int64) ([]byte, error) {
+	if whole, ok := t.fsys.(fs.ReadFileFS); ok {
+		return whole.ReadFile(name)
+	}
+	f, err := t.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// Hash identifies the content of a regular file, even one that is too large to be read.
+func (t *Tree) Hash(name string) (string, error) {
+	if t.hasher != nil {
+		h, err := t.gitHash(name)
+		if err != nil {
+			return "", unreadable(err)
+		}
+		return h, nil
+	}
+	data, err := t.Read(name)
+	if tooLarge := (*TooLargeError)(nil); errors.As(err, &tooLarge) {
+		return "too large", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	t.texts[name] = data
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Drop drops a text that was kept for its hash.
+func (t *Tree) Drop(name string) { delete(t.texts, name) }

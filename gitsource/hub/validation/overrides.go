@@ -1,0 +1,143 @@
+package validation
+
+import (
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// PlacementField is the field path of an override's placement.
+const PlacementField = "spec.placement.name"
+
+// CheckClusterOverride validates a ClusterResourceOverride with defaults.
+func CheckClusterOverride(r *document.Report, o *api.ClusterResourceOverride) {
+	at := r.Field("spec", "clusterResourceSelectors")
+	CheckLength(r, at, len(o.Spec.ClusterResourceSelectors), 1, 20)
+	if p := o.Spec.Placement; p != nil && p.Scope == api.NamespaceScoped {
+		r.Rulef(r.Field("spec", "placement", "scope"), "clusterResourceOverride placement reference cannot be Namespaced scope; remove it")
+	}
+	var names []api.ResourceSelector
+	for i, s := range o.Spec.ClusterResourceSelectors {
+		if s.LabelSelector != nil {
+			r.Rulef(at.At(i).Child("labelSelector"), "label selector is not supported for resource selection; write a name")
+		}
+		if s.Name == "" {
+			r.Rulef(at.At(i).Child("name"), "resource name is required for resource selection")
+		}
+		names = append(names, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
+	}
+	r.RecordLine(r.Field("spec", "placement", "name"))
+	checkSelectors(r, at, names)
+	checkRules(r, o.Spec.Policy)
+}
+
+// CheckOverride validates a ResourceOverride with defaults.
+func CheckOverride(r *document.Report, o *api.ResourceOverride) {
+	at := r.Field("spec", "resourceSelectors")
+	CheckLength(r, at, len(o.Spec.ResourceSelectors), 1, 20)
+	for i, s := range o.Spec.ResourceSelectors {
+		notEmpty(r, at.At(i).Child("name"), s.Name)
+	}
+	r.RecordLine(r.Field("spec", "placement", "name"))
+	checkSelectors(r, at, o.Spec.ResourceSelectors)
+	checkRules(r, o.Spec.Policy)
+}
+
+func checkSelectors(r *document.Report, at *document.FieldPath, selectors []api.ResourceSelector) {
+	seen := map[api.ResourceSelector]bool{}
+	for i, s := range selectors {
+		notEmpty(r, at.At(i).Child("kind"), s.Kind)
+		notEmpty(r, at.At(i).Child("version"), s.Version)
+		if seen[s] {
+			r.Rulef(at.At(i), "resource selector %s already exists, and must be unique; remove it", SelectorText(s))
+		}
+		seen[s] = true
+		r.RecordLine(at.At(i))
+	}
+}
+
+// SelectorText describes a selector.
+func SelectorText(s api.ResourceSelector) string {
+	return strings.TrimPrefix(s.Group+"/"+s.Version, "/") + " " + s.Kind + " " + s.Name
+}
+
+func checkRules(r *document.Report, policy *api.OverridePolicy) {
+	if policy == nil {
+		return // reported elsewhere: missing
+	}
+	p := r.Field("spec", "policy", "overrideRules")
+	CheckLength(r, p, len(policy.OverrideRules), 1, 20)
+	for i, rule := range policy.OverrideRules {
+		checkClusterSelector(r, p.At(i).Child("clusterSelector"), rule.ClusterSelector)
+		checkPatches(r, p.At(i).Child("jsonPatchOverrides"), rule)
+	}
+}
+
+func checkClusterSelector(r *document.Report, p *document.FieldPath, s *api.ClusterSelector) {
+	if s == nil {
+		r.Warnf(p, "missing, so this rule applies to no cluster; write clusterSelector: {clusterSelectorTerms: []} for every cluster")
+		return
+	}
+	p = p.Child("clusterSelectorTerms")
+	CheckLength(r, p, len(s.ClusterSelectorTerms), 0, 10)
+	for i, term := range s.ClusterSelectorTerms {
+		if term.PropertySelector != nil || term.PropertySorter != nil {
+			r.Rulef(p.At(i), "invalid clusterSelector: only labelSelector is supported")
+		}
+		if term.LabelSelector == nil {
+			r.Rulef(p.At(i), "invalid clusterSelector: labelSelector is required")
+		}
+		checkLabelSelector(r, p.At(i).Child("labelSelector"), term.LabelSelector, "invalid clusterSelector")
+	}
+}
+
+func checkPatches(r *document.Report, p *document.FieldPath, rule api.OverrideRule) {
+	patches := rule.JSONPatchOverrides
+	if rule.OverrideType == api.DeleteOverrideType {
+		if len(patches) > 0 {
+			r.Rulef(p, "invalid JSONPatchOverrides: JSONPatchOverrides cannot be set when the override type is Delete; remove them")
+		}
+		return
+	}
+	if len(patches) == 0 {
+		r.Rulef(p, "invalid JSONPatchOverrides: JSONPatchOverrides cannot be empty; write at least one patch")
+		return
+	}
+	CheckLength(r, p, len(patches), 1, 20)
+	for i, patch := range patches {
+		if patch.Operator == api.JSONPatchRemove && len(patch.Value) > 0 && string(patch.Value) != "null" {
+			r.Rulef(p.At(i).Child("value"), "invalid JSONPatchOverride %s: remove operation cannot have value; leave it out", patch.Path)
+		}
+		if msg := patchPathFault(patch.Path); msg != "" {
+			r.Rulef(p.At(i).Child("path"), "invalid JSONPatchOverride %s: %s", patch.Path, msg)
+		}
+	}
+}
+
+// patchPathFault returns why an override may not change a path; empty if it may.
+func patchPathFault(path string) string {
+	if path == "" {
+		return "path cannot be empty"
+	}
+	if path[0] != '/' {
+		return "path must start with /"
+	}
+	segments := strings.Split(path[1:], "/")
+	switch first := segments[0]; {
+	case first == "kind" || first == "apiVersion":
+		return "cannot override typeMeta fields"
+	case first == "metadata" && len(segments) == 1:
+		return "cannot override field metadata"
+	case first == "metadata" && segments[1] != "annotations" && segments[1] != "labels":
+		return "cannot override metadata fields except annotations and labels"
+	case first == "status":
+		return "cannot override status fields"
+	}
+	for _, s := range segments {
+		if strings.TrimSpace(s) == "" {
+			return "path cannot contain empty string"
+		}
+	}
+	return ""
+}
