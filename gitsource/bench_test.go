@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // manifests is a file of about 1 KiB per path, in directories of 50.
@@ -31,30 +34,28 @@ func manifest(i, version int) string {
 }
 
 // history makes a repository of n files and 21 commits.
-func history(b *testing.B, n int) *gitRepo {
+func history(b *testing.B, n int) *gitrepo.Repo {
 	b.Helper()
-	g := newGitRepo(b)
-	g.fastImport("all", manifests(n))
+	g := gitrepo.New(b)
+	fastImport(g, "all", manifests(n))
 	for v := range 20 {
-		g.change(v+1, n)
+		change(g, v+1, n)
 	}
-	g.git("gc", "-q")
+	g.Git("gc", "-q")
 	return g
 }
 
 // change commits a new version of one file.
-func (g *gitRepo) change(version, n int) string {
-	g.t.Helper()
+func change(g *gitrepo.Repo, version, n int) string {
 	i := version % n
-	return g.fastImport("change", map[string]string{fmt.Sprintf("apps/d%03d/f%05d.yaml", i/50, i): manifest(i, version)})
+	return fastImport(g, "change", map[string]string{fmt.Sprintf("apps/d%03d/f%05d.yaml", i/50, i): manifest(i, version)})
 }
 
 // fastImport commits files to main without a work tree, after other commands.
-func (g *gitRepo) fastImport(message string, files map[string]string, first ...string) string {
-	g.t.Helper()
+func fastImport(g *gitrepo.Repo, message string, files map[string]string, first ...string) string {
 	var in strings.Builder
 	fmt.Fprintf(&in, "commit refs/heads/main\ncommitter Ada <ada@example.com> now\ndata %d\n%s\n", len(message), message)
-	if g.git("for-each-ref") != "" {
+	if g.Git("for-each-ref") != "" {
 		in.WriteString("from refs/heads/main^0\n")
 	}
 	for _, line := range first {
@@ -63,8 +64,8 @@ func (g *gitRepo) fastImport(message string, files map[string]string, first ...s
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\n", name, len(files[name]), files[name])
 	}
-	g.input(in.String(), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--date-format=now")
-	return g.git("rev-parse", "refs/heads/main")
+	g.Input(in.String(), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--date-format=now")
+	return g.Git("rev-parse", "refs/heads/main")
 }
 
 var sizes = []int{1_000, 10_000, 50_000}
@@ -102,7 +103,7 @@ func BenchmarkUnchangedPoll(b *testing.B) {
 		})
 		b.Run("git", func(b *testing.B) {
 			for b.Loop() {
-				g.git("ls-remote", s.URL, "refs/heads/main")
+				g.Git("ls-remote", s.URL, "refs/heads/main")
 			}
 		})
 	})
@@ -118,20 +119,20 @@ func BenchmarkFetchOneCommit(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				version++
-				g.change(version, n)
+				change(g, version, n)
 				b.StartTimer()
 				pollOnce(b, r)
 			}
 		})
 		b.Run("git", func(b *testing.B) {
 			mirror := filepath.Join(b.TempDir(), "mirror")
-			g.git("clone", "-q", "--bare", s.URL, mirror)
+			g.Git("clone", "-q", "--bare", s.URL, mirror)
 			for b.Loop() {
 				b.StopTimer()
 				version++
-				g.change(version, n)
+				change(g, version, n)
 				b.StartTimer()
-				g.git("-C", mirror, "fetch", "-q", s.URL, "+refs/heads/main:refs/heads/main")
+				g.Git("-C", mirror, "fetch", "-q", s.URL, "+refs/heads/main:refs/heads/main")
 			}
 		})
 	})
@@ -148,7 +149,7 @@ func BenchmarkColdClone(b *testing.B) {
 		})
 		b.Run("git", func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
-				g.git("clone", "-q", "--bare", s.URL, filepath.Join(b.TempDir(), fmt.Sprint(i)))
+				g.Git("clone", "-q", "--bare", s.URL, filepath.Join(b.TempDir(), fmt.Sprint(i)))
 			}
 		})
 	})
@@ -192,14 +193,14 @@ func BenchmarkWalk(b *testing.B) {
 func BenchmarkDiffTwoCommits(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {
 		g := history(b, n)
-		to, from := g.head(), g.git("rev-parse", "HEAD~1")
+		to, from := g.Head(), g.Git("rev-parse", "HEAD~1")
 		for _, kind := range []string{"cold", "warm"} {
 			b.Run(kind, func(b *testing.B) {
 				r := polled(b, config(b, serveGit(b, g).URL))
 				for b.Loop() {
 					if kind == "cold" {
 						b.StopTimer()
-						r.trees = newTreeCache(r.cfg.TreeCache)
+						r.trees = objects.NewTreeCache(r.cfg.TreeCache)
 						b.StartTimer()
 					}
 					changes, err := r.Diff(context.Background(), from, to)
@@ -211,7 +212,7 @@ func BenchmarkDiffTwoCommits(b *testing.B) {
 		}
 		b.Run("git", func(b *testing.B) {
 			for b.Loop() {
-				g.git("diff-tree", "-r", from, to)
+				g.Git("diff-tree", "-r", from, to)
 			}
 		})
 	})

@@ -12,6 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // A Clone is a user's clone of the repository. Commits and branches can be added to it; the
@@ -51,11 +53,11 @@ func (c *Clone) Commit(revision string) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	parsed, err := parseCommit(o.Hash, text)
+	parsed, err := objects.ParseCommit(o.Hash, text)
 	if err != nil {
 		return Commit{}, err
 	}
-	return parsed.public(), nil
+	return publicCommit(parsed), nil
 }
 
 func (c *Clone) commit(revision string) (*object.Commit, error) {

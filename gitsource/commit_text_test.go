@@ -1,10 +1,14 @@
 package gitsource
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
+)
 
 func TestTextOfCommitsCannotMoveACursor(t *testing.T) {
-	c := commit{author: "Eve\x1b[2J", email: "eve@example.com\u202e", message: "harmless\x1b]0;title\x07\ttext\r\n\nbody\x1b[2J"}
-	got := c.public()
+	c := objects.Commit{Author: "Eve\x1b[2J", Email: "eve@example.com\u202e", Message: "harmless\x1b]0;title\x07\ttext\r\n\nbody\x1b[2J"}
+	got := publicCommit(&c)
 	if want := "Eve\uFFFD[2J"; got.Author != want {
 		t.Errorf("author %q, want %q", got.Author, want)
 	}

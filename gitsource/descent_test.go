@@ -5,25 +5,27 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // A history has its own commit and all that led to it, by whatever part of their
 // hash they are named, and nothing else: no file, no other branch, nothing that
 // the remote never sent.
 func TestAHistoryContainsWhatLedToIt(t *testing.T) {
-	g := newGitRepo(t)
-	first := g.commit("first", map[string]string{"a": "1"})
-	g.git("checkout", "-q", "-b", "side")
-	side := g.commit("side", map[string]string{"b": "1"})
-	g.git("checkout", "-q", "main")
-	second := g.commit("second", map[string]string{"a": "2"})
-	g.git("merge", "-q", "--no-edit", "side")
-	merged := g.head()
-	file := g.git("rev-parse", "HEAD:a")
-	r := start(t, config(t, g.dir))
+	g := gitrepo.New(t)
+	first := g.Commit("first", map[string]string{"a": "1"})
+	g.Git("checkout", "-q", "-b", "side")
+	side := g.Commit("side", map[string]string{"b": "1"})
+	g.Git("checkout", "-q", "main")
+	second := g.Commit("second", map[string]string{"a": "2"})
+	g.Git("merge", "-q", "--no-edit", "side")
+	merged := g.Head()
+	file := g.Git("rev-parse", "HEAD:a")
+	r := start(t, config(t, g.Dir))
 	r.wantHead(merged)
-	g.git("reset", "-q", "--hard", first)
-	rewritten := g.commit("rewritten", map[string]string{"a": "3"})
+	g.Git("reset", "-q", "--hard", first)
+	rewritten := g.Commit("rewritten", map[string]string{"a": "3"})
 	if err := errors.Join(r.poll(), r.again()); err != nil {
 		t.Fatal(err)
 	}

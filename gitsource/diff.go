@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // A Change is one path that differs between two commits. From is empty if the path was added,
@@ -24,7 +26,7 @@ type Change struct {
 func (r *Repo) Diff(_ context.Context, from, to string) ([]Change, error) {
 	var trees [2]plumbing.Hash
 	for i, s := range []string{from, to} {
-		h, err := parseHash(s)
+		h, err := objects.ParseHash(s)
 		if err != nil {
 			return nil, err
 		}
@@ -32,13 +34,13 @@ func (r *Repo) Diff(_ context.Context, from, to string) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		trees[i] = c.tree
+		trees[i] = c.Tree
 	}
 	return diffTrees(r.tree, trees[0], trees[1])
 }
 
 // diffTrees compares two trees; the zero hash stands for an empty one.
-func diffTrees(tree func(plumbing.Hash) ([]entry, error), from, to plumbing.Hash) ([]Change, error) {
+func diffTrees(tree func(plumbing.Hash) ([]objects.TreeEntry, error), from, to plumbing.Hash) ([]Change, error) {
 	var changes []Change
 	d := differ{tree: tree, emit: func(c Change) { changes = append(changes, c) }}
 	if err := d.dirs("", from, to, 0); err != nil {
@@ -49,7 +51,7 @@ func diffTrees(tree func(plumbing.Hash) ([]entry, error), from, to plumbing.Hash
 }
 
 type differ struct {
-	tree func(plumbing.Hash) ([]entry, error)
+	tree func(plumbing.Hash) ([]objects.TreeEntry, error)
 	emit func(Change)
 }
 
@@ -57,8 +59,8 @@ func (d differ) dirs(path string, from, to plumbing.Hash, depth int) error {
 	if from == to {
 		return nil
 	}
-	if depth > maxDepth {
-		return fmt.Errorf("%s: directories nest more than %d deep", path, maxDepth)
+	if depth > objects.MaxDepth {
+		return fmt.Errorf("%s: directories nest more than %d deep", path, objects.MaxDepth)
 	}
 	a, err := d.read(path, from)
 	if err != nil {
@@ -69,7 +71,7 @@ func (d differ) dirs(path string, from, to plumbing.Hash, depth int) error {
 		return err
 	}
 	for len(a) > 0 || len(b) > 0 {
-		var old, now entry
+		var old, now objects.TreeEntry
 		switch side := first(a, b); {
 		case side < 0:
 			old, a = a[0], a[1:]
@@ -78,14 +80,14 @@ func (d differ) dirs(path string, from, to plumbing.Hash, depth int) error {
 		default:
 			old, now, a, b = a[0], b[0], a[1:], b[1:]
 		}
-		if err := d.entry(join(path, cmp.Or(old.name, now.name)), old, now, depth); err != nil {
+		if err := d.entry(join(path, cmp.Or(old.Name, now.Name)), old, now, depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d differ) read(path string, h plumbing.Hash) ([]entry, error) {
+func (d differ) read(path string, h plumbing.Hash) ([]objects.TreeEntry, error) {
 	if h.IsZero() {
 		return nil, nil
 	}
@@ -97,32 +99,32 @@ func (d differ) read(path string, h plumbing.Hash) ([]entry, error) {
 }
 
 // first returns which list has the next name: a if negative, b if positive, both if zero.
-func first(a, b []entry) int {
+func first(a, b []objects.TreeEntry) int {
 	switch {
 	case len(a) == 0:
 		return 1
 	case len(b) == 0:
 		return -1
 	}
-	return strings.Compare(a[0].name, b[0].name)
+	return strings.Compare(a[0].Name, b[0].Name)
 }
 
 // entry compares the entries of one name; an absent entry is zero. If a file became a
 // directory, the file was removed and the files of the directory were added.
-func (d differ) entry(path string, old, now entry, depth int) error {
+func (d differ) entry(path string, old, now objects.TreeEntry, depth int) error {
 	if old == now {
 		return nil
 	}
 	var from, to plumbing.Hash
 	var c Change
-	if old.mode.IsDir() {
-		from = old.hash
-	} else if old.name != "" {
+	if old.Mode.IsDir() {
+		from = old.Hash
+	} else if old.Name != "" {
 		c.From = describe(old)
 	}
-	if now.mode.IsDir() {
-		to = now.hash
-	} else if now.name != "" {
+	if now.Mode.IsDir() {
+		to = now.Hash
+	} else if now.Name != "" {
 		c.To = describe(now)
 	}
 	if c != (Change{}) {
@@ -134,14 +136,21 @@ func (d differ) entry(path string, old, now entry, depth int) error {
 
 // describe returns the hash, with the kind of an entry that is not an ordinary file, so that a
 // change of the mode is a Change.
-func describe(e entry) string {
+func describe(e objects.TreeEntry) string {
 	switch {
-	case e.mode&fs.ModeSymlink != 0:
-		return e.hash.String() + " link"
-	case e.mode&fs.ModeIrregular != 0:
-		return e.hash.String() + " submodule"
-	case e.mode&0o111 != 0:
-		return e.hash.String() + " executable"
+	case e.Mode&fs.ModeSymlink != 0:
+		return e.Hash.String() + " link"
+	case e.Mode&fs.ModeIrregular != 0:
+		return e.Hash.String() + " submodule"
+	case e.Mode&0o111 != 0:
+		return e.Hash.String() + " executable"
 	}
-	return e.hash.String()
+	return e.Hash.String()
+}
+
+func join(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
 }

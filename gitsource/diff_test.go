@@ -9,17 +9,20 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // What we call different is what git calls different, whatever the trees.
 func TestDiffAgreesWithGit(t *testing.T) {
-	g := newGitRepo(t)
+	g := gitrepo.New(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	var commits []string
 	for range 20 {
-		commits = append(commits, g.fastImport("replace", randomTree(random), "deleteall"))
+		commits = append(commits, fastImport(g, "replace", randomTree(random), "deleteall"))
 	}
-	r := start(t, config(t, g.dir))
+	r := start(t, config(t, g.Dir))
 	r.wantHead(commits[len(commits)-1])
 	var pairs strings.Builder
 	for _, a := range commits {
@@ -27,7 +30,7 @@ func TestDiffAgreesWithGit(t *testing.T) {
 			fmt.Fprintf(&pairs, "%s^{tree} %s^{tree}\n", a, b)
 		}
 	}
-	trees := strings.Fields(g.input(strings.ReplaceAll(pairs.String(), " ", "\n"), "cat-file", "--batch-check=%(objectname)"))
+	trees := strings.Fields(g.Input(strings.ReplaceAll(pairs.String(), " ", "\n"), "cat-file", "--batch-check=%(objectname)"))
 	for i := 0; i < len(trees); i += 2 {
 		from, to := trees[i], trees[i+1]
 		changes, err := diffTrees(r.tree, plumbing.NewHash(from), plumbing.NewHash(to))
@@ -44,7 +47,7 @@ func TestDiffAgreesWithGit(t *testing.T) {
 		if i%14 > 0 { // asking git is slow
 			continue
 		}
-		want := strings.Fields(g.git("diff-tree", "-r", "--no-renames", "--name-only", from, to))
+		want := strings.Fields(g.Git("diff-tree", "-r", "--no-renames", "--name-only", from, to))
 		slices.Sort(want)
 		if !slices.Equal(got, slices.Compact(want)) {
 			t.Fatalf("%s and %s: we say %q, git says %q", from, to, got, want)
@@ -73,15 +76,15 @@ func randomTree(r *rand.Rand) map[string]string {
 
 // A change of mode, a link and a submodule are changes, and say what they are.
 func TestDiffTellsKindsApart(t *testing.T) {
-	g := newGitRepo(t)
-	from := g.commit("first", map[string]string{"run.sh": "x", "link": "x", "sub": "x"})
-	blob := g.git("rev-parse", "HEAD:run.sh")
-	g.git("update-index", "--chmod=+x", "run.sh")
-	g.git("update-index", "--cacheinfo", "120000,"+blob+",link")
-	g.git("update-index", "--cacheinfo", "160000,"+from+",sub")
-	g.git("commit", "-q", "-m", "second")
-	to := g.head()
-	r := start(t, config(t, g.dir))
+	g := gitrepo.New(t)
+	from := g.Commit("first", map[string]string{"run.sh": "x", "link": "x", "sub": "x"})
+	blob := g.Git("rev-parse", "HEAD:run.sh")
+	g.Git("update-index", "--chmod=+x", "run.sh")
+	g.Git("update-index", "--cacheinfo", "120000,"+blob+",link")
+	g.Git("update-index", "--cacheinfo", "160000,"+from+",sub")
+	g.Git("commit", "-q", "-m", "second")
+	to := g.Head()
+	r := start(t, config(t, g.Dir))
 	r.wantHead(to)
 	got, err := r.Diff(t.Context(), from, to)
 	want := []Change{
@@ -96,15 +99,15 @@ func TestDiffTellsKindsApart(t *testing.T) {
 
 // A difference opens only what differs.
 func TestDiffReadsOnlyWhatDiffers(t *testing.T) {
-	g := newGitRepo(t)
-	from := g.fastImport("all", manifests(500))
-	to := g.change(1, 500)
-	r := open(t, config(t, g.dir).withDefaults())
+	g := gitrepo.New(t)
+	from := fastImport(g, "all", manifests(500))
+	to := change(g, 1, 500)
+	r := open(t, config(t, g.Dir).withDefaults())
 	if _, err := r.poll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	read := 0
-	count := func(h plumbing.Hash) ([]entry, error) {
+	count := func(h plumbing.Hash) ([]objects.TreeEntry, error) {
 		read++
 		return r.tree(h)
 	}
@@ -114,7 +117,7 @@ func TestDiffReadsOnlyWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		roots[i] = c.tree
+		roots[i] = c.Tree
 	}
 	changes, err := diffTrees(count, roots[0], roots[1])
 	if err != nil || len(changes) != 1 {

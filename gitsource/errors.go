@@ -6,16 +6,16 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 var (
 	// ErrUnknownCommit is returned for a commit that is not in the store.
 	ErrUnknownCommit = errors.New("not in the store")
+	// ErrTooLarge is returned for what exceeds one of the Limits.
+	ErrTooLarge = objects.ErrTooLarge
 	// ErrRefNotFound is returned when the remote does not have the reference.
 	ErrRefNotFound = errors.New("not on the remote")
-	// ErrTooLarge is returned for what exceeds one of the Limits.
-	ErrTooLarge = errors.New("too large")
 )
 
 // A FieldError says which field of the configuration is wrong, and why.
@@ -60,20 +60,4 @@ func (e *RemoteError) Error() string {
 	return s
 }
 
-// A damageError is an object of the store that is missing or cannot be read.
-type damageError struct {
-	hash plumbing.Hash
-	err  error
-}
-
-func (e *damageError) Error() string { return fmt.Sprintf("object %s: %v", e.hash, e.err) }
-func (e *damageError) Unwrap() error { return e.err }
-
-func isDamage(err error) bool {
-	var d *damageError
-	return errors.As(err, &d)
-}
-
 var errInUse = errors.New("another gitfleet uses this state directory")
-
-var errMissing = errors.New("missing from the store")

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // A Hasher returns the Git hash of a file's or directory's content. The same hash means the
@@ -27,7 +29,7 @@ type files struct {
 	commit  string
 	// made are the directories of a merge that are in neither commit, by hash; nil without a
 	// merge.
-	made map[plumbing.Hash][]entry
+	made map[plumbing.Hash][]objects.TreeEntry
 }
 
 var (
@@ -44,25 +46,25 @@ var (
 )
 
 // find looks up a path, one directory at a time.
-func (f *files) find(op, name string) (entry, error) {
+func (f *files) find(op, name string) (objects.TreeEntry, error) {
 	if !fs.ValidPath(name) {
-		return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+		return objects.TreeEntry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
-	at := entry{name: ".", mode: fs.ModeDir | 0o555, hash: f.root}
+	at := objects.TreeEntry{Name: ".", Mode: fs.ModeDir | 0o555, Hash: f.root}
 	if name == "." {
 		return at, nil
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if !at.mode.IsDir() {
-			return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+		if !at.Mode.IsDir() {
+			return objects.TreeEntry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 		}
-		entries, err := f.tree(at.hash)
+		entries, err := f.tree(at.Hash)
 		if err != nil {
-			return entry{}, f.fail(op, name, err)
+			return objects.TreeEntry{}, f.fail(op, name, err)
 		}
 		next, ok := lookup(entries, part)
 		if !ok {
-			return entry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+			return objects.TreeEntry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 		}
 		at = next
 	}
@@ -70,7 +72,7 @@ func (f *files) find(op, name string) (entry, error) {
 }
 
 // tree reads a directory; the result must not be changed.
-func (f *files) tree(h plumbing.Hash) ([]entry, error) {
+func (f *files) tree(h plumbing.Hash) ([]objects.TreeEntry, error) {
 	if entries, ok := f.made[h]; ok {
 		return entries, nil
 	}
@@ -81,11 +83,11 @@ func (f *files) fail(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("commit %s: %w", f.commit, err)}
 }
 
-func lookup(entries []entry, name string) (entry, bool) {
+func lookup(entries []objects.TreeEntry, name string) (objects.TreeEntry, bool) {
 	low, high := 0, len(entries)
 	for low < high {
 		mid := (low + high) / 2
-		switch strings.Compare(entries[mid].name, name) {
+		switch strings.Compare(entries[mid].Name, name) {
 		case 0:
 			return entries[mid], true
 		case -1:
@@ -94,7 +96,7 @@ func lookup(entries []entry, name string) (entry, bool) {
 			high = mid
 		}
 	}
-	return entry{}, false
+	return objects.TreeEntry{}, false
 }
 
 // Hash implements Hasher.
@@ -103,7 +105,7 @@ func (f *files) Hash(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return e.hash.String(), nil
+	return e.Hash.String(), nil
 }
 
 // Stat implements fs.StatFS. It does not follow a symbolic link.
@@ -124,10 +126,10 @@ func (f *files) ReadLink(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if e.mode&fs.ModeSymlink == 0 {
+	if e.Mode&fs.ModeSymlink == 0 {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
 	}
-	content, err := f.objects.object(plumbing.BlobObject, e.hash)
+	content, err := f.objects.object(plumbing.BlobObject, e.Hash)
 	if err != nil {
 		return "", f.fail("readlink", name, err)
 	}
@@ -141,12 +143,12 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	switch {
-	case e.mode.IsDir():
+	case e.Mode.IsDir():
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errIsDir}
-	case !e.mode.IsRegular():
+	case !e.Mode.IsRegular():
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
 	}
-	content, err := f.objects.object(plumbing.BlobObject, e.hash)
+	content, err := f.objects.object(plumbing.BlobObject, e.Hash)
 	if err != nil {
 		return nil, f.fail("read", name, err)
 	}
@@ -162,11 +164,11 @@ func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
 	return f.list(e, name)
 }
 
-func (f *files) list(e entry, name string) ([]fs.DirEntry, error) {
-	if !e.mode.IsDir() {
+func (f *files) list(e objects.TreeEntry, name string) ([]fs.DirEntry, error) {
+	if !e.Mode.IsDir() {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errNotDir}
 	}
-	entries, err := f.tree(e.hash)
+	entries, err := f.tree(e.Hash)
 	if err != nil {
 		return nil, f.fail("readdir", name, err)
 	}
@@ -187,7 +189,7 @@ func (f *files) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.mode.IsDir() {
+	if e.Mode.IsDir() {
 		list, err := f.list(e, name)
 		if err != nil {
 			return nil, err
@@ -201,12 +203,12 @@ func (f *files) Open(name string) (fs.File, error) {
 	return &openFile{info: info, Reader: bytes.NewReader(content)}, nil
 }
 
-func (f *files) info(e entry, name string) (fs.FileInfo, error) {
+func (f *files) info(e objects.TreeEntry, name string) (fs.FileInfo, error) {
 	i := fileInfo{entry: e, time: f.time}
-	if e.mode.IsDir() || e.mode&fs.ModeIrregular != 0 {
+	if e.Mode.IsDir() || e.Mode&fs.ModeIrregular != 0 {
 		return i, nil
 	}
-	size, err := f.objects.size(e.hash)
+	size, err := f.objects.size(e.Hash)
 	if err != nil {
 		return nil, f.fail("stat", name, err)
 	}
@@ -215,34 +217,34 @@ func (f *files) info(e entry, name string) (fs.FileInfo, error) {
 }
 
 type fileInfo struct {
-	entry
-	size int64
-	time time.Time
+	entry objects.TreeEntry
+	size  int64
+	time  time.Time
 }
 
-func (i fileInfo) Name() string       { return i.name }
+func (i fileInfo) Name() string       { return i.entry.Name }
 func (i fileInfo) Size() int64        { return i.size }
-func (i fileInfo) Mode() fs.FileMode  { return i.mode }
+func (i fileInfo) Mode() fs.FileMode  { return i.entry.Mode }
 func (i fileInfo) ModTime() time.Time { return i.time }
-func (i fileInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i fileInfo) IsDir() bool        { return i.entry.Mode.IsDir() }
 
 // Sys returns the Git hash of the content, a string.
-func (i fileInfo) Sys() any { return i.hash.String() }
+func (i fileInfo) Sys() any { return i.entry.Hash.String() }
 
 type dirEntry struct {
 	files *files
-	entry
-	dir string
+	entry objects.TreeEntry
+	dir   string
 }
 
-func (d dirEntry) Name() string      { return d.name }
-func (d dirEntry) IsDir() bool       { return d.mode.IsDir() }
-func (d dirEntry) Type() fs.FileMode { return d.mode.Type() }
+func (d dirEntry) Name() string      { return d.entry.Name }
+func (d dirEntry) IsDir() bool       { return d.entry.Mode.IsDir() }
+func (d dirEntry) Type() fs.FileMode { return d.entry.Mode.Type() }
 func (d dirEntry) String() string    { return fs.FormatDirEntry(d) }
 
 // Info implements fs.DirEntry. The size is read when it is needed.
 func (d dirEntry) Info() (fs.FileInfo, error) {
-	name := d.name
+	name := d.entry.Name
 	if d.dir != "." {
 		name = d.dir + "/" + name
 	}

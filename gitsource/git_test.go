@@ -6,96 +6,14 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
-
-// A gitRepo is a real repository, made and changed with the git program.
-type gitRepo struct {
-	t   testing.TB
-	dir string
-}
-
-func newGitRepo(t testing.TB) *gitRepo {
-	t.Helper()
-	g := &gitRepo{t, filepath.Join(t.TempDir(), "repo")}
-	if err := os.MkdirAll(g.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	g.git("init", "-q", "-b", "main")
-	return g
-}
-
-// git runs the git program with nobody's configuration but ours.
-func (g *gitRepo) git(args ...string) string {
-	g.t.Helper()
-	return g.input("", args...)
-}
-
-// input runs the git program with something to read.
-func (g *gitRepo) input(in string, args ...string) string {
-	g.t.Helper()
-	return strings.TrimSpace(g.output(in, args...))
-}
-
-// output is input with nothing trimmed.
-func (g *gitRepo) output(in string, args ...string) string {
-	g.t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = g.dir
-	cmd.Stdin = strings.NewReader(in)
-	cmd.Env = append(os.Environ(),
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=gc.auto", "GIT_CONFIG_VALUE_0=0",
-		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com",
-		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		g.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
-// write puts files into the work tree; an empty content removes the file.
-func (g *gitRepo) write(files map[string]string) {
-	g.t.Helper()
-	for name, content := range files {
-		path := filepath.Join(g.dir, name)
-		if content == "" {
-			if err := os.Remove(path); err != nil {
-				g.t.Fatal(err)
-			}
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			g.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			g.t.Fatal(err)
-		}
-	}
-}
-
-// commit writes files and commits everything; it returns the hash.
-func (g *gitRepo) commit(message string, files map[string]string) string {
-	g.t.Helper()
-	g.write(files)
-	g.git("add", "-A")
-	g.git("commit", "-q", "--allow-empty", "-m", message)
-	return g.head()
-}
-
-func (g *gitRepo) head() string {
-	g.t.Helper()
-	return g.git("rev-parse", "HEAD")
-}
 
 // A gitServer serves a repository over smart HTTP, counts requests, and can be
 // made to fail.
@@ -106,7 +24,7 @@ type gitServer struct {
 	before  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 }
 
-func serveGit(t testing.TB, g *gitRepo) *gitServer {
+func serveGit(t testing.TB, g *gitrepo.Repo) *gitServer {
 	t.Helper()
 	s := gitHandler(t, g)
 	s.Server = httptest.NewServer(s)
@@ -114,11 +32,11 @@ func serveGit(t testing.TB, g *gitRepo) *gitServer {
 	return s
 }
 
-func gitHandler(t testing.TB, g *gitRepo) *gitServer {
+func gitHandler(t testing.TB, g *gitrepo.Repo) *gitServer {
 	t.Helper()
 	return &gitServer{
 		log:     make(chan string, 10_000),
-		backend: githttp.Serve(t, githttp.Config{Root: g.dir}),
+		backend: githttp.Serve(t, githttp.Config{Root: g.Dir}),
 	}
 }
 
@@ -284,12 +202,6 @@ func wantError(t testing.TB, err error, parts ...string) {
 			t.Errorf("error %q does not say %q", err, part)
 		}
 	}
-}
-
-// tree stores a tree object made by hand.
-func (g *gitRepo) tree(raw string) string {
-	g.t.Helper()
-	return g.input(raw, "hash-object", "--literally", "-t", "tree", "-w", "--stdin")
 }
 
 func unhex(t testing.TB, hash string) []byte {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
@@ -130,8 +131,8 @@ func TestAGitHubAppGetsItsToken(t *testing.T) {
 	for name, pkcs8 := range map[string]bool{"PKCS1": false, "PKCS8": true} {
 		t.Run(name, func(t *testing.T) {
 			hub, app := newGitHub(t, pkcs8)
-			g := newGitRepo(t)
-			first := g.commit("first", map[string]string{"a": "1"})
+			g := gitrepo.New(t)
+			first := g.Commit("first", map[string]string{"a": "1"})
 			s := serveGit(t, g)
 			s.answer(onlyFor(hub))
 			cfg := config(t, s.URL)

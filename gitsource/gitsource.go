@@ -1,7 +1,7 @@
 // Package gitsource reads the Git repository of the hub.
 //
 // Run polls one reference of one remote and calls head with each new commit; Files reads a
-// commit's tree from the object store. There is no checkout, and the git program is not used.
+// commit's tree from the object store, which is package objects. There is no checkout, and the git program is not used.
 // Objects of the tracked history are never deleted, so that a commit that clusters still hold can
 // be read after the remote has dropped it. A missing object is always an error: a listing is
 // never shorter than the tree.
@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // A Commit is the metadata of one commit of the hub.
@@ -41,15 +43,15 @@ type Repo struct {
 
 	// stored is replaced as a whole when the repository is cloned again; readers load it each
 	// time.
-	stored  atomic.Pointer[store]
-	place   storePath
+	stored  atomic.Pointer[objects.Store]
+	place   objects.StorePath
 	lock    *os.File
-	trees   *treeCache
+	trees   *objects.TreeCache
 	damage  atomic.Pointer[damage]
 	nudges  chan struct{}
 	backoff backoff
 	// branch is the store of FetchRef; nil if it has fetched nothing.
-	branch   *store
+	branch   *objects.Store
 	branchMu sync.Mutex
 
 	// The fields below belong to Run's goroutine.
@@ -90,19 +92,19 @@ func Open(cfg Config) (*Repo, error) {
 		cfg:      cfg,
 		remote:   remote,
 		branches: branches,
-		trees:    newTreeCache(cfg.TreeCache),
+		trees:    objects.NewTreeCache(cfg.TreeCache),
 		nudges:   make(chan struct{}, 1),
 		backoff:  newBackoff(cfg.Interval),
 		status:   Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
-	r.place, err = storePathOf(cfg.StateDir, where.String())
+	r.place, err = objects.StorePathOf(cfg.StateDir, where.String())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if r.lock, err = lock(r.place.path + ".lock"); err != nil {
+	if r.lock, err = lock(r.place.Prefix + ".lock"); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	st, dropped, err := r.place.open()
+	st, dropped, err := r.place.Open()
 	if err == nil {
 		err = os.RemoveAll(r.branchDir()) // left by a process that was killed
 	}
@@ -120,12 +122,12 @@ func Open(cfg Config) (*Repo, error) {
 // called afterwards.
 func (r *Repo) Close() error {
 	r.remote.close()
-	return errors.Join(r.dropBranch(), r.stored.Load().close(), r.lock.Close())
+	return errors.Join(r.dropBranch(), r.stored.Load().Close(), r.lock.Close())
 }
 
 // Commit returns the metadata of any commit that was ever fetched, or of the one of FetchRef.
 func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
-	h, err := parseHash(hash)
+	h, err := objects.ParseHash(hash)
 	if err != nil {
 		return Commit{}, err
 	}
@@ -133,13 +135,13 @@ func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	return c.public(), nil
+	return publicCommit(c), nil
 }
 
 // Files returns the tree of any commit that was ever fetched, or of the one of FetchRef. The
 // file system reads from the object store on demand, and implements fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and Hasher.
 func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
-	h, err := parseHash(commit)
+	h, err := objects.ParseHash(commit)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +150,7 @@ func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &files{objects: objects, root: c.tree, time: c.time, commit: commit}, nil
+	return &files{objects: objects, root: c.Tree, time: c.Time, commit: commit}, nil
 }
 
 // Nudge makes Run poll soon. It never blocks, and several nudges before that poll count as one.
@@ -161,11 +163,11 @@ func (r *Repo) Nudge() {
 
 // withStore reads from the store, again if it was replaced meanwhile, and records missing
 // objects: Run then clones the repository again.
-func (r *Repo) withStore(read func(*store) error) error {
+func (r *Repo) withStore(read func(*objects.Store) error) error {
 	for {
 		st := r.stored.Load()
 		err := read(st)
-		if !isDamage(err) {
+		if !objects.IsDamage(err) {
 			return err
 		}
 		if r.stored.Load() == st {

@@ -4,14 +4,16 @@ import (
 	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-func readCommit(st *store, h plumbing.Hash) (*commit, error) {
-	raw, err := st.object(plumbing.CommitObject, h, mib)
+func readCommit(st *objects.Store, h plumbing.Hash) (*objects.Commit, error) {
+	raw, err := st.Object(plumbing.CommitObject, h, mib)
 	if err != nil {
 		return nil, fmt.Errorf("commit %s: %w", h, err)
 	}
-	return parseCommit(h, raw)
+	return objects.ParseCommit(h, raw)
 }
 
 // A mark records from which of the two starting commits a commit was reached.
@@ -28,29 +30,29 @@ const (
 // A walk visits two commits and their ancestors, newest first. The times of commits only decide
 // the order: a wrong time makes the walk longer, or the result larger.
 type walk struct {
-	st      *store
+	st      *objects.Store
 	marks   map[plumbing.Hash]mark
-	commits map[plumbing.Hash]*commit
-	queue   []*commit
+	commits map[plumbing.Hash]*objects.Commit
+	queue   []*objects.Commit
 	// stop, if set, returns an error once the walk has to end.
 	stop func() error
 }
 
-func newWalk(st *store, one, other *commit) *walk {
-	w := &walk{st: st, marks: map[plumbing.Hash]mark{}, commits: map[plumbing.Hash]*commit{}}
+func newWalk(st *objects.Store, one, other *objects.Commit) *walk {
+	w := &walk{st: st, marks: map[plumbing.Hash]mark{}, commits: map[plumbing.Hash]*objects.Commit{}}
 	w.add(one, fromOne)
 	w.add(other, fromOther)
 	return w
 }
 
 // add queues a commit that was not reached before, or not with these marks.
-func (w *walk) add(c *commit, m mark) {
-	before, seen := w.marks[c.hash]
+func (w *walk) add(c *objects.Commit, m mark) {
+	before, seen := w.marks[c.Hash]
 	if seen && before|m == before {
 		return
 	}
-	w.marks[c.hash] = before | m
-	w.commits[c.hash] = c
+	w.marks[c.Hash] = before | m
+	w.commits[c.Hash] = c
 	w.queue = append(w.queue, c)
 }
 
@@ -59,8 +61,8 @@ func (w *walk) run(needed func(mark) bool) error {
 	for {
 		newest, waiting := -1, false
 		for i, c := range w.queue {
-			waiting = waiting || needed(w.marks[c.hash])
-			if newest < 0 || c.time.After(w.queue[newest].time) {
+			waiting = waiting || needed(w.marks[c.Hash])
+			if newest < 0 || c.Time.After(w.queue[newest].Time) {
 				newest = i
 			}
 		}
@@ -75,11 +77,11 @@ func (w *walk) run(needed func(mark) bool) error {
 		c := w.queue[newest]
 		w.queue[newest] = w.queue[len(w.queue)-1]
 		w.queue = w.queue[:len(w.queue)-1]
-		m := w.marks[c.hash]
+		m := w.marks[c.Hash]
 		if m&fromBoth == fromBoth {
 			m |= belowCommon
 		}
-		for _, p := range c.parents {
+		for _, p := range c.Parents {
 			parent := w.commits[p]
 			if parent == nil {
 				var err error
@@ -95,8 +97,8 @@ func (w *walk) run(needed func(mark) bool) error {
 // between returns the commits in the history of head but not of base, sorted by hash, and
 // whether head descends from base. With wrong commit times it may return too many, but never
 // too few. stop is that of a walk.
-func between(st *store, base plumbing.Hash, head *commit, stop func() error) (added []*commit, descends bool, err error) {
-	if !st.has(base) {
+func between(st *objects.Store, base plumbing.Hash, head *objects.Commit, stop func() error) (added []*objects.Commit, descends bool, err error) {
+	if !st.Has(base) {
 		return nil, false, nil
 	}
 	old, err := readCommit(st, base)
@@ -118,15 +120,15 @@ func between(st *store, base plumbing.Hash, head *commit, stop func() error) (ad
 
 // mergeBases returns the newest commits that both descend from. With wrong commit times it may
 // return too many, but never too few.
-func mergeBases(st *store, one, other *commit) ([]*commit, error) {
+func mergeBases(st *objects.Store, one, other *objects.Commit) ([]*objects.Commit, error) {
 	return newWalk(st, one, other).bases()
 }
 
-func (w *walk) bases() ([]*commit, error) {
+func (w *walk) bases() ([]*objects.Commit, error) {
 	if err := w.run(func(m mark) bool { return m&belowCommon == 0 }); err != nil {
 		return nil, err
 	}
-	var bases []*commit
+	var bases []*objects.Commit
 	for _, h := range sortedHashes(w.commits) {
 		if w.marks[h] == fromBoth {
 			bases = append(bases, w.commits[h])
@@ -137,9 +139,9 @@ func (w *walk) bases() ([]*commit, error) {
 
 // changes returns the changes that a commit makes itself. Those of a merge are the differences
 // from an automatic merge: a resolved conflict, an edited file, or a dropped change.
-func (v *verifier) changes(c *commit) ([]Change, error) {
-	parents := make([]*commit, len(c.parents))
-	for i, p := range c.parents {
+func (v *verifier) changes(c *objects.Commit) ([]Change, error) {
+	parents := make([]*objects.Commit, len(c.Parents))
+	for i, p := range c.Parents {
 		var err error
 		if parents[i], err = readCommit(v.st, p); err != nil {
 			return nil, err
@@ -147,7 +149,7 @@ func (v *verifier) changes(c *commit) ([]Change, error) {
 	}
 	switch len(parents) {
 	case 0:
-		return v.diff(plumbing.ZeroHash, c.tree)
+		return v.diff(plumbing.ZeroHash, c.Tree)
 	case 2:
 		bases, err := mergeBases(v.st, parents[0], parents[1])
 		if err != nil {
@@ -159,7 +161,7 @@ func (v *verifier) changes(c *commit) ([]Change, error) {
 	}
 	var all []Change
 	for _, p := range parents {
-		changes, err := v.diff(p.tree, c.tree)
+		changes, err := v.diff(p.Tree, c.Tree)
 		if err != nil {
 			return nil, err
 		}
@@ -169,11 +171,11 @@ func (v *verifier) changes(c *commit) ([]Change, error) {
 }
 
 // merged returns where a merge commit differs from an automatic merge of its parents.
-func (v *verifier) merged(base, one, other, c *commit) ([]Change, error) {
+func (v *verifier) merged(base, one, other, c *objects.Commit) ([]Change, error) {
 	var diffs [4][]Change
-	for i, pair := range [4][2]*commit{{one, c}, {other, c}, {base, one}, {base, other}} {
+	for i, pair := range [4][2]*objects.Commit{{one, c}, {other, c}, {base, one}, {base, other}} {
 		var err error
-		if diffs[i], err = v.diff(pair[0].tree, pair[1].tree); err != nil {
+		if diffs[i], err = v.diff(pair[0].Tree, pair[1].Tree); err != nil {
 			return nil, err
 		}
 	}
@@ -201,7 +203,7 @@ func paths(changes []Change) map[string]bool {
 	return out
 }
 
-func sortedHashes(commits map[plumbing.Hash]*commit) []plumbing.Hash {
+func sortedHashes(commits map[plumbing.Hash]*objects.Commit) []plumbing.Hash {
 	var out []plumbing.Hash
 	for h := range commits {
 		out = append(out, h)

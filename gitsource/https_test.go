@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 func writeTemp(t testing.TB, name, content string) string {
@@ -88,8 +89,8 @@ func TestCredentialsAreRotated(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := newGitRepo(t)
-			first := g.commit("first", map[string]string{"a": "1"})
+			g := gitrepo.New(t)
+			first := g.Commit("first", map[string]string{"a": "1"})
 			s := serveGit(t, g)
 			accepted := canary
 			s.answer(func(w http.ResponseWriter, r *http.Request) bool {
@@ -145,8 +146,8 @@ func TestCredentialsAreRotated(t *testing.T) {
 
 // A redirect to another host is refused before anything is sent there.
 func TestARedirectStaysOnTheHost(t *testing.T) {
-	g := newGitRepo(t)
-	first := g.commit("first", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	first := g.Commit("first", map[string]string{"a": "1"})
 	s := serveGit(t, g)
 	elsewhere := make(chan *http.Request, 10)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { elsewhere <- r }))
@@ -197,8 +198,8 @@ func TestARedirectStaysOnTheHost(t *testing.T) {
 func TestARateLimitIsRespected(t *testing.T) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
-			g := newGitRepo(t)
-			first := g.commit("first", map[string]string{"a": "1"})
+			g := gitrepo.New(t)
+			first := g.Commit("first", map[string]string{"a": "1"})
 			s := serveGit(t, g)
 			s.answer(func(w http.ResponseWriter, _ *http.Request) bool {
 				w.Header().Set("Retry-After", "1800")
@@ -213,7 +214,7 @@ func TestARateLimitIsRespected(t *testing.T) {
 				t.Errorf("the wish is %s", got)
 			}
 			s.answer(nobody)
-			if c, err := r.poll(t.Context()); err != nil || c == nil || c.hash.String() != first {
+			if c, err := r.poll(t.Context()); err != nil || c == nil || c.Hash.String() != first {
 				t.Errorf("afterwards %v, %v", c, err)
 			}
 		})
@@ -228,8 +229,8 @@ func TestTheProxyOfTheEnvironmentIsUsed(t *testing.T) {
 		start(t, cfg).next()
 		return
 	}
-	g := newGitRepo(t)
-	g.commit("first", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	g.Commit("first", map[string]string{"a": "1"})
 	s := serveGit(t, g)
 	target, err := url.Parse(s.URL)
 	if err != nil {

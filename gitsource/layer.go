@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // Limits of a fetch of FetchRef and of an edit that is pushed.
@@ -21,9 +23,14 @@ func (l Limits) ofBranch() Limits {
 	return l
 }
 
+// pack are the limits of a pack.
+func (l Limits) pack() objects.Limits {
+	return objects.Limits{Objects: l.Objects, ObjectBytes: l.ObjectBytes}
+}
+
 // fetchLayer fetches the objects of a commit that the tracked history does not have into a new
 // store on top of the main one.
-func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing.Hash) (*store, error) {
+func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing.Hash) (*objects.Store, error) {
 	if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 		return nil, err
 	}
@@ -32,26 +39,23 @@ func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing
 	if err != nil {
 		return nil, err
 	}
-	pack, err := s.fetch(ctx, fetch{wants: []plumbing.Hash{h}, haves: haves, has: st.has})
+	pack, err := s.fetch(ctx, fetch{wants: []plumbing.Hash{h}, haves: haves, has: st.Has})
 	if err != nil {
 		return nil, err
 	}
-	layer, err := makeStore(dir)
+	layer, err := objects.Create(dir)
 	if err != nil {
 		return nil, errors.Join(err, pack.Close(), os.RemoveAll(dir))
 	}
-	layer.below = st
-	if err := errors.Join(layer.add(pack, r.cfg.Limits.ofBranch()), pack.Close()); err != nil {
-		return nil, errors.Join(err, layer.remove())
+	layer.Below = st
+	if err := errors.Join(layer.AddPack(pack, r.cfg.Limits.ofBranch().pack()), pack.Close()); err != nil {
+		return nil, errors.Join(err, layer.Remove())
 	}
 	return layer, nil
 }
 
-// remove closes a store, and deletes it.
-func (s *store) remove() error { return errors.Join(s.close(), os.RemoveAll(s.dir)) }
-
 // branchDir is the directory of the store of FetchRef.
-func (r *Repo) branchDir() string { return r.place.path + ".pull" }
+func (r *Repo) branchDir() string { return r.place.Prefix + ".pull" }
 
 // dropBranch removes the store of FetchRef.
 func (r *Repo) dropBranch() error {
@@ -62,5 +66,5 @@ func (r *Repo) dropBranch() error {
 	}
 	st := r.branch
 	r.branch = nil
-	return st.remove()
+	return st.Remove()
 }

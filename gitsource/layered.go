@@ -3,12 +3,14 @@ package gitsource
 import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/storage/memory"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // layeredObjects are new objects in memory on top of stores, which are not written.
 type layeredObjects struct {
 	*memory.Storage
-	stores []*store
+	stores []*objects.Store
 	// limit is the largest object that is read from a store, in bytes.
 	limit int64
 }
@@ -19,10 +21,10 @@ func (l *layeredObjects) EncodedObject(t plumbing.ObjectType, h plumbing.Hash) (
 		return o, nil
 	}
 	for _, st := range l.stores {
-		if !st.has(h) {
+		if !st.Has(h) {
 			continue
 		}
-		raw, err := st.object(t, h, l.limit)
+		raw, err := st.Object(t, h, l.limit)
 		if err != nil {
 			return nil, err
 		}

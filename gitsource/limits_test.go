@@ -5,31 +5,22 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
-)
 
-// noise does not compress.
-func noise(n int) string {
-	r := rand.New(rand.NewPCG(1, 2))
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte('!' + r.IntN(90))
-	}
-	return string(b)
-}
+	"github.com/gitfleet/gitfleet/test/gitrepo"
+)
 
 // Each limit lets through what just fits and refuses what is just above it,
 // and afterwards nothing of it is left.
 func TestEachLimitHoldsExactly(t *testing.T) {
-	g := newGitRepo(t)
-	g.commit("first", map[string]string{"a": noise(50_000), "b": "b"})
-	second := g.commit("second", map[string]string{"a": noise(50_000) + "more"})
-	g.git("-c", "pack.window=10", "repack", "-q", "-a", "-d", "-f")
+	g := gitrepo.New(t)
+	g.Commit("first", map[string]string{"a": gitrepo.Noise(50_000), "b": "b"})
+	second := g.Commit("second", map[string]string{"a": gitrepo.Noise(50_000) + "more"})
+	g.Git("-c", "pack.window=10", "repack", "-q", "-a", "-d", "-f")
 	s := serveGit(t, g)
-	over := map[string]string{"http": s.URL, "file": g.dir}
+	over := map[string]string{"http": s.URL, "file": g.Dir}
 
 	// What is needed is measured first.
 	var received int64
@@ -79,7 +70,7 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 						t.Errorf("%v is not ErrTooLarge", err)
 					}
 					r.wantNoHead()
-					if names, err := fs.Glob(dirFS(r.stored.Load().packDir()), "*"); err != nil || len(names) > 0 {
+					if names, err := fs.Glob(dirFS(r.stored.Load().Dir), "objects/pack/*"); err != nil || len(names) > 0 {
 						t.Errorf("left behind: %v, %v", names, err)
 					}
 				})
@@ -90,9 +81,9 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 
 // A file just above the limit is an error of that file alone.
 func TestTheFileLimitHoldsExactly(t *testing.T) {
-	g := newGitRepo(t)
-	hash := g.commit("first", map[string]string{"fits": strings.Repeat("x", 1000), "large": strings.Repeat("x", 1001)})
-	cfg := config(t, g.dir)
+	g := gitrepo.New(t)
+	hash := g.Commit("first", map[string]string{"fits": strings.Repeat("x", 1000), "large": strings.Repeat("x", 1001)})
+	cfg := config(t, g.Dir)
 	cfg.Limits.FileBytes = 1000
 	r := start(t, cfg)
 	r.wantHead(hash)

@@ -16,7 +16,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
+
+// localCache is how many bytes of objects are cached while a local repository is read.
+const localCache = 32 * mib
 
 // A localRemote is a repository on this machine. It is read directly, since the library's file
 // transport would run the git program.
@@ -29,7 +34,7 @@ func (l *localRemote) session(context.Context) (session, error) {
 	} else if !isRepository(dir) {
 		return nil, fmt.Errorf("%s: %w", l.path, transport.ErrRepositoryNotFound)
 	}
-	st := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(baseBytes),
+	st := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(localCache),
 		filesystem.Options{KeepDescriptors: true, AlternatesFS: osfs.New("/", osfs.WithBoundOS())})
 	return &localSession{Storage: st}, nil
 }
@@ -148,32 +153,32 @@ func (l *localSession) references(h plumbing.Hash) ([]link, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(r, treeBytes))
+	raw, err := io.ReadAll(io.LimitReader(r, objects.TreeBytes))
 	if err = errors.Join(err, r.Close()); err != nil {
 		return nil, err
 	}
 	var out []link
 	switch o.Type() {
 	case plumbing.TagObject:
-		target, _, err := parseTag(raw)
+		target, _, err := objects.ParseTag(raw)
 		return []link{{target, false}}, err
 	case plumbing.CommitObject:
-		c, err := parseCommit(h, raw)
+		c, err := objects.ParseCommit(h, raw)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, link{c.tree, false})
-		for _, p := range c.parents {
+		out = append(out, link{c.Tree, false})
+		for _, p := range c.Parents {
 			out = append(out, link{p, false})
 		}
 	case plumbing.TreeObject:
-		entries, err := parseTree(raw)
+		entries, err := objects.ParseTree(raw)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
-			if e.mode&fs.ModeIrregular == 0 {
-				out = append(out, link{e.hash, !e.mode.IsDir()})
+			if e.Mode&fs.ModeIrregular == 0 {
+				out = append(out, link{e.Hash, !e.Mode.IsDir()})
 			}
 		}
 	}

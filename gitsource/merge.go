@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // FetchRef fetches a commit that the remote has under the full name of a reference, such as
@@ -20,7 +22,7 @@ import (
 // reference does not exist or has moved, and [ErrTooLarge] if the objects exceed the limit.
 // Only one goroutine may use it.
 func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
-	h, err := parseHash(commit)
+	h, err := objects.ParseHash(commit)
 	if err != nil {
 		return err
 	}
@@ -29,7 +31,7 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	}
 	st := r.stored.Load()
 	layer := st
-	if !st.has(h) {
+	if !st.Has(h) {
 		if layer, err = r.fetchRef(ctx, ref, h); err != nil {
 			return fmt.Errorf("fetch %s: %w", ref, err)
 		}
@@ -39,8 +41,8 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	}
 	c, err := readCommit(layer, h)
 	if err == nil {
-		accepted, _ := st.acceptedRef(r.key())
-		err = complete(layer, c.tree, r.directoriesOf(accepted))
+		accepted, _ := st.AcceptedRef(r.key())
+		err = objects.Complete(layer, c.Tree, r.directoriesOf(accepted))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("commit %s is incomplete: %w", h, err), r.dropBranch())
@@ -48,7 +50,7 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	return nil
 }
 
-func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*store, error) {
+func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*objects.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
 	defer cancel()
 	defer r.branches.close()
@@ -88,31 +90,31 @@ func (e *ConflictError) Error() string {
 // error is a [*ConflictError]. The base must be in the tracked history; the head is there too,
 // or is the commit of FetchRef.
 func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
-	h, err := parseHash(head)
+	h, err := objects.ParseHash(head)
 	if err != nil {
 		return nil, err
 	}
-	objects := r.reader(h)
-	var sides [2]*commit
+	repo := r.reader(h)
+	var sides [2]*objects.Commit
 	for i, s := range []string{base, head} {
-		h, err := parseHash(s)
+		h, err := objects.ParseHash(s)
 		if err == nil {
-			sides[i], err = objects.commit(h)
+			sides[i], err = repo.commit(h)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	var ancestor *commit
-	err = objects.withStore(func(st *store) (err error) {
+	var ancestor *objects.Commit
+	err = repo.withStore(func(st *objects.Store) (err error) {
 		ancestor, err = mergeBase(ctx, st, sides[0], sides[1])
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("merge %s into %s: %w", head, base, err)
 	}
-	m := merger{tree: objects.tree, made: map[plumbing.Hash][]entry{}}
-	root, err := m.dirs("", ancestor.tree, sides[0].tree, sides[1].tree, 0)
+	m := merger{tree: repo.tree, made: map[plumbing.Hash][]objects.TreeEntry{}}
+	root, err := m.dirs("", ancestor.Tree, sides[0].Tree, sides[1].Tree, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +122,14 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 		slices.Sort(m.conflicts)
 		return nil, &ConflictError{m.conflicts}
 	}
-	return &files{objects: objects, root: root, time: sides[1].time, commit: head, made: m.made}, nil
+	return &files{objects: repo, root: root, time: sides[1].Time, commit: head, made: m.made}, nil
 }
 
 var errNoBase = errors.New("their histories have no commit in common")
 
 // mergeBase returns the newest commit that both descend from. If there are several, their trees
 // must be equal.
-func mergeBase(ctx context.Context, st *store, one, other *commit) (*commit, error) {
+func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commit) (*objects.Commit, error) {
 	w := newWalk(st, one, other)
 	w.stop = ctx.Err
 	bases, err := w.bases()
@@ -138,7 +140,7 @@ func mergeBase(ctx context.Context, st *store, one, other *commit) (*commit, err
 		return nil, errNoBase
 	}
 	for _, b := range bases[1:] {
-		if b.tree != bases[0].tree {
+		if b.Tree != bases[0].Tree {
 			return nil, errors.New("their histories cross: merge the base into the branch")
 		}
 	}
@@ -147,9 +149,9 @@ func mergeBase(ctx context.Context, st *store, one, other *commit) (*commit, err
 
 // A merger merges trees by their entries.
 type merger struct {
-	tree func(plumbing.Hash) ([]entry, error)
+	tree func(plumbing.Hash) ([]objects.TreeEntry, error)
 	// made are the merged directories that neither side has, by their hash in Git.
-	made      map[plumbing.Hash][]entry
+	made      map[plumbing.Hash][]objects.TreeEntry
 	conflicts []string
 }
 
@@ -160,10 +162,10 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 		return one, nil
 	case one == base:
 		return other, nil
-	case depth > maxDepth:
-		return plumbing.ZeroHash, fmt.Errorf("%s: directories nest more than %d deep", path, maxDepth)
+	case depth > objects.MaxDepth:
+		return plumbing.ZeroHash, fmt.Errorf("%s: directories nest more than %d deep", path, objects.MaxDepth)
 	}
-	var lists [3][]entry
+	var lists [3][]objects.TreeEntry
 	var names []string
 	for i, h := range []plumbing.Hash{base, one, other} {
 		var err error
@@ -171,13 +173,13 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 			return plumbing.ZeroHash, err
 		}
 		for _, e := range lists[i] {
-			names = append(names, e.name)
+			names = append(names, e.Name)
 		}
 	}
 	slices.Sort(names)
-	var merged []entry
+	var merged []objects.TreeEntry
 	for _, name := range slices.Compact(names) {
-		var sides [3]entry
+		var sides [3]objects.TreeEntry
 		for i := range lists {
 			sides[i], _ = lookup(lists[i], name)
 		}
@@ -185,7 +187,7 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 		if err != nil {
 			return plumbing.ZeroHash, err
 		}
-		if e.name != "" {
+		if e.Name != "" {
 			merged = append(merged, e)
 		}
 	}
@@ -198,35 +200,35 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 }
 
 // entry merges the entries of one name; an absent entry is zero.
-func (m *merger) entry(path string, base, one, other entry, depth int) (entry, error) {
+func (m *merger) entry(path string, base, one, other objects.TreeEntry, depth int) (objects.TreeEntry, error) {
 	switch {
 	case one == other || other == base:
 		return one, nil
 	case one == base:
 		return other, nil
-	case !one.mode.IsDir() || !other.mode.IsDir():
+	case !one.Mode.IsDir() || !other.Mode.IsDir():
 		m.conflicts = append(m.conflicts, path)
 		return one, nil
 	}
 	var before plumbing.Hash
-	if base.mode.IsDir() {
-		before = base.hash
+	if base.Mode.IsDir() {
+		before = base.Hash
 	}
-	h, err := m.dirs(path, before, one.hash, other.hash, depth+1)
+	h, err := m.dirs(path, before, one.Hash, other.Hash, depth+1)
 	if err != nil || h.IsZero() {
-		return entry{}, err
+		return objects.TreeEntry{}, err
 	}
-	one.hash = h
+	one.Hash = h
 	return one, nil
 }
 
 // hashTree returns the hash that Git gives to a directory. Git sorts the entries as if names
 // of directories ended with a slash.
-func hashTree(entries []entry) plumbing.Hash {
-	sorted := slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(treeName(a), treeName(b)) })
+func hashTree(entries []objects.TreeEntry) plumbing.Hash {
+	sorted := slices.SortedFunc(slices.Values(entries), func(a, b objects.TreeEntry) int { return strings.Compare(treeName(a), treeName(b)) })
 	var content bytes.Buffer
 	for _, e := range sorted {
-		fmt.Fprintf(&content, "%s %s\x00%s", treeMode(e.mode), e.name, e.hash[:])
+		fmt.Fprintf(&content, "%s %s\x00%s", treeMode(e.Mode), e.Name, e.Hash[:])
 	}
 	sum := sha1.New() //nolint:gosec // see the import
 	fmt.Fprintf(sum, "tree %d\x00", content.Len())
@@ -234,11 +236,11 @@ func hashTree(entries []entry) plumbing.Hash {
 	return plumbing.Hash(sum.Sum(nil))
 }
 
-func treeName(e entry) string {
-	if e.mode.IsDir() {
-		return e.name + "/"
+func treeName(e objects.TreeEntry) string {
+	if e.Mode.IsDir() {
+		return e.Name + "/"
 	}
-	return e.name
+	return e.Name
 }
 
 func treeMode(mode fs.FileMode) string {

@@ -12,30 +12,32 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // What merges here without a conflict merges to the same tree in git, and what git cannot
 // merge does not merge here.
 func TestMergeAgreesWithGit(t *testing.T) {
-	g := newGitRepo(t)
+	g := gitrepo.New(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	type pair struct{ base, head string }
 	var pairs []pair
-	g.git("config", "merge.renames", "false")
+	g.Git("config", "merge.renames", "false")
 	for i := range 30 {
 		start := randomTree(random)
 		start["common"] = fmt.Sprint(i)
-		ancestor := g.fastImport("replace", start, "deleteall")
-		g.git("branch", "-f", "side", ancestor)
+		ancestor := fastImport(g, "replace", start, "deleteall")
+		g.Git("branch", "-f", "side", ancestor)
 		var p pair
-		p.base = g.fastImport("replace", mutated(random, start), "deleteall")
-		g.git("update-ref", "refs/heads/main", ancestor)
-		p.head = g.fastImport("replace", mutated(random, start), "deleteall")
-		g.git("update-ref", "refs/heads/head-"+fmt.Sprint(i), p.head)
-		g.git("update-ref", "refs/heads/main", p.base)
+		p.base = fastImport(g, "replace", mutated(random, start), "deleteall")
+		g.Git("update-ref", "refs/heads/main", ancestor)
+		p.head = fastImport(g, "replace", mutated(random, start), "deleteall")
+		g.Git("update-ref", "refs/heads/head-"+fmt.Sprint(i), p.head)
+		g.Git("update-ref", "refs/heads/main", p.base)
 		pairs = append(pairs, p)
 	}
-	r := start(t, config(t, g.dir))
+	r := start(t, config(t, g.Dir))
 	r.wantHead(pairs[len(pairs)-1].base)
 	merged := 0
 	for i, p := range pairs {
@@ -44,7 +46,7 @@ func TestMergeAgreesWithGit(t *testing.T) {
 		}
 		got, err := r.Merge(t.Context(), p.base, p.head)
 		cmd := exec.Command("git", "merge-tree", "--write-tree", "--no-messages", p.base, p.head)
-		cmd.Dir = g.dir
+		cmd.Dir = g.Dir
 		out, gitErr := cmd.Output()
 		conflict := (*ConflictError)(nil)
 		switch {
@@ -93,13 +95,13 @@ func mutated(r *rand.Rand, files map[string]string) map[string]string {
 
 // Both sides change one file: the path is named, and nothing is merged.
 func TestAConflictIsNamed(t *testing.T) {
-	g := newGitRepo(t)
-	ancestor := g.commit("ancestor", map[string]string{"a/x": "1", "b": "1"})
-	g.git("checkout", "-q", "-b", "topic")
-	head := g.commit("topic", map[string]string{"a/x": "2"})
-	g.git("checkout", "-q", "main")
-	base := g.commit("main", map[string]string{"a/x": "3", "b": "2"})
-	r := start(t, config(t, g.dir))
+	g := gitrepo.New(t)
+	ancestor := g.Commit("ancestor", map[string]string{"a/x": "1", "b": "1"})
+	g.Git("checkout", "-q", "-b", "topic")
+	head := g.Commit("topic", map[string]string{"a/x": "2"})
+	g.Git("checkout", "-q", "main")
+	base := g.Commit("main", map[string]string{"a/x": "3", "b": "2"})
+	r := start(t, config(t, g.Dir))
 	r.wantHead(base)
 	if err := r.FetchRef(t.Context(), "refs/heads/topic", head); err != nil {
 		t.Fatal(err)
@@ -118,12 +120,12 @@ func TestAConflictIsNamed(t *testing.T) {
 
 // A reference that is at another commit is not fetched, and what is followed stays as it is.
 func TestFetchRefBringsOneCommit(t *testing.T) {
-	g := newGitRepo(t)
-	base := g.commit("base", map[string]string{"a": "1"})
-	g.git("checkout", "-q", "-b", "topic")
-	head := g.commit("topic", map[string]string{"a": "2"})
-	g.git("update-ref", "refs/pull/1/head", head)
-	g.git("checkout", "-q", "main")
+	g := gitrepo.New(t)
+	base := g.Commit("base", map[string]string{"a": "1"})
+	g.Git("checkout", "-q", "-b", "topic")
+	head := g.Commit("topic", map[string]string{"a": "2"})
+	g.Git("update-ref", "refs/pull/1/head", head)
+	g.Git("checkout", "-q", "main")
 	r := start(t, config(t, serveGit(t, g).URL))
 	r.wantHead(base)
 	if err := r.FetchRef(t.Context(), "refs/pull/1/head", strings.Repeat("1", 40)); !errors.Is(err, ErrRefNotFound) {
@@ -148,22 +150,22 @@ func TestFetchRefBringsOneCommit(t *testing.T) {
 // What a pull request brings never comes into the store of what is followed. It is there until
 // the next one is fetched, and nothing is left of it afterwards.
 func TestPullRequestsHaveAStoreOfTheirOwn(t *testing.T) {
-	g := newGitRepo(t)
-	base := g.commit("base", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	base := g.Commit("base", map[string]string{"a": "1"})
 	var heads []string
 	for i := range 2 {
-		g.git("checkout", "-q", "-B", "topic", "main")
-		heads = append(heads, g.commit("topic", map[string]string{"b": fmt.Sprint(i)}))
-		g.git("update-ref", fmt.Sprintf("refs/pull/%d/head", i), heads[i])
+		g.Git("checkout", "-q", "-B", "topic", "main")
+		heads = append(heads, g.Commit("topic", map[string]string{"b": fmt.Sprint(i)}))
+		g.Git("update-ref", fmt.Sprintf("refs/pull/%d/head", i), heads[i])
 	}
-	g.git("checkout", "-q", "main")
+	g.Git("checkout", "-q", "main")
 	r := start(t, config(t, serveGit(t, g).URL))
 	r.wantHead(base)
 	for i, head := range heads {
 		if err := r.FetchRef(t.Context(), fmt.Sprintf("refs/pull/%d/head", i), head); err != nil {
 			t.Fatal(err)
 		}
-		if r.stored.Load().has(plumbing.NewHash(head)) {
+		if r.stored.Load().Has(plumbing.NewHash(head)) {
 			t.Errorf("the store has %s", head)
 		}
 		files, err := r.Merge(t.Context(), base, head)
@@ -187,13 +189,13 @@ func TestPullRequestsHaveAStoreOfTheirOwn(t *testing.T) {
 
 // A pull request that brings more than a branch may is not fetched, and leaves nothing.
 func TestALargePullRequestIsNotFetched(t *testing.T) {
-	g := newGitRepo(t)
-	base := g.commit("base", map[string]string{"a": "1"})
-	g.git("checkout", "-q", "-b", "topic")
+	g := gitrepo.New(t)
+	base := g.Commit("base", map[string]string{"a": "1"})
+	g.Git("checkout", "-q", "-b", "topic")
 	random := make([]byte, branchBytes+mib)
 	rand.NewChaCha8([32]byte{}).Read(random)
-	head := g.commit("topic", map[string]string{"large": string(random)})
-	g.git("checkout", "-q", "main")
+	head := g.Commit("topic", map[string]string{"large": string(random)})
+	g.Git("checkout", "-q", "main")
 	r := start(t, config(t, serveGit(t, g).URL))
 	r.wantHead(base)
 	if err := r.FetchRef(t.Context(), "refs/heads/topic", head); !errors.Is(err, ErrTooLarge) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // A poll is the result of the last successful poll.
@@ -16,10 +18,10 @@ type poll struct{ want, head plumbing.Hash }
 
 // poll polls the remote once. It returns a new commit, or nil if there is none. A failure does
 // not change what was accepted before.
-func (r *Repo) poll(ctx context.Context) (*commit, error) {
+func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 	st := r.stored.Load()
 	damage := r.damage.Load()
-	if h := r.cfg.Ref.pinned(); damage == nil && !h.IsZero() && st.has(h) {
+	if h := r.cfg.Ref.pinned(); damage == nil && !h.IsZero() && st.Has(h) {
 		return r.acceptHead(st, h) // it never moves
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
@@ -36,7 +38,7 @@ func (r *Repo) poll(ctx context.Context) (*commit, error) {
 	if damage != nil {
 		return r.reclone(ctx, s, want, damage.err)
 	}
-	if want.object != r.last.want && !st.has(want.object) {
+	if want.object != r.last.want && !st.Has(want.object) {
 		if err := r.fetch(ctx, s, st, want); err != nil {
 			return nil, fmt.Errorf("fetch: %w", err)
 		}
@@ -45,20 +47,20 @@ func (r *Repo) poll(ctx context.Context) (*commit, error) {
 }
 
 // acceptHead accepts the commit that the remote's reference points to, if it has changed.
-func (r *Repo) acceptHead(st *store, want plumbing.Hash) (*commit, error) {
+func (r *Repo) acceptHead(st *objects.Store, want plumbing.Hash) (*objects.Commit, error) {
 	if want == r.last.want {
 		return nil, nil
 	}
-	base, _ := st.acceptedRef(r.key())
+	base, _ := st.AcceptedRef(r.key())
 	c, err := r.accept(st, want, base)
 	if err != nil {
-		if isDamage(err) {
+		if objects.IsDamage(err) {
 			r.damaged(err) // the store lacks objects that were sent to the remote as haves
 		}
 		return nil, err
 	}
-	known := c.hash == r.last.head
-	r.last = poll{want: want, head: c.hash}
+	known := c.Hash == r.last.head
+	r.last = poll{want: want, head: c.Hash}
 	if known {
 		return nil, nil
 	}
@@ -73,7 +75,7 @@ type cloneHistory struct {
 }
 
 // reclone fetches everything into a new store, which is used if it is complete.
-func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (*commit, error) {
+func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (*objects.Commit, error) {
 	if wait := r.backoff.clone(r.clones.n) - time.Since(r.clones.last); wait > 0 {
 		return nil, fmt.Errorf("store is damaged again, next clone in %s: %w", wait.Round(time.Second), why)
 	}
@@ -81,28 +83,28 @@ func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (
 		r.clones.n = 0
 	}
 	r.clones = cloneHistory{last: time.Now(), n: r.clones.n + 1}
-	next, err := r.place.next()
+	next, err := r.place.Next()
 	if err != nil {
 		return nil, fmt.Errorf("clone again: %w", err)
 	}
-	base, _ := r.stored.Load().acceptedRef(r.key())
-	var c *commit
+	base, _ := r.stored.Load().AcceptedRef(r.key())
+	var c *objects.Commit
 	if err = r.fetch(ctx, s, next, want); err == nil {
 		c, err = r.accept(next, want.object, base)
 	}
 	if err == nil {
-		refs := acceptedRefs(r.stored.Load().dir)
+		refs := objects.AcceptedRefs(r.stored.Load().Dir)
 		delete(refs, r.key())
-		err = next.setAcceptedRefs(refs)
+		err = next.SetAcceptedRefs(refs)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("clone again: %w", err), next.close(), os.RemoveAll(next.dir))
+		return nil, errors.Join(fmt.Errorf("clone again: %w", err), next.Close(), os.RemoveAll(next.Dir))
 	}
 	old := r.stored.Swap(next)
 	r.damage.Store(nil)
-	r.last = poll{want: want.object, head: c.hash}
-	r.cfg.Logger.Info("the repository was cloned again", "commit", c.hash.String())
-	if err := errors.Join(old.close(), os.RemoveAll(old.dir)); err != nil {
+	r.last = poll{want: want.object, head: c.Hash}
+	r.cfg.Logger.Info("the repository was cloned again", "commit", c.Hash.String())
+	if err := errors.Join(old.Close(), os.RemoveAll(old.Dir)); err != nil {
 		r.cfg.Logger.Warn("the damaged store could not be removed", "err", redact(err.Error()))
 	}
 	return c, nil
@@ -126,7 +128,7 @@ func (r *Repo) list(ctx context.Context, s session) (target, error) {
 }
 
 // fetch fetches a target into a store, with everything it needs.
-func (r *Repo) fetch(ctx context.Context, s session, st *store, want target) error {
+func (r *Repo) fetch(ctx context.Context, s session, st *objects.Store, want target) error {
 	start := time.Now()
 	err := r.receive(ctx, s, st, want)
 	if r.cfg.Metrics.Fetched != nil {
@@ -135,14 +137,14 @@ func (r *Repo) fetch(ctx context.Context, s session, st *store, want target) err
 	return err
 }
 
-func (r *Repo) receive(ctx context.Context, s session, st *store, want target) error {
+func (r *Repo) receive(ctx context.Context, s session, st *objects.Store, want target) error {
 	haves, err := r.haves(st)
 	if err != nil {
 		return err
 	}
-	f := fetch{haves: haves, has: st.has}
+	f := fetch{haves: haves, has: st.Has}
 	for _, h := range want.wants {
-		if st.has(h) {
+		if st.Has(h) {
 			f.haves = append(f.haves, h)
 		} else {
 			f.wants = append(f.wants, h)
@@ -153,14 +155,14 @@ func (r *Repo) receive(ctx context.Context, s session, st *store, want target) e
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(st.add(pack, r.cfg.Limits), pack.Close()); err != nil {
+		if err := errors.Join(st.AddPack(pack, r.cfg.Limits.pack()), pack.Close()); err != nil {
 			return err
 		}
 	}
-	if !st.has(want.object) {
+	if !st.Has(want.object) {
 		return fmt.Errorf("%s: %w", r.cfg.Ref, ErrRefNotFound)
 	}
-	return st.joinPacks(r.cfg.Limits.Packs)
+	return st.JoinPacks(r.cfg.Limits.Packs)
 }
 
 // maxHaves limits how many of the local commits are sent to the remote.
@@ -168,22 +170,22 @@ const maxHaves = 256
 
 // haves are the newest ancestors of the accepted commit. Everything they need must be in the
 // store, which is why shallow fetches are not possible.
-func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
-	h, ok := st.acceptedRef(r.key())
-	if !ok || !st.has(h) {
+func (r *Repo) haves(st *objects.Store) ([]plumbing.Hash, error) {
+	h, ok := st.AcceptedRef(r.key())
+	if !ok || !st.Has(h) {
 		return nil, nil
 	}
 	queue, seen := []plumbing.Hash{h}, map[plumbing.Hash]bool{h: true}
 	for i := 0; i < len(queue) && len(queue) < maxHaves; i++ {
 		c, err := readCommit(st, queue[i])
 		if err != nil {
-			if isDamage(err) {
+			if objects.IsDamage(err) {
 				r.damaged(err)
 			}
 			return nil, err
 		}
-		for _, p := range c.parents {
-			if !seen[p] && st.has(p) {
+		for _, p := range c.Parents {
+			if !seen[p] && st.Has(p) {
 				seen[p] = true
 				queue = append(queue, p)
 			}
@@ -195,8 +197,8 @@ func (r *Repo) haves(st *store) ([]plumbing.Hash, error) {
 // accept checks that the store has every object of a commit and, if signatures are required,
 // that each commit since base is signed; then it records the commit as accepted. base is the
 // commit accepted before, zero if there was none.
-func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
-	h, err := st.peel(want)
+func (r *Repo) accept(st *objects.Store, want, base plumbing.Hash) (*objects.Commit, error) {
+	h, err := st.Peel(want)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +210,7 @@ func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 	if st == r.stored.Load() {
 		known = r.directoriesOf(r.last.head)
 	}
-	if err := complete(st, c.tree, known); isDamage(err) {
+	if err := objects.Complete(st, c.Tree, known); objects.IsDamage(err) {
 		return nil, fmt.Errorf("commit %s is incomplete: %w", h, err)
 	} else if err != nil {
 		return nil, &CommitError{h.String(), err}
@@ -216,7 +218,7 @@ func (r *Repo) accept(st *store, want, base plumbing.Hash) (*commit, error) {
 	if err := r.verify(st, base, c); err != nil {
 		return nil, err
 	}
-	if err := st.setAcceptedRef(r.key(), h); err != nil {
+	if err := st.SetAcceptedRef(r.key(), h); err != nil {
 		return nil, fmt.Errorf("record commit %s: %w", h, err)
 	}
 	return c, nil
@@ -239,7 +241,7 @@ func (r *Repo) directoriesOf(accepted plumbing.Hash) func(plumbing.Hash) bool {
 		return noneKnown
 	}
 	known := map[plumbing.Hash]bool{}
-	if r.collectDirectories(c.tree, known, 0) != nil {
+	if r.collectDirectories(c.Tree, known, 0) != nil {
 		return noneKnown
 	}
 	return func(h plumbing.Hash) bool { return known[h] }
@@ -247,14 +249,14 @@ func (r *Repo) directoriesOf(accepted plumbing.Hash) func(plumbing.Hash) bool {
 
 // collectDirectories collects a tree and the directories below it.
 func (r *Repo) collectDirectories(h plumbing.Hash, into map[plumbing.Hash]bool, depth int) error {
-	if into[h] || depth > maxDepth {
+	if into[h] || depth > objects.MaxDepth {
 		return nil
 	}
 	into[h] = true
 	entries, err := r.tree(h)
 	for _, e := range entries {
-		if err == nil && e.mode.IsDir() {
-			err = r.collectDirectories(e.hash, into, depth+1)
+		if err == nil && e.Mode.IsDir() {
+			err = r.collectDirectories(e.Hash, into, depth+1)
 		}
 	}
 	return err

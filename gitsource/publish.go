@@ -19,6 +19,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/memory"
 
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
@@ -229,16 +230,16 @@ func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, e
 		return nil, err
 	}
 	st := p.repo.stored.Load()
-	b = &remoteBranch{objects: &layeredObjects{Storage: memory.NewStorage(), stores: []*store{st}, limit: p.cfg.Limits.FileBytes}}
+	b = &remoteBranch{objects: &layeredObjects{Storage: memory.NewStorage(), stores: []*objects.Store{st}, limit: p.cfg.Limits.FileBytes}}
 	if refs != nil {
 		b.head = refs.References[plumbing.NewBranchReferenceName(branch).String()]
 	}
 	if b.head.IsZero() {
 		return b, nil
 	}
-	if st.has(b.head) {
+	if st.Has(b.head) {
 		b.merged, err = p.repo.follows(ctx, st, b.head)
-	} else if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.place.path+".branch", b.head); err == nil {
+	} else if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.place.Prefix+".branch", b.head); err == nil {
 		b.objects.stores = append(b.objects.stores, b.fetched)
 	}
 	if errors.Is(err, ErrTooLarge) {
@@ -256,8 +257,8 @@ func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, e
 
 // follows reports whether the commit accepted last descends from one of the store. One that
 // was followed before the branch was rewritten is not enough: it may be lost everywhere else.
-func (r *Repo) follows(ctx context.Context, st *store, h plumbing.Hash) (bool, error) {
-	accepted, ok := st.acceptedRef(r.key())
+func (r *Repo) follows(ctx context.Context, st *objects.Store, h plumbing.Hash) (bool, error) {
+	accepted, ok := st.AcceptedRef(r.key())
 	if !ok {
 		return false, nil
 	}
@@ -276,7 +277,7 @@ type remoteBranch struct {
 	objects *layeredObjects
 	// tooLarge is set if the branch has more than is fetched, so that commit is nil.
 	tooLarge bool
-	fetched  *store
+	fetched  *objects.Store
 	// merged is set if the branch has nothing that the commit accepted last does not have.
 	merged bool
 }
@@ -285,7 +286,7 @@ func (b *remoteBranch) close() error {
 	if b.fetched == nil {
 		return nil
 	}
-	return b.fetched.remove()
+	return b.fetched.Remove()
 }
 
 // own reports whether a branch has nothing that others have pushed to it: its only commit
@@ -296,7 +297,7 @@ func (b *remoteBranch) own(marker string) bool {
 	}
 	who := b.commit.Committer
 	return b.merged || who.Name == publisherName && who.Email == publisherEmail && len(b.commit.ParentHashes) == 1 &&
-		b.objects.stores[0].has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker)
+		b.objects.stores[0].Has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker)
 }
 
 // outdated reports whether no commit of the followed ones that the branch contains has
@@ -311,7 +312,7 @@ func (b *remoteBranch) outdated(base plumbing.Hash, paths []string) (bool, error
 	}
 	queue, seen := []plumbing.Hash{b.head}, map[plumbing.Hash]bool{b.head: true}
 	for i := 0; i < len(queue) && i < branchCommits; i++ {
-		if b.objects.stores[0].has(queue[i]) {
+		if b.objects.stores[0].Has(queue[i]) {
 			tree, err := b.tree(queue[i])
 			if err != nil {
 				return false, err

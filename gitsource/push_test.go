@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // cloned makes a person's clone of a repository that is served.
@@ -94,30 +95,30 @@ func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 // that refuses are told apart, in the server's own words.
 func TestABranchIsPushedOverSSH(t *testing.T) {
 	s := serveSSH(t)
-	g := newGitRepo(t)
-	first := g.commit("first", map[string]string{"web/app.yaml": "good", "other": strings.Repeat("o", 100_000)})
-	second := g.commit("second", map[string]string{"web/app.yaml": "bad"})
-	c, _ := cloned(t, g.dir)
+	g := gitrepo.New(t)
+	first := g.Commit("first", map[string]string{"web/app.yaml": "good", "other": strings.Repeat("o", 100_000)})
+	second := g.Commit("second", map[string]string{"web/app.yaml": "bad"})
+	c, _ := cloned(t, g.Dir)
 	made, err := c.Restore(RestoreOptions{Base: second, From: first, Paths: []string{"web/app.yaml"}, Message: "back\n", Author: "Ada", Email: "ada@example.com", Time: time.Unix(1e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := s.config(t, g.dir)
+	cfg := s.config(t, g.Dir)
 	if err := c.Push(t.Context(), cfg, "gitfleet/back", made.Hash); err != nil {
 		t.Fatal(err)
 	}
 	want := "gitfleet/back " + made.Hash + "\nmain " + second
-	if got := g.git("for-each-ref", "--format=%(refname:short) %(objectname)"); got != want {
+	if got := g.Git("for-each-ref", "--format=%(refname:short) %(objectname)"); got != want {
 		t.Errorf("on the server are\n%s\nwant\n%s", got, want)
 	}
-	if got := g.git("show", "gitfleet/back:web/app.yaml"); got != "good" {
+	if got := g.Git("show", "gitfleet/back:web/app.yaml"); got != "good" {
 		t.Errorf("on the branch web/app.yaml is %q", got)
 	}
-	g.git("fsck", "--strict")
+	g.Git("fsck", "--strict")
 	wantError(t, c.Push(t.Context(), cfg, "gitfleet/back", made.Hash), "has a branch of that name already")
 	wantError(t, c.Push(t.Context(), cfg, "main", made.Hash), "has a branch of that name already")
 
-	refuseInWords(t, filepath.Join(g.dir, ".git", "hooks"))
+	refuseInWords(t, filepath.Join(g.Dir, ".git", "hooks"))
 	err = c.Push(t.Context(), cfg, "refused", made.Hash)
 	wantError(t, err, "push branch refused", "branches begin with team/", "hook declined")
 	if strings.Contains(err.Error(), "allowed to write") {
@@ -126,7 +127,7 @@ func TestABranchIsPushedOverSSH(t *testing.T) {
 
 	s.Allow(t, `command="echo ERROR: this key is read-only >&2; exit 1" `+read(t, s.Identity+".pub"))
 	wantError(t, c.Push(t.Context(), cfg, "again", made.Hash), "this key is read-only", "must be allowed to write", "git push")
-	if got := g.git("for-each-ref", "--format=%(refname:short) %(objectname)"); got != want {
+	if got := g.Git("for-each-ref", "--format=%(refname:short) %(objectname)"); got != want {
 		t.Errorf("what was refused left\n%s", got)
 	}
 }

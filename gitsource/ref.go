@@ -13,6 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // A Ref is the tracked reference. At most one field is set; if none is, it is the remote's
@@ -58,7 +60,7 @@ func (f Ref) validate() error {
 	check("tag", f.Tag, validName(plumbing.NewTagReferenceName(f.Tag)))
 	_, err := parseRange(f.SemVer)
 	check("semver", f.SemVer, err)
-	_, err = parseHash(f.Commit)
+	_, err = objects.ParseHash(f.Commit)
 	check("commit", f.Commit, err)
 	if set > 1 {
 		errs = append(errs, fieldErrorf("ref", "set only one of branch, tag, semver and commit"))
@@ -173,14 +175,6 @@ func (f Ref) lookup(refs *packp.AdvRefs, name plumbing.ReferenceName) (target, e
 		return target{}, fmt.Errorf("%s: %w", f, ErrRefNotFound)
 	}
 	return only(h), nil
-}
-
-// parseHash parses a full hash: an abbreviation can become ambiguous.
-func parseHash(s string) (plumbing.Hash, error) {
-	if len(s) != 40 || !plumbing.IsHash(s) {
-		return plumbing.ZeroHash, fmt.Errorf("%q is not a whole commit hash of 40 hexadecimal digits", s)
-	}
-	return plumbing.NewHash(s), nil
 }
 
 // Follows reports whether a push to a reference such as refs/heads/main can change what is

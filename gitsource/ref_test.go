@@ -4,28 +4,30 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // Branch, tag, range and commit are followed, over every transport.
 func TestReferencesAreFollowed(t *testing.T) {
 	for _, kind := range []string{"http", "file"} {
 		t.Run(kind, func(t *testing.T) {
-			g := newGitRepo(t)
+			g := gitrepo.New(t)
 			commits := map[string]string{}
 			for _, name := range []string{"one", "two", "three", "four", "five"} {
-				commits[name] = g.commit(name, map[string]string{name: name})
+				commits[name] = g.Commit(name, map[string]string{name: name})
 			}
-			g.git("branch", "side", commits["two"])
-			g.git("tag", "light", commits["one"])
-			g.git("tag", "-a", "-m", "heavy", "heavy", commits["two"])
-			g.git("tag", "-a", "-m", "tag of a tag", "nested", "heavy")
-			g.git("tag", "v1.2.0", commits["one"])
-			g.git("tag", "-a", "-m", "release", "v1.10.0", commits["two"])
-			g.git("tag", "1.9.0", commits["three"])
-			g.git("tag", "v1.11.0-rc.1", commits["four"])
-			g.git("tag", "v2.0.0", commits["five"])
-			g.git("tag", "latest", commits["five"])
-			g.git("tag", "a-file", "HEAD:one")
+			g.Git("branch", "side", commits["two"])
+			g.Git("tag", "light", commits["one"])
+			g.Git("tag", "-a", "-m", "heavy", "heavy", commits["two"])
+			g.Git("tag", "-a", "-m", "tag of a tag", "nested", "heavy")
+			g.Git("tag", "v1.2.0", commits["one"])
+			g.Git("tag", "-a", "-m", "release", "v1.10.0", commits["two"])
+			g.Git("tag", "1.9.0", commits["three"])
+			g.Git("tag", "v1.11.0-rc.1", commits["four"])
+			g.Git("tag", "v2.0.0", commits["five"])
+			g.Git("tag", "latest", commits["five"])
+			g.Git("tag", "a-file", "HEAD:one")
 			tests := map[string]struct {
 				ref  Ref
 				want string
@@ -54,7 +56,7 @@ func TestReferencesAreFollowed(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					address := s.URL
 					if kind == "file" {
-						address = g.dir
+						address = g.Dir
 					}
 					cfg := config(t, address)
 					cfg.Ref = test.ref
@@ -85,26 +87,26 @@ func TestReferencesAreFollowed(t *testing.T) {
 // A higher tag in the range takes over; a tag that moves is followed, and one
 // that is no longer the highest because it is gone gives way.
 func TestTagsMove(t *testing.T) {
-	g := newGitRepo(t)
-	one := g.commit("one", nil)
-	g.git("tag", "-a", "-m", "release", "v1.0.0")
+	g := gitrepo.New(t)
+	one := g.Commit("one", nil)
+	g.Git("tag", "-a", "-m", "release", "v1.0.0")
 	cfg := config(t, serveGit(t, g).URL)
 	cfg.Ref = Ref{SemVer: "^1"}
 	r := start(t, cfg)
 	r.wantHead(one)
-	two := g.commit("two", nil)
-	g.git("tag", "v1.1.0")
+	two := g.Commit("two", nil)
+	g.Git("tag", "v1.1.0")
 	if err := errors.Join(r.poll(), r.again()); err != nil {
 		t.Fatal(err)
 	}
 	r.wantHead(two)
-	three := g.commit("three", nil)
-	g.git("tag", "-f", "v1.1.0")
+	three := g.Commit("three", nil)
+	g.Git("tag", "-f", "v1.1.0")
 	if err := r.again(); err != nil {
 		t.Fatal(err)
 	}
 	r.wantHead(three)
-	g.git("tag", "-d", "v1.1.0")
+	g.Git("tag", "-d", "v1.1.0")
 	if err := r.again(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,9 +115,9 @@ func TestTagsMove(t *testing.T) {
 
 // A pinned commit, once here, needs no remote at all.
 func TestAPinnedCommitNeedsNoRemote(t *testing.T) {
-	g := newGitRepo(t)
-	one := g.commit("one", nil)
-	g.commit("two", nil)
+	g := gitrepo.New(t)
+	one := g.Commit("one", nil)
+	g.Commit("two", nil)
 	s := serveGit(t, g)
 	cfg := config(t, s.URL)
 	cfg.Ref = Ref{Commit: one}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // Run polls until ctx is done and calls head with each new commit, one at a time, from its own
@@ -34,12 +36,12 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	return nil
 }
 
-func (r *Repo) hand(c *commit, head func(Commit)) {
-	public := c.public()
+func (r *Repo) hand(c *objects.Commit, head func(Commit)) {
+	public := publicCommit(c)
 	r.recordHead(public)
 	head(public)
 	// Delta bases are needed while a commit is loaded, but not until the next one.
-	r.stored.Load().bases.clear()
+	r.stored.Load().DropBases()
 }
 
 // wait waits for the next poll or a nudge. A nudge does not override the delay that a server
@@ -66,15 +68,15 @@ func (r *Repo) wait(ctx context.Context, wish time.Duration) {
 }
 
 // restore returns the last accepted commit, if it is complete.
-func (r *Repo) restore() *commit {
+func (r *Repo) restore() *objects.Commit {
 	st := r.stored.Load()
-	h, ok := st.acceptedRef(r.key())
+	h, ok := st.AcceptedRef(r.key())
 	if !ok {
 		return nil
 	}
 	c, err := r.commit(h)
 	if err == nil {
-		err = complete(st, c.tree, noneKnown)
+		err = objects.Complete(st, c.Tree, noneKnown)
 	}
 	if err != nil {
 		r.cfg.Logger.Warn("the stored commit cannot be read; the repository will be cloned again",

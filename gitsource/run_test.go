@@ -17,20 +17,21 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/webhook"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // Every kind of remote gives the same commits and the same files.
 func TestACommitArrives(t *testing.T) {
-	for name, address := range map[string]func(t *testing.T, g *gitRepo) string{
-		"http":     func(t *testing.T, g *gitRepo) string { return serveGit(t, g).URL },
-		"file":     func(_ *testing.T, g *gitRepo) string { return "file://" + g.dir },
-		"path":     func(_ *testing.T, g *gitRepo) string { return g.dir },
-		"path git": func(_ *testing.T, g *gitRepo) string { return g.dir + "/.git" },
+	for name, address := range map[string]func(t *testing.T, g *gitrepo.Repo) string{
+		"http":     func(t *testing.T, g *gitrepo.Repo) string { return serveGit(t, g).URL },
+		"file":     func(_ *testing.T, g *gitrepo.Repo) string { return "file://" + g.Dir },
+		"path":     func(_ *testing.T, g *gitrepo.Repo) string { return g.Dir },
+		"path git": func(_ *testing.T, g *gitrepo.Repo) string { return g.Dir + "/.git" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGitRepo(t)
+			g := gitrepo.New(t)
 			one := map[string]string{"a.yaml": "a: 1\n", "deep/er/b.yaml": "b: 1\n", "big": strings.Repeat("x y z ", 20_000)}
-			first := g.commit("first\n\nwith a body\n\nGitfleet-Allow-Delete: *", one)
+			first := g.Commit("first\n\nwith a body\n\nGitfleet-Allow-Delete: *", one)
 			r := start(t, config(t, address(t, g)))
 			c := r.wantHead(first)
 			if c.Subject != "first" || c.Author != "Ada" || c.Email != "ada@example.com" || len(c.Parents) != 0 ||
@@ -41,7 +42,7 @@ func TestACommitArrives(t *testing.T) {
 				t.Errorf("files are %v", got)
 			}
 
-			second := g.commit("second", map[string]string{"a.yaml": "a: 2\n"})
+			second := g.Commit("second", map[string]string{"a.yaml": "a: 2\n"})
 			if err := errors.Join(r.poll(), r.again()); err != nil {
 				t.Fatal(err)
 			}
@@ -63,8 +64,8 @@ func TestACommitArrives(t *testing.T) {
 
 // A poll that finds nothing new is one request, and tells nobody.
 func TestAnUnchangedPollIsOneRequest(t *testing.T) {
-	g := newGitRepo(t)
-	g.commit("first", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	g.Commit("first", map[string]string{"a": "1"})
 	s := serveGit(t, g)
 	r := start(t, config(t, s.URL))
 	r.next()
@@ -87,19 +88,19 @@ func TestAnUnchangedPollIsOneRequest(t *testing.T) {
 func TestAForcePushedCommitStaysReadable(t *testing.T) {
 	for _, kind := range []string{"http", "file"} {
 		t.Run(kind, func(t *testing.T) {
-			g := newGitRepo(t)
-			base := g.commit("base", map[string]string{"base": "1"})
-			gone := g.commit("gone", map[string]string{"gone": "1", "base": "2"})
-			address := g.dir
+			g := gitrepo.New(t)
+			base := g.Commit("base", map[string]string{"base": "1"})
+			gone := g.Commit("gone", map[string]string{"gone": "1", "base": "2"})
+			address := g.Dir
 			if kind == "http" {
 				address = serveGit(t, g).URL
 			}
 			r := start(t, config(t, address))
 			r.wantHead(gone)
-			g.git("reset", "-q", "--hard", base)
-			now := g.commit("rewritten", map[string]string{"now": "1"})
-			g.git("reflog", "expire", "--expire=now", "--all")
-			g.git("gc", "-q", "--prune=now")
+			g.Git("reset", "-q", "--hard", base)
+			now := g.Commit("rewritten", map[string]string{"now": "1"})
+			g.Git("reflog", "expire", "--expire=now", "--all")
+			g.Git("gc", "-q", "--prune=now")
 			if err := errors.Join(r.poll(), r.again()); err != nil {
 				t.Fatal(err)
 			}
@@ -118,45 +119,45 @@ func TestAForcePushedCommitStaysReadable(t *testing.T) {
 // the last good commit stays, and status says why.
 func TestAFailingRemoteChangesNothing(t *testing.T) {
 	tests := map[string]struct {
-		fail func(g *gitRepo, s *gitServer)
-		mend func(g *gitRepo, s *gitServer)
+		fail func(g *gitrepo.Repo, s *gitServer)
+		mend func(g *gitrepo.Repo, s *gitServer)
 		says string
 	}{
 		"branch deleted": {
-			func(g *gitRepo, _ *gitServer) {
-				g.git("checkout", "-q", "-b", "other")
-				g.git("branch", "-q", "-D", "main")
+			func(g *gitrepo.Repo, _ *gitServer) {
+				g.Git("checkout", "-q", "-b", "other")
+				g.Git("branch", "-q", "-D", "main")
 			},
-			func(g *gitRepo, _ *gitServer) { g.git("branch", "-q", "-m", "other", "main") },
+			func(g *gitrepo.Repo, _ *gitServer) { g.Git("branch", "-q", "-m", "other", "main") },
 			"branch main: not on the remote",
 		},
 		"server error": {
-			func(_ *gitRepo, s *gitServer) { s.answer(status(http.StatusBadGateway)) },
-			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			func(_ *gitrepo.Repo, s *gitServer) { s.answer(status(http.StatusBadGateway)) },
+			func(_ *gitrepo.Repo, s *gitServer) { s.answer(nobody) },
 			"server answered 502 Bad Gateway",
 		},
 		"refused": {
-			func(_ *gitRepo, s *gitServer) { s.answer(status(http.StatusUnauthorized)) },
-			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			func(_ *gitrepo.Repo, s *gitServer) { s.answer(status(http.StatusUnauthorized)) },
+			func(_ *gitrepo.Repo, s *gitServer) { s.answer(nobody) },
 			"check the URL, and that the credentials may read it",
 		},
 		"not Git at all": {
-			func(_ *gitRepo, s *gitServer) { s.answer(status(http.StatusOK)) },
-			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			func(_ *gitrepo.Repo, s *gitServer) { s.answer(status(http.StatusOK)) },
+			func(_ *gitrepo.Repo, s *gitServer) { s.answer(nobody) },
 			"list references",
 		},
 		"connection cut": {
-			func(_ *gitRepo, s *gitServer) {
+			func(_ *gitrepo.Repo, s *gitServer) {
 				s.answer(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 			},
-			func(_ *gitRepo, s *gitServer) { s.answer(nobody) },
+			func(_ *gitrepo.Repo, s *gitServer) { s.answer(nobody) },
 			"EOF",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := newGitRepo(t)
-			first := g.commit("first", map[string]string{"a": "1"})
+			g := gitrepo.New(t)
+			first := g.Commit("first", map[string]string{"a": "1"})
 			s := serveGit(t, g)
 			var log bytes.Buffer
 			cfg := config(t, s.URL)
@@ -176,7 +177,7 @@ func TestAFailingRemoteChangesNothing(t *testing.T) {
 			contents(t, r.Repo, first)
 			r.wantNoHead()
 			test.mend(g, s)
-			second := g.commit("second", map[string]string{"a": "2"})
+			second := g.Commit("second", map[string]string{"a": "2"})
 			if err := r.again(); err != nil {
 				t.Fatal(err)
 			}
@@ -204,8 +205,8 @@ func nobody(http.ResponseWriter, *http.Request) bool { return false }
 
 // With Git down, a restart goes on from the commit that was accepted last.
 func TestTheLastGoodCommitSurvivesARestart(t *testing.T) {
-	g := newGitRepo(t)
-	first := g.commit("first", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	first := g.Commit("first", map[string]string{"a": "1"})
 	s := serveGit(t, g)
 	cfg := config(t, s.URL)
 	t.Run("before", func(t *testing.T) { start(t, cfg).wantHead(first) })
@@ -225,9 +226,9 @@ func TestTheLastGoodCommitSurvivesARestart(t *testing.T) {
 
 // The file system of a commit keeps the promises of io/fs.
 func TestFilesIsAFileSystem(t *testing.T) {
-	g := newGitRepo(t)
-	hash := g.commit("first", map[string]string{"a.yaml": "a", "dir/b.yaml": "b", "dir.x": "c", "dir/sub/c": "d"})
-	r := start(t, config(t, g.dir))
+	g := gitrepo.New(t)
+	hash := g.Commit("first", map[string]string{"a.yaml": "a", "dir/b.yaml": "b", "dir.x": "c", "dir/sub/c": "d"})
+	r := start(t, config(t, g.Dir))
 	r.wantHead(hash)
 	fsys, err := r.Files(context.Background(), hash)
 	if err != nil {
@@ -237,19 +238,19 @@ func TestFilesIsAFileSystem(t *testing.T) {
 		t.Error(err)
 	}
 	blob, err := fsys.(Hasher).Hash("dir/b.yaml")
-	if want := g.git("rev-parse", "HEAD:dir/b.yaml"); err != nil || blob != want {
+	if want := g.Git("rev-parse", "HEAD:dir/b.yaml"); err != nil || blob != want {
 		t.Errorf("hash of the file is %s (%v), want %s", blob, err, want)
 	}
 	tree, err := fsys.(Hasher).Hash(".")
-	if want := g.git("rev-parse", "HEAD^{tree}"); err != nil || tree != want {
+	if want := g.Git("rev-parse", "HEAD^{tree}"); err != nil || tree != want {
 		t.Errorf("hash of the root is %s (%v), want %s", tree, err, want)
 	}
 }
 
 // A webhook brings a commit at once, however long the interval is.
 func TestAWebhookBringsACommit(t *testing.T) {
-	g := newGitRepo(t)
-	first := g.commit("first", nil)
+	g := gitrepo.New(t)
+	first := g.Commit("first", nil)
 	cfg := config(t, serveGit(t, g).URL)
 	cfg.Interval = 10 * time.Minute
 	heads := make(chan Commit, 10)
@@ -271,7 +272,7 @@ func TestAWebhookBringsACommit(t *testing.T) {
 	if got := (<-heads).Hash; got != first {
 		t.Fatalf("head is %s", got)
 	}
-	second := g.commit("second", nil)
+	second := g.Commit("second", nil)
 	pushed := time.Now()
 	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"ref":"refs/heads/main"}`))
 	req.Header.Set("X-Gitlab-Token", "s3cret")
@@ -290,8 +291,8 @@ func TestAWebhookBringsACommit(t *testing.T) {
 
 // A server that begins to answer and never ends is given up.
 func TestAnEndlessFetchIsGivenUp(t *testing.T) {
-	g := newGitRepo(t)
-	first := g.commit("first", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	first := g.Commit("first", map[string]string{"a": "1"})
 	s := serveGit(t, g)
 	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost {
@@ -316,8 +317,8 @@ func TestAnEndlessFetchIsGivenUp(t *testing.T) {
 
 // A state directory belongs to one process at a time.
 func TestAStoreIsNotShared(t *testing.T) {
-	g := newGitRepo(t)
-	cfg := config(t, g.dir)
+	g := gitrepo.New(t)
+	cfg := config(t, g.Dir)
 	one, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -332,11 +333,11 @@ func TestAStoreIsNotShared(t *testing.T) {
 
 // A local repository may borrow objects from another one.
 func TestALocalRepositoryMayBorrow(t *testing.T) {
-	g := newGitRepo(t)
-	first := g.commit("first", map[string]string{"a": "1"})
-	borrower := &gitRepo{t, t.TempDir()}
-	borrower.git("clone", "-q", "--bare", "--shared", g.dir, ".")
-	r := start(t, config(t, borrower.dir))
+	g := gitrepo.New(t)
+	first := g.Commit("first", map[string]string{"a": "1"})
+	borrower := &gitrepo.Repo{T: t, Dir: t.TempDir()}
+	borrower.Git("clone", "-q", "--bare", "--shared", g.Dir, ".")
+	r := start(t, config(t, borrower.Dir))
 	r.wantHead(first)
 	if got := contents(t, r.Repo, first); got["a"] != "1" {
 		t.Errorf("files are %v", got)
@@ -345,9 +346,9 @@ func TestALocalRepositoryMayBorrow(t *testing.T) {
 
 // A repository without commits, and a path without a repository, say so.
 func TestWhatIsNotThereIsNamed(t *testing.T) {
-	g := newGitRepo(t)
+	g := gitrepo.New(t)
 	for address, says := range map[string]string{
-		g.dir:              "the remote repository has no branch and no tag",
+		g.Dir:              "the remote repository has no branch and no tag",
 		serveGit(t, g).URL: "the remote repository has no branch and no tag",
 		t.TempDir():        "repository not found",
 	} {
@@ -357,8 +358,8 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 
 // When Run has returned and the Repo is closed, nothing is left running.
 func TestNothingIsLeftRunning(t *testing.T) {
-	g := newGitRepo(t)
-	first := g.commit("first", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	first := g.Commit("first", map[string]string{"a": "1"})
 	s := serveGit(t, g)
 	before := runtime.NumGoroutine()
 	for range 5 {

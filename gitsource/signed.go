@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
@@ -47,7 +48,7 @@ func (s *Signatures) validate() error {
 		errs = append(errs, fieldErrorf("signatures", "set openPGP or allowedSigners, or no commit could ever be accepted"))
 	}
 	if s.Since != "" {
-		if _, err := parseHash(s.Since); err != nil {
+		if _, err := objects.ParseHash(s.Since); err != nil {
 			errs = append(errs, &FieldError{Field: "signatures.since", Err: err})
 		}
 	}
@@ -110,13 +111,13 @@ type verifier struct {
 	*Signatures
 	keys *signature.Keys
 	now  time.Time
-	st   *store
+	st   *objects.Store
 	diff func(from, to plumbing.Hash) ([]Change, error)
 }
 
 // verify returns nil if every commit from base, which was accepted last, to head is signed by
 // somebody who may make its changes. base is zero if no commit was accepted before.
-func (r *Repo) verify(st *store, base plumbing.Hash, head *commit) error {
+func (r *Repo) verify(st *objects.Store, base plumbing.Hash, head *objects.Commit) error {
 	if r.cfg.Signatures == nil {
 		return nil
 	}
@@ -124,14 +125,14 @@ func (r *Repo) verify(st *store, base plumbing.Hash, head *commit) error {
 	if err != nil {
 		return fmt.Errorf("signatures: %w", err)
 	}
-	trees := newTreeCache(r.cfg.TreeCache)
+	trees := objects.NewTreeCache(r.cfg.TreeCache)
 	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, func(from, to plumbing.Hash) ([]Change, error) {
-		return diffTrees(func(h plumbing.Hash) ([]entry, error) { return trees.read(st, h) }, from, to)
+		return diffTrees(func(h plumbing.Hash) ([]objects.TreeEntry, error) { return trees.Read(st, h) }, from, to)
 	}}
 	return v.verifySince(base, head)
 }
 
-func (v *verifier) verifySince(base plumbing.Hash, head *commit) error {
+func (v *verifier) verifySince(base plumbing.Hash, head *objects.Commit) error {
 	first := base.IsZero()
 	if first && v.Since != "" {
 		base = plumbing.NewHash(v.Since)
@@ -146,30 +147,30 @@ func (v *verifier) verifySince(base plumbing.Hash, head *commit) error {
 	case descends:
 		return v.verifyEach(added)
 	case first:
-		return &CommitError{head.hash.String(), fmt.Errorf("does not descend from %s, which signatures.since names", base)}
+		return &CommitError{head.Hash.String(), fmt.Errorf("does not descend from %s, which signatures.since names", base)}
 	case !v.AllowRewrite:
-		return &CommitError{head.hash.String(), fmt.Errorf("does not descend from %s, which was accepted before; a signed history only grows, unless signatures.allowRewrite is set", base)}
+		return &CommitError{head.Hash.String(), fmt.Errorf("does not descend from %s, which was accepted before; a signed history only grows, unless signatures.allowRewrite is set", base)}
 	}
 	from := plumbing.ZeroHash
 	if old, err := readCommit(v.st, base); err == nil {
-		from = old.tree
+		from = old.Tree
 	}
 	return v.verifyAll(head, from, "it rewrites history, so its signer must be allowed to change every file that differs")
 }
 
 // verifyAll returns nil if the signer of a commit may make all changes since a tree, whoever
 // made them. why is added to the error.
-func (v *verifier) verifyAll(c *commit, from plumbing.Hash, why string) error {
-	signer, err := v.keys.Verify(c.raw, c.time, v.now)
+func (v *verifier) verifyAll(c *objects.Commit, from plumbing.Hash, why string) error {
+	signer, err := v.keys.Verify(c.Raw, c.Time, v.now)
 	if err != nil {
-		return &CommitError{c.hash.String(), err}
+		return &CommitError{c.Hash.String(), err}
 	}
-	changes, err := v.diff(from, c.tree)
+	changes, err := v.diff(from, c.Tree)
 	if err != nil {
 		return err
 	}
 	if err := v.checkPaths(signer, changes); err != nil {
-		return &CommitError{c.hash.String(), fmt.Errorf("%w (%s)", err, why)}
+		return &CommitError{c.Hash.String(), fmt.Errorf("%w (%s)", err, why)}
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ const maxReported = 5
 
 // verifyEach verifies each commit by itself. The error joins the first maxReported that are not
 // properly signed.
-func (v *verifier) verifyEach(commits []*commit) error {
+func (v *verifier) verifyEach(commits []*objects.Commit) error {
 	var errs []error
 	for _, c := range commits {
 		err := v.verifyCommit(c)
@@ -194,10 +195,10 @@ func (v *verifier) verifyEach(commits []*commit) error {
 	return errors.Join(errs...)
 }
 
-func (v *verifier) verifyCommit(c *commit) error {
-	signer, err := v.keys.Verify(c.raw, c.time, v.now)
+func (v *verifier) verifyCommit(c *objects.Commit) error {
+	signer, err := v.keys.Verify(c.Raw, c.Time, v.now)
 	if err != nil {
-		return &CommitError{c.hash.String(), err}
+		return &CommitError{c.Hash.String(), err}
 	}
 	if len(v.Paths) == 0 {
 		return nil
@@ -207,7 +208,7 @@ func (v *verifier) verifyCommit(c *commit) error {
 		return err
 	}
 	if err := v.checkPaths(signer, changes); err != nil {
-		return &CommitError{c.hash.String(), err}
+		return &CommitError{c.Hash.String(), err}
 	}
 	return nil
 }

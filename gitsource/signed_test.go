@@ -11,19 +11,21 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
 // A signedRepo is one whose people sign with SSH keys.
 type signedRepo struct {
-	*gitRepo
+	*gitrepo.Repo
 	keys    map[string]string // name → private key file
 	allowed string
 }
 
 func newSignedRepo(t *testing.T, people ...string) *signedRepo {
 	t.Helper()
-	s := &signedRepo{gitRepo: newGitRepo(t), keys: map[string]string{}}
+	s := &signedRepo{Repo: gitrepo.New(t), keys: map[string]string{}}
 	dir := t.TempDir()
 	var lines strings.Builder
 	for _, name := range people {
@@ -40,42 +42,42 @@ func newSignedRepo(t *testing.T, people ...string) *signedRepo {
 func (s *signedRepo) copy(t *testing.T) *signedRepo {
 	t.Helper()
 	c := *s
-	c.gitRepo = &gitRepo{t, filepath.Join(t.TempDir(), "repo")}
-	if err := os.CopyFS(c.dir, os.DirFS(s.dir)); err != nil {
+	c.Repo = &gitrepo.Repo{T: t, Dir: filepath.Join(t.TempDir(), "repo")}
+	if err := os.CopyFS(c.Dir, os.DirFS(s.Dir)); err != nil {
 		t.Fatal(err)
 	}
 	return &c
 }
 
 func (s *signedRepo) allow(lines string) {
-	s.t.Helper()
+	s.T.Helper()
 	if err := os.WriteFile(s.allowed, []byte(lines), 0o600); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 }
 
 // as runs git with somebody's key.
 func (s *signedRepo) as(name string, args ...string) string {
-	s.t.Helper()
-	return s.git(append([]string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + s.keys[name], "-c", "commit.gpgsign=true"}, args...)...)
+	s.T.Helper()
+	return s.Git(append([]string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + s.keys[name], "-c", "commit.gpgsign=true"}, args...)...)
 }
 
 // sign commits files, signed by somebody, by nobody if the name is empty.
 func (s *signedRepo) sign(name string, files map[string]string) string {
-	s.t.Helper()
+	s.T.Helper()
 	if name == "" {
-		return s.commit("unsigned", files)
+		return s.Commit("unsigned", files)
 	}
-	s.write(files)
-	s.git("add", "-A")
+	s.Write(files)
+	s.Git("add", "-A")
 	s.as(name, "commit", "-q", "--allow-empty", "-m", "by "+name)
-	return s.head()
+	return s.Head()
 }
 
 // rules: ada may change everything, bob only what is below apps.
 func (s *signedRepo) config(t *testing.T) Config {
 	t.Helper()
-	cfg := config(t, s.dir)
+	cfg := config(t, s.Dir)
 	cfg.Signatures = &Signatures{AllowedSigners: s.allowed, Paths: []SignedPath{
 		{Path: "", Signers: []string{"ada"}},
 		{Path: "apps", Signers: []string{"ada", "bob"}},
@@ -99,8 +101,8 @@ func TestSignedHistories(t *testing.T) {
 		"bob deletes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/base": ""}) }, says: "who may not change infra/base"},
 		"bob changes what is beside": {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps2/x": "1"}) }, says: "may not change apps2/x"},
 		"bob makes apps a file": {tell: func(s *signedRepo, _ string) {
-			if err := os.RemoveAll(filepath.Join(s.dir, "apps")); err != nil {
-				s.t.Fatal(err)
+			if err := os.RemoveAll(filepath.Join(s.Dir, "apps")); err != nil {
+				s.T.Fatal(err)
 			}
 			s.sign("bob", file{"apps": "1"})
 		}},
@@ -111,72 +113,72 @@ func TestSignedHistories(t *testing.T) {
 			s.sign("ada", file{"apps/x": "2"})
 		}, says: "not signed"},
 		"mallory in a merged branch": {tell: func(s *signedRepo, base string) {
-			s.git("checkout", "-q", "-b", "side")
+			s.Git("checkout", "-q", "-b", "side")
 			s.sign("mallory", file{"apps/x": "1"})
-			s.git("checkout", "-q", "main")
+			s.Git("checkout", "-q", "main")
 			s.sign("ada", file{"apps/y": "1"})
 			s.as("ada", "merge", "-q", "--no-ff", "-m", "merge", "side")
 		}, says: "is not of an allowed signer"},
 		"ada merges bob": {tell: func(s *signedRepo, base string) {
-			s.git("checkout", "-q", "-b", "side")
+			s.Git("checkout", "-q", "-b", "side")
 			s.sign("bob", file{"apps/x": "1"})
-			s.git("checkout", "-q", "main")
+			s.Git("checkout", "-q", "main")
 			s.sign("ada", file{"infra/x": "1"})
 			s.as("ada", "merge", "-q", "--no-ff", "-m", "merge", "side")
 		}},
 		"bob merges ada's infra as it is": {tell: func(s *signedRepo, base string) {
-			s.git("checkout", "-q", "-b", "side")
+			s.Git("checkout", "-q", "-b", "side")
 			s.sign("ada", file{"infra/x": "1"})
-			s.git("checkout", "-q", "main")
+			s.Git("checkout", "-q", "main")
 			s.sign("bob", file{"apps/x": "1"})
 			s.as("bob", "merge", "-q", "--no-ff", "-m", "merge", "side")
 		}},
 		"bob edits infra in a merge": {tell: func(s *signedRepo, base string) {
-			s.git("checkout", "-q", "-b", "side")
+			s.Git("checkout", "-q", "-b", "side")
 			s.sign("ada", file{"infra/x": "1"})
-			s.git("checkout", "-q", "main")
+			s.Git("checkout", "-q", "main")
 			s.sign("bob", file{"apps/x": "1"})
 			s.as("bob", "merge", "-q", "--no-ff", "--no-commit", "side")
 			s.sign("bob", file{"infra/x": "evil"})
 		}, says: "may not change infra/x"},
 		"bob adds infra in a merge": {tell: func(s *signedRepo, base string) {
-			s.git("checkout", "-q", "-b", "side")
+			s.Git("checkout", "-q", "-b", "side")
 			s.sign("bob", file{"apps/y": "1"})
-			s.git("checkout", "-q", "main")
+			s.Git("checkout", "-q", "main")
 			s.sign("bob", file{"apps/x": "1"})
 			s.as("bob", "merge", "-q", "--no-ff", "--no-commit", "side")
 			s.sign("bob", file{"infra/new": "evil"})
 		}, says: "may not change infra/new"},
 		"bob drops ada's infra in a merge": {tell: func(s *signedRepo, base string) {
-			s.git("checkout", "-q", "-b", "side")
+			s.Git("checkout", "-q", "-b", "side")
 			s.sign("bob", file{"apps/x": "1"})
-			s.git("checkout", "-q", "main")
+			s.Git("checkout", "-q", "main")
 			s.sign("ada", file{"infra/x": "1"})
-			s.git("checkout", "-q", "side")
+			s.Git("checkout", "-q", "side")
 			s.as("bob", "merge", "-q", "--no-ff", "-s", "ours", "-m", "merge", "main")
-			s.git("branch", "-q", "-M", "main")
+			s.Git("branch", "-q", "-M", "main")
 		}, says: "may not change infra/x"},
 		"bob merges three": {tell: func(s *signedRepo, base string) {
 			for _, name := range []string{"one", "two"} {
-				s.git("checkout", "-q", "-b", name, base)
+				s.Git("checkout", "-q", "-b", name, base)
 				s.sign("bob", file{"apps/" + name: "1"})
 			}
-			s.git("checkout", "-q", "main")
+			s.Git("checkout", "-q", "main")
 			s.sign("bob", file{"apps/three": "1"})
 			s.as("bob", "merge", "-q", "--no-ff", "-m", "merge", "one", "two")
 		}},
 		"a history of its own": {tell: func(s *signedRepo, base string) {
-			s.git("checkout", "-q", "--orphan", "other")
+			s.Git("checkout", "-q", "--orphan", "other")
 			s.sign("ada", file{"infra/x": "1"})
-			s.git("branch", "-q", "-M", "main")
+			s.Git("branch", "-q", "-M", "main")
 		}, says: "does not descend from"},
-		"an older commit pushed back": {tell: func(s *signedRepo, base string) { s.git("reset", "-q", "--hard", base+"~1") }, says: "does not descend from"},
+		"an older commit pushed back": {tell: func(s *signedRepo, base string) { s.Git("reset", "-q", "--hard", base+"~1") }, says: "does not descend from"},
 		"ada may rewrite": {tell: func(s *signedRepo, base string) {
-			s.git("reset", "-q", "--hard", base+"~1")
+			s.Git("reset", "-q", "--hard", base+"~1")
 			s.sign("ada", file{"infra/x": "1"})
 		}, set: func(c *Signatures) { c.AllowRewrite = true }},
 		"bob may rewrite apps": {tell: func(s *signedRepo, base string) {
-			s.git("reset", "-q", "--hard", base+"~1")
+			s.Git("reset", "-q", "--hard", base+"~1")
 			s.sign("bob", file{"apps/base": "2"})
 		}, set: func(c *Signatures) { c.AllowRewrite = true }},
 	}
@@ -201,7 +203,7 @@ func TestSignedHistories(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.wantHead(s.head())
+				r.wantHead(s.Head())
 				return
 			}
 			wantError(t, err, test.says, "commit ")
@@ -223,7 +225,7 @@ func TestARewriteIsJudgedByWhatItChanges(t *testing.T) {
 	cfg.Signatures.AllowRewrite = true
 	r := start(t, cfg)
 	r.wantHead(base)
-	s.git("reset", "-q", "--hard", old)
+	s.Git("reset", "-q", "--hard", old)
 	s.sign("bob", file{"apps/base": "2"})
 	if err := r.poll(); err != nil {
 		t.Fatal(err)
@@ -277,7 +279,7 @@ func TestTheFirstCommitMustBeVouchedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.wantHead(s.head())
+			r.wantHead(s.Head())
 		})
 	}
 }
@@ -340,7 +342,7 @@ func TestTheBaseSurvives(t *testing.T) {
 					}
 				}
 			})
-			s.git("reset", "-q", "--hard", "HEAD~1")
+			s.Git("reset", "-q", "--hard", "HEAD~1")
 			r := start(t, cfg)
 			if !damaged {
 				r.wantHead(first)
@@ -356,25 +358,25 @@ func TestTheBaseSurvives(t *testing.T) {
 func TestHistoryAgreesWithGit(t *testing.T) {
 	for _, mad := range []int{1, 2000} {
 		t.Run(fmt.Sprint("clocks off by ", mad), func(t *testing.T) {
-			g := newGitRepo(t)
+			g := gitrepo.New(t)
 			random := rand.New(rand.NewPCG(5, 6))
 			all := randomHistory(t, g, random, mad)
-			r := start(t, config(t, g.dir))
+			r := start(t, config(t, g.Dir))
 			r.next()
 			st := r.stored.Load()
 			for range 40 {
 				a, b := all[random.IntN(len(all))], all[random.IntN(len(all))]
 				one, other := readFrom(t, st, a), readFrom(t, st, b)
-				fresh, descends, err := between(st, one.hash, other, nil)
+				fresh, descends, err := between(st, one.Hash, other, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				wantHashes(t, "between", names(fresh), g.git("rev-list", b, "^"+a), mad == 1)
+				wantHashes(t, "between", names(fresh), g.Git("rev-list", b, "^"+a), mad == 1)
 				bases, err := mergeBases(st, one, other)
 				if err != nil {
 					t.Fatal(err)
 				}
-				common := g.git("merge-base", "--all", a, b)
+				common := g.Git("merge-base", "--all", a, b)
 				wantHashes(t, "merge bases", names(bases), common, mad == 1)
 				if want := common == a; descends != want {
 					t.Errorf("%s descends from %s: %t", b, a, descends)
@@ -386,9 +388,9 @@ func TestHistoryAgreesWithGit(t *testing.T) {
 
 // randomHistory makes commits with one to three parents each, all of which main
 // has.
-func randomHistory(t *testing.T, g *gitRepo, random *rand.Rand, mad int) []string {
+func randomHistory(t *testing.T, g *gitrepo.Repo, random *rand.Rand, mad int) []string {
 	t.Helper()
-	tree := g.git("mktree", "--missing")
+	tree := g.Git("mktree", "--missing")
 	var all []string
 	for i := range 40 {
 		args := []string{"commit-tree", "-m", fmt.Sprint(i), tree}
@@ -399,17 +401,17 @@ func randomHistory(t *testing.T, g *gitRepo, random *rand.Rand, mad int) []strin
 			}
 		}
 		t.Setenv("GIT_COMMITTER_DATE", fmt.Sprintf("%d +0000", 1_700_000_000+i*100+random.IntN(mad)))
-		all = append(all, g.git(args...))
+		all = append(all, g.Git(args...))
 	}
 	args := []string{"commit-tree", "-m", "all", tree}
 	for _, h := range all {
 		args = append(args, "-p", h)
 	}
-	g.git("update-ref", "refs/heads/main", g.git(args...))
+	g.Git("update-ref", "refs/heads/main", g.Git(args...))
 	return all
 }
 
-func readFrom(t *testing.T, st *store, hash string) *commit {
+func readFrom(t *testing.T, st *objects.Store, hash string) *objects.Commit {
 	t.Helper()
 	c, err := readCommit(st, plumbing.NewHash(hash))
 	if err != nil {
@@ -431,10 +433,10 @@ func wantHashes(t *testing.T, what string, got []string, want string, exactly bo
 	}
 }
 
-func names(commits []*commit) []string {
+func names(commits []*objects.Commit) []string {
 	var out []string
 	for _, c := range commits {
-		out = append(out, c.hash.String())
+		out = append(out, c.Hash.String())
 	}
 	return out
 }

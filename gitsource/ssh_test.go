@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
@@ -33,14 +34,14 @@ func TestACommitArrivesOverSSH(t *testing.T) {
 	s := serveSSH(t)
 	for name, passphrase := range map[string]string{"plain key": "", "key with passphrase": "open sesame"} {
 		t.Run(name, func(t *testing.T) {
-			g := newGitRepo(t)
-			odd := g.dir + " it's odd!"
-			if err := os.Rename(g.dir, odd); err != nil {
+			g := gitrepo.New(t)
+			odd := g.Dir + " it's odd!"
+			if err := os.Rename(g.Dir, odd); err != nil {
 				t.Fatal(err)
 			}
-			g.dir = odd
-			first := g.commit("first", map[string]string{"a": "1", "dir/b": strings.Repeat("b", 100_000)})
-			cfg := s.config(t, strings.NewReplacer(" ", "%20", "'", "%27").Replace(g.dir))
+			g.Dir = odd
+			first := g.Commit("first", map[string]string{"a": "1", "dir/b": strings.Repeat("b", 100_000)})
+			cfg := s.config(t, strings.NewReplacer(" ", "%20", "'", "%27").Replace(g.Dir))
 			if passphrase != "" {
 				cfg.Auth.SSH.Key.File = sshd.NewKey(t, filepath.Join(t.TempDir(), "locked"), passphrase)
 				cfg.Auth.SSH.Passphrase.Env = "PASSPHRASE"
@@ -55,7 +56,7 @@ func TestACommitArrivesOverSSH(t *testing.T) {
 			if passphrase != "" {
 				return
 			}
-			second := g.commit("second", map[string]string{"a": "2"})
+			second := g.Commit("second", map[string]string{"a": "2"})
 			if err := r.again(); err != nil {
 				t.Fatal(err)
 			}
@@ -63,9 +64,9 @@ func TestACommitArrivesOverSSH(t *testing.T) {
 			if got := contents(t, r.Repo, second); got["a"] != "2" || len(got) != 2 {
 				t.Errorf("files are %.100v", got)
 			}
-			base := g.git("rev-parse", "HEAD~1")
-			g.git("reset", "-q", "--hard", base)
-			third := g.commit("rewritten", map[string]string{"c": "3"})
+			base := g.Git("rev-parse", "HEAD~1")
+			g.Git("reset", "-q", "--hard", base)
+			third := g.Commit("rewritten", map[string]string{"c": "3"})
 			if err := r.again(); err != nil {
 				t.Fatal(err)
 			}
@@ -78,8 +79,8 @@ func TestACommitArrivesOverSSH(t *testing.T) {
 // the right key; each says what to look at.
 func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
 	s := serveSSH(t)
-	g := newGitRepo(t)
-	g.commit("first", map[string]string{"a": "1"})
+	g := gitrepo.New(t)
+	g.Commit("first", map[string]string{"a": "1"})
 	wrong := sshd.NewKey(t, filepath.Join(t.TempDir(), "wrong"), "")
 	locked := sshd.NewKey(t, filepath.Join(t.TempDir(), "locked"), "open sesame")
 	host, _, _ := strings.Cut(read(t, s.KnownHosts), " ")
@@ -125,7 +126,7 @@ func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg := s.config(t, g.dir)
+			cfg := s.config(t, g.Dir)
 			test.change(&cfg)
 			r := start(t, cfg)
 			err := r.poll()

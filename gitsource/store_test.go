@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 func dirFS(dir string) fs.FS { return os.DirFS(dir) }
@@ -35,12 +37,12 @@ func fsck(t *testing.T, dir string) {
 func TestTheStoreStaysBounded(t *testing.T) {
 	for _, kind := range []string{"http", "file"} {
 		t.Run(kind, func(t *testing.T) {
-			g := newGitRepo(t)
-			address := g.dir
+			g := gitrepo.New(t)
+			address := g.Dir
 			if kind == "http" {
 				address = serveGit(t, g).URL
 			}
-			base := g.commit("base", map[string]string{"a": "0", "big": noise(20_000)})
+			base := g.Commit("base", map[string]string{"a": "0", "big": gitrepo.Noise(20_000)})
 			cfg := config(t, address)
 			cfg.Limits.Packs = 5
 			r := start(t, cfg)
@@ -51,17 +53,17 @@ func TestTheStoreStaysBounded(t *testing.T) {
 			all := map[string]string{base: "0"}
 			for i := range 16 {
 				if i%5 == 4 { // history is rewritten, and big comes again
-					g.git("checkout", "-q", "--orphan", fmt.Sprint("orphan", i))
-					g.git("branch", "-q", "-M", "main")
+					g.Git("checkout", "-q", "--orphan", fmt.Sprint("orphan", i))
+					g.Git("branch", "-q", "-M", "main")
 				}
 				content := fmt.Sprint(i + 1)
-				hash := g.commit("change "+content, map[string]string{"a": content, "big": noise(20_000) + strings.Repeat("x", i/5)})
+				hash := g.Commit("change "+content, map[string]string{"a": content, "big": gitrepo.Noise(20_000) + strings.Repeat("x", i/5)})
 				if err := r.again(); err != nil {
 					t.Fatal(err)
 				}
 				r.wantHead(hash)
 				all[hash] = content
-				if n := len(r.stored.Load().packs); n > 5 {
+				if n := len(packFiles(t, r.Repo, ".pack")); n > 5 {
 					t.Fatalf("%d packs after %d commits, at most 5", n, i+2)
 				}
 			}
@@ -71,11 +73,11 @@ func TestTheStoreStaysBounded(t *testing.T) {
 				}
 			}
 			st := r.stored.Load()
-			names, err := fs.Glob(dirFS(st.packDir()), "*")
-			if err != nil || len(names) != 2*len(st.packs) {
-				t.Errorf("%d packs, but the files are %v (%v)", len(st.packs), names, err)
+			names, err := fs.Glob(dirFS(st.Dir), "objects/pack/*")
+			if err != nil || len(names) != 2*len(packFiles(t, r.Repo, ".pack")) {
+				t.Errorf("the files are %v (%v)", names, err)
 			}
-			fsck(t, st.dir)
+			fsck(t, st.Dir)
 		})
 	}
 }
@@ -83,7 +85,7 @@ func TestTheStoreStaysBounded(t *testing.T) {
 // packFiles returns the packs of a store, largest first.
 func packFiles(t *testing.T, r *Repo, suffix string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(r.stored.Load().packDir(), "*"+suffix))
+	files, err := filepath.Glob(filepath.Join(r.stored.Load().Dir, "objects", "pack", "*"+suffix))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no packs: %v", err)
 	}
@@ -129,9 +131,9 @@ func TestADamagedStoreIsClonedAnew(t *testing.T) {
 	}
 	for name, hurt := range damage {
 		t.Run(name, func(t *testing.T) {
-			g := newGitRepo(t)
-			want := map[string]string{"a": noise(40_000), "dir/b": noise(30_000)}
-			hash := g.commit("first", want)
+			g := gitrepo.New(t)
+			want := map[string]string{"a": gitrepo.Noise(40_000), "dir/b": gitrepo.Noise(30_000)}
+			hash := g.Commit("first", want)
 			var log bytes.Buffer
 			cfg := config(t, serveGit(t, g).URL)
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -144,7 +146,7 @@ func TestADamagedStoreIsClonedAnew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			old := r.stored.Load().dir
+			old := r.stored.Load().Dir
 			hurt(t, r.Repo)
 			for file := range want {
 				content, err := fs.ReadFile(fsys, file)
@@ -208,8 +210,8 @@ func TestAStoreFoundDamagedIsClonedAnew(t *testing.T) {
 	}
 	for name, hurt := range damage {
 		t.Run(name, func(t *testing.T) {
-			g := newGitRepo(t)
-			hash := g.commit("first", map[string]string{"a": "1", "dir/b": "2"})
+			g := gitrepo.New(t)
+			hash := g.Commit("first", map[string]string{"a": "1", "dir/b": "2"})
 			s := serveGit(t, g)
 			cfg := config(t, s.URL)
 			t.Run("before", func(t *testing.T) {
@@ -242,8 +244,8 @@ func TestAStoreFoundDamagedIsClonedAnew(t *testing.T) {
 
 // A disk that damages every clone does not make us clone all the time.
 func TestClonesAnewAreRare(t *testing.T) {
-	g := newGitRepo(t)
-	hash := g.commit("first", map[string]string{"a": noise(10_000)})
+	g := gitrepo.New(t)
+	hash := g.Commit("first", map[string]string{"a": gitrepo.Noise(10_000)})
 	s := serveGit(t, g)
 	r := open(t, config(t, s.URL).withDefaults())
 	poll := func() error {
@@ -286,14 +288,14 @@ func TestClonesAnewAreRare(t *testing.T) {
 
 // What an interrupted fetch leaves behind is swept away, and does no harm.
 func TestLeftoversAreSwept(t *testing.T) {
-	g := newGitRepo(t)
-	hash := g.commit("first", map[string]string{"a": "1"})
-	cfg := config(t, g.dir)
+	g := gitrepo.New(t)
+	hash := g.Commit("first", map[string]string{"a": "1"})
+	cfg := config(t, g.Dir)
 	var store string
 	t.Run("before", func(t *testing.T) {
 		r := start(t, cfg)
 		r.wantHead(hash)
-		store = r.stored.Load().dir
+		store = r.stored.Load().Dir
 	})
 	name := "pack-0123456789012345678901234567890123456789"
 	for _, left := range []string{"incoming-123", "incoming-123.idx", ".tmp-1", name + ".pack"} {
@@ -318,11 +320,11 @@ func TestLeftoversAreSwept(t *testing.T) {
 
 // Two addresses do not share a store, and neither shows the other's commits.
 func TestAnotherAddressIsAnotherStore(t *testing.T) {
-	one, two := newGitRepo(t), newGitRepo(t)
-	first, second := one.commit("one", nil), two.commit("two", nil)
-	cfg := config(t, one.dir)
+	one, two := gitrepo.New(t), gitrepo.New(t)
+	first, second := one.Commit("one", nil), two.Commit("two", nil)
+	cfg := config(t, one.Dir)
 	t.Run("one", func(t *testing.T) { start(t, cfg).wantHead(first) })
-	cfg.URL = two.dir
+	cfg.URL = two.Dir
 	r := start(t, cfg)
 	r.wantHead(second)
 	_, err := r.Files(t.Context(), first)
@@ -333,13 +335,13 @@ func TestAnotherAddressIsAnotherStore(t *testing.T) {
 
 // Many may read while fetches and joins go on.
 func TestReadersDoNotDisturbFetches(t *testing.T) {
-	g := newGitRepo(t)
+	g := gitrepo.New(t)
 	files := map[string]string{}
 	for i := range 50 {
-		files[fmt.Sprintf("d%d/f%d", i%7, i)] = noise(500 + i)
+		files[fmt.Sprintf("d%d/f%d", i%7, i)] = gitrepo.Noise(500 + i)
 	}
-	first := g.commit("first", files)
-	cfg := config(t, g.dir)
+	first := g.Commit("first", files)
+	cfg := config(t, g.Dir)
 	cfg.Limits.Packs = 2
 	r := start(t, cfg)
 	r.wantHead(first)
@@ -364,7 +366,7 @@ func TestReadersDoNotDisturbFetches(t *testing.T) {
 		})
 	}
 	for i := range 10 {
-		hash := g.commit("more", map[string]string{"more": fmt.Sprint(i)})
+		hash := g.Commit("more", map[string]string{"more": fmt.Sprint(i)})
 		if err := r.again(); err != nil {
 			t.Error(err)
 		}

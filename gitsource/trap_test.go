@@ -9,6 +9,9 @@ import (
 	gitconfig "github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
 // Why there is no shallow mode, and no use of the library's walkers: after a
@@ -20,20 +23,20 @@ import (
 // If this test fails because the library has become right, it may be removed.
 func TestTheShallowTrap(t *testing.T) {
 	const dirs, each = 20, 10
-	g := newGitRepo(t)
+	g := gitrepo.New(t)
 	files := map[string]string{}
 	for d := range dirs {
 		for f := range each {
 			files[fmt.Sprintf("d%02d/f%d.yaml", d, f)] = fmt.Sprintf("d: %d\nf: %d\n", d, f)
 		}
 	}
-	base := g.commit("base", files)
+	base := g.Commit("base", files)
 	// Every directory changes, so that the trees of base are in no later commit.
 	for d := range dirs {
 		files[fmt.Sprintf("d%02d/f0.yaml", d)] = "changed: 1\n"
 	}
-	g.commit("second", files)
-	third := g.commit("third", map[string]string{"d00/f0.yaml": "changed: 2\n"})
+	g.Commit("second", files)
+	third := g.Commit("third", map[string]string{"d00/f0.yaml": "changed: 2\n"})
 	s := serveGit(t, g)
 
 	dir := t.TempDir()
@@ -42,12 +45,12 @@ func TestTheShallowTrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := []gitconfig.RefSpec{"+refs/heads/main:refs/heads/main"}
-	fourth := g.commit("fourth", map[string]string{"d00/f1.yaml": "changed: 3\n"})
+	fourth := g.Commit("fourth", map[string]string{"d00/f1.yaml": "changed: 3\n"})
 	if err := clone.Fetch(&git.FetchOptions{RefSpecs: spec}); err != nil {
 		t.Fatal(err)
 	}
-	g.git("reset", "-q", "--hard", base)
-	rewritten := g.commit("rewritten", map[string]string{"d01/f1.yaml": "changed: 4\n"})
+	g.Git("reset", "-q", "--hard", base)
+	rewritten := g.Commit("rewritten", map[string]string{"d01/f1.yaml": "changed: 4\n"})
 	if err := clone.Fetch(&git.FetchOptions{RefSpecs: spec, Force: true}); err != nil {
 		t.Fatalf("fetch after the force-push: %v; the trap is gone", err)
 	}
@@ -67,25 +70,25 @@ func TestTheShallowTrap(t *testing.T) {
 	}
 	t.Logf("the library calls %d of %d files deleted, without an error; none is", deleted, dirs*each)
 
-	st, err := loadStore(dir)
+	st, err := objects.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.close()
-	if err := complete(st, to.Hash, noneKnown); !isDamage(err) {
+	defer st.Close()
+	if err := objects.Complete(st, to.Hash, noneKnown); !objects.IsDamage(err) {
 		t.Errorf("our walker does not miss anything: %v", err)
 	}
-	read := func(h plumbing.Hash) ([]entry, error) { return readTree(st, h) }
-	if changes, err := diffTrees(read, from.Hash, to.Hash); !isDamage(err) || changes != nil {
+	read := func(h plumbing.Hash) ([]objects.TreeEntry, error) { return objects.ReadTree(st, h) }
+	if changes, err := diffTrees(read, from.Hash, to.Hash); !objects.IsDamage(err) || changes != nil {
 		t.Errorf("our difference is %d changes and %v", len(changes), err)
 	}
 
 	// With all of history the same force-push is what it is.
-	g.git("update-ref", "refs/heads/main", third)
-	g.git("symbolic-ref", "HEAD", "refs/heads/main")
+	g.Git("update-ref", "refs/heads/main", third)
+	g.Git("symbolic-ref", "HEAD", "refs/heads/main")
 	r := start(t, config(t, s.URL))
 	r.wantHead(third)
-	g.git("update-ref", "refs/heads/main", rewritten)
+	g.Git("update-ref", "refs/heads/main", rewritten)
 	if err := errors.Join(r.poll(), r.again()); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,9 @@ var mayImport = map[string][]string{
 
 	"placement/expression": {},
 
-	"gitsource":                {"gitsource/mask", "gitsource/retryafter", "gitsource/signature"},
+	"gitsource":                {"gitsource/objects", "gitsource/remote", "gitsource/signature"},
+	"gitsource/objects":        {},
+	"gitsource/remote":         {"gitsource/mask", "gitsource/objects", "gitsource/retryafter"},
 	"gitsource/mask":           {},
 	"gitsource/retryafter":     {},
 	"gitsource/signature":      {},
@@ -48,7 +50,7 @@ var mayImport = map[string][]string{
 	"gitsource/hub/tree":       {"gitsource/hub/cache", "gitsource/hub/problem"},
 	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression"},
 
-	"reconciler/backoff":         {"gitsource", "gitsource/forge"},
+	"reconciler/backoff":         {"gitsource/forge", "gitsource/remote"},
 	"reconciler/diff":            {"placement/api"},
 	"reconciler/faults":          {},
 	"reconciler/forecast":        {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/ledger", "reconciler/plan", "reconciler/status"},
@@ -67,7 +69,7 @@ var mayImport = map[string][]string{
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
 		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
-	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "placement", "placement/api", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},
+	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/remote", "placement", "placement/api", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},
 	"reconciler/review":        {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/hub/problem", "placement/api", "placement/work", "reconciler/backoff", "reconciler/diff", "reconciler/forecast", "reconciler/member", "reconciler/plan", "reconciler/status"},
 	"reconciler/replica":       {},
 	"reconciler/tracing":       {},

@@ -1,4 +1,4 @@
-package gitsource
+package objects
 
 import (
 	"bytes"
@@ -37,8 +37,8 @@ type content struct {
 	bytes []byte
 }
 
-// errWrongType is returned for an object that exists but has another type.
-var errWrongType = errors.New("object is of another type")
+// ErrWrongType is returned for an object that exists but has another type.
+var ErrWrongType = errors.New("object is of another type")
 
 // openPack opens path.pack and path.idx.
 func openPack(path, name string, bases *agingCache[baseKey, content]) (*pack, error) {
@@ -57,7 +57,7 @@ func openPack(path, name string, bases *agingCache[baseKey, content]) (*pack, er
 	return &pack{name, f, info.Size(), index, bases}, nil
 }
 
-// read returns an object's content after verifying its hash. The caller may keep and change it.
+// Read returns an object's content after verifying its hash. The caller may keep and change it.
 func (p *pack) read(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
 	offset, ok := p.index.find(h)
 	if !ok {
@@ -71,7 +71,7 @@ func (p *pack) read(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte
 		return nil, errors.New("content does not have the hash it is stored under")
 	}
 	if o.kind != t {
-		return nil, fmt.Errorf("%w: %s, not %s", errWrongType, o.kind, t)
+		return nil, fmt.Errorf("%w: %s, not %s", ErrWrongType, o.kind, t)
 	}
 	return o.bytes, nil
 }

@@ -1,4 +1,4 @@
-package gitsource
+package objects
 
 import (
 	"bufio"
@@ -14,10 +14,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// joinPacks joins small packs if there are more than limit. Nothing is dropped or rebuilt:
+// JoinPacks joins small packs if there are more than limit. Nothing is dropped or rebuilt:
 // entries of a pack refer to each other by distance, so that they can be copied unchanged, and
 // the index is adjusted.
-func (s *store) joinPacks(limit int) error {
+func (s *Store) JoinPacks(limit int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.packs) <= limit {
@@ -47,7 +47,7 @@ func (s *store) joinPacks(limit int) error {
 
 // smallPacks returns the packs worth joining: from the smallest on, as long as one is not
 // larger than twice all before it, so that each byte is copied only a few times.
-func (s *store) smallPacks() []*pack {
+func (s *Store) smallPacks() []*pack {
 	sorted := slices.SortedFunc(slices.Values(s.packs), func(a, b *pack) int { return cmp.Compare(a.size, b.size) })
 	var sum int64
 	end := 0
@@ -126,7 +126,7 @@ func (p *pack) copyBody(w io.Writer, at int64) ([]indexed, int64, error) {
 }
 
 // removePacks removes packs whose content is in another one.
-func (s *store) removePacks(packs []*pack) error {
+func (s *Store) removePacks(packs []*pack) error {
 	s.packs = slices.DeleteFunc(s.packs, func(p *pack) bool { return slices.Contains(packs, p) })
 	var errs []error
 	for _, p := range packs {

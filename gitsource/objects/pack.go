@@ -1,4 +1,4 @@
-package gitsource
+package objects
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// add stores a pack while it is received from a remote: all of it, or nothing after an error.
-func (s *store) add(r io.Reader, limits Limits) error {
+// AddPack stores a pack while it is received from a remote: all of it, or nothing after an error.
+func (s *Store) AddPack(r io.Reader, limits Limits) error {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *store) add(r io.Reader, limits Limits) error {
 
 // install moves a received pack into the store. The index is renamed last, since a pack counts
 // once it has one. The caller holds the lock.
-func (s *store) install(temp, name string) error {
+func (s *Store) install(temp, name string) error {
 	for _, p := range s.packs {
 		if p.name == name {
 			return removeAll(temp, temp+".idx")

@@ -1,4 +1,4 @@
-package gitsource
+package objects
 
 import (
 	"compress/zlib"

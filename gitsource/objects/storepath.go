@@ -1,4 +1,4 @@
-package gitsource
+package objects
 
 import (
 	"crypto/sha256"
@@ -16,32 +16,35 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A storePath is the path of the stores of one address, by generation:
+// A StorePath is the path of the stores of one address, by generation:
 //
 //	StateDir/git/<hash of the address>.<generation>/
 //
 // A new clone is the next generation, which is used once it has an accepted commit, so that
 // there is always a complete store.
-type storePath struct{ path string }
-
-// storePathOf returns the store path of an address, and creates its parent directory.
-func storePathOf(stateDir, address string) (storePath, error) {
-	sum := sha256.Sum256([]byte(address))
-	path := filepath.Join(stateDir, "git", hex.EncodeToString(sum[:8]))
-	return storePath{path}, os.MkdirAll(filepath.Dir(path), 0o700)
+type StorePath struct {
+	// Prefix is the path without the generation.
+	Prefix string
 }
 
-func (p storePath) generation(n int) string { return fmt.Sprintf("%s.%d", p.path, n) }
+// StorePathOf returns the store path of an address, and creates its parent directory.
+func StorePathOf(stateDir, address string) (StorePath, error) {
+	sum := sha256.Sum256([]byte(address))
+	path := filepath.Join(stateDir, "git", hex.EncodeToString(sum[:8]))
+	return StorePath{path}, os.MkdirAll(filepath.Dir(path), 0o700)
+}
+
+func (p StorePath) generation(n int) string { return fmt.Sprintf("%s.%d", p.Prefix, n) }
 
 // generations are the existing generations, the oldest first.
-func (p storePath) generations() ([]int, error) {
-	entries, err := os.ReadDir(filepath.Dir(p.path))
+func (p StorePath) generations() ([]int, error) {
+	entries, err := os.ReadDir(filepath.Dir(p.Prefix))
 	if err != nil {
 		return nil, err
 	}
 	var found []int
 	for _, e := range entries {
-		suffix, ok := strings.CutPrefix(e.Name(), filepath.Base(p.path)+".")
+		suffix, ok := strings.CutPrefix(e.Name(), filepath.Base(p.Prefix)+".")
 		if n, err := strconv.Atoi(suffix); ok && err == nil {
 			found = append(found, n)
 		}
@@ -50,9 +53,9 @@ func (p storePath) generations() ([]int, error) {
 	return found, nil
 }
 
-// open opens the newest complete generation and removes the others. If a damaged one was
+// Open opens the newest complete generation and removes the others. If a damaged one was
 // removed, dropped says why; its accepted commit is remembered.
-func (p storePath) open() (s *store, dropped, err error) {
+func (p StorePath) Open() (s *Store, dropped, err error) {
 	generations, err := p.generations()
 	if err != nil {
 		return nil, nil, err
@@ -61,20 +64,20 @@ func (p storePath) open() (s *store, dropped, err error) {
 	for _, n := range slices.Backward(generations) {
 		dir := p.generation(n)
 		if s == nil {
-			loaded, err := loadStore(dir)
+			loaded, err := Load(dir)
 			switch {
 			case err == nil && (loaded.accepted() || n == generations[0]):
 				s = loaded
 				continue
 			case err == nil:
-				if err := loaded.close(); err != nil {
+				if err := loaded.Close(); err != nil {
 					return nil, nil, err
 				}
 			case !isContent(err):
 				return nil, nil, err // it may be readable later
 			default:
 				dropped = err
-				maps.Copy(refs, acceptedRefs(dir))
+				maps.Copy(refs, AcceptedRefs(dir))
 			}
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -82,20 +85,20 @@ func (p storePath) open() (s *store, dropped, err error) {
 		}
 	}
 	if s == nil {
-		if s, err = makeStore(p.generation(1)); err != nil {
+		if s, err = Create(p.generation(1)); err != nil {
 			return nil, nil, err
 		}
 	}
-	return s, dropped, s.setAcceptedRefs(refs)
+	return s, dropped, s.SetAcceptedRefs(refs)
 }
 
-// next creates the store that is to replace the existing ones.
-func (p storePath) next() (*store, error) {
+// Next creates the store that is to replace the existing ones.
+func (p StorePath) Next() (*Store, error) {
 	generations, err := p.generations()
 	if err != nil {
 		return nil, err
 	}
-	return makeStore(p.generation(1 + generations[len(generations)-1]))
+	return Create(p.generation(1 + generations[len(generations)-1]))
 }
 
 // isContent distinguishes a file with invalid content, or a missing one, from one that cannot

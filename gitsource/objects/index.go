@@ -1,13 +1,16 @@
-package gitsource
+package objects
 
 import (
 	"bytes"
 	"crypto/sha1" //nolint:gosec // the checksum of Git's index format
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"math"
 	"os"
 	"slices"
+	"sort"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -159,4 +162,25 @@ func encodeIndex(entries []indexed, checksum plumbing.Hash) []byte {
 	out = append(out, checksum[:]...)
 	sum := sha1.Sum(out) //nolint:gosec // see the import
 	return append(out, sum[:]...)
+}
+
+// WithPrefix returns the hashes that begin with hexadecimal digits.
+func (x *index) withPrefix(digits string) []plumbing.Hash {
+	if len(digits) > 2*hashBytes {
+		return nil
+	}
+	low, err := hex.DecodeString(digits + strings.Repeat("0", 2*hashBytes-len(digits)))
+	if err != nil {
+		return nil
+	}
+	name := func(i int) []byte { return x.names[i*hashBytes : (i+1)*hashBytes] }
+	var all []plumbing.Hash
+	for i := sort.Search(x.n, func(i int) bool { return bytes.Compare(name(i), low) >= 0 }); i < x.n; i++ {
+		h := plumbing.Hash(name(i))
+		if !strings.HasPrefix(h.String(), digits) {
+			break
+		}
+		all = append(all, h)
+	}
+	return all
 }

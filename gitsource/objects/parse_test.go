@@ -1,0 +1,87 @@
+package objects
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+func rawEntry(mode, name string) string { return mode + " " + name + "\x00" + strings.Repeat("h", 20) }
+
+// A tree that could be read in two ways is refused.
+func TestParseTree(t *testing.T) {
+	tests := map[string]struct {
+		raw   string
+		names []string
+		says  string
+	}{
+		"empty":            {"", nil, ""},
+		"sorted as Git":    {rawEntry("100644", "a.b") + rawEntry("40000", "a"), []string{"a", "a.b"}, ""},
+		"old modes":        {rawEntry("040000", "d") + rawEntry("100664", "f"), []string{"d", "f"}, ""},
+		"odd names":        {rawEntry("100644", "\xff\xfe") + rawEntry("100644", `c:\x`), []string{`c:\x`, "\xff\xfe"}, ""},
+		"cut short":        {rawEntry("100644", "a")[:20], nil, "ends in the middle"},
+		"no name":          {"100644 ", nil, "ends in the middle"},
+		"no mode":          {"garbage", nil, "ends in the middle"},
+		"unknown mode":     {rawEntry("100000", "a"), nil, "unknown mode"},
+		"no mode at all":   {rawEntry("", "a"), nil, "unknown mode"},
+		"empty name":       {rawEntry("100644", ""), nil, "not allowed"},
+		"this directory":   {rawEntry("40000", "."), nil, "not allowed"},
+		"parent directory": {rawEntry("40000", ".."), nil, "not allowed"},
+		"Git's own":        {rawEntry("40000", ".git"), nil, "not allowed"},
+		"slash":            {rawEntry("100644", "../../etc/passwd"), nil, "not allowed"},
+		"twice":            {rawEntry("100644", "a") + rawEntry("40000", "a"), nil, "there twice"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			entries, err := ParseTree([]byte(test.raw))
+			if test.says != "" {
+				if err == nil || !strings.Contains(err.Error(), test.says) {
+					t.Errorf("%v, want %q", err, test.says)
+				}
+				return
+			}
+			var names []string
+			for _, e := range entries {
+				names = append(names, e.Name)
+			}
+			if err != nil || !slices.Equal(names, test.names) {
+				t.Errorf("names %q, %v", names, err)
+			}
+		})
+	}
+}
+
+// No tree object panics, and what is read is sorted and unambiguous.
+func FuzzParseTree(f *testing.F) {
+	f.Add([]byte(rawEntry("100644", "a") + rawEntry("40000", "b")))
+	f.Add([]byte("100644 a"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		entries, err := ParseTree(raw)
+		if err != nil {
+			return
+		}
+		for i, e := range entries {
+			if e.Name == "" || strings.Contains(e.Name, "/") || i > 0 && entries[i-1].Name >= e.Name {
+				t.Errorf("entries are %v", entries)
+			}
+		}
+	})
+}
+
+// No commit object panics, and what is read keeps all bytes of the message.
+func FuzzParseCommit(f *testing.F) {
+	h := strings.Repeat("a", 40)
+	f.Add([]byte("tree " + h + "\nparent " + h + "\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 -0130\n\nsubject\n\nbody\n"))
+	f.Add([]byte("tree " + h + "\nauthor \ncommitter <>>< 9999999999999999999999\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := ParseCommit(plumbing.ZeroHash, raw)
+		if err != nil {
+			return
+		}
+		if !strings.HasSuffix(string(raw), c.Message) {
+			t.Errorf("message %q is not the end", c.Message)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+// Package objects is the object store of a repository.
+//
+// A Store is a bare repository on disk with all objects in packs. AddPack indexes a pack while it is
+// received, with limits for what a hostile remote can cost; Object reads one object of bounded size
+// and verifies its hash. Trees, commits and tags are parsed strictly: what could be read in two ways
+// is an error. A missing object is always an error too.
+//
+// The filesystem storage of go-git does not hold these limits. For a pack of 400 KiB with one object
+// of 400 MiB it takes 400 MiB of memory to index the pack, and 530 MiB when the object is asked for;
+// this package takes none, and refuses the object. For 20,000 small files it takes twice the time to
+// index them, and three times the time and five times the memory to read them.
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// A Store is a bare Git repository on disk that has all objects in packs. Packs are added and
+// joined, but objects are never deleted. The git program can read it.
+type Store struct {
+	// Dir is the directory of the repository.
+	Dir string
+	// Below, if set, is read for objects that this store does not have.
+	Below *Store
+
+	// mu guards the packs. It is held while one is read, so that it is not closed meanwhile.
+	mu    sync.RWMutex
+	packs []*pack
+	bases *agingCache[baseKey, content]
+}
+
+// baseBytes limits the cache of objects that deltas are applied to.
+const baseBytes = 32 * mib
+
+// Create creates a store, with the files that Git expects in a bare repository.
+func Create(dir string) (*Store, error) {
+	for _, d := range []string{"objects/pack", "refs/heads"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for name, content := range map[string]string{
+		"HEAD":   "ref: refs/heads/accepted\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+	} {
+		if err := writeFile(filepath.Join(dir, name), []byte(content)); err != nil {
+			return nil, err
+		}
+	}
+	return Load(dir)
+}
+
+// Load opens a store. An error about its content says which pack is damaged.
+func Load(dir string) (*Store, error) {
+	s := &Store{
+		Dir:   dir,
+		bases: newAging[baseKey, content](baseBytes),
+	}
+	names, err := listPacks(s.packDir())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		p, err := openPack(s.packPath(name), name, s.bases)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("pack %s: %w", name, err), s.Close())
+		}
+		s.packs = append(s.packs, p)
+	}
+	return s, nil
+}
+
+func (s *Store) packDir() string { return filepath.Join(s.Dir, "objects", "pack") }
+
+// packPath returns the path of a pack without .pack or .idx.
+func (s *Store) packPath(name string) string { return filepath.Join(s.packDir(), name) }
+
+// Close closes the packs. Nothing can be read afterwards.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, p := range s.packs {
+		errs = append(errs, p.file.Close())
+	}
+	s.packs = nil
+	return errors.Join(errs...)
+}
+
+// Has reports whether the store has an object. It does not read the disk.
+func (s *Store) Has(h plumbing.Hash) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, _ := s.find(h)
+	return p != nil || s.Below != nil && s.Below.Has(h)
+}
+
+// find returns the pack of an object, or nil. The caller holds the lock.
+func (s *Store) find(h plumbing.Hash) (*pack, int64) {
+	for _, p := range s.packs {
+		if offset, ok := p.index.find(h); ok {
+			return p, offset
+		}
+	}
+	return nil, 0
+}
+
+// Object reads an object of at most limit bytes. It verifies the hash, so that a damaged disk
+// gives an error and not other content. It is safe for concurrent use.
+func (s *Store) Object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, _ := s.find(h)
+	switch {
+	case p == nil && s.Below != nil:
+		return s.Below.Object(t, h, limit)
+	case p == nil:
+		return nil, &damageError{h, errMissing}
+	}
+	content, err := p.read(t, h, limit)
+	switch {
+	case err == nil || errors.Is(err, ErrTooLarge):
+		return content, err
+	case errors.Is(err, ErrWrongType): // the reference to it is wrong, not the store
+		return nil, fmt.Errorf("object %s: %w", h, err)
+	}
+	return nil, &damageError{h, err}
+}
+
+// Size returns the size of an object without reading all of it.
+func (s *Store) Size(h plumbing.Hash) (int64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, offset := s.find(h)
+	switch {
+	case p == nil && s.Below != nil:
+		return s.Below.Size(h)
+	case p == nil:
+		return 0, &damageError{h, errMissing}
+	}
+	n, err := p.sizeAt(offset)
+	if err != nil {
+		return 0, &damageError{h, err}
+	}
+	return n, nil
+}
+
+// Peel returns the commit that an annotated tag points to; a commit is returned unchanged.
+func (s *Store) Peel(h plumbing.Hash) (plumbing.Hash, error) {
+	for range 8 {
+		raw, err := s.Object(plumbing.TagObject, h, mib)
+		if errors.Is(err, ErrWrongType) {
+			return h, nil
+		}
+		if err != nil {
+			return h, err
+		}
+		target, kind, err := ParseTag(raw)
+		if err != nil {
+			return h, fmt.Errorf("tag %s: %w", h, err)
+		}
+		if kind != "tag" && kind != "commit" {
+			return h, fmt.Errorf("tag %s points at a %s, not at a commit", h, kind)
+		}
+		h = target
+	}
+	return h, errTagDepth
+}
+
+// refDir is the directory of the commits accepted last, with one file for each tracked
+// reference.
+func refDir(dir string) string { return filepath.Join(dir, "refs", "heads", "accepted") }
+
+// AcceptedRef returns the commit accepted last for a reference, by the key of a Repo. The store
+// may lack the commit, if it was accepted in the store before this one.
+func (s *Store) AcceptedRef(key string) (plumbing.Hash, bool) {
+	return readRef(filepath.Join(refDir(s.Dir), key))
+}
+
+func readRef(path string) (plumbing.Hash, bool) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return plumbing.ZeroHash, false
+	}
+	h, err := ParseHash(strings.TrimSpace(string(content)))
+	return h, err == nil
+}
+
+// SetAcceptedRef replaces the commit accepted last, atomically.
+func (s *Store) SetAcceptedRef(key string, h plumbing.Hash) error {
+	path := filepath.Join(refDir(s.Dir), key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return writeFile(path, []byte(h.String()+"\n"))
+}
+
+// AcceptedRefs returns the accepted commits of the store in a directory, by key.
+func AcceptedRefs(dir string) map[string]plumbing.Hash {
+	refs := map[string]plumbing.Hash{}
+	entries, _ := os.ReadDir(refDir(dir)) // none if it cannot be read
+	for _, e := range entries {
+		if h, ok := readRef(filepath.Join(refDir(dir), e.Name())); ok {
+			refs[e.Name()] = h
+		}
+	}
+	return refs
+}
+
+// SetAcceptedRefs records the commits that were accepted in another store.
+func (s *Store) SetAcceptedRefs(refs map[string]plumbing.Hash) error {
+	for key, h := range refs {
+		if err := s.SetAcceptedRef(key, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accepted reports whether a commit was ever accepted into this store.
+func (s *Store) accepted() bool { return len(AcceptedRefs(s.Dir)) > 0 }
+
+// Remove closes a store, and deletes it.
+func (s *Store) Remove() error { return errors.Join(s.Close(), os.RemoveAll(s.Dir)) }
+
+// WithPrefix returns the objects whose hash begins with hexadecimal digits.
+func (s *Store) WithPrefix(digits string) []plumbing.Hash {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var all []plumbing.Hash
+	for _, p := range s.packs {
+		all = append(all, p.index.withPrefix(digits)...)
+	}
+	return all
+}
+
+// DropBases frees the memory of the objects that deltas were applied to.
+func (s *Store) DropBases() { s.bases.clear() }
