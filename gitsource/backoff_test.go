@@ -2,9 +2,6 @@ package gitsource
 
 import (
 	"context"
-	"errors"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,18 +78,5 @@ func TestANudgeRespectsTheServer(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// No server can stop us for long.
-func TestRetryAfterIsBounded(t *testing.T) {
-	r := httptest.NewRecorder()
-	r.Header().Set("Retry-After", "99999999")
-	r.WriteHeader(http.StatusTooManyRequests)
-	res := r.Result()
-	res.Request = httptest.NewRequest(http.MethodGet, "/", nil)
-	refused, ok := errors.AsType[*RemoteError](refusal(res, time.Now()))
-	if !ok || refused.RetryAfter != time.Hour {
-		t.Errorf("left alone for %v", refused)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"path/filepath"
 	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // Config configures the repository, the access to it, and the store.
@@ -20,7 +22,7 @@ type Config struct {
 	// StateDir is the directory of the store; it is created if necessary.
 	StateDir string
 	// Auth configures authentication to the remote, and of the remote.
-	Auth Auth
+	Auth remote.Auth
 	// AllowHTTP allows http://, with which anybody on the network path can change what the
 	// fleet runs.
 	AllowHTTP bool
@@ -76,6 +78,13 @@ const (
 	mib = 1 << 20
 )
 
+// remote is the configuration of the remote.
+func (c Config) remote() remote.Config {
+	return remote.Config{Auth: c.Auth, Getenv: c.Getenv, Limits: remote.Limits{
+		FetchBytes: c.Limits.FetchBytes, ListBytes: c.Limits.ListBytes, ListTime: c.Limits.ListTime,
+	}}
+}
+
 // withDefaults sets the defaults.
 func (c Config) withDefaults() Config {
 	c.Interval = cmp.Or(c.Interval, 30*time.Second)
@@ -98,22 +107,22 @@ func (c Config) withDefaults() Config {
 // Validate returns all problems of the configuration, each as a FieldError.
 func (c Config) Validate() error {
 	var errs []error
-	where, err := parseLocation(c.URL)
+	where, err := remote.ParseLocation(c.URL)
 	switch {
 	case err != nil:
-		errs = append(errs, &FieldError{Field: "url", Err: err})
+		errs = append(errs, &remote.FieldError{Field: "url", Err: err})
 	default:
-		errs = append(errs, c.validateScheme(where.scheme))
-		errs = append(errs, c.Auth.validate(where.scheme, c.Getenv != nil))
+		errs = append(errs, c.validateScheme(where.Scheme))
+		errs = append(errs, c.Auth.Validate(where.Scheme, c.Getenv != nil))
 	}
 	errs = append(errs, c.Ref.validate())
 	if c.StateDir == "" {
-		errs = append(errs, fieldErrorf("stateDir", "must name a directory"))
+		errs = append(errs, remote.FieldErrorf("stateDir", "must name a directory"))
 	} else if !filepath.IsAbs(c.StateDir) {
-		errs = append(errs, fieldErrorf("stateDir", "must be an absolute path, is %q", c.StateDir))
+		errs = append(errs, remote.FieldErrorf("stateDir", "must be an absolute path, is %q", c.StateDir))
 	}
 	if c.Interval != 0 && c.Interval < time.Second {
-		errs = append(errs, fieldErrorf("interval", "must be at least 1s, is %s; use the webhook for speed", c.Interval))
+		errs = append(errs, remote.FieldErrorf("interval", "must be at least 1s, is %s; use the webhook for speed", c.Interval))
 	}
 	errs = append(errs, c.Limits.validate())
 	if c.Signatures != nil {
@@ -125,9 +134,9 @@ func (c Config) Validate() error {
 func (c Config) validateScheme(scheme string) error {
 	switch {
 	case scheme == "http" && !c.AllowHTTP:
-		return &FieldError{Field: "url", Err: errors.New("http:// is neither secret nor authentic: use https://, or set allowHTTP"), Permit: "allowHTTP"}
+		return &remote.FieldError{Field: "url", Err: errors.New("http:// is neither secret nor authentic: use https://, or set allowHTTP"), Permit: "allowHTTP"}
 	case scheme == "file" && !c.AllowFile:
-		return &FieldError{Field: "url", Err: errors.New("a local path needs allowFile"), Permit: "allowFile"}
+		return &remote.FieldError{Field: "url", Err: errors.New("a local path needs allowFile"), Permit: "allowFile"}
 	}
 	return nil
 }
@@ -148,7 +157,7 @@ func (l Limits) validate() error {
 		{"limits.packs", l.Packs < 0},
 	} {
 		if f.negative {
-			errs = append(errs, fieldErrorf(f.name, "must not be negative"))
+			errs = append(errs, remote.FieldErrorf(f.name, "must not be negative"))
 		}
 	}
 	return errors.Join(errs...)

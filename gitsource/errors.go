@@ -2,9 +2,6 @@ package gitsource
 
 import (
 	"errors"
-	"fmt"
-	"net/http"
-	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
@@ -17,47 +14,5 @@ var (
 	// ErrRefNotFound is returned when the remote does not have the reference.
 	ErrRefNotFound = errors.New("not on the remote")
 )
-
-// A FieldError says which field of the configuration is wrong, and why.
-type FieldError struct {
-	Field string
-	Err   error
-	// Permit is the field that permits the value if it is set to true; empty if none does.
-	Permit string
-}
-
-// Error returns field: reason.
-func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *FieldError) Unwrap() error { return e.Err }
-
-func fieldErrorf(field, format string, args ...any) error {
-	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
-}
-
-// A RemoteError is a refusal by an HTTP server.
-type RemoteError struct {
-	Status int
-	// RetryAfter is the delay that the server requested; zero if none.
-	RetryAfter time.Duration
-	// Detail is the beginning of the response, on one line.
-	Detail string
-}
-
-// Error returns the status and the usual fix.
-func (e *RemoteError) Error() string {
-	s := fmt.Sprintf("server answered %d %s", e.Status, http.StatusText(e.Status))
-	if e.Detail != "" {
-		s += ": " + e.Detail
-	}
-	switch {
-	case e.RetryAfter > 0:
-		s += fmt.Sprintf(" (asks to wait %s)", e.RetryAfter)
-	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden, e.Status == http.StatusNotFound:
-		s += " (check the URL, and that the credentials may read it)"
-	}
-	return s
-}
 
 var errInUse = errors.New("another gitfleet uses this state directory")

@@ -1,7 +1,8 @@
 // Package gitsource reads the Git repository of the hub.
 //
 // Run polls one reference of one remote and calls head with each new commit; Files reads a
-// commit's tree from the object store, which is package objects. There is no checkout, and the git program is not used.
+// commit's tree from the object store. The store is package objects, and the access to the remote
+// package remote. There is no checkout, and the git program is not used.
 // Objects of the tracked history are never deleted, so that a commit that clusters still hold can
 // be read after the remote has dropped it. A missing object is always an error: a listing is
 // never shorter than the tree.
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // A Commit is the metadata of one commit of the hub.
@@ -37,9 +39,9 @@ type Commit struct {
 // Run may be called once at a time.
 type Repo struct {
 	cfg    Config
-	remote remote
+	remote remote.Remote
 	// branches is the same remote with the limits of FetchRef.
-	branches remote
+	branches remote.Remote
 
 	// stored is replaced as a whole when the repository is cloned again; readers load it each
 	// time.
@@ -74,23 +76,23 @@ func Open(cfg Config) (*Repo, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	where, err := parseLocation(cfg.URL)
+	where, err := remote.ParseLocation(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	remote, err := newRemote(cfg, where)
+	tracked, err := remote.New(cfg.remote(), where)
 	if err != nil {
 		return nil, err
 	}
 	bounded := cfg
 	bounded.Limits = cfg.Limits.ofBranch()
-	branches, err := newRemote(bounded, where)
+	branches, err := remote.New(bounded.remote(), where)
 	if err != nil {
 		return nil, err
 	}
 	r := &Repo{
 		cfg:      cfg,
-		remote:   remote,
+		remote:   tracked,
 		branches: branches,
 		trees:    objects.NewTreeCache(cfg.TreeCache),
 		nudges:   make(chan struct{}, 1),
@@ -112,7 +114,7 @@ func Open(cfg Config) (*Repo, error) {
 		return nil, errors.Join(fmt.Errorf("open store: %w", err), r.lock.Close())
 	}
 	if dropped != nil {
-		cfg.Logger.Warn("the store is damaged; the repository will be cloned again", "err", redact(dropped.Error()))
+		cfg.Logger.Warn("the store is damaged; the repository will be cloned again", "err", remote.Redact(dropped.Error()))
 	}
 	r.stored.Store(st)
 	return r, nil
@@ -121,7 +123,7 @@ func Open(cfg Config) (*Repo, error) {
 // Close closes the store and connections. Run must have returned, and no other method may be
 // called afterwards.
 func (r *Repo) Close() error {
-	r.remote.close()
+	r.remote.Close()
 	return errors.Join(r.dropBranch(), r.stored.Load().Close(), r.lock.Close())
 }
 

@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
@@ -78,14 +80,14 @@ func TestAPrivateAuthorityIsTrusted(t *testing.T) {
 func TestCredentialsAreRotated(t *testing.T) {
 	const canary, replaced = "canary-one", "canary-two"
 	tests := map[string]struct {
-		auth func(secret SecretSource) Auth
+		auth func(secret remote.SecretSource) remote.Auth
 		want func(secret string) string
 	}{
-		"token":          {func(s SecretSource) Auth { return Auth{Token: s} }, func(s string) string { return basic("git", Secret{s}).value }},
-		"token as ada":   {func(s SecretSource) Auth { return Auth{Token: s, Username: "ada"} }, func(s string) string { return basic("ada", Secret{s}).value }},
-		"basic":          {func(s SecretSource) Auth { return Auth{Password: s, Username: "ada"} }, func(s string) string { return basic("ada", Secret{s}).value }},
-		"bearer":         {func(s SecretSource) Auth { return Auth{Bearer: s} }, func(s string) string { return "Bearer " + s }},
-		"no credentials": {func(SecretSource) Auth { return Auth{} }, nil},
+		"token":          {func(s remote.SecretSource) remote.Auth { return remote.Auth{Token: s} }, func(s string) string { return basicAuth("git", s) }},
+		"token as ada":   {func(s remote.SecretSource) remote.Auth { return remote.Auth{Token: s, Username: "ada"} }, func(s string) string { return basicAuth("ada", s) }},
+		"basic":          {func(s remote.SecretSource) remote.Auth { return remote.Auth{Password: s, Username: "ada"} }, func(s string) string { return basicAuth("ada", s) }},
+		"bearer":         {func(s remote.SecretSource) remote.Auth { return remote.Auth{Bearer: s} }, func(s string) string { return "Bearer " + s }},
+		"no credentials": {func(remote.SecretSource) remote.Auth { return remote.Auth{} }, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +109,7 @@ func TestCredentialsAreRotated(t *testing.T) {
 			var log bytes.Buffer
 			path := writeTemp(t, "secret", canary+"\n")
 			cfg := config(t, s.URL)
-			cfg.Auth = test.auth(SecretSource{File: path})
+			cfg.Auth = test.auth(remote.SecretSource{File: path})
 			cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil))
 			r := start(t, cfg)
 			r.wantHead(first)
@@ -173,7 +175,7 @@ func TestARedirectStaysOnTheHost(t *testing.T) {
 				return true
 			})
 			cfg := config(t, s.URL)
-			cfg.Auth.Token = SecretSource{File: token}
+			cfg.Auth.Token = remote.SecretSource{File: token}
 			r := start(t, cfg)
 			err := r.poll()
 			if test.says == "" {
@@ -250,4 +252,9 @@ func TestTheProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	if got := <-asked; !strings.HasPrefix(got, "http://git.example.test/info/refs") {
 		t.Errorf("the proxy was asked for %s", got)
 	}
+}
+
+// basicAuth is the header of Basic authentication.
+func basicAuth(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }

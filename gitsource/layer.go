@@ -8,6 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // Limits of a fetch of FetchRef and of an edit that is pushed.
@@ -30,7 +31,7 @@ func (l Limits) pack() objects.Limits {
 
 // fetchLayer fetches the objects of a commit that the tracked history does not have into a new
 // store on top of the main one.
-func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing.Hash) (*objects.Store, error) {
+func (r *Repo) fetchLayer(ctx context.Context, s remote.Session, dir string, h plumbing.Hash) (*objects.Store, error) {
 	if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (r *Repo) fetchLayer(ctx context.Context, s session, dir string, h plumbing
 	if err != nil {
 		return nil, err
 	}
-	pack, err := s.fetch(ctx, fetch{wants: []plumbing.Hash{h}, haves: haves, has: st.Has})
+	pack, err := s.Fetch(ctx, remote.FetchRequest{Wants: []plumbing.Hash{h}, Haves: haves, Has: st.Has})
 	if err != nil {
 		return nil, err
 	}

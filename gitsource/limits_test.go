@@ -3,7 +3,6 @@ package gitsource
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"testing"
@@ -28,14 +27,14 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	cfg.Metrics.Fetched = func(_ time.Duration, n int64, _ error) { received = n }
 	measured := start(t, cfg)
 	measured.wantHead(second)
-	asked, err := measured.remote.session(t.Context())
+	asked, err := measured.remote.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := asked.list(t.Context()); err != nil {
+	if _, err := asked.List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	listed := asked.received()
+	listed := asked.Received()
 	const objects = 2 + 2 + 3 // commits, trees, blobs
 	const rebuilt = 50_004    // the larger version of a
 
@@ -106,37 +105,4 @@ func TestTheFileLimitHoldsExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantNoHead() // too large is not damage
-}
-
-// The meter itself counts to the byte, and lets through less while references
-// are listed.
-func TestTheMeterCountsExactly(t *testing.T) {
-	for _, test := range []struct {
-		list, fetch int64
-		fetching    bool
-		says        string
-	}{
-		{1000, 2000, false, ""},
-		{999, 2000, false, "in a list of references"},
-		{999, 1000, true, ""},
-		{999, 999, true, "(limits.fetchBytes)"},
-		{5000, 999, false, "(limits.fetchBytes)"},
-	} {
-		m := newMeter(Limits{ListBytes: test.list, FetchBytes: test.fetch})
-		if test.fetching {
-			m.fetch()
-		}
-		_, err := io.ReadAll(metered{io.NopCloser(strings.NewReader(strings.Repeat("x", 1000))), m})
-		if m.total() != 1000 {
-			t.Errorf("counted %d", m.total())
-		}
-		if test.says == "" && err != nil {
-			t.Errorf("%+v: %v", test, err)
-		} else if test.says != "" {
-			wantError(t, err, "too large", test.says)
-			if !errors.Is(m.explain(io.ErrUnexpectedEOF), ErrTooLarge) {
-				t.Error("the cause is lost")
-			}
-		}
-	}
 }

@@ -53,13 +53,13 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*objects.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
 	defer cancel()
-	defer r.branches.close()
-	s, err := r.branches.session(ctx)
+	defer r.branches.Close()
+	s, err := r.branches.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.Close() }() // nothing is written to it
-	refs, err := s.list(ctx)
+	refs, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // A poll is the result of the last successful poll.
@@ -26,7 +27,7 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
 	defer cancel()
-	s, err := r.remote.session(ctx)
+	s, err := r.remote.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ type cloneHistory struct {
 }
 
 // reclone fetches everything into a new store, which is used if it is complete.
-func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (*objects.Commit, error) {
+func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why error) (*objects.Commit, error) {
 	if wait := r.backoff.clone(r.clones.n) - time.Since(r.clones.last); wait > 0 {
 		return nil, fmt.Errorf("store is damaged again, next clone in %s: %w", wait.Round(time.Second), why)
 	}
@@ -105,7 +106,7 @@ func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (
 	r.last = poll{want: want.object, head: c.Hash}
 	r.cfg.Logger.Info("the repository was cloned again", "commit", c.Hash.String())
 	if err := errors.Join(old.Close(), os.RemoveAll(old.Dir)); err != nil {
-		r.cfg.Logger.Warn("the damaged store could not be removed", "err", redact(err.Error()))
+		r.cfg.Logger.Warn("the damaged store could not be removed", "err", remote.Redact(err.Error()))
 	}
 	return c, nil
 }
@@ -114,10 +115,10 @@ func (r *Repo) reclone(ctx context.Context, s session, want target, why error) (
 // if there is no reference.
 var errEmptyRepository = errors.New("the remote repository has no branch and no tag: it is empty, or its only branch was deleted")
 
-func (r *Repo) list(ctx context.Context, s session) (target, error) {
+func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.ListTime)
 	defer cancel()
-	refs, err := s.list(ctx)
+	refs, err := s.List(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		err = errEmptyRepository
 	}
@@ -128,30 +129,30 @@ func (r *Repo) list(ctx context.Context, s session) (target, error) {
 }
 
 // fetch fetches a target into a store, with everything it needs.
-func (r *Repo) fetch(ctx context.Context, s session, st *objects.Store, want target) error {
+func (r *Repo) fetch(ctx context.Context, s remote.Session, st *objects.Store, want target) error {
 	start := time.Now()
 	err := r.receive(ctx, s, st, want)
 	if r.cfg.Metrics.Fetched != nil {
-		r.cfg.Metrics.Fetched(time.Since(start), s.received(), err)
+		r.cfg.Metrics.Fetched(time.Since(start), s.Received(), err)
 	}
 	return err
 }
 
-func (r *Repo) receive(ctx context.Context, s session, st *objects.Store, want target) error {
+func (r *Repo) receive(ctx context.Context, s remote.Session, st *objects.Store, want target) error {
 	haves, err := r.haves(st)
 	if err != nil {
 		return err
 	}
-	f := fetch{haves: haves, has: st.Has}
+	f := remote.FetchRequest{Haves: haves, Has: st.Has}
 	for _, h := range want.wants {
 		if st.Has(h) {
-			f.haves = append(f.haves, h)
+			f.Haves = append(f.Haves, h)
 		} else {
-			f.wants = append(f.wants, h)
+			f.Wants = append(f.Wants, h)
 		}
 	}
-	if len(f.wants) > 0 {
-		pack, err := s.fetch(ctx, f)
+	if len(f.Wants) > 0 {
+		pack, err := s.Fetch(ctx, f)
 		if err != nil {
 			return err
 		}

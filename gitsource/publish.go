@@ -20,6 +20,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
@@ -30,8 +31,8 @@ type Publisher struct {
 	repo   *Repo
 	cfg    Config
 	remote interface {
-		remote
-		pusher
+		remote.Remote
+		remote.Pusher
 	}
 	signingKey string
 }
@@ -76,19 +77,19 @@ func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	where, err := parseLocation(cfg.URL)
+	where, err := remote.ParseLocation(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	if where.scheme != "http" && where.scheme != "https" {
-		return nil, fieldErrorf("url", "branches are pushed over https://, not %s://", where.scheme)
+	if where.Scheme != "http" && where.Scheme != "https" {
+		return nil, remote.FieldErrorf("url", "branches are pushed over https://, not %s://", where.Scheme)
 	}
 	if signingKey != "" {
 		if _, err := signature.LoadSigningKey(signingKey); err != nil {
 			return nil, fmt.Errorf("signing key: %w", err)
 		}
 	}
-	return &Publisher{repo: r, cfg: cfg, remote: newHTTPRemote(cfg, where), signingKey: signingKey}, nil
+	return &Publisher{repo: r, cfg: cfg, remote: remote.NewHTTP(cfg.remote(), where), signingKey: signingKey}, nil
 }
 
 // Publish gives a branch its commit. A branch that is not there is made; one that has the
@@ -200,17 +201,17 @@ func (p *Publisher) sign(c *object.Commit) (string, error) {
 // write pushes one change of a reference. The server refuses it if the reference is not
 // what the command expects.
 func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command) (err error) {
-	defer p.remote.close() // branches are pushed rarely
-	s, err := p.remote.startPush(ctx)
+	defer p.remote.Close() // branches are pushed rarely
+	s, err := p.remote.StartPush(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	refs, err := s.list(ctx)
+	refs, err := s.List(ctx)
 	if err == nil {
-		err = update(ctx, s, refs, c, b.objects, b.objects.made())
+		err = remote.Update(ctx, s, refs, c, b.objects, b.objects.made())
 	}
-	if refused, ok := errors.AsType[*RemoteError](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
+	if refused, ok := errors.AsType[*remote.HTTPError](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
 		return fmt.Errorf("%w\nthe token must be allowed to write to the repository", err)
 	}
 	return err
@@ -219,13 +220,13 @@ func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command
 // read fetches what a branch has more than the commits that are followed, into a store of
 // its own.
 func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, err error) {
-	defer p.remote.close()
-	s, err := p.remote.session(ctx)
+	defer p.remote.Close()
+	s, err := p.remote.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	refs, err := s.list(ctx)
+	refs, err := s.List(ctx)
 	if err != nil && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return nil, err
 	}

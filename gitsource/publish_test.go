@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
@@ -32,7 +33,7 @@ func newPublishing(t *testing.T, signingKey string) *publishing {
 	p := &publishing{t: t, repo: s.Repo(t, "hub.git")}
 	p.main = p.repo.Commit(t, "main", map[string]string{"apps/web.yaml": "replicas: 1\n", "other": "1"})
 	cfg := config(t, s.URL("hub.git"))
-	cfg.Auth.Token = SecretSource{File: writeTemp(t, "token", "writer")}
+	cfg.Auth.Token = remote.SecretSource{File: writeTemp(t, "token", "writer")}
 	p.daemon = start(t, cfg)
 	if err := p.daemon.poll(); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
@@ -68,7 +69,7 @@ func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 	}
 
 	cfg := config(t, s.URL("hub.git"))
-	cfg.Auth.Token = SecretSource{File: writeTemp(t, "token", "writer")}
+	cfg.Auth.Token = remote.SecretSource{File: writeTemp(t, "token", "writer")}
 	if err := c.Push(t.Context(), cfg, "back", made.Hash); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 	wantError(t, c.Branch("back", made.Hash), "is there already")
 	wantError(t, c.Branch("a..b", made.Hash), "a..b")
 
-	cfg.Auth.Token = SecretSource{File: writeTemp(t, "reader", "reader")}
+	cfg.Auth.Token = remote.SecretSource{File: writeTemp(t, "reader", "reader")}
 	err = c.Push(t.Context(), cfg, "again", made.Hash)
 	wantError(t, err, "must be allowed to write", "git push")
 	if strings.Contains(err.Error(), "reader") {
@@ -151,7 +152,7 @@ func TestABranchIsPushedOverHTTPS(t *testing.T) {
 	c, _ := cloned(t, repo.Dir)
 	cfg := config(t, s.URL("hub.git"))
 	cfg.AllowHTTP = false
-	cfg.Auth.Username, cfg.Auth.Password = "ada", SecretSource{File: writeTemp(t, "password", "writer")}
+	cfg.Auth.Username, cfg.Auth.Password = "ada", remote.SecretSource{File: writeTemp(t, "password", "writer")}
 	wantError(t, c.Push(t.Context(), cfg, "back", head), "certificate")
 	cfg.Auth.CABundle = writeTemp(t, "ca.pem", string(s.CA()))
 	if err := c.Push(t.Context(), cfg, "back", head); err != nil {
@@ -162,7 +163,7 @@ func TestABranchIsPushedOverHTTPS(t *testing.T) {
 	}
 	refuseInWords(t, filepath.Join(repo.Dir, "hooks"))
 	wantError(t, c.Push(t.Context(), cfg, "refused", head), "branches begin with team/", "hook declined")
-	cfg.Auth.Password = SecretSource{File: writeTemp(t, "reader", "reader")}
+	cfg.Auth.Password = remote.SecretSource{File: writeTemp(t, "reader", "reader")}
 	wantError(t, c.Push(t.Context(), cfg, "again", head), "401", "must be allowed to write")
 }
 

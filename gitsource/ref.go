@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // A Ref is the tracked reference. At most one field is set; if none is, it is the remote's
@@ -53,7 +54,7 @@ func (f Ref) validate() error {
 		}
 		set++
 		if err != nil {
-			errs = append(errs, &FieldError{Field: "ref." + field, Err: err})
+			errs = append(errs, &remote.FieldError{Field: "ref." + field, Err: err})
 		}
 	}
 	check("branch", f.Branch, validName(plumbing.NewBranchReferenceName(f.Branch)))
@@ -63,7 +64,7 @@ func (f Ref) validate() error {
 	_, err = objects.ParseHash(f.Commit)
 	check("commit", f.Commit, err)
 	if set > 1 {
-		errs = append(errs, fieldErrorf("ref", "set only one of branch, tag, semver and commit"))
+		errs = append(errs, remote.FieldErrorf("ref", "set only one of branch, tag, semver and commit"))
 	}
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // Run polls until ctx is done and calls head with each new commit, one at a time, from its own
@@ -80,7 +81,7 @@ func (r *Repo) restore() *objects.Commit {
 	}
 	if err != nil {
 		r.cfg.Logger.Warn("the stored commit cannot be read; the repository will be cloned again",
-			"commit", h.String(), "err", redact(err.Error()))
+			"commit", h.String(), "err", remote.Redact(err.Error()))
 		r.damaged(err)
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
@@ -45,24 +46,24 @@ type SignedPath struct {
 func (s *Signatures) validate() error {
 	var errs []error
 	if len(s.OpenPGP) == 0 && s.AllowedSigners == "" {
-		errs = append(errs, fieldErrorf("signatures", "set openPGP or allowedSigners, or no commit could ever be accepted"))
+		errs = append(errs, remote.FieldErrorf("signatures", "set openPGP or allowedSigners, or no commit could ever be accepted"))
 	}
 	if s.Since != "" {
 		if _, err := objects.ParseHash(s.Since); err != nil {
-			errs = append(errs, &FieldError{Field: "signatures.since", Err: err})
+			errs = append(errs, &remote.FieldError{Field: "signatures.since", Err: err})
 		}
 	}
 	seen := map[string]bool{}
 	for i, p := range s.Paths {
 		field := fmt.Sprintf("signatures.paths[%d]", i)
 		if p.Path != "" && (path.Clean(p.Path) != p.Path || path.IsAbs(p.Path) || p.Path == "." || strings.HasPrefix(p.Path, "..")) {
-			errs = append(errs, fieldErrorf(field+".path", "%q must be a plain path in the repository, such as apps/web", p.Path))
+			errs = append(errs, remote.FieldErrorf(field+".path", "%q must be a plain path in the repository, such as apps/web", p.Path))
 		}
 		if len(p.Signers) == 0 {
-			errs = append(errs, fieldErrorf(field+".signers", "must name somebody"))
+			errs = append(errs, remote.FieldErrorf(field+".signers", "must name somebody"))
 		}
 		if seen[p.Path] {
-			errs = append(errs, fieldErrorf(field+".path", "%q is there twice", p.Path))
+			errs = append(errs, remote.FieldErrorf(field+".path", "%q is there twice", p.Path))
 		}
 		seen[p.Path] = true
 	}

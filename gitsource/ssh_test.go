@@ -4,12 +4,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
@@ -26,7 +26,7 @@ func (s *sshServer) config(t *testing.T, dir string) Config {
 	t.Helper()
 	cfg := config(t, "ssh://"+s.User+"@"+s.Address+dir)
 	cfg.AllowHTTP, cfg.AllowFile = false, false
-	cfg.Auth.SSH = SSH{Key: SecretSource{File: s.Identity}, KnownHosts: s.KnownHosts}
+	cfg.Auth.SSH = remote.SSH{Key: remote.SecretSource{File: s.Identity}, KnownHosts: s.KnownHosts}
 	return cfg
 }
 
@@ -161,7 +161,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			cfg := config(t, scheme+"://"+l.Addr().String()+"/hub.git")
 			if scheme == "ssh" {
-				cfg.Auth.SSH = SSH{Key: SecretSource{File: identity}, KnownHosts: writeTemp(t, "known", "")}
+				cfg.Auth.SSH = remote.SSH{Key: remote.SecretSource{File: identity}, KnownHosts: writeTemp(t, "known", "")}
 			}
 			cfg.Limits.ListTime = 50 * time.Millisecond
 			wantError(t, start(t, cfg).poll(), "")
@@ -174,18 +174,5 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 			}
 			_ = conn.Close()
 		})
-	}
-}
-
-// What a shell on the other side reads back is the path.
-func TestThePathSurvivesAShell(t *testing.T) {
-	for _, path := range []string{"/a/b.git", "/it's", "/a b;$(touch x)`touch y`", `/back\slash"quote`, "/new!bang", "/-dash", "/ä*?[a]"} {
-		out, err := exec.Command("sh", "-c", strings.Replace(command("git-upload-pack", path), "git-upload-pack", "printf %s", 1)).Output()
-		if err != nil || string(out) != path {
-			t.Errorf("%q became %q (%v)", path, out, err)
-		}
-	}
-	if got := command("git-upload-pack", "/~ada/hub.git"); got != "git-upload-pack '~ada/hub.git'" {
-		t.Errorf("home directory: %s", got)
 	}
 }

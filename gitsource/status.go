@@ -3,6 +3,8 @@ package gitsource
 import (
 	"errors"
 	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // A Status is the state of a Repo at one moment. It has no secrets.
@@ -44,7 +46,7 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 		s.LastSuccess, s.Failures, s.Error = now, 0, ""
 	} else {
 		s.Failures++
-		s.Error = redact(err.Error())
+		s.Error = remote.Redact(err.Error())
 	}
 	after := *s
 	r.mu.Unlock()
@@ -66,7 +68,7 @@ func (r *Repo) recordHead(c Commit) {
 
 // requestedDelay returns the delay that the remote requested with Retry-After; zero if none.
 func requestedDelay(err error) time.Duration {
-	var refused *RemoteError
+	var refused *remote.HTTPError
 	if errors.As(err, &refused) {
 		return refused.RetryAfter
 	}

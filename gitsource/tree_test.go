@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
@@ -73,24 +74,24 @@ func TestLinksAndSubmodulesAreNotFollowed(t *testing.T) {
 // hostile server would.
 type blindRemote struct{ g *gitrepo.Repo }
 
-func (b blindRemote) session(context.Context) (session, error) { return blindSession(b), nil }
+func (b blindRemote) Session(context.Context) (remote.Session, error) { return blindSession(b), nil }
 
-func (b blindRemote) close() {}
+func (b blindRemote) Close() {}
 
 type blindSession struct{ g *gitrepo.Repo }
 
-func (b blindSession) list(context.Context) (*packp.AdvRefs, error) {
+func (b blindSession) List(context.Context) (*packp.AdvRefs, error) {
 	refs := packp.NewAdvRefs()
 	refs.References["refs/heads/main"] = plumbing.NewHash(b.g.Git("rev-parse", "refs/heads/main"))
 	return refs, nil
 }
 
-func (b blindSession) fetch(context.Context, fetch) (io.ReadCloser, error) {
+func (b blindSession) Fetch(context.Context, remote.FetchRequest) (io.ReadCloser, error) {
 	all := b.g.Git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
 	return io.NopCloser(strings.NewReader(b.g.Output(all+"\n", "pack-objects", "-q", "--stdout"))), nil
 }
 
-func (b blindSession) received() int64 { return 0 }
+func (b blindSession) Received() int64 { return 0 }
 func (b blindSession) Close() error    { return nil }
 
 // A tree made by hand to confuse is refused when it arrives, not when it is

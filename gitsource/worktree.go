@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	gitconfig "github.com/go-git/go-git/v5/config"
+
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // FindWorkTree returns the root of the working tree that contains a directory, and the
@@ -37,7 +39,7 @@ func FindWorkTree(dir string) (top, within string, err error) {
 func hasRepository(dir string) bool {
 	git := filepath.Join(dir, ".git")
 	if info, err := os.Lstat(git); err != nil || !info.Mode().IsRegular() {
-		return err == nil && isRepository(git)
+		return err == nil && remote.IsRepository(git)
 	}
 	// A file .git is that of a linked working tree, or of a submodule.
 	content, err := os.ReadFile(git)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // First and Last bound the time between two tries after an error. It doubles with each.
@@ -69,7 +69,7 @@ func retryAfter(err error) time.Duration {
 	if answer, ok := errors.AsType[*forge.StatusError](err); ok {
 		return answer.RetryAfter
 	}
-	if answer, ok := errors.AsType[*gitsource.RemoteError](err); ok {
+	if answer, ok := errors.AsType[*remote.HTTPError](err); ok {
 		return answer.RetryAfter
 	}
 	return 0

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -41,7 +41,7 @@ func TestRetriesAreSpacedOut(t *testing.T) {
 // A server is left alone for as long as it asks.
 func TestServersAreLeftAlone(t *testing.T) {
 	for _, err := range []error{
-		&forge.StatusError{Status: 429, RetryAfter: time.Hour}, &gitsource.RemoteError{Status: 429, RetryAfter: time.Hour},
+		&forge.StatusError{Status: 429, RetryAfter: time.Hour}, &remote.HTTPError{Status: 429, RetryAfter: time.Hour},
 	} {
 		var b Backoff
 		if b.Fail(fmt.Errorf("list: %w", err), noon); b.Wait(noon) != time.Hour || b.LeftAlone(noon) != time.Hour {

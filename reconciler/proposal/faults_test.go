@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // A forge that fails is left alone for as long as it asks, and what is held says why.
@@ -60,7 +60,7 @@ func TestFaultsOfTheForge(t *testing.T) {
 		"slow":              &url.Error{Op: "Get", URL: "https://git.example.com", Err: context.DeadlineExceeded},
 		"overloaded":        &forge.StatusError{Status: 503},
 		"rate limit of 403": &forge.StatusError{Status: 403, RetryAfter: time.Minute},
-		"Git refuses":       &gitsource.RemoteError{Status: 403},
+		"Git refuses":       &remote.HTTPError{Status: 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)

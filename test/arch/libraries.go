@@ -15,8 +15,8 @@ var owners = []struct {
 }{
 	{
 		[]string{"github.com/go-git"},
-		[]string{"gitsource", "gitsource/objects"},
-		"only gitsource and its object store know Git",
+		[]string{"gitsource", "gitsource/objects", "gitsource/remote"},
+		"only gitsource, its object store and its remotes know Git",
 	},
 	{
 		[]string{"sigs.k8s.io/kustomize"},

@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
-	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
@@ -48,7 +48,7 @@ func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState 
 		}
 		return daemonState{unknown: err.Error()}
 	}
-	if ours := gitsource.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
+	if ours := remote.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
 		return daemonState{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.Address, cmp.Or(o.Source.URL, "nothing"), ours)}
 	}
 	w := daemonState{suspended: o.Suspended, fleet: o.Fleet}

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
@@ -57,7 +58,7 @@ func sharedForge(c settings.Config, mayWrite func() error) (*forge.Shared, error
 // newPublisher returns what pushes to the repository on the forge, with the token of the forge.
 func newPublisher(c settings.Config, repo *gitsource.Repo, log *slog.Logger) (*gitsource.Publisher, error) {
 	f := c.ForgeConfig()
-	auth := gitsource.Auth{Token: gitsource.SecretSource{File: c.Forge.TokenFile, Env: c.Forge.TokenEnv}}
+	auth := remote.Auth{Token: remote.SecretSource{File: c.Forge.TokenFile, Env: c.Forge.TokenEnv}}
 	if strings.HasPrefix(f.URL, "https://") {
 		auth.CABundle = f.CABundle
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/gitsource/webhook"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
@@ -20,7 +21,7 @@ const webhookPath = "/webhook"
 // secret nothing is mounted. The secret is read at each request; that it cannot be read at the
 // start is an error, since nobody would notice it later.
 func mountWebhook(w settings.WebhookConfig, srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, wakePullRequests func(), received *prometheus.CounterVec, log *slog.Logger) error {
-	source := gitsource.SecretSource{File: w.SecretFile, Env: w.SecretEnv}
+	source := remote.SecretSource{File: w.SecretFile, Env: w.SecretEnv}
 	if source.IsZero() {
 		return nil
 	}

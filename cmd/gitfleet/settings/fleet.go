@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -17,7 +17,7 @@ import (
 // inventories on members name it. It never has credentials. A commit is not part of it, since a
 // pinned one changes with each release.
 func (s SourceConfig) Identity() string {
-	id := gitsource.Identity(s.URL)
+	id := remote.Identity(s.URL)
 	if at := strings.Trim(path.Clean("/"+s.Path), "/"); at != "" {
 		id += "//" + at
 	}
@@ -33,7 +33,7 @@ func (s SourceConfig) Identity() string {
 // that differ for each source.
 func (s SourceConfig) defaultFleetName() string {
 	sum := sha256.Sum256([]byte(s.Identity()))
-	return fleetNamePrefix(path.Base(gitsource.Identity(s.URL))) + hex.EncodeToString(sum[:4])
+	return fleetNamePrefix(path.Base(remote.Identity(s.URL))) + hex.EncodeToString(sum[:4])
 }
 
 // longestPrefix leaves room for eight digits in a label value, which has at most 63

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
@@ -25,22 +26,22 @@ func (c Config) GitConfig(log *slog.Logger) gitsource.Config {
 	}
 }
 
-func (s SourceConfig) auth() gitsource.Auth {
-	return gitsource.Auth{
+func (s SourceConfig) auth() remote.Auth {
+	return remote.Auth{
 		Token: secret(s.TokenFile, s.TokenEnv), Bearer: secret(s.BearerFile, s.BearerEnv),
 		Username: s.Username, Password: secret(s.PasswordFile, s.PasswordEnv), CABundle: s.CABundle,
-		SSH: gitsource.SSH{
+		SSH: remote.SSH{
 			Key: secret(s.SSHKeyFile, s.SSHKeyEnv), Passphrase: secret(s.SSHPassphraseFile, s.SSHPassphraseEnv), KnownHosts: s.SSHKnownHosts,
 		},
-		GitHubApp: gitsource.GitHubApp{
+		GitHubApp: remote.GitHubApp{
 			ID: s.GitHubAppID, Installation: s.GitHubAppInstallation,
 			Key: secret(s.GitHubAppKeyFile, s.GitHubAppKeyEnv), APIURL: s.GitHubAppAPIURL,
 		},
 	}
 }
 
-func secret(file, env string) gitsource.SecretSource {
-	return gitsource.SecretSource{File: file, Env: env}
+func secret(file, env string) remote.SecretSource {
+	return remote.SecretSource{File: file, Env: env}
 }
 
 // Requirements is nil if signatures are not asked for.

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
@@ -100,7 +100,7 @@ func (c Config) ValidateSource() []error {
 		return append(errs, c.fault("source.url", "set the repository that is the hub"))
 	}
 	for _, err := range Flatten(c.GitConfig(nil).Validate()) {
-		var field *gitsource.FieldError
+		var field *remote.FieldError
 		if errors.As(err, &field) {
 			text := field.Err.Error()
 			if field.Permit != "" {

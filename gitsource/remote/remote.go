@@ -1,4 +1,9 @@
-package gitsource
+// Package remote reads and writes remote repositories over HTTP, SSH and the file system.
+//
+// New returns the Remote of an address. A Session lists its references and fetches one pack, of a
+// limited size; a PushSession changes one reference. Credentials are read from files or the
+// environment for each session, and appear in no error. The git program is not used.
+package remote
 
 import (
 	"cmp"
@@ -15,43 +20,47 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/gitfleet/gitfleet/gitsource/mask"
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// A remote is a remote repository.
-type remote interface {
-	// session begins a session with the current credentials.
-	session(ctx context.Context) (session, error)
-	// close closes connections kept for the next session.
-	close()
+// A Remote is a remote repository.
+type Remote interface {
+	// Session begins a session with the current credentials.
+	Session(ctx context.Context) (Session, error)
+	// Close closes connections kept for the next session.
+	Close()
 }
 
-// A session lists the references once, and may then fetch once.
-type session interface {
-	list(ctx context.Context) (*packp.AdvRefs, error)
-	// fetch returns a pack with everything that the wants need and the haves do not have. has
-	// reports what is already in the store.
-	fetch(ctx context.Context, f fetch) (io.ReadCloser, error)
-	// received returns the number of bytes received so far.
-	received() int64
+// A Session lists the references once, and may then fetch once.
+type Session interface {
+	// List returns the references.
+	List(ctx context.Context) (*packp.AdvRefs, error)
+	// Fetch returns a pack with everything that the request wants and does not have.
+	Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser, error)
+	// Received returns the number of bytes received so far.
+	Received() int64
 	io.Closer
 }
 
-// A fetch is a fetch request.
-type fetch struct {
-	wants, haves []plumbing.Hash
-	has          func(plumbing.Hash) bool
+// A FetchRequest says what a fetch is for.
+type FetchRequest struct {
+	// Wants are the commits to fetch, Haves commits that are in the store with all their history.
+	Wants, Haves []plumbing.Hash
+	// Has reports whether an object is in the store.
+	Has func(plumbing.Hash) bool
 }
 
-func newRemote(cfg Config, where location) (remote, error) {
-	switch where.scheme {
+// New returns the remote at an address.
+func New(cfg Config, where Location) (Remote, error) {
+	switch where.Scheme {
 	case "http", "https":
-		return newHTTPRemote(cfg, where), nil
+		return NewHTTP(cfg, where), nil
 	case "file":
 		return &localRemote{where.endpoint.Path}, nil
 	case "ssh":
 		return &sshRemote{cfg: cfg, where: where}, nil
 	}
-	return nil, fieldErrorf("url", "scheme %s is not supported", where.scheme)
+	return nil, FieldErrorf("url", "scheme %s is not supported", where.Scheme)
 }
 
 // A wireSession speaks Git's protocol over the library's HTTP transport.
@@ -61,7 +70,7 @@ type wireSession struct {
 	refs  *packp.AdvRefs
 }
 
-func (s *wireSession) list(ctx context.Context) (*packp.AdvRefs, error) {
+func (s *wireSession) List(ctx context.Context) (*packp.AdvRefs, error) {
 	refs, err := s.AdvertisedReferencesContext(ctx)
 	if err != nil {
 		return nil, s.meter.explain(err)
@@ -70,7 +79,7 @@ func (s *wireSession) list(ctx context.Context) (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-func (s *wireSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error) {
+func (s *wireSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser, error) {
 	s.meter.fetch()
 	req, err := request(s.refs, f)
 	if err != nil {
@@ -83,12 +92,12 @@ func (s *wireSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error)
 	return &wirePack{demultiplex(req, res), res, s.meter}, nil
 }
 
-func (s *wireSession) received() int64 { return s.meter.total() }
+func (s *wireSession) Received() int64 { return s.meter.total() }
 
 // request asks for a pack, never a shallow one.
-func request(refs *packp.AdvRefs, f fetch) (*packp.UploadPackRequest, error) {
+func request(refs *packp.AdvRefs, f FetchRequest) (*packp.UploadPackRequest, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
-	req.Wants, req.Haves = f.wants, f.haves
+	req.Wants, req.Haves = f.Wants, f.Haves
 	if refs.Capabilities.Supports(capability.NoProgress) {
 		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
 			return nil, err
@@ -138,7 +147,7 @@ type meter struct {
 
 func newMeter(limits Limits) *meter { return &meter{limits: limits} }
 
-// fetch raises the limit from that of the listing to that of the whole session.
+// Fetch raises the limit from that of the listing to that of the whole session.
 func (m *meter) fetch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,7 +166,7 @@ func (m *meter) count(n int) error {
 	if m.n <= most {
 		return nil
 	}
-	err := fmt.Errorf("%w: more than %d bytes%s", ErrTooLarge, most, what)
+	err := fmt.Errorf("%w: more than %d bytes%s", objects.ErrTooLarge, most, what)
 	m.err = cmp.Or(m.err, err)
 	return err
 }

@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// A location is a remote's address without any secret.
-type location struct {
-	scheme   string // https, http, ssh or file
+// A Location is a remote's address without any secret.
+type Location struct {
+	Scheme   string // https, http, ssh or file
 	endpoint transport.Endpoint
 }
 
 // String returns the address without credentials.
-func (l location) String() string {
-	if l.scheme == "file" {
+func (l Location) String() string {
+	if l.Scheme == "file" {
 		return "file://" + l.endpoint.Path
 	}
 	ep := l.endpoint
@@ -31,71 +31,71 @@ func (l location) String() string {
 // scpLike is user@host:path, which has no scheme.
 var scpLike = regexp.MustCompile(`^(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:]+\]|[^:/@\s]+):[^\s]+$`)
 
-// parseLocation parses an address. Its errors quote nothing that could be a credential.
-func parseLocation(raw string) (location, error) {
+// ParseLocation parses an address. Its errors quote nothing that could be a credential.
+func ParseLocation(raw string) (Location, error) {
 	switch {
 	case raw == "":
-		return location{}, errors.New("must be set")
+		return Location{}, errors.New("must be set")
 	case strings.ContainsFunc(raw, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return location{}, errors.New("contains a control character")
+		return Location{}, errors.New("contains a control character")
 	case strings.Contains(raw, "://"):
 		return parseURL(raw)
 	case filepath.IsAbs(raw):
-		return location{"file", transport.Endpoint{Protocol: "file", Path: filepath.Clean(raw)}}, nil
+		return Location{"file", transport.Endpoint{Protocol: "file", Path: filepath.Clean(raw)}}, nil
 	case scpLike.MatchString(raw):
 		ep, err := transport.NewEndpoint(raw)
 		if err != nil || ep.Protocol != "ssh" {
-			return location{}, errors.New("is not a URL")
+			return Location{}, errors.New("is not a URL")
 		}
-		return checkSSH(location{"ssh", *ep})
+		return checkSSH(Location{"ssh", *ep})
 	}
-	return location{}, errors.New("is neither a URL such as https://host/path, nor user@host:path, nor an absolute path")
+	return Location{}, errors.New("is neither a URL such as https://host/path, nor user@host:path, nor an absolute path")
 }
 
-func parseURL(raw string) (location, error) {
+func parseURL(raw string) (Location, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return location{}, errors.New("is not a URL") // err quotes the URL with its password
+		return Location{}, errors.New("is not a URL") // err quotes the URL with its password
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		return location{}, errors.New("must not have a query or a fragment")
+		return Location{}, errors.New("must not have a query or a fragment")
 	}
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" && u.Host != "localhost" {
-			return location{}, fmt.Errorf("file://%s is not on this machine", u.Host)
+			return Location{}, fmt.Errorf("file://%s is not on this machine", u.Host)
 		}
-		return location{"file", transport.Endpoint{Protocol: "file", Path: filepath.Clean(u.Path)}}, nil
+		return Location{"file", transport.Endpoint{Protocol: "file", Path: filepath.Clean(u.Path)}}, nil
 	case "https", "http":
 		if u.User != nil {
-			return location{}, errors.New("must not carry credentials; name them in auth, as a file or an environment variable")
+			return Location{}, errors.New("must not carry credentials; name them in auth, as a file or an environment variable")
 		}
 	case "ssh":
 		if _, has := u.User.Password(); has {
-			return location{}, errors.New("must not carry a password; SSH uses a key, named in source.sshKeyFile or source.sshKeyEnv")
+			return Location{}, errors.New("must not carry a password; SSH uses a key, named in source.sshKeyFile or source.sshKeyEnv")
 		}
 	default:
-		return location{}, fmt.Errorf("scheme %q is not supported; use https or ssh", u.Scheme)
+		return Location{}, fmt.Errorf("scheme %q is not supported; use https or ssh", u.Scheme)
 	}
 	if u.Hostname() == "" {
-		return location{}, errors.New("names no host")
+		return Location{}, errors.New("names no host")
 	}
 	ep, err := transport.NewEndpoint(raw)
 	if err != nil {
-		return location{}, errors.New("is not a URL")
+		return Location{}, errors.New("is not a URL")
 	}
 	if u.Scheme == "ssh" {
-		return checkSSH(location{"ssh", *ep})
+		return checkSSH(Location{"ssh", *ep})
 	}
 	ep.Path = strings.TrimRight(ep.Path, "/")
-	return location{u.Scheme, *ep}, nil
+	return Location{u.Scheme, *ep}, nil
 }
 
 // checkSSH refuses an address that a shell or an option parser on the server could
 // misinterpret.
-func checkSSH(l location) (location, error) {
+func checkSSH(l Location) (Location, error) {
 	if strings.HasPrefix(l.endpoint.Path, "-") || strings.HasPrefix(l.endpoint.Host, "-") {
-		return location{}, errors.New("path and host must not begin with a dash")
+		return Location{}, errors.New("path and host must not begin with a dash")
 	}
 	if l.endpoint.User == "" {
 		l.endpoint.User = "git"
@@ -107,17 +107,17 @@ func checkSSH(l location) (location, error) {
 // credentials, default port and a trailing ".git". Addresses with the same identity are of the
 // same repository. It is empty if the argument is not an address.
 func Identity(address string) string {
-	where, err := parseLocation(address)
+	where, err := ParseLocation(address)
 	if err != nil {
 		return ""
 	}
 	ep := where.endpoint
 	path := strings.TrimSuffix(strings.Trim(ep.Path, "/"), ".git")
-	if where.scheme == "file" {
+	if where.Scheme == "file" {
 		return "file:///" + path
 	}
 	host := strings.ToLower(ep.Host)
-	if ep.Port != 0 && ep.Port != defaultPorts[where.scheme] {
+	if ep.Port != 0 && ep.Port != defaultPorts[where.Scheme] {
 		host = net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(ep.Port))
 	}
 	return host + "/" + path

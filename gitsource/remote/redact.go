@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"regexp"
@@ -9,8 +9,8 @@ import (
 // urlSecrets matches URLs with the parts that may have credentials: user information and query.
 var urlSecrets = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^/\s"'?#]*@)?([^\s"'?#]*)(?:[?#][^\s"']*)?`)
 
-// redact makes a text safe to show: one line of limited length, without credentials in URLs.
-func redact(text string) string {
+// Redact makes a text safe to show: one line of limited length, without credentials in URLs.
+func Redact(text string) string {
 	return oneLine(urlSecrets.ReplaceAllString(text, "$1$2"))
 }
 
@@ -21,7 +21,7 @@ func oneLine(text string) string { return mask.Line(text, maxText) }
 // Shown returns the address of a repository as in a Status, without credentials. It is empty if
 // the argument is not an address.
 func Shown(address string) string {
-	where, err := parseLocation(address)
+	where, err := ParseLocation(address)
 	if err != nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
-// An httpRemote is reached over HTTP. It keeps its connection pool until the CA bundle changes.
-type httpRemote struct {
+// An HTTP is reached over HTTP. It keeps its connection pool until the CA bundle changes.
+type HTTP struct {
 	cfg   Config
-	where location
+	where Location
 	app   *appTokens
 
 	mu    sync.Mutex
@@ -31,11 +31,13 @@ type httpRemote struct {
 	trust string
 }
 
-func newHTTPRemote(cfg Config, where location) *httpRemote {
-	return &httpRemote{cfg: cfg, where: where, app: &appTokens{app: cfg.Auth.GitHubApp, getenv: cfg.Getenv}}
+// NewHTTP returns a remote with an address of http:// or https://.
+func NewHTTP(cfg Config, where Location) *HTTP {
+	return &HTTP{cfg: cfg, where: where, app: &appTokens{app: cfg.Auth.GitHubApp, getenv: cfg.Getenv}}
 }
 
-func (h *httpRemote) session(ctx context.Context) (session, error) {
+// Session begins a session with the current credentials.
+func (h *HTTP) Session(ctx context.Context) (Session, error) {
 	client, header, m, err := h.client(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func (h *httpRemote) session(ctx context.Context) (session, error) {
 }
 
 // client returns a client for one session, with the current credentials.
-func (h *httpRemote) client(ctx context.Context) (transport.Transport, Secret, *meter, error) {
+func (h *HTTP) client(ctx context.Context) (transport.Transport, Secret, *meter, error) {
 	pool, err := h.connections()
 	if err != nil {
 		return nil, Secret{}, nil, err
@@ -66,7 +68,8 @@ func (h *httpRemote) client(ctx context.Context) (transport.Transport, Secret, *
 	}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects}), header, m, nil
 }
 
-func (h *httpRemote) close() {
+// Close closes the connections kept for the next session.
+func (h *HTTP) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pool != nil {
@@ -74,7 +77,7 @@ func (h *httpRemote) close() {
 	}
 }
 
-func (h *httpRemote) header(ctx context.Context, via http.RoundTripper) (Secret, error) {
+func (h *HTTP) header(ctx context.Context, via http.RoundTripper) (Secret, error) {
 	if h.app.app.isZero() {
 		return h.cfg.Auth.header(h.cfg.Getenv)
 	}
@@ -83,7 +86,7 @@ func (h *httpRemote) header(ctx context.Context, via http.RoundTripper) (Secret,
 }
 
 // connections returns the connection pool, which is a new one if the CA bundle has changed.
-func (h *httpRemote) connections() (*http.Transport, error) {
+func (h *HTTP) connections() (*http.Transport, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pool, trust, err := trustingPool(h.cfg.Auth.CABundle, h.pool, h.trust)
@@ -166,16 +169,16 @@ func (t *meteredTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return nil, t.meter.fail(refusal(res, time.Now()))
 }
 
-// refusal returns the RemoteError of a response.
+// refusal returns the HTTPError of a response.
 func refusal(res *http.Response, now time.Time) error {
-	detail, err := io.ReadAll(io.LimitReader(res.Body, 4*kib))
+	detail, err := io.ReadAll(io.LimitReader(res.Body, 4*(1<<10)))
 	_ = errors.Join(err, res.Body.Close()) // the status is what matters
-	e := &RemoteError{Status: res.StatusCode, RetryAfter: min(retryafter.Of(res.Header, now), maxRetryAfter)}
+	e := &HTTPError{Status: res.StatusCode, RetryAfter: min(retryafter.Of(res.Header, now), maxRetryAfter)}
 	e.Detail = mask.Of(res.Request).Text(res.Header.Get("Content-Type"), detail, maxDetail)
 	return e
 }
 
-// maxDetail is the maximum length of RemoteError.Detail.
+// maxDetail is the maximum length of HTTPError.Detail.
 const maxDetail = 200
 
 // maxRetryAfter limits the delay that a server can request.

@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"bytes"
@@ -30,17 +30,17 @@ func (a GitHubApp) validate(scheme string) error {
 	}
 	var errs []error
 	if a.ID == "" {
-		errs = append(errs, fieldErrorf("auth.githubApp.id", "must be set"))
+		errs = append(errs, FieldErrorf("auth.githubApp.id", "must be set"))
 	}
 	if a.Installation <= 0 {
-		errs = append(errs, fieldErrorf("auth.githubApp.installation", "must be set"))
+		errs = append(errs, FieldErrorf("auth.githubApp.installation", "must be set"))
 	}
 	if a.Key.IsZero() {
-		errs = append(errs, fieldErrorf("auth.githubApp.key", "must be set"))
+		errs = append(errs, FieldErrorf("auth.githubApp.key", "must be set"))
 	}
 	u, err := url.Parse(a.api())
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Scheme != "https" && u.Scheme != scheme {
-		errs = append(errs, fieldErrorf("auth.githubApp.apiURL", "must be an address such as https://HOST/api/v3"))
+		errs = append(errs, FieldErrorf("auth.githubApp.apiURL", "must be an address such as https://HOST/api/v3"))
 	}
 	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // A Secret is a value that cannot be printed by accident: formatting, logging or marshalling
@@ -55,9 +57,6 @@ type SecretSource struct {
 // IsZero reports whether neither is set.
 func (s SecretSource) IsZero() bool { return s == SecretSource{} }
 
-// maxSecret is the largest credential file that is read; a key has a few kilobytes.
-const maxSecret = 64 * kib
-
 // Read returns the current secret without trailing line breaks.
 func (s SecretSource) Read(getenv func(string) string) (Secret, error) {
 	if s.Env != "" {
@@ -89,7 +88,7 @@ func readSmall(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(content) > maxSecret {
-		return nil, fmt.Errorf("file %s: %w: more than %d bytes", path, ErrTooLarge, maxSecret)
+		return nil, fmt.Errorf("file %s: %w: more than %d bytes", path, objects.ErrTooLarge, maxSecret)
 	}
 	return content, nil
 }
@@ -97,9 +96,9 @@ func readSmall(path string) ([]byte, error) {
 func (s SecretSource) validate(field string, hasEnv bool) error {
 	switch {
 	case s.File != "" && s.Env != "":
-		return fieldErrorf(field, "set only one of file and env")
+		return FieldErrorf(field, "set only one of file and env")
 	case s.Env != "" && !hasEnv:
-		return fieldErrorf(field+".env", "the environment is not available here; use a file")
+		return FieldErrorf(field+".env", "the environment is not available here; use a file")
 	}
 	return nil
 }

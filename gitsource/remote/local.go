@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"context"
@@ -21,17 +21,17 @@ import (
 )
 
 // localCache is how many bytes of objects are cached while a local repository is read.
-const localCache = 32 * mib
+const localCache = 32 << 20
 
 // A localRemote is a repository on this machine. It is read directly, since the library's file
 // transport would run the git program.
 type localRemote struct{ path string }
 
-func (l *localRemote) session(context.Context) (session, error) {
+func (l *localRemote) Session(context.Context) (Session, error) {
 	dir := l.path
-	if isRepository(filepath.Join(dir, ".git")) {
+	if IsRepository(filepath.Join(dir, ".git")) {
 		dir = filepath.Join(dir, ".git")
-	} else if !isRepository(dir) {
+	} else if !IsRepository(dir) {
 		return nil, fmt.Errorf("%s: %w", l.path, transport.ErrRepositoryNotFound)
 	}
 	st := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(localCache),
@@ -39,9 +39,10 @@ func (l *localRemote) session(context.Context) (session, error) {
 	return &localSession{Storage: st}, nil
 }
 
-func (l *localRemote) close() {}
+func (l *localRemote) Close() {}
 
-func isRepository(dir string) bool {
+// IsRepository reports whether a directory is a Git directory.
+func IsRepository(dir string) bool {
 	fsys := osfs.New(dir, osfs.WithBoundOS())
 	_, head := fsys.Stat("HEAD")
 	objects, err := fsys.Stat("objects")
@@ -50,9 +51,9 @@ func isRepository(dir string) bool {
 
 type localSession struct{ *filesystem.Storage }
 
-func (l *localSession) received() int64 { return 0 }
+func (l *localSession) Received() int64 { return 0 }
 
-func (l *localSession) list(context.Context) (*packp.AdvRefs, error) {
+func (l *localSession) List(context.Context) (*packp.AdvRefs, error) {
 	refs := packp.NewAdvRefs()
 	iter, err := l.IterReferences()
 	if err != nil {
@@ -80,16 +81,16 @@ func (l *localSession) list(context.Context) (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// fetch packs all reachable objects that the store does not have. The walk stops at objects of
+// FetchRequest packs all reachable objects that the store does not have. The walk stops at objects of
 // the store, which has everything that they refer to.
-func (l *localSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error) {
+func (l *localSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser, error) {
 	var missing []plumbing.Hash
 	seen := map[plumbing.Hash]bool{}
-	pending := f.wants
+	pending := f.Wants
 	for len(pending) > 0 {
 		h := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
-		if seen[h] || f.has(h) {
+		if seen[h] || f.Has(h) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -102,7 +103,7 @@ func (l *localSession) fetch(ctx context.Context, f fetch) (io.ReadCloser, error
 			return nil, fmt.Errorf("object %s: %w", h, err)
 		}
 		for _, t := range targets {
-			if t.leaf && !seen[t.hash] && !f.has(t.hash) {
+			if t.leaf && !seen[t.hash] && !f.Has(t.hash) {
 				seen[t.hash] = true
 				missing = append(missing, t.hash)
 			} else if !t.leaf {

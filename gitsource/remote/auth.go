@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"cmp"
@@ -71,26 +71,28 @@ type namedSource struct {
 	scheme string
 }
 
-func (a Auth) validate(scheme string, hasEnv bool) error {
+// Validate returns all problems of the configuration for a URL with this scheme, each as a
+// FieldError. hasEnv says that secrets may be in the environment.
+func (a Auth) Validate(scheme string, hasEnv bool) error {
 	var errs []error
 	methods := 0
 	for _, s := range a.sources() {
 		errs = append(errs, s.source.validate(s.field, hasEnv))
 		if strings.TrimSuffix(scheme, "s") != s.scheme && scheme != s.scheme {
-			errs = append(errs, fieldErrorf(s.field, "does not fit a URL of %s://", scheme))
+			errs = append(errs, FieldErrorf(s.field, "does not fit a URL of %s://", scheme))
 		}
 		if s.scheme == "http" {
 			methods++
 		}
 	}
 	if methods > 1 {
-		errs = append(errs, fieldErrorf("auth", "set only one of token, bearer, password and githubApp"))
+		errs = append(errs, FieldErrorf("auth", "set only one of token, bearer, password and githubApp"))
 	}
 	if !a.Password.IsZero() && a.Username == "" {
-		errs = append(errs, fieldErrorf("auth.username", "must be set with a password"))
+		errs = append(errs, FieldErrorf("auth.username", "must be set with a password"))
 	}
 	if a.CABundle != "" && scheme != "https" {
-		errs = append(errs, fieldErrorf("auth.caBundle", "does not fit a URL of %s://", scheme))
+		errs = append(errs, FieldErrorf("auth.caBundle", "does not fit a URL of %s://", scheme))
 	}
 	if scheme == "ssh" {
 		errs = append(errs, a.SSH.validate())
@@ -102,10 +104,10 @@ func (a Auth) validate(scheme string, hasEnv bool) error {
 func (s SSH) validate() error {
 	var errs []error
 	if s.Key.IsZero() {
-		errs = append(errs, fieldErrorf("auth.ssh.key", "must be set for ssh://"))
+		errs = append(errs, FieldErrorf("auth.ssh.key", "must be set for ssh://"))
 	}
 	if s.KnownHosts == "" {
-		errs = append(errs, fieldErrorf("auth.ssh.knownHosts",
+		errs = append(errs, FieldErrorf("auth.ssh.knownHosts",
 			"must be set for ssh://: a file with the server's host key, as ssh-keyscan prints it; compare it with what the server's owner publishes"))
 	}
 	return errors.Join(errs...)

@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"crypto"
@@ -12,13 +12,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/gitfleet/gitfleet/test/gitrepo"
+	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
@@ -109,7 +110,7 @@ func newGitHub(t *testing.T, pkcs8 bool) (*fakeGitHub, GitHubApp) {
 	t.Cleanup(g.Close)
 	return g, GitHubApp{
 		ID: "Iv1.app", Installation: 42, APIURL: g.URL + "/api/v3/",
-		Key: SecretSource{File: writeTemp(t, "app.pem", string(pem.EncodeToMemory(block)))},
+		Key: SecretSource{File: pemFile(t, string(pem.EncodeToMemory(block)))},
 	}
 }
 
@@ -131,37 +132,51 @@ func TestAGitHubAppGetsItsToken(t *testing.T) {
 	for name, pkcs8 := range map[string]bool{"PKCS1": false, "PKCS8": true} {
 		t.Run(name, func(t *testing.T) {
 			hub, app := newGitHub(t, pkcs8)
-			g := gitrepo.New(t)
-			first := g.Commit("first", map[string]string{"a": "1"})
-			s := serveGit(t, g)
-			s.answer(onlyFor(hub))
-			cfg := config(t, s.URL)
-			cfg.Auth.GitHubApp = app
-			r := start(t, cfg)
-			r.wantHead(first)
-			for _, step := range []struct {
-				lasts  time.Duration
-				forget bool
-				made   int64
-			}{{time.Hour, false, 1}, {time.Hour, true, 2}} {
-				if step.forget { // as if it had been revoked
-					hub.made.Add(1)
-					wantError(t, r.again(), "401")
-					step.made++
+			server := githttp.Serve(t, githttp.Config{})
+			first := server.Repo(t, "hub.git").Commit(t, "main", map[string]string{"a": "1"})
+			guard := onlyFor(hub)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !guard(w, r) {
+					server.ServeHTTP(w, r)
 				}
-				var err error
-				if !step.forget {
-					err = r.poll()
-				}
-				if err == nil {
-					err = r.again()
-				}
-				if err != nil || hub.made.Load() != step.made {
-					t.Errorf("%d tokens made (%v), want %d", hub.made.Load(), err, step.made)
-				}
+			}))
+			t.Cleanup(s.Close)
+			where, err := ParseLocation(s.URL + "/hub.git")
+			if err != nil {
+				t.Fatal(err)
 			}
-			if shown := fmt.Sprintf("%+v", r.Status()); strings.Contains(shown, "canary") {
-				t.Errorf("status shows %s", shown)
+			r, err := New(Config{Auth: Auth{GitHubApp: app}, Limits: Limits{ListBytes: 1 << 20, FetchBytes: 1 << 20}}, where)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			list := func() error {
+				s, err := r.Session(t.Context())
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				refs, err := s.List(t.Context())
+				if err == nil && refs.References["refs/heads/main"].String() != first {
+					t.Errorf("the references are %v", refs.References)
+				}
+				return err
+			}
+			for _, step := range []struct {
+				revoked bool
+				made    int64
+			}{{false, 1}, {true, 3}} {
+				if step.revoked {
+					hub.made.Add(1)
+					if err := list(); err == nil || !strings.Contains(err.Error(), "401") {
+						t.Errorf("with a token that was revoked: %v", err)
+					}
+				}
+				for range 2 {
+					if err := list(); err != nil || hub.made.Load() != step.made {
+						t.Errorf("%d tokens made (%v), want %d", hub.made.Load(), err, step.made)
+					}
+				}
 			}
 		})
 	}
@@ -210,7 +225,7 @@ func TestABadAnswerOfGitHubIsAnError(t *testing.T) {
 		"no expiry":   {answer: answer(201, `{"token":"canary"}`), says: "has no token"},
 		"redirected":  {answer: elsewhere, says: "refused a redirect"},
 		"no key file": {key: "/absent/app.pem", says: "/absent/app.pem"},
-		"not a key":   {key: writeTemp(t, "app.pem", "canary"), says: "not in PEM form"},
+		"not a key":   {key: pemFile(t, "canary"), says: "not in PEM form"},
 		"another key": {key: sshd.NewKey(t, filepath.Join(t.TempDir(), "id"), ""), says: "not an RSA key"},
 	}
 	for name, test := range tests {
@@ -221,10 +236,22 @@ func TestABadAnswerOfGitHubIsAnError(t *testing.T) {
 				app.Key.File = test.key
 			}
 			_, err := (&appTokens{app: app}).get(t.Context(), http.DefaultTransport)
-			wantError(t, err, "GitHub App token", test.says)
-			if strings.Contains(redact(err.Error()), "canary") {
+			if err == nil || !strings.Contains(err.Error(), "GitHub App token") || !strings.Contains(err.Error(), test.says) {
+				t.Fatalf("%v, want %q", err, test.says)
+			}
+			if strings.Contains(Redact(err.Error()), "canary") {
 				t.Errorf("error %q holds a secret", err)
 			}
 		})
 	}
+}
+
+// pemFile writes the key of an App.
+func pemFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.pem")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

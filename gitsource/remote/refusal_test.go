@@ -1,9 +1,10 @@
-package gitsource
+package remote
 
 import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestRefusalsDoNotTellCredentials(t *testing.T) {
 		"undeclared": {"", "<!doctype html><title>" + token + "</title>", "a web page: ***"},
 	} {
 		res := &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {test.kind}}, Body: io.NopCloser(strings.NewReader(test.body)), Request: req}
-		var refused *RemoteError
+		var refused *HTTPError
 		if err := refusal(res, time.Now()); !errors.As(err, &refused) || refused.Detail != test.want {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
@@ -37,5 +38,18 @@ func TestRefusalsDoNotTellCredentials(t *testing.T) {
 	m.credentials = mask.New(mask.OfHeader(req.Header.Get("Authorization"))...)
 	if err := m.explain(errors.New("unexpected pkt-line: ERR token " + token)); strings.Contains(err.Error(), token) {
 		t.Errorf("an error of the protocol tells the credential: %v", err)
+	}
+}
+
+// No server can stop us for long.
+func TestRetryAfterIsBounded(t *testing.T) {
+	r := httptest.NewRecorder()
+	r.Header().Set("Retry-After", "99999999")
+	r.WriteHeader(http.StatusTooManyRequests)
+	res := r.Result()
+	res.Request = httptest.NewRequest(http.MethodGet, "/", nil)
+	refused, ok := errors.AsType[*HTTPError](refusal(res, time.Now()))
+	if !ok || refused.RetryAfter != time.Hour {
+		t.Errorf("left alone for %v", refused)
 	}
 }

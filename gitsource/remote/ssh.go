@@ -1,4 +1,4 @@
-package gitsource
+package remote
 
 import (
 	"cmp"
@@ -24,18 +24,18 @@ import (
 // which could redirect the connection, and its reads can be neither cancelled nor limited.
 type sshRemote struct {
 	cfg   Config
-	where location
+	where Location
 }
 
-func (r *sshRemote) close() {}
+func (r *sshRemote) Close() {}
 
 func (r *sshRemote) address() string {
 	return net.JoinHostPort(strings.Trim(r.where.endpoint.Host, "[]"), strconv.Itoa(cmp.Or(r.where.endpoint.Port, 22)))
 }
 
-// session connects, verifies the host key and starts git-upload-pack on the server. The session
+// Session connects, verifies the host key and starts git-upload-pack on the server. The session
 // ends when ctx is done.
-func (r *sshRemote) session(ctx context.Context) (session, error) {
+func (r *sshRemote) Session(ctx context.Context) (Session, error) {
 	s, err := r.start(ctx, "git-upload-pack")
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (s *sshSession) start(address string, config *ssh.ClientConfig, command str
 	return s.run.Start(command)
 }
 
-func (s *sshSession) list(ctx context.Context) (*packp.AdvRefs, error) {
+func (s *sshSession) List(ctx context.Context) (*packp.AdvRefs, error) {
 	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })()
 	refs := packp.NewAdvRefs()
 	if err := refs.Decode(s.out); err != nil {
@@ -185,7 +185,7 @@ func (s *sshSession) list(ctx context.Context) (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-func (s *sshSession) fetch(_ context.Context, f fetch) (io.ReadCloser, error) {
+func (s *sshSession) Fetch(_ context.Context, f FetchRequest) (io.ReadCloser, error) {
 	s.meter.fetch()
 	req, err := request(s.refs, f)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *sshSession) explain(err error) error {
 	return s.stderr.explain(err)
 }
 
-func (s *sshSession) received() int64 { return s.meter.total() }
+func (s *sshSession) Received() int64 { return s.meter.total() }
 
 func (s *sshSession) Close() error {
 	s.stop()
