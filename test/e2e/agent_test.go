@@ -351,7 +351,7 @@ func TestAgentHandsOver(t *testing.T) {
 	}
 	a.Set([]work.Work{{Placement: api.PlacementKey{Name: "one"}, Remove: true}, {Placement: api.PlacementKey{Name: "two"}, Remove: true}})
 	a.until(api.PlacementKey{Name: "one"}, "waiting for the namespace", func(w ledger.WorkSeen) bool { return len(w.Lingering) == 1 && !w.Removed })
-	letGo(t, a.client, ns)
+	finalizeNamespace(t, a.client, ns)
 	a.until(api.PlacementKey{Name: "one"}, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
 }
 

@@ -33,8 +33,8 @@ func (a *agent) available(p api.PlacementKey, name, word string) {
 	})
 }
 
-// noted returns a manifest with annotations.
-func noted(m *work.Manifest, notes map[string]string) *work.Manifest {
+// annotated returns a manifest with annotations.
+func annotated(m *work.Manifest, notes map[string]string) *work.Manifest {
 	o := m.Object.Object.DeepCopy()
 	o.SetAnnotations(notes)
 	return manifest(m.Hash+fmt.Sprint(notes), o.Object)
@@ -52,9 +52,9 @@ func TestAvailableByExpression(t *testing.T) {
 		t.Fatal(err)
 	}
 	gadgets := dynamics.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}).Namespace(ns)
-	one := noted(gadget(group, ns, "one"), map[string]string{api.AvailableAnnotation: `object.spec.?phase.orValue("") == "Running"`})
-	settings := noted(configMap(ns, "settings", "a"), map[string]string{api.AvailableAnnotation: `object.data.ready == "yes"`})
-	secret := noted(manifest("secret", map[string]any{
+	one := annotated(gadget(group, ns, "one"), map[string]string{api.AvailableAnnotation: `object.spec.?phase.orValue("") == "Running"`})
+	settings := annotated(configMap(ns, "settings", "a"), map[string]string{api.AvailableAnnotation: `object.data.ready == "yes"`})
+	secret := annotated(manifest("secret", map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token", "namespace": ns}, "data": map[string]any{"age": "Y2FuYXJ5LXZhbHVl"},
 	}), map[string]string{api.AvailableAnnotation: `int(object.data.age) > 1`})
 	plain := configMap(ns, "plain", "a")
@@ -87,12 +87,12 @@ func TestAvailableByExpression(t *testing.T) {
 	a.available(key, "one", "its expression does not hold")
 
 	// A kind of which only metadata were watched so far is now watched with complete objects.
-	role := noted(manifest("account", map[string]any{
+	role := annotated(manifest("account", map[string]any{
 		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "robot", "namespace": ns},
 	}), nil)
 	a.Set([]work.Work{workOf("web", "2", definition(group), settings, plain, role)})
 	a.available(key, "robot", "available")
-	asking := noted(role, map[string]string{api.AvailableAnnotation: `size(object.?secrets.orValue([])) > 0`})
+	asking := annotated(role, map[string]string{api.AvailableAnnotation: `size(object.?secrets.orValue([])) > 0`})
 	a.Set([]work.Work{workOf("web", "3", definition(group), settings, plain, asking)})
 	a.available(key, "robot", "its expression does not hold")
 	_, err = a.client.CoreV1().ServiceAccounts(ns).Patch(ctx, "robot", types.MergePatchType, []byte(`{"secrets":[{"name":"x"}]}`), metav1.PatchOptions{})
@@ -106,7 +106,7 @@ func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	ready := map[string]string{api.AvailableAnnotation: `object.data.key == "ready"`}
-	first, second := noted(configMap(ns, "first", "a"), ready), noted(configMap(ns, "second", "a"), ready)
+	first, second := annotated(configMap(ns, "first", "a"), ready), annotated(configMap(ns, "second", "a"), ready)
 	a.Set([]work.Work{workOf("web", "1", first, second)})
 	a.available(key, "first", "its expression does not hold")
 	a.available(key, "second", "its expression does not hold")
@@ -133,7 +133,7 @@ func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
 func TestKeptObjectIsReleased(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
-	kept := noted(configMap(ns, "kept", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled})
+	kept := annotated(configMap(ns, "kept", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled})
 	a.Set([]work.Work{workOf("web", "1", kept, configMap(ns, "gone", "a"), configMap(ns, "stays", "a"))})
 	a.applied(key, "1")
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "stays", "a"))})
@@ -155,7 +155,7 @@ func TestKeptObjectIsReleased(t *testing.T) {
 	if cm.Data["key"] != "a" {
 		t.Errorf("it holds %v", cm.Data)
 	}
-	a.Set([]work.Work{workOf("web", "3", noted(configMap(ns, "stays", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))})
+	a.Set([]work.Work{workOf("web", "3", annotated(configMap(ns, "stays", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))})
 	a.applied(key, "3")
 	a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})
 	a.until(key, "removed", func(w ledger.WorkSeen) bool { return w.Removed })
@@ -172,7 +172,7 @@ func TestKeptObjectsHoldUpNothing(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	ms := []*work.Manifest{configMap(ns, "stays", "a"), configMap(ns, "goes", "a"), configMap(ns, "gone", "a")}
 	for _, name := range []string{"kept-1", "kept-2", "kept-3"} {
-		ms = append(ms, noted(configMap(ns, name, "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))
+		ms = append(ms, annotated(configMap(ns, name, "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled}))
 	}
 	a.Set([]work.Work{workOf("web", "1", ms...)})
 	a.applied(key, "1")

@@ -41,8 +41,8 @@ const (
 
 func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// sings returns the canaries that a text contains, plain or encoded.
-func sings(text string) []string {
+// leakedCanaries returns the canaries that a text contains, plain or encoded.
+func leakedCanaries(text string) []string {
 	var out []string
 	for _, c := range []string{canaryInGit, canaryEncoded, canaryOnMember, canaryKept, canaryNumber} {
 		for _, form := range []string{c, encoded(c), encoded(c + "\n"), strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(c)), "=")} {
@@ -59,15 +59,15 @@ func yamlSecret(namespace, name string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nstringData: {password: " + canaryInGit + "}\ndata: {token: " + encoded(canaryEncoded) + "}\n"
 }
 
-// asking gives a Secret an availability expression that cannot be evaluated without quoting a
+// unanswerable gives a Secret an availability expression that cannot be evaluated without quoting a
 // value.
-func asking(secret string) string {
+func unanswerable(secret string) string {
 	return strings.Replace(secret, "metadata: {", "metadata: {annotations: {"+api.AvailableAnnotation+": int(object.data.token) > 1}, ", 1)
 }
 
-// wrapped returns Secrets in envelopes of both kinds, one as exported by kubectl, and an
+// envelopes returns Secrets in envelopes of both kinds, one as exported by kubectl, and an
 // override of each.
-func wrapped(namespace string) string {
+func envelopes(namespace string) string {
 	indented := strings.ReplaceAll(strings.TrimSpace(yamlSecret(namespace, "in-a-config-map")), "\n", "\n    ")
 	exported := strings.Replace(yamlSecret(namespace, "exported"), "metadata: {", `metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"password":"`+canaryInGit+`"}}'}, `, 1)
 	return strings.Join([]string{
@@ -75,19 +75,19 @@ func wrapped(namespace string) string {
 			"data:\n  secret.yaml: {apiVersion: v1, kind: Secret, metadata: {name: in-an-envelope, namespace: " + namespace + "}, stringData: {password: " + canaryInGit + "}}\n",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env, namespace: " + namespace + `, annotations: {kubernetes-fleet.io/envelope-configmap: "true"}}` + "\n" +
 			"data:\n  secret.yaml: |\n    " + indented + "\n",
-		exported, overriding(namespace, "add", "/stringData/added"),
+		exported, secretOverride(namespace, "add", "/stringData/added"),
 	}, "---\n")
 }
 
-// overriding returns an override that writes into a Secret of a namespace.
-func overriding(namespace, op, path string) string {
+// secretOverride returns an override that writes into a Secret of a namespace.
+func secretOverride(namespace, op, path string) string {
 	return "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: ro, namespace: " + namespace + "}\n" +
 		"spec:\n  resourceSelectors: [{group: \"\", version: v1, kind: Secret, name: s}]\n  policy:\n    overrideRules:\n    - clusterSelector: {}\n" +
 		"      jsonPatchOverrides: [{op: " + op + ", path: " + path + ", value: " + canaryInGit + "}]\n"
 }
 
-// strategic returns a placement of one namespace with an apply strategy.
-func strategic(name, namespace, strategy string) string {
+// placementWithStrategy returns a placement of one namespace with an apply strategy.
+func placementWithStrategy(name, namespace, strategy string) string {
 	return yamlPlacement(name, namespace, only("1")+"  strategy:\n    rollingUpdate: {maxUnavailable: 100%}\n    applyStrategy: {"+strategy+"}\n")
 }
 
@@ -118,8 +118,8 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	d.quoteSecrets(refused)
 
 	first := d.repo.Commit(t, "main", map[string]string{
-		"drift.yaml":  yamlNamespace(drift) + "---\n" + yamlSecret(drift, "s") + "---\n" + strategic("drift", drift, "whenToApply: IfNotDrifted"),
-		"repair.yaml": yamlNamespace(repair) + "---\n" + asking(yamlSecret(repair, "s")) + "---\n" + wrapped(repair) + "---\n" + strategic("repair", repair, ""),
+		"drift.yaml":  yamlNamespace(drift) + "---\n" + yamlSecret(drift, "s") + "---\n" + placementWithStrategy("drift", drift, "whenToApply: IfNotDrifted"),
+		"repair.yaml": yamlNamespace(repair) + "---\n" + unanswerable(yamlSecret(repair, "s")) + "---\n" + envelopes(repair) + "---\n" + placementWithStrategy("repair", repair, ""),
 	})
 	d.startAt(first)
 	// drift that is left alone, and drift that is reverted, both reported
@@ -130,10 +130,10 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		}
 	}
 	commit := d.repo.Commit(t, "main", map[string]string{
-		"spoilt.yaml":  yamlNamespace(spoilt) + "---\n" + yamlSecret(spoilt, "s") + "---\n" + overriding(spoilt, "replace", "/stringData/none/of/that") + "---\n" + strategic("spoilt", spoilt, ""),
-		"look.yaml":    yamlNamespace(look) + "---\n" + yamlSecret(look, "s") + "---\n" + strategic("look", look, "type: ReportDiff, comparisonOption: FullComparison"),
-		"take.yaml":    yamlNamespace(take) + "---\n" + yamlSecret(take, "s") + "---\n" + strategic("take", take, "whenToTakeOver: IfNoDiff"),
-		"refused.yaml": yamlNamespace(refused) + "---\n" + yamlSecret(refused, "denied") + "---\n" + strategic("refused", refused, ""),
+		"spoilt.yaml":  yamlNamespace(spoilt) + "---\n" + yamlSecret(spoilt, "s") + "---\n" + secretOverride(spoilt, "replace", "/stringData/none/of/that") + "---\n" + placementWithStrategy("spoilt", spoilt, ""),
+		"look.yaml":    yamlNamespace(look) + "---\n" + yamlSecret(look, "s") + "---\n" + placementWithStrategy("look", look, "type: ReportDiff, comparisonOption: FullComparison"),
+		"take.yaml":    yamlNamespace(take) + "---\n" + yamlSecret(take, "s") + "---\n" + placementWithStrategy("take", take, "whenToTakeOver: IfNoDiff"),
+		"refused.yaml": yamlNamespace(refused) + "---\n" + yamlSecret(refused, "denied") + "---\n" + placementWithStrategy("refused", refused, ""),
 	})
 	r := d.until("all problems reported", func(r *status.Report) bool {
 		told := map[string]bool{}
@@ -182,7 +182,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		"wait crp/refused --for=applied --timeout 1s", "sync crp/refused --wait --timeout 3s", "rollback crp/repair --to " + first + " --path CHECKOUT --author AUTHOR",
 		"adopt-fleet", "state export", "bugreport --config CONFIG --file SCRATCH", "kubeconfig", "version", "member rbac CHECKOUT", "doctor --config CONFIG", "doctor --config CONFIG -o json",
 	}
-	if forgotten := d.untold(commands); len(forgotten) > 0 {
+	if forgotten := d.unchecked(commands); len(forgotten) > 0 {
 		t.Errorf("the output of these commands is not checked: %v", forgotten)
 	}
 	outputs := d.outputs(commands...)
@@ -190,7 +190,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 		if len(text) == 0 {
 			t.Errorf("%s: empty", name)
 		}
-		for _, canary := range sings(text) {
+		for _, canary := range leakedCanaries(text) {
 			t.Errorf("%s contains %s", name, canary)
 		}
 	}
@@ -237,7 +237,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 	told["the log of a crash"] = string(log)
 	for name, text := range told {
-		for _, canary := range sings(text) {
+		for _, canary := range leakedCanaries(text) {
 			t.Errorf("with a broken commit %s contains %s", name, canary)
 		}
 	}
@@ -301,12 +301,12 @@ func TestServerThatQuotesASecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, canary := range sings(string(text)) {
+		for _, canary := range leakedCanaries(string(text)) {
 			t.Errorf("%s: the report contains %s", v.Placement, canary)
 		}
 	}
 	a.stop()
-	for _, canary := range sings(log.String()) {
+	for _, canary := range leakedCanaries(log.String()) {
 		t.Errorf("the log contains %s", canary)
 	}
 	if !strings.Contains(log.String(), diff.Mask) {

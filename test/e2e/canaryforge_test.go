@@ -93,7 +93,7 @@ func TestNoPullRequestTellsASecret(t *testing.T) {
 		if text == "" && name != fmt.Sprint("the comments on pull request ", drift.Index) {
 			t.Errorf("%s: empty", name)
 		}
-		for _, canary := range sings(text) {
+		for _, canary := range leakedCanaries(text) {
 			t.Errorf("%s contains %s", name, canary)
 		}
 		if strings.Contains(text, p.forge.Token) {

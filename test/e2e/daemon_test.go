@@ -195,12 +195,12 @@ func (d *daemon) until(what string, ok func(*status.Report) bool) *status.Report
 func (d *daemon) applied(commit string) *status.Report {
 	d.t.Helper()
 	return d.until("applied at "+commit, func(r *status.Report) bool {
-		return r.Source.InForce.Hash == commit && len(r.Placements) > 0 && !strings.Contains(fmt.Sprint(lacking(r)), "crp/")
+		return r.Source.InForce.Hash == commit && len(r.Placements) > 0 && !strings.Contains(fmt.Sprint(notApplied(r)), "crp/")
 	})
 }
 
-// lacking lists the placements that are not applied on all clusters.
-func lacking(r *status.Report) []string {
+// notApplied lists the placements that are not applied on all clusters.
+func notApplied(r *status.Report) []string {
 	var out []string
 	for _, p := range r.Placements {
 		if conditionStatus(p.Status.Conditions, api.PlacementPrefix+api.Applied) != metav1.ConditionTrue {

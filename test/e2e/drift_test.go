@@ -20,8 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// remembered waits until the agent reports a drift of an object.
-func (a *agent) remembered(p api.PlacementKey, name, what string, ok func(ledger.Drift) bool) ledger.Drift {
+// awaitDrift waits until the agent reports a drift of an object.
+func (a *agent) awaitDrift(p api.PlacementKey, name, what string, ok func(ledger.Drift) bool) ledger.Drift {
 	a.t.Helper()
 	var found ledger.Drift
 	a.until(p, what, func(w ledger.WorkSeen) bool {
@@ -34,8 +34,8 @@ func (a *agent) remembered(p api.PlacementKey, name, what string, ok func(ledger
 	return found
 }
 
-// told formats a drift without its times.
-func told(d ledger.Drift) string {
+// driftText formats a drift without its times.
+func driftText(d ledger.Drift) string {
 	text := fmt.Sprintf("%s %s, %d times", d.ID.Name, d.State, d.Count)
 	if d.Deleted {
 		text += ", deleted"
@@ -70,7 +70,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 	}
 	is := func(d ledger.Drift, want string) {
 		t.Helper()
-		if got := told(d); got != want {
+		if got := driftText(d); got != want {
 			t.Errorf("reported: %s\nwant: %s", got, want)
 		}
 		if d.FirstSeen.IsZero() || d.LastSeen.Before(d.FirstSeen) {
@@ -79,16 +79,16 @@ func TestRepairsAreRemembered(t *testing.T) {
 	}
 
 	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
-	is(a.remembered(key, "one", "repaired", repaired(1)), `one repaired, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`)
+	is(a.awaitDrift(key, "one", "repaired", repaired(1)), `one repaired, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`)
 	patched(t, cms.Delete(ctx, "two", metav1.DeleteOptions{}))
-	is(a.remembered(key, "two", "repaired", repaired(1)), "two repaired, 1 times, deleted")
+	is(a.awaitDrift(key, "two", "repaired", repaired(1)), "two repaired, 1 times, deleted")
 	_, err := a.client.CoreV1().Secrets(ns).Patch(ctx, "token", types.MergePatchType, []byte(`{"stringData":{"password":"canary-on-member"}}`), metav1.PatchOptions{FieldManager: "thief"})
 	patched(t, err)
-	is(a.remembered(key, "token", "repaired", repaired(1)), fmt.Sprintf("token repaired, 1 times; /data/password %q→%q by [thief (Update)]",
+	is(a.awaitDrift(key, "token", "repaired", repaired(1)), fmt.Sprintf("token repaired, 1 times; /data/password %q→%q by [thief (Update)]",
 		"(redacted for security reasons)", "(redacted for security reasons)"))
 	_, err = cms.Patch(ctx, "three", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.ManagedByLabel+`":null}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
 	patched(t, err)
-	is(a.remembered(key, "three", "repaired", repaired(1)), fmt.Sprintf("three repaired, 1 times; /metadata/labels/gitfleet.dev~1managed-by %q→%q by []", a.fleet, ""))
+	is(a.awaitDrift(key, "three", "repaired", repaired(1)), fmt.Sprintf("three repaired, 1 times; /metadata/labels/gitfleet.dev~1managed-by %q→%q by []", a.fleet, ""))
 
 	last := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 4 })
 	if raw, err := json.Marshal(last); err != nil || strings.Contains(string(raw), "canary") {
@@ -100,7 +100,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
 	a.applied(key, "1")
 	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
-	d := a.remembered(key, "one", "repaired", repaired(2))
+	d := a.awaitDrift(key, "one", "repaired", repaired(2))
 	if len(d.Paths) != 1 || d.Paths[0].ValueInHub != "a" || !d.FirstSeen.Equal(last.Drifts[0].FirstSeen) {
 		t.Errorf("after a restart: %+v", d)
 	}
@@ -116,8 +116,8 @@ func TestStandingDriftIsRemembered(t *testing.T) {
 	a.Set([]work.Work{w})
 	a.applied(key, "1")
 	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
-	d := a.remembered(key, "one", "standing", func(d ledger.Drift) bool { return d.State == api.DriftStanding })
-	if got, want := told(d), `one standing, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`; got != want {
+	d := a.awaitDrift(key, "one", "standing", func(d ledger.Drift) bool { return d.State == api.DriftStanding })
+	if got, want := driftText(d), `one standing, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`; got != want {
 		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
 	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Exceptions) == 1 })
@@ -125,7 +125,7 @@ func TestStandingDriftIsRemembered(t *testing.T) {
 		t.Errorf("the exception: %+v", diffs)
 	}
 	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"a"}}`))
-	a.remembered(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded || d.State == api.DriftRepaired })
+	a.awaitDrift(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded || d.State == api.DriftRepaired })
 }
 
 func deployment(namespace, name string, replicas int64, notes map[string]any) *work.Manifest {
@@ -179,11 +179,11 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 
 	for _, n := range []int32{5, 6} {
 		a.scale(ns, "web", "kube-controller-manager", n)
-		d := a.remembered(key, "web", "contested", func(d ledger.Drift) bool {
+		d := a.awaitDrift(key, "web", "contested", func(d ledger.Drift) bool {
 			return d.State == api.DriftContested && len(d.Paths) == 1 && d.Paths[0].ValueInMember == fmt.Sprint(n)
 		})
 		want := fmt.Sprintf("web contested, 1 times; /spec/replicas %q→%q by [kube-controller-manager (Update through scale)]", "2", fmt.Sprint(n))
-		if got := told(d); got != want || !strings.Contains(d.Message, "the HorizontalPodAutoscaler web-scaler") {
+		if got := driftText(d); got != want || !strings.Contains(d.Message, "the HorizontalPodAutoscaler web-scaler") {
 			t.Errorf("reported: %s (%s)\nwant: %s", got, d.Message, want)
 		}
 	}
@@ -206,7 +206,7 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 	if web, open := a.replicas(ns, "web"), a.replicas(ns, "open"); web != 6 || open != 7 {
 		t.Errorf("a new version scaled to %d and %d", web, open)
 	}
-	a.remembered(key, "open", "ignored", func(d ledger.Drift) bool { return d.State == api.DriftIgnored })
+	a.awaitDrift(key, "open", "ignored", func(d ledger.Drift) bool { return d.State == api.DriftIgnored })
 
 	patched(t, scalers.Delete(ctx, "web-scaler", metav1.DeleteOptions{}))
 	a.eventually("the autoscaler gone", func() (bool, error) {
@@ -216,7 +216,7 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 	last := deployment(ns, "web", 3, map[string]any{"note": "changed again"})
 	a.Set([]work.Work{workOf("web", "3", last, deployment(ns, "manual", 2, nil), open)})
 	a.eventually("what it left behind taken back", func() (bool, error) { return a.replicas(ns, "web") == 3, nil })
-	a.remembered(key, "web", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+	a.awaitDrift(key, "web", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
 }
 
 // Taking over a workload with an autoscaler does not scale it.
@@ -231,7 +231,7 @@ func TestTakeOverOfWhatIsScaled(t *testing.T) {
 		a.scale(ns, name, "acme-autoscaler", 5)
 	}
 	a.Set([]work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "other", 2, nil))})
-	d := a.remembered(key, "web", "contested", func(d ledger.Drift) bool { return d.State == api.DriftContested })
+	d := a.awaitDrift(key, "web", "contested", func(d ledger.Drift) bool { return d.State == api.DriftContested })
 	if n := a.replicas(ns, "web"); n != 5 || !strings.Contains(d.Message, "acme-autoscaler") {
 		t.Errorf("scaled to %d: %s", n, d.Message)
 	}

@@ -55,8 +55,8 @@ func (d *daemon) tamper(member, value string) {
 	d.eventually(member+" repaired to "+value, func() bool { return d.configMap(member, "one")["value"] == value })
 }
 
-// failing waits until the daemon reports that Git cannot be read, and why.
-func (d *daemon) failing(why string) *status.Report {
+// awaitGitError waits until the daemon reports that Git cannot be read, and why.
+func (d *daemon) awaitGitError(why string) *status.Report {
 	d.t.Helper()
 	return d.until("failing with "+why, func(r *status.Report) bool {
 		return r.Source.Git.Failures > 0 && strings.Contains(r.Source.Git.Error, why)
@@ -96,9 +96,9 @@ func TestCommitsArriveOverHTTPS(t *testing.T) {
 	d.args = append(d.args, "--set", "source.allowHTTP=false", "--set", "source.caBundle="+ca, "--set", "source.tokenFile="+token)
 	commit := d.commitOne("a")
 	d.start()
-	d.failing("certificate")
+	d.awaitGitError("certificate")
 	write(t, ca, string(server.CA()))
-	d.failing("401")
+	d.awaitGitError("401")
 	write(t, token, "r1ght-t0ken\n")
 	d.applied(commit)
 	d.everywhere("a")
@@ -134,7 +134,7 @@ func TestDeletedBranch(t *testing.T) {
 	d.repo.ForcePush(t, "side", commit)
 	since := d.quiet()
 	d.repo.DeleteBranch(t, "main")
-	if r := d.failing("not on the remote"); r.Source.InForce.Hash != commit {
+	if r := d.awaitGitError("not on the remote"); r.Source.InForce.Hash != commit {
 		t.Errorf("in force is %s", r.Source.InForce.Hash)
 	}
 	d.tamper("member-2", "a")
@@ -165,12 +165,12 @@ func TestGitServerDownForAWhile(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d.failing("connection refused")
+	d.awaitGitError("connection refused")
 	d.tamper("member-1", "a")
 
 	d.stop()
 	d.start()
-	if r := d.failing("connection refused"); r.Source.InForce.Hash != commit {
+	if r := d.awaitGitError("connection refused"); r.Source.InForce.Hash != commit {
 		t.Errorf("after a restart %q is in force", r.Source.InForce.Hash)
 	}
 	d.tamper("member-2", "a")
@@ -210,7 +210,7 @@ func TestRateLimitedServer(t *testing.T) {
 	mu.Lock()
 	limit = true
 	mu.Unlock()
-	d.failing("asks to wait 3s")
+	d.awaitGitError("asks to wait 3s")
 	d.push("s3cret")
 	d.applied(d.commitOne("b"))
 	mu.Lock()
@@ -372,7 +372,7 @@ func TestUnsignedCommitIsNotTaken(t *testing.T) {
 	d.startAt(signed)
 	unsigned := d.commitOne("b")
 	d.sign(key)
-	if r := d.failing("commit " + unsigned + ": not signed"); r.Source.InForce.Hash != signed {
+	if r := d.awaitGitError("commit " + unsigned + ": not signed"); r.Source.InForce.Hash != signed {
 		t.Errorf("in force is %s", r.Source.InForce.Hash)
 	}
 	if got := d.configMap("member-1", "one")["value"]; got != "a" {

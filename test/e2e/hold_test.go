@@ -23,7 +23,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	one := situation{a, ns, "one"}
 	heldAt := func(value string) ledger.Drift {
 		t.Helper()
-		return a.remembered(key, "one", "held at "+value, func(d ledger.Drift) bool {
+		return a.awaitDrift(key, "one", "held at "+value, func(d ledger.Drift) bool {
 			return d.State == api.DriftHeld && len(d.Paths) == 1 && d.Paths[0].ValueInMember == value
 		})
 	}
@@ -44,14 +44,14 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
 	d := heldAt("b")
 	resolve(d, ledger.Resolution{Message: "offered as a pull request"})
-	a.remembered(key, "one", "told what is waited for", func(d ledger.Drift) bool { return d.Message == "offered as a pull request" })
+	a.awaitDrift(key, "one", "told what is waited for", func(d ledger.Drift) bool { return d.Message == "offered as a pull request" })
 	resolve(ledger.Drift{ID: d.ID}, ledger.Resolution{PutBack: true}) // with the ID of another change
 	if seen := a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() }); len(seen.Exceptions) != 1 || !seen.Exceptions[0].Applied.OK {
 		t.Errorf("a held object does not count as applied: %+v", seen.Exceptions)
 	}
 
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
-	a.remembered(key, "one", "accepted", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+	a.awaitDrift(key, "one", "accepted", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
 	a.eventually("inventory written", func() (bool, error) { return a.inventoryHas("c-2"), nil })
 	if objects, inventories := split(a.writes()); len(objects) > 0 || len(inventories) != 1 {
 		t.Errorf("written: %v %v", objects, inventories)
@@ -70,7 +70,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 		t.Errorf("after a restart it is %q", got)
 	}
 	resolve(d, ledger.Resolution{PutBack: true, Message: "the pull request was closed"})
-	d = a.remembered(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+	d = a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 	if got := live(); got != "b" || d.Message != "the pull request was closed" {
 		t.Errorf("reverted to %q: %s", got, d.Message)
 	}
@@ -83,10 +83,10 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same change again is held again
 	heldAt("c")
 	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
-	a.remembered(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
+	a.awaitDrift(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
 
 	patched(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
-	a.remembered(key, "one", "created anew", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
+	a.awaitDrift(key, "one", "created anew", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 }
 
 // A deleted object stays deleted until it is to be restored, or until Git does not have it any
@@ -101,13 +101,13 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	deleted := func() ledger.Drift {
 		t.Helper()
 		patched(t, objects.Delete(ctx, "one", metav1.DeleteOptions{}))
-		return a.remembered(key, "one", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Deleted })
+		return a.awaitDrift(key, "one", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Deleted })
 	}
 	d := deleted()
 	a.until(key, "applied and available", func(w ledger.WorkSeen) bool { return w.Applied() && w.Available() && len(w.Exceptions) == 0 })
 
 	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(nil), PutBack: true, Message: "the pull request was closed"}})
-	a.remembered(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
+	a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -146,19 +146,19 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	for _, name := range []string{"held", "reverted"} {
 		patched(t, situation{a, ns, name}.edit(ctx, `{"data":{"key":"b"}}`))
 	}
-	a.remembered(key, "reverted", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Mode == "" })
-	a.remembered(key, "held", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
+	a.awaitDrift(key, "reverted", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Mode == "" })
+	a.awaitDrift(key, "held", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
 	placed("propose until 2030-01-31T00:00:00Z")
-	d := a.remembered(key, "held", "held by another mode", func(d ledger.Drift) bool {
+	d := a.awaitDrift(key, "held", "held by another mode", func(d ledger.Drift) bool {
 		return d.State == api.DriftHeld && d.Mode == "propose until 2030-01-31T00:00:00Z"
 	})
 	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths), Again: true}})
 	placed("propose until 2020-01-31T00:00:00Z")
-	a.remembered(key, "held", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+	a.awaitDrift(key, "held", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 
 	cluster = "report"
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.applied(key, "1")
 	patched(t, situation{a, ns, "held"}.edit(ctx, `{"data":{"key":"c"}}`))
-	a.remembered(key, "held", "held by the mode of the cluster", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
+	a.awaitDrift(key, "held", "held by the mode of the cluster", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
 }

@@ -154,7 +154,7 @@ func TestListKeysAreNoDrift(t *testing.T) {
 	seen := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) >= 3*len(rounds) })
 	for _, d := range seen.Drifts {
 		if !strings.HasPrefix(d.ID.Name, "fence-") {
-			t.Errorf("drift that nobody caused: %s", told(d))
+			t.Errorf("drift that nobody caused: %s", driftText(d))
 		}
 	}
 

@@ -69,7 +69,7 @@ func (d *daemon) outputs(commands ...string) map[string]string {
 		}
 		out["events of "+m] = fmt.Sprint(" ", events.Items)
 	}
-	out["the state directory"] = d.kept()
+	out["the state directory"] = d.stored()
 	return out
 }
 
@@ -174,8 +174,8 @@ func unpacked(file string) string {
 // commandRow is a line of the help that names a command.
 var commandRow = regexp.MustCompile(`(?m)^  ([a-z]+)  +[A-Z]`)
 
-// untold returns the commands that are not in the list.
-func (d *daemon) untold(commands []string) []string {
+// unchecked returns the commands that are not in the list.
+func (d *daemon) unchecked(commands []string) []string {
 	d.t.Helper()
 	run := map[string]bool{}
 	for _, c := range commands {
@@ -191,8 +191,8 @@ func (d *daemon) untold(commands []string) []string {
 	return out
 }
 
-// kept returns what the daemon stores on its disk, except for the clone of the repository.
-func (d *daemon) kept() string {
+// stored returns what the daemon stores on its disk, except for the clone of the repository.
+func (d *daemon) stored() string {
 	d.t.Helper()
 	var text strings.Builder
 	err := filepath.WalkDir(d.state(), func(path string, e fs.DirEntry, err error) error {

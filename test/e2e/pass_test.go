@@ -34,7 +34,7 @@ func TestChangesDuringAPassAreNoticed(t *testing.T) {
 		}
 	})
 	a.Set([]work.Work{workOf("web", "1", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"), deployment(ns, "last", 1, nil))})
-	a.remembered(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
+	a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
 	a.eventually("as it should be", func() (bool, error) {
 		one, err := a.get(ns, "one")
 		return err == nil && one.Data["key"] == "a", err
@@ -49,5 +49,5 @@ func TestChangesDuringAPassAreNoticed(t *testing.T) {
 	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "2")
 	patched(t, situation{a, ns, "two"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))
-	a.remembered(key, "two", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
+	a.awaitDrift(key, "two", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
 }

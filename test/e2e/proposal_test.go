@@ -81,7 +81,7 @@ func (p *proposing) everywhere(image string, members ...string) {
 func (p *proposing) settled(image string) {
 	p.t.Helper()
 	p.everywhere(image, p.members...)
-	p.until("applied", func(r *status.Report) bool { return len(r.Placements) == 1 && len(lacking(r)) == 0 })
+	p.until("applied", func(r *status.Report) bool { return len(r.Placements) == 1 && len(notApplied(r)) == 0 })
 }
 
 // pulls returns all pull requests, the oldest first.
@@ -194,7 +194,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 	_, versionTwo := p.web(two)
 	p.forge.Merge("hub", pr.Index)
 	p.until("in Git and on the members", func(r *status.Report) bool {
-		return len(lacking(r)) == 0 && !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.Kind == "Deployment" && d.State != api.DriftEnded })
+		return len(notApplied(r)) == 0 && !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.Kind == "Deployment" && d.State != api.DriftEnded })
 	})
 	for member, was := range map[string]string{one: versionOne, two: versionTwo} {
 		if image, version := p.web(member); image != after || version != was {

@@ -73,7 +73,7 @@ func TestDriftIsEditedWhereItComesFrom(t *testing.T) {
 	}
 	p.forge.Merge("hub", doomed.Index)
 	p.until("the object is out of Git", func(r *status.Report) bool {
-		return len(lacking(r)) == 0 && !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.Name == "doomed" })
+		return len(notApplied(r)) == 0 && !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.Name == "doomed" })
 	})
 }
 

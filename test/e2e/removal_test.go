@@ -17,9 +17,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// letGo removes a deleted namespace, as the namespace controller, which does not run here,
+// finalizeNamespace removes a deleted namespace, as the namespace controller, which does not run here,
 // would do.
-func letGo(t *testing.T, client kubernetes.Interface, name string) {
+func finalizeNamespace(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	namespaces := client.CoreV1().Namespaces()
 	ns, err := namespaces.Get(context.Background(), name, metav1.GetOptions{})
@@ -98,7 +98,7 @@ func TestBroughtBackBeforeItIsGone(t *testing.T) {
 					return s.ID.Kind == "Namespace" && !s.Applied.OK && strings.Contains(s.Applied.Message, "it is created anew once it is gone")
 				})
 			})
-			letGo(t, a.client, name)
+			finalizeNamespace(t, a.client, name)
 			a.until(key, "there again", func(w ledger.WorkSeen) bool { return w.Done && len(w.Exceptions) == 0 })
 			if _, err := a.get(name, "one"); err != nil {
 				t.Error(err)

@@ -141,7 +141,7 @@ func TestARenamedPickNKeepsItsCluster(t *testing.T) {
 		"placement.yaml": yamlPlacement("left", d.name, one) + "---\n" + yamlPlacement("right", d.name, one),
 	}})
 	const why = "crp/left (placement.yaml:1) and crp/right (placement.yaml:10) select what it holds"
-	r := d.until("the ambiguity is reported", func(r *status.Report) bool { return tells(r.Details, why) })
+	r := d.until("the ambiguity is reported", func(r *status.Report) bool { return contains(r.Details, why) })
 	if d.values() != "- good -" || len(deletionEvents(r)) > 0 {
 		t.Errorf("the members have %s; deleted was %v", d.values(), deletionEvents(r))
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// yamlJudged returns a ConfigMap that is available unless its value is broken, so that a commit
+// yamlWithExpression returns a ConfigMap that is available unless its value is broken, so that a commit
 // can break it.
-func yamlJudged(namespace, name, value string) string {
+func yamlWithExpression(namespace, name, value string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -27,9 +27,9 @@ data: {value: %q}
 
 const oneByOne = "  strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 3}}\n"
 
-// app returns a commit's application: one object of yamlJudged.
+// app returns a commit's application: one object of yamlWithExpression.
 func (d *daemon) app(value string) map[string]string {
-	return map[string]string{"app.yaml": yamlNamespace(d.name) + "---\n" + yamlJudged(d.name, "one", value)}
+	return map[string]string{"app.yaml": yamlNamespace(d.name) + "---\n" + yamlWithExpression(d.name, "one", value)}
 }
 
 // values returns the values on the members, in their order; "-" for none.
@@ -86,8 +86,8 @@ func (d *daemon) waits(cluster, why, values string) {
 	d.t.Fatalf("of %s it says %q, want %q; the members have %s, want %s", cluster, said, why, d.values(), values)
 }
 
-// tells reports whether a part of a report contains a text.
-func tells(part any, words string) bool {
+// contains reports whether a part of a report contains a text.
+func contains(part any, words string) bool {
 	text, err := json.Marshal(part)
 	return err == nil && strings.Contains(string(text), words)
 }
@@ -247,7 +247,7 @@ spec:
 	d.become("a member-2 a")
 	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/none, value: x}`))
 	d.until("it says what is wrong", func(r *status.Report) bool {
-		return tells(r.Placements[0].Status, `failed to apply on ConfigMap`)
+		return contains(r.Placements[0].Status, `failed to apply on ConfigMap`)
 	})
 	d.become("a member-2 a")
 	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/value, value: c}`))
@@ -279,7 +279,7 @@ func TestUnreachableMembersCountAsItIsSaid(t *testing.T) {
 			says := func(what string) {
 				t.Helper()
 				d.until("it says "+what, func(r *status.Report) bool {
-					return r.Source.InForce.Hash == d.repo.Head(t, "main") && tells(r.Placements[0].Status, what)
+					return r.Source.InForce.Hash == d.repo.Head(t, "main") && contains(r.Placements[0].Status, what)
 				})
 			}
 			f := fleet.Shared(t)
@@ -292,7 +292,7 @@ func TestUnreachableMembersCountAsItIsSaid(t *testing.T) {
 				}
 			})
 			t.Cleanup(resume)
-			d.until("reported as not answering", func(r *status.Report) bool { return tells(r.Clusters, "did not answer in time") })
+			d.until("reported as not answering", func(r *status.Report) bool { return contains(r.Clusters, "did not answer in time") })
 			d.repo.Commit(t, "main", d.app("b"))
 			says("the cluster is unreachable and left as it is until it answers")
 			has := func(m string) string { return d.configMap(m, "one")["value"] }

@@ -247,7 +247,7 @@ func TestLostStateDirectoryOfTheSameRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.start()
-	r := d.until("available again", func(r *status.Report) bool { return len(r.Placements) == 1 && len(lacking(r)) == 0 })
+	r := d.until("available again", func(r *status.Report) bool { return len(r.Placements) == 1 && len(notApplied(r)) == 0 })
 	if held, _ := heldByAnother(r); r.Fleet.ID != id || len(held) > 0 {
 		t.Errorf("the ID is %s, was %s; held: %v", r.Fleet.ID, id, held)
 	}

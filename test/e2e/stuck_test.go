@@ -38,14 +38,14 @@ func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
 	a.sent.Reset()
 	a.available(key, "web", "Manifest is not yet available; Fleet will check again later (0 of 1 replicas available; pod "+pod+
 		", container main: ImagePullBackOff: Back-off pulling image app:1.0: token (redacted for security reasons) is refused)")
-	if got := a.sent.Requests(apartFrom("/api/v1/namespaces/" + ns + "/")); len(got) != 1 || got[0].Query.Get("limit") != "20" {
+	if got := a.sent.Requests(onlyBelow("/api/v1/namespaces/" + ns + "/")); len(got) != 1 || got[0].Query.Get("limit") != "20" {
 		t.Errorf("it asked: %v", got)
 	}
 
 	a.sent.Reset()
 	a.podOf(ns, `{"status":{"phase":"Running","containerStatuses":null,"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]}}`)
 	a.available(key, "web", "available")
-	if got := a.sent.Requests(fleet.Watches, fleet.Probes, apartFrom("/api/v1/namespaces/"+ns+"/")); len(got) > 0 {
+	if got := a.sent.Requests(fleet.Watches, fleet.Probes, onlyBelow("/api/v1/namespaces/"+ns+"/")); len(got) > 0 {
 		t.Errorf("it asked: %v", got)
 	}
 
@@ -57,13 +57,13 @@ func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
 	a.podOf(ns, strings.ReplaceAll(noImage, `"phase":"Pending",`, `"phase":"Pending","conditions":[{"type":"Ready","status":"False"}],`))
 	a.available(key, "web", "(0 of 1 replicas available)")
 	a.eventually("asked", func() (bool, error) {
-		return len(a.sent.Requests(apartFrom("/api/v1/namespaces/"+ns+"/pods"))) > 0, nil
+		return len(a.sent.Requests(onlyBelow("/api/v1/namespaces/"+ns+"/pods"))) > 0, nil
 	})
 	a.available(key, "web", "(0 of 1 replicas available)")
 }
 
-// apartFrom ignores all requests except those below a path.
-func apartFrom(path string) func(fleet.Request) bool {
+// onlyBelow ignores all requests except those below a path.
+func onlyBelow(path string) func(fleet.Request) bool {
 	return func(q fleet.Request) bool { return !strings.HasPrefix(q.Path, path) }
 }
 

@@ -100,5 +100,5 @@ func TestSweepFindsWhatWatchesLost(t *testing.T) {
 	if text := said.String(); strings.Count(text, "no watch told") != 2 || !strings.Contains(text, "level=ERROR") {
 		t.Errorf("it says:\n%s", text)
 	}
-	a.remembered(key, "lost-edit", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && len(d.By) == 1 })
+	a.awaitDrift(key, "lost-edit", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && len(d.By) == 1 })
 }

@@ -73,25 +73,25 @@ func (d *tutorial) shows(v any) {
 	golden.File(d.t, d.path, d.text)
 }
 
-// A differing is a cluster's status as the jq filter of the tutorial prints it.
-type differing struct {
+// A clusterDiff is a cluster's status as the jq filter of the tutorial prints it.
+type clusterDiff struct {
 	ClusterName      string                        `json:"clusterName"`
 	FailedPlacements []api.FailedResourcePlacement `json:"failedPlacements"`
 	DiffedPlacements []api.DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 }
 
 // refused runs the tutorial's command and jq filter.
-func (d *daemon) refused() []differing {
+func (d *daemon) refused() []clusterDiff {
 	d.t.Helper()
 	var p api.ClusterResourcePlacement
 	text := d.gitfleet("get", "crp", "web-2-crp", "-o", "json", "--server", "http://"+d.address)
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		d.t.Fatalf("%v:\n%s", err, text)
 	}
-	var out []differing
+	var out []clusterDiff
 	for _, c := range p.Status.PlacementStatuses {
 		if c.FailedPlacements != nil {
-			out = append(out, differing{c.ClusterName, c.FailedPlacements, c.DiffedPlacements})
+			out = append(out, clusterDiff{c.ClusterName, c.FailedPlacements, c.DiffedPlacements})
 		}
 	}
 	return out

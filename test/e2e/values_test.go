@@ -58,16 +58,16 @@ func TestApplyUnderOurNameIsDrift(t *testing.T) {
 	repaired := func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 }
 
 	a.applyAsUs(one, "tampered", "data", "key")
-	d := a.remembered(key, "one", "repaired", repaired)
-	if got, want := told(d), `one repaired, 1 times; /data/key "a"→"tampered" by [gitfleet (Apply)]`; got != want {
+	d := a.awaitDrift(key, "one", "repaired", repaired)
+	if got, want := driftText(d), `one repaired, 1 times; /data/key "a"→"tampered" by [gitfleet (Apply)]`; got != want {
 		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
 	if cm, err := a.get(ns, "one"); err != nil || cm.Data["key"] != "a" {
 		t.Errorf("it is %v, %v", cm.Data, err)
 	}
 	a.applyAsUs(web, int64(3), "spec", "replicas")
-	d = a.remembered(key, "web", "repaired", repaired)
-	if got, want := told(d), `web repaired, 1 times; /spec/replicas "1"→"3" by [gitfleet (Apply)]`; got != want {
+	d = a.awaitDrift(key, "web", "repaired", repaired)
+	if got, want := driftText(d), `web repaired, 1 times; /spec/replicas "1"→"3" by [gitfleet (Apply)]`; got != want {
 		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
 
@@ -77,7 +77,7 @@ func TestApplyUnderOurNameIsDrift(t *testing.T) {
 	a.Set([]work.Work{w})
 	a.allApplied(key, "1")
 	a.Check()
-	a.remembered(key, "two", "repaired", repaired)
+	a.awaitDrift(key, "two", "repaired", repaired)
 }
 
 // allApplied waits until all objects are applied, whether or not they are available.
@@ -147,8 +147,8 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	a.Set([]work.Work{w})
 	a.allApplied(key, "1")
 	altered := func(d ledger.Drift) bool { return d.State == api.DriftAltered }
-	d := a.remembered(key, "mutated", "altered", altered)
-	if got, want := told(d), `mutated altered, 0 times; /data/key "a"→"mutant" by []`; got != want || !strings.Contains(d.Message, "webhook") {
+	d := a.awaitDrift(key, "mutated", "altered", altered)
+	if got, want := driftText(d), `mutated altered, 0 times; /data/key "a"→"mutant" by []`; got != want || !strings.Contains(d.Message, "webhook") {
 		t.Errorf("reported: %s (%s)\nwant: %s", got, d.Message, want)
 	}
 
@@ -166,13 +166,13 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	fence := func(n int) {
 		t.Helper()
 		patched(t, situation{a, ns, "fence"}.edit(ctx, `{"data":{"key":"tampered"}}`))
-		a.remembered(key, "fence", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == n })
+		a.awaitDrift(key, "fence", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == n })
 	}
 	fence(1)
 	if objects, _ := split(a.writes()); len(objects) != 1 || !strings.HasSuffix(objects[0], "/fence") {
 		t.Errorf("it fights what the cluster does: %v", objects)
 	}
-	a.remembered(key, "mutated", "altered still", altered)
+	a.awaitDrift(key, "mutated", "altered still", altered)
 
 	// After a restart the mutation is detected again.
 	a.stop()
@@ -180,14 +180,14 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 	a.Set([]work.Work{w})
 	a.allApplied(key, "1")
 	a.Check()
-	a.remembered(key, "mutated", "altered", altered)
+	a.awaitDrift(key, "mutated", "altered", altered)
 	if objects, _ := split(a.writes()); len(objects) > 0 {
 		t.Errorf("it writes: %v", objects)
 	}
 
 	end()
 	a.Check()
-	a.remembered(key, "mutated", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
+	a.awaitDrift(key, "mutated", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 	if cm, err := a.get(ns, "mutated"); err != nil || cm.Data["key"] != "a" {
 		t.Errorf("it is %v, %v", cm.Data, err)
 	}
@@ -206,7 +206,7 @@ func TestWhatAPolicyChangesInOthersWrites(t *testing.T) {
 	_, err := a.client.CoreV1().ConfigMaps(ns).Patch(ctx, "mutated", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
 	patched(t, err)
-	a.remembered(key, "mutated", "altered", func(d ledger.Drift) bool { return d.State == api.DriftAltered })
+	a.awaitDrift(key, "mutated", "altered", func(d ledger.Drift) bool { return d.State == api.DriftAltered })
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("it writes: %v", got)
 	}

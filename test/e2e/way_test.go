@@ -331,7 +331,7 @@ func TestRemovedPlacement(t *testing.T) {
 		return len(r.Details) == 2 && len(r.Details[0].Clusters) == 3 && len(r.Details[0].Clusters[0].Lingering) == 1
 	})
 	for _, m := range d.members {
-		letGo(t, d.clients[m], d.name)
+		finalizeNamespace(t, d.clients[m], d.name)
 	}
 	d.until("forgotten", func(r *status.Report) bool { return len(r.Details) == 1 })
 	for _, m := range d.members {
