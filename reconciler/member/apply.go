@@ -53,9 +53,8 @@ type outcome struct {
 	before ledger.Drift
 	// altered are the fields that the server stored differently from what was applied.
 	altered []api.PatchDetail
-	// accepted is the hash of our fields of an object that already equals its new version;
-	// empty if it does not.
-	accepted string
+	// accepted is the live object if it already equals its new version; nil if it does not.
+	accepted *observed.Object
 	// immutable says that the server refused it because of immutable fields only.
 	immutable bool
 	// gone says that somebody deleted the object and that it stays deleted for now.
@@ -295,16 +294,16 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		l.Health = s.healthAfter(id, o, l)
 		s.live.Put(id, l)
 		it := o.item
-		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.UID != l.UID || it.Version != o.res.Version {
+		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.Others != "" || it.UID != l.UID || it.Version != o.res.Version {
 			touched[o.placement] = true
 		}
 		if it.Hash != o.manifest.Hash {
 			it.Commit = s.works[o.placement].Revision.Commit
 		}
-		it.Version, it.Hash, it.Managed, it.UID = o.res.Version, o.manifest.Hash, l.Managed, l.UID
+		it.Version, it.Hash, it.Managed, it.Others, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
 		s.inv[o.placement].items.put(*it)
 	}
-	if o.accepted != "" {
+	if o.accepted != nil {
 		s.recordAccepted(&o, touched)
 	}
 	if o.err == nil {

@@ -126,17 +126,18 @@ func (s *session) accept(ctx context.Context, t task) outcome {
 	if err != nil || live == nil || len(c.diffs) > 0 || live.GetUID() != t.item.UID {
 		return s.readAndApply(ctx, t)
 	}
-	managed, facts := diff.ApplyHash(live.GetManagedFields(), api.FieldManager), s.facts(t, live)
-	if managed == "" || facts.Owner != diff.Ours || facts.CoOwned {
+	accepted, facts := observed.Of(live), s.facts(t, live)
+	if accepted.Managed == "" || facts.Owner != diff.Ours || facts.CoOwned {
 		return s.readAndApply(ctx, t)
 	}
-	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: managed}
+	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: accepted}
 }
 
 // recordAccepted records in the inventory that an object already equals its new version.
 func (s *session) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) {
 	it := *o.item
-	it.Hash, it.Managed, it.Version, it.Commit = o.manifest.Hash, o.accepted, o.res.Version, s.works[o.placement].Revision.Commit
+	it.Hash, it.Managed, it.Others = o.manifest.Hash, o.accepted.Managed, o.accepted.Foreign()
+	it.Version, it.Commit = o.res.Version, s.works[o.placement].Revision.Commit
 	s.inv[o.placement].items.put(it)
 	touched[o.placement] = true
 	s.memory.end(o.placement, s.memory[o.placement][o.manifest.ID])

@@ -62,8 +62,11 @@ type item struct {
 	// Hash is that of the content last applied; empty if the object was only announced.
 	Hash string `json:"h,omitempty"`
 	// Managed is the hash of our managedFields entry after the last apply.
-	Managed string    `json:"m,omitempty"`
-	UID     types.UID `json:"u,omitempty"`
+	Managed string `json:"m,omitempty"`
+	// Others is what others owned of the object when it was accepted with values of theirs; see
+	// observed.Object.Foreign. It is empty if we own all that was applied: Managed then shows every change.
+	Others string    `json:"o,omitempty"`
+	UID    types.UID `json:"u,omitempty"`
 	// Commit is the last one that changed the object.
 	Commit string `json:"c,omitempty"`
 }

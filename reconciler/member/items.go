@@ -21,8 +21,8 @@ type packedItem struct {
 
 // commonItem is of an item what is likely to be the same elsewhere.
 type commonItem struct {
-	uid                            types.UID // if it cannot be packed
-	version, hash, managed, commit string
+	uid                                    types.UID // if it cannot be packed
+	version, hash, managed, others, commit string
 }
 
 // of returns one item; nil if there is none.
@@ -61,7 +61,7 @@ func (p *packedItem) item(id api.ID) item {
 	rest := p.rest.Value()
 	return item{
 		Group: id.Group, Version: rest.version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
-		Hash: rest.hash, Managed: rest.managed, UID: p.uid.Unpack(rest.uid), Commit: rest.commit,
+		Hash: rest.hash, Managed: rest.managed, Others: rest.others, UID: p.uid.Unpack(rest.uid), Commit: rest.commit,
 	}
 }
 
@@ -69,6 +69,6 @@ func (is *items) put(it item) {
 	uid, whole := compact.Pack(it.UID)
 	is.Map.Put(it.id(), packedItem{
 		uid:  uid,
-		rest: unique.Make(commonItem{uid: whole, version: it.Version, hash: it.Hash, managed: it.Managed, commit: it.Commit}),
+		rest: unique.Make(commonItem{uid: whole, version: it.Version, hash: it.Hash, managed: it.Managed, others: it.Others, commit: it.Commit}),
 	})
 }

@@ -75,11 +75,17 @@ func differences(details []api.PatchDetail) []api.Difference {
 const clockSkew = 2 // seconds
 
 // writtenWhileAway reports whether an object of which only the inventory is known was applied
-// under our name after the inventory was last written: by us, to correct a drift, or by others.
+// under our name after the inventory was last written, by us, to correct a drift, or by others;
+// or whether others have written to an object that was accepted with values of theirs.
 func (s *session) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	w, isWanted := s.wanted.of(id)
 	if !isWanted {
 		return false
+	}
+	if known := s.inv[w.placement]; known != nil {
+		if it := known.items.of(id); it != nil && it.Others != "" && it.Others != now.Foreign() {
+			return true
+		}
 	}
 	inv := s.live.Of(inventoryID(inventoryName(s.cfg.Fleet, w.placement)))
 	return inv != nil && now.Applied > inv.Applied+clockSkew

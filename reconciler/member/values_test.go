@@ -74,6 +74,48 @@ func TestWrittenWhileAway(t *testing.T) {
 	}
 }
 
+// An object was accepted with a value of somebody else, whose field does not show in our part of
+// the ownership: a restart notices that they have written to it meanwhile.
+func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
+	m := oneManifest()
+	id := m.ID
+	accepted := observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours"}
+	tests := map[string]struct {
+		now  observed.Object
+		want bool
+	}{
+		"as it was accepted":        {observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours", Version: 9}, false},
+		"without generations":       {observed.Object{UID: "1", Others: 7, Managed: "ours", Version: 9}, true},
+		"somebody has updated it":   {observed.Object{UID: "1", Generation: 3, Others: 8, Managed: "ours"}, true},
+		"somebody has scaled it":    {observed.Object{UID: "1", Generation: 3, Others: 7, Managed: "ours"}, true},
+		"updated, and without one":  {observed.Object{UID: "1", Generation: 2, Others: 8, Managed: "ours"}, true},
+		"applied by us in the past": {observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours", Applied: 50}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, http.NotFoundHandler())
+			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
+			s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
+			s.memory = memory{}
+			was := &inventory{Placement: web}
+			was.items.put(item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
+			s.inv[web] = was
+			t0 := task{wanted: wanted{web, m}, item: was.items.of(id)}
+			s.recordAccepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
+			raw, _, err := was.pack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.inv[web], err = unpack(raw); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.writtenByOthers(id, nil, &test.now); got != test.want {
+				t.Errorf("written by Others: %t", got)
+			}
+		})
+	}
+}
+
 // A put-back that changed nothing was none: it is neither remembered as a drift,
 // nor does it count towards a contest.
 func TestWhatChangedNothingIsNoRepair(t *testing.T) {

@@ -61,6 +61,13 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`))
 	d = heldAt("c")
 	a.stop()
+	patched(t, one.edit(ctx, `{"data":{"key":"e"}}`)) // while gitfleet is not running, and the ledger is lost
+	a.start()
+	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
+	heldAt("e")
+	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`))
+	heldAt("c")
+	a.stop()
 	a.start()
 	a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{key: {d}})
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})

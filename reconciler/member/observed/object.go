@@ -127,6 +127,16 @@ func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 	return sum.Sum64()
 }
 
+// Foreign identifies what others own of the object and last wrote. The times of their writes do not
+// suffice: they are whole seconds, and a write through a subresource such as scale has none. An
+// object without a generation has no status that matters: each version is new content.
+func (o *Object) Foreign() string {
+	if o.Generation == 0 {
+		return strconv.FormatUint(o.Version, 36)
+	}
+	return strconv.FormatUint(o.Others, 36) + "." + strconv.FormatInt(o.Generation, 36)
+}
+
 // Standing returns the ownership state of an object; zero if it does not exist.
 func (ls Objects) Standing(id api.ID) Standing {
 	p := ls.Map.Of(id)
