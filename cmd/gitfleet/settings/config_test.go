@@ -168,6 +168,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 	}{
 		"signatures of nobody":    {file: withURL("https://git.example.com/fleet, signatures: {}"), says: []string{"source.signatures: set openPGP or allowedSigners"}},
 		"unknown section":         {file: smallest + "webhok: {}", says: []string{file + "4: webhok: unknown field; did you mean webhook?"}},
+		"other capitals":          {file: smallest + "forge: {tokenfile: token}", says: []string{file + "4: forge.tokenfile: unknown field; did you mean forge.tokenFile?"}},
 		"field of another":        {file: smallest + "url: https://git.example.com/fleet", says: []string{file + "4: url: unknown field; did you mean source.url?"}},
 		"unknown fields":          {file: smallest + "limits:\n  filse: 3\n  dept: 4", says: []string{file + "5: limits.filse: unknown field; did you mean limits.files?", file + "6: limits.dept: unknown field; did you mean limits.depth?"}},
 		"unknown signature":       {file: withURL("https://git.example.com/fleet, signatures: {opnePGP: [a]}"), says: []string{file + "2: source.signatures.opnePGP: unknown field; did you mean source.signatures.openPGP?"}},

@@ -244,11 +244,14 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// settingMeant ends a message about an unknown key with the key that was probably meant: one of
-// the same name elsewhere in the file, or one with a similar spelling.
+// settingMeant ends a message about an unknown key with the key that was probably meant: the same
+// one in other capitals, one of the same name elsewhere in the file, or one with a similar spelling.
 func settingMeant(key string) string {
 	known := settingKeys()
 	last := key[strings.LastIndex(key, ".")+1:]
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, key) }); i >= 0 {
+		return fmt.Sprintf("; did you mean %s?", known[i])
+	}
 	for _, k := range known {
 		if strings.EqualFold(k[strings.LastIndex(k, ".")+1:], last) {
 			return fmt.Sprintf("; did you mean %s?", k)
