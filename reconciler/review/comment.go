@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"html"
 	"slices"
 	"strings"
 
@@ -71,7 +72,11 @@ func (r *Result) body(s subject) string {
 	c.add(marker(s.fleet) + "\n" + keyMarker(s.key) + "\n")
 	_, title := r.Status()
 	c.add(fmt.Sprintf("### gitfleet plan: %s\n\n", markdown.Code(shortened(title))))
-	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s of %s:\n\n", short(s.head), markdown.Code(s.branch), short(s.base), markdown.Code(s.fleet), count(r.Clusters, "cluster")))
+	fleet := markdown.Code(s.fleet)
+	if r.Clusters > 0 { // they are not counted for what cannot be planned
+		fleet += " of " + count(r.Clusters, "cluster")
+	}
+	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s:\n\n", short(s.head), markdown.Code(s.branch), short(s.base), fleet))
 	switch {
 	case r.Conflict != "":
 		c.add("The branch cannot be merged here: " + markdown.Code(shortened(r.Conflict)) + ". The plan comes once the branch has the newest commit of the base, by a merge or a rebase.\n\n")
@@ -298,7 +303,7 @@ func (r *Result) clustersText(c *comment) {
 			return
 		}
 		if len(g.clusters) == 1 {
-			title = "On one cluster"
+			title = "On " + html.EscapeString(g.clusters[0])
 		}
 		var b strings.Builder
 		for _, line := range g.changes[:min(maxLines, len(g.changes))] {

@@ -146,6 +146,9 @@ func TestWhatCannotBePlanned(t *testing.T) {
 			t.Errorf("%s: statuses %q, want %q", digit, got, want)
 		}
 	}
+	if body := f.comments[1][0].Body; !strings.Contains(body, "for the fleet `prod`:") {
+		t.Errorf("the comment on what cannot be merged is\n%s", body)
+	}
 	if !strings.Contains(f.comments[4][0].Body, "bad.yaml:") {
 		t.Errorf("the comment is\n%s", f.comments[4][0].Body)
 	}
