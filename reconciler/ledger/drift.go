@@ -24,6 +24,9 @@ type Drift struct {
 	Count int
 	// FirstSeen is when it first drifted, LastSeen when it last did or was last found drifted.
 	FirstSeen, LastSeen time.Time
+	// Since is when it drifted last: earlier drifts had ended by then. It is zero in records of
+	// versions that did not have it.
+	Since time.Time `json:",omitzero"`
 	// Generation is the generation of the live object when it was last seen; zero if it was
 	// gone.
 	Generation int64 `json:",omitempty"`

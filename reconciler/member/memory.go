@@ -114,7 +114,10 @@ func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool
 	id, at := t.manifest.ID, time.Now()
 	d, known := s.memory[t.placement][id]
 	if !known {
-		d = ledger.Drift{ID: id, FirstSeen: at}
+		d = ledger.Drift{ID: id, FirstSeen: at, Since: at}
+	}
+	if lasting(d.State) == 0 {
+		d.Since = at
 	}
 	d.Version, d.Envelope = t.manifest.Object.Object.GroupVersionKind().Version, t.manifest.Envelope
 	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, cut(now.Message)

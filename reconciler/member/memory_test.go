@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -50,6 +51,28 @@ func TestHeldObjectsAreRemembered(t *testing.T) {
 	if first, last := list[0].ID.Name, list[mostHeld-1].ID.Name; first != "held-0000" || last != fmt.Sprintf("held-%04d", mostHeld-1) {
 		t.Errorf("from %s to %s are held", first, last)
 	}
+}
+
+// A drift that begins after an earlier one of the object has ended is as old as itself.
+func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := &session{Agent: &Agent{memory: memory{}}}, oneManifest()
+		begin, web := time.Now(), api.PlacementKey{Name: "web"}
+		change := func(state api.DriftState, anew bool, want time.Duration) {
+			t.Helper()
+			s.note(task{wanted: wanted{web, m}}, state, ledger.Drift{}, anew)
+			if d := s.memory[web][m.ID]; d.Since.Sub(begin) != want || !d.FirstSeen.Equal(begin) {
+				t.Errorf("since %s, first seen %s", d.Since, d.FirstSeen)
+			}
+			time.Sleep(time.Hour)
+		}
+		change(api.DriftHeld, true, 0)
+		change(api.DriftHeld, false, 0)
+		change(api.DriftRepaired, false, 0)
+		change(api.DriftHeld, true, 3*time.Hour)
+		s.memory.end(web, s.memory[web][m.ID])
+		change(api.DriftHeld, true, 4*time.Hour)
+	})
 }
 
 // What a placement does not have any more is forgotten, but not where nobody says

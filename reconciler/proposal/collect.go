@@ -302,7 +302,7 @@ func (o *offer) clusters() []string {
 
 // first is when the object was first found to be changed on any cluster.
 func (o *offer) first() time.Time {
-	return slices.MinFunc(o.drifts, func(a, b *status.Drift) int { return a.FirstSeen.Compare(b.FirstSeen) }).FirstSeen
+	return slices.MinFunc(o.drifts, func(a, b *status.Drift) int { return a.Since.Compare(b.Since) }).Since
 }
 
 // resolutions gives every drift what was decided about it, by cluster.

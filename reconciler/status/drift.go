@@ -25,7 +25,9 @@ type Drift struct {
 	Count int `json:"count,omitempty"`
 	// FirstSeen and LastSeen are when the difference was first and last seen.
 	FirstSeen time.Time `json:"firstSeen"`
-	LastSeen  time.Time `json:"lastSeen"`
+	// Since is when the present difference was first seen; earlier ones had ended by then.
+	Since    time.Time `json:"since"`
+	LastSeen time.Time `json:"lastSeen"`
 	// Generation is the generation of the live object when it was last seen; zero if it was
 	// gone.
 	Generation int64 `json:"generation,omitempty"`
@@ -61,9 +63,13 @@ func drifts(p *plan.Placement) []Drift {
 
 func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	o := ledger.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
+	since := d.Since
+	if since.IsZero() {
+		since = d.FirstSeen
+	}
 	return Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
-		State: d.State, Mode: d.Mode, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen,
+		State: d.State, Mode: d.Mode, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: since,
 		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, By: d.By,
 	}
 }
@@ -72,7 +78,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift {
 	d := Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),
-		State: api.DriftForeign, Message: o.Applied.Message, FirstSeen: o.FirstSeen, LastSeen: o.LastSeen,
+		State: api.DriftForeign, Message: o.Applied.Message, FirstSeen: o.FirstSeen, LastSeen: o.LastSeen, Since: o.FirstSeen,
 		Generation: o.Generation, Paths: o.Diffs,
 	}
 	for _, path := range o.Diffs {

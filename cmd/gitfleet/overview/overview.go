@@ -328,7 +328,7 @@ func Absence(c *api.MemberCluster) Member {
 // NewDrift describes a drift.
 func NewDrift(d *status.Drift) Drift {
 	out := Drift{
-		Placement: d.Placement, Cluster: d.Cluster, Object: d.ID().String(), State: d.State, Since: d.FirstSeen,
+		Placement: d.Placement, Cluster: d.Cluster, Object: d.ID().String(), State: d.State, Since: d.Since,
 	}
 	for _, a := range d.By {
 		out.By = append(out.By, a.String())
