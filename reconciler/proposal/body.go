@@ -50,16 +50,16 @@ func (o *offer) message() string {
 // cannot end. The offers that wait until fewer pull requests are open are listed in it.
 func (o *offer) body(fleet string, waiting []*offer) string {
 	var b strings.Builder
-	verb := "changed"
+	verb, held := "changed", "The object is left as it is"
 	if o.deleted {
-		verb = "deleted"
+		verb, held = "deleted", "It is not created again"
 	}
 	until := "this pull request is merged or closed"
 	if o.reason != nil {
 		until = "this issue is closed"
 	}
-	fmt.Fprintf(&b, "Somebody %s %s on %s. The object is left as it is until %s.\n\n",
-		verb, code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"), until)
+	fmt.Fprintf(&b, "Somebody %s %s on %s. %s until %s.\n\n",
+		verb, code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"), held, until)
 	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
 	var diff strings.Builder
 	if o.deleted {
@@ -87,7 +87,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	}
 	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", list(o.clusters()), o.first().UTC().Format(time.RFC3339))
 	if times > 0 {
-		fmt.Fprintf(&b, ", after changes of the object that were handled %d times before", times)
+		fmt.Fprintf(&b, "; earlier changes of the object: %d", times)
 	}
 	b.WriteString(".\n\n**Who** (the field managers that the clusters name)\n\n")
 	if len(who) == 0 {
@@ -126,18 +126,31 @@ func (o *offer) writeEdit(b *strings.Builder) {
 	if lines := o.allowTrailers(); lines != nil {
 		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, without which the removal may be held. Keep it as the last line of the message if the pull request is squashed.\n\n", list(lines))
 	}
-	b.WriteString("**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.")
+	change := "change"
+	if o.deleted {
+		change = "deletion"
+	}
+	b.WriteString("**Merging** takes the " + change + " over into Git. Nothing is written to the object on the clusters above.")
 	if len(o.others) > 0 {
 		fmt.Fprintf(b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", count(len(o.others), "other cluster"), list(o.others))
 	}
-	b.WriteString("\n\n**Closing** without merging puts the object back to what is in Git. The same change is not offered again. The label " + code(holdLabel) + " keeps the object as it is, also after closing, until it is removed.\n\n")
+	b.WriteString("\n\n**Closing** without merging " + o.closing())
 }
 
 // writeManual writes why there is no edit, and what closing does.
 func (o *offer) writeManual(b *strings.Builder) {
 	fmt.Fprintf(b, "**Why this is no pull request:** no edit of the files in Git makes the change: %s\n\n", code(shortened(o.reason.Error(), mostReason)))
 	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")
-	b.WriteString("**Closing** puts the object back to what is in Git. The same change is not offered again. The label " + code(holdLabel) + " keeps the object as it is, also after closing, until it is removed.\n\n")
+	b.WriteString("**Closing** " + o.closing())
+}
+
+// closing says what closing does, and what the label does instead.
+func (o *offer) closing() string {
+	putsBack, keeps := "puts the object back to what is in Git", "keeps the object as it is"
+	if o.deleted {
+		putsBack, keeps = "creates the object again as it is in Git", "keeps it deleted"
+	}
+	return putsBack + ". The same change is not offered again. The label " + code(holdLabel) + " " + keeps + ", also after closing, until it is removed.\n\n"
 }
 
 // shortened returns at most a number of characters of a text.

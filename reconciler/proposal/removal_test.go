@@ -12,7 +12,7 @@ func TestARemovalAllowsTheDeletion(t *testing.T) {
 	if got, want := o.message(), "web.yaml: remove ConfigMap shop/web\n\nIt was deleted on member clusters.\n\nGitfleet-Allow-Delete: crp/web\n"+trailer(o.hash)+"\n"; got != want {
 		t.Errorf("the message is\n%s\nwant\n%s", got, want)
 	}
-	for _, want := range []string{"Somebody deleted `ConfigMap shop/web`", "- (the whole object)", "`Gitfleet-Allow-Delete: crp/web`"} {
+	for _, want := range []string{"Somebody deleted `ConfigMap shop/web`", "It is not created again until", "- (the whole object)", "takes the deletion over", "**Closing** without merging creates the object again", "keeps it deleted", "`Gitfleet-Allow-Delete: crp/web`"} {
 		if body := o.body("shop", nil); !strings.Contains(body, want) {
 			t.Errorf("the body has no %s:\n%s", want, body)
 		}

@@ -227,9 +227,13 @@ func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 			fmt.Fprintf(&b, "  %s\n", output.Sanitize(strings.TrimSuffix(line, "\n")))
 		}
 	}
+	what, putsBack := "change", "puts the object back to what is in Git"
+	if c.Deleted {
+		what, putsBack = "deletion", "creates the object again as it is in Git"
+	}
 	if len(c.Edits) > 0 {
 		b.WriteString("\n")
-		text := "Merging takes the change over into Git. Nothing is written to the object on the clusters above."
+		text := "Merging takes the " + what + " over into Git. Nothing is written to the object on the clusters above."
 		if c.Override != "" {
 			text += " The edit is in " + c.Override + ", for these clusters only."
 		}
@@ -237,12 +241,12 @@ func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 			text += fmt.Sprintf(" It would also change the object on %s: %s.", output.Count(len(c.OtherClusters), "other cluster"), strings.Join(c.OtherClusters, ", "))
 		}
 		writeWrapped(&b, "", text)
-		writeWrapped(&b, "", "Closing without merging puts the object back to what is in Git, and the same change is not offered again.")
+		writeWrapped(&b, "", "Closing without merging "+putsBack+", and the same change is not offered again.")
 	}
 	if c.Reason != "" {
 		b.WriteString("\n")
 		writeWrapped(&b, "", "No edit of the files in Git makes the change: "+c.Reason)
-		writeWrapped(&b, "", "Make it in Git by hand to keep it. Closing the issue puts the object back to what is in Git, and the same change is not offered again.")
+		writeWrapped(&b, "", "Make it in Git by hand to keep it. Closing the issue "+putsBack+", and the same change is not offered again.")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
