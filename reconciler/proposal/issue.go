@@ -145,54 +145,54 @@ func (p *Proposer) openIssues(ctx context.Context, now time.Time) (open map[stri
 	return open, true, nil
 }
 
-// offerIssue opens the issue of a change, or finds the one that is there already.
+// offerIssue opens the issue of a change, or finds the one that is there already, or the pull
+// request from when an edit could express the change.
 func (p *Proposer) offerIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
-	branch := issuePrefix + o.hash
-	pr, there := p.open[branch]
-	if !there {
-		if p.full(c) {
+	for _, pr := range p.open {
+		if p.changeOf(pr) == o.hash {
+			c.found(pr)
 			return nil
 		}
-		list, err := p.cfg.Forge.ListIssues(ctx, issueLabel, "")
-		var found *forge.PullRequest
-		for _, i := range list {
-			if markedAs(i.Body, p.cfg.Fleet) == o.hash && (found == nil || i.State == forge.Open) {
-				same := fromIssue(i, o.hash)
-				found = &same
-			}
-		}
-		switch {
-		case err != nil:
-		case found != nil && !over(found, c.since):
-			pr = *found
-		default:
-			pr, err = p.createIssue(ctx, o)
-		}
-		if errors.Is(err, forge.ErrIssuesDisabled) {
-			p.disabled = now
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		p.disabled, p.missed = time.Time{}, false
 	}
-	c.found(pr)
-	if pr.State == forge.Open {
-		p.open[branch] = pr
+	if p.full(c) {
+		return nil
+	}
+	list, err := p.cfg.Forge.ListIssues(ctx, issueLabel, "")
+	var found *forge.PullRequest
+	for _, i := range list {
+		if markedAs(i.Body, p.cfg.Fleet) == o.hash && (found == nil || i.State == forge.Open) {
+			same := fromIssue(i, o.hash)
+			found = &same
+		}
+	}
+	if err == nil && (found == nil || over(found, c.since)) {
+		found, err = p.createIssue(ctx, o)
+	}
+	if errors.Is(err, forge.ErrIssuesDisabled) {
+		p.disabled = now
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.disabled, p.missed = time.Time{}, false
+	c.found(*found)
+	if found.State == forge.Open {
+		p.open[found.Branch] = *found
 	}
 	return nil
 }
 
-func (p *Proposer) createIssue(ctx context.Context, o *offer) (forge.PullRequest, error) {
+func (p *Proposer) createIssue(ctx context.Context, o *offer) (*forge.PullRequest, error) {
 	faults.At("before issue")
 	i, err := p.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: o.title(), Body: o.body(p.cfg.Fleet, nil), Labels: append(o.labels(), issueLabel)})
 	faults.At("after issue")
 	if err != nil {
-		return forge.PullRequest{}, err
+		return nil, err
 	}
 	p.cfg.Log.Info("a drift is offered as an issue", "url", i.URL, "object", o.id.String())
-	return fromIssue(i, o.hash), nil
+	opened := fromIssue(i, o.hash)
+	return &opened, nil
 }
 
 // replaceIssue closes the open issue of a change that an edit can express by now, so that it is

@@ -266,6 +266,20 @@ func TestIssuesAreOpenedAndClosedByCommand(t *testing.T) {
 	p.says(t, "east", "offered as https://git.example.com/issues/2")
 }
 
+// A pull request whose change no edit makes any more is followed, after a restart too, and no
+// issue is opened beside it.
+func TestAPullRequestStaysOnceNoEditMakesItsChange(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.restart(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; the pull request is not kept up to date, since no edit")
+	if len(p.forge.issues) != 0 || p.forge.pulls[0].State != forge.Open {
+		t.Errorf("issues %+v, pull request %+v", p.forge.issues, p.forge.pulls[0])
+	}
+}
+
 // An issue has no value of a Secret.
 func TestIssuesMaskSecrets(t *testing.T) {
 	o := manualChange(7, "east")
