@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
-	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/server"
@@ -120,31 +119,6 @@ func offlineNames(t *testing.T) []string {
 		names = append(names, found)
 	}
 	return names
-}
-
-// A part of a name is enough if it is that of one thing only, and a name of
-// nothing is answered with what was meant.
-func TestFindPlacement(t *testing.T) {
-	known := []string{"crp/web", "crp/shop", "rp/team/db", "rp/blue/db", "rp/team/cache", "rp/team/shop"}
-	tests := map[string]string{
-		"web": "crp/web", "crp/web": "crp/web", "CRP/web": "crp/web", "clusterresourceplacement.placement.kubernetes-fleet.io/web": "crp/web",
-		"cache": "rp/team/cache", "rp/cache": "rp/team/cache", "team/cache": "rp/team/cache", "rp/team/cache": "rp/team/cache",
-		"rp/shop": "rp/team/shop", "crp/shop": "crp/shop", "team/db": "rp/team/db",
-		"shop":     "! shop can be crp/shop or rp/team/shop: write one of them",
-		"db":       "! db can be rp/team/db or rp/blue/db: write one of them",
-		"cahce":    "! there is no placement cahce; did you mean rp/team/cache?",
-		"crp/wbe":  "! there is no placement crp/wbe; did you mean crp/web?",
-		"team/web": "! there is no placement team/web; there are crp/web, crp/shop, rp/team/db, rp/blue/db, rp/team/cache, rp/team/shop",
-	}
-	for text, want := range tests {
-		got, err := lookup.Placement(text, known)
-		if err != nil {
-			got = "! " + err.Error()
-		}
-		if got != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
-		}
-	}
 }
 
 // A name of nothing is exit code 1, so that a script can tell it from a daemon

@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -37,6 +38,18 @@ func (t Table) Print(w io.Writer, f Format) {
 		}
 	}
 	tw.Flush()
+}
+
+// Lines returns the header, which is empty if it is not wanted, and a line for each row, for commands
+// that print something below rows.
+func (t Table) Lines(f Format) (header string, rows []string) {
+	var b strings.Builder
+	t.Print(&b, f)
+	rows = slices.Collect(strings.Lines(b.String()))
+	if f.NoHeaders {
+		return "", rows
+	}
+	return rows[0], rows[1:]
 }
 
 // room returns the width of the last column on a terminal; zero if it is unlimited.

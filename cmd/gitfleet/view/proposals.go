@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -168,16 +167,11 @@ func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) erro
 		mode, _, _ := strings.Cut(strings.Join(c.Modes, ","), " ")
 		t.Rows = append(t.Rows, []string{output.ShortHash(c.Name), c.Object.ID().String(), fmt.Sprintf("%d of %d", len(c.Clusters), c.Holders), mode, string(c.State), output.Since(list.At, c.FirstSeen)})
 	}
-	var rows bytes.Buffer
-	t.Print(&rows, out)
-	lines := strings.SplitAfter(strings.TrimSuffix(rows.String(), "\n"), "\n")
+	header, rows := t.Lines(out)
 	var b strings.Builder
-	if !out.NoHeaders {
-		b.WriteString(lines[0])
-		lines = lines[1:]
-	}
-	for i, line := range lines {
-		b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+	b.WriteString(header)
+	for i, row := range rows {
+		b.WriteString(row)
 		writeWrapped(&b, "  ", waitsFor(&list.Items[i]))
 	}
 	_, err := io.WriteString(w, b.String())

@@ -1,15 +1,12 @@
 package view
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -252,23 +249,20 @@ func printRevisions(w io.Writer, all []revisionHistory, f output.Format) error {
 		_, err := fmt.Fprintln(w, "No revisions are recorded.")
 		return err
 	}
-	var b strings.Builder
-	tw := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(tw, "REVISION\tCOMMIT\tAUTHOR\tSTARTED\tTOOK\tAVAILABLE\tSUBJECT")
+	t := output.Table{Header: []string{"REVISION", "COMMIT", "AUTHOR", "STARTED", "TOOK", "AVAILABLE", "SUBJECT"}}
 	for _, r := range all {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", output.OrDash(r.Revision), output.ShortHash(r.Commit), output.Sanitize(cmp.Or(personOf(r.Author), "-")),
-			r.Began.UTC().Format(time.RFC3339), output.OrDash(r.Took), r.share(), output.Sanitize(r.Subject))
+		t.Rows = append(t.Rows, []string{
+			output.OrDash(r.Revision), output.ShortHash(r.Commit), output.OrDash(personOf(r.Author)),
+			r.Began.UTC().Format(time.RFC3339), output.OrDash(r.Took), r.share(), r.Subject,
+		})
 	}
-	tw.Flush()
-	lines := strings.SplitAfter(b.String(), "\n")
+	header, rows := t.Lines(f)
+	if _, err := io.WriteString(w, header); err != nil {
+		return err
+	}
 	p := output.PageOf(w)
-	if !f.NoHeaders {
-		if _, err := io.WriteString(w, lines[0]); err != nil {
-			return err
-		}
-	}
 	for i, r := range all {
-		if _, err := io.WriteString(w, lines[i+1]); err != nil {
+		if _, err := io.WriteString(w, rows[i]); err != nil {
 			return err
 		}
 		for _, c := range r.Clusters {
