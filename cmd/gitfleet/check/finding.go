@@ -51,8 +51,8 @@ func findingsOf(ps problem.List) []finding {
 	return all
 }
 
-// inOrder sorts by place, and removes duplicates.
-func inOrder(all []finding) []finding {
+// sortFindings sorts by place, and removes duplicates.
+func sortFindings(all []finding) []finding {
 	slices.SortStableFunc(all, func(a, b finding) int {
 		return cmp.Or(
 			strings.Compare(a.Path, b.Path), a.Line-b.Line, strings.Compare(a.Field, b.Field),
@@ -63,8 +63,8 @@ func inOrder(all []finding) []finding {
 	return slices.CompactFunc(all, func(a, b finding) bool { return a.Error() == b.Error() })
 }
 
-// tally counts errors and warnings.
-func tally(all []finding) (errors, warnings int) {
+// countFindings counts errors and warnings.
+func countFindings(all []finding) (errors, warnings int) {
 	for _, f := range all {
 		if f.Severity == problem.Warning {
 			warnings++
@@ -127,7 +127,7 @@ func validateDocumentOf(s *hub.Snapshot, all []finding) validateDocument {
 	if s != nil {
 		d.Commit = s.Commit.Hash
 	}
-	d.Errors, d.Warnings = tally(all)
+	d.Errors, d.Warnings = countFindings(all)
 	d.Valid = d.Errors == 0
 	for _, f := range all {
 		d.Problems = append(d.Problems, findingDocument{f.Path, f.Line, f.Document, f.Kustomization, f.Field, f.Severity, f.rule.id, f.Message})

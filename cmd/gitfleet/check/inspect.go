@@ -95,7 +95,7 @@ func (i *inspector) placement(p *plan.Placement) {
 		return
 	}
 	for _, w := range p.Warnings {
-		if !i.told(p, w) {
+		if !i.isReported(p, w) {
 			i.add(i.ruleOf(p, w), problem.Warning, i.overridden(w.Message, at), w.Field, w.Message)
 		}
 	}
@@ -103,14 +103,14 @@ func (i *inspector) placement(p *plan.Placement) {
 		i.warn(at, "spec.resourceSelectors", "selects nothing that may be placed")
 	}
 	if !i.open[p.Key] && len(i.Clusters) > 0 {
-		i.choice(p)
+		i.checkSelection(p)
 	}
-	i.contents(p)
+	i.checkContents(p)
 }
 
-// told reports whether a warning is covered by another finding, or is about clusters that are
+// isReported reports whether a warning is covered by another finding, or is about clusters that are
 // unknown here.
-func (i *inspector) told(p *plan.Placement, w problem.Problem) bool {
+func (i *inspector) isReported(p *plan.Placement, w problem.Problem) bool {
 	at := i.overridden(w.Message, api.Origin{})
 	idle := at != api.Origin{} && w.Origin == at
 	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
@@ -130,8 +130,8 @@ func (i *inspector) ruleOf(p *plan.Placement, w problem.Problem) *rule {
 	return doubtful
 }
 
-// choice warns of a placement that selects no cluster, or too few.
-func (i *inspector) choice(p *plan.Placement) {
+// checkSelection warns of a placement that selects no cluster, or too few.
+func (i *inspector) checkSelection(p *plan.Placement) {
 	const field = "spec.policy"
 	out := p.Schedule
 	switch {
@@ -169,8 +169,8 @@ func objections(ds []placement.Decision) string {
 // shown is how many reasons a message gives.
 const shown = 3
 
-// contents reports content that could not be sent to the selected clusters.
-func (i *inspector) contents(p *plan.Placement) {
+// checkContents reports content that could not be sent to the selected clusters.
+func (i *inspector) checkContents(p *plan.Placement) {
 	failing := map[string][]string{}
 	first := map[string]error{}
 	for _, c := range p.Clusters {
@@ -184,12 +184,12 @@ func (i *inspector) contents(p *plan.Placement) {
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(failing)) {
-		i.fail(i.cause(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
+		i.fail(i.overrideOrigin(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
 	}
 }
 
-// cause returns the place of the override that cannot be applied.
-func (i *inspector) cause(err error, otherwise api.Origin) api.Origin {
+// overrideOrigin returns the place of the override that cannot be applied.
+func (i *inspector) overrideOrigin(err error, otherwise api.Origin) api.Origin {
 	var o *work.OverrideError
 	if !errors.As(err, &o) {
 		return otherwise

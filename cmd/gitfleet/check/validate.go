@@ -74,7 +74,7 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 				if held, deleted, err = examineDeletions(in, snapshot, r.Brake); err != nil {
 					return err
 				}
-				found = inOrder(append(found, held...))
+				found = sortFindings(append(found, held...))
 			}
 			if write, known := writers[out.Name]; known {
 				err = write(cmd.OutOrStdout(), found)
@@ -108,7 +108,7 @@ const clustersUsage = "file of MemberClusters with their status, as get clusters
 func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.Forecast, error) {
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
-		return inOrder(findingsOf(bad.Problems)), nil, nil
+		return sortFindings(findingsOf(bad.Problems)), nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -117,12 +117,12 @@ func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.
 	if err != nil {
 		return nil, nil, err
 	}
-	return inOrder(append(findingsOf(o.Warnings), inspect(o.Snapshot, o.Plan)...)), o, nil
+	return sortFindings(append(findingsOf(o.Warnings), inspect(o.Snapshot, o.Plan)...)), o, nil
 }
 
 // summarize prints the result in one line.
 func summarize(w io.Writer, name string, s *hub.Snapshot, found []finding) {
-	errors, warnings := tally(found)
+	errors, warnings := countFindings(found)
 	var parts []string
 	if errors > 0 {
 		parts = append(parts, output.Count(errors, "problem"))
@@ -141,7 +141,7 @@ func summarize(w io.Writer, name string, s *hub.Snapshot, found []finding) {
 
 // verdict returns the exit code for findings.
 func verdict(found []finding, strict bool) error {
-	errors, warnings := tally(found)
+	errors, warnings := countFindings(found)
 	switch {
 	case errors > 0:
 		return exit.Failed

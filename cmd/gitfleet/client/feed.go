@@ -56,8 +56,8 @@ type Update[T any] struct {
 	Err  error
 }
 
-// retry is the time between requests to a daemon that does not answer.
-const retry = time.Second
+// retryInterval is the time between requests to a daemon that does not answer.
+const retryInterval = time.Second
 
 // Stream sends updates until ctx is done.
 func (ask Feed[T]) Stream(ctx context.Context, updates chan<- Update[T]) {
@@ -84,7 +84,7 @@ func (ask Feed[T]) Stream(ctx context.Context, updates chan<- Update[T]) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(retry):
+		case <-time.After(retryInterval):
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	switch {
 	case err != nil:
 		return err
-	case doc.troubled():
+	case doc.incomplete():
 		return exit.Failed
 	case doc.differs():
 		return exit.Differences

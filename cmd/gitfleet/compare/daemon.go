@@ -28,13 +28,13 @@ type daemonState struct {
 	unknown string
 }
 
-// longestWord is the timeout of the request to the daemon.
-const longestWord = 10 * time.Second
+// daemonTimeout is the timeout of the request to the daemon.
+const daemonTimeout = 10 * time.Second
 
 // ask makes the request to the daemon of the fleet. It is not an error if none answers: the
 // members are inspected nevertheless.
 func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState {
-	ctx, cancel := context.WithTimeout(ctx, longestWord)
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	c, err := d.daemon.Client()
 	if err != nil {
@@ -58,8 +58,8 @@ func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState 
 	return w
 }
 
-// why returns why an object of a placement is left as it is on a cluster; empty if it is not.
-func (w daemonState) why(placement string, id api.ID, cluster string) string {
+// suspensionOf returns why an object of a placement is left as it is on a cluster; empty if it is not.
+func (w daemonState) suspensionOf(placement string, id api.ID, cluster string) string {
 	for _, x := range w.suspended {
 		on := x.Cluster == "" || x.Cluster == cluster
 		what := x.Object == (api.ID{}) || x.Object == id
@@ -71,21 +71,21 @@ func (w daemonState) why(placement string, id api.ID, cluster string) string {
 	return ""
 }
 
-// leave marks a change that is not made while something is suspended.
-func (c *diffChange) leave(why string) {
+// suspend marks a change that is not made while something is suspended.
+func (c *diffChange) suspend(why string) {
 	if why == "" {
 		return
 	}
 	c.Suspended = why
 	for _, e := range effects {
 		if string(e.effect) == c.Effect && e.effect != member.Differs && e.effect != member.Alters {
-			c.Effect, c.Message = string(member.Differs), joined("once that is over: "+e.verb, c.Message)
+			c.Effect, c.Message = string(member.Differs), joinLines("once that is over: "+e.verb, c.Message)
 		}
 	}
 }
 
-// joined puts two texts on separate lines; the second may be empty.
-func joined(first, second string) string {
+// joinLines puts two texts on separate lines; the second may be empty.
+func joinLines(first, second string) string {
 	if second == "" {
 		return first
 	}

@@ -54,8 +54,8 @@ type diffChange struct {
 	Fields []api.Difference `json:"fields,omitempty"`
 }
 
-// troubled reports whether anything could not be determined.
-func (d *diffDocument) troubled() bool {
+// incomplete reports whether anything could not be determined.
+func (d *diffDocument) incomplete() bool {
 	return slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return c.Error != "" })
 }
 

@@ -23,11 +23,11 @@ func TestDiffAsText(t *testing.T) {
 		Fields: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/spec/template/spec/containers/0/image", ValueInMember: "app:1", ValueInHub: "app:2"}}}}
 	released := diffChange{Effect: "release", Kind: "ConfigMap", Namespace: "shop", Name: "kept", Placement: "crp/old"}
 	rested := diffChange{Effect: "change", Kind: "ConfigMap", Namespace: "shop", Name: "tuned", Placement: "crp/web", Origin: "apps/tuned.yaml:1", Fields: replicas}
-	rested.leave("suspended by jo: INC-1")
+	rested.suspend("suspended by jo: INC-1")
 	altered := diffChange{Effect: "alter", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "mesh", Placement: "crp/web", Origin: "apps/mesh.yaml:1", Message: "a webhook changes it", Fields: replicas}
-	altered.leave("suspended by jo: INC-1")
+	altered.suspend("suspended by jo: INC-1")
 	foreign := left
-	foreign.leave("suspended by jo: INC-1")
+	foreign.suspend("suspended by jo: INC-1")
 	doc := &diffDocument{
 		Notes:    []string{"whether anything is suspended is not known: no daemon answers at http://localhost:8085"},
 		Problems: []string{"crp/web on north waits: the strategy is External: the cluster waits for an update run"},
@@ -40,14 +40,14 @@ func TestDiffAsText(t *testing.T) {
 		},
 	}
 	golden.File(t, "testdata/text.txt", doc.text())
-	if !doc.troubled() || !doc.differs() {
-		t.Errorf("troubled %t, differs %t", doc.troubled(), doc.differs())
+	if !doc.incomplete() || !doc.differs() {
+		t.Errorf("troubled %t, differs %t", doc.incomplete(), doc.differs())
 	}
 	if same := (&diffDocument{Clusters: []diffCluster{{Name: "east", Changes: []diffChange{altered}}}}); same.differs() {
 		t.Error("what a cluster alters at each apply counts as a difference")
 	}
 	calm := &diffDocument{Clusters: []diffCluster{{Name: "east"}, {Name: "west"}}}
-	if got, want := calm.text(), "east, west: no difference\n"; got != want || calm.troubled() || calm.differs() {
+	if got, want := calm.text(), "east, west: no difference\n"; got != want || calm.incomplete() || calm.differs() {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -77,7 +77,7 @@ func TestWordOnWhatIsSuspended(t *testing.T) {
 			var got []string
 			for _, id := range []api.ID{settings, other} {
 				for _, cluster := range []string{"east", "west"} {
-					switch why := told.why("crp/web", id, cluster); why {
+					switch why := told.suspensionOf("crp/web", id, cluster); why {
 					case "":
 					case "suspended by jo: INC-1":
 						got = append(got, id.Name+" on "+cluster)

@@ -33,7 +33,7 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(recording(record))
+	t.Cleanup(runHistory(record))
 	(&orders{objection: func() error { return nil }}).mount(srv)
 	srv.Trace(nil)
 	srv.Contains(nil)

@@ -70,7 +70,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	defer candidate.store.Close()
 	git := cfg.GitConfig(log)
 	polls := &poller{}
-	trouble := onTrouble(candidate.notice)
+	trouble := notifyOnFailure(candidate.notice)
 	metrics.loop.Traced = cfg.Tracing.Endpoint != ""
 	git.Metrics = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
 	repo, err := gitsource.Open(git)
@@ -92,7 +92,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer recording(record)()
+	defer runHistory(record)()
 	saved, err := savedFleet(ctx, candidate.store, srv, listener, log)
 	if ctx.Err() != nil {
 		return nil
@@ -128,7 +128,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	reviews = newReviewer(cfg, repo, shared, configured, members.try, log)
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if reviews != nil {
-		publish, preview = both(publish, reviews.Observe), reviews.Preview
+		publish, preview = fanOut(publish, reviews.Observe), reviews.Preview
 	}
 	servePlans(srv, candidate.objection, preview)
 	config := reconciler.Config{
@@ -138,7 +138,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 		Metrics: metrics.loop, Traces: traces,
 	}
 	standby := reconciler.New(config)
-	config.Publish = both(publish, proposals.Observe)
+	config.Publish = fanOut(publish, proposals.Observe)
 	loop = reconciler.New(config)
 	(&orders{loop, proposals, polls, candidate.objection}).mount(srv)
 	serveProposals(srv, candidate.objection, proposals.Held)
@@ -194,9 +194,9 @@ func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, sto
 	return srv, publish, openHistory(c, srv, metrics.history, log), nil
 }
 
-// onTrouble calls notice after each poll that fails and after the first that succeeds: a new
+// notifyOnFailure calls notice after each poll that fails and after the first that succeeds: a new
 // commit causes a turn anyway.
-func onTrouble(notice func()) func(time.Duration, error) {
+func notifyOnFailure(notice func()) func(time.Duration, error) {
 	failed := false
 	return func(_ time.Duration, err error) {
 		if err != nil || failed {

@@ -19,9 +19,9 @@ func openHistory(c settings.Config, srv *server.Server, metrics *history.Metrics
 	return r
 }
 
-// recording runs a history. The function that it returns ends it after everything that writes
+// runHistory runs a history. The function that it returns ends it after everything that writes
 // to it, and waits until all is written.
-func recording(r *history.Record) (end func()) {
+func runHistory(r *history.Record) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -34,15 +34,15 @@ func (o *orders) mount(srv *server.Server) {
 			return do(ctx, by, body)
 		})
 	}
-	act("suspend", obeying(o.loop.Suspend))
-	act("resume", obeying(o.loop.Resume))
-	act("close-proposal", obeying(func(ctx context.Context, order reconciler.Order) (string, error) {
+	act("suspend", orderAction(o.loop.Suspend))
+	act("resume", orderAction(o.loop.Resume))
+	act("close-proposal", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return o.proposals.Close(ctx, order.Subject, order.By)
 	}))
-	act("open-proposal", obeying(func(ctx context.Context, order reconciler.Order) (string, error) {
+	act("open-proposal", orderAction(func(ctx context.Context, order reconciler.Order) (string, error) {
 		return o.proposals.Open(ctx, order.Subject, order.By)
 	}))
-	act("adopt-fleet", obeying(o.loop.AdoptFleet))
+	act("adopt-fleet", orderAction(o.loop.AdoptFleet))
 	act("sync", func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
 		if err != nil {
@@ -52,8 +52,8 @@ func (o *orders) mount(srv *server.Server) {
 	})
 }
 
-// obeying is an action of the server that the loop carries out.
-func obeying(do func(context.Context, reconciler.Order) (string, error)) server.Action {
+// orderAction is an action of the server that the loop carries out.
+func orderAction(do func(context.Context, reconciler.Order) (string, error)) server.Action {
 	return func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
 		if err != nil {
@@ -97,7 +97,7 @@ func refusal(err error) error {
 
 // sync polls the repository now, and makes members check everything again.
 func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) {
-	commit, trouble := o.poll.now(ctx)
+	commit, trouble := o.poll.poll(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -122,9 +122,9 @@ type waiter struct {
 // longestPoll is how long a request waits for a poll.
 const longestPoll = time.Minute
 
-// now polls. It returns the newest known commit, and why the repository could not be read;
+// poll polls the repository now. It returns the newest known commit, and why the repository could not be read;
 // empty if it could.
-func (p *poller) now(ctx context.Context) (commit, trouble string) {
+func (p *poller) poll(ctx context.Context) (commit, trouble string) {
 	w := waiter{time.Now(), make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)

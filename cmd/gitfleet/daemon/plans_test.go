@@ -36,7 +36,7 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer recording(record)()
+		defer runHistory(record)()
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://gitfleet.example/webhook", strings.NewReader(`{"object_kind":"merge_request"}`))
 		req.Header.Set("X-Gitlab-Event", "Merge Request Hook")
 		req.Header.Set("X-Gitlab-Token", "of the forge")

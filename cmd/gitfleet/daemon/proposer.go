@@ -70,8 +70,8 @@ func newPublisher(c settings.Config, repo *gitsource.Repo, log *slog.Logger) (*g
 	}, c.Forge.SigningKeyFile)
 }
 
-// both calls two functions with each report.
-func both(one, other func(*status.Report)) func(*status.Report) {
+// fanOut returns a function that calls two functions with each report.
+func fanOut(one, other func(*status.Report)) func(*status.Report) {
 	return func(r *status.Report) {
 		one(r)
 		other(r)

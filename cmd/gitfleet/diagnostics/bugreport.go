@@ -49,7 +49,7 @@ before you share it.`,
 			b := newBundle(config)
 			for _, own := range []string{at.TokenFile, at.KeyFile} {
 				if text, err := os.ReadFile(own); err == nil {
-					b.censor.know(text)
+					b.redactor.add(text)
 				}
 			}
 			b.gather(cmd.Context(), c)
@@ -71,10 +71,10 @@ before you share it.`,
 
 // A bundle is the content of a bug report.
 type bundle struct {
-	config string // a file; empty if there is none
-	files  []bundled
-	errs   []error
-	censor *redactor
+	config   string // a file; empty if there is none
+	files    []bundled
+	errs     []error
+	redactor *redactor
 }
 
 type bundled struct {
@@ -82,7 +82,7 @@ type bundled struct {
 	text []byte
 }
 
-func newBundle(config string) *bundle { return &bundle{config: config, censor: &redactor{}} }
+func newBundle(config string) *bundle { return &bundle{config: config, redactor: &redactor{}} }
 
 func (b *bundle) add(name string, text []byte, err error) {
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *bundle) gather(ctx context.Context, c *client.Client) {
 	if b.config != "" {
 		text, err := os.ReadFile(b.config)
 		if err == nil {
-			err = b.censor.learn(b.config)
+			err = b.redactor.addConfigured(b.config)
 		}
 		b.add("gitfleet.yaml", text, err)
 	}
@@ -140,7 +140,7 @@ func (b *bundle) write(file string, now time.Time) error {
 	zipped := gzip.NewWriter(&out)
 	archive := tar.NewWriter(zipped)
 	for _, f := range b.files {
-		text := b.censor.clean(f.text)
+		text := b.redactor.redact(f.text)
 		header := &tar.Header{Name: "gitfleet-bugreport/" + f.name, Mode: 0o600, Size: int64(len(text)), ModTime: now}
 		if err := archive.WriteHeader(header); err != nil {
 			return err

@@ -55,10 +55,10 @@ func checkFiles(c settings.Config) []check {
 
 // checkState checks that the state directory can be written and has room.
 func checkState(c settings.Config) []check {
-	if err := tryWriting(c.StateDir); err != nil {
+	if err := checkWritable(c.StateDir); err != nil {
 		fix := "let the daemon's user write it"
 		if errors.Is(err, os.ErrNotExist) {
-			if fix = "create it, owned by the daemon's user"; tryWriting(filepath.Dir(c.StateDir)) == nil {
+			if fix = "create it, owned by the daemon's user"; checkWritable(filepath.Dir(c.StateDir)) == nil {
 				return []check{{"state", c.StateDir, checkOK, "does not exist yet; the daemon creates it", ""}}
 			}
 		}
@@ -81,8 +81,8 @@ func checkState(c settings.Config) []check {
 	return []check{found}
 }
 
-// tryWriting creates a file in a directory and removes it.
-func tryWriting(dir string) error {
+// checkWritable creates a file in a directory and removes it.
+func checkWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".gitfleet-doctor-")
 	if err != nil {
 		return err

@@ -32,9 +32,9 @@ var patterns = []*regexp.Regexp{
 // leastSecret is the least length of a secret: shorter ones occur in every text.
 const leastSecret = 6
 
-// learn reads the secrets that a configuration names. One that cannot be read here cannot be in
+// addConfigured reads the secrets that a configuration names. One that cannot be read here cannot be in
 // a text from here, and is not an error.
-func (c *redactor) learn(config string) error {
+func (c *redactor) addConfigured(config string) error {
 	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
 		return err
@@ -42,18 +42,18 @@ func (c *redactor) learn(config string) error {
 	files, variables := settings.SecretKeys(&cfg)
 	for _, f := range files {
 		if text, err := os.ReadFile(f); err == nil {
-			c.know(text)
+			c.add(text)
 		}
 	}
 	for _, v := range variables {
-		c.know([]byte(os.Getenv(v)))
+		c.add([]byte(os.Getenv(v)))
 	}
 	return nil
 }
 
-// know adds a secret to remove, also in base64, and each of its lines; of a line TOKEN,USER
+// add adds a secret to remove, also in base64, and each of its lines; of a line TOKEN,USER
 // also the token.
-func (c *redactor) know(secret []byte) {
+func (c *redactor) add(secret []byte) {
 	parts := append(bytes.Split(secret, []byte("\n")), secret)
 	for _, line := range parts {
 		if token, _, ok := bytes.Cut(line, []byte(",")); ok {
@@ -73,8 +73,8 @@ func (c *redactor) know(secret []byte) {
 	slices.SortFunc(c.secrets, func(a, b []byte) int { return len(b) - len(a) })
 }
 
-// clean returns a text without secrets.
-func (c *redactor) clean(text []byte) []byte {
+// redact returns a text without secrets.
+func (c *redactor) redact(text []byte) []byte {
 	for _, s := range c.secrets {
 		text = bytes.ReplaceAll(text, s, []byte(redacted))
 	}

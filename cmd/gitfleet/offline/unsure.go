@@ -19,7 +19,7 @@ func UnknownSelections(p *plan.Plan) map[api.PlacementKey]bool {
 		for _, pl := range p.Placements {
 			policy := pl.Spec.Spec.Policy
 			looks := func(name string) bool { return open[api.PlacementKey{Namespace: pl.Key.Namespace, Name: name}] }
-			if unknown(p.Clusters, properties(policy)) || slices.ContainsFunc(placement.ReferencedPlacements(policy), looks) {
+			if lacksProperty(p.Clusters, properties(policy)) || slices.ContainsFunc(placement.ReferencedPlacements(policy), looks) {
 				open[pl.Key] = true
 			}
 		}
@@ -37,8 +37,8 @@ func PrintUnknownSelections(w io.Writer, p *plan.Plan) {
 	}
 }
 
-// unknown reports whether some cluster lacks some property.
-func unknown(clusters []placement.Cluster, names []string) bool {
+// lacksProperty reports whether some cluster lacks some property.
+func lacksProperty(clusters []placement.Cluster, names []string) bool {
 	return slices.ContainsFunc(clusters, func(c placement.Cluster) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
 			_, known := c.Properties[name]

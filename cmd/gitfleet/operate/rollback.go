@@ -197,7 +197,7 @@ func (r *rollback) make() (gitsource.Commit, []string, error) {
 	if err != nil {
 		return gitsource.Commit{}, nil, err
 	}
-	b := &takingBack{rollback: r, loader: hub.NewLoader(hub.Options{Path: within})}
+	b := &restoration{rollback: r, loader: hub.NewLoader(hub.Options{Path: within})}
 	paths, err := b.paths()
 	if err != nil {
 		return gitsource.Commit{}, nil, err

@@ -49,7 +49,7 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.Until, err = moment(until, time.Now()); err != nil {
+			if o.Until, err = parseMoment(until, time.Now()); err != nil {
 				return err
 			}
 			return order(cmd, &at, "suspend", args[0], o)
@@ -124,9 +124,9 @@ func order(cmd *cobra.Command, at *client.Connection, action, subject string, o 
 	return err
 }
 
-// moment parses a time of day, which means its next occurrence, or a date with or without a time,
+// parseMoment parses a time of day, which means its next occurrence, or a date with or without a time,
 // by default in the local time zone. An empty text is the zero time.
-func moment(text string, now time.Time) (time.Time, error) {
+func parseMoment(text string, now time.Time) (time.Time, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return time.Time{}, nil
 	}

@@ -17,7 +17,7 @@ func TestMoment(t *testing.T) {
 		"2026-03-01T08:00:00Z": time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC),
 	}
 	for text, want := range tests {
-		if got, err := moment(text, now); err != nil || !got.Equal(want) {
+		if got, err := parseMoment(text, now); err != nil || !got.Equal(want) {
 			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
 		}
 	}

@@ -127,14 +127,14 @@ func progressOf(r *status.Report, placement, commit string) progress {
 	p := progress{done: true}
 	ahead := false // something still changes by itself
 	more := 0
-	denied := deniedBy(r)
+	denied := missingPermissionsByMember(r)
 	incomplete := map[string]bool{} // by cluster
 	statuses, members := overview.PlacementStatuses(r), overview.MemberStatesOf(r)
 	for _, d := range r.Details {
 		if placement != "" && d.Placement != placement {
 			continue
 		}
-		lines, moving := unfinished(d, statuses[d.Placement], members, incomplete)
+		lines, moving := remaining(d, statuses[d.Placement], members, incomplete)
 		p.lines = append(p.lines, lines...)
 		p.done = p.done && len(lines) == 0
 		ahead = ahead || moving
@@ -160,8 +160,8 @@ func progressOf(r *status.Report, placement, commit string) progress {
 	return p
 }
 
-// deniedBy returns the missing permissions, by member.
-func deniedBy(r *status.Report) map[string]string {
+// missingPermissionsByMember returns the missing permissions, by member.
+func missingPermissionsByMember(r *status.Report) map[string]string {
 	out := map[string]string{}
 	for _, c := range r.Clusters {
 		if cond := overview.MissingPermissions(c); cond != nil {
@@ -183,9 +183,9 @@ func refusedLines(s status.Source) []string {
 	return lines
 }
 
-// unfinished returns a line for each thing that is not done yet for a placement, and marks its
+// remaining returns a line for each thing that is not done yet for a placement, and marks its
 // clusters as incomplete. moving is false if nothing more happens until a person acts.
-func unfinished(d *status.Detail, s *api.PlacementStatus, members overview.MemberStates, incomplete map[string]bool) (lines []string, moving bool) {
+func remaining(d *status.Detail, s *api.PlacementStatus, members overview.MemberStates, incomplete map[string]bool) (lines []string, moving bool) {
 	if s == nil {
 		s = &api.PlacementStatus{} // gone from Git, and being removed
 	}
@@ -225,15 +225,15 @@ func unfinished(d *status.Detail, s *api.PlacementStatus, members overview.Membe
 		case c.Progressing:
 			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(overview.NotAvailable(on[c.Cluster]), "not available yet")), moving || usable
 		case !c.Available:
-			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+troubleOn(s, c.Cluster)), moving || usable
+			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+problemOn(s, c.Cluster)), moving || usable
 		}
 		incomplete[c.Cluster] = incomplete[c.Cluster] || len(lines) > before
 	}
 	return lines, moving
 }
 
-// troubleOn returns the message of the first condition of a cluster that is not true.
-func troubleOn(s *api.PlacementStatus, cluster string) string {
+// problemOn returns the message of the first condition of a cluster that is not true.
+func problemOn(s *api.PlacementStatus, cluster string) string {
 	i := slices.IndexFunc(s.PlacementStatuses, func(c api.PerClusterPlacementStatus) bool { return c.ClusterName == cluster })
 	if i < 0 {
 		return "not applied yet"

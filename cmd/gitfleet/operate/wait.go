@@ -25,7 +25,7 @@ import (
 // NewWait returns the command wait.
 func NewWait() *cobra.Command {
 	var at client.Connection
-	var w wish
+	var w condition
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait PLACEMENT",
@@ -64,8 +64,8 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 	return cmd
 }
 
-// A wish is the condition that the command waits for.
-type wish struct {
+// A condition is the condition that the command waits for.
+type condition struct {
 	placement, state, commit string
 
 	inForce bool // the commit, or a descendant, was in force before
@@ -74,7 +74,7 @@ type wish struct {
 // leastHash is the least length of an abbreviated hash.
 const leastHash = 7
 
-func (w *wish) validate() error {
+func (w *condition) validate() error {
 	w.commit = strings.ToLower(w.commit)
 	switch {
 	case w.state != "applied" && w.state != "available":
@@ -87,7 +87,7 @@ func (w *wish) validate() error {
 
 // wait prints what it waits for to errOut, whenever that changes, and the result to out. While the
 // daemon does not answer, after it did, the request is retried.
-func (w *wish) wait(ctx context.Context, c *client.Client, timeout time.Duration, out, errOut io.Writer) error {
+func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Duration, out, errOut io.Writer) error {
 	ask := w.reports(c)
 	first, _, err := ask(ctx, "") // without the timeout, so that the state is printed however short that is
 	if err != nil {
@@ -95,34 +95,34 @@ func (w *wish) wait(ctx context.Context, c *client.Client, timeout time.Duration
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	bulletins := make(chan client.Update[standing])
-	go ask.Stream(ctx, bulletins)
+	updates := make(chan client.Update[waitReport])
+	go ask.Stream(ctx, updates)
 	shown := output.NewProgressLine(errOut)
 	defer shown.End()
-	for now := (client.Update[standing]{News: first}); ; {
-		v, said := notYet, ""
+	for now := (client.Update[waitReport]{News: first}); ; {
+		v, said := pending, ""
 		if now.Err == nil {
-			v, said = w.judge(now.News)
+			v, said = w.evaluate(now.News)
 		} else {
 			said = now.Err.Error()
 		}
-		if v == notYet {
+		if v == pending {
 			shown.Show(said)
 		} else {
 			shown.End()
 		}
 		switch v {
-		case holds:
+		case met:
 			_, err := fmt.Fprintln(out, said)
 			return err
-		case never:
+		case impossible:
 			fmt.Fprintln(errOut, said)
 			return exit.Differences
-		case wrong:
+		case invalid:
 			return errors.New(said)
 		}
 		select {
-		case now = <-bulletins:
+		case now = <-updates:
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return ctx.Err()
@@ -134,8 +134,8 @@ func (w *wish) wait(ctx context.Context, c *client.Client, timeout time.Duration
 	}
 }
 
-// A standing is a report, as far as a wish depends on it.
-type standing struct {
+// A waitReport is a report, as far as a condition depends on it.
+type waitReport struct {
 	*status.Report
 	// inForce and newest say whether the commit in force, and the newest one, is the wanted commit
 	// or a descendant of it.
@@ -144,9 +144,9 @@ type standing struct {
 
 // reports returns a feed of reports about the placement, or of whole reports while it does not
 // exist.
-func (w *wish) reports(c *client.Client) client.Feed[standing] {
+func (w *condition) reports(c *client.Client) client.Feed[waitReport] {
 	contains := c.Contains()
-	return func(ctx context.Context, after string) (*standing, string, error) {
+	return func(ctx context.Context, after string) (*waitReport, string, error) {
 		r, number, err := c.NextReport(ctx, after, client.Part{Placement: w.placement})
 		var answer *client.ResponseError
 		if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
@@ -155,7 +155,7 @@ func (w *wish) reports(c *client.Client) client.Feed[standing] {
 		if err != nil {
 			return nil, "", err
 		}
-		now := &standing{Report: r}
+		now := &waitReport{Report: r}
 		if now.inForce, err = contains(ctx, r.Source.InForce.Hash, w.commit); err != nil {
 			return nil, "", err
 		}
@@ -164,53 +164,53 @@ func (w *wish) reports(c *client.Client) client.Feed[standing] {
 	}
 }
 
-// A judgement is the state of a wish.
-type judgement int
+// An outcome is the state of a condition.
+type outcome int
 
 const (
-	notYet judgement = iota // not yet
-	holds
-	never // it cannot become true
-	wrong // the placement does not exist
+	pending outcome = iota // not yet
+	met
+	impossible // it cannot become true
+	invalid    // the placement does not exist
 )
 
-// judge returns the state of a wish, and describes it.
-func (w *wish) judge(now *standing) (judgement, string) {
-	if v, said := w.judgeCommit(now); v != holds {
+// evaluate returns the state of a condition, and describes it.
+func (w *condition) evaluate(now *waitReport) (outcome, string) {
+	if v, said := w.evaluateCommit(now); v != met {
 		return v, said
 	}
 	r := now.Report
 	statuses := overview.PlacementStatuses(r)
 	s := statuses[w.placement]
 	if s == nil {
-		return wrong, fmt.Sprintf("there is no placement %s at commit %s", w.placement, output.ShortHash(r.Source.InForce.Hash))
+		return invalid, fmt.Sprintf("there is no placement %s at commit %s", w.placement, output.ShortHash(r.Source.InForce.Hash))
 	}
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
 			o := overview.NewPlacement(d, s, overview.MemberStatesOf(r))
-			v, said := w.judgePlacement(&o, s, w.at(r.Source.InForce.Hash))
-			if v != notYet {
+			v, said := w.evaluatePlacement(&o, s, w.describeCommits(r.Source.InForce.Hash))
+			if v != pending {
 				return v, said
 			}
 			if why := deniedOnly(d, s, r); why != "" {
-				return never, fmt.Sprintf("%s is not %s: %s", w.placement, w.state, why)
+				return impossible, fmt.Sprintf("%s is not %s: %s", w.placement, w.state, why)
 			}
-			return notYet, said + absences(d, r)
+			return pending, said + absences(d, r)
 		}
 	}
-	return notYet, w.placement + " is not decided yet"
+	return pending, w.placement + " is not decided yet"
 }
 
-// at names the commit in force, and the wanted one if that is another.
-func (w *wish) at(hash string) string {
+// describeCommits names the commit in force, and the wanted one if that is another.
+func (w *condition) describeCommits(hash string) string {
 	if strings.HasPrefix(hash, w.commit) {
 		return output.ShortHash(hash)
 	}
 	return fmt.Sprintf("%s, which came after %s", output.ShortHash(hash), output.ShortHash(w.commit))
 }
 
-// judgeCommit returns whether the commit, or a descendant of it, is in force.
-func (w *wish) judgeCommit(now *standing) (judgement, string) {
+// evaluateCommit returns whether the commit, or a descendant of it, is in force.
+func (w *condition) evaluateCommit(now *waitReport) (outcome, string) {
 	s := now.Source
 	problem := ""
 	if refused := overview.NewRefused(s).Problems; len(refused) > 0 {
@@ -218,24 +218,24 @@ func (w *wish) judgeCommit(now *standing) (judgement, string) {
 	}
 	switch {
 	case s.InForce.Hash == "" && (w.commit == "" || w.inForce): // gitfleet has just started again
-		return notYet, "no commit is in force yet"
+		return pending, "no commit is in force yet"
 	case now.inForce:
 		w.inForce = true
-		return holds, ""
+		return met, ""
 	case w.inForce:
-		return never, fmt.Sprintf("commit %s is no longer in force: %s is, which does not descend from it", output.ShortHash(w.commit), output.ShortHash(s.InForce.Hash))
+		return impossible, fmt.Sprintf("commit %s is no longer in force: %s is, which does not descend from it", output.ShortHash(w.commit), output.ShortHash(s.InForce.Hash))
 	case strings.HasPrefix(s.Newest.Hash, w.commit) && problem != "":
-		return never, fmt.Sprintf("commit %s is refused: %s", output.ShortHash(w.commit), problem)
+		return impossible, fmt.Sprintf("commit %s is refused: %s", output.ShortHash(w.commit), problem)
 	case now.newest && problem != "":
-		return notYet, fmt.Sprintf("commit %s came after %s and is refused: %s", output.ShortHash(s.Newest.Hash), output.ShortHash(w.commit), problem)
+		return pending, fmt.Sprintf("commit %s came after %s and is refused: %s", output.ShortHash(s.Newest.Hash), output.ShortHash(w.commit), problem)
 	}
-	return notYet, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), output.OrNone(output.ShortHash(s.InForce.Hash)))
+	return pending, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), output.OrNone(output.ShortHash(s.InForce.Hash)))
 }
 
-func (w *wish) judgePlacement(o *overview.Placement, s *api.PlacementStatus, commit string) (judgement, string) {
+func (w *condition) evaluatePlacement(o *overview.Placement, s *api.PlacementStatus, commit string) (outcome, string) {
 	if len(o.Held) > 0 {
 		why := o.Held[0]
-		return never, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, forecast.FewOf(why.Clusters), why.Reason)
+		return impossible, fmt.Sprintf("%s is not %s: on %s %s", w.placement, w.state, forecast.FewOf(why.Clusters), why.Reason)
 	}
 	types := []string{api.Applied, api.DiffReported}
 	if w.state == "available" {
@@ -248,21 +248,21 @@ func (w *wish) judgePlacement(o *overview.Placement, s *api.PlacementStatus, com
 				if o.Missing > 0 {
 					said += fmt.Sprintf("; %d more could not be chosen", o.Missing)
 				}
-				return holds, said
+				return met, said
 			}
 		}
 	}
-	return notYet, o.Sentence()
+	return pending, o.Sentence()
 }
 
 // deniedOnly returns which permissions are missing on the clusters of a placement, if
 // nothing more happens until they are granted; empty otherwise.
 func deniedOnly(d *status.Detail, s *api.PlacementStatus, r *status.Report) string {
 	members := overview.MemberStatesOf(r)
-	if _, moving := unfinished(d, s, members, map[string]bool{}); moving {
+	if _, moving := remaining(d, s, members, map[string]bool{}); moving {
 		return ""
 	}
-	denied := deniedBy(r)
+	denied := missingPermissionsByMember(r)
 	var all []overview.Reason
 	for i := range d.Clusters {
 		if name := d.Clusters[i].Cluster; members.Of(name) == overview.Forbidden {

@@ -10,8 +10,8 @@ import (
 // A daemon that has just started again has no commit in force yet: that is no
 // answer to whoever waits for one that was.
 func TestWaitOverARestart(t *testing.T) {
-	w := &wish{commit: reports.FirstCommit, inForce: true}
-	if judged, why := w.judgeCommit(&standing{Report: &status.Report{}}); judged != notYet {
+	w := &condition{commit: reports.FirstCommit, inForce: true}
+	if judged, why := w.evaluateCommit(&waitReport{Report: &status.Report{}}); judged != pending {
 		t.Errorf("it ends the waiting: %s", why)
 	}
 }

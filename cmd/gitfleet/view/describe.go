@@ -150,7 +150,7 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 		}
 		if stage.State == overview.Unreachable || stage.State == overview.Forbidden {
 			s.text(3, stage.Why)
-		} else if d.Held != "" && !saysWhy(c, d.Held) {
+		} else if d.Held != "" && !explains(c, d.Held) {
 			s.text(3, d.Held)
 		}
 		if len(d.Braked) > 0 {
@@ -177,9 +177,9 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 	}
 }
 
-// saysWhy reports whether a condition that is not true says why a cluster waits.
+// explains reports whether a condition that is not true says why a cluster waits.
 // Under External all of them are about what the cluster holds.
-func saysWhy(c *api.PerClusterPlacementStatus, why string) bool {
+func explains(c *api.PerClusterPlacementStatus, why string) bool {
 	return c != nil && slices.ContainsFunc(c.Conditions, func(cond metav1.Condition) bool {
 		return cond.Status != metav1.ConditionTrue && strings.HasSuffix(cond.Message, why)
 	})

@@ -52,7 +52,7 @@ With --watch it continues and prints each new event.`,
 			}
 			w := cmd.OutOrStdout()
 			if watch {
-				return c.Reports(of).Follow(cmd.Context(), asTheyHappen(w, out))
+				return c.Reports(of).Follow(cmd.Context(), newEventPrinter(w, out))
 			}
 			r, err := c.PartialReport(cmd.Context(), of)
 			if err != nil {
@@ -98,8 +98,8 @@ func eventTable(events []status.Event, now time.Time) output.Table {
 	return t
 }
 
-// asTheyHappen prints each event that is new or has occurred again.
-func asTheyHappen(w io.Writer, out output.Format) func(*status.Report) (bool, error) {
+// newEventPrinter returns a function that prints each event that is new or has occurred again.
+func newEventPrinter(w io.Writer, out output.Format) func(*status.Report) (bool, error) {
 	told := map[status.EventKey]int32{}
 	return func(r *status.Report) (bool, error) {
 		counts := make(map[status.EventKey]int32, len(r.Events))
@@ -109,7 +109,7 @@ func asTheyHappen(w io.Writer, out output.Format) func(*status.Report) (bool, er
 			if counts[key] = e.Count; told[key] == e.Count {
 				continue
 			}
-			if err := tellEvent(w, e, out); err != nil {
+			if err := printEvent(w, e, out); err != nil {
 				return false, err
 			}
 		}
@@ -118,7 +118,7 @@ func asTheyHappen(w io.Writer, out output.Format) func(*status.Report) (bool, er
 	}
 }
 
-func tellEvent(w io.Writer, e *status.Event, out output.Format) error {
+func printEvent(w io.Writer, e *status.Event, out output.Format) error {
 	if !out.IsText() {
 		return out.Write(w, e)
 	}

@@ -155,9 +155,9 @@ func findView(name string) (view, bool) {
 // only returns the part of a report that is listed.
 func (g *getCommand) only(r *status.Report) *status.Report {
 	out := *r
-	out.Placements = wanted(r.Placements, g.view.placements && g.namespace == "", g.has)
-	out.ResourcePlacements = wanted(r.ResourcePlacements, g.view.resourcePlacements, g.has)
-	out.Clusters = wanted(r.Clusters, g.view.clusters && g.namespace == "", g.has)
+	out.Placements = selectObjects(r.Placements, g.view.placements && g.namespace == "", g.has)
+	out.ResourcePlacements = selectObjects(r.ResourcePlacements, g.view.resourcePlacements, g.has)
+	out.Clusters = selectObjects(r.Clusters, g.view.clusters && g.namespace == "", g.has)
 	return &out
 }
 
@@ -166,8 +166,8 @@ func (g *getCommand) has(o metav1.Object) bool {
 	return g.labels.Matches(labels.Set(o.GetLabels())) && (g.namespace == "" || g.namespace == o.GetNamespace())
 }
 
-// wanted returns the objects for which has returns true, if any are listed at all.
-func wanted[O metav1.Object](all []O, listed bool, has func(metav1.Object) bool) (out []O) {
+// selectObjects returns the objects for which has returns true, if any are listed at all.
+func selectObjects[O metav1.Object](all []O, listed bool, has func(metav1.Object) bool) (out []O) {
 	for _, o := range all {
 		if listed && has(o) {
 			out = append(out, o)

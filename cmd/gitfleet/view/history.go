@@ -200,7 +200,7 @@ func (q *historyQuery) query(now time.Time) (url.Values, error) {
 		}
 	}
 	if q.since != "" {
-		at, err := sinceWhen(q.since, now)
+		at, err := parseSince(q.since, now)
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +215,8 @@ func (q *historyQuery) query(now time.Time) (url.Values, error) {
 	return query, nil
 }
 
-// sinceWhen parses a time, or a duration before now, which may have days.
-func sinceWhen(text string, now time.Time) (time.Time, error) {
+// parseSince parses a time, or a duration before now, which may have days.
+func parseSince(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}

@@ -75,19 +75,19 @@ const (
 	stem, noStem   = "│  ", "   "
 )
 
-// A twig is a line of a tree, with the lines below it.
-type twig struct {
+// A node is a line of a tree, with the lines below it.
+type node struct {
 	text  string
-	below []*twig
+	below []*node
 }
 
-func (t *twig) add(text string) *twig {
-	n := &twig{text: text}
+func (t *node) add(text string) *node {
+	n := &node{text: text}
 	t.below = append(t.below, n)
 	return n
 }
 
-func (t *twig) write(b *strings.Builder, indent string) {
+func (t *node) write(b *strings.Builder, indent string) {
 	for i, n := range t.below {
 		mark, next := fork, stem
 		if i == len(t.below)-1 {
@@ -100,7 +100,7 @@ func (t *twig) write(b *strings.Builder, indent string) {
 
 // treeText draws a tree, with the progress of the clusters from the report.
 func treeText(tree *status.Tree, r *status.Report, p output.Page) string {
-	root := &twig{}
+	root := &node{}
 	stages := map[string]*overview.Stage{}
 	for _, s := range overview.StagesOf(r, tree.Placement) {
 		stages[s.Cluster] = &s
@@ -131,8 +131,8 @@ func treeText(tree *status.Tree, r *status.Report, p output.Page) string {
 }
 
 // objects adds objects below their cluster, or below their envelope if they are from one.
-func objects(below *twig, all []status.TreeObject, p output.Page) {
-	envelopes := map[api.EnvelopeIdentifier]*twig{}
+func objects(below *node, all []status.TreeObject, p output.Page) {
+	envelopes := map[api.EnvelopeIdentifier]*node{}
 	width := 0
 	for _, o := range all {
 		width = max(width, output.Width(o.ID().String()))

@@ -25,16 +25,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A look is the result of inspecting one member.
-type look struct {
+// An inspection is the result of inspecting one member.
+type inspection struct {
 	name    string
 	preview *member.Preview // nil if it does not answer
 	seen    ledger.ClusterSeen
 	err     error
 }
 
-// mostLooks is the number of members that are inspected at a time.
-const mostLooks = 16
+// maxInspections is the number of members that are inspected at a time.
+const maxInspections = 16
 
 // compare inspects the members, plans as the daemon would with what they hold, and compares.
 func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.Snapshot, told daemonState) (*diffDocument, error) {
@@ -43,10 +43,10 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 		return nil, err
 	}
 	encoder := member.NewEncoder(cfg.FleetName, cfg.Source.URL)
-	looks := make([]*look, len(s.Clusters))
-	parallel(len(looks), func(i int) {
+	inspections := make([]*inspection, len(s.Clusters))
+	parallel(len(inspections), func(i int) {
 		c := s.Clusters[i]
-		looks[i] = peek(ctx, c, member.Config{
+		inspections[i] = inspect(ctx, c, member.Config{
 			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
 			Connect: func(ctx context.Context) (*rest.Config, error) {
 				return credentials.Config(ctx, c.Name, c.Annotations[api.ContextAnnotation])
@@ -56,7 +56,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 		})
 	})
 	defer func() {
-		for _, l := range looks {
+		for _, l := range inspections {
 			if l.preview != nil {
 				l.preview.Close()
 			}
@@ -66,7 +66,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 	if fleet.ID == "" && cfg.Source.URL == "" {
 		fleet = ledger.Fleet{} // the cluster's fleet cannot be told from another of its name
 	}
-	p := final(s, looks, fleet)
+	p := finalPlan(s, inspections, fleet)
 	if err := d.find(p); err != nil {
 		return nil, err
 	}
@@ -74,10 +74,10 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 	if told.unknown != "" {
 		doc.Notes = append(doc.Notes, "whether anything is suspended is not known: "+told.unknown)
 	}
-	found := make([]diffCluster, len(looks))
-	parallel(len(looks), func(i int) { found[i] = d.changes(ctx, looks[i], p, told) })
+	found := make([]diffCluster, len(inspections))
+	parallel(len(inspections), func(i int) { found[i] = d.changes(ctx, inspections[i], p, told) })
 	for i, c := range found {
-		if d.cluster == "" || d.cluster == looks[i].name {
+		if d.cluster == "" || d.cluster == inspections[i].name {
 			doc.Clusters = append(doc.Clusters, c)
 		}
 	}
@@ -86,7 +86,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 
 // parallel calls do for each of n, several at a time.
 func parallel(n int, do func(int)) {
-	slots := make(chan struct{}, mostLooks)
+	slots := make(chan struct{}, maxInspections)
 	var wg sync.WaitGroup
 	for i := range n {
 		slots <- struct{}{}
@@ -98,17 +98,17 @@ func parallel(n int, do func(int)) {
 	wg.Wait()
 }
 
-func peek(ctx context.Context, c *hub.Cluster, cfg member.Config) *look {
-	l := &look{name: c.Name}
+func inspect(ctx context.Context, c *hub.Cluster, cfg member.Config) *inspection {
+	l := &inspection{name: c.Name}
 	if l.preview, l.seen, l.err = member.Peek(ctx, cfg); l.err != nil {
 		l.seen = ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Error: l.err.Error()}
 	}
 	return l
 }
 
-// final returns the plan of the daemon once every rollout is finished: with what the members
+// finalPlan returns the plan of the daemon once every rollout is finished: with what the members
 // hold as its ledger, as after the loss of a ledger.
-func final(s *hub.Snapshot, looks []*look, fleet ledger.Fleet) *plan.Plan {
+func finalPlan(s *hub.Snapshot, looks []*inspection, fleet ledger.Fleet) *plan.Plan {
 	now := time.Now()
 	in := plan.Input{Head: withoutRollouts(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
 	in.Ledger.SetFleet(fleet)
@@ -164,7 +164,7 @@ func (d *diffCommand) find(p *plan.Plan) error {
 }
 
 // changes compares what one member should have with what it has.
-func (d *diffCommand) changes(ctx context.Context, l *look, p *plan.Plan, told daemonState) diffCluster {
+func (d *diffCommand) changes(ctx context.Context, l *inspection, p *plan.Plan, told daemonState) diffCluster {
 	c := diffCluster{Name: l.name, Changes: []diffChange{}}
 	if d.cluster != "" && d.cluster != l.name {
 		return c
@@ -181,7 +181,7 @@ func (d *diffCommand) changes(ctx context.Context, l *look, p *plan.Plan, told d
 	for _, x := range found {
 		if d.placement == (api.PlacementKey{}) || d.placement == x.Placement {
 			change := changeOf(x)
-			change.leave(told.why(change.Placement, x.ID, l.name))
+			change.suspend(told.suspensionOf(change.Placement, x.ID, l.name))
 			c.Changes = append(c.Changes, change)
 		}
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A takingBack finds the files of a placement, which a rollback restores.
-type takingBack struct {
+// A restoration finds the files of a placement, which a rollback restores.
+type restoration struct {
 	*rollback
 	loader *hub.Loader
-	then   plan.Content
+	target plan.Content
 }
 
-func (b *takingBack) load(c gitsource.Commit) (*hub.Snapshot, error) {
+func (b *restoration) load(c gitsource.Commit) (*hub.Snapshot, error) {
 	files, err := b.clone.Files(c.Hash)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (b *takingBack) load(c gitsource.Commit) (*hub.Snapshot, error) {
 }
 
 // paths returns the files that have to change.
-func (b *takingBack) paths() ([]string, error) {
+func (b *restoration) paths() ([]string, error) {
 	then, err := b.load(b.from)
 	if err != nil {
 		return nil, err
@@ -44,10 +44,10 @@ func (b *takingBack) paths() ([]string, error) {
 		return nil, fmt.Errorf("%w\nSuch a commit is refused, and nothing of it reaches a cluster: mend it, or revert it with \"git revert\"", err)
 	}
 	var known bool
-	if b.then, known = plan.ContentOf(then, b.key); !known {
+	if b.target, known = plan.ContentOf(then, b.key); !known {
 		return nil, fmt.Errorf("commit %s has no %s: name another with --to", output.ShortHash(b.from.Hash), b.name)
 	}
-	mine := filesOf(then, b.then.Origins)
+	mine := filesOf(then, b.target.Origins)
 	if c, there := plan.ContentOf(now, b.key); there {
 		mine = append(mine, filesOf(now, c.Origins)...)
 	}
@@ -61,13 +61,13 @@ func (b *takingBack) paths() ([]string, error) {
 	}
 	if others := b.others(paths, then, now); len(others) > 0 && !b.shared {
 		return nil, fmt.Errorf("%s are in files that go back as well (%s): take them back too with --include-shared, or take %s back by hand",
-			list(others), strings.Join(paths, ", "), b.name)
+			joinNames(others), strings.Join(paths, ", "), b.name)
 	}
 	return paths, nil
 }
 
-// list joins names for a sentence.
-func list(names []string) string {
+// joinNames joins names for a sentence.
+func joinNames(names []string) string {
 	if len(names) == 1 {
 		return "parts of " + names[0]
 	}
@@ -75,7 +75,7 @@ func list(names []string) string {
 }
 
 // others names the other placements and clusters that use some files.
-func (b *takingBack) others(paths []string, snapshots ...*hub.Snapshot) []string {
+func (b *restoration) others(paths []string, snapshots ...*hub.Snapshot) []string {
 	var names []string
 	add := func(name string, s *hub.Snapshot, origins ...api.Origin) {
 		for _, p := range filesOf(s, origins) {
@@ -120,13 +120,13 @@ func filesOf(s *hub.Snapshot, origins []api.Origin) []string {
 
 // check returns an error if the content of the placement at the commit is not that of the commit to
 // go back to.
-func (b *takingBack) check(made gitsource.Commit) error {
+func (b *restoration) check(made gitsource.Commit) error {
 	s, err := b.load(made)
 	if err != nil {
 		return fmt.Errorf("the files of %s do not go together with the others of %s, so no branch is made: %w", output.ShortHash(b.from.Hash), output.ShortHash(b.now.Hash), err)
 	}
 	after, there := plan.ContentOf(s, b.key)
-	if !there || after.Fingerprint != b.then.Fingerprint {
+	if !there || after.Fingerprint != b.target.Fingerprint {
 		return fmt.Errorf("with its files taken back %s would still not be what it was at %s, since something else of it stands elsewhere; no branch is made: take it back by hand, with \"git revert\"",
 			b.name, output.ShortHash(b.from.Hash))
 	}
