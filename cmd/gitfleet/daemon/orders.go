@@ -122,8 +122,8 @@ type waiter struct {
 // longestPoll is how long a request waits for a poll.
 const longestPoll = time.Minute
 
-// poll polls the repository now. It returns the newest known commit, and why the repository could not be read;
-// empty if it could.
+// poll polls the repository now. It returns the newest known commit, and why the repository could
+// not be read; empty if it could.
 func (p *poller) poll(ctx context.Context) (commit, trouble string) {
 	w := waiter{time.Now(), make(chan struct{})}
 	p.mu.Lock()

@@ -64,7 +64,7 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 	return cmd
 }
 
-// A condition is the condition that the command waits for.
+// A condition is what the command waits for.
 type condition struct {
 	placement, state, commit string
 

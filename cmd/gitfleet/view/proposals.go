@@ -181,7 +181,7 @@ func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) erro
 // waitsFor is what a change waits for, without what is so of all of them.
 func waitsFor(c *proposal.HeldChange) string { return strings.TrimPrefix(c.Message, "left as it is; ") }
 
-// writeWrapped writes a text in lines of output.DefaultWidth.
+// writeWrapped writes a text in lines of the default width.
 func writeWrapped(b *strings.Builder, indent, text string) {
 	for _, line := range output.Wrap(text, output.DefaultWidth-output.Width(indent)) {
 		b.WriteString(indent + line + "\n")
