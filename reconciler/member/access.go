@@ -18,6 +18,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -162,7 +163,7 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 	s.access.next = time.Now().Add(accessPause)
 	missing, err := s.lacks(ctx, needs)
 	if err != nil {
-		if s.access.logged.Due(withoutPort(err)) {
+		if s.access.logged.Due(connection.WithoutPort(err)) {
 			s.cfg.Log.Warn("permissions cannot be reviewed", "cluster", s.cfg.Name, "err", err)
 		}
 		return
@@ -274,9 +275,6 @@ func (s *session) reviewAll(ctx context.Context, all []rbac.Permission) (map[rba
 	return lacking, errors.Join(errs...)
 }
 
-// accessReviews is the path at which a cluster says what one may do.
-const accessReviews = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
 // may asks the cluster whether it grants a permission.
 func (s *session) may(ctx context.Context, p rbac.Permission) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
@@ -293,14 +291,14 @@ func (s *session) may(ctx context.Context, p rbac.Permission) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	raw, err := answer(s.conn().rest.Post().AbsPath(accessReviews).
+	raw, err := connection.Answer(s.conn.REST().Post().AbsPath(connection.AccessReviews).
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
 	if err != nil {
 		return false, fmt.Errorf("review a permission: %w", err)
 	}
 	var reviewed authorization.SelfSubjectAccessReview
 	if json.Unmarshal(raw, &reviewed) != nil || reviewed.Kind != review.Kind {
-		return false, errNotObject
+		return false, connection.ErrNotObject
 	}
 	return reviewed.Status.Allowed, nil
 }

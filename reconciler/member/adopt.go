@@ -42,10 +42,10 @@ func (s *session) adopt(ctx context.Context, t task, body []byte, stored *unstru
 	if err != nil || patch == nil {
 		return stored, err
 	}
-	if err := s.send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
+	if err := s.conn.Send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
 		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
 	}
-	stored, _, err = s.applyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+	stored, _, err = s.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	return stored, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -23,7 +24,7 @@ import (
 // A task is an object that may have to be applied.
 type task struct {
 	wanted
-	res  resource
+	res  connection.Resource
 	item *item // nil if it is in no inventory of its placement
 	// absent says that no watch has seen the object. It may exist without our label.
 	absent bool
@@ -90,8 +91,8 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 		s.unknown = retry.LogLimiter{}
 		return true
 	}
-	if s.unknown.Due(withoutPort(plain(err))) {
-		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", plain(err))
+	if s.unknown.Due(connection.WithoutPort(connection.Plain(err))) {
+		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
 	}
 	s.postpone(ids)
 	return false
@@ -264,7 +265,7 @@ func (s *session) runWave(ctx context.Context, tasks []task) []outcome {
 	slots := make(chan struct{}, s.cfg.Concurrency)
 	var wg sync.WaitGroup
 	for i := range tasks {
-		if ctx.Err() != nil || s.cutOff() {
+		if ctx.Err() != nil || s.conn.CutOff() {
 			out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
 			continue
 		}
@@ -381,7 +382,7 @@ func (s *session) saveInventories(ctx context.Context, touched map[api.Placement
 			continue
 		}
 		inv.written = ""
-		if ctx.Err() == nil && inv.unwritten.Due(withoutPort(err)) {
+		if ctx.Err() == nil && inv.unwritten.Due(connection.WithoutPort(err)) {
 			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -58,7 +59,7 @@ func (s *session) ensureClaim(ctx context.Context) error {
 	var err error
 	for range 2 {
 		err = s.writeClaim(ctx)
-		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && !notFound(err) {
+		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && !connection.NotFound(err) {
 			return err
 		}
 		// Another daemon was faster, or the answer to an earlier request was lost.
@@ -95,9 +96,9 @@ func (s *session) writeClaim(ctx context.Context) error {
 	var written *metav1.PartialObjectMetadata
 	err = s.withNamespace(ctx, func() (err error) {
 		if s.claim == nil {
-			written, err = s.create(ctx, configMaps, id, body)
+			written, err = s.conn.Create(ctx, configMaps, id, body)
 		} else {
-			written, err = s.patch(ctx, configMaps, id, body, true)
+			written, err = s.conn.Patch(ctx, configMaps, id, body, true)
 		}
 		return err
 	})
@@ -110,7 +111,7 @@ func (s *session) writeClaim(ctx context.Context) error {
 
 // readClaim reads the claim from the cluster.
 func (s *session) readClaim(ctx context.Context) error {
-	found, err := s.read(ctx, configMaps, claimID(s.cfg.Fleet))
+	found, err := s.conn.Read(ctx, configMaps, claimID(s.cfg.Fleet))
 	if err != nil {
 		return fmt.Errorf("read the claim to the cluster: %w", err)
 	}
@@ -146,7 +147,7 @@ func (s *session) dropClaim(ctx context.Context) error {
 		return nil
 	}
 	id := claimID(s.cfg.Fleet)
-	if _, err := s.delete(ctx, configMaps, id, s.claim.uid, metav1.DeletePropagationBackground); err != nil {
+	if _, err := s.conn.Delete(ctx, configMaps, id, s.claim.uid, metav1.DeletePropagationBackground); err != nil {
 		return fmt.Errorf("give up the claim to the cluster: %w", err)
 	}
 	s.claim = nil

@@ -75,7 +75,7 @@ func TestClaimWithALostAnswer(t *testing.T) {
 		}
 		at.ServeHTTP(w, r)
 	}))
-	s.link.Store(lost.conn())
+	s.conn = lost.conn
 	inv := held(1)
 	s.inv[web] = inv
 	if err := s.save(t.Context(), inv); err == nil {

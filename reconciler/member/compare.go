@@ -86,7 +86,7 @@ func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	return s.dryRun(ctx, t.res, t.manifest.ID, body)
+	return s.conn.DryRun(ctx, t.res, t.manifest.ID, body)
 }
 
 // refusesDryRun reports whether a server refused a dry run because of a webhook that does not
@@ -122,7 +122,7 @@ func isServerError(err error) bool {
 // compareAfter finds differences that the apply did not correct. They are drifts of an object
 // that is applied nevertheless.
 func (s *session) compareAfter(ctx context.Context, o *outcome) {
-	live, err := s.read(ctx, o.res, o.manifest.ID)
+	live, err := s.conn.Read(ctx, o.res, o.manifest.ID)
 	if err == nil && live == nil {
 		err = errors.New("it is gone")
 	}

@@ -12,11 +12,12 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // content returns what else would be lost with an object; empty if nothing. What cannot be
 // determined counts as a loss.
-func (s *session) content(ctx context.Context, res resource, it *item) string {
+func (s *session) content(ctx context.Context, res connection.Resource, it *item) string {
 	var what string
 	var err error
 	switch it.id().GroupKind() {
@@ -28,7 +29,7 @@ func (s *session) content(ctx context.Context, res resource, it *item) string {
 		what, err = s.volumeOf(ctx, res, it.id())
 	}
 	if err != nil {
-		return fmt.Sprintf("it cannot be told whether the %s has content: %v", it.Kind, plain(err))
+		return fmt.Sprintf("it cannot be told whether the %s has content: %v", it.Kind, connection.Plain(err))
 	}
 	if what != "" {
 		return fmt.Sprintf("the %s has content that is not gitfleet's: %s", it.Kind, what)
@@ -58,8 +59,8 @@ func (s *session) remainingIn(ctx context.Context, it *item) string {
 
 // instanceOf returns an object of the kind that a definition defines, and that is not
 // terminating.
-func (s *session) instanceOf(ctx context.Context, res resource, id api.ID) (string, error) {
-	crd, err := s.read(ctx, res, id)
+func (s *session) instanceOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
+	crd, err := s.conn.Read(ctx, res, id)
 	if err != nil || crd == nil {
 		return "", err
 	}
@@ -79,8 +80,8 @@ func (s *session) instanceOf(ctx context.Context, res resource, id api.ID) (stri
 }
 
 // volumeOf returns the volume that a claim is bound to.
-func (s *session) volumeOf(ctx context.Context, res resource, id api.ID) (string, error) {
-	claim, err := s.read(ctx, res, id)
+func (s *session) volumeOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
+	claim, err := s.conn.Read(ctx, res, id)
 	if err != nil || claim == nil {
 		return "", err
 	}
@@ -95,7 +96,7 @@ func (s *session) volumeOf(ctx context.Context, res resource, id api.ID) (string
 func (s *session) foreignIn(ctx context.Context, namespace string) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	client, err := s.conn().discovery()
+	client, err := s.conn.Discovery()
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +135,7 @@ var ephemeral = map[schema.GroupKind]bool{
 func (s *session) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		list, err := s.page(ctx, r, namespace, &opts)
+		list, err := s.conn.Page(ctx, r, namespace, &opts)
 		if err != nil {
 			return "", err
 		}
@@ -163,17 +164,4 @@ func (s *session) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind s
 func systemObject(kind schema.GroupKind, name string) bool {
 	return kind == schema.GroupKind{Kind: "ServiceAccount"} && name == "default" ||
 		kind == schema.GroupKind{Kind: "ConfigMap"} && name == "kube-root-ca.crt"
-}
-
-// page lists metadata from where opts continue, and leaves a limit in opts that fits.
-func (s *session) page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts *metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	client, err := s.conn().metadata()
-	if err != nil {
-		return nil, err
-	}
-	return fittingPage(opts, func(opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-		defer cancel()
-		return client.Resource(r).Namespace(namespace).List(ctx, opts)
-	})
 }

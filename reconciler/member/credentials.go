@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // Credentials say where the kubeconfigs of members are. They never come from Git. The sources
@@ -132,7 +134,7 @@ func (c Credentials) fromSecret(ctx context.Context, name, contextName string) (
 		return nil, nil
 	}
 	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // called often: the server's cache is good enough
-	if notFound(err) {
+	if connection.NotFound(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -286,7 +286,7 @@ func expect(t *testing.T, err error, want string) {
 	}
 }
 
-// silent checks that a text does not tell the credential, plain or encoded.
+// Silent checks that a text does not tell the credential, plain or encoded.
 func silent(t *testing.T, text string) {
 	t.Helper()
 	for _, secret := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))} {

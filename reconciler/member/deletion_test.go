@@ -94,7 +94,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 					apiserver.Refuse(w, test.code, "no")
 				}
 			}))
-			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}
+			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: configMaps})}
 			key := api.PlacementKey{Name: "web"}
 			s.holding(oneManifest(), key)
 			s.works[key] = work.Work{Placement: key, Remove: true, AllowDelete: true}

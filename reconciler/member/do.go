@@ -12,11 +12,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // errSilent is the error of the objects that a pass skips because the API server does not
 // answer.
-var errSilent = &unreachableError{errors.New("the API server has stopped answering; trying again once it does")}
+var errSilent = connection.Unreachable(errors.New("the API server has stopped answering; trying again once it does"))
 
 // do runs a task. It may run concurrently with others, and only reads the session.
 func (s *session) do(ctx context.Context, t task) outcome {
@@ -100,7 +101,7 @@ type snapshot struct {
 // Decide says.
 func (s *session) readAndApply(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead}
-	live, err := s.read(ctx, t.res, t.manifest.ID)
+	live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil {
 		return s.readFailed(o, diff.ReadFailed(err), err)
 	}
@@ -138,7 +139,7 @@ func (s *session) readFailed(o outcome, cond metav1.Condition, err error) outcom
 // unanswered replaces the message of a condition if the request got no answer: the API server
 // has not rejected the object.
 func unanswered(cond metav1.Condition, err error) metav1.Condition {
-	if isUnreachable(err) {
+	if connection.IsUnreachable(err) {
 		cond.Message = err.Error()
 	}
 	return cond
@@ -215,7 +216,7 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw snap
 	body, err := s.body(t, commit, saw)
 	var stored *unstructured.Unstructured
 	if err == nil {
-		stored, o.created, err = s.applyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+		stored, o.created, err = s.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	}
 	var written *metav1.PartialObjectMetadata // outcomes are kept until their wave ends
 	if err == nil {
@@ -248,8 +249,8 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw snap
 // live one.
 func (s *session) scrub(ctx context.Context, t task, live *unstructured.Unstructured, err error) error {
 	desired := t.manifest.Object.Object
-	if live == nil && answered(err) && desired.GetKind() == "Secret" {
-		live, _ = s.read(ctx, t.res, t.manifest.ID) // as far as it can be read
+	if live == nil && connection.Answered(err) && desired.GetKind() == "Secret" {
+		live, _ = s.conn.Read(ctx, t.res, t.manifest.ID) // as far as it can be read
 	}
 	return diff.SecretsOf(desired, live).Error(err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -75,7 +76,7 @@ func (s *session) resolve(ctx context.Context) {
 			delete(s.trouble, key.ID)
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:
-			d.Message = cut(r.Message)
+			d.Message = connection.Cut(r.Message)
 			s.memory.put(key.Placement, d)
 			news[key.ID] = true
 		}
@@ -144,7 +145,7 @@ func (s *session) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) 
 }
 
 func (s *session) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {
-	live, err := s.read(ctx, t.res, t.manifest.ID)
+	live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || live == nil {
 		return nil, comparison{}, err
 	}

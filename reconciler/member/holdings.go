@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
@@ -49,7 +50,7 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 	for {
 		page, err := client.Resource(configMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, opts)
 		if err != nil {
-			return nil, fmt.Errorf("read inventories: %w", plain(err))
+			return nil, fmt.Errorf("read inventories: %w", connection.Plain(err))
 		}
 		for i := range page.Items {
 			chunks[page.Items[i].GetName()] = &page.Items[i]
@@ -92,7 +93,7 @@ func holdingOf(name string, first *unstructured.Unstructured, chunks map[string]
 func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVersionKind]bool) (rbac.Resources, error) {
 	known := newKinds(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
 	if err := known.resolve(ctx, wanted); err != nil {
-		return nil, plain(err)
+		return nil, connection.Plain(err)
 	}
 	resources := rbac.Resources{}
 	for gvk := range wanted {

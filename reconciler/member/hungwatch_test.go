@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -69,7 +70,7 @@ func TestHungWatchesAreResumed(t *testing.T) {
 		})})
 		s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
 		k := watchOf("ConfigMap")
-		k.res = resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}
+		k.res = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
 		k.begin()
 		s.follow(ctx, k)
 		if want := []string{"list", "watch 5", "watch 7", "watch 8"}; !slices.Equal(asked, want) {

@@ -24,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -92,8 +93,8 @@ const (
 var partSize = 700 << 10
 
 var (
-	configMaps = resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}
-	namespaces = resource{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, false}
+	configMaps = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
+	namespaces = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Namespaced: false}
 )
 
 // inventoryName returns the name of the first part: readable as far as it fits, and unique by
@@ -217,7 +218,7 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	id := inventoryID(name)
 	var m *metav1.PartialObjectMetadata
 	err = s.withNamespace(ctx, func() (err error) {
-		m, err = s.patch(ctx, configMaps, id, body, true)
+		m, err = s.conn.Patch(ctx, configMaps, id, body, true)
 		return err
 	})
 	if err != nil {
@@ -261,7 +262,7 @@ func (s *session) withNamespace(ctx context.Context, do func() error) error {
 		return err
 	}
 	err := do()
-	if notFound(err) {
+	if connection.NotFound(err) {
 		if err = s.ensureNamespace(ctx); err == nil {
 			err = do()
 		}
@@ -271,7 +272,7 @@ func (s *session) withNamespace(ctx context.Context, do func() error) error {
 
 func (s *session) ensureNamespace(ctx context.Context) error {
 	body := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + api.Namespace + `"}}`)
-	_, err := s.patch(ctx, namespaces, ownNamespace, body, true)
+	_, err := s.conn.Patch(ctx, namespaces, ownNamespace, body, true)
 	return err
 }
 
@@ -279,7 +280,7 @@ func (s *session) dropPart(ctx context.Context, name string) error {
 	id := inventoryID(name)
 	s.parts.Drop(id)
 	s.live.Drop(id)
-	_, err := s.delete(ctx, configMaps, id, "", metav1.DeletePropagationBackground)
+	_, err := s.conn.Delete(ctx, configMaps, id, "", metav1.DeletePropagationBackground)
 	return err
 }
 
@@ -390,7 +391,7 @@ func (s *session) listInventories(ctx context.Context) ([]unstructured.Unstructu
 	var out []unstructured.Unstructured
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet + "," + inventoryLabel, Limit: 100}
 	for {
-		page, err := s.wholePage(ctx, configMaps, api.Namespace, &opts)
+		page, err := s.conn.WholePage(ctx, configMaps, api.Namespace, &opts)
 		if err != nil {
 			return nil, err
 		}

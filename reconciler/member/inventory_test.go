@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -39,14 +40,20 @@ func sessionAt(t *testing.T, h http.Handler) *session {
 
 func sessionOf(t *testing.T, cfg *rest.Config) *session {
 	t.Helper()
-	a := New(Config{Name: "east", Fleet: "prod", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Report: func(ledger.Observation) {}})
-	c, err := newConn(cfg)
+	return sessionWith(t, Config{}, cfg)
+}
+
+func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session {
+	t.Helper()
+	member.Name, member.Fleet, member.Encoder = "east", "prod", NewEncoder("prod", "")
+	member.Log, member.Report = slog.New(slog.NewTextHandler(t.Output(), nil)), func(ledger.Observation) {}
+	a := New(member)
+	c, err := connection.New(a.connection, credentials)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
-	s := &session{Agent: a, kinds: newKinds(c.discovery), inv: map[api.PlacementKey]*inventory{}, live: observed.Objects{}}
-	s.link.Store(c)
+	t.Cleanup(c.Close)
+	s := &session{Agent: a, conn: c, kinds: newKinds(c.Discovery), inv: map[api.PlacementKey]*inventory{}, live: observed.Objects{}}
 	return s
 }
 

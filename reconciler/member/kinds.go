@@ -16,34 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
-	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
-
-// A resource is how the cluster serves a kind.
-type resource struct {
-	schema.GroupVersionResource
-	namespaced bool
-}
-
-// path returns the URL path of an object of the resource.
-func (r resource) path(id api.ID) []string {
-	parts := []string{"apis", r.Group, r.Version}
-	if r.Group == "" {
-		parts = []string{"api", r.Version}
-	}
-	if r.namespaced {
-		parts = append(parts, "namespaces", id.Namespace)
-	}
-	return append(parts, r.Resource, id.Name)
-}
-
-// collection returns the URL path of all objects of the resource.
-func (r resource) collection() []string {
-	if r.Group == "" {
-		return []string{"api", r.Version, r.Resource}
-	}
-	return []string{"apis", r.Group, r.Version, r.Resource}
-}
 
 // kinds records how the cluster serves the kinds in use. It asks the server as rarely as
 // possible, and keeps only what it needs.
@@ -61,7 +35,7 @@ type kinds struct {
 // A knownKind is a kind and how it is served.
 type knownKind struct {
 	gvk schema.GroupVersionKind
-	resource
+	connection.Resource
 }
 
 func newKinds(client func() (*discovery.DiscoveryClient, error)) *kinds {
@@ -69,13 +43,13 @@ func newKinds(client func() (*discovery.DiscoveryClient, error)) *kinds {
 }
 
 // of returns how a kind is served, and whether that is known.
-func (k *kinds) of(gvk schema.GroupVersionKind) (resource, bool) {
+func (k *kinds) of(gvk schema.GroupVersionKind) (connection.Resource, bool) {
 	for _, h := range k.known {
 		if known := h.Value(); known.gvk == gvk {
-			return known.resource, true
+			return known.Resource, true
 		}
 	}
-	return resource{}, false
+	return connection.Resource{}, false
 }
 
 // resolve finds out how kinds are served. Afterwards, a kind that is not in known is not
@@ -125,8 +99,8 @@ func (k *kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 		switch err := errs[i]; {
 		case err == nil:
 			k.note(gv, lists[i], wanted)
-		case notFound(err):
-		case answered(err):
+		case connection.NotFound(err):
+		case connection.Answered(err):
 			k.fail(gv, err)
 		default:
 			return fmt.Errorf("ask for the kinds of %s: %w", gv, err)
@@ -236,7 +210,7 @@ func (k *kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wante
 	for _, r := range list.APIResources {
 		gvk := gv.WithKind(r.Kind)
 		if _, known := k.of(gvk); !known && wanted[gvk] && !strings.Contains(r.Name, "/") {
-			k.known = append(k.known, unique.Make(knownKind{gvk, resource{gv.WithResource(r.Name), r.Namespaced}}))
+			k.known = append(k.known, unique.Make(knownKind{gvk, connection.Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced}}))
 		}
 	}
 }

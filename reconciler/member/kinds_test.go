@@ -21,30 +21,31 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Objects are where Kubernetes has them.
 func TestPathOfObject(t *testing.T) {
 	tests := map[string]struct {
-		res  resource
+		res  connection.Resource
 		id   api.ID
 		want string
 	}{
 		"core, in a namespace": {configMaps, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "one"}, "api/v1/namespaces/app/configmaps/one"},
 		"core, of the cluster": {namespaces, api.ID{Kind: "Namespace", Name: "app"}, "api/v1/namespaces/app"},
 		"a group, in a namespace": {
-			resource{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, true},
+			connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true},
 			api.ID{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "web"}, "apis/apps/v1/namespaces/app/deployments/web",
 		},
 		"a group, of the cluster": {
-			resource{schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, false},
+			connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, Namespaced: false},
 			api.ID{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:x"}, "apis/rbac.authorization.k8s.io/v1/clusterroles/system:x",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(test.res.path(test.id), "/"); got != test.want {
+			if got := strings.Join(test.res.Path(test.id), "/"); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -163,12 +164,12 @@ func gvks(names ...string) map[schema.GroupVersionKind]bool {
 func known(k *kinds) []string {
 	var out []string
 	for _, h := range k.known {
-		gvk, r := h.Value().gvk, h.Value().resource
+		gvk, r := h.Value().gvk, h.Value().Resource
 		if r.Group != gvk.Group || r.Version != gvk.Version {
 			out = append(out, "wrong: "+gvk.String()+" "+r.String())
 		}
 		name := gvk.Kind + " " + r.Resource
-		if r.namespaced {
+		if r.Namespaced {
 			name += " namespaced"
 		}
 		out = append(out, name)

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // prepareKinds finds out how the cluster serves the kinds of some objects, and watches them.
@@ -35,7 +36,7 @@ func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.kinds.resolve(asking, gvks); err != nil {
-		return s.heard(err)
+		return s.conn.RecordResult(err)
 	}
 	var started []*kindWatch
 	for gvk := range gvks {
@@ -84,7 +85,7 @@ func needsWholeObject(m *work.Manifest) bool {
 	return health.NeedsStatus(o.GroupVersionKind()) || expressionOf(m) != ""
 }
 
-func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res resource, whole bool) *kindWatch {
+func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res connection.Resource, whole bool) *kindWatch {
 	k := newKindWatch(gvk, res)
 	k.full, k.expressions = whole || health.NeedsStatus(gvk), &s.expressions
 	s.watch = append(s.watch, k)

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -108,8 +109,9 @@ func (c Config) withDefaults() Config {
 
 // An Agent reconciles one cluster.
 type Agent struct {
-	cfg   Config
-	works chan []work.Work
+	cfg        Config
+	connection connection.Config
+	works      chan []work.Work
 	// last are the works last received; only Run uses it. nil means that there were none yet.
 	last []work.Work
 	// memberships has the last argument of SetFleet, fleet the one in use.
@@ -139,10 +141,15 @@ type Agent struct {
 
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
-	return &Agent{
+	a := &Agent{
 		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan membership, 1), resolving: make(chan ledger.Resolutions, 1), check: make(chan struct{}, 1),
 		leave: make(chan struct{}), left: make(chan struct{}), memory: memory{}, flips: map[api.ID]flips{}, deletions: deletions{},
 	}
+	a.connection = connection.Config{
+		Cluster: a.cfg.Name, Connect: a.cfg.Connect, Wrap: a.cfg.Wrap, Timeout: a.cfg.Timeout,
+		Metrics: &a.cfg.Metrics.Metrics, Log: a.cfg.Log, Refused: a.access.refused,
+	}
+	return a
 }
 
 // Set replaces everything that the cluster should have. It never blocks; a newer call replaces
@@ -212,7 +219,7 @@ func (a *Agent) lost(ctx context.Context, err error, times *retry.Backoff) {
 		seen.Forbidden = a.access.forbidden()
 	}
 	a.cfg.Report(seen)
-	a.sleepUntilRenewed(ctx, times.Next(time.Second, 30*time.Second))
+	a.connection.SleepUntilRenewed(ctx, times.Next(time.Second, 30*time.Second))
 }
 
 // answers logs that the cluster does not answer, and why, or that it answers again.
@@ -221,7 +228,7 @@ func (a *Agent) answers(err error) {
 	case err == nil && a.silentFor != (retry.LogLimiter{}):
 		a.silentFor = retry.LogLimiter{}
 		a.cfg.Log.Info("cluster answers again", "cluster", a.cfg.Name)
-	case err != nil && a.silentFor.Due(withoutPort(err)):
+	case err != nil && a.silentFor.Due(connection.WithoutPort(err)):
 		a.cfg.Log.Warn("cluster lost; trying again", "cluster", a.cfg.Name, "err", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A memory records the drift of objects, by placement. It outlives connections and, through the
@@ -120,7 +121,7 @@ func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool
 		d.Since = at
 	}
 	d.Version, d.Envelope = t.manifest.Object.Object.GroupVersionKind().Version, t.manifest.Envelope
-	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, cut(now.Message)
+	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, connection.Cut(now.Message)
 	if anew {
 		d.Count++
 	}
@@ -235,7 +236,7 @@ func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 // ended records the end of drifts that nobody corrected here: those that were standing and are
 // no longer observed.
 func (s *session) ended(p api.PlacementKey) {
-	if !s.done[p] || s.cutOff() {
+	if !s.done[p] || s.conn.CutOff() {
 		return
 	}
 	for id, d := range s.memory[p] {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // succeeded records the result of a removal. One that failed is retried with backoff, and the
@@ -24,12 +25,12 @@ func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 		t = &trouble{since: time.Now()}
 		s.trouble[id] = t
 	}
-	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), retryAfter(err)))
+	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), connection.RetryAfter(err)))
 	shown := s.scrubRemoval(ctx, st, err)
-	if lasts(err) || t.failures >= passingFailures && !isUnreachable(err) {
-		t.notDeleted = cut(shown.Error())
+	if lasts(err) || t.failures >= passingFailures && !connection.IsUnreachable(err) {
+		t.notDeleted = connection.Cut(shown.Error())
 	}
-	if t.logged.Due("not removed" + refusalReason(err)) {
+	if t.logged.Due("not removed" + connection.RefusalReason(err)) {
 		s.cfg.Log.Warn("object not removed", "cluster", s.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", shown)
 	}
 	return false
@@ -53,12 +54,12 @@ func lasts(err error) bool {
 // scrubRemoval removes from an error what it may quote of Secrets: an admission webhook sees
 // the object whose deletion it denies.
 func (s *session) scrubRemoval(ctx context.Context, st stale, err error) error {
-	if !answered(err) {
+	if !connection.Answered(err) {
 		return err
 	}
 	id := st.item.id()
 	if res, ok := s.kinds.of(st.item.gvk()); ok && id.Group == "" && id.Kind == "Secret" {
-		if found, readErr := s.read(ctx, res, id); readErr == nil && found != nil {
+		if found, readErr := s.conn.Read(ctx, res, id); readErr == nil && found != nil {
 			err = diff.SecretsOf(found).Error(err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A report says why an object that should go is still there: what is refused at
@@ -30,7 +31,7 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 		"denied by webhook":  {denied(http.StatusBadRequest, "", "admission webhook denied the request"), 1, "admission webhook denied the request"},
 		"failing":            {denied(http.StatusInternalServerError, "", "failed calling webhook"), 1, ""},
 		"failing repeatedly": {denied(http.StatusInternalServerError, "", "failed calling webhook"), passingFailures, "failed calling webhook"},
-		"unreachable":        {&unreachableError{errors.New("refused")}, passingFailures, ""},
+		"unreachable":        {connection.Unreachable(errors.New("refused")), passingFailures, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // An observation is what the API of a cluster tells about the cluster.
@@ -64,8 +66,8 @@ var summed = []string{"cpu", "memory"}
 
 func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 	found := map[string]bool{}
-	err := s.eachPage(ctx, func() *rest.Request {
-		return s.conn().bulk.Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
+	err := s.conn.EachPage(ctx, func() *rest.Request {
+		return s.conn.Bulk().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
 	}, func(raw []byte) (string, error) {
 		var page metav1.PartialObjectMetadataList
 		if err := json.Unmarshal(raw, &page); err != nil {
@@ -89,7 +91,7 @@ func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 func (s *session) readVersion(ctx context.Context) (string, error) {
-	raw, err := answer(s.conn().rest.Get().AbsPath("version").Do(ctx))
+	raw, err := connection.Answer(s.conn.REST().Get().AbsPath("version").Do(ctx))
 	if err != nil {
 		return "", fmt.Errorf("read version: %w", err)
 	}
@@ -104,8 +106,8 @@ func (s *session) readVersion(ctx context.Context) (string, error) {
 // The count is -1 if nodes cannot be read.
 func (s *session) observeNodes(ctx context.Context) (sums resources, nodes int, err error) {
 	sums = resources{}
-	err = s.eachPage(ctx, func() *rest.Request {
-		return s.conn().bulk.Get().AbsPath("api/v1/nodes")
+	err = s.conn.EachPage(ctx, func() *rest.Request {
+		return s.conn.Bulk().Get().AbsPath("api/v1/nodes")
 	}, func(raw []byte) (string, error) {
 		var page struct {
 			Metadata metav1.ListMeta
@@ -176,8 +178,8 @@ func (s *session) observePods(ctx context.Context, sums resources) error {
 func (s *session) readPods(ctx context.Context) (resources, error) {
 	sums := resources{}
 	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-	err := s.eachPage(ctx, func() *rest.Request {
-		return s.conn().bulk.Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
+	err := s.conn.EachPage(ctx, func() *rest.Request {
+		return s.conn.Bulk().Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
 	}, func(raw []byte) (string, error) {
 		var page struct {
 			Metadata metav1.ListMeta
@@ -202,23 +204,4 @@ func (s *session) readPods(ctx context.Context) (resources, error) {
 		return page.Metadata.Continue, nil
 	})
 	return sums, err
-}
-
-// eachPage reads a list of any length in pages of 500.
-func (s *session) eachPage(ctx context.Context, list func() *rest.Request, read func([]byte) (next string, err error)) error {
-	for opts := (metav1.ListOptions{Limit: 500}); ; {
-		raw, err := fittingPage(&opts, func(opts metav1.ListOptions) ([]byte, error) {
-			request := list().Param("limit", strconv.FormatInt(opts.Limit, 10))
-			if opts.Continue != "" {
-				request.Param("continue", opts.Continue)
-			}
-			return answer(request.Do(ctx))
-		})
-		if err != nil {
-			return err
-		}
-		if opts.Continue, err = read(raw); err != nil || opts.Continue == "" {
-			return err
-		}
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
@@ -86,7 +87,7 @@ func Peek(ctx context.Context, cfg Config) (*Preview, ledger.ClusterSeen, error)
 		if wrap != nil {
 			rt = wrap(rt)
 		}
-		return ReadOnly(rt)
+		return connection.ReadOnly(rt)
 	}
 	s, err := New(cfg).open(ctx)
 	if err != nil {
@@ -104,36 +105,35 @@ func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.
 		if wrap != nil {
 			rt = wrap(rt)
 		}
-		return ReadOnly(rt)
+		return connection.ReadOnly(rt)
 	}
-	a := New(cfg)
-	c, err := a.connect(ctx)
+	c, err := New(cfg).connection.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
-	objects, err := c.metadata()
+	defer c.Close()
+	objects, err := c.Metadata()
 	if err != nil {
 		return nil, err
 	}
-	known := newKinds(c.discovery)
+	known := newKinds(c.Discovery)
 	if err := known.resolve(ctx, map[schema.GroupVersionKind]bool{gvk: true}); err != nil {
-		return nil, plain(err)
+		return nil, connection.Plain(err)
 	}
 	r, ok := known.of(gvk)
 	if !ok {
 		return nil, known.why(gvk)
 	}
 	var at metadata.ResourceInterface = objects.Resource(r.GroupVersionResource)
-	if r.namespaced {
+	if r.Namespaced {
 		at = objects.Resource(r.GroupVersionResource).Namespace(id.Namespace)
 	}
 	o, err := at.Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
-	case notFound(err):
+	case connection.NotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, plain(err)
+		return nil, connection.Plain(err)
 	case o.Labels[api.ManagedByLabel] != cfg.Fleet:
 		return nil, nil
 	}
@@ -141,7 +141,7 @@ func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.
 }
 
 // Close ends the connection.
-func (p *Preview) Close() { p.s.conn().close() }
+func (p *Preview) Close() { p.s.conn.Close() }
 
 // Changes lists what would change if the cluster were told to hold some works,
 // and nothing else: first what would be applied, in that order, then what would
@@ -248,13 +248,13 @@ func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Cont
 func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
 	gvk := t.manifest.Object.Object.GroupVersionKind()
-	if t.res == (resource{}) {
+	if t.res == (connection.Resource{}) {
 		if c.Effect = Adds; p.s.definition(gvk) == nil {
 			c.Effect, c.Message = Fails, p.s.kinds.why(gvk).Error()
 		}
 		return c, nil
 	}
-	live, err := p.s.read(ctx, t.res, t.manifest.ID)
+	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil {
 		return nil, err
 	}

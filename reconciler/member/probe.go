@@ -2,8 +2,6 @@ package member
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -24,9 +23,7 @@ type probe struct {
 	properties   map[string]string
 	namespaces   []string
 	observed     bool // it was looked at in full
-	rotation
-	// unrenewed is why new credentials are not used; empty if they are, or there are none.
-	unrenewed string
+	connection.Rotation
 	// returned says that one before had failed, and that nobody has acted on that.
 	returned bool
 }
@@ -38,9 +35,9 @@ func (p *probe) overtakes(old *probe) {
 	if p.uid == "" {
 		p.uid = old.uid
 	}
-	p.replaced = append(old.replaced, p.replaced...)
-	if p.another == nil {
-		p.another = old.another
+	p.Replaced = append(old.Replaced, p.Replaced...)
+	if p.Another == nil {
+		p.Another = old.Another
 	}
 	if p.namespaces == nil {
 		p.namespaces = old.namespaces
@@ -50,7 +47,7 @@ func (p *probe) overtakes(old *probe) {
 func (p probe) seen(cluster string) ledger.ClusterSeen {
 	o := ledger.ClusterSeen{
 		Cluster: cluster, At: p.at, Healthy: p.err == nil, UID: p.uid,
-		Properties: p.properties, Namespaces: p.namespaces, Unrenewed: p.unrenewed,
+		Properties: p.properties, Namespaces: p.namespaces, Unrenewed: p.Unrenewed,
 	}
 	if p.err != nil {
 		o.Error = p.err.Error()
@@ -67,9 +64,7 @@ type probeSchedule struct {
 	failed   retry.Backoff
 	partly   retry.LogLimiter // why it was not looked at in full
 
-	next      time.Time        // of the next probe; credentials are looked at more often
-	kept      retry.LogLimiter // why new credentials are not used
-	unrenewed string           // the same
+	next time.Time // of the next probe; credentials are looked at more often
 
 	mu    sync.Mutex
 	timer *time.Timer // runs the next probe
@@ -113,23 +108,20 @@ func (s *session) runProbe(ctx context.Context) {
 	s.running.Add(1)
 	s.probing.mu.Unlock()
 	defer s.running.Done()
-	var r rotation
-	if s.cfg.Connect != nil {
-		r = s.renew(ctx)
-	}
-	if len(r.replaced) == 0 && r.another == nil && time.Now().Before(s.probing.next) {
-		s.probing.again(min(credentialsPoll, time.Until(s.probing.next)))
+	r := s.conn.Renew(ctx, s.probing.uid)
+	if len(r.Replaced) == 0 && r.Another == nil && time.Now().Before(s.probing.next) {
+		s.probing.again(min(connection.CredentialsPoll, time.Until(s.probing.next)))
 		return
 	}
 	p := s.probe(ctx, time.Since(s.probing.observed) >= s.cfg.Observe)
-	p.rotation, p.unrenewed = r, s.probing.unrenewed
+	p.Rotation = r
 	if ctx.Err() != nil {
-		for _, c := range r.replaced {
-			c.close()
+		for _, c := range r.Replaced {
+			c.Close()
 		}
 		return
 	}
-	same := r.another == nil && p.uid == "" || s.probing.uid == "" || p.uid == s.probing.uid
+	same := r.Another == nil && p.uid == "" || s.probing.uid == "" || p.uid == s.probing.uid
 	if same {
 		s.publishProbe(p)
 	}
@@ -142,7 +134,7 @@ func (s *session) runProbe(ctx context.Context) {
 	if same {
 		wait := s.pace(p)
 		s.probing.next = time.Now().Add(wait)
-		s.probing.again(min(wait, credentialsPoll))
+		s.probing.again(min(wait, connection.CredentialsPoll))
 	} // else the session is to end
 }
 
@@ -181,9 +173,6 @@ func (s *session) pace(p probe) time.Duration {
 }
 
 const (
-	// readyWithin is how long a server may take to say that it is ready. With the
-	// time between two probes that is how long one that hangs is held to be there.
-	readyWithin = 5 * time.Second
 	// observedWithin is how long it may take until all is told of a cluster.
 	observedWithin = 10 * time.Second
 )
@@ -194,31 +183,20 @@ func (s *session) probe(ctx context.Context, observe bool) probe {
 	ctx, cancel := context.WithTimeout(ctx, min(s.cfg.Timeout, observedWithin))
 	defer cancel()
 	p := probe{at: time.Now()}
-	p.err = s.conn().ready(ctx)
+	p.err = s.conn.Ready(ctx)
 	s.cfg.Metrics.ProbeSeconds.WithLabelValues(s.cfg.Name).Set(time.Since(p.at).Seconds())
 	if p.err != nil {
 		p.unauthorized = apierrors.IsUnauthorized(p.err)
-		p.err = plain(p.err)
+		p.err = connection.Plain(p.err)
 		return p
 	}
 	if observe {
 		p.observed = true
 		o, err := s.observe(ctx)
-		if err != nil && s.probing.partly.Due(plain(err).Error()) {
-			s.cfg.Log.Warn("cluster not observed in full", "cluster", s.cfg.Name, "err", plain(err))
+		if err != nil && s.probing.partly.Due(connection.Plain(err).Error()) {
+			s.cfg.Log.Warn("cluster not observed in full", "cluster", s.cfg.Name, "err", connection.Plain(err))
 		}
 		p.uid, p.properties, p.namespaces = o.uid, o.properties, slices.Sorted(maps.Keys(o.namespaces))
 	}
 	return p
-}
-
-func (c *conn) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	err := c.rest.Get().AbsPath("readyz").MaxRetries(0).Do(ctx).Error()
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("health probe failed with status code %d", status.Status().Code)
-	}
-	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -105,8 +106,8 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 			return false
 		}
 	}
-	result, err := s.delete(ctx, res, id, l.UID, s.propagation(st))
-	if err == nil && result == alreadyGone {
+	result, err := s.conn.Delete(ctx, res, id, l.UID, s.propagation(st))
+	if err == nil && result == connection.AlreadyGone {
 		return true // somebody else has deleted it
 	}
 	cause := s.works[st.inv.Placement].Cause
@@ -117,7 +118,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if !s.succeeded(ctx, st, err) {
 		return false
 	}
-	if result == deletedNow || !s.watch.of(st.item.gvk()).sees() {
+	if result == connection.Deleted || !s.watch.of(st.item.gvk()).sees() {
 		return true // without a watch nothing would report when it is gone
 	}
 	going := *l
@@ -136,7 +137,7 @@ func (s *session) present(ctx context.Context, it *item) (*observed.Object, erro
 	if err != nil || !served {
 		return nil, err
 	}
-	found, err := s.read(ctx, res, it.id())
+	found, err := s.conn.Read(ctx, res, it.id())
 	if err != nil || found == nil {
 		return nil, err
 	}

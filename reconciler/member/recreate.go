@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // asksForRecreation reports whether an object is to be deleted and created anew if a server
@@ -58,7 +59,7 @@ func adviseRecreation(message string, m *work.Manifest) string {
 	if asksForRecreation(m) || !api.Recreatable(m.ID.GroupKind()) {
 		return message
 	}
-	return cutTo(message, longest-len(adviceToRecreate)-len("… (1234567 more bytes)")) + adviceToRecreate
+	return connection.CutTo(message, connection.Longest-len(adviceToRecreate)-len("… (1234567 more bytes)")) + adviceToRecreate
 }
 
 // beingDeleted is the condition of an object that is created once it is gone. finalizers are
@@ -97,7 +98,7 @@ func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.Pl
 	s.brakeRecreations()
 	var gone []task
 	for _, t := range due {
-		if ctx.Err() != nil || s.cutOff() {
+		if ctx.Err() != nil || s.conn.CutOff() {
 			break
 		}
 		if create, isGone := s.deletedForRecreation(ctx, t, touched); isGone {
@@ -135,18 +136,18 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 		refused.cond.Message += "; its recreation is held: " + b.why
 		return t, false
 	}
-	live, err := s.read(ctx, t.res, id)
-	result := alreadyGone
+	live, err := s.conn.Read(ctx, t.res, id)
+	result := connection.AlreadyGone
 	if err == nil && live != nil {
 		if why := s.notRecreated(t.placement, live); why != "" {
-			result, err = alreadyGone, errors.New(why)
+			result, err = connection.AlreadyGone, errors.New(why)
 		} else if result, err = s.deleteRead(ctx, t, live); err != nil {
 			err = s.scrub(ctx, t, live, err)
 		}
 	}
 	if err != nil {
-		refused.cond.Message = cut(refused.cond.Message + "; it is not deleted to be created anew: " + err.Error())
-		if refused.logged.Due("not recreated" + refusalReason(err)) {
+		refused.cond.Message = connection.Cut(refused.cond.Message + "; it is not deleted to be created anew: " + err.Error())
+		if refused.logged.Due("not recreated" + connection.RefusalReason(err)) {
 			s.cfg.Log.Warn("object not recreated", "cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message)
 		}
 		return t, false
@@ -156,7 +157,7 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	s.inv[t.placement].items.put(announced)
 	touched[t.placement] = true
 	t.item, t.drift, t.absent, t.accepting, t.found = &announced, false, true, false, nil
-	if result != deletionPending {
+	if result != connection.DeletionPending {
 		s.live.Drop(id)
 		return t, true
 	}
@@ -170,13 +171,13 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 }
 
 // deleteRead deletes the object of a task as it was read, and records that.
-func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (deleteResult, error) {
+func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (connection.DeleteResult, error) {
 	if live.GetDeletionTimestamp() != nil {
-		return deletionPending, nil
+		return connection.DeletionPending, nil
 	}
-	result, err := s.delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
+	result, err := s.conn.Delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
 	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
-	if err == nil && result != alreadyGone {
+	if err == nil && result != connection.AlreadyGone {
 		st := stale{inv: s.inv[t.placement], item: t.item}
 		cause := work.Cause{Commit: s.works[t.placement].Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
 		s.addRemovalHistory(st, history.Deleted, cause, nil)

@@ -132,7 +132,7 @@ func TestRecreation(t *testing.T) {
 			test.shelf.maps["one"] = fmt.Appendf(nil, stored, api.ManagedByLabel, test.notes)
 			s := sessionAt(t, &test.shelf)
 			s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), test.brake, map[string]bool{}, time.NewTimer(time.Hour)
-			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}
+			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: configMaps})}
 			s.holding(oneManifest(), web)
 			var events []history.Event
 			s.cfg.Record = func(all ...history.Entry) {

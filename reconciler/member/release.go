@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/faults"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // release gives an object up: it removes our label, our annotations and our entry in
 // managedFields, and leaves everything else. If somebody changes the object meanwhile, it is
 // tried again. released is false if the object is gone, or another one has its name.
-func (s *session) release(ctx context.Context, res resource, st stale) (released bool, err error) {
+func (s *session) release(ctx context.Context, res connection.Resource, st stale) (released bool, err error) {
 	id := st.item.id()
-	found, err := s.read(ctx, res, id)
+	found, err := s.conn.Read(ctx, res, id)
 	if err != nil || found == nil || found.GetUID() != st.item.UID {
 		return false, err
 	}
@@ -34,17 +34,5 @@ func (s *session) release(ctx context.Context, res resource, st stale) (released
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	raw, err := answer(s.conn().bulk.Put().AbsPath(res.path(id)...).Param("fieldManager", "gitfleet-release").
-		SetHeader("Content-Type", "application/json").SetHeader("Accept", acceptMetadata).Body(body).Do(ctx))
-	faults.At("written")
-	if notFound(err) {
-		return false, s.heard(nil)
-	}
-	if err := s.heard(err); err != nil {
-		return false, err
-	}
-	_, err = decodeMetadata(raw, res, id)
-	return err == nil, err
+	return s.conn.Replace(ctx, res, id, body, "gitfleet-release")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // addHistory adds to the history what was done to an object, or that it failed. It is called
@@ -34,7 +35,7 @@ func (s *session) addHistory(o outcome) {
 		if t := s.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
 			return
 		}
-		e.Event, e.Message = history.Failed, cut(o.cond.Message)
+		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message)
 	default:
 		return
 	}
@@ -83,7 +84,7 @@ func (s *session) addRemovalHistory(st stale, event history.Event, cause work.Ca
 	e := s.entry(st.inv.Placement, id)
 	e.Event, e.Commit, e.Message = event, cause.Commit, cause.Why
 	if err != nil {
-		e.Event, e.Message = history.Failed, cut("not removed: "+err.Error())
+		e.Event, e.Message = history.Failed, connection.Cut("not removed: "+err.Error())
 	}
 	s.cfg.Record(e)
 }

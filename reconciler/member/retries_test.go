@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // What cannot be done now is tried again, and the log is not told each time.
@@ -22,7 +24,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	s.kinds, s.unseen, s.retry = newKinds(s.conn().discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
+	s.kinds, s.unseen, s.retry = newKinds(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
 	s.inventory(web).items.put(item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
@@ -57,7 +59,7 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 		{denied(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "field is immutable", "spec.selector"), true},
 		{denied(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "must be positive", "spec.replicas"), true},
 		{denied(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "must be positive", "spec.replicas"), false},
-		{errTimeout, true},
+		{connection.Plain(context.DeadlineExceeded), true},
 		{errors.New("connection refused"), false},
 	}
 	var logged strings.Builder

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A rival is an autoscaler that owns a field which the manifest sets. Applying the field again
@@ -76,7 +77,7 @@ func among(manager string, parts []string) bool {
 func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
 	unknown := true
 	for opts := (metav1.ListOptions{Limit: 500}); unknown; {
-		list, err := s.wholePage(ctx, resource{autoscalers, true}, id.Namespace, &opts)
+		list, err := s.conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &opts)
 		if err != nil {
 			break
 		}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -18,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -26,8 +25,7 @@ import (
 // agent's goroutine; only changes and silent are shared.
 type session struct {
 	*Agent
-	// link is the connection in use. It is replaced with the credentials.
-	link  atomic.Pointer[conn]
+	conn  *connection.Conn
 	kinds *kinds
 	// services caches how kinds that discovery did not list are served, for removals.
 	services map[schema.GroupVersionKind]service
@@ -90,8 +88,6 @@ type session struct {
 	// firsts wakes waitForLists; its capacity is one.
 	firsts  chan struct{}
 	running sync.WaitGroup
-	// silent counts consecutive requests that got no answer.
-	silent  atomic.Int32
 	probes  chan *probe // the newest unprocessed one; its capacity is one
 	found   *probe      // the last of them, until it is processed
 	probing probeSchedule
@@ -115,12 +111,12 @@ type wanted struct {
 
 // open connects, and reads the inventories. It writes nothing.
 func (a *Agent) open(ctx context.Context) (*session, error) {
-	c, err := a.connect(ctx)
+	c, err := a.connection.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{
-		Agent:   a,
+		Agent: a, conn: c,
 		inv:     map[api.PlacementKey]*inventory{},
 		live:    observed.Objects{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.Standing{}, works: map[api.PlacementKey]work.Work{},
@@ -130,8 +126,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		expressions: wantedExpressions{compiled: &a.cfg.Encoder.expressions},
 		changes:     newChanges(), firsts: make(chan struct{}, 1), probes: make(chan *probe, 1), retry: time.NewTimer(0),
 	}
-	s.link.Store(c)
-	s.kinds = newKinds(func() (*discovery.DiscoveryClient, error) { return s.conn().discovery() })
+	s.kinds = newKinds(c.Discovery)
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
@@ -149,7 +144,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s.probing.uid = s.health.uid
 	if err = cmp.Or(s.health.err, err); err != nil {
 		err = s.refusal(ctx, err)
-		c.close()
+		c.Close()
 		return nil, err
 	}
 	s.access.next = time.Time{}
@@ -158,9 +153,6 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	s.introduced = true
 	return s, nil
 }
-
-// conn returns the connection in use.
-func (s *session) conn() *conn { return s.link.Load() }
 
 // want replaces what the cluster should have.
 func (s *session) want(works []work.Work) {
@@ -233,7 +225,7 @@ func (s *session) sync(ctx context.Context) {
 	}
 	s.unwatch()
 	for p := range s.works {
-		s.done[p] = s.done[p] || ctx.Err() == nil && !s.cutOff() && !s.blocked
+		s.done[p] = s.done[p] || ctx.Err() == nil && !s.conn.CutOff() && !s.blocked
 	}
 	s.reportAll(ctx)
 }
@@ -429,10 +421,6 @@ func (s *session) reportsDue(now time.Time) bool {
 	return due
 }
 
-// cutOff reports whether the server has stopped answering, so that the rest of a pass is
-// skipped.
-func (s *session) cutOff() bool { return s.silent.Load() >= 3 }
-
 // probed processes the result of a probe. A cluster that answers again is reconciled at once.
 func (s *session) probed(ctx context.Context, p probe) error {
 	before := s.health
@@ -446,11 +434,11 @@ func (s *session) probed(ctx context.Context, p probe) error {
 	if p.namespaces == nil {
 		s.health.namespaces = before.namespaces
 	}
-	if p.another != nil {
-		return reconnect(p.another)
+	if p.Another != nil {
+		return reconnect(p.Another)
 	}
-	if len(p.replaced) > 0 {
-		s.moveOn(p.replaced)
+	if len(p.Replaced) > 0 {
+		s.moveOn(p.Replaced)
 	}
 	if p.unauthorized {
 		return reconnect(p.err)
@@ -458,8 +446,8 @@ func (s *session) probed(ctx context.Context, p probe) error {
 	if p.err != nil {
 		return nil
 	}
-	if before.err != nil || p.returned || s.cutOff() {
-		s.silent.Store(0)
+	if before.err != nil || p.returned || s.conn.CutOff() {
+		s.conn.Restored()
 		for _, t := range s.trouble {
 			t.next = time.Time{}
 		}

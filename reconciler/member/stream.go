@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // An eventStream is a watch that has begun: events, one in each line.
@@ -46,10 +48,10 @@ const (
 func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (*eventStream, error) {
 	accept := "application/json"
 	if !k.full {
-		accept = acceptMetadata
+		accept = connection.AcceptMetadata
 	}
 	timeout := (watchTimeout + rand.N(watchTimeout)).Truncate(time.Second)
-	request := s.conn().rest.Get().AbsPath(k.res.collection()...).SetHeader("Accept", accept).
+	request := s.conn.REST().Get().AbsPath(k.res.Collection()...).SetHeader("Accept", accept).
 		Param("watch", "true").Param("labelSelector", selector).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.Itoa(int(timeout/time.Second)))
 	if version != "" {
@@ -114,7 +116,7 @@ func versioned(o metav1.Object, err error) error {
 const lineBuffer = 512
 
 // errLongLine is returned for a line of more than largestObject bytes.
-var errLongLine = fmt.Errorf("watch: an event has more than %d bytes", largestObject)
+var errLongLine = fmt.Errorf("watch: an event has more than %d bytes", connection.LargestObject)
 
 // A lineReader reads the lines of a stream. A line that does not fit into its buffer gets
 // one of its own, which is not kept: a watch lasts long, and large events are rare.
@@ -146,7 +148,7 @@ func (l lineReader) longLine(line []byte) ([]byte, error) {
 	line = bytes.Clone(line)
 	for {
 		more, err := l.stream.ReadSlice('\n')
-		if line = append(line, more...); len(line) > largestObject {
+		if line = append(line, more...); len(line) > connection.LargestObject {
 			return nil, errLongLine
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

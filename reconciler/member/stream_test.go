@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -47,7 +48,7 @@ func TestLinesAreReadWhole(t *testing.T) {
 
 // An event that does not end does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
-	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*largestObject))
+	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*connection.LargestObject))
 	if _, err := lines.next(); !errors.Is(err, errLongLine) {
 		t.Errorf("it was read to its end: %v", err)
 	}

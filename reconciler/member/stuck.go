@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -256,14 +257,14 @@ func (s *session) podsSay(ctx context.Context, q question) (health.Diagnosis, er
 func (s *session) readPodPage(ctx context.Context, q question, fields string) (said health.Diagnosis, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(s.cfg.Timeout, 10*time.Second))
 	defer cancel()
-	request := s.conn().bulk.Get().AbsPath("api", "v1", "namespaces", q.id.Namespace, "pods").
+	request := s.conn.Bulk().Get().AbsPath("api", "v1", "namespaces", q.id.Namespace, "pods").
 		Param("labelSelector", q.pods).Param("limit", fmt.Sprint(podsRead))
 	if fields != "" {
 		request.Param("fieldSelector", fields)
 	}
-	raw, err := answer(request.Do(ctx))
+	raw, err := connection.Answer(request.Do(ctx))
 	if err != nil {
-		return said, false, fmt.Errorf("read pods: %w", plain(err))
+		return said, false, fmt.Errorf("read pods: %w", connection.Plain(err))
 	}
 	var page struct {
 		Metadata metav1.ListMeta

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A finding is what is known of an object before it is first applied.
@@ -19,7 +20,7 @@ type finding struct {
 
 // A place is a collection that objects are listed in.
 type place struct {
-	res       resource
+	res       connection.Resource
 	namespace string
 }
 
@@ -67,7 +68,7 @@ func (s *session) cannotBeThere(t *task) bool {
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		return s.health.namespaces != nil && !slices.Contains(s.health.namespaces, id.Name)
 	default:
-		return t.res.namespaced && s.fresh[id.Namespace] && !systemObject(id.GroupKind(), id.Name)
+		return t.res.Namespaced && s.fresh[id.Namespace] && !systemObject(id.GroupKind(), id.Name)
 	}
 }
 
@@ -79,8 +80,8 @@ func (s *session) surveyPlace(ctx context.Context, at place, tasks []*task) {
 	kind := tasks[0].manifest.ID
 	opts := metav1.ListOptions{Limit: limit}
 	for range 1 + len(tasks)/50 {
-		page, err := s.page(ctx, at.res.GroupVersionResource, at.namespace, &opts)
-		if s.heard(err) != nil {
+		page, err := s.conn.Page(ctx, at.res.GroupVersionResource, at.namespace, &opts)
+		if s.conn.RecordResult(err) != nil {
 			return
 		}
 		for i := range page.Items {

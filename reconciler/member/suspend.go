@@ -45,7 +45,7 @@ func (s *session) astray(t task, l *observed.Object) bool {
 // observeSpared compares a spared object and leaves it as it is.
 func (s *session) observeSpared(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
-	live, err := s.read(ctx, t.res, t.manifest.ID)
+	live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
 	var c comparison
 	if err == nil {
 		c, err = s.compare(ctx, t, live, s.rivals(ctx, t, live))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -47,7 +48,7 @@ func (s *session) pauseSweep() {
 // sweepOn runs one step of a sweep: it checks the doubts, and lists one more kind.
 func (s *session) sweepOn(ctx context.Context) {
 	defer s.pauseSweep()
-	if s.cutOff() || s.leaving || s.blocked {
+	if s.conn.CutOff() || s.leaving || s.blocked {
 		return
 	}
 	w := &s.sweeping
@@ -70,7 +71,7 @@ func (s *session) sweepOn(ctx context.Context) {
 
 func (s *session) sweepOneKind(ctx context.Context, gvk schema.GroupVersionKind) {
 	if err := s.sweepKind(ctx, gvk); err != nil && ctx.Err() == nil {
-		s.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", s.cfg.Name, "kind", gvk.String(), "err", plain(err))
+		s.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", s.cfg.Name, "kind", gvk.String(), "err", connection.Plain(err))
 	}
 }
 
@@ -82,7 +83,7 @@ func (s *session) sweepNow(ctx context.Context) {
 	}
 	w.kinds = nil
 	for _, k := range slices.Clone(s.watch) {
-		if s.cutOff() {
+		if s.conn.CutOff() {
 			break
 		}
 		s.sweepOneKind(ctx, k.gvk)
@@ -101,9 +102,9 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	var checks []valuesCheck
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet, Limit: 250}
 	for {
-		page, err := s.wholePage(ctx, res, "", &opts)
+		page, err := s.conn.WholePage(ctx, res, "", &opts)
 		if err != nil {
-			return s.heard(err)
+			return s.conn.RecordResult(err)
 		}
 		for i := range page.Items {
 			o := &page.Items[i]
@@ -131,19 +132,6 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	}
 	s.concludeChecks(ctx, tasks, checks)
 	return nil
-}
-
-// wholePage is page with whole objects.
-func (s *session) wholePage(ctx context.Context, res resource, namespace string, opts *metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	client, err := s.conn().dynamic()
-	if err != nil {
-		return nil, err
-	}
-	return fittingPage(opts, func(opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-		defer cancel()
-		return client.Resource(res.GroupVersionResource).Namespace(namespace).List(ctx, opts)
-	})
 }
 
 // settled returns the task of an object, and whether everything known says that there is
@@ -184,7 +172,7 @@ func (s *session) settleDoubts(ctx context.Context) {
 		case !settled:
 			continue // the watch has reported it, or it is being processed
 		case read == nil:
-			live, err := s.read(ctx, t.res, id)
+			live, err := s.conn.Read(ctx, t.res, id)
 			if err != nil || live != nil && !s.unheard(live) {
 				continue
 			}

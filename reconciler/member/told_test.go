@@ -134,7 +134,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/log"},
 	}}
 	s.live.Put(m.ID, observed.Of(o))
-	s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), resource: configMaps})}
+	s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: configMaps})}
 	for _, gone := range []bool{false, true} {
 		if gone {
 			s.live.Drop(m.ID)

@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A Target is one object of a placement.
@@ -68,12 +69,12 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 	unsafe := map[schema.GroupVersionKind]string{}
 	for _, t := range tasks {
 		gvk := t.manifest.Object.Object.GroupVersionKind()
-		if _, known := unsafe[gvk]; known || t.res == (resource{}) || kubernetesGroups[gvk.Group] {
+		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || kubernetesGroups[gvk.Group] {
 			continue
 		}
-		crd, err := p.s.read(ctx, crds, api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: t.res.GroupResource().String()})
+		crd, err := p.s.conn.Read(ctx, crds, api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: t.res.GroupResource().String()})
 		switch {
-		case isUnreachable(err):
+		case connection.IsUnreachable(err):
 			return nil, err
 		case err != nil:
 			unsafe[gvk] = "whether its API may ignore dry runs cannot be told: " + err.Error()
@@ -89,7 +90,7 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 // try looks at one object, and has the server create it without a trace if it is not there.
 func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 	c, err := p.look(ctx, t)
-	if err == nil && c != nil && c.Effect == Adds && t.res != (resource{}) {
+	if err == nil && c != nil && c.Effect == Adds && t.res != (connection.Resource{}) {
 		_, err = p.s.merged(ctx, t)
 	}
 	switch {
@@ -108,7 +109,7 @@ func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 // server lacks what it needs to tell, or does not have the definition of the kind as it will be.
 func (p *Preview) doubt(t task, c *Change) {
 	gvk := t.manifest.Object.Object.GroupVersionKind()
-	unserved := t.res == (resource{})
+	unserved := t.res == (connection.Resource{})
 	by := p.s.definition(gvk)
 	switch {
 	case by != nil && (unserved || c.Effect == Fails && !p.applies(*by)):
@@ -129,7 +130,7 @@ func (p *Preview) untried(t task, err error) *Change {
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Unknown, Message: diff.SecretsOf(t.manifest.Object.Object).Error(err).Error()}
 	namespace, comes := p.s.wanted.of(api.ID{Kind: "Namespace", Name: t.manifest.ID.Namespace})
 	switch {
-	case isUnreachable(err):
+	case connection.IsUnreachable(err):
 		c.Message = "the API server does not answer"
 	case apierrors.IsNotFound(err) && comes:
 		c.Effect, c.Message = Adds, "not tried: "+namespace.manifest.ID.String()+" is not there yet"

@@ -2,8 +2,6 @@ package member
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -59,7 +58,7 @@ const (
 // again: later each time, until its content changes or something happens that
 // it was waiting for.
 func (s *session) fail(o outcome) {
-	o.cond.Message = cut(o.cond.Message)
+	o.cond.Message = connection.Cut(o.cond.Message)
 	id, now := o.manifest.ID, time.Now()
 	t := s.trouble[id]
 	if t == nil || t.hash != o.manifest.Hash {
@@ -82,14 +81,14 @@ func (s *session) fail(o outcome) {
 		t.refused = &stands
 	}
 	t.drift = o.item != nil && o.item.Hash != ""
-	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, forbiddenByNamespace(o.err)
+	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, connection.ForbiddenByNamespace(o.err)
 	t.recreate = o.immutable && asksForRecreation(o.manifest)
 	t.pending = s.passes(o)
 	first := firstRetry
 	if t.namespaceMissing {
 		first = 100 * time.Millisecond // it comes with what is being applied just now
 	}
-	t.next = now.Add(max(t.failures.Next(first, lastRetry), retryAfter(o.err)))
+	t.next = now.Add(max(t.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
 	switch {
 	case t.unknownKind:
 		t.next = s.kinds.nextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup is for all objects of a kind
@@ -103,7 +102,7 @@ func (s *session) fail(o outcome) {
 	if s.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}
-	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+refusalReason(o.err)) {
+	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
 		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
 			"object", id.String(), "err", o.cond.Message)
 	}
@@ -119,11 +118,11 @@ func (s *session) passes(o outcome) bool {
 		return false
 	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
 		return true
-	case forbiddenByNamespace(o.err):
+	case connection.ForbiddenByNamespace(o.err):
 		_, placed := s.wanted.of(api.ID{Kind: "Namespace", Name: o.manifest.ID.Namespace})
 		return placed
 	}
-	return isUnreachable(o.err) ||
+	return connection.IsUnreachable(o.err) ||
 		apierrors.IsTooManyRequests(o.err) || apierrors.IsInternalError(o.err) || apierrors.IsServiceUnavailable(o.err) ||
 		apierrors.IsServerTimeout(o.err) || apierrors.IsTimeout(o.err)
 }
@@ -148,18 +147,4 @@ func (s *session) hurry(namespace string) (ids []api.ID) {
 func (s *session) watched(id api.ID) bool {
 	w, isWanted := s.wanted.of(id)
 	return isWanted && s.live.Of(id) != nil && s.watch.of(w.manifest.Object.Object.GroupVersionKind()).sees()
-}
-
-// longest is how much is told of what a server has to say.
-const longest = 4 << 10
-
-// cut shortens a text that is too long for a status.
-func cut(text string) string { return cutTo(text, longest) }
-
-// cutTo keeps the first n bytes of a text.
-func cutTo(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "") + fmt.Sprintf("… (%d more bytes)", len(text)-n)
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // What waits for a namespace is tried again as soon as we have made it, and not
 // when its own time comes; the watch then tells what we know already.
 func TestNamespaceWeMakeRevives(t *testing.T) {
-	namespaces := resource{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, false}
+	namespaces := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Namespaced: false}
 	app := api.ID{Kind: "Namespace", Name: "app"}
 	web := api.PlacementKey{Name: "web"}
 	m := &work.Manifest{Object: &api.Object{ID: app, Hash: "hash", Object: &unstructured.Unstructured{Object: map[string]any{

@@ -3,6 +3,8 @@ package member
 import (
 	"context"
 	"time"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // run runs the session until ctx is done or the connection is to be given up, and stops
@@ -24,7 +26,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) start(ctx context.Context) error {
 	s.pauseSweep()
 	s.probing.next = time.Now().Add(s.cfg.Probe)
-	s.probing.start(min(s.cfg.Probe, credentialsPoll), func() { s.runProbe(ctx) })
+	s.probing.start(min(s.cfg.Probe, connection.CredentialsPoll), func() { s.runProbe(ctx) })
 	s.receiveFleet()
 	s.logForeign()
 	if s.observingOnly = s.foreign(); s.observingOnly {
@@ -58,10 +60,10 @@ func (s *session) stop(cancel context.CancelFunc) {
 	s.running.Wait()
 	select {
 	case p := <-s.probes:
-		s.moveOn(p.replaced)
+		s.moveOn(p.Replaced)
 	default:
 	}
-	s.conn().close()
+	s.conn.Close()
 }
 
 // A waking is the reason of a turn.
@@ -157,4 +159,15 @@ func (s *session) act(ctx context.Context, woken waking) error {
 		return s.probed(ctx, p)
 	}
 	return nil
+}
+
+// moveOn makes watches resume over the connection with the new credentials, and closes the
+// other connections.
+func (s *session) moveOn(replaced []*connection.Clients) {
+	for _, k := range s.watch {
+		k.reconnect()
+	}
+	for _, c := range replaced {
+		c.Close()
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // Watches begin to tell at the end of a turn: those that there are then, and none
@@ -15,7 +16,7 @@ func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
 	s := sessionAt(t, newShelf())
 	s.changes, s.works, s.trouble = newChanges(), map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}
 	watching := func(gvk schema.GroupVersionKind) *kindWatch {
-		return newKindWatch(gvk, resource{})
+		return newKindWatch(gvk, connection.Resource{})
 	}
 	unused, used := watching(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}), watching(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	s.watch = watches{unused, used}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -66,7 +67,7 @@ func TestWatchesThatDoNotBegin(t *testing.T) {
 				})})
 				s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
 				k := watchOf("ConfigMap")
-				k.res = resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}
+				k.res = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
 				k.begin()
 				s.follow(ctx, k)
 				if !slices.Equal(asked, test.want) {

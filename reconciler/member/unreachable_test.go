@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,7 +47,9 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 		"no answer any more": {
 			func(t *testing.T) *session {
 				s := sessionAt(t, newShelf())
-				s.silent.Store(3)
+				for !s.conn.CutOff() {
+					s.conn.RecordResult(errors.New("no answer")) //nolint:errcheck // it is counted
+				}
 				return s
 			},
 			"the cluster is unreachable: the API server has stopped answering", false,

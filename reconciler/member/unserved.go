@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
 // A service records how the cluster serves a kind that discovery did not list.
 type service struct {
-	resource resource
+	resource connection.Resource
 	served   bool
 	// err is why this is not known; nil if it is.
 	err   error
@@ -31,7 +32,7 @@ const serviceLifetime = 10 * time.Second
 // omitted the kind for a while only, because it was stale or an aggregated API was down.
 // Before a kind counts as gone, discovery is repeated and the CustomResourceDefinitions
 // are read.
-func (s *session) serves(ctx context.Context, gvk schema.GroupVersionKind) (resource, bool, error) {
+func (s *session) serves(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
 	if res, ok := s.kinds.of(gvk); ok {
 		return res, true, nil
 	}
@@ -47,12 +48,12 @@ func (s *session) serves(ctx context.Context, gvk schema.GroupVersionKind) (reso
 	return known.resource, known.served, known.err
 }
 
-func (s *session) findService(ctx context.Context, gvk schema.GroupVersionKind) (resource, bool, error) {
+func (s *session) findService(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	versions, err := s.versions(asking, gvk)
-	if s.heard(err) != nil {
-		return resource{}, false, err
+	if s.conn.RecordResult(err) != nil {
+		return connection.Resource{}, false, err
 	}
 	found := newKinds(s.kinds.client)
 	for _, version := range versions {
@@ -61,14 +62,14 @@ func (s *session) findService(ctx context.Context, gvk schema.GroupVersionKind) 
 		if err == nil {
 			err = found.failed[other.GroupVersion()]
 		}
-		if s.heard(err) != nil {
-			return resource{}, false, err
+		if s.conn.RecordResult(err) != nil {
+			return connection.Resource{}, false, err
 		}
 		if res, ok := found.of(other); ok {
 			return res, true, nil
 		}
 	}
-	return resource{}, false, s.undefined(ctx, gvk.GroupKind())
+	return connection.Resource{}, false, s.undefined(ctx, gvk.GroupKind())
 }
 
 // versions returns the version of gvk, whether it is served or not, and the other versions
@@ -78,8 +79,8 @@ func (s *session) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]
 	if gvk.Group == "" {
 		return all, nil
 	}
-	raw, err := answer(s.conn().rest.Get().AbsPath("apis", gvk.Group).Do(ctx))
-	if notFound(err) {
+	raw, err := connection.Answer(s.conn.REST().Get().AbsPath("apis", gvk.Group).Do(ctx))
+	if connection.NotFound(err) {
 		return all, nil
 	}
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *session) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]
 	}
 	var group metav1.APIGroup
 	if err := json.Unmarshal(raw, &group); err != nil {
-		return nil, errNotObject
+		return nil, connection.ErrNotObject
 	}
 	for _, v := range group.Versions {
 		if v.Version != gvk.Version {
@@ -97,7 +98,7 @@ func (s *session) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]
 	return all, nil
 }
 
-var crds = resource{definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), false}
+var crds = connection.Resource{GroupVersionResource: definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), Namespaced: false}
 
 // undefined returns an error if the cluster has a CustomResourceDefinition of the kind, or
 // if the definitions cannot be read.
@@ -107,8 +108,8 @@ func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
 	}
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		page, err := s.page(ctx, crds.GroupVersionResource, "", &opts)
-		if s.heard(err) != nil {
+		page, err := s.conn.Page(ctx, crds.GroupVersionResource, "", &opts)
+		if s.conn.RecordResult(err) != nil {
 			return fmt.Errorf("whether the kind %s is gone for good cannot be told: %w", kind, err)
 		}
 		for i := range page.Items {
@@ -116,7 +117,7 @@ func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
 			if _, group, _ := strings.Cut(name, "."); group != kind.Group {
 				continue
 			}
-			crd, err := s.read(ctx, crds, api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: name})
+			crd, err := s.conn.Read(ctx, crds, api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: name})
 			if err != nil {
 				return fmt.Errorf("whether the kind %s is gone for good cannot be told: %w", kind, err)
 			}

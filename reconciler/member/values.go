@@ -52,7 +52,7 @@ func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Un
 	case err != nil:
 		return valuesCheck{unknown: true}
 	}
-	again, err := s.read(ctx, t.res, t.manifest.ID)
+	again, err := s.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
 		return valuesCheck{unknown: true} // it is changing right now
 	}
@@ -129,7 +129,7 @@ const manySuspects = 100
 // checkWritten compares the values of objects that others have written, and corrects what they
 // changed.
 func (s *session) checkWritten(ctx context.Context) {
-	if s.cutOff() || s.leaving {
+	if s.conn.CutOff() || s.leaving {
 		return
 	}
 	var tasks []task
@@ -155,7 +155,7 @@ func (s *session) checkWritten(ctx context.Context) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer giveBack()
-			live, err := s.read(ctx, t.res, t.manifest.ID)
+			live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
 			if err != nil || live == nil {
 				checks[i].unknown = true // if it is gone, its watch event follows
 				return

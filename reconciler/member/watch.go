@@ -19,6 +19,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -26,7 +27,7 @@ import (
 // A kindWatch watches the objects of one kind that have the managed-by label, of any fleet.
 type kindWatch struct {
 	gvk schema.GroupVersionKind
-	res resource
+	res connection.Resource
 	// full says that whole objects are watched, not only their metadata.
 	full bool
 	// expressions are those of the objects that are wanted.
@@ -56,7 +57,7 @@ type kindWatch struct {
 }
 
 // newKindWatch returns a watch that has not been started.
-func newKindWatch(gvk schema.GroupVersionKind, res resource) *kindWatch {
+func newKindWatch(gvk schema.GroupVersionKind, res connection.Resource) *kindWatch {
 	return &kindWatch{gvk: gvk, res: res, begun: make(chan struct{}), stop: func() {}, cancelRequest: func(error) {}}
 }
 
@@ -243,9 +244,9 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 
 func (s *session) listPage(ctx context.Context, k *kindWatch, opts *metav1.ListOptions) (runtime.Object, error) {
 	if k.full {
-		return s.wholePage(ctx, k.res, "", opts)
+		return s.conn.WholePage(ctx, k.res, "", opts)
 	}
-	return s.page(ctx, k.res.GroupVersionResource, "", opts)
+	return s.conn.Page(ctx, k.res.GroupVersionResource, "", opts)
 }
 
 // readEvents records changes until the server ends the watch, which is not an error: the next

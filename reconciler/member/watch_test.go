@@ -11,11 +11,12 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 func watchOf(kind string) *kindWatch {
-	return newKindWatch(schema.GroupVersionKind{Version: "v1", Kind: kind}, resource{})
+	return newKindWatch(schema.GroupVersionKind{Version: "v1", Kind: kind}, connection.Resource{})
 }
 
 func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
@@ -152,7 +153,7 @@ func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 	maps, secrets := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	ended := map[string]bool{}
 	of := func(gvk schema.GroupVersionKind) *kindWatch {
-		k := newKindWatch(gvk, resource{})
+		k := newKindWatch(gvk, connection.Resource{})
 		k.stop = func() { ended[gvk.Kind] = true }
 		return k
 	}

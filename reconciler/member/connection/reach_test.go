@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // was used.
 func ask(t *testing.T, cfg *rest.Config) (int, error) {
 	t.Helper()
-	client, _, closeIdle, err := newClients(cfg)
+	client, _, closeIdle, err := newHTTPClients(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,11 +129,11 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg := apiserver.Config(server)
 	cfg.BearerToken = "secret"
-	c, err := newConn(cfg)
+	c, err := newClients(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	for _, client := range []*rest.RESTClient{c.rest, c.bulk} {
 		if err := client.Get().AbsPath("away").Do(t.Context()).Error(); err == nil || len(asked) > 0 {
 			t.Errorf("%v, asked elsewhere %d times", err, len(asked))
@@ -147,7 +147,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 // Bodies whose size nobody has said are sent all the same.
 func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	server, got := listening(t, true)
-	client, _, closeIdle, err := newClients(apiserver.Config(server))
+	client, _, closeIdle, err := newHTTPClients(apiserver.Config(server))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"bytes"
@@ -39,11 +39,11 @@ func listening(t *testing.T, http2 bool) (*httptest.Server, chan asked) {
 // was sent before that was known.
 func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 	server, got := listening(t, false)
-	c, err := newConn(apiserver.Config(server))
+	c, err := newClients(apiserver.Config(server))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	for _, body := range []string{"one", "two"} {
 		if err := c.rest.Patch(types.ApplyPatchType).AbsPath("api").Body([]byte(body)).Do(t.Context()).Error(); err != nil {
 			t.Fatal(err)
@@ -60,11 +60,11 @@ func TestStrangersAreNotAsked(t *testing.T) {
 	server, got := listening(t, true)
 	other := apiserver.Config(server)
 	other.CAData = nil
-	c, err := newConn(other)
+	c, err := newClients(other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	for _, client := range []*rest.RESTClient{c.rest, c.bulk} {
 		if err := client.Get().AbsPath("api").Do(t.Context()).Error(); err == nil || len(got) > 0 {
 			t.Errorf("%v, asked %d times", err, len(got))
@@ -87,11 +87,11 @@ func TestProxiesAreUsed(t *testing.T) {
 	}
 	cfg := apiserver.Config(server)
 	cfg.Proxy = http.ProxyURL(address)
-	c, err := newConn(cfg)
+	c, err := newClients(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	if err := c.rest.Get().AbsPath("api").MaxRetries(0).Do(t.Context()).Error(); err == nil {
 		t.Error("the server was reached past a proxy that lets nobody through")
 	}
@@ -111,14 +111,14 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c, err := newConn(&rest.Config{
+	c, err := newClients(&rest.Config{
 		Host: server.URL, BearerToken: "secret",
 		TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	from := map[string]int{}
 	for _, client := range []*rest.RESTClient{c.rest, c.bulk, c.rest, c.bulk} {
 		if err := client.Get().AbsPath("api").Do(t.Context()).Error(); err != nil {

@@ -1,18 +1,15 @@
-package member
+package connection
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
-	// largestObject bounds an object, be it an answer or an event of a watch: API servers
+	// LargestObject bounds an object, be it an answer or an event of a watch: API servers
 	// store at most a few MiB.
-	largestObject = 16 << 20
+	LargestObject = 16 << 20
 	// largestPage bounds one page of a list.
 	largestPage = 64 << 20
 )
@@ -37,7 +34,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || query.Get("watch") == "true" {
 		return res, err
 	}
-	limit := int64(largestObject)
+	limit := int64(LargestObject)
 	if query.Has("limit") {
 		limit = largestPage
 	}
@@ -58,17 +55,4 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return 0, &tooLargeError{b.limit}
 	}
 	return n, err
-}
-
-// fittingPage lists a page, and one of fewer objects while the answer is too large. It leaves
-// the smaller limit in opts, for the next pages of the same list.
-func fittingPage[L any](opts *metav1.ListOptions, list func(metav1.ListOptions) (L, error)) (L, error) {
-	for {
-		page, err := list(*opts)
-		var tooLarge *tooLargeError
-		if opts.Limit <= 1 || !errors.As(err, &tooLarge) {
-			return page, err
-		}
-		opts.Limit = max(1, opts.Limit/8)
-	}
 }

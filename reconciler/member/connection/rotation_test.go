@@ -1,11 +1,11 @@
-package member
+package connection
 
 import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -75,25 +74,29 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			cfg := cluster(t, "first", uid)
-			s := sessionOf(t, cfg)
-			s.conn().credentials, s.probing.uid = fingerprintOf(cfg), uid
-			now := test.next(t, cfg)
-			s.cfg.Connect = func(context.Context) (*rest.Config, error) { return now, nil }
-			before := s.conn()
-			r := s.renew(t.Context())
-			if renewed := s.conn() != before; renewed != test.renewed || len(r.replaced) > 0 != test.renewed || (r.another != nil) != test.another {
-				t.Errorf("renewed: %v, another cluster: %v", renewed, r.another)
+			var current *rest.Config
+			connect := func(context.Context) (*rest.Config, error) { return current, nil }
+			c, err := New(Config{Cluster: "east", Connect: connect, Timeout: time.Minute, Metrics: new(NewMetrics()), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, cfg)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if why := s.probing.unrenewed; (why == "") != (test.kept == "") || !strings.Contains(why, test.kept) {
+			current = test.next(t, cfg)
+			before := c.clients()
+			r := c.Renew(t.Context(), uid)
+			if renewed := c.clients() != before; renewed != test.renewed || len(r.Replaced) > 0 != test.renewed || (r.Another != nil) != test.another {
+				t.Errorf("renewed: %v, another cluster: %v", renewed, r.Another)
+			}
+			if why := r.Unrenewed; (why == "") != (test.kept == "") || !strings.Contains(why, test.kept) {
 				t.Errorf("they are kept because of %q, want %q", why, test.kept)
 			}
-			t.Cleanup(s.conn().close)
-			if _, err := s.conn().identify(t.Context()); err != nil {
+			t.Cleanup(before.Close)
+			t.Cleanup(c.Close)
+			if _, err := c.clients().identify(t.Context()); err != nil {
 				t.Errorf("the cluster cannot be asked: %v", err)
 			}
-			s.cfg.Connect = func(context.Context) (*rest.Config, error) { return cfg, nil }
-			if s.renew(t.Context()); s.probing.unrenewed != "" && !test.renewed {
-				t.Errorf("it was mended, and is still kept because of %q", s.probing.unrenewed)
+			current = cfg
+			if r := c.Renew(t.Context(), uid); r.Unrenewed != "" && !test.renewed {
+				t.Errorf("it was mended, and is still kept because of %q", r.Unrenewed)
 			}
 		})
 	}
@@ -122,11 +125,11 @@ func TestFilesOfCredentialsAreReadAgain(t *testing.T) {
 	}
 	names := []string{"ca.crt", "tls.crt", "tls.key", "token"}
 	at := func(name string) string { return filepath.Join(dir, "data", name) }
-	a := New(Config{Connect: func(context.Context) (*rest.Config, error) {
+	a := Config{Connect: func(context.Context) (*rest.Config, error) {
 		return &rest.Config{Host: "https://east.example", BearerTokenFile: at("token"), TLSClientConfig: rest.TLSClientConfig{
 			CAFile: at("ca.crt"), CertFile: at("tls.crt"), KeyFile: at("tls.key"),
 		}}, nil
-	}})
+	}}
 	for _, n := range names {
 		write("v0", n, n)
 	}
@@ -158,54 +161,15 @@ func TestFilesOfCredentialsAreReadAgain(t *testing.T) {
 func TestReplacedCredentialsEndTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		a := New(Config{Connect: func(context.Context) (*rest.Config, error) {
+		a := Config{Connect: func(context.Context) (*rest.Config, error) {
 			if time.Since(start) < 12*time.Second {
 				return nil, errors.New("no credentials for member east")
 			}
 			return &rest.Config{Host: "https://east.example"}, nil
-		}})
-		a.sleepUntilRenewed(t.Context(), time.Minute)
-		if waited := time.Since(start); waited < 12*time.Second || waited > 12*time.Second+credentialsPoll {
-			t.Errorf("waited %s, want at most %s after 12s", waited, credentialsPoll)
+		}}
+		a.SleepUntilRenewed(t.Context(), time.Minute)
+		if waited := time.Since(start); waited < 12*time.Second || waited > 12*time.Second+CredentialsPoll {
+			t.Errorf("waited %s, want at most %s after 12s", waited, CredentialsPoll)
 		}
-	})
-}
-
-// Watches go on over the new connection from where they were: nothing is listed again.
-func TestWatchesMoveToNewCredentials(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var asked []string
-		server := func(name string) *rest.Config {
-			return &rest.Config{Host: "https://" + name + ".example", QPS: -1, Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
-				if v := r.URL.Query(); v.Get("watch") != "" {
-					asked = append(asked, name+" watch "+v.Get("resourceVersion"))
-					body, end := io.Pipe()
-					context.AfterFunc(r.Context(), func() { end.CloseWithError(r.Context().Err()) })
-					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: r}, nil
-				}
-				asked = append(asked, name+" list")
-				return &http.Response{
-					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-					Body: io.NopCloser(strings.NewReader(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`)),
-				}, nil
-			})}
-		}
-		s := sessionOf(t, server("old"))
-		s.cfg.Encoder, s.changes, s.firsts = NewEncoder("prod", ""), newChanges(), make(chan struct{}, 1)
-		s.startWatch(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
-		s.watch.begin()
-		synctest.Wait()
-		next, err := newConn(server("new"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.moveOn([]*conn{s.link.Swap(next)})
-		synctest.Wait()
-		if got, want := strings.Join(asked, ", "), "old list, old watch 5, new watch 5"; got != want {
-			t.Errorf("asked: %s\nwant:  %s", got, want)
-		}
-		cancel()
-		s.running.Wait()
 	})
 }

@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"encoding/base64"
@@ -63,13 +63,13 @@ func TestAnswersDoNotTellCredentials(t *testing.T) {
 				t.Cleanup(server.Close)
 				cfg := apiserver.Config(server)
 				set(cfg)
-				c, err := newConn(cfg)
+				c, err := newClients(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(c.close)
+				t.Cleanup(c.Close)
 				for _, client := range []*rest.RESTClient{c.rest, c.bulk} {
-					_, err := answer(client.Get().AbsPath("readyz").MaxRetries(0).Do(t.Context()))
+					_, err := Answer(client.Get().AbsPath("readyz").MaxRetries(0).Do(t.Context()))
 					if err == nil {
 						t.Fatal("it is taken for an answer")
 					}

@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"encoding/json"
@@ -12,25 +12,25 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// errNotObject reports an answer that is not a Kubernetes object, such as a login page of a
+// ErrNotObject reports an answer that is not a Kubernetes object, such as a login page of a
 // proxy. The answer is not quoted: it may repeat the credentials of the request.
-var errNotObject = errors.New("the answer is not a Kubernetes object; see whether a proxy answers in place of the API server")
+var ErrNotObject = errors.New("the answer is not a Kubernetes object; see whether a proxy answers in place of the API server")
 
 // decodeObject decodes the answer to a request for an object. It refuses one about another
 // object: that would look as if somebody had emptied it.
-func decodeObject(raw []byte, r resource, id api.ID) (*unstructured.Unstructured, error) {
+func decodeObject(raw []byte, r Resource, id api.ID) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(raw); err != nil {
-		return nil, errNotObject
+		return nil, ErrNotObject
 	}
 	return o, checkAnswer(o.GroupVersionKind().GroupKind(), o, r, id)
 }
 
 // decodeMetadata is decodeObject for an answer of which only the metadata matters.
-func decodeMetadata(raw []byte, r resource, id api.ID) (*metav1.PartialObjectMetadata, error) {
+func decodeMetadata(raw []byte, r Resource, id api.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(raw, o); err != nil {
-		return nil, errNotObject
+		return nil, ErrNotObject
 	}
 	kind := o.GroupVersionKind().GroupKind()
 	if kind == partialObjectMetadata {
@@ -42,17 +42,17 @@ func decodeMetadata(raw []byte, r resource, id api.ID) (*metav1.PartialObjectMet
 var partialObjectMetadata = schema.GroupKind{Group: metav1.GroupName, Kind: "PartialObjectMetadata"}
 
 // checkAnswer returns an error if an answer is not about the requested object.
-func checkAnswer(kind schema.GroupKind, o metav1.Object, r resource, id api.ID) error {
+func checkAnswer(kind schema.GroupKind, o metav1.Object, r Resource, id api.ID) error {
 	is := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	want := id
-	if !r.namespaced {
+	if !r.Namespaced {
 		want.Namespace = ""
 	}
 	switch {
 	case is.Kind == "":
-		return errNotObject
+		return ErrNotObject
 	case is != want:
-		return fmt.Errorf("the API server answered with %q instead of %q", cut(is.String()), want.String())
+		return fmt.Errorf("the API server answered with %q instead of %q", Cut(is.String()), want.String())
 	}
 	return nil
 }

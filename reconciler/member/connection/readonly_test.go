@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"fmt"
@@ -12,9 +12,7 @@ import (
 // aggregated API server may ignore dryRun: Preview.Try sends it no patch.
 func ReadOnly(rt http.RoundTripper) http.RoundTripper { return readOnly{rt} }
 
-type readOnly struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
+type readOnly struct{ next http.RoundTripper } // RoundTrip implements http.RoundTripper.
 func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !reads(req) {
 		if req.Body != nil {
@@ -32,7 +30,7 @@ func reads(req *http.Request) bool {
 	switch {
 	case req.Header.Get("Upgrade") != "" || leadsInside(strings.Split(req.URL.Path, "/")):
 		return false
-	case req.Method == http.MethodPost && req.URL.Path == "/"+accessReviews:
+	case req.Method == http.MethodPost && req.URL.Path == "/"+AccessReviews:
 		return true // it stores nothing
 	case req.Method == http.MethodPatch:
 		return slices.Equal(req.URL.Query()["dryRun"], []string{"All"})
@@ -50,3 +48,6 @@ func leadsInside(path []string) bool {
 	}
 	return false
 }
+
+// AccessReviews is the path at which a cluster says what one may do.
+const AccessReviews = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -1,7 +1,6 @@
-package member
+package connection
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -15,52 +14,44 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A conn is the clients of a cluster, over two connections.
-type conn struct {
+// Clients are the clients of a cluster for some credentials, over two connections.
+type Clients struct {
 	rest *rest.RESTClient // for small requests, and watches
 	bulk *rest.RESTClient // for requests and answers that may be large
 
 	cfg        *rest.Config
 	bulkClient *http.Client
-	close      func()
+	closeIdle  func()
 	// credentials identify those that the clients use.
 	credentials fingerprint
 }
 
-// connect makes the clients of a cluster. It makes no request.
-func (a *Agent) connect(ctx context.Context) (*conn, error) {
-	cfg, err := a.credentials(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return a.dial(cfg)
-}
-
-// dial is connect with credentials whose files have been read.
-func (a *Agent) dial(cfg *rest.Config) (*conn, error) {
+// dial makes the clients for credentials whose files have been read. It makes no request.
+func (c Config) dial(cfg *rest.Config) (*Clients, error) {
+	cfg = rest.CopyConfig(cfg)
 	credentials := fingerprintOf(cfg)
 	cfg.UserAgent = "gitfleet"
 	cfg.QPS = -1 // the server limits the rate itself; it answers 429 and Retry-After
 	cfg.Timeout = 0
 	cfg.WarningHandler = rest.NoWarnings{} // they would be logged in the server's words
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &meter{next, a.cfg.Metrics, a.cfg.Name} })
-	if a.cfg.Wrap != nil {
-		cfg.Wrap(a.cfg.Wrap)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &meter{next, c.Metrics, c.Cluster} })
+	if c.Wrap != nil {
+		cfg.Wrap(c.Wrap)
 	}
-	c, err := newConn(cfg)
+	all, err := newClients(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials: %w", err)
 	}
-	c.credentials = credentials
-	return c, nil
+	all.credentials = credentials
+	return all, nil
 }
 
-func newConn(cfg *rest.Config) (*conn, error) {
-	client, bulk, closeIdle, err := newClients(cfg)
+func newClients(cfg *rest.Config) (*Clients, error) {
+	client, bulk, closeIdle, err := newHTTPClients(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{cfg: cfg, bulkClient: bulk, close: closeIdle}
+	c := &Clients{cfg: cfg, bulkClient: bulk, closeIdle: closeIdle}
 	raw := rest.CopyConfig(cfg)
 	raw.GroupVersion = &schema.GroupVersion{}
 	raw.NegotiatedSerializer = statusCodec
@@ -73,17 +64,20 @@ func newConn(cfg *rest.Config) (*conn, error) {
 	return c, nil
 }
 
+// Close closes the connections that are idle.
+func (c *Clients) Close() { c.closeIdle() }
+
 // The following clients are made when they are needed: they are large, and rarely used.
 
-func (c *conn) metadata() (metadata.Interface, error) {
+func (c *Clients) metadata() (metadata.Interface, error) {
 	return metadata.NewForConfigAndClient(metadata.ConfigFor(c.cfg), c.bulkClient)
 }
 
-func (c *conn) dynamic() (dynamic.Interface, error) {
+func (c *Clients) dynamic() (dynamic.Interface, error) {
 	return dynamic.NewForConfigAndClient(c.cfg, c.bulkClient)
 }
 
-func (c *conn) discovery() (*discovery.DiscoveryClient, error) {
+func (c *Clients) discovery() (*discovery.DiscoveryClient, error) {
 	return discovery.NewDiscoveryClientForConfigAndClient(c.cfg, c.bulkClient)
 }
 

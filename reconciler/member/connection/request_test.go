@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"net/http"
@@ -10,16 +10,16 @@ import (
 // What is applied, or tried, is not looked through twice by the server.
 func TestWhatIsAppliedIsReadOnce(t *testing.T) {
 	var asked []string
-	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := connAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.Query().Get("fieldValidation"))
 		w.Header().Set("Content-Type", "application/json")
 		w.Write([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"app","uid":"1"}}`))
 	}))
 	id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}
-	if _, err := s.patch(t.Context(), configMaps, id, []byte("{}"), true); err != nil {
+	if _, err := c.Patch(t.Context(), configMapKind, id, []byte("{}"), true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.dryRun(t.Context(), configMaps, id, []byte("{}")); err != nil {
+	if _, err := c.DryRun(t.Context(), configMapKind, id, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	for _, got := range asked {

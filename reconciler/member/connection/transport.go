@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"crypto/tls"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Every request to a member passes one of the two clients of newClients: masking is next
+// Every request to a member passes one of the two clients of newHTTPClients: masking is next
 // to the connection, then bounded; around them is what Config.Wrap and the metrics add, then
 // the credentials.
 //
@@ -66,9 +66,9 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// newClients returns the client for watches and small requests, the one for what may be
+// newHTTPClients returns the client for watches and small requests, the one for what may be
 // large, and how to close their idle connections.
-func newClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func(), err error) {
+func newHTTPClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func(), err error) {
 	if cfg.Transport != nil { // the caller's own, as in tests
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {

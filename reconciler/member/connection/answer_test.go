@@ -1,4 +1,4 @@
-package member
+package connection
 
 import (
 	"net/http"
@@ -37,32 +37,32 @@ func TestAnswerThatIsNotTheObject(t *testing.T) {
 	}
 	for name, test := range answers {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c := connAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.Write([]byte(test.body))
 			}))
 			requests := map[string]func() error{
 				"apply": func() error {
-					_, _, err := s.applyWhole(t.Context(), configMaps, id, []byte("{}"), true)
+					_, _, err := c.ApplyWhole(t.Context(), configMapKind, id, []byte("{}"), true)
 					return err
 				},
 				"patch": func() error {
-					_, err := s.patch(t.Context(), configMaps, id, []byte("{}"), true)
+					_, err := c.Patch(t.Context(), configMapKind, id, []byte("{}"), true)
 					return err
 				},
 				"dryRun": func() error {
-					_, err := s.dryRun(t.Context(), configMaps, id, []byte("{}"))
+					_, err := c.DryRun(t.Context(), configMapKind, id, []byte("{}"))
 					return err
 				},
 				"read": func() error {
-					_, err := s.read(t.Context(), configMaps, id)
+					_, err := c.Read(t.Context(), configMapKind, id)
 					return err
 				},
 				"send": func() error {
-					return s.send(t.Context(), configMaps, id, types.JSONPatchType, []byte("[]"))
+					return c.Send(t.Context(), configMapKind, id, types.JSONPatchType, []byte("[]"))
 				},
 				"delete": func() error {
-					_, err := s.delete(t.Context(), configMaps, id, "", metav1.DeletePropagationBackground)
+					_, err := c.Delete(t.Context(), configMapKind, id, "", metav1.DeletePropagationBackground)
 					return err
 				},
 			}

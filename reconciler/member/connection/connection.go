@@ -1,0 +1,108 @@
+// Package connection makes requests to the API server of one member cluster.
+//
+// A Conn has the clients for the credentials in use, and replaces them when the credentials
+// are replaced. Every request passes the transports of this package: errors and answers are
+// bounded and hold no credentials, and requests are counted. Config.Wrap adds others, such as
+// ReadOnly.
+package connection
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+)
+
+// Config configures a connection. Cluster, Timeout and Metrics must be set.
+type Config struct {
+	Cluster string
+	// Connect returns the credentials of the cluster. It is called every few seconds, so that
+	// replaced credentials are used. nil means that they are never replaced.
+	Connect func(context.Context) (*rest.Config, error)
+	// Wrap, if set, wraps the transport of every request.
+	Wrap func(http.RoundTripper) http.RoundTripper
+	// Timeout bounds every request except watches.
+	Timeout time.Duration
+	Metrics *Metrics
+	Log     *slog.Logger
+	// Refused, if set, is called with each error of a request that the API server may have
+	// refused for want of a permission.
+	Refused func(error)
+}
+
+// A Conn makes requests to one cluster. Many goroutines may use it.
+type Conn struct {
+	cfg Config
+	// current are the clients in use. They are replaced with the credentials.
+	current atomic.Pointer[Clients]
+	// silent counts consecutive requests that got no answer.
+	silent atomic.Int32
+	// kept limits the log lines about new credentials that do not work. Only Renew uses it.
+	kept retry.LogLimiter
+}
+
+// Open reads the credentials and returns a connection. It makes no request.
+func (c Config) Open(ctx context.Context) (*Conn, error) {
+	credentials, err := c.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return New(c, credentials)
+}
+
+// New returns a connection with credentials whose files have been read. It makes no request.
+func New(cfg Config, credentials *rest.Config) (*Conn, error) {
+	clients, err := cfg.dial(credentials)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{cfg: cfg}
+	c.current.Store(clients)
+	return c, nil
+}
+
+// Close closes the connections that are idle.
+func (c *Conn) Close() { c.clients().Close() }
+
+// clients returns the clients in use.
+func (c *Conn) clients() *Clients { return c.current.Load() }
+
+// REST returns the client for small requests, and watches.
+func (c *Conn) REST() *rest.RESTClient { return c.clients().rest }
+
+// Bulk returns the client for requests and answers that may be large.
+func (c *Conn) Bulk() *rest.RESTClient { return c.clients().bulk }
+
+// Metadata returns a client for the metadata of objects. Like the following ones it is made
+// for each call: such clients are large, and rarely used.
+func (c *Conn) Metadata() (metadata.Interface, error) { return c.clients().metadata() }
+
+// Dynamic returns a client for whole objects of any kind.
+func (c *Conn) Dynamic() (dynamic.Interface, error) { return c.clients().dynamic() }
+
+// Discovery returns a client for what the API server serves.
+func (c *Conn) Discovery() (*discovery.DiscoveryClient, error) { return c.clients().discovery() }
+
+// Ready returns an error if the API server does not say that it is ready.
+func (c *Conn) Ready(ctx context.Context) error { return c.clients().ready(ctx) }
+
+// RecordRefusal calls Config.Refused with the error of a request.
+func (c *Conn) RecordRefusal(err error) {
+	if c.cfg.Refused != nil {
+		c.cfg.Refused(err)
+	}
+}
+
+// CutOff reports whether the server has stopped answering.
+func (c *Conn) CutOff() bool { return c.silent.Load() >= 3 }
+
+// Restored forgets that the server has stopped answering.
+func (c *Conn) Restored() { c.silent.Store(0) }

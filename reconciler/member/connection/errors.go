@@ -1,0 +1,122 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// WithoutPort returns the text of an error without the local port, which differs each time.
+func WithoutPort(err error) string {
+	var of *net.OpError
+	if errors.As(err, &of) && of.Addr != nil {
+		return of.Op + " " + of.Addr.String() + ": " + of.Err.Error()
+	}
+	return err.Error()
+}
+
+// RefusalReason returns the status reason of the server's answer, whose message may differ each
+// time; empty if no server answered.
+func RefusalReason(err error) string {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	status := answer.Status()
+	var text strings.Builder
+	fmt.Fprint(&text, status.Code, " ", status.Reason)
+	if status.Details != nil {
+		for _, c := range status.Details.Causes {
+			text.WriteString(" " + string(c.Type) + " " + c.Field)
+		}
+	}
+	return text.String()
+}
+
+// Longest is the length in bytes to which Cut cuts.
+const Longest = 4 << 10
+
+// Cut shortens a text that is too long for a status.
+func Cut(text string) string { return CutTo(text, Longest) }
+
+// CutTo keeps the first n bytes of a text.
+func CutTo(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + fmt.Sprintf("… (%d more bytes)", len(text)-n)
+}
+
+// An unreachableError says why a request got no answer: the connection was refused, was broken
+// or timed out.
+type unreachableError struct{ err error }
+
+func (e *unreachableError) Error() string { return "the cluster is unreachable: " + e.err.Error() }
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// Unreachable returns an error that says why a request got no answer.
+func Unreachable(why error) error { return &unreachableError{why} }
+
+// IsUnreachable reports whether a request got no answer.
+func IsUnreachable(err error) bool {
+	var unreachable *unreachableError
+	return errors.As(err, &unreachable)
+}
+
+// Answered reports whether an error is an answer of the server.
+func Answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+// Plain returns the error of a failed connection without the URL, which is long and of no use
+// in a status.
+func Plain(err error) error {
+	var dial *net.OpError
+	var u *url.Error
+	var tooLarge *tooLargeError
+	switch {
+	case errors.As(err, &tooLarge):
+		return tooLarge
+	case errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	case errors.As(err, &dial):
+		return dial
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errClosed
+	case errors.As(err, &u):
+		return u.Err
+	}
+	return err
+}
+
+var (
+	errTimeout = errors.New("the API server did not answer in time")
+	errClosed  = errors.New("the connection was closed before the answer was complete")
+)
+
+// NotFound reports whether the API server answered that there is no such object.
+func NotFound(err error) bool { return apierrors.IsNotFound(err) }
+
+// RetryAfter returns how long the server asks to wait; zero if it does not.
+func RetryAfter(err error) time.Duration {
+	if s, ok := apierrors.SuggestsClientDelay(err); ok {
+		return time.Duration(s) * time.Second
+	}
+	return 0
+}
+
+// ForbiddenByNamespace reports whether an error means that the namespace is missing or
+// terminating: it passes once the namespace exists again.
+func ForbiddenByNamespace(err error) bool {
+	return apierrors.HasStatusCause(err, "NamespaceTerminating") ||
+		apierrors.IsNotFound(err) && strings.HasPrefix(err.Error(), "namespaces ")
+}

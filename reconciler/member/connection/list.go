@@ -1,0 +1,70 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// WholePage is page with whole objects.
+func (c *Conn) WholePage(ctx context.Context, res Resource, namespace string, opts *metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	client, err := c.Dynamic()
+	if err != nil {
+		return nil, err
+	}
+	return fittingPage(opts, func(opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+		return client.Resource(res.GroupVersionResource).Namespace(namespace).List(ctx, opts)
+	})
+}
+
+// Page lists metadata from where opts continue, and leaves a limit in opts that fits.
+func (c *Conn) Page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts *metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	client, err := c.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	return fittingPage(opts, func(opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+		return client.Resource(r).Namespace(namespace).List(ctx, opts)
+	})
+}
+
+// EachPage reads a list of any length in pages of 500.
+func (c *Conn) EachPage(ctx context.Context, list func() *rest.Request, read func([]byte) (next string, err error)) error {
+	for opts := (metav1.ListOptions{Limit: 500}); ; {
+		raw, err := fittingPage(&opts, func(opts metav1.ListOptions) ([]byte, error) {
+			request := list().Param("limit", strconv.FormatInt(opts.Limit, 10))
+			if opts.Continue != "" {
+				request.Param("continue", opts.Continue)
+			}
+			return Answer(request.Do(ctx))
+		})
+		if err != nil {
+			return err
+		}
+		if opts.Continue, err = read(raw); err != nil || opts.Continue == "" {
+			return err
+		}
+	}
+}
+
+// fittingPage lists a page, and one of fewer objects while the answer is too large. It leaves
+// the smaller limit in opts, for the next pages of the same list.
+func fittingPage[L any](opts *metav1.ListOptions, list func(metav1.ListOptions) (L, error)) (L, error) {
+	for {
+		page, err := list(*opts)
+		var tooLarge *tooLargeError
+		if opts.Limit <= 1 || !errors.As(err, &tooLarge) {
+			return page, err
+		}
+		opts.Limit = max(1, opts.Limit/8)
+	}
+}

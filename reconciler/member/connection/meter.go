@@ -1,0 +1,79 @@
+package connection
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics count the requests to all clusters. They are in no registry until the caller
+// registers them.
+type Metrics struct {
+	// Requests counts requests by cluster, verb and code. InFlight is the number of
+	// requests, other than watches, that wait for an answer, by cluster. RequestSeconds
+	// is the time until an answer begins, by verb, of all clusters.
+	Requests       *prometheus.CounterVec
+	InFlight       *prometheus.GaugeVec
+	RequestSeconds *prometheus.HistogramVec
+}
+
+// NewMetrics returns metrics that count from zero.
+func NewMetrics() Metrics {
+	return Metrics{
+		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gitfleet_member_requests_total",
+			Help: "Requests to the API server of a member cluster, by verb and status code; the code is 429 for a throttled request, and error for one without a response.",
+		}, []string{"cluster", "verb", "code"}),
+		InFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gitfleet_member_requests_in_flight", Help: "Requests to the API server of a member cluster that wait for a response, except watches.",
+		}, []string{"cluster"}),
+		RequestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gitfleet_member_request_duration_seconds", Help: "Time until an API server begins to respond to a request, by verb, over all member clusters.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"verb"}),
+	}
+}
+
+// Collectors returns all metrics, for registration.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.Requests, m.InFlight, m.RequestSeconds}
+}
+
+// A meter is a transport that counts the requests to one cluster.
+type meter struct {
+	next    http.RoundTripper
+	metrics *Metrics
+	cluster string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	verb := verbOf(r)
+	if verb != watchVerb {
+		waiting := m.metrics.InFlight.WithLabelValues(m.cluster)
+		waiting.Inc()
+		defer waiting.Dec()
+	}
+	start := time.Now()
+	answer, err := m.next.RoundTrip(r)
+	m.metrics.RequestSeconds.WithLabelValues(verb).Observe(time.Since(start).Seconds())
+	code := "error"
+	if err == nil {
+		code = strconv.Itoa(answer.StatusCode)
+	}
+	m.metrics.Requests.WithLabelValues(m.cluster, verb, code).Inc()
+	return answer, err
+}
+
+const watchVerb = "watch"
+
+// verbOf returns watch, or the HTTP method in lower case.
+func verbOf(r *http.Request) string {
+	if r.Method == http.MethodGet && r.URL.Query().Get("watch") == "true" {
+		return watchVerb
+	}
+	return strings.ToLower(r.Method)
+}

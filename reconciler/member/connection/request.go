@@ -1,0 +1,250 @@
+package connection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
+)
+
+// AcceptMetadata requests only the metadata of the result, which is less work for both sides.
+const AcceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// readOnce saves the server a second decoding for duplicate keys: what the encoder writes has
+// none. Unknown fields are rejected nevertheless.
+const readOnce = metav1.FieldValidationIgnore
+
+// Patch applies one object and returns the metadata of the result.
+func (c *Conn) Patch(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (*metav1.PartialObjectMetadata, error) {
+	raw, _, err := c.put(ctx, r, id, body, force, AcceptMetadata)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeMetadata(raw, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return m, storedUID(m)
+}
+
+// ApplyWhole applies one object and returns the result, and whether the object was created.
+func (c *Conn) ApplyWhole(ctx context.Context, r Resource, id api.ID, body []byte, force bool) (o *unstructured.Unstructured, created bool, err error) {
+	raw, created, err := c.put(ctx, r, id, body, force, "application/json")
+	if err != nil {
+		return nil, false, err
+	}
+	if o, err = decodeObject(raw, r, id); err != nil {
+		return nil, false, err
+	}
+	return o, created, storedUID(o)
+}
+
+// put applies one object and returns the server's answer, and whether the object was created.
+func (c *Conn) put(ctx context.Context, r Resource, id api.ID, body []byte, force bool, accept string) (raw []byte, created bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	client := c.REST()
+	if len(body) > largeBody {
+		client = c.Bulk()
+	}
+	result := client.Patch(types.ApplyPatchType).
+		AbsPath(r.Path(id)...).
+		Param("fieldManager", api.FieldManager).
+		Param("force", strconv.FormatBool(force)).
+		Param("fieldValidation", readOnce).
+		SetHeader("Accept", accept).
+		Body(body).
+		Do(ctx)
+	faults.At("written")
+	var code int
+	raw, err = Answer(result.StatusCode(&code))
+	return raw, code == http.StatusCreated, c.RecordResult(err)
+}
+
+// Create creates an object and returns the metadata of the result. If there is one of that
+// name, the error is AlreadyExists.
+func (c *Conn) Create(ctx context.Context, r Resource, id api.ID, body []byte) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	path := r.Path(id)
+	raw, err := Answer(c.REST().Post().AbsPath(path[:len(path)-1]...).
+		Param("fieldManager", api.FieldManager).SetHeader("Content-Type", "application/json").SetHeader("Accept", AcceptMetadata).Body(body).Do(ctx))
+	faults.At("written")
+	if err := c.RecordResult(err); err != nil {
+		return nil, err
+	}
+	m, err := decodeMetadata(raw, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return m, storedUID(m)
+}
+
+// Send patches an object other than by an apply.
+func (c *Conn) Send(ctx context.Context, r Resource, id api.ID, typ types.PatchType, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	raw, err := Answer(c.REST().Patch(typ).AbsPath(r.Path(id)...).
+		Param("fieldManager", api.FieldManager).SetHeader("Accept", AcceptMetadata).Body(body).Do(ctx))
+	faults.At("written")
+	if err := c.RecordResult(err); err != nil {
+		return err
+	}
+	_, err = decodeMetadata(raw, r, id)
+	return err
+}
+
+// Answer returns the body of a result. Its error is that of the server, which Raw alone does
+// not decode.
+func Answer(r rest.Result) ([]byte, error) {
+	if err := r.Error(); err != nil {
+		return nil, err
+	}
+	return r.Raw()
+}
+
+// DryRun returns the object that an apply would produce.
+func (c *Conn) DryRun(ctx context.Context, r Resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	raw, err := Answer(c.Bulk().Patch(types.ApplyPatchType).
+		AbsPath(r.Path(id)...).
+		Param("fieldManager", api.FieldManager).
+		Param("force", "true").
+		Param("fieldValidation", readOnce).
+		Param("dryRun", metav1.DryRunAll).
+		Body(body).
+		Do(ctx))
+	return c.object(raw, err, r, id)
+}
+
+// Read returns the live object; nil if it does not exist.
+func (c *Conn) Read(ctx context.Context, r Resource, id api.ID) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	raw, err := Answer(c.Bulk().Get().AbsPath(r.Path(id)...).Do(ctx))
+	if apierrors.IsNotFound(err) {
+		return nil, c.RecordResult(nil)
+	}
+	return c.object(raw, err, r, id)
+}
+
+func (c *Conn) object(raw []byte, err error, r Resource, id api.ID) (*unstructured.Unstructured, error) {
+	if err := c.RecordResult(err); err != nil {
+		return nil, err
+	}
+	o, err := decodeObject(raw, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// Replace writes a whole object under another field manager than ours, and reports whether the
+// object was there.
+func (c *Conn) Replace(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (there bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	raw, err := Answer(c.Bulk().Put().AbsPath(r.Path(id)...).Param("fieldManager", manager).
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", AcceptMetadata).Body(body).Do(ctx))
+	faults.At("written")
+	if NotFound(err) {
+		return false, c.RecordResult(nil)
+	}
+	if err := c.RecordResult(err); err != nil {
+		return false, err
+	}
+	_, err = decodeMetadata(raw, r, id)
+	return err == nil, err
+}
+
+// A DeleteResult is the result of a deletion request.
+type DeleteResult int
+
+const (
+	// alreadyGone: the object did not exist, or another one has its name.
+	AlreadyGone DeleteResult = iota
+	// deletedNow: the object is gone.
+	Deleted
+	// DeletionPending: the object is terminating.
+	DeletionPending
+)
+
+// Delete deletes an object; if uid is not empty, only the object with that UID.
+func (c *Conn) Delete(ctx context.Context, r Resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (DeleteResult, error) {
+	result, err := c.requestDeletion(ctx, r, id, uid, policy)
+	if uid == "" || !apierrors.IsConflict(err) {
+		return result, err
+	}
+	// Either another object has the name now, or somebody objects to the deletion.
+	found, readErr := c.Read(ctx, r, id)
+	if readErr == nil && (found == nil || found.GetUID() != uid) {
+		return AlreadyGone, nil
+	}
+	return AlreadyGone, err
+}
+
+func (c *Conn) requestDeletion(ctx context.Context, r Resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (DeleteResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	opts := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		PropagationPolicy: &policy,
+	}
+	if uid != "" {
+		opts.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	body, err := json.Marshal(opts)
+	if err != nil {
+		return AlreadyGone, err
+	}
+	raw, err := Answer(c.REST().Delete().AbsPath(r.Path(id)...).
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
+	faults.At("written")
+	if NotFound(err) {
+		return AlreadyGone, c.RecordResult(nil)
+	}
+	if err := c.RecordResult(err); err != nil {
+		return AlreadyGone, err
+	}
+	// The answer is a Status if the object is gone, and the object if it is not.
+	var gone metav1.Status
+	if json.Unmarshal(raw, &gone) == nil && gone.Kind == "Status" && gone.Status == metav1.StatusSuccess {
+		return Deleted, nil
+	}
+	left, err := decodeMetadata(raw, r, id)
+	switch {
+	case err != nil:
+		return AlreadyGone, err
+	case left.DeletionTimestamp != nil:
+		return DeletionPending, nil
+	}
+	return Deleted, nil
+}
+
+// RecordResult counts consecutive requests that the server did not answer, and returns the error
+// without secrets.
+func (c *Conn) RecordResult(err error) error {
+	c.RecordRefusal(err)
+	if err == nil || Answered(err) {
+		c.silent.Store(0)
+		return err
+	}
+	var tooLarge *tooLargeError
+	if errors.As(err, &tooLarge) {
+		c.silent.Store(0)
+		return tooLarge
+	}
+	c.silent.Add(1)
+	return &unreachableError{Plain(err)}
+}

@@ -1,0 +1,187 @@
+package connection
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+)
+
+// CredentialsPoll is the time between two checks whether credentials were replaced.
+const CredentialsPoll = 5 * time.Second
+
+// credentials returns the current client configuration of the cluster. Files that it names have
+// been read, so that no part of it changes afterwards.
+func (c Config) credentials(ctx context.Context) (*rest.Config, error) {
+	cfg, err := c.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg = rest.CopyConfig(cfg)
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		return nil, fmt.Errorf("read the certificates of the credentials: %w", err)
+	}
+	cfg.CAFile, cfg.CertFile, cfg.KeyFile = "", "", ""
+	if cfg.BearerTokenFile != "" {
+		token, err := os.ReadFile(cfg.BearerTokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the token of the credentials: %w", err)
+		}
+		if cfg.BearerToken = strings.TrimSpace(string(token)); cfg.BearerToken == "" {
+			return nil, fmt.Errorf("read the token of the credentials: %s is empty", cfg.BearerTokenFile)
+		}
+		cfg.BearerTokenFile = ""
+	}
+	return cfg, nil
+}
+
+// A fingerprint identifies credentials.
+type fingerprint [sha256.Size]byte
+
+// fingerprintOf returns the fingerprint of credentials whose files have been read.
+func fingerprintOf(cfg *rest.Config) fingerprint {
+	proxy := ""
+	if cfg.Proxy != nil {
+		if r, err := http.NewRequest(http.MethodGet, cfg.Host, nil); err == nil {
+			u, err := cfg.Proxy(r)
+			proxy = fmt.Sprint(u, err)
+		}
+	}
+	text, err := json.Marshal([]any{
+		cfg.Host, cfg.APIPath, cfg.Username, cfg.Password, cfg.BearerToken, cfg.Impersonate, cfg.ServerName, cfg.Insecure,
+		cfg.CAData, cfg.CertData, cfg.KeyData, cfg.DisableCompression, proxy, cfg.ExecProvider, cfg.AuthProvider,
+	})
+	if err != nil {
+		text = []byte(err.Error()) // a program renews its credentials itself
+	}
+	return sha256.Sum256(text)
+}
+
+// A Rotation is the result of a check for new credentials.
+type Rotation struct {
+	// Replaced are clients with credentials that were replaced.
+	Replaced []*Clients
+	// Another is why the new credentials cannot be used on this connection; nil if they can.
+	Another error
+	// Unrenewed is why new credentials are not used; empty if they are, or there are none.
+	Unrenewed string
+}
+
+// renewWithin bounds a check for new credentials.
+const renewWithin = 10 * time.Second
+
+// Renew switches to new credentials if they were replaced. Those that do not work are not used,
+// nor those of a cluster with another UID than uid. Only one goroutine may call it.
+func (c *Conn) Renew(ctx context.Context, uid string) (r Rotation) {
+	if c.cfg.Connect == nil {
+		return r
+	}
+	err := c.tryRenewal(ctx, uid, &r)
+	switch {
+	case err == nil:
+		c.kept = retry.LogLimiter{}
+	case ctx.Err() == nil:
+		r.Unrenewed = Plain(err).Error()
+		if c.kept.Due(WithoutPort(err)) {
+			c.cfg.Log.Warn("new credentials cannot be used; keeping the old ones", "cluster", c.cfg.Cluster, "err", Plain(err))
+		}
+	}
+	return r
+}
+
+func (c *Conn) tryRenewal(ctx context.Context, uid string, r *Rotation) error {
+	ctx, cancel := context.WithTimeout(ctx, min(c.cfg.Timeout, renewWithin))
+	defer cancel()
+	cfg, err := c.cfg.credentials(ctx)
+	if err != nil {
+		return err
+	}
+	if fingerprintOf(cfg) == c.clients().credentials {
+		return nil
+	}
+	all, err := c.cfg.dial(cfg)
+	if err != nil {
+		return err
+	}
+	found, err := all.identify(ctx)
+	switch {
+	case err != nil:
+		all.Close()
+		return err
+	case found == "" || found != uid:
+		all.Close()
+		r.Another = errors.New("the credentials were replaced, and may be of another cluster")
+		return nil
+	}
+	c.cfg.Log.Info("credentials renewed", "cluster", c.cfg.Cluster)
+	r.Replaced = append(r.Replaced, c.current.Swap(all))
+	return nil
+}
+
+// identify returns the UID of the kube-system namespace of a cluster that is ready; empty if it
+// may not be read.
+func (c *Clients) identify(ctx context.Context) (string, error) {
+	if err := c.ready(ctx); err != nil {
+		return "", err
+	}
+	raw, err := Answer(c.rest.Get().AbsPath("api/v1/namespaces/"+metav1.NamespaceSystem).SetHeader("Accept", AcceptMetadata).Do(ctx))
+	if Answered(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var m metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return "", fmt.Errorf("read namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	return string(m.UID), nil
+}
+
+// SleepUntilRenewed waits for d, or until the credentials have changed or ctx is done.
+func (c Config) SleepUntilRenewed(ctx context.Context, d time.Duration) {
+	state := func() (fingerprint, string) {
+		cfg, err := c.credentials(ctx)
+		if err != nil {
+			return fingerprint{}, err.Error()
+		}
+		return fingerprintOf(cfg), ""
+	}
+	if d <= CredentialsPoll {
+		retry.Sleep(ctx, d)
+		return
+	}
+	was, failed := state()
+	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
+		retry.Sleep(ctx, min(CredentialsPoll, time.Until(end)))
+		if is, fails := state(); is != was || fails != failed {
+			return
+		}
+	}
+}
+
+// readyWithin is how long a server may take to say that it is ready. With the time between two
+// probes that is how long one that hangs is held to be there.
+const readyWithin = 5 * time.Second
+
+func (c *Clients) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	err := c.rest.Get().AbsPath("readyz").MaxRetries(0).Do(ctx).Error()
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("health probe failed with status code %d", status.Status().Code)
+	}
+	return err
+}
