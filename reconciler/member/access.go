@@ -47,7 +47,7 @@ type reviewKey struct {
 }
 
 func (s *session) reviewKey() reviewKey {
-	k := reviewKey{count: len(s.last), kinds: len(s.kinds.known), leaving: s.leaving, known: true}
+	k := reviewKey{count: len(s.last), kinds: s.kinds.Count(), leaving: s.leaving, known: true}
 	if k.count > 0 {
 		k.works = &s.last[0]
 	}
@@ -109,7 +109,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 			gvks[m.Object.Object.GroupVersionKind()] = true
 		}
 	}
-	s.kinds.resolve(ctx, gvks) //nolint:errcheck // what cannot be found out is not asked for
+	s.kinds.Resolve(ctx, gvks) //nolint:errcheck // what cannot be found out is not asked for
 	s.access.denied.Store(true)
 	s.review(ctx)
 	if missing := s.access.forbidden(); len(missing) > 0 {
@@ -195,7 +195,7 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 	content := rbac.Content{Releases: s.leaving, HasNamespace: slices.Contains(s.health.namespaces, api.Namespace)}
 	complete = true
 	add := func(gvk schema.GroupVersionKind, namespace string) (known bool) {
-		res, known := s.kinds.of(gvk)
+		res, known := s.kinds.Of(gvk)
 		if known {
 			content.Add(res.GroupResource(), namespace)
 		}

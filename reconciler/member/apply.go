@@ -183,7 +183,7 @@ func (s *session) prunes(p api.PlacementKey) bool {
 func (s *session) task(id api.ID, w wanted) (task, bool) {
 	t := task{wanted: w}
 	gvk := w.manifest.Object.Object.GroupVersionKind()
-	res, ok := s.kinds.of(gvk)
+	res, ok := s.kinds.Of(gvk)
 	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && s.waits(bad, id) && !(ok && bad.unknownKind) {
 		return t, false
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unique"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +93,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 					apiserver.Refuse(w, test.code, "no")
 				}
 			}))
-			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: configMaps})}
+			s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
 			key := api.PlacementKey{Name: "web"}
 			s.holding(oneManifest(), key)
 			s.works[key] = work.Work{Placement: key, Remove: true, AllowDelete: true}

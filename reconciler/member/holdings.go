@@ -9,13 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
 // A Holding is what an inventory on a cluster says that a fleet has there.
@@ -87,19 +85,4 @@ func holdingOf(name string, first *unstructured.Unstructured, chunks map[string]
 	}
 	slices.SortFunc(h.Objects, func(a, b HeldObject) int { return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Version, b.Version)) })
 	return h
-}
-
-// Resources asks a cluster how it serves some kinds. Kinds that it does not serve are left out.
-func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVersionKind]bool) (rbac.Resources, error) {
-	known := newKinds(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
-	if err := known.resolve(ctx, wanted); err != nil {
-		return nil, connection.Plain(err)
-	}
-	resources := rbac.Resources{}
-	for gvk := range wanted {
-		if r, ok := known.of(gvk); ok {
-			resources[gvk] = r.GroupResource()
-		}
-	}
-	return resources, nil
 }

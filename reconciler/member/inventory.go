@@ -329,9 +329,6 @@ func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]boo
 	}
 }
 
-// definitions is the kind that defines other kinds.
-var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-
 // definitionEstablished records that a definition was established, or that an established one
 // has changed. The definition's name ends with its group.
 func (s *session) definitionEstablished(definition api.ID) {

@@ -26,6 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -53,7 +54,8 @@ func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := &session{Agent: a, conn: c, kinds: newKinds(c.Discovery), inv: map[api.PlacementKey]*inventory{}, live: observed.Objects{}}
+	known := discovery.New(c.Discovery)
+	s := &session{Agent: a, conn: c, kinds: known, finder: discovery.NewFinder(c, known), inv: map[api.PlacementKey]*inventory{}, live: observed.Objects{}}
 	return s
 }
 

@@ -35,12 +35,12 @@ func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	}
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	if err := s.kinds.resolve(asking, gvks); err != nil {
+	if err := s.kinds.Resolve(asking, gvks); err != nil {
 		return s.conn.RecordResult(err)
 	}
 	var started []*kindWatch
 	for gvk := range gvks {
-		res, ok := s.kinds.of(gvk)
+		res, ok := s.kinds.Of(gvk)
 		k := s.watch.of(gvk)
 		if k != nil && whole[gvk] && !k.full {
 			s.endWatch(k) // its metadata is no longer enough

@@ -58,7 +58,7 @@ func (s *session) scrubRemoval(ctx context.Context, st stale, err error) error {
 		return err
 	}
 	id := st.item.id()
-	if res, ok := s.kinds.of(st.item.gvk()); ok && id.Group == "" && id.Kind == "Secret" {
+	if res, ok := s.kinds.Of(st.item.gvk()); ok && id.Group == "" && id.Kind == "Secret" {
 		if found, readErr := s.conn.Read(ctx, res, id); readErr == nil && found != nil {
 			err = diff.SecretsOf(found).Error(err)
 		}

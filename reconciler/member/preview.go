@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
@@ -116,13 +117,13 @@ func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.
 	if err != nil {
 		return nil, err
 	}
-	known := newKinds(c.Discovery)
-	if err := known.resolve(ctx, map[schema.GroupVersionKind]bool{gvk: true}); err != nil {
+	known := discovery.New(c.Discovery)
+	if err := known.Resolve(ctx, map[schema.GroupVersionKind]bool{gvk: true}); err != nil {
 		return nil, connection.Plain(err)
 	}
-	r, ok := known.of(gvk)
+	r, ok := known.Of(gvk)
 	if !ok {
-		return nil, known.why(gvk)
+		return nil, known.Why(gvk)
 	}
 	var at metadata.ResourceInterface = objects.Resource(r.GroupVersionResource)
 	if r.Namespaced {
@@ -207,12 +208,12 @@ func (p *Preview) learn(ctx context.Context, works []work.Work) error {
 	}
 	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
 	defer cancel()
-	return p.s.kinds.resolve(asking, gvks)
+	return p.s.kinds.Resolve(asking, gvks)
 }
 
 func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
 	t := task{wanted: wanted{key, m}}
-	t.res, _ = p.s.kinds.of(m.Object.Object.GroupVersionKind())
+	t.res, _ = p.s.kinds.Of(m.Object.Object.GroupVersionKind())
 	if inv := p.s.inv[key]; inv != nil {
 		t.item = inv.items.of(m.ID)
 	}
@@ -250,7 +251,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	gvk := t.manifest.Object.Object.GroupVersionKind()
 	if t.res == (connection.Resource{}) {
 		if c.Effect = Adds; p.s.definition(gvk) == nil {
-			c.Effect, c.Message = Fails, p.s.kinds.why(gvk).Error()
+			c.Effect, c.Message = Fails, p.s.kinds.Why(gvk).Error()
 		}
 		return c, nil
 	}
@@ -390,7 +391,7 @@ func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change
 		return c
 	}
 	if c.Message = p.s.braked[c.ID].why; c.Message == "" {
-		r, _ := p.s.kinds.of(st.item.gvk())
+		r, _ := p.s.kinds.Of(st.item.gvk())
 		c.Message = p.s.content(ctx, r, st.item)
 	}
 	if c.Message != "" {

@@ -78,7 +78,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	case l == nil || l.Fleet != s.cfg.Fleet:
 		return true // it is gone, or no longer ours
 	}
-	res, served, err := s.serves(ctx, st.item.gvk())
+	res, served, err := s.finder.Serves(ctx, st.item.gvk())
 	if err != nil || !served {
 		return s.succeeded(ctx, st, err)
 	}
@@ -133,7 +133,7 @@ func (s *session) present(ctx context.Context, it *item) (*observed.Object, erro
 	if l := s.live.Of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
 		return l, nil
 	}
-	res, served, err := s.serves(ctx, it.gvk())
+	res, served, err := s.finder.Serves(ctx, it.gvk())
 	if err != nil || !served {
 		return nil, err
 	}

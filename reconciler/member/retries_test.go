@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 )
 
 // What cannot be done now is tried again, and the log is not told each time.
@@ -24,7 +25,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	s.kinds, s.unseen, s.retry = newKinds(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
+	s.kinds, s.unseen, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
 	s.inventory(web).items.put(item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})

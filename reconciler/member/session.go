@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -25,10 +26,9 @@ import (
 // agent's goroutine; only changes and silent are shared.
 type session struct {
 	*Agent
-	conn  *connection.Conn
-	kinds *kinds
-	// services caches how kinds that discovery did not list are served, for removals.
-	services map[schema.GroupVersionKind]service
+	conn   *connection.Conn
+	kinds  *discovery.Kinds
+	finder *discovery.Finder
 
 	inv   map[api.PlacementKey]*inventory
 	parts compact.Map[part]
@@ -126,7 +126,8 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		expressions: wantedExpressions{compiled: &a.cfg.Encoder.expressions},
 		changes:     newChanges(), firsts: make(chan struct{}, 1), probes: make(chan *probe, 1), retry: time.NewTimer(0),
 	}
-	s.kinds = newKinds(c.Discovery)
+	s.kinds = discovery.New(c.Discovery)
+	s.finder = discovery.NewFinder(c, s.kinds)
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
@@ -235,7 +236,7 @@ func (s *session) recheck(ctx context.Context) {
 	for _, t := range s.trouble {
 		t.next = time.Time{}
 	}
-	s.kinds.lookAgain(nil)
+	s.kinds.LookAgain(nil)
 	clear(s.verified)
 	if s.last != nil && !s.leaving {
 		s.sync(ctx)
@@ -276,7 +277,7 @@ func (s *session) absorb() map[api.ID]bool {
 		if old != nil && (l.Version < old.Version || l.Version == old.Version && *l == *old) {
 			continue // that is known, or superseded
 		}
-		if id.GroupKind() == definitions && l.Health.State == health.Available && (old == nil || old.Health.State != health.Available || old.Generation != l.Generation) {
+		if id.GroupKind() == discovery.Definitions && l.Health.State == health.Available && (old == nil || old.Health.State != health.Available || old.Generation != l.Generation) {
 			s.definitionEstablished(id)
 		}
 		if s.writtenByOthers(id, old, l) {
@@ -310,7 +311,7 @@ func (s *session) revive(touched map[api.ID]bool) {
 	if s.established == nil {
 		return
 	}
-	s.kinds.lookAgain(s.established)
+	s.kinds.LookAgain(s.established)
 	for id, t := range s.trouble {
 		if t.unknownKind && s.established[id.Group] {
 			t.next = time.Time{}
@@ -451,7 +452,7 @@ func (s *session) probed(ctx context.Context, p probe) error {
 		for _, t := range s.trouble {
 			t.next = time.Time{}
 		}
-		s.kinds.lookAgain(nil)
+		s.kinds.LookAgain(nil)
 		s.sync(ctx)
 	}
 	return nil

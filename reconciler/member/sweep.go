@@ -93,7 +93,7 @@ func (s *session) sweepNow(ctx context.Context) {
 
 // sweepKind compares all objects of a kind with what is known of them.
 func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) error {
-	res, ok := s.kinds.of(gvk)
+	res, ok := s.kinds.Of(gvk)
 	if !ok || !s.watch.of(gvk).sees() {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (s *session) asApplied(id api.ID) (task, bool) {
 		return task{}, false
 	}
 	t := task{wanted: w}
-	t.res, _ = s.kinds.of(w.manifest.Object.Object.GroupVersionKind())
+	t.res, _ = s.kinds.Of(w.manifest.Object.Object.GroupVersionKind())
 	if inv := s.inv[w.placement]; inv != nil {
 		t.item = inv.items.of(id)
 	}

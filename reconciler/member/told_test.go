@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -134,7 +133,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/log"},
 	}}
 	s.live.Put(m.ID, observed.Of(o))
-	s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: configMaps})}
+	s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
 	for _, gone := range []bool{false, true} {
 		if gone {
 			s.live.Drop(m.ID)

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 )
 
 // A Target is one object of a placement.
@@ -72,13 +73,13 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || kubernetesGroups[gvk.Group] {
 			continue
 		}
-		crd, err := p.s.conn.Read(ctx, crds, api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: t.res.GroupResource().String()})
+		crd, err := p.s.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.res.GroupResource().String()})
 		switch {
 		case connection.IsUnreachable(err):
 			return nil, err
 		case err != nil:
 			unsafe[gvk] = "whether its API may ignore dry runs cannot be told: " + err.Error()
-		case crd == nil || !defines(crd, gvk):
+		case crd == nil || !discovery.Defines(crd, gvk):
 			unsafe[gvk] = "it is served by an API that may ignore dry runs"
 		default:
 			unsafe[gvk] = ""
@@ -114,7 +115,7 @@ func (p *Preview) doubt(t task, c *Change) {
 	switch {
 	case by != nil && (unserved || c.Effect == Fails && !p.applies(*by)):
 		c.Effect, c.Message = Unknown, "the cluster does not have its CustomResourceDefinition "+by.manifest.ID.Name+" as the plan has it"
-	case unserved && p.s.kinds.failed[gvk.GroupVersion()] != nil, c.Effect == Fails && c.serverError:
+	case unserved && p.s.kinds.Failure(gvk.GroupVersion()) != nil, c.Effect == Fails && c.serverError:
 		c.Effect = Unknown
 	}
 }

@@ -91,7 +91,7 @@ func (s *session) fail(o outcome) {
 	t.next = now.Add(max(t.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
 	switch {
 	case t.unknownKind:
-		t.next = s.kinds.nextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup is for all objects of a kind
+		t.next = s.kinds.NextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup is for all objects of a kind
 	case o.spared != "" && o.err == nil && !s.watched(id):
 		t.next = now.Add(reportInterval)
 	case t.refused != nil && s.watched(id) && !confirmed:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -94,10 +95,11 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 			s.pruned = map[api.PlacementKey]bool{}
 			it := item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
 			s.inventory(web).items.put(it)
-			if err := s.kinds.resolve(t.Context(), map[schema.GroupVersionKind]bool{it.gvk(): true}); err != nil {
+			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.gvk(): true}); err != nil {
 				t.Fatal(err)
 			}
-			s.kinds.known = nil // discovery did not list it when the session began
+			s.kinds = discovery.New(s.conn.Discovery) // discovery did not list it when the session began
+			s.finder = discovery.NewFinder(s.conn, s.kinds)
 			for range passingFailures {
 				for _, bad := range s.trouble {
 					bad.next = bad.since

@@ -23,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -85,7 +86,7 @@ func (a *memberAccess) roles(ctx context.Context, manifest string, target *accou
 		}
 		slices.Sort(d.fleets)
 		d.fleets = slices.Compact(d.fleets)
-		served, err := member.Resources(ctx, target.Config, kindsOf(objects, held))
+		served, err := discovery.Resources(ctx, target.Config, kindsOf(objects, held))
 		if err != nil {
 			return nil, err
 		}

@@ -69,6 +69,9 @@ func New(cfg Config, credentials *rest.Config) (*Conn, error) {
 	return c, nil
 }
 
+// Timeout bounds every request except watches.
+func (c *Conn) Timeout() time.Duration { return c.cfg.Timeout }
+
 // Close closes the connections that are idle.
 func (c *Conn) Close() { c.clients().Close() }
 

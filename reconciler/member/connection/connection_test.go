@@ -32,3 +32,4 @@ func connOf(t *testing.T, credentials *rest.Config) *Conn {
 }
 
 var configMapKind = Resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true}
+var namespaceKind = Resource{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, false}

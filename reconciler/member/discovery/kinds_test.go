@@ -1,4 +1,4 @@
-package member
+package discovery
 
 import (
 	"context"
@@ -19,38 +19,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
-
-// Objects are where Kubernetes has them.
-func TestPathOfObject(t *testing.T) {
-	tests := map[string]struct {
-		res  connection.Resource
-		id   api.ID
-		want string
-	}{
-		"core, in a namespace": {configMaps, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "one"}, "api/v1/namespaces/app/configmaps/one"},
-		"core, of the cluster": {namespaces, api.ID{Kind: "Namespace", Name: "app"}, "api/v1/namespaces/app"},
-		"a group, in a namespace": {
-			connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true},
-			api.ID{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "web"}, "apis/apps/v1/namespaces/app/deployments/web",
-		},
-		"a group, of the cluster": {
-			connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, Namespaced: false},
-			api.ID{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:x"}, "apis/rbac.authorization.k8s.io/v1/clusterroles/system:x",
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(test.res.Path(test.id), "/"); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
-}
 
 // A catalog answers what kinds there are, as API servers do: all at once if it
 // is a new one, group by group if not. Some groups may be broken, as those of an
@@ -134,15 +104,15 @@ func (c *catalog) all(core bool) apidiscovery.APIGroupDiscoveryList {
 	return list
 }
 
-func (c *catalog) kinds(t *testing.T) *kinds {
+func (c *catalog) kinds(t *testing.T) *Kinds {
 	t.Helper()
 	srv := httptest.NewServer(c)
 	t.Cleanup(srv.Close)
 	return kindsAt(srv.URL)
 }
 
-func kindsAt(url string) *kinds {
-	return newKinds(func() (*discovery.DiscoveryClient, error) {
+func kindsAt(url string) *Kinds {
+	return New(func() (*discovery.DiscoveryClient, error) {
 		return discovery.NewDiscoveryClientForConfig(&rest.Config{Host: url})
 	})
 }
@@ -161,7 +131,7 @@ func gvks(names ...string) map[schema.GroupVersionKind]bool {
 	return out
 }
 
-func known(k *kinds) []string {
+func known(k *Kinds) []string {
 	var out []string
 	for _, h := range k.known {
 		gvk, r := h.Value().gvk, h.Value().Resource
@@ -199,7 +169,7 @@ func TestKindsAreResolved(t *testing.T) {
 			t.Run(name+", on an "+server+" server", func(t *testing.T) {
 				k := (&catalog{old: old}).kinds(t)
 				for range 2 { // once more is what a retry does
-					if err := k.resolve(t.Context(), gvks(test.ask...)); err != nil {
+					if err := k.Resolve(t.Context(), gvks(test.ask...)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -216,18 +186,18 @@ func TestKindsAreResolved(t *testing.T) {
 func TestKindsAreAskedForRarely(t *testing.T) {
 	c := &catalog{}
 	k := c.kinds(t)
-	if err := k.resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil {
+	if err := k.Resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"/api", "/apis"}; !slices.Equal(c.asked, want) {
 		t.Errorf("asked %v, want %v", c.asked, want)
 	}
 	c.asked = nil
-	if err := k.resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil || len(c.asked) > 0 {
+	if err := k.Resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil || len(c.asked) > 0 {
 		t.Errorf("asked again: %v, %v", c.asked, err)
 	}
 	// Another kind of a group that is known takes one question.
-	if err := k.resolve(t.Context(), gvks("ConfigMap", "Namespace")); err != nil {
+	if err := k.Resolve(t.Context(), gvks("ConfigMap", "Namespace")); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"/api/v1"}; !slices.Equal(c.asked, want) {
@@ -246,24 +216,24 @@ func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 				k := c.kinds(t)
 				for range 5 { // which group is asked first is by chance
 					k.known, k.lookups = nil, nil
-					if err := k.resolve(t.Context(), gvks(ask...)); err != nil {
+					if err := k.Resolve(t.Context(), gvks(ask...)); err != nil {
 						t.Fatal(err)
 					}
 					if got := len(k.known); got != len(ask)-1 {
 						t.Errorf("known: %v, want all but Thing", known(k))
 					}
-					if why := k.why(thing).Error(); !strings.Contains(why, "error trying to reach service") && !strings.Contains(why, "stale GroupVersion discovery: metrics.example/v1") {
+					if why := k.Why(thing).Error(); !strings.Contains(why, "error trying to reach service") && !strings.Contains(why, "stale GroupVersion discovery: metrics.example/v1") {
 						t.Errorf("of the broken one it says: %s", why)
 					}
 				}
 				c.mu.Lock()
 				c.broken = nil
 				c.mu.Unlock()
-				k.lookAgain(nil)
-				if err := k.resolve(t.Context(), gvks(ask...)); err != nil || len(k.known) != len(ask) {
+				k.LookAgain(nil)
+				if err := k.Resolve(t.Context(), gvks(ask...)); err != nil || len(k.known) != len(ask) {
 					t.Errorf("mended: %v, %v", known(k), err)
 				}
-				if why := k.why(schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Other"}).Error(); !strings.HasPrefix(why, `no matches for kind "Other" in version "metrics.example/v1": the cluster has no CustomResourceDefinition of kind Other in group metrics.example with version v1`) {
+				if why := k.Why(schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Other"}).Error(); !strings.HasPrefix(why, `no matches for kind "Other" in version "metrics.example/v1": the cluster has no CustomResourceDefinition of kind Other in group metrics.example with version v1`) {
 					t.Errorf("of a kind that is not there it says: %s", why)
 				}
 			})
@@ -281,56 +251,8 @@ func TestKindsOfASilentServer(t *testing.T) {
 		defer close(hang)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := kindsAt(srv.URL).resolve(ctx, gvks(ask...)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := kindsAt(srv.URL).Resolve(ctx, gvks(ask...)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("asked for %v: %v", ask, err)
 		}
-	}
-}
-
-// Of a kind that is not there it is said what would help: another version, its
-// definition, or patience if that is placed here as well.
-func TestUnknownKindsAreExplained(t *testing.T) {
-	definition := func(kind, version string, served bool) *work.Manifest {
-		m := oneManifest()
-		m.Object.ID = api.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gadgets.example.com"}
-		m.Object.Object.Object = map[string]any{"spec": map[string]any{
-			"group": "example.com", "names": map[string]any{"kind": kind},
-			"versions": []any{map[string]any{"name": version, "served": served}},
-		}}
-		return m
-	}
-	gadget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
-	const missing = `no matches for kind "Gadget" in version "example.com/v1": the cluster has no CustomResourceDefinition of kind Gadget in group example.com with version v1: place it`
-	tests := map[string]struct {
-		gvk   schema.GroupVersionKind
-		holds *work.Manifest
-		fails bool // to be applied
-		want  string
-	}{
-		"no definition":        {gadget, nil, false, missing},
-		"of another kind":      {gadget, definition("Gizmo", "v1", true), false, missing},
-		"of another version":   {gadget, definition("Gadget", "v2", true), false, missing},
-		"of one not served":    {gadget, definition("Gadget", "v1", false), false, missing},
-		"one that is coming":   {gadget, definition("Gadget", "v1", true), false, `no matches for kind "Gadget" in version "example.com/v1": its CustomResourceDefinition gadgets.example.com, which crp/web places here, is not established yet`},
-		"one that fails":       {gadget, definition("Gadget", "v1", true), true, "its CustomResourceDefinition gadgets.example.com, which crp/web places here, is not applied: see why there"},
-		"one of Kubernetes":    {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}, nil, false, `no matches for kind "CronJob" in version "batch/v1beta1": the Kubernetes of the cluster does not have it: use`},
-		"one of Kubernetes io": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v9", Kind: "Ingress"}, nil, false, "the Kubernetes of the cluster does not have it: use"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, newShelf())
-			s.kinds = newKinds(nil)
-			w := work.Work{Placement: api.PlacementKey{Name: "web"}}
-			if test.holds != nil {
-				w.Manifests = []*work.Manifest{test.holds}
-			}
-			s.want([]work.Work{w})
-			if test.fails {
-				s.trouble = map[api.ID]*trouble{test.holds.ID: {cond: metav1.Condition{Status: metav1.ConditionFalse}}}
-			}
-			if got := s.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
-				t.Errorf("it says %q, want %q", got, test.want)
-			}
-		})
 	}
 }

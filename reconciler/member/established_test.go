@@ -14,12 +14,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -77,7 +77,7 @@ func (l *lateServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // established, however often the definition changed before and however late the
 // server serves the kind; and the server is not asked for the kind without end.
 func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
-	crd := api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: "gadgets.example.com"}
+	crd := api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: "gadgets.example.com"}
 	tests := map[string]struct {
 		established, serves time.Duration
 		within              time.Duration // after it is served
@@ -85,8 +85,8 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 	}{
 		"at once":                  {0, 0, 0, 2},
 		"established late":         {5 * time.Minute, 5 * time.Minute, 0, 20},
-		"discovery lags behind":    {time.Minute, 80 * time.Second, establishedLookup, 30},
-		"discovery lags very much": {0, 20 * time.Minute, lastLookup, 40},
+		"discovery lags behind":    {time.Minute, 80 * time.Second, discovery.EstablishedLookup, 30},
+		"discovery lags very much": {0, 20 * time.Minute, discovery.LastLookup, 40},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 				s.want([]work.Work{w})
 				s.sync(t.Context())
 
-				definition := &kindWatch{gvk: definitions.WithVersion("v1")}
+				definition := &kindWatch{gvk: discovery.Definitions.WithVersion("v1")}
 				seen := func(version uint64, state health.State) {
 					s.changes.put(definition, crd, &observed.Object{Version: version, Generation: 1, Health: health.Health{State: state}})
 				}
@@ -147,22 +147,6 @@ func gadget(name string) *work.Manifest {
 			"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": name, "namespace": "web"},
 		}},
 	}}
-}
-
-// A person who asks for another look does not have to wait for the next lookup.
-func TestLookAgain(t *testing.T) {
-	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
-	for name, test := range map[string]struct {
-		groups map[string]bool
-		due    bool
-	}{
-		"all groups": {nil, true}, "its group": {map[string]bool{"example.com": true}, true}, "another group": {map[string]bool{"example.org": true}, false},
-	} {
-		k := &kinds{lookups: map[schema.GroupVersionKind]*lookup{gvk: {failures: 9, next: time.Now().Add(time.Hour)}}}
-		if k.lookAgain(test.groups); k.due(gvk, time.Now()) != test.due {
-			t.Errorf("%s: due is %v, want %v", name, !test.due, test.due)
-		}
-	}
 }
 
 // An event of a namespace has what failed in it tried again, and does not make the

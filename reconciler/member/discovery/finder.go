@@ -1,4 +1,4 @@
-package member
+package discovery
 
 import (
 	"context"
@@ -24,62 +24,75 @@ type service struct {
 	until time.Time // when the server is asked again
 }
 
+// A Finder finds out how the cluster serves the kinds of objects that are to be removed.
+type Finder struct {
+	conn  *connection.Conn
+	kinds *Kinds
+	// services caches how kinds that discovery did not list are served.
+	services map[schema.GroupVersionKind]service
+}
+
+// NewFinder returns a finder that first looks at known kinds.
+func NewFinder(conn *connection.Conn, known *Kinds) *Finder {
+	return &Finder{conn: conn, kinds: known}
+}
+
 // serviceLifetime is how long a service is cached.
 const serviceLifetime = 10 * time.Second
 
-// serves returns how the cluster serves the kind of an object that is to be removed.
+// Serves returns how the cluster serves the kind of an object that is to be removed.
 // false means that the kind is gone, and all its objects with it. Discovery may have
 // omitted the kind for a while only, because it was stale or an aggregated API was down.
 // Before a kind counts as gone, discovery is repeated and the CustomResourceDefinitions
 // are read.
-func (s *session) serves(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
-	if res, ok := s.kinds.of(gvk); ok {
+func (f *Finder) Serves(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
+	if res, ok := f.kinds.Of(gvk); ok {
 		return res, true, nil
 	}
-	known, ok := s.services[gvk]
+	known, ok := f.services[gvk]
 	if !ok || !time.Now().Before(known.until) {
-		if s.services == nil {
-			s.services = map[schema.GroupVersionKind]service{}
+		if f.services == nil {
+			f.services = map[schema.GroupVersionKind]service{}
 		}
-		known.resource, known.served, known.err = s.findService(ctx, gvk)
+		known.resource, known.served, known.err = f.findService(ctx, gvk)
 		known.until = time.Now().Add(serviceLifetime)
-		s.services[gvk] = known
+		f.services[gvk] = known
 	}
 	return known.resource, known.served, known.err
 }
 
-func (s *session) findService(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
-	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+func (f *Finder) findService(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
+	asking, cancel := context.WithTimeout(ctx, f.conn.Timeout())
 	defer cancel()
-	versions, err := s.versions(asking, gvk)
-	if s.conn.RecordResult(err) != nil {
+	versions, err := f.versions(asking, gvk)
+	if f.conn.RecordResult(err) != nil {
 		return connection.Resource{}, false, err
 	}
-	found := newKinds(s.kinds.client)
+	found := New(f.kinds.client)
 	for _, version := range versions {
 		other := gvk.GroupKind().WithVersion(version)
-		err := found.resolve(asking, map[schema.GroupVersionKind]bool{other: true})
+		err := found.Resolve(asking, map[schema.GroupVersionKind]bool{other: true})
 		if err == nil {
 			err = found.failed[other.GroupVersion()]
 		}
-		if s.conn.RecordResult(err) != nil {
+		if f.conn.RecordResult(err) != nil {
 			return connection.Resource{}, false, err
 		}
-		if res, ok := found.of(other); ok {
+		if res, ok := found.Of(other); ok {
 			return res, true, nil
 		}
 	}
-	return connection.Resource{}, false, s.undefined(ctx, gvk.GroupKind())
+	return connection.Resource{}, false, f.undefined(ctx, gvk.GroupKind())
 }
 
 // versions returns the version of gvk, whether it is served or not, and the other versions
 // of its group that the cluster serves.
-func (s *session) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]string, error) {
+func (f *Finder) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]string, error) {
 	all := []string{gvk.Version}
 	if gvk.Group == "" {
 		return all, nil
 	}
-	raw, err := connection.Answer(s.conn.REST().Get().AbsPath("apis", gvk.Group).Do(ctx))
+	raw, err := connection.Answer(f.conn.REST().Get().AbsPath("apis", gvk.Group).Do(ctx))
 	if connection.NotFound(err) {
 		return all, nil
 	}
@@ -98,18 +111,19 @@ func (s *session) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]
 	return all, nil
 }
 
-var crds = connection.Resource{GroupVersionResource: definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), Namespaced: false}
+// CustomResourceDefinitions is how every cluster serves the kind Definitions.
+var CustomResourceDefinitions = connection.Resource{GroupVersionResource: Definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), Namespaced: false}
 
 // undefined returns an error if the cluster has a CustomResourceDefinition of the kind, or
 // if the definitions cannot be read.
-func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
+func (f *Finder) undefined(ctx context.Context, kind schema.GroupKind) error {
 	if !strings.Contains(kind.Group, ".") {
 		return nil // only Kubernetes itself has such groups
 	}
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		page, err := s.conn.Page(ctx, crds.GroupVersionResource, "", &opts)
-		if s.conn.RecordResult(err) != nil {
+		page, err := f.conn.Page(ctx, CustomResourceDefinitions.GroupVersionResource, "", &opts)
+		if f.conn.RecordResult(err) != nil {
 			return fmt.Errorf("whether the kind %s is gone for good cannot be told: %w", kind, err)
 		}
 		for i := range page.Items {
@@ -117,7 +131,7 @@ func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
 			if _, group, _ := strings.Cut(name, "."); group != kind.Group {
 				continue
 			}
-			crd, err := s.conn.Read(ctx, crds, api.ID{Group: definitions.Group, Kind: definitions.Kind, Name: name})
+			crd, err := f.conn.Read(ctx, CustomResourceDefinitions, api.ID{Group: Definitions.Group, Kind: Definitions.Kind, Name: name})
 			if err != nil {
 				return fmt.Errorf("whether the kind %s is gone for good cannot be told: %w", kind, err)
 			}
@@ -133,3 +147,6 @@ func (s *session) undefined(ctx context.Context, kind schema.GroupKind) error {
 		}
 	}
 }
+
+// Definitions is the kind that defines other kinds.
+var Definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}

@@ -1,4 +1,4 @@
-package member
+package discovery
 
 import (
 	"time"
@@ -19,30 +19,31 @@ type lookup struct {
 
 const (
 	firstLookup = 100 * time.Millisecond // definitions often come with their objects
-	lastLookup  = 5 * time.Minute
+	// LastLookup is the longest time between two lookups.
+	LastLookup = 5 * time.Minute
 	// Discovery may lag behind a definition that was just established: for some time the server
 	// is asked at least this often.
-	establishedLookup = 5 * time.Second
+	EstablishedLookup = 5 * time.Second
 	establishedFor    = time.Minute
 )
 
 // failed schedules the next lookup after one that found nothing.
 func (l *lookup) failed(now time.Time) {
-	last := lastLookup
+	last := LastLookup
 	if now.Sub(l.established) < establishedFor {
-		last = establishedLookup
+		last = EstablishedLookup
 	}
 	l.next = now.Add(l.failures.Next(firstLookup, last))
 }
 
 // due reports whether the server may be asked for an unknown kind now.
-func (k *kinds) due(gvk schema.GroupVersionKind, now time.Time) bool {
+func (k *Kinds) due(gvk schema.GroupVersionKind, now time.Time) bool {
 	l := k.lookups[gvk]
 	return l == nil || !now.Before(l.next)
 }
 
-// nextLookup returns when the server is asked again for a kind that it did not serve.
-func (k *kinds) nextLookup(gvk schema.GroupVersionKind) time.Time {
+// NextLookup returns when the server is asked again for a kind that it did not serve.
+func (k *Kinds) NextLookup(gvk schema.GroupVersionKind) time.Time {
 	if l := k.lookups[gvk]; l != nil {
 		return l.next
 	}
@@ -51,10 +52,10 @@ func (k *kinds) nextLookup(gvk schema.GroupVersionKind) time.Time {
 
 // lookedUp schedules the next lookups of kinds that are still unknown, in the group versions
 // that were requested.
-func (k *kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[schema.GroupVersion]bool) {
+func (k *Kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[schema.GroupVersion]bool) {
 	now := time.Now()
 	for gvk := range wanted {
-		if _, known := k.of(gvk); known {
+		if _, known := k.Of(gvk); known {
 			delete(k.lookups, gvk)
 			continue
 		}
@@ -71,9 +72,9 @@ func (k *kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[sche
 	}
 }
 
-// lookAgain makes lookups of the kinds of some groups due at once, and resets their backoff.
+// LookAgain makes lookups of the kinds of some groups due at once, and resets their backoff.
 // nil means all groups.
-func (k *kinds) lookAgain(established map[string]bool) {
+func (k *Kinds) LookAgain(established map[string]bool) {
 	for gvk, l := range k.lookups {
 		switch {
 		case established == nil:

@@ -1,8 +1,11 @@
-package member
+// Package discovery finds out how a cluster serves kinds.
+//
+// Kinds records the kinds in use, and asks the API server as rarely as possible. A Finder is
+// for kinds of which objects are to be removed: it proves that a kind is gone.
+package discovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,9 +22,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// kinds records how the cluster serves the kinds in use. It asks the server as rarely as
+// Kinds records how the cluster serves the kinds in use. It asks the server as rarely as
 // possible, and keeps only what it needs.
-type kinds struct {
+type Kinds struct {
 	client func() (*discovery.DiscoveryClient, error) // made on demand: it is large
 	known  []unique.Handle[knownKind]                 // few, and on most clusters the same
 	// failed are the group versions whose last discovery failed, such as those of an aggregated
@@ -38,12 +41,13 @@ type knownKind struct {
 	connection.Resource
 }
 
-func newKinds(client func() (*discovery.DiscoveryClient, error)) *kinds {
-	return &kinds{client: client}
+// New returns an empty record; client is called whenever the API server is to be asked.
+func New(client func() (*discovery.DiscoveryClient, error)) *Kinds {
+	return &Kinds{client: client}
 }
 
-// of returns how a kind is served, and whether that is known.
-func (k *kinds) of(gvk schema.GroupVersionKind) (connection.Resource, bool) {
+// Of returns how a kind is served, and whether that is known.
+func (k *Kinds) Of(gvk schema.GroupVersionKind) (connection.Resource, bool) {
 	for _, h := range k.known {
 		if known := h.Value(); known.gvk == gvk {
 			return known.Resource, true
@@ -52,13 +56,24 @@ func (k *kinds) of(gvk schema.GroupVersionKind) (connection.Resource, bool) {
 	return connection.Resource{}, false
 }
 
-// resolve finds out how kinds are served. Afterwards, a kind that is not in known is not
+// Add records how a kind is served.
+func (k *Kinds) Add(gvk schema.GroupVersionKind, r connection.Resource) {
+	k.known = append(k.known, unique.Make(knownKind{gvk, r}))
+}
+
+// Count returns the number of kinds that are known.
+func (k *Kinds) Count() int { return len(k.known) }
+
+// Failure returns why the last discovery of a group version failed; nil if it did not.
+func (k *Kinds) Failure(gv schema.GroupVersion) error { return k.failed[gv] }
+
+// Resolve finds out how kinds are served. Afterwards, a kind that is not in known is not
 // served, or failed says why that could not be determined; err means that the server did not
 // answer at all. A kind that was not served is asked for again only when its lookup is due.
-func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
+func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
 	missing, now := map[schema.GroupVersion]bool{}, time.Now()
 	for gvk := range wanted {
-		if _, ok := k.of(gvk); !ok && k.due(gvk, now) {
+		if _, ok := k.Of(gvk); !ok && k.due(gvk, now) {
 			missing[gvk.GroupVersion()] = true
 			delete(k.failed, gvk.GroupVersion())
 		}
@@ -74,7 +89,7 @@ func (k *kinds) resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 }
 
 // ask requests group versions, in as few requests as possible.
-func (k *kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
+func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
 	client, err := k.client()
 	if err != nil {
 		return err
@@ -111,7 +126,7 @@ func (k *kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 
 // resolveAll requests all group versions at once, in two requests. It reports whether the
 // server supports that.
-func (k *kinds) resolveAll(ctx context.Context, client *discovery.DiscoveryClient, wanted map[schema.GroupVersionKind]bool) (bool, error) {
+func (k *Kinds) resolveAll(ctx context.Context, client *discovery.DiscoveryClient, wanted map[schema.GroupVersionKind]bool) (bool, error) {
 	_, byGV, failed, err := client.GroupsAndMaybeResourcesWithContext(ctx)
 	if err != nil {
 		return false, fmt.Errorf("ask for the kinds: %w", err)
@@ -126,15 +141,15 @@ func (k *kinds) resolveAll(ctx context.Context, client *discovery.DiscoveryClien
 	return byGV != nil, nil
 }
 
-func (k *kinds) fail(gv schema.GroupVersion, err error) {
+func (k *Kinds) fail(gv schema.GroupVersion, err error) {
 	if k.failed == nil {
 		k.failed = map[schema.GroupVersion]error{}
 	}
 	k.failed[gv] = err
 }
 
-// why returns why a kind is not known.
-func (k *kinds) why(gvk schema.GroupVersionKind) error {
+// Why returns why a kind is not known.
+func (k *Kinds) Why(gvk schema.GroupVersionKind) error {
 	if err := k.failed[gvk.GroupVersion()]; err != nil {
 		return err
 	}
@@ -142,57 +157,24 @@ func (k *kinds) why(gvk schema.GroupVersionKind) error {
 	if !strings.Contains(gvk.Group, ".") || strings.HasSuffix(gvk.Group, ".k8s.io") {
 		return fmt.Errorf("%w: the Kubernetes of the cluster does not have it: use a version that it has, or place the object on other clusters", none)
 	}
-	return &missingDefinition{none, gvk}
+	return &MissingDefinition{none, gvk}
 }
 
-// A missingDefinition says that a cluster has no definition of a kind.
-type missingDefinition struct {
-	error
-	gvk schema.GroupVersionKind
+// A MissingDefinition says that a cluster has no definition of a kind.
+type MissingDefinition struct {
+	// NoMatch says that the cluster does not serve the kind.
+	NoMatch error
+	gvk     schema.GroupVersionKind
 }
 
 // Error says what is missing, and how to fix it.
-func (n *missingDefinition) Error() string {
+func (n *MissingDefinition) Error() string {
 	return fmt.Sprintf("%v: the cluster has no CustomResourceDefinition of kind %s in group %s with version %s: place it together with the object, or install it there; it is looked for every few minutes",
-		n.error, n.gvk.Kind, n.gvk.Group, n.gvk.Version)
+		n.NoMatch, n.gvk.Kind, n.gvk.Group, n.gvk.Version)
 }
 
-// unknownKind returns why a kind is not known. If its definition is placed here too, the kind
-// only waits for that.
-func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
-	err := s.kinds.why(gvk)
-	var none *missingDefinition
-	if !errors.As(err, &none) {
-		return err
-	}
-	if by := s.definition(gvk); by != nil {
-		if t := s.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || s.reports(by.placement) || s.spared(by.placement, by.manifest.ID) != "" {
-			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.error, by.manifest.ID.Name, by.placement)
-		}
-		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.error, by.manifest.ID.Name, by.placement)}
-	}
-	return err
-}
-
-// A pendingDefinition says that a kind waits for its definition, which is placed on the cluster
-// too, to be established.
-type pendingDefinition struct{ error }
-
-// Unwrap returns the error of the API server.
-func (c *pendingDefinition) Unwrap() error { return c.error }
-
-// definition returns what wants the definition of a kind here; nil if nothing does.
-func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
-	for id, w := range s.wanted.all() {
-		if id.GroupKind() == definitions && defines(w.manifest.Object.Object, gvk) {
-			return &w
-		}
-	}
-	return nil
-}
-
-// defines reports whether a definition is of a kind.
-func defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
+// Defines reports whether a definition is of a kind.
+func Defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	if group != gvk.Group || kind != gvk.Kind {
@@ -206,11 +188,11 @@ func defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
 	})
 }
 
-func (k *kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wanted map[schema.GroupVersionKind]bool) {
+func (k *Kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wanted map[schema.GroupVersionKind]bool) {
 	for _, r := range list.APIResources {
 		gvk := gv.WithKind(r.Kind)
-		if _, known := k.of(gvk); !known && wanted[gvk] && !strings.Contains(r.Name, "/") {
-			k.known = append(k.known, unique.Make(knownKind{gvk, connection.Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced}}))
+		if _, known := k.Of(gvk); !known && wanted[gvk] && !strings.Contains(r.Name, "/") {
+			k.Add(gvk, connection.Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced})
 		}
 	}
 }

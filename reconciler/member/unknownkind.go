@@ -1,0 +1,45 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+)
+
+// unknownKind returns why a kind is not known. If its definition is placed here too, the kind
+// only waits for that.
+func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
+	err := s.kinds.Why(gvk)
+	var none *discovery.MissingDefinition
+	if !errors.As(err, &none) {
+		return err
+	}
+	if by := s.definition(gvk); by != nil {
+		if t := s.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || s.reports(by.placement) || s.spared(by.placement, by.manifest.ID) != "" {
+			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.manifest.ID.Name, by.placement)
+		}
+		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}
+	}
+	return err
+}
+
+// A pendingDefinition says that a kind waits for its definition, which is placed on the cluster
+// too, to be established.
+type pendingDefinition struct{ error }
+
+// Unwrap returns the error of the API server.
+func (c *pendingDefinition) Unwrap() error { return c.error }
+
+// definition returns what wants the definition of a kind here; nil if nothing does.
+func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
+	for id, w := range s.wanted.all() {
+		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Object, gvk) {
+			return &w
+		}
+	}
+	return nil
+}
