@@ -214,9 +214,10 @@ const (
 
 // Brief cuts a message of others to fit into one line of a status. Secrets have to be masked
 // before: a part of one would not be found.
-func Brief(text string) string { return cut(text, maxMessage) }
+func Brief(text string) string { return Cut(text, maxMessage) }
 
-func cut(text string, most int) string {
+// Cut cuts a text that has more than some bytes.
+func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -225,6 +226,6 @@ func cut(text string, most int) string {
 
 // withMessage returns a reason, followed by a message on the same line.
 func withMessage(reason, message string) string {
-	message = cut(strings.Join(strings.Fields(message), " "), maxKept)
+	message = Cut(strings.Join(strings.Fields(message), " "), maxKept)
 	return strings.TrimSuffix(reason+": "+message, ": ")
 }

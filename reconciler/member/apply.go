@@ -212,7 +212,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		t.accepting = s.accepts(t, l)
 		return t, true
 	}
-	if l == nil && !s.watch.of(gvk).sees() {
+	if l == nil && !s.watch.Of(gvk).Complete() {
 		return t, s.trouble[id] != nil // nothing watches it: trust the last apply
 	}
 	if l != nil && l.Terminating {

@@ -140,7 +140,7 @@ func (s *session) containersOf(inv *inventory) []api.ID {
 // as far as its watch knows. An object that no watch sees counts.
 func (s *session) deletes(st stale) bool {
 	l := s.live.Of(st.item.id())
-	if l == nil && !s.watch.of(st.item.gvk()).sees() {
+	if l == nil && !s.watch.Of(st.item.gvk()).Complete() {
 		return !s.allowed(st) && !s.abandons(st)
 	}
 	return s.deletesLive(st, l)
@@ -210,6 +210,6 @@ func (s *session) recheckHeld(touched map[api.ID]bool) {
 // reason is not due.
 func (s *session) stillHeld(it *item) bool {
 	b, held := s.braked[it.id()]
-	gone := s.live.Of(it.id()) == nil && s.watch.of(it.gvk()).sees()
+	gone := s.live.Of(it.id()) == nil && s.watch.Of(it.gvk()).Complete()
 	return held && !gone && (b.next.IsZero() || time.Now().Before(b.next))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 )
 
 // An Encoder encodes manifests for applying and compiles expressions, once for all clusters
@@ -23,7 +24,7 @@ type Encoder struct {
 	// What is unused for two turns is dropped.
 	recent, previous map[encoderKey]*body
 
-	expressions expressions
+	expressions availability.Cache
 }
 
 type encoderKey struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
 // A lateServer is an API server without a network. It serves the kind Gadget only
@@ -95,12 +96,13 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 				server := &lateServer{serves: start.Add(test.serves)}
 				s := sessionOf(t, &rest.Config{Host: "https://late.example", Transport: server, QPS: -1})
 				defer func() {
-					for _, k := range s.watch {
-						k.stop()
+					for _, k := range s.watch.All() {
+						k.Stop()
 					}
 					s.running.Wait()
+					s.watch.Wait()
 				}()
-				s.cfg.Encoder, s.changes, s.firsts, s.retry = NewEncoder("prod", ""), newChanges(), make(chan struct{}, 1), time.NewTimer(time.Hour)
+				s.retry = time.NewTimer(time.Hour)
 				s.trouble, s.verified, s.unseen = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.ID]bool{}
 				s.fresh, s.braked, s.done, s.housed = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}, true
 				w := work.Work{Placement: api.PlacementKey{Name: "web"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
@@ -111,9 +113,9 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 				s.want([]work.Work{w})
 				s.sync(t.Context())
 
-				definition := &kindWatch{gvk: discovery.Definitions.WithVersion("v1")}
+				definition := &watch.Kind{GVK: discovery.Definitions.WithVersion("v1")}
 				seen := func(version uint64, state health.State) {
-					s.changes.put(definition, crd, &observed.Object{Version: version, Generation: 1, Health: health.Health{State: state}})
+					s.watch.Changes.Put(definition, crd, &observed.Object{Version: version, Generation: 1, Health: health.Health{State: state}})
 				}
 				for version := range uint64(30) {
 					seen(version+1, health.NotAvailableYet)

@@ -24,7 +24,7 @@ func memberOf(t *testing.T, f ledger.Fleet, at *shelf) *session {
 	t.Helper()
 	s := sessionAt(t, at)
 	s.fleet.Fleet = f
-	s.retry, s.changes = time.NewTimer(time.Hour), newChanges()
+	s.retry = time.NewTimer(time.Hour)
 	s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{}
 	s.braked, s.unseen = map[api.ID]braked{}, map[api.ID]bool{}
 	s.health.namespaces = []string{api.Namespace}

@@ -25,9 +25,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -55,7 +57,8 @@ func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session
 	}
 	t.Cleanup(c.Close)
 	known := discovery.New(c.Discovery)
-	s := &session{Agent: a, conn: c, kinds: known, finder: discovery.NewFinder(c, known), inv: map[api.PlacementKey]*inventory{}, live: observed.Objects{}}
+	w := watch.New(c, watch.Config{Cluster: member.Name, Restarts: a.cfg.Metrics.WatchRestarts, Log: a.cfg.Log})
+	s := &session{Agent: a, conn: c, watch: w, expressions: availability.New(&a.cfg.Encoder.expressions), kinds: known, finder: discovery.NewFinder(c, known), inv: map[api.PlacementKey]*inventory{}, live: observed.Objects{}}
 	return s
 }
 

@@ -2,15 +2,14 @@ package member
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
-	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
 // prepareKinds finds out how the cluster serves the kinds of some objects, and watches them.
@@ -38,16 +37,16 @@ func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	if err := s.kinds.Resolve(asking, gvks); err != nil {
 		return s.conn.RecordResult(err)
 	}
-	var started []*kindWatch
+	var started []*watch.Kind
 	for gvk := range gvks {
 		res, ok := s.kinds.Of(gvk)
-		k := s.watch.of(gvk)
-		if k != nil && whole[gvk] && !k.full {
-			s.endWatch(k) // its metadata is no longer enough
+		k := s.watch.Of(gvk)
+		if k != nil && whole[gvk] && !k.Full {
+			s.watch.End(k) // its metadata is no longer enough
 			k = nil
 		}
 		if ok && k == nil {
-			started = append(started, s.startWatch(ctx, gvk, res, whole[gvk]))
+			started = append(started, s.watch.Start(ctx, gvk, res, whole[gvk]))
 		}
 	}
 	s.waitForLists(ctx, started)
@@ -71,7 +70,7 @@ func (s *session) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVe
 // watchesAll reports whether all of some kinds are watched.
 func (s *session) watchesAll(gvks map[schema.GroupVersionKind]bool) bool {
 	for gvk := range gvks {
-		if s.watch.of(gvk) == nil {
+		if s.watch.Of(gvk) == nil {
 			return false
 		}
 	}
@@ -82,40 +81,15 @@ func (s *session) watchesAll(gvks map[schema.GroupVersionKind]bool) bool {
 // metadata.
 func needsWholeObject(m *work.Manifest) bool {
 	o := m.Object.Object
-	return health.NeedsStatus(o.GroupVersionKind()) || expressionOf(m) != ""
-}
-
-func (s *session) startWatch(ctx context.Context, gvk schema.GroupVersionKind, res connection.Resource, whole bool) *kindWatch {
-	k := newKindWatch(gvk, res)
-	k.full, k.expressions = whole || health.NeedsStatus(gvk), &s.expressions
-	s.watch = append(s.watch, k)
-	ctx, k.stop = context.WithCancel(ctx)
-	s.running.Go(func() { s.follow(ctx, k) })
-	return k
+	return health.NeedsStatus(o.GroupVersionKind()) || availability.Of(m) != ""
 }
 
 // waitForLists gives new watches time for their first list, so that existing objects are known
 // before anything is written.
-func (s *session) waitForLists(ctx context.Context, started []*kindWatch) {
-	if len(started) == 0 {
+func (s *session) waitForLists(ctx context.Context, started []*watch.Kind) {
+	if len(started) == 0 || !s.watch.WaitForLists(ctx, started, s.cfg.Timeout) {
 		return
 	}
-	patience := time.NewTimer(s.cfg.Timeout)
-	defer patience.Stop()
-	for slices.ContainsFunc(started, func(k *kindWatch) bool { return !k.synced.Load() && !k.refused.Load() }) {
-		select {
-		case <-s.firsts:
-		case <-patience.C:
-			for _, k := range started {
-				if !k.synced.Load() && !k.refused.Load() {
-					s.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", s.cfg.Name, "kind", k.gvk.String())
-				}
-			}
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
 	s.unseen = s.absorb()
-	s.changes.nudge()
+	s.watch.Changes.Nudge()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
@@ -19,15 +20,6 @@ import (
 // A memory records the drift of objects, by placement. It outlives connections and, through the
 // ledger, the agent.
 type memory map[api.PlacementKey]map[api.ID]ledger.Drift
-
-// The bounds of the memory. A placement on a cluster is one record of the ledger, which is
-// written whenever anything in it changes.
-const (
-	mostDrifts = 50   // objects of a placement that are not held
-	mostHeld   = 1000 // objects of a placement that are held
-	mostPaths  = 12   // of an object
-	mostValue  = 160
-)
 
 // RestoreDrifts gives an agent the drifts of its cluster that a ledger has. It may be called
 // before Run, and does not change its argument.
@@ -257,7 +249,7 @@ func shortened(list []api.Difference) []api.Difference {
 	rest := len(list) - mostPaths
 	out := slices.Clone(list[:min(len(list), mostPaths)])
 	for i := range out {
-		out[i].ValueInHub, out[i].ValueInMember = begin(out[i].ValueInHub), begin(out[i].ValueInMember)
+		out[i].ValueInHub, out[i].ValueInMember = health.Cut(out[i].ValueInHub, mostValue), health.Cut(out[i].ValueInMember, mostValue)
 	}
 	if rest > 0 {
 		last := &out[len(out)-1]
@@ -265,13 +257,6 @@ func shortened(list []api.Difference) []api.Difference {
 		last.ValueInHub, last.ValueInMember = "(omitted)", "(omitted)"
 	}
 	return out
-}
-
-func begin(value string) string {
-	if len(value) <= mostValue {
-		return value
-	}
-	return strings.ToValidUTF8(value[:mostValue], "") + "…"
 }
 
 // by returns the names of actors, for a log line or message.

@@ -91,7 +91,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	}
 	if l.Terminating {
 		delete(s.trouble, id)
-		return !s.watch.of(st.item.gvk()).sees()
+		return !s.watch.Of(st.item.gvk()).Complete()
 	}
 	if !s.allowed(st) {
 		if why := s.held(st, s.containersOf(st.inv)); why != "" {
@@ -118,7 +118,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if !s.succeeded(ctx, st, err) {
 		return false
 	}
-	if result == connection.Deleted || !s.watch.of(st.item.gvk()).sees() {
+	if result == connection.Deleted || !s.watch.Of(st.item.gvk()).Complete() {
 		return true // without a watch nothing would report when it is gone
 	}
 	going := *l
@@ -130,7 +130,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 // present returns the live object: as the watch has it or, if nothing watches it, as the server
 // returns it.
 func (s *session) present(ctx context.Context, it *item) (*observed.Object, error) {
-	if l := s.live.Of(it.id()); l != nil || s.watch.of(it.gvk()).sees() {
+	if l := s.live.Of(it.id()); l != nil || s.watch.Of(it.gvk()).Complete() {
 		return l, nil
 	}
 	res, served, err := s.finder.Serves(ctx, it.gvk())

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unique"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,7 +131,7 @@ func TestRecreation(t *testing.T) {
 			test.shelf.maps["one"] = fmt.Appendf(nil, stored, api.ManagedByLabel, test.notes)
 			s := sessionAt(t, &test.shelf)
 			s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), test.brake, map[string]bool{}, time.NewTimer(time.Hour)
-			s.kinds.known = []unique.Handle[knownKind]{unique.Make(knownKind{gvk: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: configMaps})}
+			s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
 			s.holding(oneManifest(), web)
 			var events []history.Event
 			s.cfg.Record = func(all ...history.Entry) {

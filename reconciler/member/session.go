@@ -15,11 +15,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
 // A session is one connection to the cluster and everything known through it. It belongs to the
@@ -39,7 +41,7 @@ type session struct {
 	owners, damaged []ledger.Owner
 	observingOnly   bool
 	live            observed.Objects
-	watch           watches
+	watch           *watch.Set
 	// trouble is why an object is not as wanted.
 	trouble map[api.ID]*trouble
 	// verified are the ownership states of objects when they were last verified.
@@ -47,7 +49,7 @@ type session struct {
 
 	works       map[api.PlacementKey]work.Work
 	wanted      wants
-	expressions wantedExpressions
+	expressions *availability.Expressions
 	// newOwners are the placements that wait for objects; nil until they are needed.
 	newOwners newOwners
 	// blocked says that the last pass could not be made.
@@ -83,17 +85,14 @@ type session struct {
 	compareNext     time.Time
 	compareFailures retry.Backoff
 
-	changes  *changes
 	sweeping sweep
-	// firsts wakes waitForLists; its capacity is one.
-	firsts  chan struct{}
-	running sync.WaitGroup
-	probes  chan *probe // the newest unprocessed one; its capacity is one
-	found   *probe      // the last of them, until it is processed
-	probing probeSchedule
-	demand  demand
-	retry   *time.Timer
-	health  probe
+	running  sync.WaitGroup
+	probes   chan *probe // the newest unprocessed one; its capacity is one
+	found    *probe      // the last of them, until it is processed
+	probing  probeSchedule
+	demand   demand
+	retry    *time.Timer
+	health   probe
 	// stuck are the workloads that are not available; nil while all are.
 	stuck *stuck
 	// untried are the kinds whose objects no dry run is requested of, and why. Only a Preview
@@ -123,10 +122,11 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		done:   map[api.PlacementKey]bool{},
 		fresh:  map[string]bool{},
 		unseen: map[api.ID]bool{}, suspects: map[api.ID]bool{}, braked: map[api.ID]braked{}, pruned: map[api.PlacementKey]bool{},
-		expressions: wantedExpressions{compiled: &a.cfg.Encoder.expressions},
-		changes:     newChanges(), firsts: make(chan struct{}, 1), probes: make(chan *probe, 1), retry: time.NewTimer(0),
+		expressions: availability.New(&a.cfg.Encoder.expressions),
+		probes:      make(chan *probe, 1), retry: time.NewTimer(0),
 	}
 	s.kinds = discovery.New(c.Discovery)
+	s.watch = watch.New(c, watch.Config{Cluster: a.cfg.Name, Restarts: a.cfg.Metrics.WatchRestarts, Log: a.cfg.Log, Expressions: s.expressions})
 	s.finder = discovery.NewFinder(c, s.kinds)
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
@@ -174,7 +174,7 @@ func (s *session) want(works []work.Work) {
 	}
 	s.wanted, s.newOwners = wantsOf(works, s.better), nil
 	s.hidden = nil
-	s.expressions.replace(s.wanted)
+	s.expressions.Replace(s.wanted.manifests())
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
@@ -264,15 +264,15 @@ func (s *session) react(ctx context.Context) error {
 // absorb records what the watches saw, unless a later write of our own is known. It returns the
 // objects that changed since the last call.
 func (s *session) absorb() map[api.ID]bool {
-	news := s.changes.drain()
+	news := s.watch.Changes.Drain()
 	touched := s.unseen
 	s.unseen = map[api.ID]bool{}
-	for kind, all := range news.lists {
+	for kind, all := range news.Lists {
 		for _, id := range s.live.DropMissing(kind, all) {
 			touched[id] = true
 		}
 	}
-	for id, l := range news.seen {
+	for id, l := range news.Seen {
 		old := s.live.Of(id)
 		if old != nil && (l.Version < old.Version || l.Version == old.Version && *l == *old) {
 			continue // that is known, or superseded
@@ -286,7 +286,7 @@ func (s *session) absorb() map[api.ID]bool {
 		s.live.Put(id, l)
 		touched[id] = true
 	}
-	for id, version := range news.gone {
+	for id, version := range news.Gone {
 		if old := s.live.Of(id); old != nil && (version == 0 || version >= old.Version) {
 			s.live.Drop(id)
 			touched[id] = true
@@ -469,9 +469,9 @@ func (s *session) unwatch() {
 			used[it.gvk()] = true
 		}
 	}
-	for _, k := range slices.Clone(s.watch) {
-		if !used[k.gvk] {
-			s.endWatch(k)
+	for _, k := range slices.Clone(s.watch.All()) {
+		if !used[k.GVK] {
+			s.watch.End(k)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (s *session) hindered(id api.ID, h health.Health, generation int64) (why st
 		return "", false
 	}
 	if s.stuck == nil {
-		s.stuck = &stuck{of: map[api.ID]*hindrance{}, timer: time.AfterFunc(s.askAfter(), s.changes.nudge)}
+		s.stuck = &stuck{of: map[api.ID]*hindrance{}, timer: time.AfterFunc(s.askAfter(), s.watch.Changes.Nudge)}
 	}
 	known := s.stuck.of[id]
 	if known == nil || known.well || known.generation != generation {
@@ -176,7 +176,7 @@ func (s *session) askWhy(ctx context.Context) {
 			replies[q.id] = reply{q.generation, said, err}
 		}
 		stuck.replies.Store(&replies)
-		s.changes.nudge()
+		s.watch.Changes.Nudge()
 	})
 }
 

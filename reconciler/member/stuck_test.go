@@ -61,7 +61,7 @@ func stuckSession(t *testing.T, h http.Handler) (*session, func(health.Health) s
 		return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}}
 	}
 	s := sessionAt(t, h)
-	s.changes, s.works, s.trouble, s.unseen = newChanges(), map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]bool{}
+	s.works, s.trouble, s.unseen = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]bool{}
 	s.want([]work.Work{{Placement: crp, Manifests: []*work.Manifest{
 		of(webID, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},

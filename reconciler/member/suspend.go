@@ -35,7 +35,7 @@ func (s *session) unwritten(inv *inventory) bool {
 
 // astray reports whether a spared object may differ from what is wanted.
 func (s *session) astray(t task, l *observed.Object) bool {
-	if l == nil && t.item != nil && !s.watch.of(t.manifest.Object.Object.GroupVersionKind()).sees() {
+	if l == nil && t.item != nil && !s.watch.Of(t.manifest.Object.Object.GroupVersionKind()).Complete() {
 		return s.trouble[t.manifest.ID] != nil // nothing watches it
 	}
 	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||

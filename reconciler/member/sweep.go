@@ -54,8 +54,8 @@ func (s *session) sweepOn(ctx context.Context) {
 	w := &s.sweeping
 	if !w.busy {
 		w.busy, w.doubts = true, map[api.ID]*observed.Object{}
-		for _, k := range s.watch {
-			w.kinds = append(w.kinds, k.gvk)
+		for _, k := range s.watch.All() {
+			w.kinds = append(w.kinds, k.GVK)
 		}
 	}
 	s.settleDoubts(ctx)
@@ -82,11 +82,11 @@ func (s *session) sweepNow(ctx context.Context) {
 		w.busy, w.doubts = true, map[api.ID]*observed.Object{}
 	}
 	w.kinds = nil
-	for _, k := range slices.Clone(s.watch) {
+	for _, k := range slices.Clone(s.watch.All()) {
 		if s.conn.CutOff() {
 			break
 		}
-		s.sweepOneKind(ctx, k.gvk)
+		s.sweepOneKind(ctx, k.GVK)
 	}
 	s.pauseSweep()
 }
@@ -94,7 +94,7 @@ func (s *session) sweepNow(ctx context.Context) {
 // sweepKind compares all objects of a kind with what is known of them.
 func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) error {
 	res, ok := s.kinds.Of(gvk)
-	if !ok || !s.watch.of(gvk).sees() {
+	if !ok || !s.watch.Of(gvk).Complete() {
 		return nil
 	}
 	found := map[api.ID]bool{}
@@ -197,8 +197,8 @@ func (s *session) settleDoubts(ctx context.Context) {
 // distrust restarts the watch of an object's kind with a list.
 func (s *session) distrust(t task) {
 	gvk := t.manifest.Object.Object.GroupVersionKind()
-	if k := s.watch.of(gvk); k != nil {
-		s.endWatch(k)
+	if k := s.watch.Of(gvk); k != nil {
+		s.watch.End(k)
 	}
 }
 

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
 // What a placement leaves behind goes, also if another one compares itself with
@@ -126,8 +128,13 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 	s := sessionAt(t, newShelf())
 	s.holding(m, web)
 	s.works[web] = work.Work{Placement: web, AllowDelete: true}
-	s.watch = watches{{gvk: m.Object.Object.GroupVersionKind(), res: configMaps}}
-	s.watch[0].synced.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer s.watch.Wait()
+	defer cancel()
+	k := s.watch.Start(ctx, m.Object.Object.GroupVersionKind(), configMaps, false)
+	if !s.watch.WaitForLists(ctx, []*watch.Kind{k}, time.Minute) {
+		t.Fatal("nothing is listed")
+	}
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: map[string]string{api.ManagedByLabel: "prod"},
 		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/log"},

@@ -146,5 +146,5 @@ func (s *session) hurry(namespace string) (ids []api.ID) {
 // watched reports whether the watch tells of every change of an object.
 func (s *session) watched(id api.ID) bool {
 	w, isWanted := s.wanted.of(id)
-	return isWanted && s.live.Of(id) != nil && s.watch.of(w.manifest.Object.Object.GroupVersionKind()).sees()
+	return isWanted && s.live.Of(id) != nil && s.watch.Of(w.manifest.Object.Object.GroupVersionKind()).Complete()
 }

@@ -45,7 +45,7 @@ func (s *session) start(ctx context.Context) error {
 // drops what only the turn needed.
 func (s *session) turned(ctx context.Context) {
 	s.review(ctx)
-	s.watch.begin()
+	s.watch.Begin()
 	s.hidden = nil
 }
 
@@ -58,6 +58,7 @@ func (s *session) stop(cancel context.CancelFunc) {
 	}
 	cancel()
 	s.running.Wait()
+	s.watch.Wait()
 	select {
 	case p := <-s.probes:
 		s.moveOn(p.Replaced)
@@ -104,7 +105,7 @@ func (s *session) wait(ctx context.Context) waking {
 		return byResolution
 	case <-check:
 		return byCheck
-	case <-s.changes.wake:
+	case <-s.watch.Changes.Wake:
 		return byChanges
 	case <-s.sweeping.timer.C:
 		return bySweep
@@ -164,9 +165,7 @@ func (s *session) act(ctx context.Context, woken waking) error {
 // moveOn makes watches resume over the connection with the new credentials, and closes the
 // other connections.
 func (s *session) moveOn(replaced []*connection.Clients) {
-	for _, k := range s.watch {
-		k.reconnect()
-	}
+	s.watch.Reconnect()
 	for _, c := range replaced {
 		c.Close()
 	}

@@ -1,34 +1,56 @@
 package member
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
 // Watches begin to tell at the end of a turn: those that there are then, and none
 // that the turn has ended.
 func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
-	s := sessionAt(t, newShelf())
-	s.changes, s.works, s.trouble = newChanges(), map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}
-	watching := func(gvk schema.GroupVersionKind) *kindWatch {
-		return newKindWatch(gvk, connection.Resource{})
+	watched := make(chan string, 10)
+	shelf := newShelf()
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") {
+			watched <- r.URL.Path
+			<-r.Context().Done()
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/apis/apps/") {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`) //nolint:errcheck // the test would see it
+			return
+		}
+		shelf.ServeHTTP(w, r)
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer s.watch.Wait()
+	defer cancel()
+	s.works, s.trouble = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}
+	deployments := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true}
+	unused := s.watch.Start(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, deployments, false)
+	used := s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
+	if !s.watch.WaitForLists(ctx, []*watch.Kind{unused, used}, time.Minute) {
+		t.Fatal("nothing is listed")
 	}
-	unused, used := watching(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}), watching(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
-	s.watch = watches{unused, used}
-	if err := s.turn(t.Context(), byWorks); err != nil {
+	if err := s.turn(ctx, byWorks); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.watch) != 1 || s.watch[0] != used {
-		t.Errorf("there are %v", s.watch)
+	if all := s.watch.All(); len(all) != 1 || all[0] != used {
+		t.Errorf("there are %v", all)
 	}
-	select {
-	case <-used.begun:
-	default:
-		t.Error("it has not begun")
+	if path := <-watched; path != "/api/v1/configmaps" {
+		t.Errorf("%s is watched", path)
 	}
 }

@@ -115,8 +115,8 @@ func (s *session) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 	if !isWanted {
 		return false
 	}
-	k := s.watch.of(w.manifest.Object.Object.GroupVersionKind())
-	return k != nil && !k.full
+	k := s.watch.Of(w.manifest.Object.Object.GroupVersionKind())
+	return k != nil && !k.Full
 }
 
 // valuesRetry is the first delay before values that could not be compared are compared

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -38,10 +39,12 @@ func TestWrittenByOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			id := cm("one")
 			m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-			s := &session{
-				wanted: wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil),
-				watch:  watches{{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, full: test.full}},
-			}
+			s := sessionAt(t, newShelf())
+			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer s.watch.Wait()
+			defer cancel()
+			s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, test.full)
 			old := was
 			if test.now.Generation == 0 {
 				old.Generation = 0

@@ -54,6 +54,17 @@ func (ws wants) of(id api.ID) (wanted, bool) {
 	return ws[i].wanted(), true
 }
 
+// manifests yields the manifests that are wanted, by ID.
+func (ws wants) manifests() iter.Seq[*work.Manifest] {
+	return func(yield func(*work.Manifest) bool) {
+		for _, w := range ws {
+			if !yield(w.manifest) {
+				return
+			}
+		}
+	}
+}
+
 // all yields everything that is wanted, by ID.
 func (ws wants) all() iter.Seq2[api.ID, wanted] {
 	return func(yield func(api.ID, wanted) bool) {

@@ -1,6 +1,7 @@
-package member
+package watch
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 )
 
 // The expression that is evaluated is the one of the manifest, whatever the live
@@ -24,10 +26,10 @@ func TestOnlyExpressionsOfManifestsAreEvaluated(t *testing.T) {
 		}
 		return u
 	}
-	wanting := func(expression string) wants {
+	wanting := func(expression string) []*work.Manifest {
 		o := object(expression, "")
 		m := &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Object: o}}
-		return wantsOf([]work.Work{{Manifests: []*work.Manifest{m}}}, nil)
+		return []*work.Manifest{m}
 	}
 	const running = `object.phase == "Running"`
 	tests := map[string]struct {
@@ -42,11 +44,11 @@ func TestOnlyExpressionsOfManifestsAreEvaluated(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			k := &kindWatch{
-				gvk:         schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"},
-				expressions: &wantedExpressions{compiled: &expressions{}},
+			k := &Kind{
+				GVK:         schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"},
+				expressions: availability.New(&availability.Cache{}),
 			}
-			k.expressions.replace(wanting(test.manifest))
+			k.expressions.Replace(slices.Values(wanting(test.manifest)))
 			if _, l := k.look(object(test.live, test.phase)); l.Health.State != test.want {
 				t.Errorf("%+v, want %v", l.Health, test.want)
 			}

@@ -1,4 +1,4 @@
-package member
+package watch
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func TestWatchesThatDoNotBegin(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var asked []string
 				var times []time.Time
-				s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
+				w := setOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
 					answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
 					say := func(text string) { answer.Body = io.NopCloser(strings.NewReader(text)) }
 					what := "list"
@@ -65,11 +65,10 @@ func TestWatchesThatDoNotBegin(t *testing.T) {
 					}
 					return answer
 				})})
-				s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
 				k := watchOf("ConfigMap")
 				k.res = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
 				k.begin()
-				s.follow(ctx, k)
+				w.follow(ctx, k)
 				if !slices.Equal(asked, test.want) {
 					t.Errorf("asked %q, want %q", asked, test.want)
 				}

@@ -1,4 +1,4 @@
-package member
+package watch
 
 import (
 	"bufio"
@@ -45,13 +45,13 @@ const (
 )
 
 // openWatch begins a watch.
-func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (*eventStream, error) {
+func (w *Set) openWatch(ctx context.Context, k *Kind, version string) (*eventStream, error) {
 	accept := "application/json"
-	if !k.full {
+	if !k.Full {
 		accept = connection.AcceptMetadata
 	}
 	timeout := (watchTimeout + rand.N(watchTimeout)).Truncate(time.Second)
-	request := s.conn.REST().Get().AbsPath(k.res.Collection()...).SetHeader("Accept", accept).
+	request := w.conn.REST().Get().AbsPath(k.res.Collection()...).SetHeader("Accept", accept).
 		Param("watch", "true").Param("labelSelector", selector).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.Itoa(int(timeout/time.Second)))
 	if version != "" {
@@ -68,8 +68,8 @@ func (s *session) openWatch(ctx context.Context, k *kindWatch, version string) (
 
 // decodeEvent reads one event of a watch. One that says that the watch is over
 // is an error.
-func (k *kindWatch) decodeEvent(line []byte) (watch.EventType, runtime.Object, error) {
-	if k.full {
+func (k *Kind) decodeEvent(line []byte) (watch.EventType, runtime.Object, error) {
+	if k.Full {
 		what, content, err := eventOf[map[string]any](line)
 		o := &unstructured.Unstructured{Object: content}
 		if err == nil && o.GetKind() == "" {

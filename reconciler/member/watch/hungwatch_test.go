@@ -1,4 +1,4 @@
-package member
+package watch
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func TestHungWatchesAreResumed(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var asked []string
 		var ends time.Time // when the server was asked to end the last watch
-		s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
+		w := setOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
 			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
 			query := r.URL.Query()
 			if query.Get("watch") == "" {
@@ -68,11 +68,10 @@ func TestHungWatchesAreResumed(t *testing.T) {
 			}
 			return answer
 		})})
-		s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
 		k := watchOf("ConfigMap")
 		k.res = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
 		k.begin()
-		s.follow(ctx, k)
+		w.follow(ctx, k)
 		if want := []string{"list", "watch 5", "watch 7", "watch 8"}; !slices.Equal(asked, want) {
 			t.Errorf("asked %q, want %q", asked, want)
 		}

@@ -1,4 +1,4 @@
-package member
+package watch
 
 import (
 	"context"
@@ -42,13 +42,12 @@ func TestWatchResumesAfterGoAway(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	s := sessionOf(t, apiserver.Config(server))
-	s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
+	w := setOf(t, apiserver.Config(server))
 	ctx, cancel := context.WithCancel(t.Context())
-	defer s.running.Wait()
+	defer w.Wait()
 	defer cancel()
-	s.startWatch(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
-	s.watch.begin()
+	w.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind, false)
+	w.Begin()
 	if got := []string{<-asked, <-asked, <-asked}; !slices.Equal(got, []string{"list", "watch 5", "watch 7"}) {
 		t.Errorf("asked %q", got)
 	}
@@ -68,7 +67,7 @@ func TestWatchWaitsUntilChangesMayBeReported(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var asked []string
-				s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+				w := setOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
 					body, end := io.Pipe()
 					context.AfterFunc(r.Context(), func() { end.CloseWithError(r.Context().Err()) })
 					if r.URL.Query().Get("watch") != "" {
@@ -82,10 +81,9 @@ func TestWatchWaitsUntilChangesMayBeReported(t *testing.T) {
 					}
 					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: r}, nil
 				})})
-				s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
-				k := s.startWatch(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
+				k := w.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind, false)
 				synctest.Wait()
-				if !slices.Equal(asked, []string{"list"}) || !k.sees() {
+				if !slices.Equal(asked, []string{"list"}) || !k.Complete() {
 					t.Errorf("asked %q before changes may be reported", asked)
 				}
 				want := []string{"list"}
@@ -93,14 +91,14 @@ func TestWatchWaitsUntilChangesMayBeReported(t *testing.T) {
 					want = append(want, "watch")
 					k.begin()
 				} else {
-					k.stop()
+					k.Stop()
 				}
 				synctest.Wait()
 				if !slices.Equal(asked, want) {
 					t.Errorf("asked %q, want %q", asked, want)
 				}
-				k.stop()
-				s.running.Wait()
+				k.Stop()
+				w.Wait()
 			})
 		})
 	}

@@ -1,4 +1,4 @@
-package member
+package watch
 
 import (
 	"context"
@@ -41,18 +41,21 @@ func TestWatchesMoveToNewCredentials(t *testing.T) {
 			})}
 		}
 		current := server("old")
-		s := sessionWith(t, Config{Connect: func(context.Context) (*rest.Config, error) { return current, nil }}, current)
-		s.changes, s.firsts = newChanges(), make(chan struct{}, 1)
-		s.startWatch(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
-		s.watch.begin()
+		w := setWith(t, func(context.Context) (*rest.Config, error) { return current, nil }, current)
+		w.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind, false)
+		w.Begin()
 		synctest.Wait()
 		current = server("new")
-		s.moveOn(s.conn.Renew(ctx, "1").Replaced)
+		replaced := w.conn.Renew(ctx, "1").Replaced
+		w.Reconnect()
+		for _, c := range replaced {
+			c.Close()
+		}
 		synctest.Wait()
 		if got, want := strings.Join(asked, ", "), "old list, old watch 5, new watch 5"; got != want {
 			t.Errorf("asked: %s\nwant:  %s", got, want)
 		}
 		cancel()
-		s.running.Wait()
+		w.Wait()
 	})
 }

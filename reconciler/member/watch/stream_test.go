@@ -1,4 +1,4 @@
-package member
+package watch
 
 import (
 	"errors"
@@ -73,7 +73,7 @@ func TestEventsAreDecoded(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			k := &kindWatch{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, full: test.full}
+			k := &Kind{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Full: test.full}
 			what, o, err := k.decodeEvent([]byte(test.line))
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) || apierrors.IsResourceExpired(err) != test.gone {

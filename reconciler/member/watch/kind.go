@@ -1,10 +1,9 @@
-package member
+package watch
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,19 +18,20 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// A kindWatch watches the objects of one kind that have the managed-by label, of any fleet.
-type kindWatch struct {
-	gvk schema.GroupVersionKind
+// A Kind watches the objects of one kind that have the managed-by label, of any fleet.
+type Kind struct {
+	GVK schema.GroupVersionKind
 	res connection.Resource
-	// full says that whole objects are watched, not only their metadata.
-	full bool
+	// Full says that whole objects are watched, not only their metadata.
+	Full bool
 	// expressions are those of the objects that are wanted.
-	expressions *wantedExpressions
+	expressions *availability.Expressions
 
 	// The following fields belong to follow. resourceVersion is where the watch resumes; if it
 	// is empty, the next request is a list. since is when the last list began, failed counts
@@ -43,7 +43,7 @@ type kindWatch struct {
 
 	// begun is closed once changes may be reported; stop ends the watch.
 	begun chan struct{}
-	stop  context.CancelFunc
+	Stop  context.CancelFunc
 
 	mu            sync.Mutex
 	cancelRequest context.CancelCauseFunc // cancels the request under way
@@ -56,13 +56,13 @@ type kindWatch struct {
 	synced, refused atomic.Bool
 }
 
-// newKindWatch returns a watch that has not been started.
-func newKindWatch(gvk schema.GroupVersionKind, res connection.Resource) *kindWatch {
-	return &kindWatch{gvk: gvk, res: res, begun: make(chan struct{}), stop: func() {}, cancelRequest: func(error) {}}
+// NewKind returns a watch that has not been started.
+func NewKind(gvk schema.GroupVersionKind, res connection.Resource) *Kind {
+	return &Kind{GVK: gvk, res: res, begun: make(chan struct{}), Stop: func() {}, cancelRequest: func(error) {}}
 }
 
 // begin lets the watch report changes. Only the goroutine of the session calls it.
-func (k *kindWatch) begin() {
+func (k *Kind) begin() {
 	select {
 	case <-k.begun:
 	default:
@@ -75,14 +75,14 @@ var errReconnected = errors.New("connection replaced")
 
 // reconnect cancels the request under way. The watch resumes where it was, over the new
 // connection.
-func (k *kindWatch) reconnect() {
+func (k *Kind) reconnect() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cancelRequest(errReconnected)
 }
 
 // requestContext returns the context of the next list and watch, which reconnect cancels.
-func (k *kindWatch) requestContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+func (k *Kind) requestContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,83 +90,56 @@ func (k *kindWatch) requestContext(ctx context.Context) (context.Context, contex
 	return ctx, cancel
 }
 
-// watches are those of a session, one for each kind.
-type watches []*kindWatch
-
-// of returns the watch of a kind; nil if there is none.
-func (ws watches) of(gvk schema.GroupVersionKind) *kindWatch {
-	for _, k := range ws {
-		if k.gvk == gvk {
-			return k
-		}
-	}
-	return nil
-}
-
-// begin lets watches report changes. During a pass nobody could act on them, and reporting the
-// writes of the pass would cost the server most then.
-func (ws watches) begin() {
-	for _, k := range ws {
-		k.begin()
-	}
-}
-
-func (s *session) endWatch(k *kindWatch) {
-	k.stop()
-	s.changes.retire(k)
-	s.watch = slices.DeleteFunc(s.watch, func(o *kindWatch) bool { return o == k })
-}
-
-// sees reports whether the watch knows every object of the kind: only then is an unknown object
+// Complete reports whether the watch knows every object of the kind: only then is an unknown object
 // one that does not exist.
-func (k *kindWatch) sees() bool { return k != nil && k.synced.Load() }
+func (k *Kind) Complete() bool { return k != nil && k.synced.Load() }
 
 // follow lists and watches until ctx is done. A list or watch that fails is retried with
 // backoff.
-func (s *session) follow(ctx context.Context, k *kindWatch) {
+func (w *Set) follow(ctx context.Context, k *Kind) {
 	for ctx.Err() == nil {
 		request, cancel := k.requestContext(ctx)
-		events, err := s.listAndOpen(request, k)
+		events, err := w.listAndOpen(request, k)
 		if err == nil {
-			err = s.readEvents(k, events)
+			err = w.readEvents(k, events)
 		}
 		reconnected := context.Cause(request) == errReconnected
 		cancel(nil)
 		if err != nil && !reconnected {
-			s.falter(ctx, k, err)
+			w.falter(ctx, k, err)
 		}
 	}
 }
 
 // listAndOpen starts a watch, after a list if it is not known where to resume.
-func (s *session) listAndOpen(ctx context.Context, k *kindWatch) (*eventStream, error) {
+func (w *Set) listAndOpen(ctx context.Context, k *Kind) (*eventStream, error) {
 	if k.resourceVersion == "" {
 		k.since = time.Now()
-		version, err := s.list(ctx, k)
+		version, err := w.list(ctx, k)
 		if err != nil {
 			k.since = time.Now() // a list that fails late is retried with backoff, too
 			return nil, fmt.Errorf("list: %w", err)
 		}
 		k.resourceVersion = version
 		k.synced.Store(true)
-		s.learned()
+		w.learned()
 	}
 	select {
 	case <-k.begun:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	events, err := s.openWatch(ctx, k, k.resourceVersion)
+	events, err := w.openWatch(ctx, k, k.resourceVersion)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnbegun, err)
 	}
 	return events, nil
 }
 
-// learned wakes waitForLists.
-func (s *session) learned() {
+// learned wakes WaitForLists.
+func (w *Set) learned() {
 	select {
-	case s.firsts <- struct{}{}:
+	case w.firsts <- struct{}{}:
 	default:
 	}
 }
@@ -180,19 +153,19 @@ var errUnbegun = errors.New("watch not begun")
 
 // asksAgain reports whether a watch that has not started is requested again from the same
 // version.
-func (k *kindWatch) asksAgain(err error) bool {
+func (k *Kind) asksAgain(err error) bool {
 	return errors.Is(err, errUnbegun) && k.unbegun < mostUnbegun && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
 
 // falter waits after a list or watch that failed. Then everything is listed again, unless the
 // watch has only not started.
-func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
+func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.cfg.Metrics.WatchRestarts.WithLabelValues(s.cfg.Name).Inc()
+	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
 	if k.asksAgain(err) {
-		s.cfg.Log.Debug("watch is asked for again", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
+		w.cfg.Log.Debug("watch is asked for again", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
 		retry.Sleep(ctx, k.unbegun.Next(250*time.Millisecond, 30*time.Second))
 		return
 	}
@@ -201,31 +174,31 @@ func (s *session) falter(ctx context.Context, k *kindWatch, err error) {
 		k.failed = 0
 		return
 	}
-	s.access.refused(err)
-	if apierrors.IsForbidden(err) && !k.sees() && k.refused.CompareAndSwap(false, true) {
-		s.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
-			"cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
-		s.learned()
+	w.conn.RecordRefusal(err)
+	if apierrors.IsForbidden(err) && !k.Complete() && k.refused.CompareAndSwap(false, true) {
+		w.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
+			"cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
+		w.learned()
 	}
-	s.cfg.Log.Debug("watch ended", "cluster", s.cfg.Name, "kind", k.gvk.String(), "err", err)
+	w.cfg.Log.Debug("watch ended", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
 	retry.Sleep(ctx, k.failed.Next(250*time.Millisecond, 30*time.Second))
 }
 
 const selector = api.ManagedByLabel
 
 // list reads all objects page by page, records them, and finally records that these are all.
-func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
+func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 	found := map[api.ID]bool{}
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
 	for {
-		page, err := s.listPage(ctx, k, &opts)
+		page, err := w.listPage(ctx, k, &opts)
 		if err != nil {
 			return "", err
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error {
 			id, l := k.look(o)
 			found[id] = true
-			s.changes.put(k, id, l)
+			w.Changes.Put(k, id, l)
 			return nil
 		})
 		if err != nil {
@@ -236,22 +209,22 @@ func (s *session) list(ctx context.Context, k *kindWatch) (string, error) {
 			return "", err
 		}
 		if opts.Continue = m.GetContinue(); opts.Continue == "" {
-			s.changes.list(k, observed.List{Found: found, Version: observed.ParseVersion(m.GetResourceVersion())})
+			w.Changes.List(k, observed.List{Found: found, Version: observed.ParseVersion(m.GetResourceVersion())})
 			return m.GetResourceVersion(), nil
 		}
 	}
 }
 
-func (s *session) listPage(ctx context.Context, k *kindWatch, opts *metav1.ListOptions) (runtime.Object, error) {
-	if k.full {
-		return s.conn.WholePage(ctx, k.res, "", opts)
+func (w *Set) listPage(ctx context.Context, k *Kind, opts *metav1.ListOptions) (runtime.Object, error) {
+	if k.Full {
+		return w.conn.WholePage(ctx, k.res, "", opts)
 	}
-	return s.conn.Page(ctx, k.res.GroupVersionResource, "", opts)
+	return w.conn.Page(ctx, k.res.GroupVersionResource, "", opts)
 }
 
 // readEvents records changes until the server ends the watch, which is not an error: the next
 // watch resumes there.
-func (s *session) readEvents(k *kindWatch, events *eventStream) error {
+func (w *Set) readEvents(k *Kind, events *eventStream) error {
 	defer events.Close()
 	k.unbegun = 0
 	start, empty := time.Now(), true
@@ -260,7 +233,7 @@ func (s *session) readEvents(k *kindWatch, events *eventStream) error {
 		if err != nil {
 			return watchEnded(err, start, empty)
 		}
-		if err := s.recordEvent(k, line); err != nil {
+		if err := w.recordEvent(k, line); err != nil {
 			return err
 		}
 		empty = false
@@ -279,7 +252,7 @@ func watchEnded(err error, start time.Time, empty bool) error {
 }
 
 // recordEvent records one event of a watch, and its version.
-func (s *session) recordEvent(k *kindWatch, line []byte) error {
+func (w *Set) recordEvent(k *Kind, line []byte) error {
 	what, o, err := k.decodeEvent(line)
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
@@ -292,10 +265,10 @@ func (s *session) recordEvent(k *kindWatch, line []byte) error {
 	case watch.Bookmark:
 	case watch.Deleted:
 		id, l := k.look(o)
-		s.changes.remove(k, id, l.Version)
+		w.Changes.Remove(k, id, l.Version)
 	default:
 		id, l := k.look(o)
-		s.changes.put(k, id, l)
+		w.Changes.Put(k, id, l)
 	}
 	k.resourceVersion = m.GetResourceVersion()
 	return nil
@@ -304,28 +277,28 @@ func (s *session) recordEvent(k *kindWatch, line []byte) error {
 var errShortWatch = errors.New("watch: it ended at once and told nothing")
 
 // look returns what is kept of an object.
-func (k *kindWatch) look(o runtime.Object) (api.ID, *observed.Object) {
+func (k *Kind) look(o runtime.Object) (api.ID, *observed.Object) {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		panic("member: object without metadata: " + err.Error())
 	}
-	id := api.ID{Group: k.gvk.Group, Kind: k.gvk.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
+	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	l := observed.Of(m)
-	l.Health = k.health(o, k.expressions.of(id))
+	l.Health = k.health(o, k.expressions.Of(id))
 	return id, l
 }
 
 // health returns the health of an object, by its expression if it has one.
-func (k *kindWatch) health(o runtime.Object, expression string) health.Health {
+func (k *Kind) health(o runtime.Object, expression string) health.Health {
 	u, whole := o.(*unstructured.Unstructured)
 	switch {
 	case whole && expression != "":
-		return k.expressions.compiled.health(u, expression)
+		return k.expressions.Health(u, expression)
 	case expression != "":
 		return health.Health{State: health.NotAvailableYet, Message: "not looked at yet"}
 	case whole:
 		return health.Of(u)
 	default:
-		return health.OfKind(k.gvk)
+		return health.OfKind(k.GVK)
 	}
 }

@@ -1,0 +1,114 @@
+// Package availability evaluates the availability expressions of objects.
+//
+// A Cache compiles each expression once for all clusters; Expressions are those of the objects
+// that one cluster should have.
+package availability
+
+import (
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/expression"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+)
+
+// Cache are the availability expressions of objects, each compiled once for all clusters.
+type Cache struct {
+	mu  sync.Mutex
+	all map[string]compiled
+}
+
+type compiled struct {
+	expression *expression.Expression
+	err        error
+}
+
+// mostMessage is the length in bytes to which messages of expressions are cut.
+const mostMessage = 160
+
+// mostExpressions is how many compiled expressions are cached.
+const mostExpressions = 500
+
+func (x *Cache) compile(text string) (*expression.Expression, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c, known := x.all[text]
+	if !known {
+		c.expression, c.err = expression.Compile(text)
+		if x.all == nil || len(x.all) >= mostExpressions {
+			x.all = map[string]compiled{}
+		}
+		x.all[text] = c
+	}
+	return c.expression, c.err
+}
+
+// health evaluates an expression on a live object. Its message quotes no Secret.
+func (x *Cache) health(live *unstructured.Unstructured, text string) health.Health {
+	e, err := x.compile(text)
+	if err != nil {
+		return health.Unanswered(err)
+	}
+	h := health.Ask(live, e.Holds)
+	secrets := diff.SecretsOf(live)
+	h.Message, h.Failure = health.Cut(secrets.Scrub(h.Message), mostMessage), health.Cut(secrets.Scrub(h.Failure), mostMessage)
+	return h
+}
+
+// Expressions are the expressions of the objects that a cluster should have. They come
+// from the manifests; an expression on a live object is never evaluated, since anybody who may
+// edit the object could write it. Watches read them while the session replaces them.
+type Expressions struct {
+	compiled *Cache
+	texts    atomic.Pointer[map[api.ID]string]
+}
+
+// New returns the expressions of a cluster that should have nothing.
+func New(compiled *Cache) *Expressions {
+	return &Expressions{compiled: compiled}
+}
+
+// Health evaluates the expression of an object on the live object.
+func (a *Expressions) Health(live *unstructured.Unstructured, text string) health.Health {
+	return a.compiled.health(live, text)
+}
+
+// Of returns the expression of an object; empty if it has none. A nil receiver has
+// none.
+func (a *Expressions) Of(id api.ID) string {
+	if a == nil {
+		return ""
+	}
+	if texts := a.texts.Load(); texts != nil {
+		return (*texts)[id]
+	}
+	return ""
+}
+
+// Replace sets the wanted expressions. An object whose expression has changed is applied next,
+// so that its watch reports it.
+func (a *Expressions) Replace(manifests iter.Seq[*work.Manifest]) {
+	var texts map[api.ID]string
+	for m := range manifests {
+		if text := Of(m); text != "" {
+			if texts == nil {
+				texts = map[api.ID]string{}
+			}
+			texts[m.ID] = text
+		}
+	}
+	a.texts.Store(&texts)
+}
+
+// Of returns the expression of a manifest; empty if it has none.
+func Of(m *work.Manifest) string {
+	text, _, _ := unstructured.NestedFieldNoCopy(m.Object.Object.Object, "metadata", "annotations", api.AvailableAnnotation)
+	s, _ := text.(string)
+	return s
+}

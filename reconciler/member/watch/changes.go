@@ -1,0 +1,91 @@
+package watch
+
+import (
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+)
+
+// Changes collects what watches saw until it is drained. Only the latest state of an
+// object is kept, which bounds its size by the number of objects.
+type Changes struct {
+	mu        sync.Mutex
+	collected Collected
+	Wake      chan struct{} // capacity one
+}
+
+// Collected is what watches saw since the last drain. The lists precede everything else.
+type Collected struct {
+	Lists map[schema.GroupKind]observed.List
+	Seen  map[api.ID]*observed.Object
+	Gone  map[api.ID]uint64
+}
+
+func newCollected() Collected {
+	return Collected{Lists: map[schema.GroupKind]observed.List{}, Seen: map[api.ID]*observed.Object{}, Gone: map[api.ID]uint64{}}
+}
+
+func newChanges() *Changes { return &Changes{collected: newCollected(), Wake: make(chan struct{}, 1)} }
+
+// record adds what a watch saw, unless the watch is retired.
+func (c *Changes) record(by *Kind, saw func(*Collected)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !by.retired {
+		saw(&c.collected)
+		c.Nudge()
+	}
+}
+
+// retire makes changes ignore a watch from now on.
+func (c *Changes) retire(k *Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.retired = true
+}
+
+// Put records an object as a watch saw it.
+func (c *Changes) Put(by *Kind, id api.ID, l *observed.Object) {
+	c.record(by, func(t *Collected) {
+		t.Seen[id] = l
+		delete(t.Gone, id)
+	})
+}
+
+// Remove records that a watch saw an object being deleted, at a version.
+func (c *Changes) Remove(by *Kind, id api.ID, version uint64) {
+	c.record(by, func(t *Collected) {
+		delete(t.Seen, id)
+		t.Gone[id] = version
+	})
+}
+
+// List records a complete list of a kind. Objects seen before that are not in it are gone.
+func (c *Changes) List(by *Kind, l observed.List) {
+	kind := by.GVK.GroupKind()
+	c.record(by, func(t *Collected) {
+		t.Lists[kind] = l
+		maps.DeleteFunc(t.Seen, func(id api.ID, _ *observed.Object) bool { return id.GroupKind() == kind && !l.Found[id] })
+	})
+}
+
+// Nudge wakes who drains the changes.
+func (c *Changes) Nudge() {
+	select {
+	case c.Wake <- struct{}{}:
+	default:
+	}
+}
+
+// Drain returns what was Collected, and starts anew.
+func (c *Changes) Drain() Collected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.collected
+	c.collected = newCollected()
+	return t
+}

@@ -1,0 +1,110 @@
+package watch
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+)
+
+func watchOf(kind string) *Kind {
+	return NewKind(schema.GroupVersionKind{Version: "v1", Kind: kind}, connection.Resource{})
+}
+
+// However much happens while nobody looks, one word is kept of each object, the
+// newest, and one wake-up.
+func TestChangesKeepTheNewestWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChanges()
+		seen, gone := map[api.ID]uint64{}, map[api.ID]uint64{}
+		n := rapid.IntRange(0, 40).Draw(t, "events")
+		for version := range uint64(n) {
+			id := configMap(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"))
+			delete(seen, id)
+			delete(gone, id)
+			if rapid.Bool().Draw(t, "deleted") {
+				c.Remove(watchOf("ConfigMap"), id, version)
+				gone[id] = version
+			} else {
+				c.Put(watchOf("ConfigMap"), id, &observed.Object{Version: version})
+				seen[id] = version
+			}
+		}
+		if woken := len(c.Wake); woken > 1 || (woken == 1) != (n > 0) {
+			t.Fatalf("%d wake-ups for %d events", woken, n)
+		}
+		got := c.Drain()
+		gotSeen, gotGone := got.Seen, got.Gone
+		if len(gotSeen) != len(seen) || len(gotGone) != len(gone) {
+			t.Fatalf("took %d seen and %d gone, want %d and %d", len(gotSeen), len(gotGone), len(seen), len(gone))
+		}
+		for id, version := range seen {
+			if gotSeen[id].Version != version {
+				t.Errorf("%s at %d, want %d", id, gotSeen[id].Version, version)
+			}
+		}
+		for id, version := range gone {
+			if gotGone[id] != version {
+				t.Errorf("%s gone at %d, want %d", id, gotGone[id], version)
+			}
+		}
+		if again := c.Drain(); len(again.Seen)+len(again.Gone) > 0 {
+			t.Error("taken twice")
+		}
+	})
+}
+
+// Nothing is lost between a wake-up and the next: whoever is woken and takes has
+// everything that was put before.
+func TestChangesWakeForEverything(t *testing.T) {
+	const writers, each = 4, 500
+	c := newChanges()
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				c.Put(watchOf("ConfigMap"), configMap(fmt.Sprintf("%d-%d", w, i)), &observed.Object{})
+			}
+		})
+	}
+	all := map[api.ID]bool{}
+	deadline := time.After(10 * time.Second)
+	for len(all) < writers*each {
+		select {
+		case <-c.Wake:
+			for id := range c.Drain().Seen {
+				all[id] = true
+			}
+		case <-deadline:
+			t.Fatalf("woken for %d of %d", len(all), writers*each)
+		}
+	}
+	wg.Wait()
+}
+
+// There is one watch of a kind; one that is ended is no more asked.
+func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
+	maps, secrets := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	ended := map[string]bool{}
+	of := func(gvk schema.GroupVersionKind) *Kind {
+		k := NewKind(gvk, connection.Resource{})
+		k.Stop = func() { ended[gvk.Kind] = true }
+		return k
+	}
+	w := New(nil, Config{})
+	w.kinds = []*Kind{of(maps), of(secrets)}
+	w.End(w.Of(maps))
+	if k := w.Of(maps); k != nil || k.Complete() || !ended["ConfigMap"] {
+		t.Errorf("still watched: %v", k)
+	}
+	if k := w.Of(secrets); k == nil || k.GVK != secrets || ended["Secret"] {
+		t.Errorf("the other is %v, ended %v", k, ended)
+	}
+}

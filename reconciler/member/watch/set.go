@@ -1,0 +1,120 @@
+// Package watch lists and watches the objects of a fleet on one cluster, kind by kind.
+//
+// A Set has a watch for each kind. What the watches see is collected in Changes until it is
+// drained. A watch that ends is resumed where it was; if that is not possible, its kind is
+// listed again.
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+)
+
+// Config configures a Set.
+type Config struct {
+	Cluster string
+	// Restarts counts watches that failed, by cluster.
+	Restarts *prometheus.CounterVec
+	Log      *slog.Logger
+	// Expressions are the availability expressions of the objects that the cluster should have.
+	Expressions *availability.Expressions
+}
+
+// A Set watches kinds of one cluster. Only one goroutine may start and end watches.
+type Set struct {
+	cfg  Config
+	conn *connection.Conn
+	// Changes has what the watches saw.
+	Changes *Changes
+	kinds   []*Kind
+	// firsts wakes WaitForLists; its capacity is one.
+	firsts  chan struct{}
+	running sync.WaitGroup
+}
+
+// New returns a set without watches.
+func New(conn *connection.Conn, cfg Config) *Set {
+	return &Set{cfg: cfg, conn: conn, Changes: newChanges(), firsts: make(chan struct{}, 1)}
+}
+
+// All returns the watches. It is valid until one is started or ended.
+func (w *Set) All() []*Kind { return w.kinds }
+
+// Wait waits until watches whose context is done have ended.
+func (w *Set) Wait() { w.running.Wait() }
+
+// Reconnect makes the watches resume over a new connection.
+func (w *Set) Reconnect() {
+	for _, k := range w.kinds {
+		k.reconnect()
+	}
+}
+
+// WaitForLists gives new watches time for their first list, so that existing objects are known
+// before anything is written. It reports whether each was listed, or may not be listed, before
+// the timeout.
+func (w *Set) WaitForLists(ctx context.Context, started []*Kind, timeout time.Duration) bool {
+	patience := time.NewTimer(timeout)
+	defer patience.Stop()
+	for slices.ContainsFunc(started, func(k *Kind) bool { return !k.synced.Load() && !k.refused.Load() }) {
+		select {
+		case <-w.firsts:
+		case <-patience.C:
+			for _, k := range started {
+				if !k.synced.Load() && !k.refused.Load() {
+					w.cfg.Log.Warn("kind cannot be watched; changes by others will not be noticed until it can", "cluster", w.cfg.Cluster, "kind", k.GVK.String())
+				}
+			}
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// Start lists a kind and watches it until ctx is done or End is called. whole says that
+// the objects are needed whole, not only their metadata.
+func (w *Set) Start(ctx context.Context, gvk schema.GroupVersionKind, res connection.Resource, whole bool) *Kind {
+	k := NewKind(gvk, res)
+	k.Full, k.expressions = whole || health.NeedsStatus(gvk), w.cfg.Expressions
+	w.kinds = append(w.kinds, k)
+	ctx, k.Stop = context.WithCancel(ctx)
+	w.running.Go(func() { w.follow(ctx, k) })
+	return k
+}
+
+// Of returns the watch of a kind; nil if there is none.
+func (w *Set) Of(gvk schema.GroupVersionKind) *Kind {
+	for _, k := range w.kinds {
+		if k.GVK == gvk {
+			return k
+		}
+	}
+	return nil
+}
+
+// Begin lets watches report changes. During a pass nobody could act on them, and reporting the
+// writes of the pass would cost the server most then.
+func (w *Set) Begin() {
+	for _, k := range w.kinds {
+		k.begin()
+	}
+}
+
+// End ends a watch. What it still sees is not recorded any more.
+func (w *Set) End(k *Kind) {
+	k.Stop()
+	w.Changes.retire(k)
+	w.kinds = slices.DeleteFunc(w.kinds, func(o *Kind) bool { return o == k })
+}

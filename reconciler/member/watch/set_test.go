@@ -1,0 +1,42 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+)
+
+// setOf is a set of watches of a server.
+func setOf(t *testing.T, credentials *rest.Config) *Set {
+	t.Helper()
+	return setWith(t, nil, credentials)
+}
+
+func setWith(t *testing.T, connect func(context.Context) (*rest.Config, error), credentials *rest.Config) *Set {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	c, err := connection.New(connection.Config{
+		Cluster: "east", Connect: connect, Timeout: 30 * time.Second, Metrics: new(connection.NewMetrics()), Log: log,
+	}, credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return New(c, Config{
+		Cluster: "east", Log: log, Expressions: availability.New(&availability.Cache{}),
+		Restarts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "restarts"}, []string{"cluster"}),
+	})
+}
+
+var configMapKind = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
+
+func configMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
