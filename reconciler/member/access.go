@@ -192,7 +192,7 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 // needs returns the permissions that the work needs, sorted. complete says that it is known
 // how the cluster serves all kinds.
 func (s *session) needs() (needs []rbac.Permission, complete bool) {
-	content := rbac.Content{Releases: s.leaving, HasNamespace: slices.Contains(s.health.namespaces, api.Namespace)}
+	content := rbac.Content{Releases: s.leaving, HasNamespace: slices.Contains(s.health.Namespaces, api.Namespace)}
 	complete = true
 	add := func(gvk schema.GroupVersionKind, namespace string) (known bool) {
 		res, known := s.kinds.Of(gvk)

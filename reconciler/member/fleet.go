@@ -269,7 +269,7 @@ func (s *session) finishAdoption(inv *inventory) {
 // endMembership ends the membership of a cluster that has nothing of ours to give up.
 func (s *session) endMembership(ctx context.Context) {
 	close(s.left)
-	s.cfg.Report(s.health.seen(s.cfg.Name)) // wakes those who wait for a report
+	s.cfg.Report(s.health.Seen(s.cfg.Name)) // wakes those who wait for a report
 	<-ctx.Done()
 }
 

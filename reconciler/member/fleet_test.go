@@ -27,7 +27,7 @@ func memberOf(t *testing.T, f ledger.Fleet, at *shelf) *session {
 	s.retry = time.NewTimer(time.Hour)
 	s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{}
 	s.braked, s.unseen = map[api.ID]braked{}, map[api.ID]bool{}
-	s.health.namespaces = []string{api.Namespace}
+	s.health.Namespaces = []string{api.Namespace}
 	return s
 }
 

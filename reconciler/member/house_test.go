@@ -40,7 +40,7 @@ func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 				}
 				shelf.ServeHTTP(w, r)
 			}))
-			s.health.namespaces = test.seen
+			s.health.Namespaces = test.seen
 			inv := held(1)
 			for range 2 {
 				inv.written = ""

@@ -247,7 +247,7 @@ var ownNamespace = api.ID{Kind: "Namespace", Name: api.Namespace}
 // createOwnNamespace creates our namespace, once, if the cluster had none when the session
 // began: a server waits before it refuses a write into a missing namespace.
 func (s *session) createOwnNamespace(ctx context.Context) error {
-	if !s.housed && s.health.namespaces != nil && !slices.Contains(s.health.namespaces, api.Namespace) {
+	if !s.housed && s.health.Namespaces != nil && !slices.Contains(s.health.Namespaces, api.Namespace) {
 		if err := s.ensureNamespace(ctx); err != nil {
 			return err
 		}

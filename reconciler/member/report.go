@@ -5,11 +5,13 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 )
 
 // reportAll reports the state of every placement.
@@ -174,4 +176,23 @@ func joined(a, b string) string {
 		return a + b
 	}
 	return a + "; " + b
+}
+
+// seen returns the observation of a probe, with the permissions that are missing.
+func (s *session) seen(p probe.Result) ledger.ClusterSeen {
+	seen := p.Seen(s.cfg.Name)
+	switch forbidden := s.access.forbidden(); {
+	case p.Err == nil:
+		seen.Forbidden = forbidden
+	case apierrors.IsForbidden(p.Err) && len(forbidden) > 0:
+		seen.Forbidden, seen.Error = forbidden, (&ForbiddenError{p.Err, forbidden}).Error()
+	}
+	return seen
+}
+
+// publishProbe reports what a probe has found, and logs what is new of it.
+func (s *session) publishProbe(p probe.Result) {
+	s.access.refused(p.Err)
+	s.cfg.Report(s.seen(p))
+	s.answers(p.Err)
 }

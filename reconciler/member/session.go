@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
@@ -87,12 +88,10 @@ type session struct {
 
 	sweeping sweep
 	running  sync.WaitGroup
-	probes   chan *probe // the newest unprocessed one; its capacity is one
-	found    *probe      // the last of them, until it is processed
-	probing  probeSchedule
-	demand   demand
+	found    *probe.Result // the last of them, until it is processed
+	prober   *probe.Prober
 	retry    *time.Timer
-	health   probe
+	health   probe.Result
 	// stuck are the workloads that are not available; nil while all are.
 	stuck *stuck
 	// untried are the kinds whose objects no dry run is requested of, and why. Only a Preview
@@ -123,27 +122,28 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		fresh:  map[string]bool{},
 		unseen: map[api.ID]bool{}, suspects: map[api.ID]bool{}, braked: map[api.ID]braked{}, pruned: map[api.PlacementKey]bool{},
 		expressions: availability.New(&a.cfg.Encoder.expressions),
-		probes:      make(chan *probe, 1), retry: time.NewTimer(0),
+		retry:       time.NewTimer(0),
 	}
 	s.kinds = discovery.New(c.Discovery)
+	s.prober = probe.New(c, probe.Config{
+		Cluster: a.cfg.Name, Interval: a.cfg.Probe, Observe: a.cfg.Observe, Seconds: a.cfg.Metrics.ProbeSeconds, Log: a.cfg.Log, Publish: s.publishProbe,
+	})
 	s.watch = watch.New(c, watch.Config{Cluster: a.cfg.Name, Restarts: a.cfg.Metrics.WatchRestarts, Log: a.cfg.Log, Expressions: s.expressions})
 	s.finder = discovery.NewFinder(c, s.kinds)
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
-	s.probing.observed = time.Now()
 	reading, stopReading := context.WithCancel(ctx)
 	var probing sync.WaitGroup
 	probing.Go(func() {
-		if s.health = s.probe(ctx, true); s.health.err != nil {
+		if s.health = s.prober.Probe(ctx, true); s.health.Err != nil {
 			stopReading()
 		}
 	})
 	err = s.inventories(reading)
 	probing.Wait()
 	stopReading()
-	s.probing.uid = s.health.uid
-	if err = cmp.Or(s.health.err, err); err != nil {
+	if err = cmp.Or(s.health.Err, err); err != nil {
 		err = s.refusal(ctx, err)
 		c.Close()
 		return nil, err
@@ -423,17 +423,17 @@ func (s *session) reportsDue(now time.Time) bool {
 }
 
 // probed processes the result of a probe. A cluster that answers again is reconciled at once.
-func (s *session) probed(ctx context.Context, p probe) error {
+func (s *session) probed(ctx context.Context, p probe.Result) error {
 	before := s.health
 	s.health = p
-	if p.uid != "" && before.uid != "" && p.uid != before.uid {
-		return reconnect(fmt.Errorf("the cluster behind this name is another one now (kube-system UID %s, was %s)", p.uid, before.uid))
+	if p.UID != "" && before.UID != "" && p.UID != before.UID {
+		return reconnect(fmt.Errorf("the cluster behind this name is another one now (kube-system UID %s, was %s)", p.UID, before.UID))
 	}
-	if p.uid == "" {
-		s.health.uid = before.uid
+	if p.UID == "" {
+		s.health.UID = before.UID
 	}
-	if p.namespaces == nil {
-		s.health.namespaces = before.namespaces
+	if p.Namespaces == nil {
+		s.health.Namespaces = before.Namespaces
 	}
 	if p.Another != nil {
 		return reconnect(p.Another)
@@ -441,13 +441,13 @@ func (s *session) probed(ctx context.Context, p probe) error {
 	if len(p.Replaced) > 0 {
 		s.moveOn(p.Replaced)
 	}
-	if p.unauthorized {
-		return reconnect(p.err)
+	if p.Unauthorized {
+		return reconnect(p.Err)
 	}
-	if p.err != nil {
+	if p.Err != nil {
 		return nil
 	}
-	if before.err != nil || p.returned || s.conn.CutOff() {
+	if before.Err != nil || p.Returned || s.conn.CutOff() {
 		s.conn.Restored()
 		for _, t := range s.trouble {
 			t.next = time.Time{}

@@ -66,7 +66,7 @@ func (s *session) cannotBeThere(t *task) bool {
 	case s.works[t.placement].Strategy.WhenToTakeOver != api.TakeOverAlways:
 		return false
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
-		return s.health.namespaces != nil && !slices.Contains(s.health.namespaces, id.Name)
+		return s.health.Namespaces != nil && !slices.Contains(s.health.Namespaces, id.Name)
 	default:
 		return t.res.Namespaced && s.fresh[id.Namespace] && !systemObject(id.GroupKind(), id.Name)
 	}

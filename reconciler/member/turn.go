@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
@@ -25,8 +24,7 @@ func (s *session) run(ctx context.Context) error {
 
 func (s *session) start(ctx context.Context) error {
 	s.pauseSweep()
-	s.probing.next = time.Now().Add(s.cfg.Probe)
-	s.probing.start(min(s.cfg.Probe, connection.CredentialsPoll), func() { s.runProbe(ctx) })
+	s.prober.Start(ctx, s.health.UID)
 	s.receiveFleet()
 	s.logForeign()
 	if s.observingOnly = s.foreign(); s.observingOnly {
@@ -50,7 +48,7 @@ func (s *session) turned(ctx context.Context) {
 }
 
 func (s *session) stop(cancel context.CancelFunc) {
-	s.probing.stop()
+	s.prober.Stop()
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
 	if s.stuck != nil {
@@ -58,9 +56,10 @@ func (s *session) stop(cancel context.CancelFunc) {
 	}
 	cancel()
 	s.running.Wait()
+	s.prober.Wait()
 	s.watch.Wait()
 	select {
-	case p := <-s.probes:
+	case p := <-s.prober.Results:
 		s.moveOn(p.Replaced)
 	default:
 	}
@@ -111,7 +110,7 @@ func (s *session) wait(ctx context.Context) waking {
 		return bySweep
 	case <-s.retry.C:
 		return byRetry
-	case s.found = <-s.probes:
+	case s.found = <-s.prober.Results:
 		return byProbe
 	}
 }

@@ -39,7 +39,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 						apiserver.Refuse(w, http.StatusNotFound, "not found")
 						return
 					}
-					hijack(w).Close()
+					panic(http.ErrAbortHandler)
 				}))
 			},
 			"the cluster is unreachable: the connection was closed before the answer was complete", false,

@@ -1,4 +1,4 @@
-package member
+package probe
 
 import (
 	"context"
@@ -25,14 +25,14 @@ type observation struct {
 
 // observe reads namespaces, nodes, pods and the version, page by page. What cannot be read, as
 // for lack of permission, is left out, and err says so.
-func (s *session) observe(ctx context.Context) (observation, error) {
+func (pr *Prober) observe(ctx context.Context) (observation, error) {
 	o := observation{properties: map[string]string{}}
 	var errNamespaces, errVersion error
 	var version string
 	var reading sync.WaitGroup
-	reading.Go(func() { errNamespaces = s.observeNamespaces(ctx, &o) })
-	reading.Go(func() { version, errVersion = s.readVersion(ctx) })
-	sums, nodes, errNodes := s.observeNodes(ctx)
+	reading.Go(func() { errNamespaces = pr.observeNamespaces(ctx, &o) })
+	reading.Go(func() { version, errVersion = pr.readVersion(ctx) })
+	sums, nodes, errNodes := pr.observeNodes(ctx)
 	reading.Wait()
 	if errVersion == nil {
 		o.properties["k8s.io/k8s-version"] = version
@@ -64,10 +64,10 @@ func (r resources) add(name, value string) {
 // summed are the resources that are summed; KubeFleet sums the same two.
 var summed = []string{"cpu", "memory"}
 
-func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
+func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
 	found := map[string]bool{}
-	err := s.conn.EachPage(ctx, func() *rest.Request {
-		return s.conn.Bulk().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
+	err := pr.conn.EachPage(ctx, func() *rest.Request {
+		return pr.conn.Bulk().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
 	}, func(raw []byte) (string, error) {
 		var page metav1.PartialObjectMetadataList
 		if err := json.Unmarshal(raw, &page); err != nil {
@@ -90,8 +90,8 @@ func (s *session) observeNamespaces(ctx context.Context, o *observation) error {
 
 const acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-func (s *session) readVersion(ctx context.Context) (string, error) {
-	raw, err := connection.Answer(s.conn.REST().Get().AbsPath("version").Do(ctx))
+func (pr *Prober) readVersion(ctx context.Context) (string, error) {
+	raw, err := connection.Answer(pr.conn.REST().Get().AbsPath("version").Do(ctx))
 	if err != nil {
 		return "", fmt.Errorf("read version: %w", err)
 	}
@@ -104,10 +104,10 @@ func (s *session) readVersion(ctx context.Context) (string, error) {
 
 // observeNodes sums the resources of the nodes, less what pods request, and counts the nodes.
 // The count is -1 if nodes cannot be read.
-func (s *session) observeNodes(ctx context.Context) (sums resources, nodes int, err error) {
+func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, err error) {
 	sums = resources{}
-	err = s.conn.EachPage(ctx, func() *rest.Request {
-		return s.conn.Bulk().Get().AbsPath("api/v1/nodes")
+	err = pr.conn.EachPage(ctx, func() *rest.Request {
+		return pr.conn.Bulk().Get().AbsPath("api/v1/nodes")
 	}, func(raw []byte) (string, error) {
 		var page struct {
 			Metadata metav1.ListMeta
@@ -138,7 +138,7 @@ func (s *session) observeNodes(ctx context.Context) (sums resources, nodes int, 
 			}
 		}
 	}
-	return sums, nodes, s.observePods(ctx, sums)
+	return sums, nodes, pr.observePods(ctx, sums)
 }
 
 // A demand is the sum of the requests of running pods when they were last read. Reading pods is
@@ -152,20 +152,20 @@ type demand struct {
 const demandFor = 5
 
 // observePods subtracts the requests of running pods from what is available.
-func (s *session) observePods(ctx context.Context, sums resources) error {
-	if time.Since(s.demand.at) > demandFor*s.cfg.Observe {
-		asked, err := s.readPods(ctx)
+func (pr *Prober) observePods(ctx context.Context, sums resources) error {
+	if time.Since(pr.demand.at) > demandFor*pr.cfg.Observe {
+		asked, err := pr.readPods(ctx)
 		if err != nil {
 			for _, r := range summed {
 				delete(sums, "available-"+r) // unknown, which is not all of it
 			}
 			return fmt.Errorf("read pods: %w", err)
 		}
-		s.demand = demand{time.Now(), asked}
+		pr.demand = demand{time.Now(), asked}
 	}
 	for _, r := range summed {
 		q := sums["available-"+r]
-		q.Sub(s.demand.sum[r])
+		q.Sub(pr.demand.sum[r])
 		if q.Sign() < 0 {
 			q = quantity.Quantity{}
 		}
@@ -175,11 +175,11 @@ func (s *session) observePods(ctx context.Context, sums resources) error {
 }
 
 // readPods sums the requests of pods that are on a node and have not ended.
-func (s *session) readPods(ctx context.Context) (resources, error) {
+func (pr *Prober) readPods(ctx context.Context) (resources, error) {
 	sums := resources{}
 	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-	err := s.conn.EachPage(ctx, func() *rest.Request {
-		return s.conn.Bulk().Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
+	err := pr.conn.EachPage(ctx, func() *rest.Request {
+		return pr.conn.Bulk().Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
 	}, func(raw []byte) (string, error) {
 		var page struct {
 			Metadata metav1.ListMeta

@@ -1,4 +1,4 @@
-package member
+package probe
 
 import (
 	"encoding/json"
@@ -149,7 +149,7 @@ func TestObserve(t *testing.T) {
 					c.perPage = 300
 				}
 				c.namespaces = []string{"default", "kube-system", "app"}
-				o, err := sessionAt(t, &c).observe(t.Context())
+				o, err := proberAt(t, &c).observe(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -195,7 +195,7 @@ func TestObserveWithoutPermission(t *testing.T) {
 				nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")}, namespaces: []string{"kube-system"},
 				perPage: 500, refuse: map[string]int{test.refuse: http.StatusForbidden},
 			}
-			o, err := sessionAt(t, c).observe(t.Context())
+			o, err := proberAt(t, c).observe(t.Context())
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("it says: %v, want %q", err, test.says)
 			}
@@ -219,7 +219,7 @@ func TestObserveWithoutPermission(t *testing.T) {
 // ends with its context.
 func TestObserveEndsWithContext(t *testing.T) {
 	hang := make(chan struct{})
-	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := serverOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "pods") || strings.HasSuffix(r.URL.Path, "nodes") {
 			select {
 			case <-hang:
@@ -230,8 +230,7 @@ func TestObserveEndsWithContext(t *testing.T) {
 		json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{}, "items": []any{}})
 	}))
 	defer close(hang)
-	s.cfg.Timeout = 100 * time.Millisecond
-	if p := s.probe(t.Context(), true); p.err != nil {
-		t.Errorf("a cluster that is ready is not, because it cannot be counted in time: %v", p.err)
+	if p := proberWith(t, 100*time.Millisecond, server).Probe(t.Context(), true); p.Err != nil {
+		t.Errorf("a cluster that is ready is not, because it cannot be counted in time: %v", p.Err)
 	}
 }

@@ -1,4 +1,4 @@
-package member
+package probe
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +18,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -57,8 +55,8 @@ func TestProbe(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32
-			s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1); test.server(w, r) }))
-			p := s.probe(t.Context(), false)
+			pr := proberAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1); test.server(w, r) }))
+			p := pr.Probe(t.Context(), false)
 			check(t, p, test.want, test.unauthorized)
 			if n := asked.Load(); n > 2 { // the transport asks once more after a connection that ended
 				t.Errorf("asked %d times", n)
@@ -75,9 +73,9 @@ func hijack(w http.ResponseWriter) net.Conn {
 	return c
 }
 
-func check(t *testing.T, p probe, want string, unauthorized bool) {
+func check(t *testing.T, p Result, want string, unauthorized bool) {
 	t.Helper()
-	seen := p.seen("east")
+	seen := p.Seen("east")
 	if seen.Healthy != (want == "") || seen.Cluster != "east" || seen.At.IsZero() {
 		t.Errorf("seen: %+v", seen)
 	}
@@ -87,19 +85,18 @@ func check(t *testing.T, p probe, want string, unauthorized bool) {
 	if len(seen.Error) > 200 || strings.Contains(seen.Error, "/readyz?") {
 		t.Errorf("%d characters, with the URL: %s", len(seen.Error), seen.Error)
 	}
-	if p.unauthorized != unauthorized {
-		t.Errorf("unauthorized: %t", p.unauthorized)
+	if p.Unauthorized != unauthorized {
+		t.Errorf("unauthorized: %t", p.Unauthorized)
 	}
 }
 
 // A server that does not answer is given up in time.
 func TestProbeOfASilentServer(t *testing.T) {
 	hang := make(chan struct{})
-	s := sessionAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	pr := proberWith(t, 50*time.Millisecond, serverOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang })))
 	defer close(hang)
-	s.cfg.Timeout = 50 * time.Millisecond
 	start := time.Now()
-	check(t, s.probe(t.Context(), true), "the API server did not answer in time", false)
+	check(t, pr.Probe(t.Context(), true), "the API server did not answer in time", false)
 	if d := time.Since(start); d > 5*time.Second {
 		t.Errorf("gave up after %s", d)
 	}
@@ -110,13 +107,13 @@ func TestProbeOfASilentServer(t *testing.T) {
 func TestReadyWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var there net.Conn
-		s := sessionOf(t, &rest.Config{Host: "http://silent.example", Dial: func(context.Context, string, string) (here net.Conn, err error) {
+		pr := proberOf(t, &rest.Config{Host: "http://silent.example", Dial: func(context.Context, string, string) (here net.Conn, err error) {
 			here, there = net.Pipe()
 			go io.Copy(io.Discard, there) //nolint:errcheck // until the client leaves
 			return here, nil
 		}})
 		start := time.Now()
-		check(t, s.probe(t.Context(), true), "the API server did not answer in time", false)
+		check(t, pr.Probe(t.Context(), true), "the API server did not answer in time", false)
 		if d := time.Since(start); d != 5*time.Second {
 			t.Errorf("gave up after %s", d)
 		}
@@ -129,17 +126,17 @@ func TestReadyWithin(t *testing.T) {
 // is the newest. After the end nobody probes.
 func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 	var silent atomic.Bool
-	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pr := proberWith(t, 50*time.Millisecond, serverOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if silent.Load() {
 			<-r.Context().Done()
 		}
 		w.Write([]byte("ok")) //nolint:errcheck // perhaps nobody is there any more
-	}))
+	})))
 	told := make(chan ledger.ClusterSeen, 1000)
-	s.cfg.Timeout, s.cfg.Probe, s.probes = 50*time.Millisecond, 5*time.Millisecond, make(chan *probe, 1)
-	s.cfg.Report = func(o ledger.Observation) { told <- o.(ledger.ClusterSeen) }
-	s.probing.observed = time.Now()
-	s.probing.start(time.Millisecond, func() { s.runProbe(t.Context()) })
+	pr.cfg.Interval = 5 * time.Millisecond
+	pr.cfg.Publish = func(r Result) { told <- r.Seen("east") }
+	ctx, cancel := context.WithCancel(t.Context())
+	pr.Start(ctx, "")
 	for _, hangs := range []bool{false, true, false, true} {
 		silent.Store(hangs)
 		giveUp := time.After(10 * time.Second)
@@ -154,15 +151,16 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 			}
 		}
 	}
-	s.probing.stop()
-	s.running.Wait()
-	if p := <-s.probes; p.err == nil {
+	pr.Stop()
+	pr.Wait()
+	cancel()
+	if p := <-pr.Results; p.Err == nil {
 		t.Errorf("the session takes in a probe of before: %+v", p)
 	}
 	for len(told) > 0 {
 		<-told
 	}
-	if s.runProbe(t.Context()); len(told) > 0 {
+	if pr.run(t.Context()); len(told) > 0 {
 		t.Error("it probes on")
 	}
 }
@@ -173,16 +171,16 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 func TestProbeOvertakesOthers(t *testing.T) {
 	lost, there := errors.New("lost"), []string{"default"}
 	tests := map[string]struct {
-		probes []probe
-		want   probe
+		probes []Result
+		want   Result
 	}{
-		"it was there":          {[]probe{{uid: "1", namespaces: there}, {}}, probe{uid: "1", namespaces: there}},
-		"it is another one":     {[]probe{{uid: "1"}, {uid: "2"}, {}}, probe{uid: "2"}},
-		"it was away":           {[]probe{{err: lost}, {}}, probe{returned: true}},
-		"it was away before":    {[]probe{{err: lost}, {}, {}}, probe{returned: true}},
-		"it is away":            {[]probe{{}, {err: lost}}, probe{err: lost}},
-		"it is away once more":  {[]probe{{err: lost}, {}, {err: lost}}, probe{err: lost}},
-		"it came back for good": {[]probe{{uid: "1", err: lost}, {err: lost}, {namespaces: there}, {}}, probe{uid: "1", namespaces: there, returned: true}},
+		"it was there":          {[]Result{{UID: "1", Namespaces: there}, {}}, Result{UID: "1", Namespaces: there}},
+		"it is another one":     {[]Result{{UID: "1"}, {UID: "2"}, {}}, Result{UID: "2"}},
+		"it was away":           {[]Result{{Err: lost}, {}}, Result{Returned: true}},
+		"it was away before":    {[]Result{{Err: lost}, {}, {}}, Result{Returned: true}},
+		"it is away":            {[]Result{{}, {Err: lost}}, Result{Err: lost}},
+		"it is away once more":  {[]Result{{Err: lost}, {}, {Err: lost}}, Result{Err: lost}},
+		"it came back for good": {[]Result{{UID: "1", Err: lost}, {Err: lost}, {Namespaces: there}, {}}, Result{UID: "1", Namespaces: there, Returned: true}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -194,33 +192,7 @@ func TestProbeOvertakesOthers(t *testing.T) {
 			if !reflect.DeepEqual(got, test.want) {
 				t.Errorf("it says %+v, want %+v", got, test.want)
 			}
-			s := sessionAt(t, newShelf())
-			s.trouble = map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}
-			if err := s.probed(t.Context(), got); err != nil {
-				t.Fatal(err)
-			}
-			if tried := s.trouble[cm("x")].next.IsZero(); tried != got.returned {
-				t.Errorf("what failed is tried again: %t", tried)
-			}
 		})
-	}
-}
-
-// That a cluster answers no more is logged once, though each try is from another
-// port, and so is that it does again.
-func TestSilenceIsLoggedOnce(t *testing.T) {
-	var logged strings.Builder
-	s := sessionAt(t, newShelf())
-	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	for port := range 5 {
-		at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
-		err := &net.OpError{Op: "read", Net: "tcp", Source: at(50000 + port), Addr: at(6443), Err: io.ErrUnexpectedEOF}
-		s.publishProbe(probe{at: time.Now(), err: err})
-	}
-	s.answers(nil)
-	s.answers(nil)
-	if text := logged.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "cluster lost; trying again") || !strings.Contains(text, "cluster answers again") {
-		t.Errorf("logged:\n%s", text)
 	}
 }
 
@@ -228,17 +200,17 @@ func TestSilenceIsLoggedOnce(t *testing.T) {
 func TestProbeOfTheWrongPlace(t *testing.T) {
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()
-	s := sessionOf(t, &rest.Config{Host: nobody.URL})
-	check(t, s.probe(t.Context(), true), "connection refused", false)
+	pr := proberOf(t, &rest.Config{Host: nobody.URL})
+	check(t, pr.Probe(t.Context(), true), "connection refused", false)
 
 	other := httptest.NewUnstartedServer(http.NotFoundHandler())
 	other.Config.ErrorLog = log.New(io.Discard, "", 0)
 	other.StartTLS()
 	defer other.Close()
-	s = sessionOf(t, &rest.Config{Host: other.URL})
-	check(t, s.probe(t.Context(), true), "certificate signed by unknown authority", false)
+	pr = proberOf(t, &rest.Config{Host: other.URL})
+	check(t, pr.Probe(t.Context(), true), "certificate signed by unknown authority", false)
 
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})
-	s = sessionOf(t, &rest.Config{Host: strings.Replace(other.URL, "127.0.0.1", "localhost", 1), TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
-	check(t, s.probe(t.Context(), true), "not localhost", false)
+	pr = proberOf(t, &rest.Config{Host: strings.Replace(other.URL, "127.0.0.1", "localhost", 1), TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
+	check(t, pr.Probe(t.Context(), true), "not localhost", false)
 }

@@ -1,0 +1,171 @@
+// Package probe asks whether an API server is ready, which cluster it is of, and how large the
+// cluster is.
+package probe
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+)
+
+// Config configures a Prober. All fields must be set.
+type Config struct {
+	Cluster string
+	// Interval is the time between two probes, Observe that between two observations of nodes
+	// and pods.
+	Interval, Observe time.Duration
+	// Seconds is how long the last probe took, by cluster.
+	Seconds *prometheus.GaugeVec
+	Log     *slog.Logger
+	// Publish is called with each result, unless it is of another cluster than before.
+	Publish func(Result)
+}
+
+// A Prober probes a cluster: slowly while all is well, quickly as long as it does not answer, so
+// that its return is noticed at once. Between two probes nothing of it runs.
+type Prober struct {
+	cfg  Config
+	conn *connection.Conn
+	// Results has the newest result that was not received yet.
+	Results chan *Result
+
+	observed time.Time // when the cluster was last observed in full
+	uid      string    // the UID of the cluster then
+	failed   retry.Backoff
+	partly   retry.LogLimiter // why it was not observed in full
+	next     time.Time        // of the next probe; credentials are checked more often
+	demand   demand
+
+	mu      sync.Mutex
+	timer   *time.Timer // runs the next probe
+	over    bool        // nothing begins any more
+	running sync.WaitGroup
+}
+
+// New returns a prober that has just observed the cluster.
+func New(conn *connection.Conn, cfg Config) *Prober {
+	return &Prober{cfg: cfg, conn: conn, Results: make(chan *Result, 1), observed: time.Now()}
+}
+
+// Start makes probes begin, until ctx is done or Stop is called. uid is the UID of the cluster,
+// empty if it is not known.
+func (pr *Prober) Start(ctx context.Context, uid string) {
+	pr.uid, pr.next = uid, time.Now().Add(pr.cfg.Interval)
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.timer = time.AfterFunc(min(pr.cfg.Interval, connection.CredentialsPoll), func() { pr.run(ctx) })
+}
+
+// again makes the next probe run after some time.
+func (pr *Prober) again(after time.Duration) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if !pr.over {
+		pr.timer.Reset(after)
+	}
+}
+
+// Stop returns when no probe can begin any more.
+func (pr *Prober) Stop() {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.over = true
+	if pr.timer != nil {
+		pr.timer.Stop()
+	}
+}
+
+// Wait waits until a probe under way has ended. The context of Start must be done.
+func (pr *Prober) Wait() { pr.running.Wait() }
+
+// run probes, publishes the result, and leaves it in Results in place of one that was not
+// received: the receiver may be waiting for just this server.
+func (pr *Prober) run(ctx context.Context) {
+	pr.mu.Lock()
+	if pr.over {
+		pr.mu.Unlock()
+		return
+	}
+	pr.running.Add(1)
+	pr.mu.Unlock()
+	defer pr.running.Done()
+	r := pr.conn.Renew(ctx, pr.uid)
+	if len(r.Replaced) == 0 && r.Another == nil && time.Now().Before(pr.next) {
+		pr.again(min(connection.CredentialsPoll, time.Until(pr.next)))
+		return
+	}
+	p := pr.Probe(ctx, time.Since(pr.observed) >= pr.cfg.Observe)
+	p.Rotation = r
+	if ctx.Err() != nil {
+		for _, c := range r.Replaced {
+			c.Close()
+		}
+		return
+	}
+	same := r.Another == nil && p.UID == "" || pr.uid == "" || p.UID == pr.uid
+	if same {
+		pr.cfg.Publish(p)
+	}
+	select {
+	case old := <-pr.Results:
+		p.overtakes(old)
+	default:
+	}
+	pr.Results <- &p
+	if same {
+		wait := pr.pace(p)
+		pr.next = time.Now().Add(wait)
+		pr.again(min(wait, connection.CredentialsPoll))
+	} // else the session is to end
+}
+
+// pace returns when the next probe is, after one that found p.
+func (pr *Prober) pace(p Result) time.Duration {
+	if p.observed {
+		pr.observed = p.At
+	}
+	if p.UID != "" {
+		pr.uid = p.UID
+	}
+	if p.Err != nil {
+		return min(pr.cfg.Interval, pr.failed.Next(500*time.Millisecond, pr.cfg.Interval))
+	}
+	pr.failed = 0
+	return pr.cfg.Interval
+}
+
+// observedWithin bounds a probe with an observation.
+const observedWithin = 10 * time.Second
+
+// Probe asks whether the API server is ready, and if observe is set, which cluster it is of and how
+// large the cluster is.
+func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
+	ctx, cancel := context.WithTimeout(ctx, min(pr.conn.Timeout(), observedWithin))
+	defer cancel()
+	p := Result{At: time.Now()}
+	p.Err = pr.conn.Ready(ctx)
+	pr.cfg.Seconds.WithLabelValues(pr.cfg.Cluster).Set(time.Since(p.At).Seconds())
+	if p.Err != nil {
+		p.Unauthorized = apierrors.IsUnauthorized(p.Err)
+		p.Err = connection.Plain(p.Err)
+		return p
+	}
+	if observe {
+		p.observed = true
+		o, err := pr.observe(ctx)
+		if err != nil && pr.partly.Due(connection.Plain(err).Error()) {
+			pr.cfg.Log.Warn("cluster not observed in full", "cluster", pr.cfg.Cluster, "err", connection.Plain(err))
+		}
+		p.UID, p.properties, p.Namespaces = o.uid, o.properties, slices.Sorted(maps.Keys(o.namespaces))
+	}
+	return p
+}

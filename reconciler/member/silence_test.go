@@ -1,0 +1,45 @@
+package member
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+)
+
+// That a cluster answers no more is logged once, though each try is from another
+// port, and so is that it does again.
+func TestSilenceIsLoggedOnce(t *testing.T) {
+	var logged strings.Builder
+	s := sessionAt(t, newShelf())
+	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	for port := range 5 {
+		at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
+		err := &net.OpError{Op: "read", Net: "tcp", Source: at(50000 + port), Addr: at(6443), Err: io.ErrUnexpectedEOF}
+		s.publishProbe(probe.Result{At: time.Now(), Err: err})
+	}
+	s.answers(nil)
+	s.answers(nil)
+	if text := logged.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "cluster lost; trying again") || !strings.Contains(text, "cluster answers again") {
+		t.Errorf("logged:\n%s", text)
+	}
+}
+
+// What failed is tried again once a cluster that was away has returned.
+func TestReturnedClusterIsTriedAgain(t *testing.T) {
+	for _, returned := range []bool{false, true} {
+		s := sessionAt(t, newShelf())
+		s.trouble = map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}
+		if err := s.probed(t.Context(), probe.Result{Returned: returned}); err != nil {
+			t.Fatal(err)
+		}
+		if again := s.trouble[cm("x")].next.IsZero(); again != returned {
+			t.Errorf("returned: %t, tried again: %t", returned, again)
+		}
+	}
+}
