@@ -77,7 +77,7 @@ func (s *session) resolve(ctx context.Context) {
 			again[key.ID], news[key.ID] = true, true
 		case d.Message != r.Message:
 			d.Message = connection.Cut(r.Message)
-			s.memory.put(key.Placement, d)
+			s.memory.Put(key.Placement, d)
 			news[key.ID] = true
 		}
 	}
@@ -117,7 +117,7 @@ func (s *session) compareHeld(ctx context.Context, t task) outcome {
 // there is another version of it now.
 func (s *session) accepts(t task, l *observed.Object) bool {
 	return l != nil && l.Fleet == s.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
-		s.memory.state(t.placement, t.manifest.ID) == api.DriftHeld
+		s.memory.State(t.placement, t.manifest.ID) == api.DriftHeld
 }
 
 // accept leaves an object as it is if it equals its new version. Otherwise the new version is
@@ -141,7 +141,7 @@ func (s *session) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) 
 	it.Version, it.Commit = o.res.Version, s.works[o.placement].Revision.Commit
 	s.inv[o.placement].items.put(it)
 	touched[o.placement] = true
-	s.memory.end(o.placement, s.memory[o.placement][o.manifest.ID])
+	s.memory.End(o.placement, s.memory[o.placement][o.manifest.ID])
 }
 
 func (s *session) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {

@@ -24,6 +24,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -126,7 +127,7 @@ type Agent struct {
 	leave, left chan struct{}
 	// memory records what others changed, flips how often they undid an apply; only Run uses
 	// them.
-	memory memory
+	memory drift.Memory
 	flips  map[api.ID]flips
 	// deletions have not been reported yet. They outlive a session.
 	deletions deletions
@@ -143,7 +144,7 @@ type Agent struct {
 func New(cfg Config) *Agent {
 	a := &Agent{
 		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan membership, 1), resolving: make(chan ledger.Resolutions, 1), check: make(chan struct{}, 1),
-		leave: make(chan struct{}), left: make(chan struct{}), memory: memory{}, flips: map[api.ID]flips{}, deletions: deletions{},
+		leave: make(chan struct{}), left: make(chan struct{}), memory: drift.Memory{}, flips: map[api.ID]flips{}, deletions: deletions{},
 	}
 	a.connection = connection.Config{
 		Cluster: a.cfg.Name, Connect: a.cfg.Connect, Wrap: a.cfg.Wrap, Timeout: a.cfg.Timeout,

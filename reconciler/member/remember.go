@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 )
 
 // addHistory adds to the history what was done to an object, or that it failed. It is called
@@ -26,7 +27,7 @@ func (s *session) addHistory(o outcome) {
 		e.Event = s.written(o)
 		if e.Event == history.Repaired {
 			if e.By = s.flips[o.manifest.ID].By; len(o.before.By) > 0 {
-				e.By = by(o.before.By)
+				e.By = drift.By(o.before.By)
 			}
 		}
 	case o.immutable && asksForRecreation(o.manifest):

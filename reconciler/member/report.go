@@ -59,7 +59,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	s.ended(p)
-	o.Drifts, o.Deletions = s.memory.list(p), s.deletions.take(p)
+	o.Drifts, o.Deletions = s.memory.List(p), s.deletions.take(p)
 	if inv := s.inv[p]; inv != nil {
 		for id, b := range s.braked {
 			if inv.items.has(id) {

@@ -181,7 +181,7 @@ func (s *session) want(works []work.Work) {
 			delete(s.trouble, id) // it was the trouble of another placement
 		}
 	}
-	s.memory.forget(s.works)
+	s.memory.Forget(s.works)
 }
 
 // better reports which of two placements gets an object that both want: the one that has it.

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -44,7 +45,7 @@ func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Un
 	if len(structural) == 0 {
 		return valuesCheck{ignored: ignored}
 	}
-	known := s.memory.altered(t.placement, t.manifest.ID)
+	known := s.memory.Altered(t.placement, t.manifest.ID)
 	merged, err := s.merged(ctx, t)
 	switch {
 	case refusesDryRun(err):
@@ -63,7 +64,7 @@ func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Un
 
 // sameValues reports whether two comparisons found the same, as far as it is recorded.
 func sameValues(found, known []api.PatchDetail) bool {
-	return slices.EqualFunc(shortened(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
+	return slices.EqualFunc(drift.Shorten(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
 }
 
 // differences are details without an actor.
@@ -208,14 +209,14 @@ const alteredMessage = "the API server or an admission webhook stores other valu
 // any, that drift ends. It reports whether the record has changed.
 func (s *session) noteAltered(t task, generation int64, altered []api.PatchDetail) bool {
 	p, id := t.placement, t.manifest.ID
-	known := s.memory.state(p, id) == api.DriftAltered
+	known := s.memory.State(p, id) == api.DriftAltered
 	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
-	if !s.noteLasting(t, api.DriftAltered, now, sameValues(altered, s.memory.altered(p, id)), false) {
+	if !s.noteLasting(t, api.DriftAltered, now, sameValues(altered, s.memory.Altered(p, id)), false) {
 		return false
 	}
 	if !known {
 		s.cfg.Log.Warn("the API server or an admission webhook changes what is applied", "cluster", s.cfg.Name,
-			"placement", p.String(), "object", id.String(), "paths", pathsOf(now.Paths))
+			"placement", p.String(), "object", id.String(), "paths", drift.Paths(now.Paths))
 	}
 	return true
 }
@@ -230,7 +231,7 @@ func (s *session) noteIgnored(t task, generation int64, ignored []api.Difference
 	default:
 		return false
 	}
-	unchanged := slices.EqualFunc(shortened(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
+	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
 	return s.noteLasting(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
 
@@ -242,24 +243,11 @@ func (s *session) noteLasting(t task, state api.DriftState, now ledger.Drift, un
 	known := was.State == state
 	switch {
 	case len(now.Paths) == 0 && known:
-		s.memory.end(t.placement, was)
+		s.memory.End(t.placement, was)
 		return true
 	case len(now.Paths) == 0, known && unchanged:
 		return false
 	}
 	s.note(t, state, now, anew)
 	return true
-}
-
-// altered returns the fields that a server is known to store differently from what is applied.
-func (m memory) altered(p api.PlacementKey, id api.ID) []api.PatchDetail {
-	d := m[p][id]
-	if d.State != api.DriftAltered {
-		return nil
-	}
-	var list []api.PatchDetail
-	for _, path := range d.Paths {
-		list = append(list, path.PatchDetail)
-	}
-	return list
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -99,7 +100,7 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 			s := sessionAt(t, http.NotFoundHandler())
 			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
 			s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
-			s.memory = memory{}
+			s.memory = drift.Memory{}
 			was := &inventory{Placement: web}
 			was.items.put(item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
 			s.inv[web] = was
@@ -152,17 +153,17 @@ func TestAlteredIsRememberedUntilItEnds(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	tk := task{wanted: wanted{web, m}}
 	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
-	s.memory.put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
+	s.memory.Put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
 	s.noteAltered(tk, 1, nil)
 	if got := s.memory[web][cm("one")]; got.State != api.DriftRepaired {
 		t.Errorf("nothing altered: %+v", got)
 	}
 	s.noteAltered(tk, 1, paths)
-	if got := s.memory[web][cm("one")]; got.State != api.DriftAltered || got.Count != 3 || len(s.memory.altered(web, cm("one"))) != 1 {
+	if got := s.memory[web][cm("one")]; got.State != api.DriftAltered || got.Count != 3 || len(s.memory.Altered(web, cm("one"))) != 1 {
 		t.Errorf("altered: %+v", got)
 	}
 	s.noteAltered(tk, 1, nil)
-	if got := s.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.memory.altered(web, cm("one")) != nil {
+	if got := s.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.memory.Altered(web, cm("one")) != nil {
 		t.Errorf("over: %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package member
+package drift
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -20,12 +22,12 @@ func driftOf(name string, state api.DriftState, seen int) ledger.Drift {
 // Of very many objects the newest are remembered, and before all others those
 // that still differ.
 func TestMemoryIsBounded(t *testing.T) {
-	m, p := memory{}, api.PlacementKey{Name: "web"}
-	m.put(p, driftOf("standing", api.DriftStanding, 0))
+	m, p := Memory{}, api.PlacementKey{Name: "web"}
+	m.Put(p, driftOf("standing", api.DriftStanding, 0))
 	for i := range 2 * mostDrifts {
-		m.put(p, driftOf(fmt.Sprintf("cm-%03d", i), api.DriftRepaired, i+1))
+		m.Put(p, driftOf(fmt.Sprintf("cm-%03d", i), api.DriftRepaired, i+1))
 	}
-	list := m.list(p)
+	list := m.List(p)
 	if len(list) != mostDrifts {
 		t.Fatalf("%d objects are remembered, want %d", len(list), mostDrifts)
 	}
@@ -37,14 +39,14 @@ func TestMemoryIsBounded(t *testing.T) {
 // Held objects wait for a decision: they are remembered besides the others, up to a bound
 // beyond which those known longer stay.
 func TestHeldObjectsAreRemembered(t *testing.T) {
-	m, p := memory{}, api.PlacementKey{Name: "web"}
+	m, p := Memory{}, api.PlacementKey{Name: "web"}
 	for i := range mostHeld + 20 {
-		m.put(p, driftOf(fmt.Sprintf("held-%04d", i), api.DriftHeld, i))
+		m.Put(p, driftOf(fmt.Sprintf("held-%04d", i), api.DriftHeld, i))
 	}
 	for i := range 2 * mostDrifts {
-		m.put(p, driftOf(fmt.Sprintf("repaired-%03d", i), api.DriftRepaired, i))
+		m.Put(p, driftOf(fmt.Sprintf("repaired-%03d", i), api.DriftRepaired, i))
 	}
-	list := m.list(p)
+	list := m.List(p)
 	if len(list) != mostHeld+mostDrifts {
 		t.Fatalf("%d objects are remembered, want %d", len(list), mostHeld+mostDrifts)
 	}
@@ -56,12 +58,12 @@ func TestHeldObjectsAreRemembered(t *testing.T) {
 // A drift that begins after an earlier one of the object has ended is as old as itself.
 func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := &session{Agent: &Agent{memory: memory{}}}, oneManifest()
+		memory, of := Memory{}, wanting("one")
 		begin, web := time.Now(), api.PlacementKey{Name: "web"}
 		change := func(state api.DriftState, anew bool, want time.Duration) {
 			t.Helper()
-			s.note(task{wanted: wanted{web, m}}, state, ledger.Drift{}, anew)
-			if d := s.memory[web][m.ID]; d.Since.Sub(begin) != want || !d.FirstSeen.Equal(begin) {
+			memory.Record(web, of, state, ledger.Drift{}, anew)
+			if d := memory[web][of.ID]; d.Since.Sub(begin) != want || !d.FirstSeen.Equal(begin) {
 				t.Errorf("since %s, first seen %s", d.Since, d.FirstSeen)
 			}
 			time.Sleep(time.Hour)
@@ -70,7 +72,7 @@ func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 		change(api.DriftHeld, false, 0)
 		change(api.DriftRepaired, false, 0)
 		change(api.DriftHeld, true, 3*time.Hour)
-		s.memory.end(web, s.memory[web][m.ID])
+		memory.End(web, memory[web][of.ID])
 		change(api.DriftHeld, true, 4*time.Hour)
 	})
 }
@@ -91,14 +93,16 @@ func TestMemoryGoesWithTheObject(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := api.PlacementKey{Name: "web"}
-			a := New(Config{})
-			a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{p: {driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)}})
+			m := Memory{}
+			for _, d := range []ledger.Drift{driftOf("one", api.DriftRepaired, 1), driftOf("two", api.DriftStanding, 2)} {
+				m.Put(p, d)
+			}
 			works := map[api.PlacementKey]work.Work{}
 			for _, w := range test.works {
 				works[p] = w
 			}
-			a.memory.forget(works)
-			if got := a.memory.list(p); len(got) != test.want {
+			m.Forget(works)
+			if got := m.List(p); len(got) != test.want {
 				t.Errorf("remembered: %v", got)
 			}
 		})
@@ -106,7 +110,7 @@ func TestMemoryGoesWithTheObject(t *testing.T) {
 }
 
 func wanting(name string) *work.Manifest {
-	return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}}}
+	return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Object: &unstructured.Unstructured{}}}
 }
 
 // A record of the ledger is written often: long values and long lists are told
@@ -116,14 +120,14 @@ func TestRememberedDifferencesAreShort(t *testing.T) {
 	for i := range 40 {
 		long = append(long, api.Difference{PatchDetail: api.PatchDetail{Path: fmt.Sprint("/data/", i), ValueInHub: strings.Repeat("é", 5000), ValueInMember: "x"}})
 	}
-	got := shortened(long)
+	got := Shorten(long)
 	if len(got) != mostPaths || len(got[0].ValueInHub) > 2*mostValue || got[0].ValueInMember != "x" {
 		t.Errorf("%d differences, the first %+v", len(got), got[0])
 	}
 	if last := got[mostPaths-1]; last.Path != "/data/11 and 28 more" || last.ValueInHub != "(omitted)" {
 		t.Errorf("the last: %+v", last)
 	}
-	if len(long[0].ValueInHub) != 10000 || shortened(nil) != nil {
+	if len(long[0].ValueInHub) != 10000 || Shorten(nil) != nil {
 		t.Error("what was given is changed")
 	}
 }

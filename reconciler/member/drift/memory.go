@@ -1,0 +1,156 @@
+// Package drift remembers which objects of a cluster differ from what was applied to them.
+package drift
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A Memory records the drift of objects, by placement. It outlives connections and, through the
+// ledger, the agent.
+type Memory map[api.PlacementKey]map[api.ID]ledger.Drift
+
+// The bounds of the memory. A placement on a cluster is one record of the ledger, which is
+// written whenever anything in it changes.
+const (
+	mostDrifts = 50   // objects of a placement that are not held
+	mostHeld   = 1000 // objects of a placement that are held
+	mostPaths  = 12   // of an object
+	mostValue  = 160
+)
+
+// Put records a drift. If there are too many, it drops the one not seen for the longest time,
+// those that have ended first; of held drifts, which await a decision, it drops the newest.
+func (m Memory) Put(p api.PlacementKey, d ledger.Drift) {
+	of := m[p]
+	if of == nil {
+		of = map[api.ID]ledger.Drift{}
+		m[p] = of
+	}
+	of[d.ID] = d
+	if len(of) <= mostDrifts {
+		return
+	}
+	limit, first := mostDrifts, func(a, b ledger.Drift) int {
+		return cmp.Or(cmp.Compare(Lasting(a.State), Lasting(b.State)), a.LastSeen.Compare(b.LastSeen), a.ID.Compare(b.ID))
+	}
+	if d.State == api.DriftHeld {
+		limit, first = mostHeld, func(a, b ledger.Drift) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), b.ID.Compare(a.ID)) }
+	}
+	var same []ledger.Drift
+	for _, other := range of {
+		if (other.State == api.DriftHeld) == (d.State == api.DriftHeld) {
+			same = append(same, other)
+		}
+	}
+	if len(same) > limit {
+		delete(of, slices.MinFunc(same, first).ID)
+	}
+}
+
+// Lasting is 1 if the object still differs.
+func Lasting(s api.DriftState) int {
+	if s == api.DriftRepaired || s == api.DriftEnded {
+		return 0
+	}
+	return 1
+}
+
+// List returns the recorded drifts of a placement, sorted by ID.
+func (m Memory) List(p api.PlacementKey) []ledger.Drift {
+	var out []ledger.Drift
+	for _, d := range m[p] {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b ledger.Drift) int { return a.ID.Compare(b.ID) })
+	return out
+}
+
+// Forget drops the drifts of objects that a placement no longer has.
+func (m Memory) Forget(works map[api.PlacementKey]work.Work) {
+	for p, of := range m {
+		w, told := works[p]
+		if !told || w.Remove {
+			delete(m, p)
+			continue
+		}
+		if w.Keep {
+			continue // its objects are unknown
+		}
+		has := make(map[api.ID]bool, len(w.Manifests))
+		for _, o := range w.Manifests {
+			has[o.ID] = true
+		}
+		for id := range of {
+			if !has[id] {
+				delete(of, id)
+			}
+		}
+	}
+}
+
+// Record records a drift of an object of a placement: now is what is observed. anew says that
+// the object has drifted once more.
+func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftState, now ledger.Drift, anew bool) {
+	id, at := of.ID, time.Now()
+	d, known := m[p][id]
+	if !known {
+		d = ledger.Drift{ID: id, FirstSeen: at, Since: at}
+	}
+	if Lasting(d.State) == 0 {
+		d.Since = at
+	}
+	d.Version, d.Envelope = of.Object.Object.GroupVersionKind().Version, of.Envelope
+	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, now.Message
+	if anew {
+		d.Count++
+	}
+	if anew || now.Paths != nil {
+		d.Generation, d.Deleted, d.Paths, d.By = now.Generation, now.Deleted, Shorten(now.Paths), now.By
+	}
+	m.Put(p, d)
+}
+
+// End records that a drift has ended.
+func (m Memory) End(p api.PlacementKey, d ledger.Drift) {
+	d.State, d.Mode, d.Message = api.DriftEnded, "", ""
+	m.Put(p, d)
+}
+
+// State returns the recorded state of an object; empty if there is none.
+func (m Memory) State(p api.PlacementKey, id api.ID) api.DriftState { return m[p][id].State }
+
+// Shorten keeps the first of many differences, and the beginning of long values.
+func Shorten(list []api.Difference) []api.Difference {
+	rest := len(list) - mostPaths
+	out := slices.Clone(list[:min(len(list), mostPaths)])
+	for i := range out {
+		out[i].ValueInHub, out[i].ValueInMember = health.Cut(out[i].ValueInHub, mostValue), health.Cut(out[i].ValueInMember, mostValue)
+	}
+	if rest > 0 {
+		last := &out[len(out)-1]
+		last.Path += " and " + strconv.Itoa(rest) + " more"
+		last.ValueInHub, last.ValueInMember = "(omitted)", "(omitted)"
+	}
+	return out
+}
+
+// Altered returns the fields that a server is known to store differently from what is applied.
+func (m Memory) Altered(p api.PlacementKey, id api.ID) []api.PatchDetail {
+	d := m[p][id]
+	if d.State != api.DriftAltered {
+		return nil
+	}
+	var list []api.PatchDetail
+	for _, path := range d.Paths {
+		list = append(list, path.PatchDetail)
+	}
+	return list
+}
