@@ -5,8 +5,10 @@
 // its inventory lists and nothing wants any more. It reports the complete state that it
 // observes.
 //
-// Every request to the cluster goes through the clients that transport.go makes, and through
-// Config.Wrap, where requests can be counted or refused.
+// The packages below have one task each: connection makes every request to the cluster,
+// discovery finds out how it serves kinds, watch lists and watches, probe asks whether it
+// answers, and drift and observed hold what is known. A session joins them: its many files share
+// the state of one goroutine, which decides what is written.
 package member
 
 import (
