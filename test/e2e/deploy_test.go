@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,12 +10,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +28,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gitfleet/gitfleet/test/checkout"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -86,7 +93,7 @@ func readObjects(t *testing.T, text string) []*unstructured.Unstructured {
 }
 
 // checkMonitoring checks that the ServiceMonitor finds the Service, and the Secret with the
-// token of an account that may read the metrics. No cluster of the tests serves its kind.
+// token of an account that may read the metrics.
 func checkMonitoring(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	found := map[string]*unstructured.Unstructured{}
@@ -113,19 +120,18 @@ func checkMonitoring(t *testing.T, objects []*unstructured.Unstructured) {
 }
 
 // applyDeployment applies objects to the first member: the Namespace, which stays, and the
-// others as a dry run, except for the kinds of the Prometheus Operator, which the member does
-// not serve.
+// others as a dry run.
 func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 	t.Helper()
 	m := fleet.Shared(t).Member("member-1")
 	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(m.Config)
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	objects := dynamic.NewForConfigOrDie(m.Config)
+	if slices.ContainsFunc(deployed, isMonitoring) {
+		serveMonitoring(t, objects)
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	var pod *corev1.Pod
 	for _, o := range deployed {
-		if o.GroupVersionKind().Group == "monitoring.coreos.com" {
-			continue
-		}
 		mapping, err := mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 		if err != nil {
 			t.Fatal(err)
@@ -149,6 +155,13 @@ func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 		if _, err := objects.Resource(mapping.Resource).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.ApplyPatchType, raw, opts); err != nil {
 			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
 		}
+		if !isMonitoring(o) {
+			continue
+		}
+		raw = bytes.Replace(raw, []byte(`"spec":{`), []byte(`"spec":{"misspelled":true,`), 1)
+		if _, err := objects.Resource(mapping.Resource).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.ApplyPatchType, raw, opts); err == nil || !strings.Contains(err.Error(), "misspelled") {
+			t.Errorf("%s %s with an unknown field: %v", o.GetKind(), o.GetName(), err)
+		}
 	}
 	if pod == nil {
 		t.Fatal("there is no Deployment")
@@ -160,5 +173,51 @@ func applyDeployment(t *testing.T, deployed []*unstructured.Unstructured) {
 	pod.Spec.Containers[0].SecurityContext = nil
 	if _, err := client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, create); err == nil || !strings.Contains(err.Error(), "PodSecurity") {
 		t.Errorf("pod security is not enforced: %v", err)
+	}
+}
+
+// isMonitoring reports whether an object has a kind of the Prometheus Operator.
+func isMonitoring(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().Group == "monitoring.coreos.com"
+}
+
+// serveMonitoring has a cluster serve the kinds of the Prometheus Operator until the test ends.
+func serveMonitoring(t *testing.T, client dynamic.Interface) {
+	t.Helper()
+	documents, err := checkout.PrometheusOperator(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	// until waits for a definition to be established, or to be gone.
+	until := func(ctx context.Context, name string, done func(*unstructured.Unstructured, error) bool) {
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			return done(crds.Get(ctx, name, metav1.GetOptions{})), nil
+		})
+		if err != nil {
+			t.Errorf("definition %s: %v", name, err)
+		}
+	}
+	for _, d := range readObjects(t, strings.Join(documents, "\n---\n")) {
+		if _, err := crds.Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx := context.Background()
+			if err := crds.Delete(ctx, d.GetName(), metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+			until(ctx, d.GetName(), func(_ *unstructured.Unstructured, err error) bool { return apierrors.IsNotFound(err) })
+		})
+		until(t.Context(), d.GetName(), func(d *unstructured.Unstructured, err error) bool {
+			if err != nil {
+				return false
+			}
+			conditions, _, _ := unstructured.NestedSlice(d.Object, "status", "conditions")
+			return slices.ContainsFunc(conditions, func(c any) bool {
+				condition := c.(map[string]any)
+				return condition["type"] == "Established" && condition["status"] == "True"
+			})
+		})
 	}
 }
