@@ -1,10 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,20 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/checkout"
 )
 
 // faulty builds gitfleet with the fault points at which it can be killed.
 var faulty = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "gitfleet-faulty-")
+	root, err := checkout.Root()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "gitfleet")
-	out, err := exec.Command("go", "build", "-tags", "faults", "-o", path, "github.com/gitfleet/gitfleet/cmd/gitfleet").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build gitfleet: %w\n%s", err, out)
-	}
-	return path, nil
+	path := filepath.Join(root, "build", "faults", "gitfleet")
+	return path, checkout.Build(context.Background(), root, nil, path, "-tags=faults", "./cmd/gitfleet")
 })
 
 // crashes are the fault points between two writes.

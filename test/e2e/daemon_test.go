@@ -20,6 +20,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/checkout"
 	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/process"
@@ -28,16 +29,12 @@ import (
 
 // binary builds gitfleet once for all tests, with the race detector.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "gitfleet-e2e-")
+	root, err := checkout.Root()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "gitfleet")
-	out, err := exec.Command("go", "build", "-race", "-o", path, "github.com/gitfleet/gitfleet/cmd/gitfleet").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build gitfleet: %w\n%s", err, out)
-	}
-	return path, nil
+	path := filepath.Join(root, "build", "race", "gitfleet")
+	return path, checkout.Build(context.Background(), root, nil, path, "-race", "./cmd/gitfleet")
 })
 
 // A daemon is gitfleet as a user runs it: the built binary, a repository on a Git server, and
