@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build release demo test test-fast soak check format vet lint tidy arch fuzz bench clean
+.PHONY: help build image release demo test test-fast soak check format vet lint tidy arch fuzz bench clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,7 +13,10 @@ release = $(shell git describe --tags --exact-match --dirty 2>/dev/null)
 build: ## Build build/gitfleet: one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X github.com/gitfleet/gitfleet/cmd/gitfleet/version.Release=$(release)' -o build/gitfleet ./cmd/gitfleet
 
-release: ## Build archives, their SBOMs and the chart, with checksums; needs a tag
+image: ## Build build/gitfleet-image.tar, for linux/amd64 and linux/arm64, without a container engine
+	@.ci/image build/gitfleet-image.tar "$(release)"
+
+release: ## Build archives, the image, their SBOMs and the chart, with checksums; needs a tag
 	@.ci/release "$(release)"
 
 demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is applied
@@ -63,6 +66,7 @@ vet:
 	@.ci/patiently "vet: minutes to compile the first time" go vet ./...
 	@go -C test/controlplane vet -tags prebuilt ./...
 	@go -C test/kubectl vet ./...
+	@go -C test/prometheusoperator vet ./...
 	@go -C .ci/tools vet ./...
 
 lint:
@@ -73,7 +77,7 @@ lint:
 
 tidy:
 	@echo "check that go.mod and go.sum are tidy"
-	@for module in . test/controlplane test/kubectl test/prometheus test/gitea test/helm .ci/tools; do \
+	@for module in . test/controlplane test/kubectl test/prometheus test/prometheusoperator test/gitea test/helm .ci/tools; do \
 		go -C $$module mod tidy -diff || { echo "run: go -C $$module mod tidy"; exit 1; }; \
 	done
 

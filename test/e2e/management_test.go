@@ -68,9 +68,10 @@ func (p *person) run(script string) string {
 	return string(out)
 }
 
-// The section "Run it in a management cluster" works as written: the daemon runs with the pod's
-// spec, as its user, with its volumes and the token of its service account only, and manages
-// three members. It keeps its state when its process is killed and when its pod is replaced.
+// The section "Run it in a management cluster" works as written: the daemon runs from the built
+// image with the pod's spec, as its user, with its volumes and the token of its service account
+// only, and manages three members. It keeps its state when its process is killed and when its pod
+// is replaced.
 func TestManagementCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs control planes; run without -short")
@@ -125,6 +126,12 @@ func TestManagementCluster(t *testing.T) {
 		if cm, err := client.CoreV1().ConfigMaps("web").Get(t.Context(), "greeting", metav1.GetOptions{}); err != nil || cm.Data["value"] != "hello" {
 			t.Errorf("%s: %v, %v", name, cm, err)
 		}
+	}
+	if n.image.config.User != "65532:65532" {
+		t.Errorf("the image runs as %q", n.image.config.User)
+	}
+	if out, err := n.exec("version"); err != nil || !strings.Contains(out, "gitfleet") {
+		t.Errorf("version: %v\n%s", err, out)
 	}
 	out, err := n.exec("doctor", "--config", "/etc/gitfleet/config/gitfleet.yaml")
 	if err != nil || strings.Contains(out, "warn") || strings.Count(out, "ok    member") != 3 {

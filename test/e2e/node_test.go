@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gitfleet/gitfleet/test/checkout"
 	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
@@ -31,15 +31,15 @@ import (
 const accountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // A node runs the pods of a namespace as a kubelet does, on the network of this machine: a
-// container is the built binary, running as the pod's user in a root directory with nothing but
-// the image and the volumes. Its probes decide whether it is ready. Pods have one container;
-// everything else that a pod could ask for is an error.
+// container is the entrypoint of the built image, running as the pod's user in a root directory
+// with nothing but the image and the volumes. Its probes decide whether it is ready. Pods have one
+// container; everything else that a pod could ask for is an error.
 type node struct {
 	t         *testing.T
 	cluster   fleet.Member
 	client    *kubernetes.Clientset
 	namespace string
-	image     string // path of the binary
+	image     *image
 	claims    string // directory with the content of the claims that are not mounted
 	log       *os.File
 
@@ -65,15 +65,8 @@ func startNode(t *testing.T, cluster fleet.Member, namespace string) *node {
 		t.Fatal(err)
 	}
 	n := &node{
-		t: t, cluster: cluster, client: client, namespace: namespace, image: filepath.Join(t.TempDir(), "gitfleet"), claims: t.TempDir(),
+		t: t, cluster: cluster, client: client, namespace: namespace, image: builtImage(t), claims: t.TempDir(),
 		running: map[types.UID]*container{},
-	}
-	root, err := checkout.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := checkout.Build(t.Context(), root, []string{"CGO_ENABLED=0"}, n.image, "-trimpath", "./cmd/gitfleet"); err != nil {
-		t.Fatal(err)
 	}
 	if n.log, err = os.Create(filepath.Join(t.TempDir(), "container.log")); err != nil {
 		t.Fatal(err)
@@ -160,14 +153,7 @@ func (n *node) create(ctx context.Context, pod *corev1.Pod) (*container, error) 
 		return nil, err
 	}
 	c := &container{pod: pod, root: root, mounted: map[string]string{}}
-	certificates, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
-	if err != nil {
-		return nil, err
-	}
-	if err := writeBelow(root, map[string][]byte{"etc/ssl/certs/ca-certificates.crt": certificates}); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(os.MkdirAll(filepath.Join(root, "usr/local/bin"), 0o755), os.Link(n.image, filepath.Join(root, "usr/local/bin/gitfleet"))); err != nil {
+	if err := n.image.linkTo(root); err != nil {
 		return nil, err
 	}
 	if err := n.account(ctx, c); err != nil {
@@ -240,6 +226,7 @@ func (n *node) mount(ctx context.Context, c *container, v *corev1.Volume, at str
 		}
 		kept := filepath.Join(n.claims, name)
 		c.mounted[kept] = at
+		_ = os.Remove(at) // the empty directory of the image, if it has it
 		return errors.Join(os.MkdirAll(kept, 0o755), os.MkdirAll(filepath.Dir(at), 0o755), os.Rename(kept, at))
 	case v.EmptyDir != nil:
 		return os.MkdirAll(at, 0o755)
@@ -260,7 +247,7 @@ func writeBelow(dir string, files map[string][]byte) error {
 // run starts the process of a container.
 func (n *node) run(c *container) error {
 	spec := &c.pod.Spec.Containers[0]
-	c.command = n.process(c, append([]string{"gitfleet"}, spec.Args...))
+	c.command = n.process(c, spec.Args)
 	c.command.Stdout, c.command.Stderr = n.log, n.log
 	if err := c.command.Start(); err != nil {
 		return err
@@ -273,17 +260,18 @@ func (n *node) run(c *container) error {
 	return nil
 }
 
-// process returns a process of the container that is not started yet. It has the user of the
-// pod, in its own user namespace, and no privileges.
+// process returns a process of the container that is not started yet, with arguments for the
+// entrypoint. It has the user of the pod, in its own user namespace, and no privileges.
 func (n *node) process(c *container, args []string) *exec.Cmd {
 	host, port, _ := strings.Cut(strings.TrimPrefix(n.cluster.Config.Host, "https://"), ":")
-	env := []string{"PATH=/usr/local/bin", "KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
+	env := append(slices.Clone(n.image.config.Env), "KUBERNETES_SERVICE_HOST="+host, "KUBERNETES_SERVICE_PORT="+port)
 	for _, e := range c.pod.Spec.Containers[0].Env {
 		env = append(env, e.Name+"="+e.Value)
 	}
 	isolated := asUser(*c.pod.Spec.SecurityContext.RunAsUser, *c.pod.Spec.SecurityContext.RunAsGroup)
 	isolated.Chroot, isolated.Pdeathsig = c.root, syscall.SIGKILL
-	return &exec.Cmd{Path: "/usr/local/bin/gitfleet", Args: args, Dir: "/", Env: env, SysProcAttr: isolated}
+	command := append(slices.Clone(n.image.config.Entrypoint), args...)
+	return &exec.Cmd{Path: n.image.program(), Args: command, Dir: "/", Env: env, SysProcAttr: isolated}
 }
 
 // asUser gives a process its own user namespace, in which it is a user without privileges.
@@ -300,7 +288,7 @@ func (n *node) exec(args ...string) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, c := range n.running {
-		out, err := n.process(c, append([]string{"gitfleet"}, args...)).CombinedOutput()
+		out, err := n.process(c, args).CombinedOutput()
 		return string(out), err
 	}
 	return "", errors.New("no container runs")
