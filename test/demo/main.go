@@ -3,7 +3,7 @@
 //
 //	go run ./test/demo          prints a tour, and runs until Ctrl-C
 //	go run ./test/demo --once   ends when everything is applied; for tests
-//	go run ./test/demo --prometheus   also starts a Prometheus with the alerts
+//	go run ./test/demo --prometheus   also starts a Prometheus with the alerts, and serves the dashboards
 //	go run ./test/demo --forge        serves the repository from a Gitea, and opens a pull request for drift
 //
 // All its files are in build/demo, or in --dir, which is kept for the next time. No process
@@ -18,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -60,7 +61,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(help)
 	flags.BoolVar(&o.once, "once", false, "end when everything is applied, with exit status 0")
-	flags.BoolVar(&o.watched, "prometheus", false, "start a Prometheus that scrapes the daemon, with the alerts of deploy/prometheus")
+	flags.BoolVar(&o.watched, "prometheus", false, "start a Prometheus that scrapes the daemon, with the alerts of deploy/prometheus, and serve the dashboards of deploy/grafana")
 	flags.BoolVar(&o.hosted, "forge", false, "serve the repository from a Gitea, and open pull requests for changes on clusters")
 	flags.StringVar(&o.dir, "dir", "", "directory for all files; it is kept, and used again the next time (default build/demo, which is emptied)")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the placements may take to be applied")
@@ -84,6 +85,7 @@ type demo struct {
 	repository   *repository
 	daemon       *daemon
 	prometheus   *prometheus   // nil without --prometheus
+	dashboards   *http.Server  // nil without --prometheus
 	forge        *forge        // nil without --forge
 	tampered     int           // number of objects deleted by the user
 	ready        time.Duration // how long it took until everything was applied
@@ -116,7 +118,7 @@ func run(ctx context.Context, o options, s *screen) (err error) {
 	}
 	d.tour()
 	if d.prometheus != nil {
-		d.say(append([]string{"", d.paint(bold, "Prometheus") + " is at " + d.prometheus.url + ", as a data source for Grafana; it has no web pages. Queries to try:", ""}, d.exampleQueries()...)...)
+		d.say(d.prometheusTour()...)
 	}
 	return d.stay(ctx)
 }
@@ -161,6 +163,9 @@ func (d *demo) stay(ctx context.Context) error {
 
 func (d *demo) stop() error {
 	var errs []error
+	if d.dashboards != nil {
+		errs = append(errs, d.dashboards.Close())
+	}
 	if d.prometheus != nil {
 		errs = append(errs, d.prometheus.Stop())
 	}

@@ -21,8 +21,9 @@ const prometheusAddress = "127.0.0.1:9090"
 // deploy.
 type prometheus struct {
 	*process.Process
-	url      string
-	promtool string // the path of promtool
+	url        string
+	dashboards string // the URL of the pages that draw its data
+	promtool   string // the path of promtool
 }
 
 // startPrometheus runs Prometheus with the configuration and the alerts of deploy, and waits
@@ -56,7 +57,13 @@ func (d *demo) startPrometheus(ctx context.Context) (string, error) {
 		return "", err
 	}
 	d.prometheus = &prometheus{Process: running, url: "http://" + address, promtool: promtool}
-	return d.prometheus.url, d.prometheus.await(ctx, log.Name())
+	if err := d.prometheus.await(ctx, log.Name()); err != nil {
+		return "", err
+	}
+	if d.dashboards, d.prometheus.dashboards, err = d.serveDashboards(); err != nil {
+		return "", err
+	}
+	return d.prometheus.url, nil
 }
 
 // await waits until Prometheus is ready.
@@ -92,9 +99,14 @@ var queries = []string{
 	`sum by (stage) (gitfleet_propagation_duration_seconds_sum) / sum by (stage) (gitfleet_propagation_duration_seconds_count)`,
 }
 
-// exampleQueries returns the commands that run them.
-func (d *demo) exampleQueries() []string {
-	var lines []string
+// prometheusTour says what there is to see with Prometheus.
+func (d *demo) prometheusTour() []string {
+	lines := []string{
+		"", d.paint(bold, "Watch a rollout on the dashboards") + ", which need no Grafana here:", "",
+		"    " + d.prometheus.dashboards, "",
+		"Prometheus is at " + d.prometheus.url + ", as a data source for your Grafana",
+		"(dashboards in deploy/grafana); it has no web pages of its own. Queries to try:", "",
+	}
 	for _, q := range queries {
 		lines = append(lines, "    "+shell(d.short(d.prometheus.promtool))+" query instant "+d.prometheus.url+" "+shell(q))
 	}

@@ -2,11 +2,8 @@ package e2e
 
 import (
 	"flag"
-	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,14 +22,11 @@ func (p *prometheus) draw(from time.Time, placement, cluster string) {
 		p.t.Fatal(err)
 	}
 	to := time.Now()
-	set := strings.NewReplacer("$__rate_interval", "10s", "$placement", placement, "$cluster", cluster)
-	query := func(expr string, instant bool) ([]picture.Series, error) {
-		start := from
-		if instant {
-			start = to
-		}
-		return p.queryRange(set.Replace(expr), start, to)
+	source, err := picture.NewSource("http://" + p.address)
+	if err != nil {
+		p.t.Fatal(err)
 	}
+	query := source.Query(p.t.Context(), from, to, map[string]string{"placement": placement, "cluster": cluster})
 	files, err := filepath.Glob(filepath.Join(root, "deploy/grafana/*.json"))
 	if err != nil {
 		p.t.Fatal(err)
@@ -52,29 +46,4 @@ func (p *prometheus) draw(from time.Time, placement, cluster string) {
 			}
 		}
 	}
-}
-
-// queryRange evaluates an expression between two times.
-func (p *prometheus) queryRange(expr string, from, to time.Time) ([]picture.Series, error) {
-	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
-	result, err := p.ask("query_range", url.Values{
-		"query": {expr}, "start": {seconds(from)}, "end": {seconds(to)}, "step": {seconds(time.UnixMilli(max(250, to.Sub(from).Milliseconds()/300)))},
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all []picture.Series
-	for _, r := range result {
-		s := picture.Series{Labels: r.Metric}
-		for _, v := range r.Values {
-			at, ok := v[0].(float64)
-			value, err := strconv.ParseFloat(fmt.Sprint(v[1]), 64)
-			if !ok || err != nil {
-				return nil, fmt.Errorf("%s: unexpected value %v", expr, v)
-			}
-			s.Points = append(s.Points, picture.Point{At: time.UnixMilli(int64(at * 1000)), Value: value})
-		}
-		all = append(all, s)
-	}
-	return all, nil
 }

@@ -114,7 +114,6 @@ type sample struct {
 type promSeries struct {
 	Metric map[string]string
 	Value  [2]any
-	Values [][2]any
 }
 
 // ask calls an endpoint of the query API.
