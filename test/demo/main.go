@@ -116,10 +116,10 @@ func run(ctx context.Context, o options, s *screen) (err error) {
 	if o.once {
 		return nil
 	}
-	d.tour()
 	if d.prometheus != nil {
 		d.say(d.prometheusTour()...)
 	}
+	d.tour()
 	return d.stay(ctx)
 }
 

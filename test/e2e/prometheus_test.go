@@ -191,7 +191,11 @@ func (p *prometheus) shows(file, panel, legend, cluster string, want float64, la
 	p.t.Helper()
 	for _, q := range p.panels {
 		if q.page == file && q.panel == panel && (legend == "" || q.legend == legend) {
-			p.becomes(file+": "+panel, strings.ReplaceAll(q.expr, "$cluster", cluster), labels, want)
+			expr := strings.ReplaceAll(q.expr, "$cluster", cluster)
+			p.becomes(file+": "+panel, expr, labels, want)
+			if !strings.Contains(q.legend, "{{") {
+				p.becomes(file+": "+panel+" is one value", "count("+expr+")", nil, 1)
+			}
 			return
 		}
 	}

@@ -63,7 +63,7 @@ var dashboards = []dashboard{
 		variable: "placement", values: "gitfleet_placement_clusters",
 		rows: []row{
 			{"Now", []panel{
-				{"Clusters with the newest content", stat, "percentunit", "100% if no rollout is in progress. Explained by: gitfleet tree $placement", one(`(gitfleet_rollout_updated_clusters{placement="$placement"} / on (placement) sum by (placement) (gitfleet_placement_clusters{placement="$placement", state!="removing"})) or (gitfleet_placement_lag_commits{placement="$placement"} == bool 0)`, "updated")},
+				{"Clusters with the newest content", stat, "percentunit", "100% if no rollout is in progress. Explained by: gitfleet tree $placement", one(`(max by (placement) (gitfleet_rollout_updated_clusters{placement="$placement"}) / sum by (placement) (gitfleet_placement_clusters{placement="$placement", state!="removing"})) or max by (placement) (gitfleet_placement_lag_commits{placement="$placement"} == bool 0)`, "updated")},
 				{"Stopped", stat, "bool_yes_no", "A failed update stops the rollout. Explained by: gitfleet describe $placement", one(`gitfleet_rollout_stopped{placement="$placement"}`, "stopped")},
 				{"Under way for", stat, "s", "Explained by: gitfleet describe $placement", one(`(time() - gitfleet_rollout_started_timestamp_seconds{placement="$placement"}) or (gitfleet_rollout_stopped{placement="$placement"} * 0)`, "age")},
 				{"Commits behind", stat, "none", "Of the cluster that is furthest behind. Explained by: gitfleet tree $placement", one(`gitfleet_placement_lag_commits{placement="$placement"}`, "commits")},
@@ -79,7 +79,7 @@ var dashboards = []dashboard{
 				}},
 				{"Clusters where placements wait", timeseries, "none", "The number of waiting placements. Explained by: gitfleet status", one(`sum by (cluster) (gitfleet_member_placements{state="waiting"})`, "{{cluster}}")},
 				{"Rollouts of the last day, all placements", timeseries, "none", "Explained by: gitfleet history", []query{
-					{`increase(gitfleet_rollouts_started_total[1d])`, "started"}, {`increase(gitfleet_rollouts_finished_total[1d])`, "finished"}, {`increase(gitfleet_rollouts_stopped_total[1d])`, "stopped"},
+					{`round(sum(increase(gitfleet_rollouts_started_total[1d])))`, "started"}, {`round(sum(increase(gitfleet_rollouts_finished_total[1d])))`, "finished"}, {`round(sum(increase(gitfleet_rollouts_stopped_total[1d])))`, "stopped"},
 				}},
 				{"Duration of rollouts of the last day, all placements", timeseries, "s", "The median of finished rollouts.", one(`histogram_quantile(0.5, sum by (le) (increase(gitfleet_rollout_duration_seconds_bucket[1d])))`, "median")},
 			}},
@@ -99,12 +99,12 @@ var dashboards = []dashboard{
 				{"Placements by state", timeseries, "none", "Explained by: gitfleet describe cluster/$cluster", one(`gitfleet_member_placements{cluster="$cluster"}`, "{{state}}")},
 				{"Lag", timeseries, "s", "Explained by: gitfleet describe cluster/$cluster", one(`gitfleet_member_lag_seconds{cluster="$cluster"}`, "lag")},
 				{"Requests", timeseries, "reqps", "By verb and status code.", one(`sum by (verb, code) (rate(gitfleet_member_requests_total{cluster="$cluster"}[$__rate_interval]))`, "{{verb}} {{code}}")},
-				{"Requests that are throttled or get no answer", timeseries, "reqps", "Code 429, or no answer at all.", one(`sum by (code) (rate(gitfleet_member_requests_total{cluster="$cluster", code=~"429|error"}[$__rate_interval])) or vector(0)`, "{{code}}")},
+				{"Requests that are throttled or get no answer", timeseries, "reqps", "Code 429, or no answer at all.", one(`sum by (code) (rate(gitfleet_member_requests_total{cluster="$cluster", code=~"429|error"}[$__rate_interval])) or label_replace(vector(0), "code", "429", "", "")`, "{{code}}")},
 				{"Operations on objects", timeseries, "ops", "Explained by: gitfleet history --cluster $cluster", one(`sum by (action, result) (rate(gitfleet_operations_total{cluster="$cluster"}[$__rate_interval]))`, "{{action}} {{result}}")},
 				{"Drifts and repairs", timeseries, "none", "Explained by: gitfleet drift list", []query{
-					{`increase(gitfleet_drifts_total{cluster="$cluster"}[$__rate_interval]) or vector(0)`, "drifts"}, {`sum(increase(gitfleet_drift_repairs_total{cluster="$cluster"}[$__rate_interval])) or vector(0)`, "repairs"},
+					{`sum(increase(gitfleet_drifts_total{cluster="$cluster"}[$__rate_interval])) or vector(0)`, "drifts"}, {`sum(increase(gitfleet_drift_repairs_total{cluster="$cluster"}[$__rate_interval])) or vector(0)`, "repairs"},
 				}},
-				{"Watches that were started again", timeseries, "none", "Watches are restarted when a cluster is reachable again.", one(`increase(gitfleet_member_watch_restarts_total{cluster="$cluster"}[$__rate_interval]) or vector(0)`, "restarts")},
+				{"Watches that were started again", timeseries, "none", "Watches are restarted when a cluster is reachable again.", one(`sum(increase(gitfleet_member_watch_restarts_total{cluster="$cluster"}[$__rate_interval])) or vector(0)`, "restarts")},
 			}},
 		},
 	},
