@@ -160,6 +160,16 @@ func TestTry(t *testing.T) {
 // tryAt is what a cluster behind a gatekeeper says.
 func tryAt(t *testing.T, host string, gate *gatekeeper, works []work.Work, targets []member.Target) []member.Change {
 	t.Helper()
+	changes, err := previewAt(t, host, gate).Try(t.Context(), works, targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changes
+}
+
+// previewAt is a preview of a cluster behind a gatekeeper.
+func previewAt(t *testing.T, host string, gate *gatekeeper) *member.Preview {
+	t.Helper()
 	p, _, err := member.Peek(t.Context(), member.Config{
 		Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"), Log: slog.New(slog.DiscardHandler),
 		Connect: func(context.Context) (*rest.Config, error) {
@@ -169,12 +179,8 @@ func tryAt(t *testing.T, host string, gate *gatekeeper, works []work.Work, targe
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	changes, err := p.Try(t.Context(), works, targets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return changes
+	t.Cleanup(p.Close)
+	return p
 }
 
 const gadgets = "/apis/example.com/v1/namespaces/default/gadgets/"

@@ -27,7 +27,7 @@ func NewDiff() *cobra.Command {
 	var d diffCommand
 	var out output.Format
 	cmd := &cobra.Command{
-		Use:   "diff [crp/NAME] --config gitfleet.yaml [--path DIR]",
+		Use:   "diff [crp/NAME|KIND/NAME] --config gitfleet.yaml [--path DIR]",
 		Short: "Compare Git with the live objects on the member clusters",
 		Long: `Compare Git with the live objects on the clusters, field by field: what would be
 added, changed, taken over and deleted once every rollout is over. Diff asks the
@@ -37,9 +37,16 @@ what is suspended is marked as such.
 By default diff reads the newest commit of the repository in the configuration;
 --commit names another one, and --path a checkout. Values of Secrets are masked.
 
+With --server-side every object is applied in a dry run, and the API server decides
+whether it differs, as kubectl diff --server-side does. What gitfleet would do about
+a difference does not matter then: what it would leave as it is counts as well.
+Objects of aggregated APIs, which may ignore that it is a dry run, are compared
+without one.
+
 Exit codes: 0 no differences, 1 differences, 2 error.`,
 		Example: `  gitfleet diff --config gitfleet.yaml
   gitfleet diff crp/web --config gitfleet.yaml --path . --cluster east
+  gitfleet diff deploy/web -n shop --config gitfleet.yaml --server-side
   gitfleet diff --config gitfleet.yaml --commit feature-branch -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,9 +65,11 @@ Exit codes: 0 no differences, 1 differences, 2 error.`,
 // A diffCommand is the arguments of diff.
 type diffCommand struct {
 	config, path, commit string
-	wanted               string           // a placement as it was named; empty: all
+	wanted, namespace    string           // a placement or an object as it was named; empty: all
 	placement            api.PlacementKey // that placement; zero: all
+	object               api.ObjectName   // that object; zero: all
 	cluster              string           // empty: all
+	serverSide           bool
 	daemon               client.Connection
 }
 
@@ -68,6 +77,8 @@ func (d *diffCommand) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.path, "path", "", "compare this checkout, instead of the repository's newest commit")
 	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
 	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
+	f.StringVarP(&d.namespace, "namespace", "n", "", "namespace of the object")
+	f.BoolVar(&d.serverSide, "server-side", false, "have the API server of each member decide what differs, by dry runs")
 	settings.Bind(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
 	d.daemon.BindAddress(f)
 }

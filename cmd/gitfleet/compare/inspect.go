@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -81,7 +83,25 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 			doc.Clusters = append(doc.Clusters, c)
 		}
 	}
+	if !doc.differs() && !doc.incomplete() && !d.placed(p) {
+		return nil, fmt.Errorf("no placement delivers %s, and no member has it from one", d.object)
+	}
 	return doc, nil
+}
+
+// placed reports whether the object that was named is delivered to a cluster; true if none was.
+func (d *diffCommand) placed(p *plan.Plan) bool {
+	if d.object == (api.ObjectName{}) {
+		return true
+	}
+	for _, works := range p.Works {
+		for _, w := range works {
+			if slices.ContainsFunc(w.Manifests, func(m *work.Manifest) bool { return d.object.Means(m.ID) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // parallel calls do for each of n, several at a time.
@@ -147,10 +167,15 @@ func withoutRollouts(s *hub.Snapshot) *hub.Snapshot {
 	return &out
 }
 
-// find resolves the placement that was named, in Git or on a cluster.
-func (d *diffCommand) find(p *plan.Plan) error {
+// find resolves the placement that was named, in Git or on a cluster, or the object.
+func (d *diffCommand) find(p *plan.Plan) (err error) {
 	if d.wanted == "" {
 		return nil
+	}
+	kind, _, slash := strings.Cut(d.wanted, "/")
+	if _, isPlacement := api.NamesPlacements(kind); slash && !isPlacement {
+		d.object, err = api.ParseObject(d.wanted, d.namespace)
+		return err
 	}
 	var names []string
 	for _, pl := range p.Placements {
@@ -163,6 +188,11 @@ func (d *diffCommand) find(p *plan.Plan) error {
 	return err
 }
 
+// wants reports whether an object of a placement is to be compared.
+func (d *diffCommand) wants(placement api.PlacementKey, id api.ID) bool {
+	return (d.placement == api.PlacementKey{} || d.placement == placement) && (d.object == api.ObjectName{} || d.object.Means(id))
+}
+
 // changes compares what one member should have with what it has.
 func (d *diffCommand) changes(ctx context.Context, l *inspection, p *plan.Plan, told daemonState) diffCluster {
 	c := diffCluster{Name: l.name, Changes: []diffChange{}}
@@ -173,13 +203,17 @@ func (d *diffCommand) changes(ctx context.Context, l *inspection, p *plan.Plan, 
 		c.Error = l.err.Error()
 		return c
 	}
-	found, err := l.preview.Changes(ctx, p.Works[l.name])
+	compare := l.preview.Changes
+	if d.serverSide {
+		compare = l.preview.ServerChanges
+	}
+	found, err := compare(ctx, p.Works[l.name])
 	if err != nil {
 		c.Error = err.Error()
 		return c
 	}
 	for _, x := range found {
-		if d.placement == (api.PlacementKey{}) || d.placement == x.Placement {
+		if d.wants(x.Placement, x.ID) {
 			change := changeOf(x)
 			change.suspend(told.suspensionOf(change.Placement, x.ID, l.name))
 			c.Changes = append(c.Changes, change)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Clients are the clients of a cluster for some credentials, over two connections.
@@ -75,6 +77,10 @@ func (c *Clients) metadata() (metadata.Interface, error) {
 
 func (c *Clients) dynamic() (dynamic.Interface, error) {
 	return dynamic.NewForConfigAndClient(c.cfg, c.bulkClient)
+}
+
+func (c *Clients) unstructured(kinds meta.RESTMapper) (client.Client, error) {
+	return client.New(c.cfg, client.Options{HTTPClient: c.bulkClient, Scheme: runtime.NewScheme(), Mapper: kinds})
 }
 
 func (c *Clients) discovery() (*discovery.DiscoveryClient, error) {

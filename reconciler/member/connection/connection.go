@@ -13,10 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -93,6 +95,12 @@ func (c *Conn) Dynamic() (dynamic.Interface, error) { return c.clients().dynamic
 
 // Discovery returns a client for what the API server serves.
 func (c *Conn) Discovery() (*discovery.DiscoveryClient, error) { return c.clients().discovery() }
+
+// Unstructured returns a client of controller-runtime for objects of the kinds that a mapper
+// knows.
+func (c *Conn) Unstructured(kinds meta.RESTMapper) (client.Client, error) {
+	return c.clients().unstructured(kinds)
+}
 
 // Ready returns an error if the API server does not say that it is ready.
 func (c *Conn) Ready(ctx context.Context) error { return c.clients().ready(ctx) }
