@@ -38,7 +38,8 @@ With --current the plan is compared with an earlier one, and with REPO@FROM..TO
 the commit TO with the commit FROM: placements count as bound to the clusters
 that they have there, and renamed placements are recognized. The changes are
 printed first, with the objects that would be deleted and the deletions that the
-daemon would hold until a commit allows them.
+daemon would hold until a commit allows them. Of two commits the plan also says
+which objects would be deleted and created anew, as gitfleet.dev/recreate asks.
 
 With --pr the daemon is asked for the plan of an open pull request, compared
 with the fleet as it is. The comment there may show only a part of it.
