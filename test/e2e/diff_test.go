@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
-	"github.com/gitfleet/gitfleet/test/fleet"
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
@@ -22,7 +21,7 @@ import (
 func (d *daemon) config() string {
 	d.t.Helper()
 	path := filepath.Join(d.t.TempDir(), "gitfleet.yaml")
-	text := fmt.Sprintf("fleetName: %s\nsource: {url: %q, branch: main, allowHTTP: true}\nmembers: {kubeconfigDir: %q}\n", d.name, d.git.URL("hub.git"), fleet.Shared(d.t).KubeconfigDir())
+	text := fmt.Sprintf("fleetName: %s\nsource: {url: %q, branch: main, allowHTTP: true}\nmembers: {kubeconfigDir: %q}\n", d.name, d.git.URL("hub.git"), d.args[slices.Index(d.args, "--kubeconfig-dir")+1])
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
@@ -83,8 +82,11 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 	}
 	d.stop()
 	config := d.config()
-	if out, code := d.cli("diff", "--config", config); code != 0 || !strings.Contains(out, "member-1, member-2, member-3: no difference") {
-		t.Fatalf("all is synced: exit code %d\n%s", code, out)
+	for _, how := range [][]string{nil, {"--server-side"}} {
+		out, code := d.cli(append([]string{"diff", "--config", config}, how...)...)
+		if code != 0 || !strings.Contains(out, "member-1, member-2, member-3: no difference") {
+			t.Fatalf("all is synced, %q: exit code %d\n%s", how, code, out)
+		}
 	}
 
 	// Somebody changes an object, and creates one that Git will have soon.
@@ -111,8 +113,6 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := d.versions("member-1")
-	out, code := d.cli("diff", "--config", config, "--path", checkout, "-o", "json")
-	got, fields := diffed(t, out)
 	var want []string
 	for _, m := range d.members {
 		want = append(want, m+" add Secret/key", m+" change Deployment/web", m+" delete ConfigMap/two")
@@ -123,23 +123,36 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if code != 1 || !slices.Equal(got, want) {
-		t.Errorf("exit code %d\n%s\nwant\n%s", code, strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	for at, want := range map[string]string{
-		"member-1 change ConfigMap/one /data/value":              "tampered -> a",
-		"member-1 change ConfigMap/three taken over /data/value": "theirs -> ours",
-		"member-2 change Deployment/web /spec/replicas":          "2 -> 3",
-	} {
-		if fields[at] != want {
-			t.Errorf("%s: %q, want %q", at, fields[at], want)
+	printed := ""
+	for _, how := range [][]string{nil, {"--server-side"}} {
+		out, code := d.cli(append([]string{"diff", "--config", config, "--path", checkout, "-o", "json"}, how...)...)
+		got, fields := diffed(t, out)
+		if code != 1 || !slices.Equal(got, want) {
+			t.Errorf("%q: exit code %d\n%s\nwant\n%s", how, code, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
+		for at, want := range map[string]string{
+			"member-1 change ConfigMap/one /data/value":              "tampered -> a",
+			"member-1 change ConfigMap/three taken over /data/value": "theirs -> ours",
+			"member-2 change Deployment/web /spec/replicas":          "2 -> 3",
+		} {
+			if fields[at] != want {
+				t.Errorf("%q: %s: %q, want %q", how, at, fields[at], want)
+			}
+		}
+		printed += out
+	}
+	out, code := d.cli("diff", "cm/one", "-n", d.name, "--config", config, "--path", checkout, "--server-side")
+	if code != 1 || !strings.Contains(out, "member-1: 1 to change\n") || !strings.Contains(out, "member-2, member-3: no difference") {
+		t.Errorf("one object: exit code %d\n%s", code, out)
+	}
+	if out, code := d.cli("diff", "cm/nowhere", "-n", d.name, "--config", config, "--path", checkout); code != 2 || !strings.Contains(out, "no placement delivers cm/"+d.name+"/nowhere") {
+		t.Errorf("an object that is nowhere: exit code %d\n%s", code, out)
 	}
 	text, code := d.cli("diff", "crp/all", "--config", config, "--path", checkout, "--cluster", "member-2")
 	if code != 1 || !strings.Contains(text, "member-2: 2 to add, 1 to change, 1 to delete") || !strings.Contains(text, "- 2\n") || strings.Contains(text, "member-1") {
 		t.Errorf("as text: exit code %d\n%s", code, text)
 	}
-	if strings.Contains(out+text, secret) {
+	if strings.Contains(printed+out+text, secret) {
 		t.Error("it shows a secret")
 	}
 	if after := d.versions("member-1"); after != before {

@@ -319,6 +319,9 @@ func TestPopularRepositoriesDoNotDrift(t *testing.T) {
 	d.stop()
 	d.start()
 	commit()
+	if out, code := d.cli("diff", "--config", d.config(), "--server-side"); code != 0 {
+		t.Errorf("after %d rounds the API servers say that objects differ: exit code %d\n%s", round, code, out)
+	}
 	if got := repairs(); len(got) > 0 {
 		t.Errorf("after %d rounds, drift that nobody caused:\n%s", round, strings.Join(got, ""))
 	}

@@ -97,9 +97,11 @@ func TestImmutableObjectsAreRecreated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, code := d.cli("diff", "--config", d.config(), "--path", checkout)
-	if code != 1 || !strings.Contains(out, "member-1, member-2, member-3: 2 to recreate\n") || !strings.Contains(out, "-/+ Job.batch/"+d.name+"/once") {
-		t.Errorf("diff: exit code %d\n%s", code, out)
+	for _, how := range [][]string{nil, {"--server-side"}} {
+		out, code := d.cli(append([]string{"diff", "--config", d.config(), "--path", checkout}, how...)...)
+		if code != 1 || !strings.Contains(out, "member-1, member-2, member-3: 2 to recreate\n") || !strings.Contains(out, "-/+ Job.batch/"+d.name+"/once") {
+			t.Errorf("diff %q: exit code %d\n%s", how, code, out)
+		}
 	}
 
 	recreated := d.repo.Commit(t, "main", wanted)
@@ -119,4 +121,7 @@ func TestImmutableObjectsAreRecreated(t *testing.T) {
 		}
 		return told >= len(d.members)
 	})
+	if out, code := d.cli("diff", "--config", d.config(), "--server-side"); code != 0 {
+		t.Errorf("all is synced: exit code %d\n%s", code, out)
+	}
 }
