@@ -2,8 +2,10 @@ package connection
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,7 +82,10 @@ func (c *Clients) dynamic() (dynamic.Interface, error) {
 }
 
 func (c *Clients) unstructured(kinds meta.RESTMapper) (client.Client, error) {
-	return client.New(c.cfg, client.Options{HTTPClient: c.bulkClient, Scheme: runtime.NewScheme(), Mapper: kinds})
+	return client.New(c.cfg, client.Options{
+		HTTPClient: c.bulkClient, Scheme: runtime.NewScheme(), Mapper: kinds,
+		Log: logr.FromSlogHandler(slog.DiscardHandler), // without a logger it would print that it has none, with a stack
+	})
 }
 
 func (c *Clients) discovery() (*discovery.DiscoveryClient, error) {
