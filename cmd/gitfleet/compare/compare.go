@@ -37,11 +37,11 @@ what is suspended is marked as such.
 By default diff reads the newest commit of the repository in the configuration;
 --commit names another one, and --path a checkout. Values of Secrets are masked.
 
-With --server-side every object is applied in a dry run, and the API server decides
-whether it differs, as kubectl diff --server-side does. What gitfleet would do about
-a difference does not matter then: what it would leave as it is counts as well.
-Objects of aggregated APIs, which may ignore that it is a dry run, are compared
-without one.
+With --server-side every object is applied in a dry run, and the API server
+decides whether it differs, as kubectl diff --server-side does. What gitfleet
+would do about a difference does not matter then: what it would leave as it is
+counts as well. Objects of aggregated APIs, which may ignore that it is a dry
+run, are compared without one.
 
 Exit codes: 0 no differences, 1 differences, 2 error.`,
 		Example: `  gitfleet diff --config gitfleet.yaml
