@@ -5,6 +5,7 @@ var neverRecreated = map[GroupKind]bool{
 	{Kind: "Namespace"}: true,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 	{Kind: "PersistentVolumeClaim"}:                                   true,
+	{Kind: "PersistentVolume"}:                                        true,
 }
 
 // Recreatable reports whether objects of a kind may have a RecreateAnnotation: not those whose

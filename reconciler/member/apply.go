@@ -307,7 +307,7 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	if o.accepted != nil {
 		s.recordAccepted(&o, touched)
 	}
-	if o.err == nil {
+	if t := s.trouble[id]; o.written != nil && t != nil && t.recreate {
 		delete(s.braked, id) // it need not be recreated any more
 	}
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {

@@ -40,14 +40,19 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 	}
 	recreated := s.recreations()
 	if why := s.cfg.Brake.TooMuch(len(going)+len(recreated), total); why != "" {
-		for _, st := range going {
-			s.braked[st.item.id()] = braked{why: why}
-		}
-		for _, id := range recreated {
-			s.braked[id] = braked{why: why}
-		}
+		s.holdAll(going, recreated, why)
 	}
 	s.logBraked(before)
+}
+
+// holdAll holds deletions and recreations.
+func (s *session) holdAll(going []stale, recreated []api.ID, why string) {
+	for _, st := range going {
+		s.braked[st.item.id()] = braked{why: why}
+	}
+	for _, id := range recreated {
+		s.braked[id] = braked{why: why}
+	}
 }
 
 // deletionsOf returns which of some objects are stale and would be deleted without a person's

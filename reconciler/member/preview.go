@@ -327,7 +327,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	opt := diff.Options{Ignore: paths(rivals)}
 	desired, err := p.s.merged(ctx, t)
 	switch {
-	case refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t.placement, live) == "":
+	case refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t, live) == "":
 		opt.Structural = true
 		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.manifest.Object.Object, live, opt))
 		return c, nil

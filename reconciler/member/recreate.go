@@ -33,9 +33,16 @@ func refusesImmutable(err error) bool {
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || !ssaerrors.IsImmutableError(err) {
 		return false
 	}
+	if slices.ContainsFunc(admissionPhrases, func(phrase string) bool { return strings.Contains(answer.Status().Message, phrase) }) {
+		return false
+	}
 	details := answer.Status().Details
 	return details != nil && len(details.Causes) > 0 && !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return !isImmutable(c) })
 }
+
+// admissionPhrases are in the message of a refusal by an admission webhook or policy, whose
+// causes may be those of an API server.
+var admissionPhrases = []string{"admission webhook ", "ValidatingAdmissionPolicy "}
 
 // immutablePhrases are what API servers say of a field that cannot be changed.
 var immutablePhrases = []string{"immutable", "may not change", "may not be changed", "cannot change", "can not be unset", "updates to "}
@@ -108,7 +115,8 @@ func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.Pl
 	s.apply(ctx, gone, touched)
 }
 
-// brakeRecreations holds all recreations if there would be too many deletions with them.
+// brakeRecreations holds all recreations, and all deletions, if both together would be too many.
+// Held deletions still count the next time, and are released by a full pass only.
 func (s *session) brakeRecreations() {
 	before, all := maps.Clone(s.braked), map[api.ID]bool{}
 	for _, inv := range s.inv {
@@ -118,11 +126,11 @@ func (s *session) brakeRecreations() {
 	}
 	going, _, total := s.deletionsOf(all, s.deletes)
 	recreated := s.recreations()
-	tooMuch := s.cfg.Brake.TooMuch(len(going)+len(recreated), total)
 	for _, id := range recreated {
-		if delete(s.braked, id); tooMuch != "" {
-			s.braked[id] = braked{why: tooMuch}
-		}
+		delete(s.braked, id)
+	}
+	if why := s.cfg.Brake.TooMuch(len(going)+len(recreated), total); why != "" {
+		s.holdAll(going, recreated, why)
 	}
 	s.logBraked(before)
 }
@@ -139,7 +147,7 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	live, err := s.conn.Read(ctx, t.res, id)
 	result := connection.AlreadyGone
 	if err == nil && live != nil {
-		if why := s.notRecreated(t.placement, live); why != "" {
+		if why := s.notRecreated(t, live); why != "" {
 			result, err = connection.AlreadyGone, errors.New(why)
 		} else if result, err = s.deleteRead(ctx, t, live); err != nil {
 			err = s.scrub(ctx, t, live, err)
@@ -161,7 +169,9 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 		s.live.Drop(id)
 		return t, true
 	}
-	if l := s.live.Of(id); l != nil {
+	if l := s.live.Of(id); l != nil && !s.watch.Of(t.manifest.Object.Object.GroupVersionKind()).Complete() {
+		s.live.Drop(id) // nothing would report that it is gone
+	} else if l != nil {
 		terminating := *l
 		terminating.Terminating = true
 		s.live.Put(id, &terminating)
@@ -188,10 +198,15 @@ func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Uns
 
 // notRecreated returns why a live object is not deleted although its manifest asks for
 // recreation; empty if it is.
-func (s *session) notRecreated(p api.PlacementKey, live *unstructured.Unstructured) string {
+func (s *session) notRecreated(t task, live *unstructured.Unstructured) string {
+	policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {
-	case diff.OwnerOf(live, s.cfg.Fleet, p, s.markerStale) != diff.Ours:
+	case diff.OwnerOf(live, s.cfg.Fleet, t.placement, s.markerStale) != diff.Ours, t.item == nil, t.item.UID != live.GetUID():
 		return "it was not applied by this placement"
+	case t.item.Hash == t.manifest.Hash:
+		return "its content in Git has not changed since it was applied"
+	case t.manifest.ID.Kind == "StatefulSet" && policy == "Delete":
+		return "its persistentVolumeClaimRetentionPolicy would delete its volumes with it"
 	case live.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled:
 		return "it has the annotation " + api.PruneAnnotation + ": " + api.PruneDisabled + " on the cluster"
 	}

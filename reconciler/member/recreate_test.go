@@ -46,8 +46,12 @@ func TestRefusesImmutable(t *testing.T) {
 		"an invalid value":              {invalid(field.Required(spec.Child("name"), "")), false},
 		"a conflict":                    {apierrors.NewConflict(configMaps.GroupResource(), "one", errors.New("the object is immutable")), false},
 		"an admission webhook":          {apierrors.NewForbidden(configMaps.GroupResource(), "one", errors.New("field is immutable")), false},
-		"no causes":                     {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "field is immutable"}}, false},
-		"no answer":                     {errSilent, false},
+		"a webhook, in a server's words": {&apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: 422, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "fixed.example.com" denied the request: spec.size: Invalid value: field is immutable`,
+			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: "Invalid value: \"large\": field is immutable"}}},
+		}}, false},
+		"no causes": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "field is immutable"}}, false},
+		"no answer": {errSilent, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +100,7 @@ func TestRecreation(t *testing.T) {
 	recreated := []string{"DELETE one", "PATCH one"}
 	tests := map[string]struct {
 		silent  bool   // the manifest does not ask for it
+		another bool   // the object is not the one that was applied
 		notes   string // annotations of the live object; ours if empty
 		shelf   fixedShelf
 		brake   Brake
@@ -110,6 +115,7 @@ func TestRecreation(t *testing.T) {
 		"it is to be kept":            {notes: ours + `,"gitfleet.dev/prune":"disabled"`, message: "it is not deleted to be created anew: it has the annotation gitfleet.dev/prune: disabled on the cluster"},
 		"too much at once":            {brake: Brake{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
 		"a commit allows so much":     {brake: Brake{10, 0}, allowed: true, want: recreated},
+		"a copy with our marks":       {another: true, message: "it is not deleted to be created anew: it was not applied by this placement"},
 		"it has a finalizer":          {shelf: fixedShelf{finalizer: true}, want: recreated[:1], message: "the object is being deleted; it is created anew once it is gone (finalizers: example.com/log)"},
 	}
 	for name, test := range tests {
@@ -133,6 +139,10 @@ func TestRecreation(t *testing.T) {
 			s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), test.brake, map[string]bool{}, time.NewTimer(time.Hour)
 			s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
 			s.holding(oneManifest(), web)
+			if it := *s.inv[web].items.of(id); !test.another {
+				it.UID = "uid of one"
+				s.inv[web].items.put(it)
+			}
 			var events []history.Event
 			s.cfg.Record = func(all ...history.Entry) {
 				for _, e := range all {
@@ -169,5 +179,57 @@ func TestRecreation(t *testing.T) {
 				t.Errorf("the inventory has the hash %q of an object that is to be created anew", it.Hash)
 			}
 		})
+	}
+}
+
+// An object is not recreated if Git has not changed, or if volumes would be deleted with it.
+func TestNotRecreated(t *testing.T) {
+	s := sessionAt(t, newShelf())
+	for name, test := range map[string]struct {
+		applied, retention string
+		want               string
+	}{
+		"a change in Git":       {applied: "old"},
+		"none":                  {applied: "new", want: "its content in Git has not changed since it was applied"},
+		"being recreated":       {},
+		"volumes that are kept": {applied: "old", retention: "Retain"},
+		"volumes that are not":  {applied: "old", retention: "Delete", want: "its persistentVolumeClaimRetentionPolicy would delete its volumes with it"},
+	} {
+		m := oneManifest()
+		m.Hash, m.ID.Kind = "new", "StatefulSet"
+		live := m.Object.Object.DeepCopy()
+		live.SetUID("u")
+		live.SetLabels(map[string]string{api.ManagedByLabel: s.cfg.Fleet})
+		live.SetAnnotations(map[string]string{api.PlacementAnnotation: web.String()})
+		live.Object["spec"] = map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": test.retention}}
+		task := task{wanted: wanted{web, m}, item: &item{Hash: test.applied, UID: "u"}}
+		if got := s.notRecreated(task, live); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A comparison of an object by one placement releases no deletion of it by another.
+func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
+	const stored = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"web","labels":{%q:"prod"},"annotations":{%q:%q}}}`
+	m, compares := oneManifest(), api.PlacementKey{Name: "compares"}
+	shelf := newShelf()
+	shelf.maps["one"] = fmt.Appendf(nil, stored, api.ManagedByLabel, api.PlacementAnnotation, web)
+	s := sessionAt(t, shelf)
+	s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), Brake{10, 0}, map[string]bool{}, time.NewTimer(time.Hour)
+	s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
+	s.holding(m, web)
+	it := *s.inv[web].items.of(m.ID)
+	it.UID = "uid of one"
+	s.inv[web].items.put(it)
+	s.want([]work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
+	ids := map[api.ID]bool{m.ID: true}
+	s.brake(ids, s.deletes)
+	if s.braked[m.ID].why == "" {
+		t.Fatal("the deletion is not held")
+	}
+	s.processPrepared(t.Context(), ids)
+	if s.braked[m.ID].why == "" || slices.Contains(shelf.done, "DELETE one") {
+		t.Errorf("held: %q, requests: %q", s.braked[m.ID].why, shelf.done)
 	}
 }

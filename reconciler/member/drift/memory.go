@@ -104,8 +104,8 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 	if !known {
 		d = ledger.Drift{ID: id, FirstSeen: at, Since: at}
 	}
-	if Lasting(d.State) == 0 {
-		d.Since = at
+	if Lasting(d.State) == 0 || d.State != state && (d.State == api.DriftIgnored || d.State == api.DriftAltered) {
+		d.Since = at // ignored fields and those that a webhook alters are another matter
 	}
 	d.Version, d.Envelope = of.Object.Object.GroupVersionKind().Version, of.Envelope
 	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, now.Message

@@ -72,8 +72,11 @@ func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 		change(api.DriftHeld, false, 0)
 		change(api.DriftRepaired, false, 0)
 		change(api.DriftHeld, true, 3*time.Hour)
+		change(api.DriftIgnored, false, 3*time.Hour)
+		change(api.DriftIgnored, false, 3*time.Hour)
+		change(api.DriftHeld, true, 6*time.Hour)
 		memory.End(web, memory[web][of.ID])
-		change(api.DriftHeld, true, 4*time.Hour)
+		change(api.DriftHeld, true, 7*time.Hour)
 	})
 }
 
