@@ -72,7 +72,9 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 		return nil, err
 	}
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Adds}
-	verdict, _, _, err := manager.Diff(ctx, desired, ssa.DefaultDiffOptions())
+	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
+	verdict, _, _, err := manager.Diff(asking, desired, ssa.DefaultDiffOptions())
+	cancel()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

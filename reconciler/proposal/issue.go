@@ -145,23 +145,20 @@ func (p *Proposer) openIssues(ctx context.Context, now time.Time) (open map[stri
 	return open, true, nil
 }
 
-// offerIssue opens the issue of a change, or finds the one that is there already, or the pull
-// request from when an edit could express the change.
+// offerIssue opens the issue of a change, or finds the one that is there already.
 func (p *Proposer) offerIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
-	for _, pr := range p.open {
-		if p.changeOf(pr) == o.hash {
-			c.found(pr)
-			return nil
-		}
-	}
 	if p.full(c) {
 		return nil
 	}
 	list, err := p.cfg.Forge.ListIssues(ctx, issueLabel, "")
 	var found *forge.PullRequest
 	for _, i := range list {
-		if markedAs(i.Body, p.cfg.Fleet) == o.hash && (found == nil || i.State == forge.Open) {
-			same := fromIssue(i, o.hash)
+		if markedAs(i.Body, p.cfg.Fleet) != o.hash {
+			continue
+		}
+		// One that a person has closed counts more than a newer one that gitfleet has.
+		same := fromIssue(i, o.hash)
+		if found == nil || same.State == forge.Open || over(found, c.since) && !over(&same, c.since) {
 			found = &same
 		}
 	}
@@ -202,6 +199,18 @@ func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
 	if !open || c.hold {
 		return nil
 	}
+	current, err := p.current(ctx, c.branch, pr.Number) // it may have been closed since the last list
+	switch {
+	case err != nil || current == nil:
+		return err
+	case current.State != forge.Open || slices.Contains(current.Labels, holdLabel):
+		c.found(*current)
+		if delete(p.open, c.branch); current.State == forge.Open {
+			p.open[c.branch] = *current
+		}
+		return nil
+	}
+	pr = *current
 	const comment = "An edit of the files in Git can express the change by now. It is offered as a pull request."
 	if err := p.end(ctx, pr, comment, ended(pr.Body)); err != nil {
 		return err

@@ -280,6 +280,36 @@ func TestAPullRequestStaysOnceNoEditMakesItsChange(t *testing.T) {
 	}
 }
 
+// After a restart too, an issue is replaced by the pull request that an edit makes possible.
+func TestAnIssueIsReplacedAfterARestart(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.restart(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"))
+	if len(p.forge.issues) != 1 || p.forge.issues[0].State != forge.Closed || len(p.forge.pulls) != 1 || p.forge.pulls[0].State != forge.Open {
+		t.Errorf("issues %+v, pull requests %+v", p.forge.issues, p.forge.pulls)
+	}
+}
+
+// An issue that was closed, or got the label, since the issues were last listed is not replaced.
+func TestADecisionAboutAnIssueCounts(t *testing.T) {
+	for name, decide := range map[string]func(*forge.Issue){
+		"closed": func(i *forge.Issue) { i.State = forge.Closed },
+		"held":   func(i *forge.Issue) { i.Labels = append(i.Labels, holdLabel) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			p.after(t, 3*time.Minute, manualChange(7, "east"))
+			decide(p.forge.issues[0])
+			p.after(t, 3*time.Minute, heldChange(7, "east"))
+			if len(p.forge.pulls) != 0 || strings.Contains(p.forge.issues[0].Body, "gitfleet: ended") {
+				t.Errorf("issues %+v, pull requests %+v", p.forge.issues, p.forge.pulls)
+			}
+			p.says(t, "east", map[string]string{"closed": "put back", "held": "held"}[name])
+		})
+	}
+}
+
 // An issue has no value of a Secret.
 func TestIssuesMaskSecrets(t *testing.T) {
 	o := manualChange(7, "east")

@@ -308,8 +308,15 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 // over.
 const mostAttempts = 100
 
-// offer opens the pull request or issue of a change, or finds the one that is there already.
+// offer opens the pull request or issue of a change, or finds the one that is there already,
+// also in the other form: what an edit can express may have changed since.
 func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
+	for _, pr := range p.open {
+		if p.changeOf(pr) == o.hash {
+			c.found(pr)
+			return nil
+		}
+	}
 	if o.reason != nil {
 		return p.offerIssue(ctx, o, c, now)
 	}

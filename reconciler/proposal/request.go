@@ -175,10 +175,11 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 		return nil, refuse("no forge is configured, so nothing can be offered as a pull request")
 	case it.state == Open:
 		return nil, refuse("%s is open already", it.url)
-	case it.state == Closed || it.state == OnHold:
-		if err := p.leftAlone(now); err != nil {
-			return nil, err
-		}
+	}
+	if err := p.leftAlone(now); err != nil {
+		return nil, err
+	}
+	if it.state == Closed || it.state == OnHold {
 		if err := p.supersede(ctx, c); err != nil {
 			return nil, err
 		}
