@@ -66,6 +66,8 @@ func TestNoPullRequestTellsASecret(t *testing.T) {
 	broken := planned("broken", strings.Replace(noted(canaryEncoded, canaryEncoded), "{password: "+canaryEncoded+"}", "[password, "+canaryEncoded+", "+canaryNumber+"]", 1), "mixed.yaml:4")
 	p.shows(changed.Head.Sha, "plan", "success: ")
 	p.shows(broken.Head.Sha, "plan", "failure: ")
+	p.shows(drift.Head.Sha, "plan", "success: ")
+	p.shows(p.newest(), "rollout", "")
 
 	texts := map[string]string{"the issue": issue.Title + "\n" + issue.Body}
 	for _, pr := range p.pulls() {
