@@ -6,12 +6,13 @@ import "time"
 type backoff struct {
 	// interval is the time between successful polls.
 	interval time.Duration
-	// first is the delay after the first failure; it doubles up to most.
+	// first is the delay after the first failure; it doubles with each further failure, up to
+	// most.
 	first, most time.Duration
 	// quiet is the shortest time between a poll and one caused by a nudge.
 	quiet time.Duration
-	// cloneFirst is the delay between clones of a store that is damaged again; it doubles up to
-	// cloneMost.
+	// cloneFirst is the delay between two clones if the store is damaged again; it doubles up
+	// to cloneMost.
 	cloneFirst, cloneMost time.Duration
 }
 
@@ -26,8 +27,9 @@ func newBackoff(interval time.Duration) backoff {
 	}
 }
 
-// next returns the delay until the next poll, given the number of consecutive failures (zero
-// for none) and the delay that the server asked for. dice, from 0 to 1, is jitter.
+// next returns the delay until the next poll. failures is the number of consecutive failures,
+// wish the delay that the server asked for, and dice a random number from 0 to 1 for the
+// jitter.
 func (b backoff) next(failures int, wish time.Duration, dice float64) time.Duration {
 	wait, spread := b.interval, 0.1
 	if failures > 0 {

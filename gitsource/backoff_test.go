@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The pause grows with failures, stays within its bounds, and is never shorter
-// than what the server asked for.
+// The delay grows with the failures, stays within its bounds, and is never shorter than the
+// server asked for.
 func TestThePauseGrowsAndIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		interval := time.Duration(rapid.Int64Range(int64(time.Second), int64(24*time.Hour)).Draw(t, "interval"))
@@ -34,7 +34,7 @@ func TestThePauseGrowsAndIsBounded(t *testing.T) {
 	})
 }
 
-// The first retries come soon, so that a hiccup does not cost an interval.
+// The first retries come soon, so that a short outage does not cost a whole polling interval.
 func TestTheFirstRetryIsSoon(t *testing.T) {
 	b := newBackoff(30 * time.Second)
 	var got []time.Duration
@@ -49,7 +49,7 @@ func TestTheFirstRetryIsSoon(t *testing.T) {
 	}
 }
 
-// A nudge ends the pause, but not before the server wants to be asked again.
+// A nudge ends the delay, but not before the time that the server asked for is over.
 func TestANudgeRespectsTheServer(t *testing.T) {
 	tests := map[string]struct {
 		nudge, wish time.Duration

@@ -51,7 +51,8 @@ func change(g *gitrepo.Repo, version, n int) string {
 	return fastImport(g, "change", map[string]string{fmt.Sprintf("apps/d%03d/f%05d.yaml", i/50, i): manifest(i, version)})
 }
 
-// fastImport commits files to main without a work tree, after other commands.
+// fastImport commits files to main without a working tree, after running other commands of git
+// fast-import.
 func fastImport(g *gitrepo.Repo, message string, files map[string]string, first ...string) string {
 	var in strings.Builder
 	fmt.Fprintf(&in, "commit refs/heads/main\ncommitter Ada <ada@example.com> now\ndata %d\n%s\n", len(message), message)
@@ -218,8 +219,8 @@ func BenchmarkDiffTwoCommits(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory shows what is held in memory after 10,000 files were cloned
-// and read, and the most that ever was.
+// BenchmarkMemory measures the memory in use after 10,000 files were cloned and read, and the
+// peak.
 func BenchmarkMemory(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {
 		g := history(b, n)

@@ -15,8 +15,8 @@ import (
 
 // RestoreOptions describe a commit that restores the content of files from an earlier commit.
 type RestoreOptions struct {
-	// Base is the parent of the new commit, From the commit with the content. A path that From
-	// does not have is removed.
+	// Base is the parent of the new commit, and From the commit with the content to restore. A
+	// path that does not exist in From is removed.
 	Base, From string
 	Paths      []string
 	Message    string
@@ -25,7 +25,8 @@ type RestoreOptions struct {
 	Time          time.Time
 }
 
-// Restore stores the commit. No reference points to it until Branch is called.
+// Restore writes the commit to the object store. No reference points to it until Branch is
+// called.
 func (c *Clone) Restore(r RestoreOptions) (Commit, error) {
 	base, err := c.commit(r.Base)
 	if err != nil {

@@ -24,7 +24,7 @@ type Clone struct{ repo *git.Repository }
 func OpenClone(dir string) (*Clone, error) {
 	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
 	if errors.Is(err, git.ErrRepositoryNotExists) {
-		repo, err = git.PlainOpen(dir) // a bare one has no .git
+		repo, err = git.PlainOpen(dir) // a bare clone has no .git
 	}
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		return nil, fmt.Errorf("%s is in no clone of a Git repository", dir)

@@ -13,7 +13,7 @@ import (
 )
 
 // Push creates a branch on the remote of cfg, at a commit of the clone. It never changes an
-// existing branch, and so never the tracked one.
+// existing branch, so that the tracked branch is safe.
 func (c *Clone) Push(ctx context.Context, cfg Config, branch, commit string) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// publicCommit returns a commit for other packages. Text is converted to UTF-8, and control
-// characters are replaced in everything that is shown.
+// publicCommit converts a commit for other packages: text becomes UTF-8, and control characters
+// are replaced in everything that is shown.
 func publicCommit(c *objects.Commit) Commit {
 	message := strings.ToValidUTF8(c.Message, "\uFFFD")
 	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")

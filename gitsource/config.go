@@ -10,10 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// Config configures the repository, the access to it, and the store.
+// Config configures the tracked repository, the access to it, and the store.
 type Config struct {
-	// URL is https://, ssh://, user@host:path, or with the flags below http://, file:// or an
-	// absolute path. It has no credentials.
+	// URL is https://, ssh:// or user@host:path, or with the flags below http://, file:// or an
+	// absolute path. It contains no credentials.
 	URL string
 	// Ref is the tracked reference; the zero value is the remote's default branch.
 	Ref Ref
@@ -21,10 +21,10 @@ type Config struct {
 	Interval time.Duration
 	// StateDir is the directory of the store; it is created if necessary.
 	StateDir string
-	// Auth configures authentication to the remote, and of the remote.
+	// Auth configures how to authenticate to the remote, and how to verify the remote.
 	Auth remote.Auth
-	// AllowHTTP allows http://, with which anybody on the network path can change what the
-	// fleet runs.
+	// AllowHTTP allows http://. Anybody on the network path can then change what the fleet
+	// runs.
 	AllowHTTP bool
 	// AllowFile allows file:// and paths.
 	AllowFile bool
@@ -46,8 +46,8 @@ type Config struct {
 type Limits struct {
 	// FetchBytes limits what one poll may receive, 512 MiB by default.
 	FetchBytes int64
-	// ListBytes limits the listing of references within it, 64 MiB by default, a million
-	// references.
+	// ListBytes limits the part of FetchBytes that the list of references may take, 64 MiB by
+	// default, about a million references.
 	ListBytes int64
 	// ListTime limits the listing of references, 30 s by default.
 	ListTime time.Duration
@@ -57,17 +57,17 @@ type Limits struct {
 	FileBytes int64
 	// Objects limits the objects of one fetch, 5 million by default.
 	Objects int
-	// ObjectBytes limits an object that is rebuilt from a delta, the only ones in memory during
-	// a fetch; 128 MiB by default.
+	// ObjectBytes limits the size of an object that is rebuilt from a delta, 128 MiB by
+	// default. Other objects are never in memory during a fetch.
 	ObjectBytes int64
-	// Packs is how many pack files there may be before they are joined, 50 by default.
+	// Packs is the maximum number of pack files before they are joined, 50 by default.
 	Packs int
 }
 
 // Metrics are functions called on events; nil ones are not called.
 type Metrics struct {
-	// Polled is called after each poll, after head if there was a commit, with the duration of
-	// the poll alone.
+	// Polled is called after each poll with its duration. If the poll brought a commit, head
+	// has returned before; its time is not included.
 	Polled func(took time.Duration, err error)
 	// Fetched is called after each fetch with the bytes received.
 	Fetched func(took time.Duration, bytes int64, err error)

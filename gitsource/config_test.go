@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// A wrong setting is named, and all of them at once.
+// Validate reports all invalid fields at once, each by its name.
 func TestValidateNamesTheField(t *testing.T) {
 	good := Config{URL: "https://example.com/a", StateDir: "/state"}
 	token := remote.SecretSource{File: "/token"}

@@ -9,9 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// Contains reports whether head, a commit that was fetched at any time, is commit or descends
-// from it. commit is a hash or an abbreviated one; one that was never fetched is in no history.
-// Contains returns an error when ctx is done.
+// Contains reports whether head is commit or one of its descendants. head is a commit that was
+// fetched at any time, and commit a hash or an abbreviated one; a commit that was never fetched
+// is in no history. It returns an error when ctx is done.
 func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) {
 	h, err := objects.ParseHash(head)
 	if err != nil {
@@ -26,7 +26,7 @@ func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) 
 		for _, candidate := range st.WithPrefix(strings.ToLower(commit)) {
 			switch _, descends, err := between(st, candidate, newest, ctx.Err); {
 			case errors.Is(err, objects.ErrWrongType), errors.Is(err, ErrTooLarge):
-				// not a commit, but another object whose hash begins with these digits
+				// another object than a commit, whose hash begins with these digits
 			case err != nil:
 				return err
 			case descends:

@@ -9,9 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// A history has its own commit and all that led to it, by whatever part of their
-// hash they are named, and nothing else: no file, no other branch, nothing that
-// the remote never sent.
+// A history contains its own commit and all ancestors, named by any part of their hashes, and
+// nothing else: no file, no other branch, and no object that was never fetched.
 func TestAHistoryContainsWhatLedToIt(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "1"})

@@ -98,7 +98,8 @@ func (d differ) read(path string, h plumbing.Hash) ([]objects.TreeEntry, error) 
 	return entries, nil
 }
 
-// first returns which list has the next name: a if negative, b if positive, both if zero.
+// first compares the next names of two lists: negative if that of a comes first, positive if
+// that of b does, zero if they are equal.
 func first(a, b []objects.TreeEntry) int {
 	switch {
 	case len(a) == 0:
@@ -134,8 +135,8 @@ func (d differ) entry(path string, old, now objects.TreeEntry, depth int) error 
 	return d.dirs(path, from, to, depth+1)
 }
 
-// describe returns the hash, with the kind of an entry that is not an ordinary file, so that a
-// change of the mode is a Change.
+// describe returns the hash of an entry. If the entry is not an ordinary file it adds the kind,
+// so that a change of the mode is a Change.
 func describe(e objects.TreeEntry) string {
 	switch {
 	case e.Mode&fs.ModeSymlink != 0:

@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// What we call different is what git calls different, whatever the trees.
+// For random trees, Diff returns the same changes as git diff.
 func TestDiffAgreesWithGit(t *testing.T) {
 	g := gitrepo.New(t)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -44,7 +44,7 @@ func TestDiffAgreesWithGit(t *testing.T) {
 		if from == to && len(got) > 0 {
 			t.Fatalf("%s differs from itself: %q", from, got)
 		}
-		if i%14 > 0 { // asking git is slow
+		if i%14 > 0 { // running git is slow
 			continue
 		}
 		want := strings.Fields(g.Git("diff-tree", "-r", "--no-renames", "--name-only", from, to))
@@ -74,7 +74,8 @@ func randomTree(r *rand.Rand) map[string]string {
 	return files
 }
 
-// A change of mode, a link and a submodule are changes, and say what they are.
+// Changes of a file's mode, of links and of submodules are reported, with the kind of the
+// entry.
 func TestDiffTellsKindsApart(t *testing.T) {
 	g := gitrepo.New(t)
 	from := g.Commit("first", map[string]string{"run.sh": "x", "link": "x", "sub": "x"})
@@ -97,7 +98,7 @@ func TestDiffTellsKindsApart(t *testing.T) {
 	}
 }
 
-// A difference opens only what differs.
+// Diff reads only directories that differ.
 func TestDiffReadsOnlyWhatDiffers(t *testing.T) {
 	g := gitrepo.New(t)
 	from := fastImport(g, "all", manifests(500))

@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// A Hasher returns the Git hash of a file's or directory's content. The same hash means the
-// same content, in every commit and under every name.
+// A Hasher returns the Git hash of the content of a file or directory. Equal hashes mean equal
+// content, in every commit and under every name.
 type Hasher interface {
 	Hash(name string) (string, error)
 }
@@ -27,8 +27,8 @@ type files struct {
 	root    plumbing.Hash
 	time    time.Time
 	commit  string
-	// made are the directories of a merge that are in neither commit, by hash; nil without a
-	// merge.
+	// made are the directories that a merge created, by hash: they are in neither commit. Nil
+	// without a merge.
 	made map[plumbing.Hash][]objects.TreeEntry
 }
 

@@ -49,12 +49,12 @@ func (s *gitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.backend.ServeHTTP(w, r)
 }
 
-// answer makes f answer instead of Git whenever it returns true.
+// answer sets a function that may respond instead of Git; it returns true if it did.
 func (s *gitServer) answer(f func(w http.ResponseWriter, r *http.Request) bool) {
 	s.before.Store(&f)
 }
 
-// requests answers and forgets the requests since the last call.
+// requests returns the requests since the last call.
 func (s *gitServer) requests() []string {
 	var out []string
 	for {
@@ -67,7 +67,8 @@ func (s *gitServer) requests() []string {
 	}
 }
 
-// config follows main on a remote, with a state directory of its own.
+// config returns a configuration that tracks main of a remote, with a state directory of its
+// own.
 func config(t testing.TB, url string) Config {
 	t.Helper()
 	return Config{
@@ -90,7 +91,7 @@ func open(t testing.TB, cfg Config) *Repo {
 	return r
 }
 
-// A runner is a Repo that runs, told when to poll.
+// A runner is a running Repo whose polls the test controls.
 type runner struct {
 	*Repo
 	t     testing.TB
@@ -98,14 +99,14 @@ type runner struct {
 	polls chan error
 }
 
-// start runs a Repo until the test ends. It polls once at the start, and then
-// only when it is nudged.
+// start runs a Repo until the test ends. It polls once at the start, and afterwards only when
+// it is nudged.
 func start(t testing.TB, cfg Config) *runner {
 	t.Helper()
 	r := &runner{t: t, heads: make(chan Commit, 100), polls: make(chan error, 100)}
 	cfg.Metrics.Polled = func(_ time.Duration, err error) { r.polls <- err }
 	r.Repo = open(t, cfg)
-	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour} // and never quiet
+	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour} // no quiet time after a poll
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx, func(c Commit) { r.heads <- c }) }()
@@ -118,7 +119,7 @@ func start(t testing.TB, cfg Config) *runner {
 	return r
 }
 
-// poll answers how the next poll ended.
+// poll returns the result of the next poll.
 func (r *runner) poll() error {
 	r.t.Helper()
 	select {
@@ -130,7 +131,7 @@ func (r *runner) poll() error {
 	}
 }
 
-// again nudges and answers how that poll ended.
+// again nudges the Repo and returns the result of that poll.
 func (r *runner) again() error {
 	r.t.Helper()
 	r.Nudge()
@@ -159,8 +160,8 @@ func (r *runner) wantHead(hash string) Commit {
 	return c
 }
 
-// wantNoHead fails if head was called. It is asked after a poll has ended and
-// another has begun to be waited for, so nothing is still on its way.
+// wantNoHead fails if head was called. The test calls it after a poll has ended and the Repo
+// waits for the next one, so that no call is still to come.
 func (r *runner) wantNoHead() {
 	r.t.Helper()
 	select {
@@ -170,7 +171,7 @@ func (r *runner) wantNoHead() {
 	}
 }
 
-// contents answers every regular file of a commit.
+// contents returns every regular file of a commit.
 func contents(t testing.TB, r *Repo, commit string) map[string]string {
 	t.Helper()
 	fsys, err := r.Files(context.Background(), commit)

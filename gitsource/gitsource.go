@@ -1,11 +1,11 @@
 // Package gitsource reads the Git repository of the hub.
 //
-// Run polls one reference of one remote and calls head with each new commit; Files reads a
-// commit's tree from the object store. The store is package objects, and the access to the remote
-// package remote. There is no checkout, and the git program is not used.
-// Objects of the tracked history are never deleted, so that a commit that clusters still hold can
-// be read after the remote has dropped it. A missing object is always an error: a listing is
-// never shorter than the tree.
+// Run polls one reference of one remote and calls head with each new commit. Files reads the
+// tree of a commit from the object store. Package objects is the store, and package remote the
+// access to the remote. There is no checkout, and the git program is not used. Objects of the
+// tracked history are never deleted, so that a commit that clusters still run can be read after
+// the remote has dropped it. A missing object is always an error: no listing is ever shorter
+// than the tree.
 package gitsource
 
 import (
@@ -36,15 +36,15 @@ type Commit struct {
 }
 
 // A Repo is a remote reference with its local store. It is safe for concurrent use, except that
-// Run may be called once at a time.
+// only one Run may be active at a time.
 type Repo struct {
 	cfg    Config
 	remote remote.Remote
 	// branches is the same remote with the limits of FetchRef.
 	branches remote.Remote
 
-	// stored is replaced as a whole when the repository is cloned again; readers load it each
-	// time.
+	// stored is replaced as a whole when the repository is cloned again. Readers must load it
+	// each time.
 	stored  atomic.Pointer[objects.Store]
 	place   objects.StorePath
 	lock    *os.File
@@ -66,11 +66,11 @@ type Repo struct {
 	failures int
 }
 
-// A damage is an object missing from the store.
+// A damage is an error about an object that is missing from the store.
 type damage struct{ err error }
 
-// Open opens or creates the store below cfg.StateDir. It does not use the network: accepted
-// commits can be read while Git is down.
+// Open opens or creates the store below cfg.StateDir. It does not use the network, so that
+// accepted commits can be read while the remote is down.
 func Open(cfg Config) (*Repo, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -127,7 +127,8 @@ func (r *Repo) Close() error {
 	return errors.Join(r.dropBranch(), r.stored.Load().Close(), r.lock.Close())
 }
 
-// Commit returns the metadata of any commit that was ever fetched, or of the one of FetchRef.
+// Commit returns the metadata of a commit that was fetched at any time, or of the commit of the
+// last FetchRef.
 func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 	h, err := objects.ParseHash(hash)
 	if err != nil {
@@ -140,8 +141,9 @@ func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 	return publicCommit(c), nil
 }
 
-// Files returns the tree of any commit that was ever fetched, or of the one of FetchRef. The
-// file system reads from the object store on demand, and implements fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and Hasher.
+// Files returns the tree of a commit that was fetched at any time, or of the commit of the last
+// FetchRef. The file system reads from the object store on demand, and implements fs.ReadDirFS,
+// fs.ReadFileFS, fs.StatFS and Hasher.
 func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	h, err := objects.ParseHash(commit)
 	if err != nil {
@@ -163,8 +165,8 @@ func (r *Repo) Nudge() {
 	}
 }
 
-// withStore reads from the store, again if it was replaced meanwhile, and records missing
-// objects: Run then clones the repository again.
+// withStore reads from the store, and reads again if the store was replaced meanwhile. It
+// records missing objects, so that Run clones the repository again.
 func (r *Repo) withStore(read func(*objects.Store) error) error {
 	for {
 		st := r.stored.Load()

@@ -27,8 +27,8 @@ const (
 	fromBoth = fromOne | fromOther
 )
 
-// A walk visits two commits and their ancestors, newest first. The times of commits only decide
-// the order: a wrong time makes the walk longer, or the result larger.
+// A walk visits two commits and their ancestors, newest first. The commit times only decide the
+// order: a wrong time can make the walk longer or the result larger.
 type walk struct {
 	st      *objects.Store
 	marks   map[plumbing.Hash]mark
@@ -45,7 +45,7 @@ func newWalk(st *objects.Store, one, other *objects.Commit) *walk {
 	return w
 }
 
-// add queues a commit that was not reached before, or not with these marks.
+// add queues a commit unless it was already reached with these marks.
 func (w *walk) add(c *objects.Commit, m mark) {
 	before, seen := w.marks[c.Hash]
 	if seen && before|m == before {
@@ -56,7 +56,7 @@ func (w *walk) add(c *objects.Commit, m mark) {
 	w.queue = append(w.queue, c)
 }
 
-// run visits commits as long as needed is true for the marks of a queued one.
+// run visits commits until needed is false for the marks of every queued commit.
 func (w *walk) run(needed func(mark) bool) error {
 	for {
 		newest, waiting := -1, false
@@ -118,7 +118,7 @@ func between(st *objects.Store, base plumbing.Hash, head *objects.Commit, stop f
 	return added, w.marks[base]&fromOne != 0, nil
 }
 
-// mergeBases returns the newest commits that both descend from. With wrong commit times it may
+// mergeBases returns the newest common ancestors of two commits. With wrong commit times it may
 // return too many, but never too few.
 func mergeBases(st *objects.Store, one, other *objects.Commit) ([]*objects.Commit, error) {
 	return newWalk(st, one, other).bases()
@@ -137,8 +137,8 @@ func (w *walk) bases() ([]*objects.Commit, error) {
 	return bases, nil
 }
 
-// changes returns the changes that a commit makes itself. Those of a merge are the differences
-// from an automatic merge: a resolved conflict, an edited file, or a dropped change.
+// changes returns the changes that a commit itself makes. For a merge commit these are its
+// differences from an automatic merge: resolved conflicts, edited files and dropped changes.
 func (v *verifier) changes(c *objects.Commit) ([]Change, error) {
 	parents := make([]*objects.Commit, len(c.Parents))
 	for i, p := range c.Parents {

@@ -41,8 +41,8 @@ func read(t testing.TB, path string) string {
 	return string(content)
 }
 
-// A private authority is trusted when its bundle says so, and no longer than
-// that; nothing has to be restarted.
+// A private CA is trusted while the CA bundle contains it. Changes of the bundle need no
+// restart.
 func TestAPrivateAuthorityIsTrusted(t *testing.T) {
 	s := githttp.Serve(t, githttp.Config{TLS: true})
 	repo := s.Repo(t, "hub.git")
@@ -75,8 +75,8 @@ func TestAPrivateAuthorityIsTrusted(t *testing.T) {
 	}
 }
 
-// Every kind of credential is sent as the forges expect it, and read again at
-// each poll. None of it appears anywhere.
+// Every kind of credential is sent as the forges expect it, and read again at each poll. No log
+// or error contains it.
 func TestCredentialsAreRotated(t *testing.T) {
 	const canary, replaced = "canary-one", "canary-two"
 	tests := map[string]struct {
@@ -146,7 +146,7 @@ func TestCredentialsAreRotated(t *testing.T) {
 	}
 }
 
-// A redirect to another host is refused before anything is sent there.
+// A redirect to another host is refused before any request is sent there.
 func TestARedirectStaysOnTheHost(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "1"})
@@ -196,7 +196,7 @@ func TestARedirectStaysOnTheHost(t *testing.T) {
 	}
 }
 
-// A server that limits us is left alone for as long as it asks.
+// The client waits for as long as a rate-limited response asks.
 func TestARateLimitIsRespected(t *testing.T) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -223,8 +223,8 @@ func TestARateLimitIsRespected(t *testing.T) {
 	}
 }
 
-// The proxy that the environment names is used. The library looks at the
-// environment once in a process, so the test runs itself again.
+// The proxy in the environment is used. The library reads the environment once per process, so
+// that the test runs itself in a new process.
 func TestTheProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	if os.Getenv("GITSOURCE_TEST_PROXIED") != "" {
 		cfg := config(t, "http://git.example.test/")
@@ -254,7 +254,7 @@ func TestTheProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	}
 }
 
-// basicAuth is the header of Basic authentication.
+// basicAuth returns the header of Basic authentication.
 func basicAuth(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }

@@ -11,26 +11,27 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// Limits of a fetch of FetchRef and of an edit that is pushed.
+// The limits of a fetch by FetchRef and of a commit that is pushed.
 const (
 	branchBytes   = 32 * mib
 	branchObjects = 100_000
 	branchCommits = 1000
 )
 
-// ofBranch returns limits for a branch that may come from anybody, such as a pull request.
+// ofBranch returns the limits for a branch that anybody may have pushed, such as that of a pull
+// request.
 func (l Limits) ofBranch() Limits {
 	l.FetchBytes, l.Objects = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects)
 	return l
 }
 
-// pack are the limits of a pack.
+// pack returns the limits of a pack.
 func (l Limits) pack() objects.Limits {
 	return objects.Limits{Objects: l.Objects, ObjectBytes: l.ObjectBytes}
 }
 
-// fetchLayer fetches the objects of a commit that the tracked history does not have into a new
-// store on top of the main one.
+// fetchLayer fetches a commit into a new store on top of the main one. The new store has only
+// the objects that the tracked history does not have.
 func (r *Repo) fetchLayer(ctx context.Context, s remote.Session, dir string, h plumbing.Hash) (*objects.Store, error) {
 	if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 		return nil, err

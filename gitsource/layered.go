@@ -7,7 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// layeredObjects are new objects in memory on top of stores, which are not written.
+// layeredObjects reads objects from stores and keeps new objects in memory. The stores are not
+// changed.
 type layeredObjects struct {
 	*memory.Storage
 	stores []*objects.Store
@@ -33,7 +34,7 @@ func (l *layeredObjects) EncodedObject(t plumbing.ObjectType, h plumbing.Hash) (
 	return nil, plumbing.ErrObjectNotFound
 }
 
-// made returns the objects in memory.
+// made returns the hashes of the objects in memory.
 func (l *layeredObjects) made() []plumbing.Hash {
 	var all []plumbing.Hash
 	for h := range l.Objects {

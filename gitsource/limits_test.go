@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// Each limit lets through what just fits and refuses what is just above it,
-// and afterwards nothing of it is left.
+// A fetch exactly at each limit succeeds. One just above a limit is refused, and nothing of it
+// is kept.
 func TestEachLimitHoldsExactly(t *testing.T) {
 	g := gitrepo.New(t)
 	g.Commit("first", map[string]string{"a": gitrepo.Noise(50_000), "b": "b"})
@@ -21,7 +21,7 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	s := serveGit(t, g)
 	over := map[string]string{"http": s.URL, "file": g.Dir}
 
-	// What is needed is measured first.
+	// the sizes are measured first
 	var received int64
 	cfg := config(t, s.URL)
 	cfg.Metrics.Fetched = func(_ time.Duration, n int64, _ error) { received = n }
@@ -43,7 +43,7 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 		set   func(l *Limits, off int)
 		says  string
 	}{
-		// How a server cuts its answer into packets differs by a few bytes.
+		// the size of the packets in a server's response varies by a few bytes
 		"fetch bytes":  {[]string{"http"}, func(l *Limits, off int) { l.FetchBytes = received + 100 + 200*int64(off) }, "(limits.fetchBytes)"},
 		"list bytes":   {[]string{"http"}, func(l *Limits, off int) { l.ListBytes = listed + int64(off) }, "in a list of references"},
 		"objects":      {[]string{"http", "file"}, func(l *Limits, off int) { l.Objects = objects + off }, "7 objects, at most 6 (limits.fetchObjects)"},
@@ -78,7 +78,7 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	}
 }
 
-// A file just above the limit is an error of that file alone.
+// A file just above the size limit is an error of that file only.
 func TestTheFileLimitHoldsExactly(t *testing.T) {
 	g := gitrepo.New(t)
 	hash := g.Commit("first", map[string]string{"fits": strings.Repeat("x", 1000), "large": strings.Repeat("x", 1001)})
@@ -104,5 +104,5 @@ func TestTheFileLimitHoldsExactly(t *testing.T) {
 	if err := errors.Join(r.poll(), r.again()); err != nil {
 		t.Fatal(err)
 	}
-	r.wantNoHead() // too large is not damage
+	r.wantNoHead() // a file that is too large is not damage
 }

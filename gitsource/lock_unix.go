@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lock keeps a store to one process. It ends with the process, however that
-// ends.
+// lock makes sure that only one process uses a store. The operating system releases the lock
+// when the process ends, for whatever reason.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -3,7 +3,7 @@ package gitsource
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // the hash of Git's objects
+	"crypto/sha1" // nolint:gosec // Git's object hash
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,12 +15,12 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// FetchRef fetches a commit that the remote has under the full name of a reference, such as
-// refs/pull/17/head, so that it can be read. Objects that the tracked history does not have go
-// to a store of their own, of at most 32 MiB, which lasts until FetchRef or Close is called.
-// The tracked reference and its store do not change. The error is [ErrRefNotFound] if the
-// reference does not exist or has moved, and [ErrTooLarge] if the objects exceed the limit.
-// Only one goroutine may use it.
+// FetchRef fetches the commit of a reference with its full name, such as refs/pull/17/head, so
+// that it can be read. Objects that the tracked history does not have are written to a separate
+// store of at most 32 MiB, which exists until the next FetchRef or Close. The tracked reference
+// and its store do not change. The error is [ErrRefNotFound] if the reference does not exist or
+// is not at the commit, and [ErrTooLarge] if the objects exceed the limit. Only one goroutine
+// may use it.
 func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	h, err := objects.ParseHash(commit)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*obje
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = s.Close() }() // nothing is written to it
+	defer func() { _ = s.Close() }() // nothing was written
 	refs, err := s.List(ctx)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*obje
 
 // A ConflictError says that two commits cannot be merged automatically.
 type ConflictError struct {
-	// Paths are the paths that both have changed, sorted.
+	// Paths are the paths that both commits have changed, sorted.
 	Paths []string
 }
 
@@ -85,10 +85,10 @@ func (e *ConflictError) Error() string {
 	return "both sides have changed " + text
 }
 
-// Merge returns the files of a merge of two commits, without writing anything. A path that
-// only one side has changed is taken from that side; if both have changed it differently, the
-// error is a [*ConflictError]. The base must be in the tracked history; the head is there too,
-// or is the commit of FetchRef.
+// Merge returns the files of a merge of two commits, without writing anything. A path that only
+// one side has changed is taken from that side. If both have changed a path differently, the
+// error is a [*ConflictError]. The base must be in the tracked history, and the head must be
+// either there or the commit of the last FetchRef.
 func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	h, err := objects.ParseHash(head)
 	if err != nil {
@@ -127,8 +127,8 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 
 var errNoBase = errors.New("their histories have no commit in common")
 
-// mergeBase returns the newest commit that both descend from. If there are several, their trees
-// must be equal.
+// mergeBase returns the newest common ancestor. If there are several, their trees must be
+// equal.
 func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commit) (*objects.Commit, error) {
 	w := newWalk(st, one, other)
 	w.stop = ctx.Err
@@ -150,7 +150,7 @@ func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commi
 // A merger merges trees by their entries.
 type merger struct {
 	tree func(plumbing.Hash) ([]objects.TreeEntry, error)
-	// made are the merged directories that neither side has, by their hash in Git.
+	// made are the merged directories that neither side has, by Git hash.
 	made      map[plumbing.Hash][]objects.TreeEntry
 	conflicts []string
 }
@@ -222,8 +222,8 @@ func (m *merger) entry(path string, base, one, other objects.TreeEntry, depth in
 	return one, nil
 }
 
-// hashTree returns the hash that Git gives to a directory. Git sorts the entries as if names
-// of directories ended with a slash.
+// hashTree returns the Git hash of a directory. Git sorts the entries as if the names of
+// directories ended with a slash.
 func hashTree(entries []objects.TreeEntry) plumbing.Hash {
 	sorted := slices.SortedFunc(slices.Values(entries), func(a, b objects.TreeEntry) int { return strings.Compare(treeName(a), treeName(b)) })
 	var content bytes.Buffer

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// What merges here without a conflict merges to the same tree in git, and what git cannot
-// merge does not merge here.
+// Every merge without a conflict has the same tree as that of git, and what git cannot merge is
+// a conflict here too.
 func TestMergeAgreesWithGit(t *testing.T) {
 	g := gitrepo.New(t)
 	random := rand.New(rand.NewPCG(5, 6))
@@ -51,7 +51,7 @@ func TestMergeAgreesWithGit(t *testing.T) {
 		conflict := (*ConflictError)(nil)
 		switch {
 		case errors.As(err, &conflict):
-			continue // git merges lines as well
+			continue // git also merges the lines of files
 		case err != nil:
 			t.Fatal(err)
 		case gitErr != nil:
@@ -77,7 +77,7 @@ func TestMergeAgreesWithGit(t *testing.T) {
 	}
 }
 
-// mutated is a tree with a few paths changed, added and removed.
+// mutated returns a tree in which a few paths are changed, added and removed.
 func mutated(r *rand.Rand, files map[string]string) map[string]string {
 	out := map[string]string{}
 	for path, content := range files {
@@ -93,7 +93,7 @@ func mutated(r *rand.Rand, files map[string]string) map[string]string {
 	return out
 }
 
-// Both sides change one file: the path is named, and nothing is merged.
+// If both sides change one file, the error names its path and nothing is merged.
 func TestAConflictIsNamed(t *testing.T) {
 	g := gitrepo.New(t)
 	ancestor := g.Commit("ancestor", map[string]string{"a/x": "1", "b": "1"})
@@ -118,7 +118,8 @@ func TestAConflictIsNamed(t *testing.T) {
 	}
 }
 
-// A reference that is at another commit is not fetched, and what is followed stays as it is.
+// A reference that points to another commit is not fetched, and the tracked reference does not
+// change.
 func TestFetchRefBringsOneCommit(t *testing.T) {
 	g := gitrepo.New(t)
 	base := g.Commit("base", map[string]string{"a": "1"})
@@ -147,8 +148,8 @@ func TestFetchRefBringsOneCommit(t *testing.T) {
 	}
 }
 
-// What a pull request brings never comes into the store of what is followed. It is there until
-// the next one is fetched, and nothing is left of it afterwards.
+// Objects of a pull request never get into the main store. They can be read until the next
+// FetchRef and are deleted afterwards.
 func TestPullRequestsHaveAStoreOfTheirOwn(t *testing.T) {
 	g := gitrepo.New(t)
 	base := g.Commit("base", map[string]string{"a": "1"})
@@ -187,7 +188,7 @@ func TestPullRequestsHaveAStoreOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A pull request that brings more than a branch may is not fetched, and leaves nothing.
+// A pull request that exceeds the limits is not fetched, and no file of it remains.
 func TestALargePullRequestIsNotFetched(t *testing.T) {
 	g := gitrepo.New(t)
 	base := g.Commit("base", map[string]string{"a": "1"})

@@ -14,16 +14,16 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// A poll is the result of the last successful poll.
+// A poll has the wanted object and the head of the last successful poll.
 type poll struct{ want, head plumbing.Hash }
 
-// poll polls the remote once. It returns a new commit, or nil if there is none. A failure does
-// not change what was accepted before.
+// poll polls the remote once. It returns the new commit, or nil if there is none. A failed poll
+// does not change what was accepted before.
 func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 	st := r.stored.Load()
 	damage := r.damage.Load()
 	if h := r.cfg.Ref.pinned(); damage == nil && !h.IsZero() && st.Has(h) {
-		return r.acceptHead(st, h) // it never moves
+		return r.acceptHead(st, h) // a pinned commit never moves
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
 	defer cancel()
@@ -31,7 +31,7 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = s.Close() }() // nothing is written to it
+	defer func() { _ = s.Close() }() // nothing was written
 	want, err := r.list(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("list references: %w", err)
@@ -56,7 +56,7 @@ func (r *Repo) acceptHead(st *objects.Store, want plumbing.Hash) (*objects.Commi
 	c, err := r.accept(st, want, base)
 	if err != nil {
 		if objects.IsDamage(err) {
-			r.damaged(err) // the store lacks objects that were sent to the remote as haves
+			r.damaged(err) // the store lacks objects that a have has announced to the remote
 		}
 		return nil, err
 	}
@@ -68,14 +68,14 @@ func (r *Repo) acceptHead(st *objects.Store, want plumbing.Hash) (*objects.Commi
 	return c, nil
 }
 
-// cloneHistory records when the repository was last cloned again, and how often in a row, so
-// that a broken disk or remote does not cause clones all the time.
+// cloneHistory records when the repository was last cloned again, and how many times in a row.
+// It limits the clones that a broken disk or remote can cause.
 type cloneHistory struct {
 	last time.Time
 	n    int
 }
 
-// reclone fetches everything into a new store, which is used if it is complete.
+// reclone fetches everything into a new store, which replaces the old one if it is complete.
 func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why error) (*objects.Commit, error) {
 	if wait := r.backoff.clone(r.clones.n) - time.Since(r.clones.last); wait > 0 {
 		return nil, fmt.Errorf("store is damaged again, next clone in %s: %w", wait.Round(time.Second), why)
@@ -111,8 +111,8 @@ func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why e
 	return c, nil
 }
 
-// errEmptyRepository replaces the library's error about an empty repository, which it reports
-// if there is no reference.
+// errEmptyRepository replaces the library's error about an empty repository, which it also
+// returns if the repository has no references.
 var errEmptyRepository = errors.New("the remote repository has no branch and no tag: it is empty, or its only branch was deleted")
 
 func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
@@ -128,7 +128,7 @@ func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
 	return r.cfg.Ref.resolve(refs)
 }
 
-// fetch fetches a target into a store, with everything it needs.
+// fetch fetches a target with its history into a store.
 func (r *Repo) fetch(ctx context.Context, s remote.Session, st *objects.Store, want target) error {
 	start := time.Now()
 	err := r.receive(ctx, s, st, want)
@@ -166,11 +166,11 @@ func (r *Repo) receive(ctx context.Context, s remote.Session, st *objects.Store,
 	return st.JoinPacks(r.cfg.Limits.Packs)
 }
 
-// maxHaves limits how many of the local commits are sent to the remote.
+// maxHaves is the maximum number of local commits that are announced to the remote.
 const maxHaves = 256
 
-// haves are the newest ancestors of the accepted commit. Everything they need must be in the
-// store, which is why shallow fetches are not possible.
+// haves returns the newest ancestors of the accepted commit. The store must have everything
+// that they refer to, so that shallow fetches are impossible.
 func (r *Repo) haves(st *objects.Store) ([]plumbing.Hash, error) {
 	h, ok := st.AcceptedRef(r.key())
 	if !ok || !st.Has(h) {
@@ -196,8 +196,8 @@ func (r *Repo) haves(st *objects.Store) ([]plumbing.Hash, error) {
 }
 
 // accept checks that the store has every object of a commit and, if signatures are required,
-// that each commit since base is signed; then it records the commit as accepted. base is the
-// commit accepted before, zero if there was none.
+// that each commit since base is signed. Then it records the commit as accepted. base is the
+// commit that was accepted before; zero if there was none.
 func (r *Repo) accept(st *objects.Store, want, base plumbing.Hash) (*objects.Commit, error) {
 	h, err := st.Peel(want)
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *Repo) accept(st *objects.Store, want, base plumbing.Hash) (*objects.Com
 	if err != nil {
 		return nil, err
 	}
-	known := noneKnown // a new store has nothing that was checked before
+	known := noneKnown // nothing in a new store was checked before
 	if st == r.stored.Load() {
 		known = r.directoriesOf(r.last.head)
 	}
@@ -226,7 +226,8 @@ func (r *Repo) accept(st *objects.Store, want, base plumbing.Hash) (*objects.Com
 }
 
 // key is the name under which the store records the accepted commit. It depends on whether
-// signatures are required, since a commit accepted without them does not count afterwards.
+// signatures are required, since a commit that was accepted without them does not count once
+// they are.
 func (r *Repo) key() string {
 	if r.cfg.Signatures != nil {
 		return r.cfg.Ref.key() + "-signed"
@@ -234,8 +235,9 @@ func (r *Repo) key() string {
 	return r.cfg.Ref.key()
 }
 
-// directoriesOf returns whether a directory is one of an accepted commit, and so known to be
-// complete. There are none if the commit cannot be read or the hash is zero.
+// directoriesOf returns a function that reports whether a directory is part of an accepted
+// commit, and therefore complete. It reports false for all if the commit cannot be read or the
+// hash is zero.
 func (r *Repo) directoriesOf(accepted plumbing.Hash) func(plumbing.Hash) bool {
 	c, err := r.commit(accepted)
 	if err != nil {

@@ -24,9 +24,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/signature"
 )
 
-// A Publisher pushes commits of gitfleet to branches of their own, without a checkout.
-// It never changes a branch that other people have pushed to. Only one goroutine may use
-// it.
+// A Publisher pushes gitfleet's commits to separate branches, without a checkout. It never
+// changes a branch to which other people have pushed. Only one goroutine may use it.
 type Publisher struct {
 	repo   *Repo
 	cfg    Config
@@ -37,39 +36,39 @@ type Publisher struct {
 	signingKey string
 }
 
-// A BranchCommit is the only commit that a branch is to have.
+// A BranchCommit describes the only commit that a branch has on top of its base.
 type BranchCommit struct {
 	Branch string
-	// Base is the commit that it follows: one that was fetched.
+	// Base is the parent: a commit that was fetched.
 	Base string
-	// Files are the new contents of files by path. A nil one is removed.
+	// Files are the new contents of files by path; nil removes a file.
 	Files map[string][]byte
-	// Message contains Marker as one of its lines.
+	// Message must contain Marker as one of its lines.
 	Message string
-	// Marker is a line by which the commit is known to be gitfleet's own.
+	// Marker is the line that identifies the commit as gitfleet's own.
 	Marker string
 	Time   time.Time
 }
 
-// A BranchState is how a branch was left.
+// A BranchState is the state of a branch after Publish.
 type BranchState struct {
-	// Head is the commit that it points at.
+	// Head is the commit that the branch points to.
 	Head string
-	// Others have pushed to the branch: it was left as it is.
+	// Others says that other people have pushed to the branch, which was therefore not changed.
 	Others bool
-	// Outdated is set if others have pushed to it, and the base has another version of
-	// one of the files than the branch began with.
+	// Outdated is set if other people have pushed to the branch, and one of the files is
+	// different in the base than when the branch was created.
 	Outdated bool
 }
 
-// Who makes the commits of a Publisher.
+// The author of the Publisher's commits.
 const publisherName, publisherEmail = "gitfleet", "gitfleet@noreply.invalid"
 
 const publishTimeout = 2 * time.Minute
 
-// Publisher returns one for the repository that cfg describes, over HTTP. Commits are
-// signed with the OpenPGP or SSH key in the file signingKey, if it is not empty; the file
-// is read again for each commit.
+// Publisher returns a Publisher for the HTTP repository of cfg. If signingKey is not empty,
+// commits are signed with the OpenPGP or SSH key in that file, which is read again for each
+// commit.
 func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
 	cfg.StateDir = r.cfg.StateDir
 	cfg = cfg.withDefaults()
@@ -92,10 +91,10 @@ func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
 	return &Publisher{repo: r, cfg: cfg, remote: remote.NewHTTP(cfg.remote(), where), signingKey: signingKey}, nil
 }
 
-// Publish gives a branch its commit. A branch that is not there is made; one that has the
-// change already stays as it is, whatever else was committed to the base since; one whose
-// only commit is gitfleet's own is replaced, if it still points there when the push
-// arrives; and one that others have pushed to is left alone.
+// Publish makes a branch point to its commit. A missing branch is created. A branch that
+// already has the change stays as it is, whatever was committed to the base since. A branch
+// whose only commit is gitfleet's own is replaced, unless it moves before the push arrives. A
+// branch to which other people have pushed is not changed.
 func (p *Publisher) Publish(ctx context.Context, c BranchCommit) (BranchState, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -130,7 +129,7 @@ func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit
 			}
 		}
 	}
-	b.objects.Storage = memory.NewStorage() // what was written to compare is not sent
+	b.objects.Storage = memory.NewStorage() // objects written for the comparison are not sent
 	made, err := p.commit(b, base, c)
 	if err != nil {
 		return state, err
@@ -139,7 +138,7 @@ func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit
 	return state, p.write(ctx, b, &packp.Command{Name: plumbing.NewBranchReferenceName(c.Branch), Old: b.head, New: made})
 }
 
-// Remove deletes a branch, unless others have pushed to it. One that is not there is no
+// Remove deletes a branch unless other people have pushed to it. A missing branch is not an
 // error.
 func (p *Publisher) Remove(ctx context.Context, branch, marker string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
@@ -157,7 +156,7 @@ func (p *Publisher) Remove(ctx context.Context, branch, marker string) error {
 	return nil
 }
 
-// commit makes the commit in memory.
+// commit creates the commit in memory.
 func (p *Publisher) commit(b *remoteBranch, base plumbing.Hash, c BranchCommit) (plumbing.Hash, error) {
 	tree, err := b.edit(base, c.Files)
 	if err != nil {
@@ -198,10 +197,10 @@ func (p *Publisher) sign(c *object.Commit) (string, error) {
 	return key.Sign(payload, time.Now())
 }
 
-// write pushes one change of a reference. The server refuses it if the reference is not
-// what the command expects.
+// write pushes one change of a reference. The server refuses it if the reference is not at the
+// expected hash.
 func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command) (err error) {
-	defer p.remote.Close() // branches are pushed rarely
+	defer p.remote.Close() // pushes are rare, so that the connection is not kept
 	s, err := p.remote.StartPush(ctx)
 	if err != nil {
 		return err
@@ -217,8 +216,7 @@ func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command
 	return err
 }
 
-// read fetches what a branch has more than the commits that are followed, into a store of
-// its own.
+// read fetches the part of a branch that is not in the tracked history into a separate store.
 func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, err error) {
 	defer p.remote.Close()
 	s, err := p.remote.Session(ctx)
@@ -256,8 +254,9 @@ func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, e
 	return b, nil
 }
 
-// follows reports whether the commit accepted last descends from one of the store. One that
-// was followed before the branch was rewritten is not enough: it may be lost everywhere else.
+// follows reports whether the last accepted commit descends from a commit of the store. A
+// commit that was tracked only before the history was rewritten does not count: the branch may
+// be the only place that still has it.
 func (r *Repo) follows(ctx context.Context, st *objects.Store, h plumbing.Hash) (bool, error) {
 	accepted, ok := st.AcceptedRef(r.key())
 	if !ok {
@@ -273,13 +272,13 @@ func (r *Repo) follows(ctx context.Context, st *objects.Store, h plumbing.Hash) 
 
 // A remoteBranch is a branch as it was read from the remote.
 type remoteBranch struct {
-	head    plumbing.Hash // zero if there is none
+	head    plumbing.Hash // zero if the branch does not exist
 	commit  *object.Commit
 	objects *layeredObjects
-	// tooLarge is set if the branch has more than is fetched, so that commit is nil.
+	// tooLarge is set if the branch exceeds the limits of a fetch, so that commit is nil.
 	tooLarge bool
 	fetched  *objects.Store
-	// merged is set if the branch has nothing that the commit accepted last does not have.
+	// merged is set if everything in the branch is also in the last accepted commit.
 	merged bool
 }
 
@@ -290,8 +289,8 @@ func (b *remoteBranch) close() error {
 	return b.fetched.Remove()
 }
 
-// own reports whether a branch has nothing that others have pushed to it: its only commit
-// is gitfleet's own, or it has none. The store has no commit that was never followed.
+// own reports whether nobody else has pushed to a branch: it has no commit on top of the
+// tracked history, or only gitfleet's own.
 func (b *remoteBranch) own(marker string) bool {
 	if b.tooLarge {
 		return false
@@ -301,8 +300,8 @@ func (b *remoteBranch) own(marker string) bool {
 		b.objects.stores[0].Has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker)
 }
 
-// outdated reports whether no commit of the followed ones that the branch contains has
-// the files as base has them.
+// outdated reports whether the files have changed in base since the branch was created: no
+// tracked commit that the branch contains has them as base has them.
 func (b *remoteBranch) outdated(base plumbing.Hash, paths []string) (bool, error) {
 	if b.tooLarge {
 		return false, nil
@@ -345,7 +344,7 @@ func (b *remoteBranch) tree(commit plumbing.Hash) (*object.Tree, error) {
 	return c.Tree()
 }
 
-// edit writes the tree of a commit with other files, and keeps their modes.
+// edit writes the tree of a commit with some files replaced; their modes are kept.
 func (b *remoteBranch) edit(commit plumbing.Hash, files map[string][]byte) (plumbing.Hash, error) {
 	before, err := b.tree(commit)
 	if err != nil {

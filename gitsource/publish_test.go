@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
-// A publishing is a daemon's store of a repository that it may push branches to.
+// A publishing is a daemon's store of a repository to which it may push branches.
 type publishing struct {
 	*Publisher
 	t      *testing.T
@@ -45,7 +45,7 @@ func newPublishing(t *testing.T, signingKey string) *publishing {
 	return p
 }
 
-// advance commits to main, and has the daemon fetch it.
+// advance commits to main, and makes the daemon fetch it.
 func (p *publishing) advance(files map[string]string) {
 	p.t.Helper()
 	p.main = p.repo.Commit(p.t, "main", files)
@@ -68,9 +68,9 @@ func (p *publishing) publish(files map[string][]byte) BranchState {
 	return state
 }
 
-// A branch gets one commit that changes its files and no others. Pushed again, also by
-// another daemon or after a restart, it stays as it is until the base has another version
-// of one of its files.
+// A branch gets one commit that changes its files and no others. When it is published again,
+// also by another daemon or after a restart, it is not changed until the base has another
+// version of one of its files.
 func TestABranchIsPublishedOnce(t *testing.T) {
 	p := newPublishing(t, "")
 	files := map[string][]byte{"apps/web.yaml": []byte("replicas: 2\n"), "apps/new.yaml": []byte("a: b\n"), "other": nil}
@@ -107,7 +107,7 @@ func TestABranchIsPublishedOnce(t *testing.T) {
 	wantError(t, err, "the commit would change nothing")
 }
 
-// What people have pushed to a branch stays, whatever becomes of the base.
+// A branch to which people have pushed is not changed, whatever happens to the base.
 func TestABranchOfPeopleStays(t *testing.T) {
 	for name, push := range map[string]func(p *publishing){
 		"a commit on top": func(p *publishing) {
@@ -141,8 +141,8 @@ func TestABranchOfPeopleStays(t *testing.T) {
 	}
 }
 
-// A commit of somebody that gitfleet has read for a plan, or that was in the base before it
-// was rewritten, is still theirs.
+// A commit that gitfleet has read for a plan, or that was in the base before the history was
+// rewritten, still counts as that of its author.
 func TestACommitThatIsKnownStays(t *testing.T) {
 	files := map[string][]byte{"apps/web.yaml": []byte("replicas: 2\n")}
 	t.Run("planned", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestACommitThatIsKnownStays(t *testing.T) {
 	})
 }
 
-// A server that refuses a push is quoted, and the token is not.
+// If a server refuses a push, the error contains the server's message but not the token.
 func TestARefusedBranchSaysWhy(t *testing.T) {
 	p := newPublishing(t, "")
 	hook := filepath.Join(p.repo.Dir, "hooks", "pre-receive")
@@ -193,8 +193,8 @@ func TestARefusedBranchSaysWhy(t *testing.T) {
 	}
 }
 
-// With a key, the commit is signed so that a repository that asks for signatures accepts
-// it.
+// With a signing key, the commit is signed so that a repository that requires signatures
+// accepts it.
 func TestPublishedCommitsAreSigned(t *testing.T) {
 	key := sshd.NewKey(t, filepath.Join(t.TempDir(), "key"), "")
 	p := newPublishing(t, key)

@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// cloned makes a person's clone of a repository that is served.
+// cloned returns a user's clone of a repository that is served.
 func cloned(t *testing.T, url string) (*Clone, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,8 +28,8 @@ func cloned(t *testing.T, url string) (*Clone, string) {
 	return c, dir
 }
 
-// A branch that takes files back changes these files and no others, and is the
-// only thing that a push changes on the server.
+// A branch that restores files changes only these files, and a push changes only that branch on
+// the server.
 func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 	s := githttp.Serve(t, githttp.Config{Token: "writer"})
 	repo := s.Repo(t, "hub.git")
@@ -91,9 +91,9 @@ func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Over SSH, to OpenSSH and git themselves, a push makes its branch and changes
-// nothing else. A key that may only read, as deploy keys often are, and a server
-// that refuses are told apart, in the server's own words.
+// A push over SSH to OpenSSH and git creates its branch and changes nothing else. The errors
+// distinguish a read-only key, which deploy keys often are, from a server that refuses the
+// push, and contain the server's message.
 func TestABranchIsPushedOverSSH(t *testing.T) {
 	s := serveSSH(t)
 	g := gitrepo.New(t)
@@ -133,7 +133,7 @@ func TestABranchIsPushedOverSSH(t *testing.T) {
 	}
 }
 
-// refuseInWords makes a repository refuse every push.
+// refuseInWords makes a repository refuse every push with a message.
 func refuseInWords(t *testing.T, hooks string) {
 	t.Helper()
 	if err := os.MkdirAll(hooks, 0o755); err != nil {
@@ -144,7 +144,7 @@ func refuseInWords(t *testing.T, hooks string) {
 	}
 }
 
-// A private authority is trusted for a push as it is for reading.
+// A push trusts a private CA in the same way as a fetch.
 func TestABranchIsPushedOverHTTPS(t *testing.T) {
 	s := githttp.Serve(t, githttp.Config{TLS: true, Username: "ada", Password: "writer"})
 	repo := s.Repo(t, "hub.git")
@@ -167,7 +167,7 @@ func TestABranchIsPushedOverHTTPS(t *testing.T) {
 	wantError(t, c.Push(t.Context(), cfg, "again", head), "401", "must be allowed to write")
 }
 
-// What a clone gives to read is a file system as any other.
+// The files of a clone satisfy the contract of io/fs.
 func TestFilesOfACloneAreAFileSystem(t *testing.T) {
 	s := githttp.Serve(t, githttp.Config{})
 	repo := s.Repo(t, "hub.git")

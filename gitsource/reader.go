@@ -8,11 +8,12 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// A reader reads objects of known commits.
+// A reader reads objects of fetched commits.
 type reader struct {
 	repo *Repo
-	// layer is the store of FetchRef, on top of the main store; nil reads the main store only.
-	// An object missing in the layer is not damage of the main store.
+	// layer is the store of FetchRef, on top of the main store; nil if only the main store is
+	// read. An object that is missing in the layer does not mean that the main store is
+	// damaged.
 	layer *objects.Store
 }
 
@@ -43,7 +44,7 @@ func (r reader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	return content, err
 }
 
-// size returns how long an object is.
+// size returns the size of an object.
 func (r reader) size(h plumbing.Hash) (int64, error) {
 	var n int64
 	err := r.withStore(func(st *objects.Store) (err error) {
@@ -63,8 +64,8 @@ func (r reader) tree(h plumbing.Hash) ([]objects.TreeEntry, error) {
 	return entries, err
 }
 
-// commit reads a commit. One that the store never had is not damage: it may have been lost with
-// an earlier store.
+// commit reads a commit. A commit that the store never had is not damage: it may have been lost
+// with an earlier store.
 func (r reader) commit(h plumbing.Hash) (*objects.Commit, error) {
 	known := false
 	if err := r.withStore(func(st *objects.Store) error { known = st.Has(h); return nil }); err != nil || !known {

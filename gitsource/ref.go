@@ -18,19 +18,19 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// A Ref is the tracked reference. At most one field is set; if none is, it is the remote's
+// A Ref selects the tracked reference. At most one field is set; the zero value is the remote's
 // default branch.
 type Ref struct {
 	Branch string
 	Tag    string
-	// SemVer is a range such as ">=1.2 <2"; the highest matching tag is tracked, with or
-	// without a leading v. Pre-releases match only if the range names one.
+	// SemVer is a range such as ">=1.2 <2". The highest matching tag, with or without a leading
+	// v, is tracked. Pre-releases match only if the range names one.
 	SemVer string
-	// Commit is a full hash; it never moves.
+	// Commit is a full hash, which never moves.
 	Commit string
 }
 
-// String returns the reference in words.
+// String describes the reference in words.
 func (f Ref) String() string {
 	switch {
 	case f.Branch != "":
@@ -76,16 +76,17 @@ func validName(name plumbing.ReferenceName) error {
 	return nil
 }
 
-// A target is what to fetch for a reference.
+// A target is the object to fetch for a reference.
 type target struct {
-	// object is what the reference points to; for an annotated tag the tag itself.
+	// object is the object that the reference points to; for an annotated tag this is the tag
+	// itself.
 	object plumbing.Hash
-	// wants are the references to fetch. They differ from the object only for a commit that the
-	// remote does not serve directly.
+	// wants are the hashes to fetch. They differ from object only for a commit that the remote
+	// does not serve directly.
 	wants []plumbing.Hash
 }
 
-// resolve finds the target among the remote's references.
+// resolve finds the target among the references of the remote.
 func (f Ref) resolve(refs *packp.AdvRefs) (target, error) {
 	switch {
 	case f.Branch != "":
@@ -112,8 +113,8 @@ func (f Ref) pinned() plumbing.Hash {
 	return plumbing.NewHash(f.Commit)
 }
 
-// fetchTargets returns how to fetch a commit: directly if the remote allows it, and otherwise
-// through all branches and tags.
+// fetchTargets returns the target of a commit: the commit itself if the remote allows fetching
+// it, and otherwise all branches and tags.
 func fetchTargets(refs *packp.AdvRefs, h plumbing.Hash) target {
 	for _, tip := range refs.References {
 		if tip == h {
@@ -142,8 +143,8 @@ func parseRange(s string) (*semver.Constraints, error) {
 	return c, nil
 }
 
-// highest returns the tag with the highest version in the range; among tags of the same version
-// the last by name.
+// highest returns the tag with the highest version in the range; of several tags for the same
+// version the last one by name.
 func (f Ref) highest(refs *packp.AdvRefs) (target, error) {
 	within, err := parseRange(f.SemVer)
 	if err != nil {
@@ -189,7 +190,7 @@ func (f Ref) Follows(name string) bool {
 	case f.SemVer != "":
 		return strings.HasPrefix(name, "refs/tags/")
 	case f.Commit != "":
-		return true // any push may bring it
+		return true // any push may contain the commit
 	}
 	return strings.HasPrefix(name, "refs/heads/")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// Branch, tag, range and commit are followed, over every transport.
+// Branches, tags, ranges and commits are tracked over every transport.
 func TestReferencesAreFollowed(t *testing.T) {
 	for _, kind := range []string{"http", "file"} {
 		t.Run(kind, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestReferencesAreFollowed(t *testing.T) {
 	}
 }
 
-// A higher tag in the range takes over; a tag that moves is followed, and one
-// that is no longer the highest because it is gone gives way.
+// In a range, a new higher tag is tracked from then on. If the tracked tag is moved, the new
+// commit is fetched; if it is deleted, the next lower tag is tracked.
 func TestTagsMove(t *testing.T) {
 	g := gitrepo.New(t)
 	one := g.Commit("one", nil)
@@ -113,7 +113,7 @@ func TestTagsMove(t *testing.T) {
 	r.wantHead(one)
 }
 
-// A pinned commit, once here, needs no remote at all.
+// Once a pinned commit was fetched, the remote is not needed any more.
 func TestAPinnedCommitNeedsNoRemote(t *testing.T) {
 	g := gitrepo.New(t)
 	one := g.Commit("one", nil)
@@ -130,7 +130,7 @@ func TestAPinnedCommitNeedsNoRemote(t *testing.T) {
 	}
 }
 
-// A webhook is told which pushes matter.
+// Follows tells a webhook which pushes matter.
 func TestFollows(t *testing.T) {
 	for _, test := range []struct {
 		ref  Ref

@@ -9,11 +9,11 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// Run polls until ctx is done and calls head with each new commit, one at a time, from its own
-// goroutine. The first is the last accepted commit, if the store has one, before the first
-// poll. Failed polls change nothing and are retried with backoff. After a damaged store was
-// cloned again, head is called again with its commit. Run returns nil when ctx is done, after
-// everything it started has ended.
+// Run polls until ctx is done. It calls head from its own goroutine with each new commit, one
+// at a time, beginning with the last accepted commit of the store, if there is one, before the
+// first poll. A failed poll changes nothing and is retried with backoff. When a damaged store
+// was cloned again, head is called again with its commit. Run returns nil when ctx is done,
+// after everything it started has ended.
 func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	if c := r.restore(); c != nil {
 		r.hand(c, head)
@@ -41,11 +41,11 @@ func (r *Repo) hand(c *objects.Commit, head func(Commit)) {
 	public := publicCommit(c)
 	r.recordHead(public)
 	head(public)
-	// Delta bases are needed while a commit is loaded, but not until the next one.
+	// The bases of deltas are needed while a commit is loaded, but not until the next one.
 	r.stored.Load().DropBases()
 }
 
-// wait waits for the next poll or a nudge. A nudge does not override the delay that a server
+// wait waits for the next poll or a nudge. A nudge does not shorten the delay that a server
 // asked for.
 func (r *Repo) wait(ctx context.Context, wish time.Duration) {
 	r.mu.Lock()
@@ -68,7 +68,7 @@ func (r *Repo) wait(ctx context.Context, wish time.Duration) {
 	}
 }
 
-// restore returns the last accepted commit, if it is complete.
+// restore returns the last accepted commit, if the store has all of it.
 func (r *Repo) restore() *objects.Commit {
 	st := r.stored.Load()
 	h, ok := st.AcceptedRef(r.key())

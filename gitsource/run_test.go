@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// Every kind of remote gives the same commits and the same files.
+// Every kind of remote provides the same commits and files.
 func TestACommitArrives(t *testing.T) {
 	for name, address := range map[string]func(t *testing.T, g *gitrepo.Repo) string{
 		"http":     func(t *testing.T, g *gitrepo.Repo) string { return serveGit(t, g).URL },
@@ -62,7 +62,7 @@ func TestACommitArrives(t *testing.T) {
 	}
 }
 
-// A poll that finds nothing new is one request, and tells nobody.
+// A poll without a new commit is one request and calls nothing.
 func TestAnUnchangedPollIsOneRequest(t *testing.T) {
 	g := gitrepo.New(t)
 	g.Commit("first", map[string]string{"a": "1"})
@@ -84,7 +84,7 @@ func TestAnUnchangedPollIsOneRequest(t *testing.T) {
 	r.wantNoHead()
 }
 
-// The remote forgets a commit; whoever still uses it can read all of it.
+// A commit that a force push has removed from the remote can still be read completely.
 func TestAForcePushedCommitStaysReadable(t *testing.T) {
 	for _, kind := range []string{"http", "file"} {
 		t.Run(kind, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestAForcePushedCommitStaysReadable(t *testing.T) {
 	}
 }
 
-// A branch that is gone, an empty remote, a server that is down or refuses:
-// the last good commit stays, and status says why.
+// If the branch is gone, or the remote is empty, down or refuses the request, the last accepted
+// commit stays and the status has the reason.
 func TestAFailingRemoteChangesNothing(t *testing.T) {
 	tests := map[string]struct {
 		fail func(g *gitrepo.Repo, s *gitServer)
@@ -185,7 +185,7 @@ func TestAFailingRemoteChangesNothing(t *testing.T) {
 			if got := r.Status(); got.Failures != 0 || got.Error != "" {
 				t.Errorf("status is %+v", got)
 			}
-			if err := r.again(); err != nil { // so that the log is written
+			if err := r.again(); err != nil { // waits until the log is written
 				t.Fatal(err)
 			}
 			for line, want := range map[string]int{"level=WARN": 1, "can be read again": 1, "new commit": 2} {
@@ -203,7 +203,7 @@ func status(code int) func(w http.ResponseWriter, _ *http.Request) bool {
 
 func nobody(http.ResponseWriter, *http.Request) bool { return false }
 
-// With Git down, a restart goes on from the commit that was accepted last.
+// While the remote is down, a restarted daemon continues with the last accepted commit.
 func TestTheLastGoodCommitSurvivesARestart(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "1"})
@@ -224,7 +224,7 @@ func TestTheLastGoodCommitSurvivesARestart(t *testing.T) {
 	r.wantNoHead()
 }
 
-// The file system of a commit keeps the promises of io/fs.
+// The file system of a commit satisfies the contract of io/fs.
 func TestFilesIsAFileSystem(t *testing.T) {
 	g := gitrepo.New(t)
 	hash := g.Commit("first", map[string]string{"a.yaml": "a", "dir/b.yaml": "b", "dir.x": "c", "dir/sub/c": "d"})
@@ -247,7 +247,7 @@ func TestFilesIsAFileSystem(t *testing.T) {
 	}
 }
 
-// A webhook brings a commit at once, however long the interval is.
+// A webhook causes a poll at once, however long the interval is.
 func TestAWebhookBringsACommit(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", nil)
@@ -289,7 +289,7 @@ func TestAWebhookBringsACommit(t *testing.T) {
 	}
 }
 
-// A server that begins to answer and never ends is given up.
+// A fetch whose response never ends is aborted.
 func TestAnEndlessFetchIsGivenUp(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "1"})
@@ -315,7 +315,7 @@ func TestAnEndlessFetchIsGivenUp(t *testing.T) {
 	r.wantHead(first)
 }
 
-// A state directory belongs to one process at a time.
+// Only one process at a time can use a state directory.
 func TestAStoreIsNotShared(t *testing.T) {
 	g := gitrepo.New(t)
 	cfg := config(t, g.Dir)
@@ -331,7 +331,7 @@ func TestAStoreIsNotShared(t *testing.T) {
 	open(t, cfg)
 }
 
-// A local repository may borrow objects from another one.
+// A local repository may refer to the objects of another one (alternates).
 func TestALocalRepositoryMayBorrow(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "1"})
@@ -344,7 +344,7 @@ func TestALocalRepositoryMayBorrow(t *testing.T) {
 	}
 }
 
-// A repository without commits, and a path without a repository, say so.
+// A repository without commits and a path without a repository have clear errors.
 func TestWhatIsNotThereIsNamed(t *testing.T) {
 	g := gitrepo.New(t)
 	for address, says := range map[string]string{
@@ -356,7 +356,7 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
-// When Run has returned and the Repo is closed, nothing is left running.
+// After Run has returned and the Repo is closed, no goroutine is left.
 func TestNothingIsLeftRunning(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "1"})
@@ -380,7 +380,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	}
 	s.CloseClientConnections()
 	deadline := time.Now().Add(10 * time.Second)
-	for runtime.NumGoroutine() > before+2 { // the server's own come and go
+	for runtime.NumGoroutine() > before+2 { // the HTTP server's goroutines come and go
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])

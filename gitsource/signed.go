@@ -15,22 +15,23 @@ import (
 )
 
 // Signatures configures whose commits are accepted. Every commit between the last accepted one
-// and the new head is verified, not just the head. The key files are read again at each use.
+// and the new head is verified, not just the head. The key files are read again for each
+// verification.
 type Signatures struct {
 	// OpenPGP lists files of public keys.
 	OpenPGP []string
 	// AllowedSigners is a file of SSH keys in the format of ssh-keygen.
 	AllowedSigners string
-	// Paths limits who may change which files; if it is empty, every signer may change every
-	// file. The longest matching path decides, and a file without a matching path may not be
-	// changed by anybody.
+	// Paths limits who may change which files. If it is empty, every signer may change every
+	// file. The longest matching path decides, and nobody may change a file that matches no
+	// path.
 	Paths []SignedPath
-	// Since is a commit whose descendants must be signed; it need not be signed itself. If
-	// empty, the first commit that is fetched must be signed by somebody who may change every
-	// file in it.
+	// Since is a commit whose descendants must be signed; it does not have to be signed itself.
+	// If it is empty, the first commit that is fetched must be signed by a signer who may
+	// change every file in it.
 	Since string
 	// AllowRewrite accepts a head that does not descend from the last accepted commit, if it is
-	// signed by somebody who may change every file that differs. It is off by default, since
+	// signed by a signer who may change every file that differs. It is off by default, since
 	// otherwise anybody who can push could bring back an old signed state.
 	AllowRewrite bool
 }
@@ -116,8 +117,8 @@ type verifier struct {
 	diff func(from, to plumbing.Hash) ([]Change, error)
 }
 
-// verify returns nil if every commit from base, which was accepted last, to head is signed by
-// somebody who may make its changes. base is zero if no commit was accepted before.
+// verify returns nil if every commit from base, which was accepted last, to head is signed by a
+// signer who may make its changes. base is zero if no commit was accepted before.
 func (r *Repo) verify(st *objects.Store, base plumbing.Hash, head *objects.Commit) error {
 	if r.cfg.Signatures == nil {
 		return nil
@@ -159,8 +160,8 @@ func (v *verifier) verifySince(base plumbing.Hash, head *objects.Commit) error {
 	return v.verifyAll(head, from, "it rewrites history, so its signer must be allowed to change every file that differs")
 }
 
-// verifyAll returns nil if the signer of a commit may make all changes since a tree, whoever
-// made them. why is added to the error.
+// verifyAll returns nil if the signer of a commit may make all changes since the tree from,
+// whoever made them. why is added to the error.
 func (v *verifier) verifyAll(c *objects.Commit, from plumbing.Hash, why string) error {
 	signer, err := v.keys.Verify(c.Raw, c.Time, v.now)
 	if err != nil {
@@ -176,11 +177,11 @@ func (v *verifier) verifyAll(c *objects.Commit, from plumbing.Hash, why string) 
 	return nil
 }
 
-// maxReported is how many commits or paths one error names.
+// maxReported is the maximum number of commits or paths that one error names.
 const maxReported = 5
 
-// verifyEach verifies each commit by itself. The error joins the first maxReported that are not
-// properly signed.
+// verifyEach verifies each commit by itself. The error joins those of the first maxReported
+// commits that fail.
 func (v *verifier) verifyEach(commits []*objects.Commit) error {
 	var errs []error
 	for _, c := range commits {

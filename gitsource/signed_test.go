@@ -16,10 +16,10 @@ import (
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
-// A signedRepo is one whose people sign with SSH keys.
+// A signedRepo is a repository whose committers sign with SSH keys.
 type signedRepo struct {
 	*gitrepo.Repo
-	keys    map[string]string // name → private key file
+	keys    map[string]string // private key file by name
 	allowed string
 }
 
@@ -38,7 +38,7 @@ func newSignedRepo(t *testing.T, people ...string) *signedRepo {
 	return s
 }
 
-// copy is the same repository elsewhere, with the same people.
+// copy returns another clone of the repository, with the same committers.
 func (s *signedRepo) copy(t *testing.T) *signedRepo {
 	t.Helper()
 	c := *s
@@ -56,13 +56,13 @@ func (s *signedRepo) allow(lines string) {
 	}
 }
 
-// as runs git with somebody's key.
+// as runs git with the key of a committer.
 func (s *signedRepo) as(name string, args ...string) string {
 	s.T.Helper()
 	return s.Git(append([]string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + s.keys[name], "-c", "commit.gpgsign=true"}, args...)...)
 }
 
-// sign commits files, signed by somebody, by nobody if the name is empty.
+// sign commits files signed by a committer, or unsigned if the name is empty.
 func (s *signedRepo) sign(name string, files map[string]string) string {
 	s.T.Helper()
 	if name == "" {
@@ -74,7 +74,7 @@ func (s *signedRepo) sign(name string, files map[string]string) string {
 	return s.Head()
 }
 
-// rules: ada may change everything, bob only what is below apps.
+// config allows ada to change everything, and bob only the files below apps.
 func (s *signedRepo) config(t *testing.T) Config {
 	t.Helper()
 	cfg := config(t, s.Dir)
@@ -87,12 +87,12 @@ func (s *signedRepo) config(t *testing.T) Config {
 
 type file = map[string]string
 
-// A story is told of a repository whose first commit is ada's and accepted;
-// each ends with a head that is accepted, or says why not.
+// Each case begins with an accepted first commit of ada, and ends with a head that is accepted,
+// or refused with the given reason.
 func TestSignedHistories(t *testing.T) {
 	tests := map[string]struct {
 		tell func(s *signedRepo, base string)
-		says string // empty: accepted
+		says string // empty if the head is accepted
 		set  func(c *Signatures)
 	}{
 		"ada changes anything":       {tell: func(s *signedRepo, _ string) { s.sign("ada", file{"infra/x": "1", "apps/x": "1", "top": "1"}) }},
@@ -211,12 +211,12 @@ func TestSignedHistories(t *testing.T) {
 			if got := r.Status(); got.Head != base || got.Failures != 1 {
 				t.Errorf("status is %+v", got)
 			}
-			wantError(t, r.again(), test.says) // it stays refused
+			wantError(t, r.again(), test.says) // it is refused at the next poll, too
 		})
 	}
 }
 
-// With rewriting allowed, what a rewrite takes away counts as changed.
+// If rewriting is allowed, the files that a rewrite removes count as changed.
 func TestARewriteIsJudgedByWhatItChanges(t *testing.T) {
 	s := newSignedRepo(t, "ada", "bob")
 	old := s.sign("ada", file{"apps/base": "1"})
@@ -234,12 +234,12 @@ func TestARewriteIsJudgedByWhatItChanges(t *testing.T) {
 	r.wantNoHead()
 }
 
-// The signer of the first commit ever seen answers for all of its files, or a trusted one
-// before it is named.
+// The signer of the first fetched commit must be allowed to change all files in it, unless a
+// trusted earlier commit is configured.
 func TestTheFirstCommitMustBeVouchedFor(t *testing.T) {
 	tests := map[string]struct {
-		signers []string // of the commits, in order
-		since   int      // index, -1 for none
+		signers []string // signers of the commits, in order
+		since   int      // index of the trusted commit; -1 for none
 		says    string
 	}{
 		"ada":                           {[]string{"ada"}, -1, ""},
@@ -284,8 +284,8 @@ func TestTheFirstCommitMustBeVouchedFor(t *testing.T) {
 	}
 }
 
-// Trust is what the files say now: asking for signatures later, a key taken
-// away, a file that cannot be read.
+// The current key files decide: when signatures are required later, when a key was removed, and
+// when a file cannot be read.
 func TestTrustFollowsTheFiles(t *testing.T) {
 	s := newSignedRepo(t, "ada", "bob")
 	unsigned := s.sign("", file{"a": "1"})
@@ -321,8 +321,8 @@ func TestTrustFollowsTheFiles(t *testing.T) {
 	r.wantHead(second)
 }
 
-// What was accepted stays the base for what comes, also after a restart, and
-// after the store was cloned again.
+// The last accepted commit is still the base for the next one after a restart, and after the
+// store was cloned again.
 func TestTheBaseSurvives(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		t.Run(fmt.Sprint("damaged: ", damaged), func(t *testing.T) {
@@ -353,8 +353,8 @@ func TestTheBaseSurvives(t *testing.T) {
 	}
 }
 
-// What lies between two commits, and what two have in common, is what git says;
-// with clocks gone mad it may be more, never less.
+// between and mergeBases agree with git. With wrong commit times they may return more commits,
+// but never fewer.
 func TestHistoryAgreesWithGit(t *testing.T) {
 	for _, mad := range []int{1, 2000} {
 		t.Run(fmt.Sprint("clocks off by ", mad), func(t *testing.T) {
@@ -386,8 +386,8 @@ func TestHistoryAgreesWithGit(t *testing.T) {
 	}
 }
 
-// randomHistory makes commits with one to three parents each, all of which main
-// has.
+// randomHistory creates commits with one to three parents each. All of them are ancestors of
+// main.
 func randomHistory(t *testing.T, g *gitrepo.Repo, random *rand.Rand, mad int) []string {
 	t.Helper()
 	tree := g.Git("mktree", "--missing")

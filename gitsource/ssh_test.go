@@ -75,8 +75,8 @@ func TestACommitArrivesOverSSH(t *testing.T) {
 	}
 }
 
-// A server that cannot prove who it is gets nothing, and neither do we without
-// the right key; each says what to look at.
+// An unknown server is sent nothing, and a client with a wrong key gets nothing. Both errors
+// say what to check.
 func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
 	s := serveSSH(t)
 	g := gitrepo.New(t)
@@ -139,7 +139,7 @@ func TestSSHTrustsOnlyWhomItKnows(t *testing.T) {
 	}
 }
 
-// A server that says nothing is given up after the time for listing.
+// A server that does not respond is given up after the time limit for listing.
 func TestASilentServerIsGivenUp(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,9 +13,9 @@ type Status struct {
 	URL, Ref string
 	// Head is the commit that head was last called with; empty before the first.
 	Head string
-	// LastPoll is the time of the last poll, LastSuccess of the last successful one.
+	// LastPoll is the time of the last poll, and LastSuccess that of the last successful one.
 	LastPoll, LastSuccess time.Time
-	// NextPoll is the time of the next poll unless Nudge is called before.
+	// NextPoll is the time of the next poll, unless Nudge is called before.
 	NextPoll time.Time
 	// Failures counts the polls that failed since the last success.
 	Failures int
@@ -23,14 +23,14 @@ type Status struct {
 	Error string
 }
 
-// Status returns the current status. It may be called at any time.
+// Status returns the current status. Any goroutine may call it.
 func (r *Repo) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
-// recordPoll records the result of a poll, and logs it if it differs from the one before.
+// recordPoll records the result of a poll, and logs it if it differs from the previous result.
 func (r *Repo) recordPoll(now time.Time, err error) {
 	r.mu.Lock()
 	before := r.status
@@ -38,7 +38,7 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	s.LastPoll = now
 	var bad *CommitError
 	if err == nil || errors.As(err, &bad) {
-		r.failures = 0 // the remote works, so polls need no backoff
+		r.failures = 0 // the remote works, so that no backoff is needed
 	} else {
 		r.failures++
 	}

@@ -22,7 +22,7 @@ import (
 
 func dirFS(dir string) fs.FS { return os.DirFS(dir) }
 
-// fsck has the git program judge a store.
+// fsck checks a store with the git program.
 func fsck(t *testing.T, dir string) {
 	t.Helper()
 	cmd := exec.Command("git", "-c", "safe.directory=*", "--git-dir="+dir, "fsck", "--strict", "--full")
@@ -32,8 +32,8 @@ func fsck(t *testing.T, dir string) {
 	}
 }
 
-// Packs are joined when they pile up, also when the same objects came twice;
-// every commit there ever was stays readable, and git finds nothing wrong.
+// When there are many packs, they are joined, also if they contain the same objects. Every
+// commit that was ever fetched can be read, and git finds no error.
 func TestTheStoreStaysBounded(t *testing.T) {
 	for _, kind := range []string{"http", "file"} {
 		t.Run(kind, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestTheStoreStaysBounded(t *testing.T) {
 			}
 			all := map[string]string{base: "0"}
 			for i := range 16 {
-				if i%5 == 4 { // history is rewritten, and big comes again
+				if i%5 == 4 { // the history is rewritten, and big is fetched again
 					g.Git("checkout", "-q", "--orphan", fmt.Sprint("orphan", i))
 					g.Git("branch", "-q", "-M", "main")
 				}
@@ -92,7 +92,7 @@ func packFiles(t *testing.T, r *Repo, suffix string) []string {
 	return files
 }
 
-// overwrite damages a file in place, as a disk would.
+// overwrite damages a file in place, as a failing disk would.
 func overwrite(t *testing.T, path string, at int64, content []byte) {
 	t.Helper()
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -108,8 +108,8 @@ func overwrite(t *testing.T, path string, at int64, content []byte) {
 	}
 }
 
-// A store that is damaged while it is open is an error to whoever reads, never
-// less or other content. It is cloned again, and head is called again.
+// If a store is damaged while it is open, readers get an error and never fewer or other files.
+// The store is cloned again, and head is called again.
 func TestADamagedStoreIsClonedAnew(t *testing.T) {
 	damage := map[string]func(t *testing.T, r *Repo){
 		"bits flipped in every object": func(t *testing.T, r *Repo) {
@@ -157,14 +157,14 @@ func TestADamagedStoreIsClonedAnew(t *testing.T) {
 					t.Fatalf("%s could still be read", file)
 				}
 			}
-			if err := r.poll(); err != nil { // reading has nudged
+			if err := r.poll(); err != nil { // the read has nudged
 				t.Fatal(err)
 			}
 			r.wantHead(hash)
 			if got := contents(t, r.Repo, hash); !maps.Equal(got, want) {
 				t.Error("the new clone has other files")
 			}
-			for file := range want { // also through what was opened before
+			for file := range want { // files that were opened before can be read, too
 				if content, err := fs.ReadFile(fsys, file); err != nil || string(content) != want[file] {
 					t.Errorf("%s through the old file system: %v", file, err)
 				}
@@ -179,8 +179,8 @@ func TestADamagedStoreIsClonedAnew(t *testing.T) {
 	}
 }
 
-// A store found damaged at the start is cloned again; with the remote down,
-// nothing is told, because nothing is certain.
+// A store that is damaged at the start is cloned again. While the remote is down head is not
+// called, since no complete commit is available.
 func TestAStoreFoundDamagedIsClonedAnew(t *testing.T) {
 	damage := map[string]func(t *testing.T, r *Repo){
 		"index cut short": func(t *testing.T, r *Repo) {
@@ -228,7 +228,7 @@ func TestAStoreFoundDamagedIsClonedAnew(t *testing.T) {
 			r.wantNoHead()
 			s.answer(nobody)
 			err := r.again()
-			if err != nil { // damage found late has it ask once more, before the server was well
+			if err != nil { // if the damage was found late, there is one more poll before the server was repaired
 				err = r.again()
 			}
 			if err != nil {
@@ -242,7 +242,7 @@ func TestAStoreFoundDamagedIsClonedAnew(t *testing.T) {
 	}
 }
 
-// A disk that damages every clone does not make us clone all the time.
+// A disk that damages every clone does not cause clones all the time.
 func TestClonesAnewAreRare(t *testing.T) {
 	g := gitrepo.New(t)
 	hash := g.Commit("first", map[string]string{"a": gitrepo.Noise(10_000)})
@@ -286,7 +286,7 @@ func TestClonesAnewAreRare(t *testing.T) {
 	}
 }
 
-// What an interrupted fetch leaves behind is swept away, and does no harm.
+// The files of an interrupted fetch are removed at the next start.
 func TestLeftoversAreSwept(t *testing.T) {
 	g := gitrepo.New(t)
 	hash := g.Commit("first", map[string]string{"a": "1"})
@@ -303,7 +303,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	half := strings.TrimSuffix(store, ".1") + ".2" // another clone, interrupted
+	half := strings.TrimSuffix(store, ".1") + ".2" // a second clone that was interrupted
 	if err := os.MkdirAll(filepath.Join(half, "objects", "pack"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 }
 
-// Two addresses do not share a store, and neither shows the other's commits.
+// Two addresses have separate stores, and neither shows the commits of the other.
 func TestAnotherAddressIsAnotherStore(t *testing.T) {
 	one, two := gitrepo.New(t), gitrepo.New(t)
 	first, second := one.Commit("one", nil), two.Commit("two", nil)
@@ -333,7 +333,7 @@ func TestAnotherAddressIsAnotherStore(t *testing.T) {
 	}
 }
 
-// Many may read while fetches and joins go on.
+// Reading while packs are fetched and joined is safe.
 func TestReadersDoNotDisturbFetches(t *testing.T) {
 	g := gitrepo.New(t)
 	files := map[string]string{}

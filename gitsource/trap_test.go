@@ -14,13 +14,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// Why there is no shallow mode, and no use of the library's walkers: after a
-// shallow clone and a force-push below its root, fetch answers no error and
-// leaves trees out, and the library's difference calls the missing files
-// deleted, without an error. A reconciler that prunes would delete them. Our
-// walkers call it what it is.
+// TestTheShallowTrap shows why shallow clones and the library's tree walkers are not used.
+// After a shallow clone and a force-push to an ancestor of its root, the library's fetch
+// returns no error although trees are missing, and its diff then reports their files as
+// deleted, without an error. A reconciler that prunes would delete the objects. Repo reports
+// the missing trees as an error instead.
 //
-// If this test fails because the library has become right, it may be removed.
+// If the library fixes this and the test fails, the test may be removed.
 func TestTheShallowTrap(t *testing.T) {
 	const dirs, each = 20, 10
 	g := gitrepo.New(t)
@@ -31,7 +31,7 @@ func TestTheShallowTrap(t *testing.T) {
 		}
 	}
 	base := g.Commit("base", files)
-	// Every directory changes, so that the trees of base are in no later commit.
+	// Every directory changes, so that no later commit contains the trees of base.
 	for d := range dirs {
 		files[fmt.Sprintf("d%02d/f0.yaml", d)] = "changed: 1\n"
 	}
@@ -83,7 +83,7 @@ func TestTheShallowTrap(t *testing.T) {
 		t.Errorf("our difference is %d changes and %v", len(changes), err)
 	}
 
-	// With all of history the same force-push is what it is.
+	// With the whole history, the same force-push has the correct diff.
 	g.Git("update-ref", "refs/heads/main", third)
 	g.Git("symbolic-ref", "HEAD", "refs/heads/main")
 	r := start(t, config(t, s.URL))
@@ -94,7 +94,7 @@ func TestTheShallowTrap(t *testing.T) {
 	}
 	r.wantHead(rewritten)
 	changes, err := r.Diff(t.Context(), third, rewritten)
-	if want := dirs + 1; err != nil || len(changes) != want { // f0 of each goes back, one more changes
+	if want := dirs + 1; err != nil || len(changes) != want { // f0 of each directory is reverted, and one more file changes
 		t.Errorf("%d changes (%v), want %d", len(changes), err, want)
 	}
 	if got := len(contents(t, r.Repo, rewritten)); got != dirs*each {

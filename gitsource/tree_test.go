@@ -21,7 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// Links and submodules are seen, named, and never followed.
+// Links and submodules are listed with their kind, and never followed.
 func TestLinksAndSubmodulesAreNotFollowed(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"secret": "s", "dir/a": "a"})
@@ -70,8 +70,8 @@ func TestLinksAndSubmodulesAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A blindRemote hands out every object of a repository without looking, as a
-// hostile server would.
+// A blindRemote serves every object of a repository without validation, as a hostile server
+// would.
 type blindRemote struct{ g *gitrepo.Repo }
 
 func (b blindRemote) Session(context.Context) (remote.Session, error) { return blindSession(b), nil }
@@ -94,8 +94,7 @@ func (b blindSession) Fetch(context.Context, remote.FetchRequest) (io.ReadCloser
 func (b blindSession) Received() int64 { return 0 }
 func (b blindSession) Close() error    { return nil }
 
-// A tree made by hand to confuse is refused when it arrives, not when it is
-// read, and what was there before stays in force.
+// A malformed tree is refused when it is fetched, and the last accepted commit stays.
 func TestAHostileTreeIsRefused(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"a": "a"})
@@ -127,7 +126,8 @@ func TestAHostileTreeIsRefused(t *testing.T) {
 			}
 		})
 	}
-	// What a tree calls a file and is a directory is an error of that file.
+	// An entry that the tree lists as a file, but that is a directory, is an error of that
+	// file.
 	g.Git("update-ref", "refs/heads/main", g.Git("commit-tree", "-m", "lie", g.Tree("100644 f\x00"+string(unhex(t, g.Git("rev-parse", first+"^{tree}"))))))
 	lie, err := r.poll(t.Context())
 	if err != nil {
@@ -144,8 +144,8 @@ func TestAHostileTreeIsRefused(t *testing.T) {
 	}
 }
 
-// A remote that keeps objects back gives no commit, and is not cloned for it
-// again and again.
+// A commit is not accepted if the remote withholds objects of it, and it does not cause
+// repeated clones.
 func TestAnIncompletePackIsNotAccepted(t *testing.T) {
 	g := gitrepo.New(t)
 	first := g.Commit("first", map[string]string{"dir/a": "a", "dir/b": "b"})

@@ -15,8 +15,8 @@ import (
 )
 
 // FindWorkTree returns the root of the working tree that contains a directory, and the
-// slash-separated path of the directory in it. A directory outside of a working tree is its own
-// root.
+// slash-separated path of the directory in it. A directory that is in no working tree is its
+// own root.
 func FindWorkTree(dir string) (top, within string, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", "", err
@@ -41,15 +41,15 @@ func hasRepository(dir string) bool {
 	if info, err := os.Lstat(git); err != nil || !info.Mode().IsRegular() {
 		return err == nil && remote.IsRepository(git)
 	}
-	// A file .git is that of a linked working tree, or of a submodule.
+	// a file .git belongs to a linked working tree or a submodule
 	content, err := os.ReadFile(git)
 	return err == nil && bytes.HasPrefix(content, []byte("gitdir:"))
 }
 
-// WorkTree returns the files of a working tree as they would be in a commit of all of
-// them: submodules and other repositories in it have the mode fs.ModeIrregular, and what
-// Git does not record (its own directory, sockets, named pipes, devices) is not listed.
-// Directories and files are read when they are opened.
+// WorkTree returns the files of a working tree as a commit of all of them would have them:
+// submodules and nested repositories have the mode fs.ModeIrregular, and what Git does not
+// record is not listed (its own directory, sockets, named pipes and devices). Directories and
+// files are read when they are opened.
 func WorkTree(top string) (fs.FS, error) {
 	w := &workTree{FS: os.DirFS(top), top: top}
 	text, err := os.ReadFile(filepath.Join(top, ".gitmodules"))
@@ -57,7 +57,7 @@ func WorkTree(top string) (fs.FS, error) {
 		return nil, err
 	}
 	modules := gitconfig.NewModules()
-	if modules.Unmarshal(text) == nil { // Git ignores what it cannot read, too
+	if modules.Unmarshal(text) == nil { // Git also ignores a file that it cannot parse
 		for _, m := range modules.Submodules {
 			w.submodules = append(w.submodules, path.Clean(m.Path))
 		}
@@ -68,8 +68,8 @@ func WorkTree(top string) (fs.FS, error) {
 type workTree struct {
 	fs.FS
 	top string
-	// submodules are the paths in .gitmodules. The directory of one that was not fetched
-	// is empty.
+	// submodules are the paths in .gitmodules. The directory of a submodule that was not
+	// fetched is empty.
 	submodules []string
 }
 
@@ -106,7 +106,7 @@ func (w *workTree) isSubmodule(name string) bool {
 	return err == nil && len(below) == 0
 }
 
-// A submodule is a directory of which a commit holds only a name and a hash.
+// A submodule is a directory that a commit records only as a name and a hash.
 type submodule struct{ fs.DirEntry }
 
 func (s submodule) IsDir() bool       { return false }

@@ -22,7 +22,7 @@ func newClient(t *testing.T, kind forge.Type, url, repository, token string) for
 	return c
 }
 
-// What is no answer of a forge is an error that shows no credentials.
+// Invalid responses of a forge are errors that contain no credentials.
 func TestBadAnswers(t *testing.T) {
 	const token = "0123456789abcdef-secret"
 	tests := map[string]struct {
@@ -98,7 +98,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// A token that cannot be read is an error of its own.
+// A token that cannot be read has an error of its own.
 func TestATokenThatCannotBeRead(t *testing.T) {
 	for _, kind := range forge.Types {
 		c, err := forge.New(forge.Config{Type: kind, URL: "http://127.0.0.1:1", Repository: "a/b", Token: func() (string, error) { return "", errors.New("no file") }})
@@ -122,7 +122,7 @@ func TestTypeAt(t *testing.T) {
 	}
 }
 
-// Only GitLab has groups in groups.
+// Only GitLab has nested groups.
 func TestRepositoriesAreValidated(t *testing.T) {
 	for repository, valid := range map[string][]forge.Type{
 		"a/b": forge.Types, "a/b/c": {forge.GitLab}, "a": nil, "a/": nil, "/b": nil, "a//b": nil, "a/b?c": nil, "a/b%2Fc": nil,

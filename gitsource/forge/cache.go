@@ -6,28 +6,27 @@ import (
 	"sync"
 )
 
-// The bounds of a cache.
+// The limits of a cache.
 const (
 	mostCached      = 64
 	mostCachedBytes = 4 << 20
 )
 
-// An answer is one that a forge gave an ETag.
+// An answer is a response with an ETag.
 type answer struct {
 	url, etag string
 	header    http.Header
 	body      []byte
 }
 
-// A cache keeps the answers that were used last. A forge that is asked with an ETag says
-// that nothing has changed instead of sending it again; GitHub does not count that against
-// the rate limit.
+// A cache keeps the responses that were used last. A request with an ETag gets a short response
+// if nothing has changed; GitHub does not count that against the rate limit.
 type cache struct {
 	mu      sync.Mutex
-	answers []answer // the one used last is the last
+	answers []answer // the most recently used answer is the last
 }
 
-// find returns what was answered for a URL; the zero answer if that is not known.
+// find returns the cached answer of a URL; the zero answer if there is none.
 func (c *cache) find(url string) answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +36,7 @@ func (c *cache) find(url string) answer {
 	return answer{}
 }
 
-// put keeps an answer, and drops those used longest ago that have no room beside it.
+// put adds an answer, and drops the least recently used ones if the cache is full.
 func (c *cache) put(a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// However many answers there are, the cache keeps the last ones and stays small.
+// However many answers are added, the cache keeps the most recent ones and stays within its
+// limits.
 func TestTheCacheIsBounded(t *testing.T) {
 	var c cache
 	for i := range 10 * mostCached {

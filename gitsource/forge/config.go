@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// A Type is the software of a forge.
+// A Type is a kind of forge software.
 type Type string
 
 // The types of forges.
 const (
-	Gitea  Type = "gitea" // Forgejo too
+	Gitea  Type = "gitea" // also Forgejo
 	GitHub Type = "github"
 	GitLab Type = "gitlab"
 )
@@ -21,7 +21,7 @@ const (
 // Types are all types.
 var Types = []Type{Gitea, GitHub, GitLab}
 
-// TypeAt returns the type of the forge at an address; empty if that does not tell.
+// TypeAt returns the type of the forge at an address; empty if the address does not say.
 func TypeAt(address string) Type {
 	u, err := url.Parse(address)
 	switch {
@@ -35,25 +35,25 @@ func TypeAt(address string) Type {
 	return ""
 }
 
-// Config says which repository of which forge is asked, and in whose name.
+// Config configures a client: the repository, the forge it is on, and the token to use.
 type Config struct {
 	Type Type
-	// URL is where the forge is, such as https://git.example.com.
+	// URL is the address of the forge, such as https://git.example.com.
 	URL string
 	// Repository is OWNER/NAME. On GitLab the owner may be a subgroup, as in
 	// GROUP/SUBGROUP/NAME.
 	Repository string
-	// Token returns the access token. It is called before each request, so that one that
-	// was replaced is used.
+	// Token returns the access token. It is called before each request, so that the token can
+	// be rotated.
 	Token func() (string, error)
 	// CABundle is a PEM file of certificates to trust beside the system's.
 	CABundle string
 }
 
-// repositoryURL is where people see the repository.
+// repositoryURL is the address of the repository in a browser.
 func (c Config) repositoryURL() string { return strings.TrimSuffix(c.URL, "/") + "/" + c.Repository }
 
-// Validate names the field that is wrong, unless it is the type.
+// Validate returns an error that names the invalid field. It does not check the type.
 func (c Config) Validate() error {
 	u, err := url.Parse(c.URL)
 	parts := strings.Split(c.Repository, "/")

@@ -11,32 +11,32 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// A host is a forge that keeps the contract of a client: the repository hub of the user
-// fleet, whose branch main has one file. What is done on it by others than the client goes
-// through these functions.
+// A host is a forge that is tested against the contract of Client. It has the repository hub of
+// the user fleet, whose branch main has one file. The functions do what others than the client
+// do on the forge.
 type host struct {
 	client forge.Client
 	url    string
-	// step is told which part of the contract comes next.
+	// step announces the next part of the contract.
 	step func(name string)
-	// commit makes a branch with another commit than main, and returns its hash.
+	// commit creates a branch with another commit than main, and returns its hash.
 	commit func(branch string) string
-	// fork has the user guest open a pull request to main from a fork, and returns its
-	// number and the hash of its head.
+	// fork makes the user guest open a pull request to main from a fork, and returns its number
+	// and the hash of its head.
 	fork func(branch string) (int64, string)
-	// comment is one of guest.
+	// comment adds a comment of the user guest.
 	comment func(number int64, body string)
 	merge   func(number int64)
-	// issue has guest open an issue like another one, and fleet label it.
+	// issue opens an issue as the user guest, and labels it as the user fleet.
 	issue func(i forge.NewIssue)
-	// noIssues switches issues off.
+	// noIssues disables issues.
 	noIssues func()
-	// status returns the state and the length of the description of a commit's status; nil
-	// if nothing but the requests tells.
+	// status returns the state of a commit's status and the length of its description; nil if
+	// only the recorded requests show them.
 	status func(commit, context string) (string, int)
-	// headRef is where the forge keeps the head of a pull request.
+	// headRef returns the reference under which the forge keeps the head of a pull request.
 	headRef func(number int64) string
-	// lineURL has the address of the third line of a file of a commit, %s being the commit.
+	// lineURL is the address of the third line of a file in a commit; %s stands for the commit.
 	lineURL string
 }
 
@@ -45,7 +45,7 @@ const (
 	marker     = "<!-- gitfleet/plan -->"
 )
 
-// keepsContract holds a forge to what a Client promises.
+// keepsContract tests a forge against the contract of Client.
 func keepsContract(t *testing.T, h host) {
 	c, ctx := h.client, t.Context()
 	must := func(err error) {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A StatusError is an answer that is not a success.
+// A StatusError is a response whose status is not a success.
 type StatusError struct {
 	Status int
-	// Message is what the forge says, without credentials and web pages.
+	// Message is the forge's message, without credentials and without web pages.
 	Message string
-	// RetryAfter is how long the forge asks to be left alone; zero if it does not.
+	// RetryAfter is the delay that the forge asked for; zero if it did not ask for one.
 	RetryAfter time.Duration
 }
 
@@ -39,7 +39,7 @@ func (e *StatusError) Error() string {
 
 const moved = "the repository has moved: set forge.url and forge.repository to where it is now"
 
-// hints say what usually mends an answer.
+// hints are the usual fixes, by status.
 var hints = map[int]string{
 	http.StatusMovedPermanently:  moved,
 	http.StatusFound:             moved,
@@ -50,9 +50,9 @@ var hints = map[int]string{
 	http.StatusNotFound:          "there is no such repository, or the token may not see it",
 }
 
-// IsGeneral reports whether an error is likely to be met by every request: the forge is down
-// or overloaded, the repository has moved, or the token is not accepted. Others are about
-// one pull request or one branch.
+// IsGeneral reports whether every request is likely to fail in the same way: the forge is down
+// or overloaded, the repository has moved, or the token is not accepted. Other errors are about
+// a single pull request or branch.
 func IsGeneral(err error) bool {
 	if answer, ok := errors.AsType[*StatusError](err); ok {
 		return answer.Status/100 != 4 || answer.Status == http.StatusUnauthorized || answer.RetryAfter > 0 || answer.Status == http.StatusTooManyRequests
@@ -61,10 +61,10 @@ func IsGeneral(err error) bool {
 	return ok && !errors.Is(err, errTooLarge)
 }
 
-// errTooLarge is the error of an answer that is not read.
+// errTooLarge is the error of a response that exceeds the limit.
 var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", mostAnswer)
 
-// statusOf is the status of an answer that is an error; zero if the forge did not answer.
+// statusOf returns the status of an error response; zero if the forge did not respond.
 func statusOf(err error) int {
 	if answer, ok := errors.AsType[*StatusError](err); ok {
 		return answer.Status
@@ -72,7 +72,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// answered reports whether an error is an answer with a status and a text in its message.
+// answered reports whether an error is a response with a status whose message contains a text.
 func answered(err error, status int, text string) bool {
 	answer, ok := errors.AsType[*StatusError](err)
 	return ok && answer.Status == status && strings.Contains(answer.Message, text)

@@ -1,9 +1,9 @@
-// Package forge asks a forge about the pull requests and issues of one repository.
+// Package forge is a client for the pull requests, issues and commit statuses of one repository
+// on a forge.
 //
-// [New] returns a [Client] for Gitea (and Forgejo), GitHub or GitLab, where a pull
-// request is a merge request. It asks for as little as possible, and what a pull request
-// is now the forge says. Errors of a forge that answers are of the type [*StatusError];
-// none has a credential in it.
+// [New] returns a [Client] for Gitea (and Forgejo), GitHub or GitLab, where a pull request is a
+// merge request. It sends as few requests as possible and keeps no state about pull requests.
+// Error responses have the type [*StatusError]; no error contains a credential.
 package forge
 
 import (
@@ -17,41 +17,41 @@ import (
 	"time"
 )
 
-// A Client is one repository on a forge, asked in the name of the user of a token. Any
-// goroutine may use it.
+// A Client accesses one repository on a forge as the user of a token. It is safe for concurrent
+// use.
 type Client interface {
-	// ListOpen lists the open pull requests to a base branch by their numbers, those of
-	// forks too. Bodies of forks are shortened. A few that are larger than what is read of an
-	// answer are left out.
+	// ListOpen lists the open pull requests to a base branch, also those from forks, sorted by
+	// number. Bodies of pull requests from forks are shortened. A few pull requests that exceed
+	// the size limit of a response are left out.
 	ListOpen(ctx context.Context, base string) ([]PullRequest, error)
-	// FindPullRequest returns the pull request from a branch of the repository itself to
-	// a base branch, whatever its state is; nil if there is none. Which one that is of
-	// several depends on the forge.
+	// FindPullRequest returns the pull request from a branch of the repository itself to a base
+	// branch, in any state; nil if there is none. If there are several, the forge decides which
+	// one is returned.
 	FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error)
 	// PullRequest returns the pull request with a number.
 	PullRequest(ctx context.Context, number int64) (PullRequest, error)
-	// OpenPullRequest opens a pull request. If it is open but could not be labeled, it is
-	// returned with the error.
+	// OpenPullRequest opens a pull request. If it was opened but could not be labeled, both the
+	// pull request and the error are returned.
 	OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error)
 	// EditPullRequest replaces the body of a pull request.
 	EditPullRequest(ctx context.Context, number int64, body string) error
-	// ClosePullRequest comments on a pull request, and closes it with another body.
+	// ClosePullRequest adds a comment to a pull request, replaces its body and closes it.
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
-	// SetLabels adds and removes labels of a pull request, and leaves its others. Labels
-	// that the repository does not have are created.
+	// SetLabels adds labels to a pull request and removes others; the rest stays. Labels that
+	// the repository does not have are created.
 	SetLabels(ctx context.Context, number int64, add, remove []string) error
 
-	// FindComment returns the first comment on a pull request that has a marker in it and
-	// was written by the user of the token; nil if there is none.
+	// FindComment returns the first comment on a pull request that contains a marker and was
+	// written by the user of the token; nil if there is none.
 	FindComment(ctx context.Context, number int64, marker string) (*Comment, error)
 	// AddComment comments on a pull request.
 	AddComment(ctx context.Context, number int64, body string) (Comment, error)
 	// EditComment replaces the body of a comment on a pull request.
 	EditComment(ctx context.Context, number, id int64, body string) error
 
-	// ListIssues lists the issues with a label that the user of the token has opened, the newest
-	// first: those in a state, or all if it is empty. Of very many only the newest are listed. The
-	// error is [ErrIssuesDisabled] if the repository has no issues.
+	// ListIssues lists the issues with a label that the user of the token has opened, the
+	// newest first. An empty state lists the issues in all states. If there are very many, only
+	// the newest are listed. The error is [ErrIssuesDisabled] if the repository has no issues.
 	ListIssues(ctx context.Context, label string, state State) ([]Issue, error)
 	// Issue returns the issue with a number; nil if it was deleted.
 	Issue(ctx context.Context, number int64) (*Issue, error)
@@ -59,65 +59,67 @@ type Client interface {
 	OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
 	// EditIssue replaces the body of an issue.
 	EditIssue(ctx context.Context, number int64, body string) error
-	// CloseIssue comments on an issue, and closes it with another body.
+	// CloseIssue adds a comment to an issue, replaces its body and closes it.
 	CloseIssue(ctx context.Context, number int64, comment, body string) error
 
-	// SetStatus sets the status of a commit in a context, instead of the one before. On
-	// GitLab one that stays pending keeps its description.
+	// SetStatus sets the status of a commit in a context, and replaces the one before. On
+	// GitLab a status that stays pending keeps its description.
 	SetStatus(ctx context.Context, s Status) error
 	// FindStatus returns the status of a commit in a context, without its URL; nil if it has none.
 	FindStatus(ctx context.Context, commit, name string) (*Status, error)
 
-	// LineURL is where people see a file of a commit, at a line if that is not zero. It asks
-	// nothing.
+	// LineURL returns the address at which a browser shows a file of a commit, at a line unless
+	// it is zero. It sends no request.
 	LineURL(commit, path string, line int) string
 }
 
-// A State is what has become of a pull request.
+// A State is the state of a pull request or issue.
 type State string
 
-// The states of a pull request.
+// The states of a pull request or issue.
 const (
 	Open   State = "open"
 	Merged State = "merged"
-	Closed State = "closed" // without having been merged
+	Closed State = "closed" // without being merged
 )
 
-// A PullRequest is one to a branch of the repository.
+// A PullRequest is a pull request to a branch of the repository.
 type PullRequest struct {
 	Number int64
-	// URL is where people see it.
+	// URL is its address in a browser.
 	URL         string
 	Title, Body string
-	// Author is the user name of who opened it.
+	// Author is the user name of the person who opened it.
 	Author string
 	Draft  bool
-	// Labels are sorted. Those of a fork on Gitea are not told, since anybody can set them.
+	// Labels are sorted. They are empty for pull requests from forks on Gitea, where anybody
+	// can set them.
 	Labels []string
-	// Base is the branch of the repository that it is to be merged into.
+	// Base is the branch of the repository into which it is to be merged.
 	Base string
-	// Branch is the branch that is to be merged. With Fork it is a branch of another
-	// repository, or none.
+	// Branch is the branch to merge. If Fork is set, it is a branch of another repository, or
+	// empty.
 	Branch string
 	Fork   bool
-	// Head is the hash of the last commit to be merged, and HeadRef the reference by
-	// which the repository itself has it.
+	// Head is the last commit of the branch, and HeadRef the reference under which the
+	// repository itself has it.
 	Head, HeadRef string
 	State         State
-	// MergeCommit is the commit of the base branch that has it; empty unless it is merged.
+	// MergeCommit is the commit by which it was merged into the base branch; empty unless it is
+	// merged.
 	MergeCommit string
-	// Ended is when it was merged or closed; zero while it is open.
+	// Ended is the time at which it was merged or closed; zero while it is open.
 	Ended time.Time
 }
 
-// A Proposal is what a new pull request is opened with.
+// A Proposal has the fields of a pull request to open.
 type Proposal struct {
 	Base, Branch string
 	Title, Body  string
 	Labels       []string
 }
 
-// A Comment is one on a pull request.
+// A Comment is a comment on a pull request.
 type Comment struct {
 	ID   int64
 	Body string
@@ -134,20 +136,20 @@ const (
 	StatusErrored StatusState = "error"
 )
 
-// A Status is what a commit is shown with.
+// A Status is a commit status.
 type Status struct {
 	// Commit is the full hash.
 	Commit string
-	// Context distinguishes it from those of others, such as gitfleet/plan.
+	// Context distinguishes it from the statuses of other tools; an example is gitfleet/plan.
 	Context string
 	State   StatusState
-	// Description is one line; it is shortened to what the forge takes.
+	// Description is one line. It is shortened to the maximum length of the forge.
 	Description string
-	// URL is where there is more to see; empty if there is none.
+	// URL is the address of the details; empty if there are none.
 	URL string
 }
 
-// New returns a client of a repository. It asks nothing yet.
+// New returns a client of a repository. It sends no request.
 func New(cfg Config) (Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -164,13 +166,13 @@ func New(cfg Config) (Client, error) {
 }
 
 const (
-	// pageSize is how many entries of a list are asked for at once.
+	// pageSize is the number of entries per page of a list.
 	pageSize = 50
 	// mostPages is the maximum number of pages of a list that are read.
 	mostPages = 40
 )
 
-// pages reads a list page by page. next is false with the last page.
+// pages reads a list page by page. next is false for the last page.
 func pages[T any](what string, read func(page int) (entries []T, next bool, err error)) ([]T, error) {
 	var out []T
 	for page := 1; page <= mostPages; page++ {
@@ -186,17 +188,18 @@ func pages[T any](what string, read func(page int) (entries []T, next bool, err 
 	return nil, fmt.Errorf("%s: more than %d", what, mostPages*pageSize)
 }
 
-// The bounds of a list of pull requests.
+// The limits of a list of pull requests.
 const (
 	mostPullRequests = 5000
-	// mostLeftOut is how many may be left out as too large.
+	// mostLeftOut is the maximum number of pull requests that are left out as too large.
 	mostLeftOut = 20
-	// mostForkBody is how much of the body of a fork is kept, in characters.
+	// mostForkBody is the maximum length of the body of a pull request from a fork, in
+	// characters.
 	mostForkBody = 1000
 )
 
-// pageSizes are those by which a list is read. If the answer is too large, what it has is
-// asked for by pages of the next size, which fit into it.
+// pageSizes are the page sizes of a list. A page whose response is too large is requested again
+// in pages of the next size. Each size divides the one before.
 var pageSizes = []int{pageSize, 25, 5, 1}
 
 // A lister reads a list of pull requests.
@@ -206,7 +209,8 @@ type lister struct {
 	leftOut int
 }
 
-// page reads one page of the first of some sizes, and reports whether there is another.
+// page reads one page with the first of the given sizes, and on responses that are too large
+// with the others. It reports whether there is another page.
 func (l *lister) page(page int, sizes []int) (next bool, err error) {
 	entries, next, err := l.read(page, sizes[0])
 	switch {
@@ -253,7 +257,7 @@ func listPullRequests(read func(page, size int) (entries []PullRequest, next boo
 }
 
 // newest returns the pull request of a branch of the repository itself: the open one, or
-// else the newest; nil if a list that begins with the newest has none.
+// otherwise the newest; nil if there is none. The list begins with the newest.
 func newest[T any](list []T, branch string, convert func(T) PullRequest) *PullRequest {
 	var found *PullRequest
 	for _, entry := range list {
@@ -265,8 +269,8 @@ func newest[T any](list []T, branch string, convert func(T) PullRequest) *PullRe
 	return found
 }
 
-// lineURL is the page of a repository that shows a file, at a line if that is not zero. view
-// is the part of the address that names the commit.
+// lineURL returns the page of a repository that shows a file, at a line unless it is zero. view
+// is the part of the address that selects the commit.
 func lineURL(repository, view, file string, line int) string {
 	parts := strings.Split(file, "/")
 	for i := range parts {
@@ -279,10 +283,10 @@ func lineURL(repository, view, file string, line int) string {
 	return address
 }
 
-// labelColor is that of the labels that are created.
+// labelColor is the colour of new labels.
 const labelColor = "#0969da"
 
-// missing are the names that are not among others.
+// missing returns the names that others does not have.
 func missing(names, others []string) []string {
 	var out []string
 	for _, name := range names {
@@ -293,7 +297,7 @@ func missing(names, others []string) []string {
 	return out
 }
 
-// shorten returns a text of at most a number of characters.
+// shorten cuts a text to a number of characters.
 func shorten(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"

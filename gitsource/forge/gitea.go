@@ -14,7 +14,7 @@ import (
 // giteaClient is a repository on a Gitea or Forgejo server.
 type giteaClient struct {
 	url         string
-	page        string // where people see the repository
+	page        string // the address of the repository in a browser
 	owner, name string
 	client      *http.Client
 	user        tokenUser
@@ -30,7 +30,7 @@ func newGitea(cfg Config) (*giteaClient, error) {
 	return g, nil
 }
 
-// api returns a client for one request: the library keeps the context.
+// api returns a client for one request, since the library's client keeps the context.
 func (g *giteaClient) api(ctx context.Context) (*gitea.Client, error) {
 	return gitea.NewClient(g.url, gitea.SetHTTPClient(g.client), gitea.SetContext(ctx), gitea.SetGiteaVersion(""), gitea.SetUserAgent(userAgent))
 }
@@ -95,15 +95,16 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	}
 	out.Labels = giteaLabels(pr.Labels)
 	if pr.Head != nil {
-		out.Branch, out.Head = pr.Head.Name, pr.Head.Sha // once the branch is gone, Ref is no branch
+		out.Branch, out.Head = pr.Head.Name, pr.Head.Sha // after the branch is deleted, Ref is not a branch name
 	}
 	if pr.Base != nil {
 		out.Base = pr.Base.Ref
 	}
-	// Who may only read can push to refs/for/. That is no branch, and so has no name.
+	// Users with read permission can push to refs/for/. That creates a pull request without a
+	// branch, and so without a name.
 	out.Fork = pr.Base == nil || pr.Head == nil || pr.Base.RepoID != pr.Head.RepoID || pr.Head.Name == ""
 	if out.Fork {
-		out.Labels = nil // whoever opens a pull request may set them, without the right to write
+		out.Labels = nil // the author can set them without write permission
 	}
 	switch {
 	case pr.HasMerged:
@@ -123,7 +124,7 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	return out
 }
 
-// giteaLabels are the names of labels, sorted.
+// giteaLabels returns the sorted names of labels.
 func giteaLabels(labels []*gitea.Label) []string {
 	var out []string
 	for _, l := range labels {
@@ -201,7 +202,8 @@ func (g *giteaClient) SetLabels(ctx context.Context, number int64, add, remove [
 	return nil
 }
 
-// labelIDs are those of labels of the repository. What it does not have is created.
+// labelIDs returns the IDs of labels by name, and creates labels that the repository does not
+// have.
 func (g *giteaClient) labelIDs(c *gitea.Client, names []string) ([]int64, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -213,7 +215,7 @@ func (g *giteaClient) labelIDs(c *gitea.Client, names []string) ([]int64, error)
 			return nil, false, err
 		}
 		seen += len(list)
-		total, _ := strconv.Atoi(resp.Header.Get("X-Total-Count")) // this list has no links to its pages
+		total, _ := strconv.Atoi(resp.Header.Get("X-Total-Count")) // this response has no Link header
 		return list, len(list) > 0 && seen < total, nil
 	})
 	if err != nil {
@@ -259,7 +261,7 @@ func (g *giteaClient) FindComment(ctx context.Context, number int64, marker stri
 	return nil, nil
 }
 
-// self is the ID of the user of the token.
+// self returns the ID of the user of the token.
 func (g *giteaClient) self(c *gitea.Client) (int64, error) {
 	return g.user.id(func() (int64, error) {
 		user, _, err := c.GetMyUserInfo()

@@ -81,7 +81,7 @@ func (g *giteaClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) 
 	if err != nil {
 		return Issue{}, err
 	}
-	// Where issues are disabled, Gitea opens one all the same, without its labels.
+	// Gitea opens an issue even if issues are disabled, but without its labels.
 	switch enabled, err := g.hasIssues(c); {
 	case err != nil:
 		return Issue{}, err

@@ -13,7 +13,7 @@ import (
 
 // githubClient is a repository on github.com or a GitHub Enterprise server.
 type githubClient struct {
-	page        string // where people see the repository
+	page        string // the address of the repository in a browser
 	owner, name string
 	api         *github.Client
 	user        tokenUser
@@ -27,12 +27,12 @@ func newGitHub(cfg Config) (*githubClient, error) {
 	base := githubAPI(cfg.URL)
 	g := &githubClient{page: cfg.repositoryURL(), user: tokenUser{token: cfg.Token}}
 	g.owner, g.name, _ = strings.Cut(cfg.Repository, "/")
-	// The library would remember rate limits and answer itself; who calls does that.
+	// The library would remember rate limits and fail requests itself; the callers handle them.
 	g.api, err = github.NewClient(github.WithHTTPClient(client), github.WithURLs(&base, nil), github.WithUserAgent(userAgent), github.WithDisableRateLimitCheck())
 	return g, err
 }
 
-// githubAPI is where the API of a GitHub is, with a slash at the end.
+// githubAPI returns the address of the API of a GitHub server, with a slash at the end.
 func githubAPI(address string) string {
 	address = strings.TrimSuffix(address, "/")
 	u, err := url.Parse(address)
@@ -92,7 +92,7 @@ func fromGitHub(pr *github.PullRequest) PullRequest {
 	return out
 }
 
-// githubLabels are the names of labels, sorted.
+// githubLabels returns the sorted names of labels.
 func githubLabels(labels []*github.Label) []string {
 	var out []string
 	for _, l := range labels {
@@ -195,7 +195,7 @@ func (g *githubClient) FindComment(ctx context.Context, number int64, marker str
 	return nil, nil
 }
 
-// self is the ID of the user of the token.
+// self returns the ID of the user of the token.
 func (g *githubClient) self(ctx context.Context) (int64, error) {
 	return g.user.id(func() (int64, error) {
 		user, _, err := g.api.Users.Get(ctx, "")

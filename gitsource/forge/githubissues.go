@@ -55,7 +55,7 @@ func fromGitHubIssue(i *github.Issue) Issue {
 func (g *githubClient) Issue(ctx context.Context, number int64) (*Issue, error) {
 	i, _, err := g.api.Issues.Get(ctx, g.owner, g.name, int(number))
 	if err != nil {
-		// One that was transferred to another repository is answered with a redirect.
+		// For an issue that was moved to another repository the response is a redirect.
 		if err = g.issuesError(ctx, err); isGone(err) || statusOf(err) == http.StatusMovedPermanently {
 			return nil, nil
 		}

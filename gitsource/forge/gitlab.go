@@ -15,7 +15,7 @@ import (
 // gitlabClient is a project on gitlab.com or a GitLab server. Its pull requests are merge
 // requests.
 type gitlabClient struct {
-	page    string // where people see the project
+	page    string // the address of the project in a browser
 	project string
 	api     *gitlab.Client
 	user    tokenUser
@@ -27,11 +27,12 @@ func newGitLab(cfg Config) (*gitlabClient, error) {
 		return nil, err
 	}
 	api, err := gitlab.NewAuthSourceClient(noAuth{}, gitlab.WithHTTPClient(client), gitlab.WithBaseURL(cfg.URL), gitlab.WithUserAgent(userAgent),
-		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(rate.NewLimiter(rate.Inf, 0))) // who calls tries again
+		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(rate.NewLimiter(rate.Inf, 0))) // the callers retry
 	return &gitlabClient{page: cfg.repositoryURL(), project: cfg.Repository, api: api, user: tokenUser{token: cfg.Token}}, err
 }
 
-// noAuth leaves the token to the transport. The library wants a header to be set.
+// noAuth sends no credentials: the transport adds the token. The library requires an
+// authentication method.
 type noAuth struct{}
 
 func (noAuth) Init(context.Context, *gitlab.Client) error { return nil }
@@ -87,7 +88,7 @@ func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	case "merged":
 		out.State, ended = Merged, mr.MergedAt
 		out.MergeCommit = mr.MergeCommitSHA
-		if out.MergeCommit == "" { // squashed or not, it was fast-forwarded
+		if out.MergeCommit == "" { // it was fast-forwarded, possibly after squashing
 			out.MergeCommit = mr.SquashCommitSHA
 		}
 		if out.MergeCommit == "" {
@@ -129,7 +130,7 @@ func (g *gitlabClient) ClosePullRequest(ctx context.Context, number int64, comme
 
 func (g *gitlabClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
 	options := &gitlab.UpdateMergeRequestOptions{}
-	if len(add) > 0 { // GitLab creates those that it does not have
+	if len(add) > 0 { // GitLab creates missing labels
 		labels := gitlab.LabelOptions(add)
 		options.AddLabels = &labels
 	}
@@ -197,7 +198,7 @@ func (g *gitlabClient) EditComment(ctx context.Context, number, id int64, body s
 	return nil
 }
 
-// gitlabStates are the states of commit statuses in GitLab's words.
+// gitlabStates maps the states of commit statuses to those of GitLab.
 var gitlabStates = map[StatusState]gitlab.BuildStateValue{
 	StatusPending: gitlab.Pending, StatusSuccess: gitlab.Success, StatusFailure: gitlab.Failed, StatusErrored: gitlab.Failed,
 }
@@ -210,7 +211,8 @@ func (g *gitlabClient) SetStatus(ctx context.Context, s Status) error {
 		options.TargetURL = &s.URL
 	}
 	_, _, err := g.api.Commits.SetCommitStatus(g.project, s.Commit, options, gitlab.WithContext(ctx))
-	// A status that has the state already is refused, and then keeps its description.
+	// GitLab refuses to set the state that a status already has; the description then stays as
+	// it is.
 	if err != nil && !answered(err, http.StatusBadRequest, "from :"+string(state)+" ") {
 		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
 	}

@@ -68,7 +68,7 @@ func (g *gitlabClient) Issue(ctx context.Context, number int64) (*Issue, error) 
 }
 
 func (g *gitlabClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) {
-	labels := gitlab.LabelOptions(i.Labels) // GitLab creates those that it does not have
+	labels := gitlab.LabelOptions(i.Labels) // GitLab creates missing labels
 	opened, _, err := g.api.Issues.CreateIssue(g.project, &gitlab.CreateIssueOptions{Title: &i.Title, Description: &i.Body, Labels: &labels}, gitlab.WithContext(ctx))
 	if err != nil {
 		return Issue{}, fmt.Errorf("open an issue: %w", g.issuesError(ctx, err))

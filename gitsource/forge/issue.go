@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// An Issue is one of the repository that is no pull request.
+// An Issue is an issue of the repository that is not a pull request.
 type Issue struct {
 	Number int64
-	// URL is where people see it.
+	// URL is its address in a browser.
 	URL         string
 	Title, Body string
 	// Labels are sorted.
 	Labels []string
 	// State is Open or Closed.
 	State State
-	// Ended is when it was closed; zero while it is open.
+	// Ended is the time at which it was closed; zero while it is open.
 	Ended time.Time
 }
 
-// A NewIssue is what a new issue is opened with.
+// A NewIssue has the fields of an issue to open.
 type NewIssue struct {
 	Title, Body string
 	Labels      []string
 }
 
-// ErrIssuesDisabled is the error of a repository whose issues are switched off.
+// ErrIssuesDisabled is returned if issues are disabled in the repository.
 var ErrIssuesDisabled = errors.New("issues are disabled in the repository")
 
 const (
-	// issuesPageSize bounds a page of a list: each issue may have a long body.
+	// issuesPageSize is the number of issues per page of a list: each may have a long body.
 	issuesPageSize = 20
-	// mostIssues is how many issues are read of a list, the newest ones.
+	// mostIssues is the maximum number of issues that are read of a list, the newest ones.
 	mostIssues = 1000
 )
 
@@ -57,8 +57,8 @@ func listIssues(label string, read func(page int) (entries []Issue, next bool, e
 	return list, nil
 }
 
-// issuesError returns ErrIssuesDisabled instead of the answer of a repository that says it has
-// no issues.
+// issuesError returns ErrIssuesDisabled for the error response of a repository in which issues
+// are disabled, and other errors unchanged.
 func issuesError(err error, enabled func() (bool, error)) error {
 	answer, ok := errors.AsType[*StatusError](err)
 	if !ok || answer.RetryAfter > 0 || !slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusGone}, answer.Status) {
@@ -70,7 +70,7 @@ func issuesError(err error, enabled func() (bool, error)) error {
 	return err
 }
 
-// isGone reports whether an error says that there is no such issue, or none any more.
+// isGone reports whether an error says that there is no such issue, or that it was deleted.
 func isGone(err error) bool {
 	status := statusOf(err)
 	return status == http.StatusNotFound || status == http.StatusGone

@@ -10,8 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// keepsIssueContract holds a forge that keeps the rest of the contract to what a Client promises
-// about issues.
+// keepsIssueContract tests a forge against the contract of Client for issues.
 func keepsIssueContract(t *testing.T, h host) {
 	c, ctx := h.client, t.Context()
 	const issueLabel = "gitfleet/manual-edit"

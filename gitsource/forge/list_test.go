@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// giteaList serves open pull requests of a Gitea, page by page.
+// giteaList serves the open pull requests of a Gitea server page by page.
 func giteaList(t *testing.T, pullRequests []map[string]any) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,13 +24,13 @@ func giteaList(t *testing.T, pullRequests []map[string]any) *httptest.Server {
 		if to < len(pullRequests) {
 			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%d&limit=%d>; rel="next"`, r.Host, r.URL.Path, page+1, size))
 		}
-		_ = json.NewEncoder(w).Encode(pullRequests[from:to]) // an answer that is too large is not read to its end
+		_ = json.NewEncoder(w).Encode(pullRequests[from:to]) // the client stops reading a response that is too large
 	}))
 	t.Cleanup(server.Close)
 	return server
 }
 
-// giteaPullRequest is one of a repository, from a branch of a repository.
+// giteaPullRequest returns a pull request from a branch of a repository.
 func giteaPullRequest(number, repository int, branch, body string) map[string]any {
 	return map[string]any{
 		"number": number, "state": "open", "body": body, "labels": []any{map[string]any{"name": "plan-this"}},
@@ -39,8 +39,8 @@ func giteaPullRequest(number, repository int, branch, body string) map[string]an
 	}
 }
 
-// Whoever may read a repository of Gitea can open pull requests with labels, also without a
-// fork, by pushing to refs/for/. Both are shown as forks without labels.
+// Users who can only read a Gitea repository can open pull requests with labels without a fork,
+// by pushing to refs/for/. Both kinds are shown as pull requests from forks, without labels.
 func TestGiteaShowsWhatStrangersOpenAsForks(t *testing.T) {
 	server := giteaList(t, []map[string]any{
 		giteaPullRequest(1, 1, "topic", ""), giteaPullRequest(2, 2, "topic", ""), giteaPullRequest(3, 1, "", ""),
@@ -56,7 +56,7 @@ func TestGiteaShowsWhatStrangersOpenAsForks(t *testing.T) {
 	}
 }
 
-// Neither very many pull requests nor very large ones hide the others.
+// Other pull requests are listed even if there are very many, or very large ones.
 func TestLargeListsAreRead(t *testing.T) {
 	large, huge := strings.Repeat("x", 1<<20), strings.Repeat("x", 9<<20)
 	var all []map[string]any
@@ -81,8 +81,8 @@ func TestLargeListsAreRead(t *testing.T) {
 	}
 }
 
-// An answer that is too large is asked for in parts, on every forge, and is no reason to
-// leave the forge alone.
+// If a response is too large, every client requests smaller pages. It does not count as an
+// overloaded forge.
 func TestTooLargeAnswersAreAskedForInParts(t *testing.T) {
 	huge := strings.Repeat(" ", 9<<20)
 	for _, kind := range forge.Types {

@@ -36,8 +36,8 @@ func TestGitLab(t *testing.T) {
 	keepsIssueContract(t, h)
 }
 
-// A player answers requests as they were recorded. A request that is another one than the
-// next, in whatever respect, fails the test.
+// A player serves recorded responses. A request that differs in any way from the recorded one
+// fails the test.
 type player struct {
 	t      *testing.T
 	url    string
@@ -49,19 +49,19 @@ type player struct {
 	next []exchange
 }
 
-// An exchange is one request and what is answered to it.
+// An exchange is one request with its response.
 type exchange struct {
 	request, answer message
 }
 
-// A message is a first line, headers, and a body.
+// A message has a first line, headers and a body.
 type message struct {
 	line, body string
 	header     map[string]string
 }
 
-// play serves a file of exchanges until the test ends. Lines with > are requested, and
-// those with < answered. Each request has these headers too.
+// play serves a file of exchanges until the test ends. Lines with > are the request, and lines
+// with < the response. The given headers are required in every request.
 func play(t *testing.T, path string, header map[string]string) *player {
 	t.Helper()
 	archive, err := txtar.ParseFile(path)
@@ -98,7 +98,7 @@ func parse(block, prefix string) message {
 	return m
 }
 
-// begin begins a step, after what is left of the one before was missed.
+// begin begins a step, and fails the test if requests of the step before were not sent.
 func (p *player) begin(step string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -158,7 +158,7 @@ func sameJSON(a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// host is the forge that a player plays.
+// host returns the host for a recorded forge.
 func (p *player) host(kind forge.Type, headRef, lineURL string) host {
 	commits := []string{"6dcb09b5b57875f334f61aebed695e2e4193db5e", "c3d0be41ecbe669545ee3e94d31ed9a4bc91ee3c"}
 	return host{

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// A Shared client lists open pull requests once for several users who each look at them once
-// an interval.
+// A Shared client requests the list of open pull requests once per interval, for several users
+// who each need it once per interval.
 type Shared struct {
 	Client
 	maxAge time.Duration
 
-	// listing is held while the forge is asked for the list.
+	// listing is held while the list is requested.
 	listing sync.Mutex
 
 	mu     sync.Mutex
 	list   []PullRequest
 	base   string
 	listed time.Time
-	// forgotten counts how often the list was forgotten.
+	// forgotten counts the calls of ForgetList.
 	forgotten int
 }
 
 // Share returns a client whose list of open pull requests may be a little older than half an
-// interval: of two users, one has it asked for, and the other one reads the same.
+// interval, so that two users share one request.
 func Share(c Client, interval time.Duration) *Shared {
 	return &Shared{Client: c, maxAge: interval * 3 / 5}
 }
@@ -53,7 +53,7 @@ func (s *Shared) ListOpen(ctx context.Context, base string) ([]PullRequest, erro
 	return slices.Clone(list), nil
 }
 
-// ForgetList has the next ListOpen ask the forge. It never waits for the forge.
+// ForgetList makes the next ListOpen request a new list. It never waits for the forge.
 func (s *Shared) ForgetList() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// A listed forge counts how often it is asked for its list.
+// A listed forge counts the requests for its list.
 type listed struct {
 	forge.Client
 	lists int
 	fail  error
-	// meanwhile is what happens while it is asked.
+	// meanwhile is called during the request.
 	meanwhile func()
 }
 
@@ -30,8 +30,8 @@ func (l *listed) ListOpen(context.Context, string) ([]forge.PullRequest, error) 
 
 func (l *listed) ClosePullRequest(context.Context, int64, string, string) error { return l.fail }
 
-// Two users who look once an interval have the forge asked once an interval, whatever the time
-// between them.
+// Two users who list once per interval cause one request per interval, whatever the time
+// between their calls.
 func TestUsersShareOneList(t *testing.T) {
 	for _, offset := range []time.Duration{0, time.Second, 14 * time.Second, 15 * time.Second, 29 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestUsersShareOneList(t *testing.T) {
 	}
 }
 
-// What changes the list has it asked for again, also if that happens while it is asked for, and
-// an error is not kept.
+// A change of a pull request causes a new list, also if it happens during a request for the
+// list. An error is not cached.
 func TestASharedListIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listed{}

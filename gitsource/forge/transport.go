@@ -16,29 +16,29 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
-// The bounds of one request.
+// The limits of one request.
 const (
 	requestTimeout = 30 * time.Second
 	mostAnswer     = 8 << 20
 	mostMessage    = 300
 )
 
-// The bounds of the time that a forge may ask to be left alone.
+// The limits of the delay that a forge may ask for.
 const (
-	// secondaryLimit is how long GitHub wants to be left alone where it does not say so.
+	// secondaryLimit is the delay after GitHub's secondary rate limit, if the response does not
+	// name one.
 	secondaryLimit = time.Minute
 	mostRetryAfter = 24 * time.Hour
 )
 
-// userAgent is how requests name their sender.
+// userAgent is the User-Agent header of requests.
 const userAgent = "gitfleet"
 
-// transport adds the token to requests, and lets nothing pass but JSON of a bounded size.
-// Every other answer becomes a *StatusError without credentials. An answer with an ETag is
-// asked for again only if it has changed.
+// transport adds the token to requests and accepts only JSON responses of limited size. Every
+// other response becomes a *StatusError without credentials. Responses with an ETag are cached.
 type transport struct {
 	next http.RoundTripper
-	// scheme is what the token is sent as.
+	// scheme is the scheme of the Authorization header.
 	scheme string
 	token  func() (string, error)
 	cache  cache
@@ -97,7 +97,7 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// retryAfter is how long a forge asks to be left alone.
+// retryAfter returns the delay that a forge asks for.
 func retryAfter(e *StatusError, h http.Header, now time.Time) time.Duration {
 	wait := retryafter.Of(h, now)
 	if wait == 0 && strings.Contains(e.Message, "secondary rate limit") {
@@ -106,8 +106,8 @@ func retryAfter(e *StatusError, h http.Header, now time.Time) time.Duration {
 	return min(wait, mostRetryAfter)
 }
 
-// newHTTPClient makes an HTTP client for a forge. It trusts the certificates of the CA
-// bundle beside the system's, and follows no redirects.
+// newHTTPClient returns an HTTP client for a forge. It trusts the certificates of the CA bundle
+// in addition to the system's, and follows no redirects.
 func newHTTPClient(cfg Config, scheme string) (*http.Client, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	if cfg.CABundle != "" {

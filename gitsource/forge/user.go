@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// tokenUser is the user of a token. The forge is asked who that is once for each token.
+// tokenUser is the user of a token. It is requested once for each token.
 type tokenUser struct {
 	token func() (string, error)
 
@@ -14,7 +14,7 @@ type tokenUser struct {
 	user  int64
 }
 
-// id returns the ID of the user, and asks for it if the token is another one.
+// id returns the ID of the user, and calls ask if the token has changed.
 func (u *tokenUser) id(ask func() (int64, error)) (int64, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

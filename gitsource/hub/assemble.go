@@ -15,7 +15,8 @@ import (
 type assembly struct {
 	limits Limits
 	load   int
-	// before are the sorted items of an earlier load, with that number. Most are unchanged.
+	// before are the sorted items of an earlier load whose number is last. Most of them
+	// are unchanged.
 	before []*item
 	last   int
 
@@ -24,8 +25,8 @@ type assembly struct {
 	// sources are the files of each built kustomization.
 	sources map[string][]string
 
-	// size is the approximate memory of the items, and full says that it exceeds the limit: the
-	// rest of the commit is not read.
+	// size is the approximate memory of the items. full says that it exceeds the limit, so that
+	// the rest of the commit is not read.
 	size int64
 	full bool
 }
@@ -43,7 +44,7 @@ func (a *assembly) unlisted(name, owner string) {
 	a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s decides about this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
 }
 
-// finish leaves a.items sorted.
+// finish runs the checks and returns the snapshot. It leaves a.items sorted.
 func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items) > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
@@ -114,7 +115,8 @@ func (a *assembly) checkWrappedScopes(it *item, scopes map[api.GroupKind]bool) {
 	}
 }
 
-// checkScope returns the item as its kind's scope requires it; nil if that is impossible.
+// checkScope returns the item in the scope that its kind requires, with or without a namespace;
+// nil if that is impossible.
 func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 	namespaced, declared := scopes[it.id.GroupKind()]
 	switch {
@@ -133,14 +135,15 @@ func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 	return it
 }
 
-// withoutNamespace returns the item as a cluster-scoped object; the same one in every call.
+// withoutNamespace returns the item as a cluster-scoped object. Every call returns the same
+// one.
 func (it *item) withoutNamespace() *item {
 	if it.unnamespaced != nil {
 		return it.unnamespaced
 	}
 	object := it.object.Object.DeepCopy()
 	object.SetNamespace("")
-	hash, _ := hashOfObject(object.Object) // it could be hashed before
+	hash, _ := hashOfObject(object.Object) // the object was hashed before, so that this cannot fail
 	v := &item{id: it.id, origin: it.origin}
 	v.id.Namespace = ""
 	v.object = &api.Object{ID: v.id, Object: object, Hash: hash, Origin: it.origin}
@@ -148,8 +151,8 @@ func (it *item) withoutNamespace() *item {
 	return v
 }
 
-// sort sorts the items. Those of the earlier load are sorted already, so that a small commit
-// costs little.
+// sort sorts the items. It merges them into the sorted items of the earlier load, so that a
+// small commit is fast.
 func (a *assembly) sort() {
 	var fresh []*item
 	for _, it := range a.items {
@@ -207,7 +210,7 @@ func (a *assembly) duplicate(same []*item) {
 	}
 }
 
-// positionText names a position, and the kustomization that includes it.
+// positionText formats a position, with the kustomization that includes it.
 func positionText(o api.Origin) string {
 	if o.Kustomization == "" || o.Kustomization == o.Path {
 		return o.String()

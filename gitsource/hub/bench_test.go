@@ -18,14 +18,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A memoryTree is a commit's tree as Git would have it: content by hash, and
-// directories with the hashes of what is in them.
+// A memoryTree is the tree of a commit as Git stores it, with content by hash.
 type memoryTree struct {
 	files map[string][]byte
 	dirs  map[string][]fs.DirEntry
 	hash  map[string]string
 	reads int
-	// hashes counts the questions for one.
+	// hashes counts the calls of Hash.
 	hashes int
 }
 
@@ -112,7 +111,7 @@ func (i memoryInfo) Mode() fs.FileMode {
 	return 0o444
 }
 
-// manyFiles are n manifests of about 1 KiB in directories of 50.
+// manyFiles returns n manifests of about 1 KiB in directories of 50.
 func manyFiles(n int) map[string]string {
 	files := map[string]string{}
 	for i := range n {
@@ -161,8 +160,7 @@ spec:
 `, i, i/50, i, i/50, version, i, i, i/50, i/50, i, version)
 }
 
-// commits are n files, and then the same with one file changed, again and
-// again.
+// commits returns a number of commits of n files; each differs from the one before in one file.
 func commits(n, count int) []*memoryTree {
 	files := manyFiles(n)
 	var trees []*memoryTree
@@ -196,8 +194,8 @@ func BenchmarkColdLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainYAML is the baseline of the cold load: the same files through
-// the YAML library and nothing else.
+// BenchmarkPlainYAML is the baseline for the first load: it only parses the same files with the
+// YAML library.
 func BenchmarkPlainYAML(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		tree := newMemoryTree(manyFiles(n))
@@ -219,7 +217,7 @@ func BenchmarkPlainYAML(b *testing.B) {
 
 func BenchmarkOneFileCommit(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 50_000} {
-		// More than the loader remembers, so that each load parses one file.
+		// more commits than the loader caches, so that each load parses one file
 		trees := commits(n, 4)
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) {
 			l := NewLoader(Options{})
@@ -236,8 +234,8 @@ func BenchmarkOneFileCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkKustomization shows what an overlay of 100 resources costs, and
-// what it costs again when nothing it reads has changed.
+// BenchmarkKustomization measures the build of an overlay of 100 resources, and a second load
+// of the same files.
 func BenchmarkKustomization(b *testing.B) {
 	files := map[string]string{"overlay/kustomization.yaml": "namespace: web\nnamePrefix: prod-\nresources: [../base]\n"}
 	var list strings.Builder

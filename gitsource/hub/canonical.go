@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendJSON encodes an unstructured value exactly like json.Marshal, with sorted keys, but
-// much faster: every object of a commit is hashed.
+// appendJSON encodes an unstructured value exactly as json.Marshal does, with sorted keys, but
+// much faster, since every object of a commit is hashed.
 func appendJSON(b []byte, v any) ([]byte, error) {
 	var err error
 	switch v := v.(type) {
@@ -59,7 +59,7 @@ func appendMap(b []byte, m map[string]any) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendString leaves strings with escapes to package json.
+// appendString uses package json for strings that need escapes.
 func appendString(b []byte, s string) ([]byte, error) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

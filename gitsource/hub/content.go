@@ -17,7 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// validateContent completes an object that a placement may select.
+// validateContent validates an object that a placement may select, and sets the rest of its
+// item.
 func validateContent(r *document.Report, it *item, object map[string]any) *item {
 	if !contentFits(r, it, object) || !validation.CheckAnnotations(r, r.Object, object) {
 		return nil
@@ -36,7 +37,7 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	return it
 }
 
-// hashOf returns the lower-case hex SHA-256 of the JSON of v, keys sorted.
+// hashOf returns the SHA-256 of v as JSON with sorted keys, in lower-case hexadecimal digits.
 func hashOf(v any) (string, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -56,8 +57,8 @@ func hashOfObject(object map[string]any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// contentRules validate the kinds whose mistakes would otherwise be found only on the members,
-// or never.
+// contentRules validate kinds whose mistakes would otherwise be found on the members only, or
+// never.
 var contentRules = map[api.GroupKind]func(*document.Report, *item, map[string]any) bool{
 	{Kind: "ConfigMap"}: func(r *document.Report, it *item, o map[string]any) bool {
 		if !dataIsText(r, o, "data", "binaryData") {
@@ -131,7 +132,8 @@ func definition(r *document.Report, it *item, object map[string]any) bool {
 	return ok
 }
 
-// controlled reports objects that a controller creates: dumped manifests with owner references.
+// controlled reports objects that a controller has created, which end up in Git if somebody
+// dumps them: they have owner references.
 func controlled(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {
 	if gvk.Group != "apps" || gvk.Kind != "ReplicaSet" && gvk.Kind != "ControllerRevision" {
 		return false

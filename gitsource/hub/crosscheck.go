@@ -10,9 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An overrideTarget is what one override selects; two overrides must not select the same.
+// An overrideTarget is the target that one override selects; two overrides must not select the
+// same.
 type overrideTarget struct {
-	namespace string // of the override; empty for a ClusterResourceOverride
+	namespace string // namespace of the override; empty for a ClusterResourceOverride
 	api.ResourceSelector
 }
 
@@ -53,7 +54,7 @@ func (a *assembly) overrides() {
 
 func (a *assembly) overrideConflict(t overrideTarget, u, other overrideUse) {
 	if u.it == other.it {
-		return // one override, or twice in one, which is reported elsewhere
+		return // the same override; if it selects the target twice, that is reported elsewhere
 	}
 	a.problem(problem.Error, u.it.at(u.field), u.field,
 		"invalid resource selector %s: the resource has been selected by both %s and %s (%s), which is not supported; select it in one of them",
@@ -78,7 +79,7 @@ func (it *item) selectorField() string {
 	return "resourceSelectors"
 }
 
-// overrideLimit warns once of more overrides than KubeFleet allows.
+// overrideLimit warns once if there are more overrides than KubeFleet allows.
 func (a *assembly) overrideLimit(it *item, n int) {
 	switch {
 	case n != 101:
@@ -89,7 +90,8 @@ func (a *assembly) overrideLimit(it *item, n int) {
 	}
 }
 
-// references warns of names that do not exist in the commit, which are usually misspelt.
+// references warns of references to names that the commit does not have, which are usually
+// misspelt.
 func (a *assembly) references() {
 	placements, clusters := map[api.PlacementKey]bool{}, map[string]bool{}
 	for _, it := range a.items {

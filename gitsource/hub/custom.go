@@ -24,8 +24,8 @@ type misfit struct {
 	found *schema.Comparison
 }
 
-// checkCustom compares custom objects with the definitions of the commit, as schema.CheckBuiltin does
-// with built-in kinds, and caches the results.
+// checkCustom compares custom objects with the definitions of the commit, as
+// schema.CheckBuiltin compares built-in kinds, and caches the results.
 func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
 	definitions := map[api.GroupKind]*item{}
 	for _, it := range a.items {
@@ -64,8 +64,8 @@ func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
 	return nil
 }
 
-// reportMisfits reports those of one file. The file is read again to find lines in it, which
-// are not kept.
+// reportMisfits reports the misfits of one file. It reads the file again to find their lines,
+// which are not kept in memory.
 func (l *Loader) reportMisfits(t *tree.Tree, path string, misfits []misfit) error {
 	documents := map[int]document.Document{}
 	if slices.ContainsFunc(misfits, func(m misfit) bool { return !m.built() }) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// gadgets defines a kind that has one field.
+// gadgets returns the definition of a kind that has one field.
 func gadgets(field string) string {
 	return strings.ReplaceAll(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -20,7 +20,7 @@ spec:
 `, "FIELD", field)
 }
 
-// A custom object is compared once, and again when its definition is another.
+// A custom object is compared with its definition once, and again when the definition changes.
 func TestCustomIsComparedOnceByEachDefinition(t *testing.T) {
 	gadget := "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: one}\nsize: 1\n"
 	tree := func(field string) *memoryTree {
@@ -51,8 +51,8 @@ func TestCustomIsComparedOnceByEachDefinition(t *testing.T) {
 	}
 }
 
-// However many custom objects of a file do not fit their definition, the file is
-// read once more to say where, not once for each.
+// A file with many custom objects that do not match their definition is read again only once,
+// to find the lines.
 func TestManyMisfitsReadTheirFileOnce(t *testing.T) {
 	reads := func(count int) int {
 		var documents, list strings.Builder

@@ -18,7 +18,8 @@ func declare(r *document.Report, it *item, gvk runtimeschema.GroupVersionKind, o
 	if typed == nil {
 		return false
 	}
-	// All versions have the same JSON; the one with all fields is used from here on.
+	// All versions have the same JSON form. From here on the version that has all fields is
+	// used.
 	version := runtimeschema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()
 	switch o := typed.(type) {
 	case *api.ClusterResourcePlacement:
@@ -53,7 +54,7 @@ func declare(r *document.Report, it *item, gvk runtimeschema.GroupVersionKind, o
 	return !r.Problems[before:].HasErrors()
 }
 
-// newHashes hashes a decoded object.
+// newHashes returns the hashes of a decoded object.
 func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
 	whole, _ := hashOf([]any{meta.Labels, meta.Annotations, spec})
 	of, _ := hashOf(spec)

@@ -66,8 +66,8 @@ func TestDefaultsOfPlacements(t *testing.T) {
 	}
 }
 
-// The base of a generation: the same for all ways to say the same, and another
-// for anything else.
+// The hash of a spec, which determines its generation, is equal for all equivalent ways to
+// write it and different for everything else.
 func TestSpecHashIsOfTheMeaning(t *testing.T) {
 	hash := func(text string) string { return loadOne(t, text).Placements[0].SpecHash }
 	plain := hash(placementText)
@@ -109,7 +109,8 @@ spec:
 	}
 }
 
-// A dump and a hand-written manifest agree, in whatever language and order.
+// A dumped and a hand-written manifest of the same object have equal hashes, in YAML or JSON
+// and in any order.
 func TestHashIsOfTheObject(t *testing.T) {
 	same := []string{
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {x: \"1\", y: z}\n",
@@ -128,7 +129,7 @@ func TestHashIsOfTheObject(t *testing.T) {
 	}
 }
 
-// What someone may have written on purpose stays.
+// Fields that users may set on purpose are not stripped.
 func TestStrippingLeavesWhatWasMeant(t *testing.T) {
 	s := loadOne(t, `apiVersion: v1
 kind: Service

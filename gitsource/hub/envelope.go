@@ -28,8 +28,8 @@ type wrapped struct {
 }
 
 // checkEnvelope validates the entries of a ResourceEnvelope or ClusterResourceEnvelope. An
-// entry that is not a manifest refuses the commit, as the API server would refuse the envelope;
-// one that no cluster could accept is a Failure.
+// entry that is not a manifest refuses the commit, as the API server would refuse the envelope.
+// An entry that no cluster could accept is a Failure.
 func checkEnvelope(r *document.Report, it *item, object map[string]any) {
 	data, _ := object["data"].(map[string]any)
 	p := r.Field("data")
@@ -56,7 +56,7 @@ func checkEnvelope(r *document.Report, it *item, object map[string]any) {
 }
 
 // checkTextEnvelope validates the entries of a ConfigMap envelope, which are manifests as text.
-// Problems are Failures: for an API server they are just text.
+// Problems are Failures: an API server would accept any text.
 func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 	data, _ := object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
@@ -67,7 +67,7 @@ func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 			c := &document.Decoder{Report: sub, Limits: r.Limits, Words: document.Vocabulary{}}
 			value, ok := c.Decode(root)
 			if !ok {
-				severity = problem.Error // it exceeds a limit, and would be read in every turn
+				severity = problem.Error // the entry exceeds a limit, and would have to be read for every plan
 				return true
 			}
 			if entry, ok := value.(map[string]any); ok {
@@ -83,8 +83,8 @@ func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 	}
 }
 
-// checkWrapped reports why no cluster could accept an entry of an envelope. Problems of its
-// namespace are reported at at.
+// checkWrapped reports why no cluster could accept an entry of an envelope. Problems with its
+// namespace are reported at the field at.
 func checkWrapped(r *document.Report, it *item, p, at *document.FieldPath, entry map[string]any) {
 	w, fault := readWrapped(entry)
 	if fault != "" {
@@ -97,8 +97,8 @@ func checkWrapped(r *document.Report, it *item, p, at *document.FieldPath, entry
 	}
 	namespaced, known := api.Namespaced(w.id.GroupKind())
 	if !known {
-		// Before the definitions of the commit are known, only the entry itself says whether it
-		// is namespaced.
+		// Until the definitions of the commit are known, the entry counts as namespaced if it
+		// has a namespace.
 		namespaced = w.id.Namespace != ""
 		w.field, w.origin = at.String(), r.Origin
 		w.origin.Line = r.LineOf(at)
@@ -133,8 +133,8 @@ func readWrapped(entry map[string]any) (wrapped, string) {
 	return wrapped{id: api.ID{Group: gv.Group, Kind: kind, Namespace: namespace, Name: name}}, ""
 }
 
-// reservedFault returns the reserved namespace because of which an entry cannot be placed;
-// empty if there is none.
+// reservedFault returns the fault of an entry in a reserved namespace; empty if it is not in
+// one.
 func (w *wrapped) reservedFault(envelope api.ID) string {
 	namespace := w.id.Namespace
 	if w.id.GroupKind() == (api.GroupKind{Kind: "Namespace"}) {
@@ -148,8 +148,8 @@ func (w *wrapped) reservedFault(envelope api.ID) string {
 	return fmt.Sprintf("%s cannot be placed, since namespace %s is reserved%s", w.id, namespace, api.ReservedHint(namespace))
 }
 
-// scopeFault returns why the scope of an entry's kind, or its namespace, does not fit the
-// envelope; empty if it does.
+// scopeFault returns why the scope of an entry's kind, or its namespace, does not match the
+// envelope; empty if both match.
 func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 	kind, namespace := w.id.Kind, w.id.Namespace
 	switch envelope.Kind {
@@ -177,7 +177,8 @@ func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 	return ""
 }
 
-// orNamespace returns what else to do about an object of an unknown kind without a namespace.
+// orNamespace returns the end of the advice for an object of an unknown kind without a
+// namespace: to add one.
 func (w *wrapped) orNamespace(envelope api.ID) string {
 	if _, known := api.Namespaced(w.id.GroupKind()); known || w.id.Namespace != "" {
 		return ""

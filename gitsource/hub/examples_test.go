@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// The examples are read as a user would read them, from a checkout.
+// The examples load without problems, read from the working tree as a user would.
 func TestExamples(t *testing.T) {
 	for _, name := range []string{"quickstart", "broken-syntax", "broken-fields", "broken-duplicates"} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/repository"
 )
 
-// Whatever a file holds, it is judged without a crash, and what is found in it
-// keeps the promises of a snapshot.
+// No file makes the loader panic, and every object that is found satisfies the guarantees of a
+// snapshot.
 func FuzzParse(f *testing.F) {
 	repository.EachFile(f, "testdata/*/*.txtar", func(name string, data []byte) { f.Add(filepath.Ext(name) == ".json", data) })
 	limits := Limits{Depth: 20, Documents: 20, AliasExpansion: 10}.withDefaults()
@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 			if strings.Contains(p.Message, "makes the parser fail") {
 				t.Fatal(p)
 			}
-			// The decoder found what the shaper did not.
+			// The strict decoder must not find a problem that the shaper has missed.
 			if strings.Contains(p.Message, "cannot be read: ") || strings.HasPrefix(p.Message, "unknown field \"") || strings.HasPrefix(p.Message, "duplicate field") {
 				t.Fatal(p)
 			}
@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// countLines counts generously: YAML knows more line ends than editors do.
+// countLines counts line ends as YAML does, which knows more of them than editors do.
 func countLines(data []byte) int {
 	n := 1
 	for _, c := range string(data) {
@@ -70,7 +70,7 @@ func checkObject(t *testing.T, o *api.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := o.Object.DeepCopy() // panics on types it does not know
+	copied := o.Object.DeepCopy() // DeepCopy panics on types that it does not know
 	if err := copied.UnmarshalJSON(data); err != nil {
 		t.Fatal(err)
 	}

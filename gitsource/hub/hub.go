@@ -1,8 +1,9 @@
 // Package hub loads the files of one commit.
 //
 // Load reads a tree of manifests and kustomizations into a Snapshot: the desired state of the
-// fleet, decoded strictly, with the defaults and validation of an API server. A tree either
-// loads as a whole or is refused with all its problems. A Loader keeps what did not change.
+// fleet, decoded strictly, with the defaults and validation of an API server. A tree is either
+// loaded as a whole or refused with all its problems. A Loader loads one commit after another
+// and reads only the files that have changed.
 package hub
 
 import (
@@ -27,17 +28,17 @@ type Snapshot struct {
 	Commit Commit
 	// Objects are the objects that may be placed, sorted by ID and unique.
 	Objects []*api.Object
-	// Placements are of both kinds, sorted by key.
+	// Placements are the placements of both kinds, sorted by key.
 	Placements []*Placement
 	// Clusters are sorted by name.
 	Clusters []*Cluster
 	// ClusterOverrides and Overrides are sorted by namespace and name.
 	ClusterOverrides []*ClusterOverride
 	Overrides        []*Override
-	// Namespaced says whether the kinds that the commit's custom resource definitions declare
-	// are namespaced.
+	// Namespaced has the kinds that the commit's CustomResourceDefinitions declare, and whether
+	// they are namespaced.
 	Namespaced map[api.GroupKind]bool
-	// Sources are the files of each built kustomization, sorted, by its file.
+	// Sources are the sorted files of each built kustomization, by kustomization file.
 	Sources map[string][]string
 	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings problem.List
@@ -50,7 +51,7 @@ type Placement struct {
 	Annotations map[string]string
 	Spec        api.PlacementSpec
 	Origin      api.Origin
-	// SpecHash identifies the canonical spec; it determines the generation.
+	// SpecHash is the hash of the canonical spec. It determines the generation.
 	SpecHash string
 }
 
@@ -61,7 +62,7 @@ type Cluster struct {
 	Hashes
 }
 
-// Hashes identify what is declared: Hash everything, SpecHash the spec.
+// Hashes are the hashes of a declared object: Hash of all of it, SpecHash of its spec.
 type Hashes struct{ Hash, SpecHash string }
 
 // A ClusterOverride is a declared ClusterResourceOverride.

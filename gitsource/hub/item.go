@@ -6,8 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
-// An item is one object of the commit. Of object, placement, cluster, clusterOverride and
-// override one is set; none, if the item is only a definition.
+// An item is one object of the commit. At most one of object, placement, cluster,
+// clusterOverride and override is set; none is if the item is only a definition.
 type item struct {
 	id     api.ID
 	origin api.Origin
@@ -22,17 +22,17 @@ type item struct {
 
 	// wrapped are the objects of an envelope whose kinds the commit may define.
 	wrapped []wrapped
-	// scope is what a custom resource definition declares.
+	// scope is the scope that a CustomResourceDefinition declares; nil for other kinds.
 	scope *declaredScope
 	// custom says that the object's kind is not built in.
 	custom bool
 	// lines are the lines of fields that are compared with other objects.
 	lines map[string]int
 
-	// customResult is the result of comparing a custom object with its definition; nil if not
-	// compared.
+	// customResult is the result of comparing a custom object with its definition; nil if it
+	// was not compared.
 	customResult *customResult
-	// unnamespaced is the item without its namespace, once that was needed.
+	// unnamespaced is the item without its namespace; set when it is first needed.
 	unnamespaced *item
 	// seen is the number of the last load that used the item.
 	seen int
@@ -43,7 +43,7 @@ type declaredScope struct {
 	namespaced bool
 }
 
-// at is the position of a field, if it was recorded.
+// at returns the position of a field, if it was recorded.
 func (it *item) at(field string) api.Origin {
 	origin := it.origin
 	if line, ok := it.lines[field]; ok {
@@ -52,8 +52,8 @@ func (it *item) at(field string) api.Origin {
 	return origin
 }
 
-// built reports whether the item is from kustomize, which sets a namespace on kinds that it
-// does not know.
+// built reports whether the item was built by kustomize, which sets a namespace on objects of
+// kinds that it does not know.
 func (it *item) built() bool { return it.origin.Kustomization != "" }
 
 func (it *item) isConfiguration() bool {

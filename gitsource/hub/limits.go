@@ -9,7 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
-// Limits limit what a repository may contain and cost. A zero field means its default.
+// Limits limit what a repository may contain, and what loading it may cost. A zero field means
+// its default, which is given at the end of each comment.
 type Limits struct {
 	// Files is the maximum number of files and directories below the path, of any kind; 50,000.
 	Files int
@@ -57,12 +58,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// documents are the limits of the documents of one file.
+// documents returns the limits of the documents of one file.
 func (l Limits) documents() document.Limits {
 	return document.Limits{Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth}
 }
 
-// builds are the limits of the kustomizations of a commit.
+// builds returns the limits of the kustomizations of a commit.
 func (l Limits) builds() build.Limits {
 	return build.Limits{
 		Documents: l.documents(), Memory: l.CommitSize, Input: l.BuildInput, Time: l.BuildTime, Output: l.BuildOutput,

@@ -16,12 +16,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Options select what of a repository is the hub.
+// Options select the part of a repository that is the hub.
 type Options struct {
 	// Path is the directory that is read; empty means all. Kustomizations in it may refer to
 	// files outside of it.
 	Path string
-	// Limits have their defaults where they are zero.
+	// Limits limit the repository; zero fields mean the defaults.
 	Limits Limits
 }
 
@@ -33,8 +33,8 @@ func (o Options) Validate() error {
 	return o.Limits.Validate()
 }
 
-// Load reads one commit. It returns a *LoadError if the commit is invalid, and any other error
-// if it cannot be read.
+// Load reads one commit. The error is a *LoadError if the commit is invalid, and any other
+// error if it cannot be read.
 func Load(commit Commit, fsys fs.FS, opts Options) (*Snapshot, error) {
 	return NewLoader(opts).Load(commit, fsys)
 }
@@ -55,7 +55,7 @@ func (e *LoadError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// A Loader loads one commit after another, and processes only what has changed. It caches what
+// A Loader loads one commit after another and processes only what has changed. It caches what
 // the last two loads used. It is safe for concurrent use; loads run one at a time.
 type Loader struct {
 	opts Options
@@ -68,16 +68,17 @@ type Loader struct {
 	files          *cache.Cache[fileKey, *parsed]
 	kustomizations *build.Cache
 	builds         *cache.Cache[buildKey, *parsed]
-	// words has one vocabulary for each processor: a goroutine needs one to parse.
+	// words has one vocabulary for each processor; a goroutine takes one to parse.
 	words chan document.Vocabulary
-	// sorted are the items of the load with number sortedLoad, by ID.
+	// sorted are the items of the load with the number sortedLoad, sorted by ID.
 	sorted     []*item
 	sortedLoad int
-	// built counts the kustomizations that were built, not cached.
+	// built counts the kustomizations that were built because they were not cached.
 	built int
 }
 
-// A fileKey identifies one content of one file: the path is part of the origin of its objects.
+// A fileKey identifies the content of a file at a path. The path is part of the key because it
+// is part of the origin of the objects.
 type fileKey struct{ path, hash string }
 
 type buildKey struct{ dir, fingerprint string }
@@ -104,7 +105,7 @@ func NewLoader(opts Options) *Loader {
 }
 
 // Load reads one commit like the function Load. Objects, placements and everything else that
-// has not changed since the last loads have the same pointers.
+// has not changed since the last loads keep their pointers.
 func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +125,8 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	return snapshot, nil
 }
 
-// trimCache drops what only the load before the last one used, if the cache takes more memory
-// than a commit may.
+// trimCache drops the entries that only the load before the last one used, if the cache exceeds
+// the memory limit of a commit.
 func (l *Loader) trimCache() {
 	var size int64
 	for p := range l.files.Values() {
@@ -161,7 +162,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err := l.build(g, a); err != nil {
 		return nil, err
 	}
-	if a.full { // parts of the commit are missing, and checks would report them
+	if a.full { // parts of the commit were not read, and the checks would report them as missing
 		return nil, &LoadError{a.problems.Sort()}
 	}
 	if err := l.checkCustom(t, a); err != nil {
@@ -173,7 +174,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	return snapshot, err
 }
 
-// build builds the kustomizations without problems.
+// build builds the kustomizations that have no problems.
 func (l *Loader) build(g *build.Graph, a *assembly) error {
 	if n := l.opts.Limits.Builds; len(g.Roots) > n && !a.full {
 		a.full = true

@@ -54,8 +54,7 @@ func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
 	}
 }
 
-// What is exactly at a limit loads, and what is just above does not, for each
-// of them.
+// For each limit, a commit exactly at the limit loads and one just above it does not.
 func TestLimits(t *testing.T) {
 	documents := strings.Repeat("---\n"+namespace("a"), 1) + "---\n" + namespace("b")
 	build := map[string]string{
@@ -74,7 +73,7 @@ func TestLimits(t *testing.T) {
 		"builds":    {map[string]string{"a/kustomization.yaml": "resources: [n.yaml]\n", "a/n.yaml": namespace("a"), "b/kustomization.yaml": "resources: [n.yaml]\n", "b/n.yaml": namespace("b")}, Limits{Builds: 2}, Limits{Builds: 1}},
 		"fileSize":  {map[string]string{"a.yaml": namespace("a")}, Limits{FileSize: int64(len(namespace("a")))}, Limits{FileSize: int64(len(namespace("a"))) - 1}},
 		"documents": {map[string]string{"a.yaml": documents}, Limits{Documents: 2}, Limits{Documents: 1}},
-		// 37 nodes, of which the aliases make 4 × 6 more.
+		// 37 nodes, and 4 × 6 more from the aliases
 		"aliasExpansion": {map[string]string{"a.yaml": strings.Replace(aliased, "*a]", "*a, *a, *a, *a, *a, *a, *a]", 1)}, Limits{AliasExpansion: 2}, Limits{AliasExpansion: 1}},
 		"depth":          {map[string]string{"a.yaml": namespace("a")}, Limits{Depth: 2}, Limits{Depth: 1}},
 		"directories":    {map[string]string{"a/b/c.yaml": namespace("a")}, Limits{Depth: 2}, Limits{Depth: 1}},
@@ -106,7 +105,7 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-// A commit that cannot be read is never mistaken for one that holds less.
+// A commit that cannot be read is never taken for a commit with fewer objects.
 func TestAFailingRepositoryIsNoProblemOfTheCommit(t *testing.T) {
 	tree := newMemoryTree(map[string]string{
 		".gitfleetignore":        "*.txt\n",
@@ -137,7 +136,7 @@ func TestAFailingRepositoryIsNoProblemOfTheCommit(t *testing.T) {
 
 var errBroken = errors.New("object not found")
 
-// A failingTree fails from one call on.
+// A failingTree fails after a number of calls.
 type failingTree struct {
 	*memoryTree
 	calls, after int
@@ -202,7 +201,7 @@ func TestOnlyWhatChangedIsDoneAgain(t *testing.T) {
 	files["apps/team-001/object-00077.yaml"] = manifest(77, 1)
 	changed := newMemoryTree(files)
 	third := mustLoad(t, l, changed)
-	// Three directories on the way, and the file.
+	// three directories on the path, and the file
 	if most := 1 + 5 + 4 + 50; changed.hashes > most {
 		t.Errorf("a commit of one file asked for %d hashes, want at most %d", changed.hashes, most)
 	}
@@ -218,7 +217,8 @@ func TestOnlyWhatChangedIsDoneAgain(t *testing.T) {
 	}
 }
 
-// samePointers checks that two commits share all objects but one.
+// samePointers checks that all objects of two commits have the same pointers, but for one
+// object.
 func samePointers(t *testing.T, before, after []*api.Object, but string) {
 	t.Helper()
 	if len(before) != len(after) {
@@ -231,7 +231,7 @@ func samePointers(t *testing.T, before, after []*api.Object, but string) {
 	}
 }
 
-// What took too long once is tried again; what is wrong is not.
+// A build that took too long is tried again; one that is invalid is not.
 func TestALateBuildIsTriedAgain(t *testing.T) {
 	tree := newMemoryTree(map[string]string{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespace("web")})
 	l := NewLoader(Options{Limits: Limits{BuildTime: time.Nanosecond}})
@@ -253,8 +253,8 @@ func TestALateBuildIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Two commits in turn, such as the newest and one that is still rolled out,
-// cost nothing; what neither uses is forgotten.
+// Two commits that are loaded in turn, such as the newest and one that is still rolled out, are
+// both cached. What neither of them uses is dropped from the cache.
 func TestTheLastTwoLoadsAreRemembered(t *testing.T) {
 	trees := commits(200, 4)
 	l := NewLoader(Options{})
@@ -282,7 +282,7 @@ func TestTheLastTwoLoadsAreRemembered(t *testing.T) {
 	}
 }
 
-// However a loader came to a commit, it says of it what a new one would.
+// A loader that has loaded other commits before returns the same result as a new one.
 func TestALoaderForgetsNothingAndKeepsNothing(t *testing.T) {
 	pool := map[string][]string{
 		"a.yaml":                 {namespace("a"), namespace("b"), namespace("a") + "---\n" + namespace("c"), "broken: [", "apiVersion: v1\n"},
@@ -325,7 +325,7 @@ func crdText(scope string) string {
 		"spec: {group: example.com, scope: " + scope + ", names: {kind: Thing, plural: things}}\n"
 }
 
-// A checkout, which has no hashes of its own, says the same as a commit.
+// A directory without hashes, such as a checkout, loads like a commit.
 func TestACheckoutLoadsLikeACommit(t *testing.T) {
 	archive := map[string]string{
 		"app/kustomization.yaml": "resources: [ns.yaml]\nconfigMapGenerator: [{name: a, namespace: b, files: [x.txt]}]\n",
@@ -348,7 +348,7 @@ func TestACheckoutLoadsLikeACommit(t *testing.T) {
 	}
 }
 
-// A repository that names every way to the network reaches nothing.
+// A repository with every kind of remote reference causes no network access.
 func TestNothingIsFetchedAndNothingIsRun(t *testing.T) {
 	var visits atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -395,7 +395,7 @@ func TestNothingIsFetchedAndNothingIsRun(t *testing.T) {
 	for name, line := range lines {
 		_, err := Load(Commit{}, fstest.MapFS{
 			"kustomization.yaml": {Data: []byte(line + "\n")},
-			// Files of such names do not help.
+			// files with the names of remote references do not change that
 			"git@127.0.0.1:org/repo/kustomization.yaml": {Data: []byte("namePrefix: a-\n")},
 		}, Options{Path: "."})
 		if problem := (*LoadError)(nil); !errors.As(err, &problem) {
@@ -410,8 +410,8 @@ func TestNothingIsFetchedAndNothingIsRun(t *testing.T) {
 	}
 }
 
-// kustomize keeps state in global variables; loads that run at once must not
-// meet there. The race detector watches.
+// kustomize keeps state in global variables. Loaders may still run concurrently; the race
+// detector checks that.
 func TestLoadersMayRunAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 8 {
@@ -434,7 +434,7 @@ func TestLoadersMayRunAtOnce(t *testing.T) {
 	group.Wait()
 }
 
-// One loader may be used by several goroutines.
+// Several goroutines may use one loader.
 func TestALoaderMayBeShared(t *testing.T) {
 	l := NewLoader(Options{})
 	trees := commits(100, 3)
@@ -449,7 +449,7 @@ func TestALoaderMayBeShared(t *testing.T) {
 	group.Wait()
 }
 
-// No answer to a hostile repository repeats a Secret.
+// No message about a hostile repository contains the value of a Secret.
 func TestSecretsAreNotRepeated(t *testing.T) {
 	scenes, _ := filepath.Glob("testdata/hostile/*.txtar")
 	found := false

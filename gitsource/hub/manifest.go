@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// itemsOf turns one document's value into items: one, or those of a list.
+// itemsOf converts the value of one document into items: one, or those of a list.
 func itemsOf(r *document.Report, value any) []*item {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -48,7 +48,8 @@ func listItems(r *document.Report, list schema.GroupVersionKind, items []any) []
 	return out
 }
 
-// inheritKind sets the apiVersion and kind of an item of a typed list, which may leave them out.
+// inheritKind sets the apiVersion and kind of an item of a typed list, whose items may leave
+// them out.
 func inheritKind(object map[string]any, list schema.GroupVersionKind) {
 	if object["apiVersion"] == nil && object["kind"] == nil {
 		object["apiVersion"] = list.GroupVersion().String()
@@ -78,7 +79,7 @@ func kindOf(r *document.Report, object map[string]any) (schema.GroupVersionKind,
 	return gv.WithKind(kind), true
 }
 
-// groupVersion parses an apiVersion that an API server could serve.
+// groupVersion parses an apiVersion, and refuses those that no API server could serve.
 func groupVersion(version string) (schema.GroupVersion, bool) {
 	gv, err := schema.ParseGroupVersion(version)
 	ok := err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 &&
@@ -86,7 +87,7 @@ func groupVersion(version string) (schema.GroupVersion, bool) {
 	return gv, ok
 }
 
-// isKind reports whether a kind is one that an API server could serve: a name in CamelCase.
+// isKind reports whether an API server could serve a kind with this name: one in CamelCase.
 func isKind(kind string) bool { return len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 }
 
 // mustString reads a required top-level field.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// allocated is how many MiB a function allocates, freed ones included.
+// allocated returns how many MiB a function allocates, including memory that was freed again.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -18,7 +18,8 @@ func allocated(f func()) uint64 {
 	return (after.TotalAlloc - before.TotalAlloc) / mib
 }
 
-// aliased is a manifest of some 13 KB that is 95 times as large without its aliases.
+// aliased returns a manifest of some 13 KB that is 95 times as large after its aliases are
+// expanded.
 func aliased(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: example.com/v1\nkind: Bomb\nmetadata: {name: %s, namespace: a}\nspec:\n  base: &b {", name)
@@ -29,8 +30,8 @@ func aliased(name string) string {
 	return b.String()
 }
 
-// Repositories that are small in Git and very large in memory are refused before
-// they are, and the problem says where.
+// Repositories that are small in Git but would be very large in memory are refused before they
+// are read completely, with the position at which the limit was exceeded.
 func TestTheMemoryOfACommitIsBounded(t *testing.T) {
 	aliases, overlays, largeBase := map[string]string{}, map[string]string{}, map[string]string{}
 	for i := range 2500 {
@@ -91,8 +92,8 @@ func TestTheMemoryOfACommitIsBounded(t *testing.T) {
 	}
 }
 
-// Dashboards of more than 1 MiB, many of them in one list, are ordinary: monitoring
-// stacks have them, as plain files or in a kustomization.
+// Dashboards of more than 1 MiB, many of them in one list, load as plain files and in a
+// kustomization: monitoring stacks have them.
 func TestLargeDashboardsLoad(t *testing.T) {
 	var list strings.Builder
 	list.WriteString("apiVersion: v1\nkind: ConfigMapList\nitems:\n")
@@ -117,7 +118,8 @@ func TestLargeDashboardsLoad(t *testing.T) {
 	}
 }
 
-// Where a commit is too large does not depend on which file was parsed first.
+// The position at which a commit exceeds the limit does not depend on the order in which files
+// were parsed.
 func TestWhereACommitIsTooLarge(t *testing.T) {
 	files := map[string]string{}
 	for i := range 20 {
@@ -133,7 +135,7 @@ func TestWhereACommitIsTooLarge(t *testing.T) {
 	}
 }
 
-// What is counted is about what the objects take.
+// The counted size of a commit is close to the memory that its objects take.
 func TestTheSizeOfACommitIsWhatItTakes(t *testing.T) {
 	for name, text := range map[string]func(int) string{
 		"aliases":     func(i int) string { return aliased(fmt.Sprintf("b%d", i)) },
@@ -174,8 +176,8 @@ func TestTheSizeOfACommitIsWhatItTakes(t *testing.T) {
 	}
 }
 
-// An empty repository of very many directories is no endless walk: equal ones are
-// stored once in Git.
+// A repository of very many empty directories is refused soon. In Git it is small, since equal
+// directories are stored once.
 func TestDirectoriesCount(t *testing.T) {
 	_, err := Load(Commit{}, endless{}, Options{Limits: Limits{Files: 1000}})
 	if err == nil || !strings.Contains(err.Error(), "more than 1000 files and directories") {

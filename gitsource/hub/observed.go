@@ -15,14 +15,14 @@ import (
 // An ObservedCluster is a MemberCluster with an observed status.
 type ObservedCluster struct {
 	*Cluster
-	// Seen says that the file has a status for it, possibly an empty one.
+	// Seen says that the file has a status for the cluster, possibly an empty one.
 	Seen bool
 }
 
-// ReadClusters reads MemberClusters with their status, such as a dump of a fleet: documents of
-// YAML or JSON, or a list. They are sorted by name, and defaulted and validated like those of a
-// commit; conditions need only a type and a status. The error is a *LoadError with file, line
-// and field.
+// ReadClusters reads MemberClusters with their status, such as a dump of a fleet, from YAML or
+// JSON documents or a list. They are sorted by name, and defaulted and validated like those of
+// a commit, except that conditions need only a type and a status. The error is a *LoadError
+// with file, line and field.
 func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 	limits := Limits{}.withDefaults()
 	limits.Documents = limits.Objects
@@ -94,8 +94,8 @@ func (o *clusterReader) cluster(r *document.Report, gvk schema.GroupVersionKind,
 	}
 }
 
-// completeConditions sets the required fields of conditions that are not used, so that a fleet
-// can be written by hand.
+// completeConditions sets the required fields of conditions that are not used, so that users
+// can write the status by hand.
 func completeConditions(status map[string]any) {
 	lists := []any{status["conditions"]}
 	agents, _ := status["agentStatus"].([]any)
@@ -120,7 +120,7 @@ func completeConditions(status map[string]any) {
 	}
 }
 
-// repeated sorts the clusters, and reports duplicate names.
+// repeated reports duplicate names. It leaves the clusters sorted.
 func (o *clusterReader) repeated() problem.List {
 	slices.SortStableFunc(o.clusters, func(a, b ObservedCluster) int { return strings.Compare(a.Name, b.Name) })
 	var problems problem.List

@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// An overriding is an override in so many parts, each on a line of its own from
-// line 5 on.
+// overriding returns an override with the given numbers of parts, each on a line of its own
+// from line 5 on.
 func overriding(selectors, rules, terms, patches int) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourceOverride\nmetadata: {name: o}\nspec:\n")
@@ -24,7 +24,8 @@ func overriding(selectors, rules, terms, patches int) string {
 	return b.String()
 }
 
-// Each of the limits is kept to the last, and the line tells which is not.
+// An override exactly at each limit loads. Above the limit, the reported line is that of the
+// first part too many.
 func TestLimitsOfAnOverride(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{overriding(20, 20, 10, 20), ""},
@@ -52,8 +53,8 @@ func said(err error) string {
 	return strings.TrimPrefix(err.Error(), "load commit : ")
 }
 
-// More than KubeFleet takes are taken here, and it is said once for the fleet
-// and once for each namespace.
+// More overrides than KubeFleet allows are accepted, with one warning for the fleet and one for
+// each namespace.
 func TestMoreOverridesThanKubeFleetTakes(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 103 {

@@ -9,12 +9,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A parsed file is the content of one file or build by itself: the unit of the cache.
+// A parsed has the items of one file or one build. It is what the loader caches.
 type parsed struct {
 	items    []*item
 	problems problem.List
 	// size is the approximate memory of the items. end is the position of the last one, and cut
-	// that where the budget was used up, if it was.
+	// the position at which the budget was used up, if it was.
 	size     int64
 	end, cut api.Origin
 }
@@ -64,7 +64,7 @@ func (a *assembly) addParsed(p *parsed) {
 	a.add(p)
 }
 
-// last is the position of the last decoded object.
+// last returns the position of the last decoded object.
 func (p *parsed) last() api.Origin {
 	if p.cut != (api.Origin{}) {
 		return p.cut

@@ -58,8 +58,8 @@ func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) e
 // largeFile is the size of files that are parsed one at a time.
 const largeFile = 256 * kib
 
-// takeFiles adds parsed files in order until the commit is too large: a file that was cut
-// because others had used up the budget is parsed again.
+// takeFiles adds parsed files in order until the commit is too large. A file that was cut
+// because files parsed earlier had used up the budget is parsed again.
 func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	for _, job := range jobs {
 		if job.result.cut != (api.Origin{}) {
@@ -79,7 +79,7 @@ func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	return nil
 }
 
-// readFile returns the job to parse a file; it is done if the file is cached.
+// readFile returns the job that parses a file. The job is already done if the file is cached.
 func (l *Loader) readFile(t *tree.Tree, name string) (*fileJob, error) {
 	defer t.Drop(name)
 	hash, err := t.Hash(name)
@@ -101,10 +101,10 @@ func (l *Loader) readFile(t *tree.Tree, name string) (*fileJob, error) {
 type fileJob struct {
 	key    fileKey
 	data   []byte
-	fault  error // why there is no data
+	fault  error // why the file could not be read
 	limits Limits
 	result *parsed
-	known  bool // cached by an earlier load
+	known  bool // the file was cached by an earlier load
 }
 
 func (j *fileJob) run(words document.Vocabulary, spending *document.Budget) {

@@ -17,8 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/repository"
 )
 
-// TestScenes loads the repository of each scene and compares all that is said
-// of it.
+// TestScenes loads the repository of each scene and compares the result with the recorded one.
 func TestScenes(t *testing.T) {
 	for _, dir := range []string{"scenes", "hostile"} {
 		t.Run(dir, func(t *testing.T) {
@@ -84,7 +83,7 @@ func setLimit(t *testing.T, l *Limits, name, value string) {
 	}
 }
 
-// tell writes what Load answered, for people to check.
+// tell formats the result of Load for people to check.
 func tell(s *Snapshot, err error) string {
 	var b strings.Builder
 	if loadError := (*LoadError)(nil); errors.As(err, &loadError) {

@@ -7,9 +7,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Fields that a server, or gitfleet on a member, sets do not belong in Git. They are removed,
-// so that a dump and a hand-written manifest are the same object; fields that may be set on
-// purpose, such as clusterIP, nodePort and the selectors of a Job, stay.
+// Fields that a server sets, or gitfleet sets on a member, do not belong in Git. They are
+// removed, so that a dump and a hand-written manifest are the same object. Fields that users
+// may set on purpose stay, such as clusterIP, nodePort and the selectors of a Job.
 var (
 	serverMetadata = []string{
 		"creationTimestamp", "deletionTimestamp", "generation", "managedFields",
@@ -23,7 +23,7 @@ var (
 	serverLabels = []string{api.ManagedByLabel}
 )
 
-// strip removes the fields that only a server sets, and warns once, at the first of them.
+// strip removes the fields that only a server sets. It warns once, at the first of them.
 func strip(r *document.Report, object map[string]any) {
 	var first *document.FieldPath
 	var names []string

@@ -11,10 +11,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// formerGroup is the former API group of the kinds.
+// formerGroup is the former API group of KubeFleet's kinds.
 const formerGroup = "fleet.azure.com"
 
-// Kinds of KubeFleet that gitfleet does not support. They are configuration and never content.
+// KubeFleet's kinds that gitfleet does not support. They configure a fleet and are never placed
+// on clusters.
 var (
 	laterKinds = words(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
 		StagedUpdateStrategy ApprovalRequest ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget`)

@@ -28,10 +28,11 @@ type walk struct {
 	problems       problem.List
 
 	files int
-	names int // also those that are ignored
+	names int // number of entries, including ignored ones
 }
 
-// ignoreFileSize limits an ignore file, since every name is compared with every pattern.
+// ignoreFileSize limits the size of an ignore file, since every name is compared with every
+// pattern.
 const ignoreFileSize = 64 * kib
 
 func (w *walk) problem(severity problem.Severity, name, format string, args ...any) {
@@ -41,7 +42,7 @@ func (w *walk) problem(severity problem.Severity, name, format string, args ...a
 // errTooMany ends a walk that exceeds a limit.
 var errTooMany = errors.New("too many files")
 
-// from walks everything below root. The ignore files in the directories above it apply too.
+// from lists everything below root. The ignore files in the directories above root apply too.
 func (w *walk) from(root string) error {
 	mode, at, ok, err := w.tree.Lookup(root)
 	switch {
@@ -179,8 +180,9 @@ func (w *walk) entry(name string, e tree.Entry, ignored *tree.Patterns, depth in
 	return nil
 }
 
-// tooMany ends the walk. Directories and links count too, and ignored names count a little: a
-// small repository can have any number of them, since Git stores equal directories once.
+// tooMany ends the walk if it exceeds the limit. Directories and links count as files do, and
+// ignored names count a little: even a small repository can have any number of them, since Git
+// stores equal directories once.
 func (w *walk) tooMany(name string) error {
 	w.problem(problem.Error, name, "up to here the commit has more than %d files and directories; set a path, list what is not meant for the fleet in %s, or raise limits.files", w.limits.Files, tree.IgnoreFile)
 	return errTooMany
@@ -202,8 +204,8 @@ func (w *walk) kustomization(dir string, l *tree.Listing, ignored *tree.Patterns
 	}
 }
 
-// irregular reports an entry that is neither a file nor a directory. A link that may stand for a
-// manifest or a directory of manifests is an error, since their objects would be missing.
+// irregular reports an entry that is neither a file nor a directory. A link that may point to a
+// manifest or a directory of manifests is an error, since the objects would be missing.
 func (w *walk) irregular(name string, mode fs.FileMode) {
 	severity := problem.Warning
 	if document.IsManifest(name) || path.Ext(name) == "" {

@@ -15,11 +15,11 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
-// undocumented is what Git does other than it says, or does not speak of: "**"
-// next to something else than a slash, and a slash in a class.
+// undocumented matches patterns for which Git does not do what its documentation says, or whose
+// meaning is not documented: "**" next to anything but a slash, and a slash in a class.
 var undocumented = regexp.MustCompile(`[^/]\*\*|\*\*[^/]|\[[!^]?\]?([^\]\\]|\\[^/])*\\?/`)
 
-// Git itself is asked what random ignore files mean.
+// For random ignore files, the ignored paths are the same as those of Git.
 func TestIgnoreFilesMeanWhatGitSays(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")

@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
-// However many warnings there are, they refuse nothing and hide no error.
+// Warnings refuse nothing and hide no error, however many there are.
 func TestManyWarnings(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, namespace: web}\nspec:\n  containers:\n  - name: web\n    env:\n" +
 		strings.Repeat("    - {name: A, value: 1}\n", 150)
@@ -27,8 +27,7 @@ func TestManyWarnings(t *testing.T) {
 	}
 }
 
-// What is wrong with a Secret is told without its values, however it comes, by
-// warnings that nothing takes them out of.
+// Warnings about a Secret never contain its values, wherever the Secret comes from.
 func TestBuiltinRepeatsNoSecret(t *testing.T) {
 	secret := `apiVersion: v1
 kind: Secret
@@ -55,7 +54,7 @@ type: {canary: canary}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(s.Warnings) != 8 { // the keys that are no words have one between them
+			if len(s.Warnings) != 8 { // all keys that are not words share one warning
 				t.Errorf("%d warnings, want 8", len(s.Warnings))
 			}
 			for _, w := range s.Warnings {

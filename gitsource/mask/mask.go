@@ -1,9 +1,9 @@
-// Package mask removes credentials from text of an HTTP server, so that it can be shown.
+// Package mask removes credentials from the text of HTTP responses, so that it can be shown.
 //
 // A server, or a proxy in front of it, may repeat the request with its credentials, and may
 // respond with a web page. [Credentials.Mask] replaces the credentials of a request and
-// everything that looks like one; [Credentials.Text] also shortens the text and recognizes web
-// pages.
+// everything that looks like a credential. [Credentials.Text] also shortens the text and
+// recognizes web pages.
 package mask
 
 import (
@@ -19,17 +19,18 @@ import (
 	"unicode/utf8"
 )
 
-// Masked is shown in place of a credential.
+// Masked replaces a credential.
 const Masked = "***"
 
-// leastSecret is the shortest user name or password that is masked: shorter ones are part of
-// ordinary words.
+// leastSecret is the length of the shortest user name or password that is masked: shorter ones
+// are part of ordinary words.
 const leastSecret = 4
 
-// Credentials are the secrets of one request, in every encoding in which a text may quote them.
+// Credentials are the secrets of one request, in every encoding in which a text may contain
+// them.
 type Credentials struct{ replacer *strings.Replacer }
 
-// Of returns the credentials that a request carries.
+// Of returns the credentials that a request contains.
 func Of(req *http.Request) Credentials {
 	if req == nil {
 		return Credentials{}
@@ -57,21 +58,21 @@ func OfHeader(value string) []string {
 	if plain, err := base64.StdEncoding.DecodeString(credential); err == nil && strings.EqualFold(scheme, "Basic") {
 		user, password, _ := strings.Cut(string(plain), ":")
 		secrets = append(secrets, string(plain), password)
-		if password == "" || password == "x-oauth-basic" { // then the name is the token
+		if password == "" || password == "x-oauth-basic" { // the user name is the token
 			secrets = append(secrets, user)
 		}
 	}
 	return secrets
 }
 
-// New returns Credentials with these secrets.
+// New returns Credentials with the given secrets.
 func New(secrets ...string) Credentials {
 	var forms []string
 	for _, s := range secrets {
 		if len(s) < leastSecret {
 			continue
 		}
-		quoted, _ := json.Marshal(s) // a string can always be encoded
+		quoted, _ := json.Marshal(s) // encoding a string cannot fail
 		forms = append(forms, s, url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), strings.Trim(string(quoted), `"`))
 		for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 			forms = append(forms, e.EncodeToString([]byte(s)))
@@ -80,7 +81,7 @@ func New(secrets ...string) Credentials {
 	if len(forms) == 0 {
 		return Credentials{}
 	}
-	// The longest come first, so that no part of a secret is left.
+	// The longest come first, so that no part of a longer secret remains.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, f := range slices.Compact(forms) {
@@ -89,7 +90,8 @@ func New(secrets ...string) Credentials {
 	return Credentials{strings.NewReplacer(pairs...)}
 }
 
-// patterns match credentials that the request does not have: a proxy may have added its own.
+// patterns match credentials that are not those of the request, such as one that a proxy has
+// added.
 var patterns = []struct {
 	what *regexp.Regexp
 	by   string
@@ -100,7 +102,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'\\?#@<>]+@`), "$1"},
 }
 
-// Mask returns a text without these credentials and without everything that looks like one.
+// Mask replaces these credentials in a text, and everything that looks like a credential.
 func (c Credentials) Mask(text string) string {
 	if c.replacer != nil {
 		text = c.replacer.Replace(text)
@@ -111,8 +113,8 @@ func (c Credentials) Mask(text string) string {
 	return text
 }
 
-// Error returns err if its text has no credentials, and otherwise an error that wraps it and
-// has none.
+// Error returns err if its text has no credentials. Otherwise it returns an error that wraps
+// err and whose text is masked.
 func (c Credentials) Error(err error) error {
 	if err == nil {
 		return nil
@@ -143,11 +145,11 @@ func IsPage(contentType string, body []byte) bool {
 	return kind == "text/html" || kind == "application/xhtml+xml" || page.Match(body)
 }
 
-// Text returns the text of a body on one line of at most most bytes, without credentials. Of a
+// Text returns the text of a body on one line of at most most bytes, without credentials. For a
 // web page it returns the title.
 func (c Credentials) Text(contentType string, body []byte, most int) string {
 	if !IsPage(contentType, body) {
-		// Shortened last, so that no part of a credential is left at the end.
+		// It is masked before it is cut, so that no part of a credential is left at the end.
 		return Line(c.Mask(string(body)), most)
 	}
 	if m := title.FindSubmatch(body); m != nil {

@@ -24,7 +24,8 @@ func request(t *testing.T, set func(*http.Request)) *http.Request {
 	return req
 }
 
-// What a request carried is in no answer, however the server writes it.
+// The credentials of a request are masked in every encoding that a server may use to repeat
+// them.
 func TestCredentialsAreMasked(t *testing.T) {
 	quoted, err := json.Marshal(token)
 	if err != nil {
@@ -55,7 +56,8 @@ func TestCredentialsAreMasked(t *testing.T) {
 	}
 }
 
-// What looks like a credential is masked, whoever's it is, and other text is kept.
+// Everything that looks like a credential is masked, even if it is not that of the request.
+// Other text is kept.
 func TestCredentialsOfOthersAreMasked(t *testing.T) {
 	for text, want := range map[string]string{
 		"GET /api HTTP/1.1 Authorization: Bearer abc.def":         "GET /api HTTP/1.1 Authorization: ***",
@@ -74,7 +76,7 @@ func TestCredentialsOfOthersAreMasked(t *testing.T) {
 	}
 }
 
-// Of a web page only the title is told, and nothing of the rest.
+// Only the title of a web page is shown.
 func TestPagesAreRecognized(t *testing.T) {
 	for name, test := range map[string]struct{ contentType, body, want string }{
 		"by its type":   {"text/html; charset=utf-8", "<h1>Bad Gateway</h1>", "a web page"},
@@ -89,7 +91,7 @@ func TestPagesAreRecognized(t *testing.T) {
 	}
 }
 
-// An error keeps what it is, and loses what it must not say.
+// A masked error still wraps the original one, and its text has no credentials.
 func TestErrorsAreMasked(t *testing.T) {
 	err := &fs.PathError{Op: "read", Path: token, Err: fs.ErrNotExist}
 	got := New(token).Error(err)

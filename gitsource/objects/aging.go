@@ -2,8 +2,8 @@ package objects
 
 import "sync"
 
-// An agingCache limits the total weight of its values. When it is full, it drops those that
-// were not used since it was last full, which needs neither a list nor timestamps.
+// An agingCache limits the total weight of its values. When it is full, it drops the values
+// that were not used since it was last full. That needs neither a list nor timestamps.
 type agingCache[K comparable, V any] struct {
 	mu     sync.Mutex
 	limit  int
@@ -34,7 +34,7 @@ func (c *agingCache[K, V]) get(k K) (V, bool) {
 	return w.value, ok
 }
 
-// put adds a value unless it would fill half of the cache alone.
+// put adds a value unless the value alone would fill half of the cache.
 func (c *agingCache[K, V]) put(k K, v V, weight int) {
 	if weight > c.limit {
 		return

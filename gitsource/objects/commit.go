@@ -11,22 +11,22 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A Commit is a commit object, parsed strictly: its fields and its signature cover the same
-// bytes.
+// A Commit is a parsed commit object. The parser is strict, so that the parsed fields are
+// exactly those that the signature covers.
 type Commit struct {
 	Hash    plumbing.Hash
 	Tree    plumbing.Hash
 	Parents []plumbing.Hash
 	Author  string
 	Email   string
-	// Time is the committer's.
+	// Time is the time of the committer.
 	Time    time.Time
 	Message string
-	// Raw is the whole object.
+	// Raw is the whole commit object.
 	Raw []byte
 }
 
-// ParseCommit parses the header lines in the only order that Git writes.
+// ParseCommit parses a commit whose header lines are in the only order that Git writes.
 func ParseCommit(h plumbing.Hash, raw []byte) (*Commit, error) {
 	c := &Commit{Hash: h, Raw: raw}
 	header, message, found := bytes.Cut(raw, []byte("\n\n"))
@@ -65,8 +65,8 @@ func takeHash(lines []string, key string) (plumbing.Hash, []string, error) {
 	return plumbing.NewHash(value), lines[1:], nil
 }
 
-// parsePerson parses "Name <email> seconds zone". Old tools wrote it carelessly, and nothing is
-// decided by it, so invalid parts are left empty.
+// parsePerson parses "Name <email> seconds zone". Old tools wrote it carelessly, and nothing
+// depends on it, so that invalid parts are left empty.
 func parsePerson(s string) (name, email string, when time.Time) {
 	open := strings.IndexByte(s, '<')
 	end := strings.LastIndexByte(s, '>')
@@ -110,7 +110,7 @@ func ParseTag(raw []byte) (target plumbing.Hash, kind string, err error) {
 	return target, kind, nil
 }
 
-// ParseHash parses a full hash: an abbreviation can become ambiguous.
+// ParseHash parses a full hash. Abbreviations are refused, since they can become ambiguous.
 func ParseHash(s string) (plumbing.Hash, error) {
 	if len(s) != 40 || !plumbing.IsHash(s) {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a whole commit hash of 40 hexadecimal digits", s)

@@ -25,7 +25,8 @@ func writeFile(path string, content []byte) error {
 }
 
 // listPacks returns the sorted names of the packs that have an index, and removes the files of
-// interrupted fetches: an index is renamed into place last, so a pack without one is incomplete.
+// interrupted fetches. An index is renamed into place last, so that a pack without one is
+// incomplete.
 func listPacks(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // An entryHeader precedes the compressed content of an entry.
 type entryHeader struct {
 	kind plumbing.ObjectType
-	size int64 // of the content, uncompressed
-	base int64 // the offset of a delta's base
+	size int64 // size of the content, uncompressed
+	base int64 // offset of the base of a delta
 }
 
 // An entryReader reads one entry of a pack. Readers are pooled, since a decompressor takes some
@@ -68,7 +68,7 @@ func (r *entryReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte implements io.ByteReader, so that the decompressor does not read ahead.
+// ReadByte implements io.ByteReader, which keeps the decompressor from reading ahead.
 func (r *entryReader) ReadByte() (byte, error) {
 	if err := r.fill(); err != nil {
 		return 0, err
@@ -130,7 +130,7 @@ func (r *entryReader) header(p *pack, offset int64) (entryHeader, error) {
 	return h, fmt.Errorf("object is of unknown type %d", h.kind)
 }
 
-// distance reads how far before a delta its base is, in Git's encoding of offsets.
+// distance reads the distance from a delta back to its base, in Git's encoding of offsets.
 func (r *entryReader) distance() (int64, error) {
 	b, err := r.ReadByte()
 	n := int64(b & 0x7f)

@@ -7,12 +7,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// ErrTooLarge is returned for what exceeds a limit.
+// ErrTooLarge is returned if a limit is exceeded.
 var ErrTooLarge = errors.New("too large")
 
 var errMissing = errors.New("missing from the store")
 
-// A damageError is an object of the store that is missing or cannot be read.
+// A damageError is returned for an object of the store that is missing or cannot be read.
 type damageError struct {
 	hash plumbing.Hash
 	err  error

@@ -16,7 +16,7 @@ import (
 )
 
 // An index maps the objects of a pack to their offsets. It is the content of the index file, 28
-// bytes per object, and safe for concurrent use.
+// bytes per object. It is safe for concurrent use.
 type index struct {
 	n       int
 	fanout  []byte // 256 counts
@@ -26,7 +26,7 @@ type index struct {
 	far     []byte // offsets beyond 2 GiB
 }
 
-// An indexed is an entry of a pack in its index.
+// An indexed is an entry of a pack with its hash.
 type indexed struct {
 	hash   plumbing.Hash
 	crc    uint32
@@ -51,8 +51,8 @@ func openIndex(path string) (*index, error) {
 	return parseIndex(raw)
 }
 
-// parseIndex verifies the checksum of the file and the order of the fanout, so that lookups need
-// no checks.
+// parseIndex verifies the checksum of the file and the order of the fanout, so that lookups
+// need no checks.
 func parseIndex(raw []byte) (*index, error) {
 	if len(raw) < indexHeader+fanoutBytes+2*hashBytes || !bytes.HasPrefix(raw, indexMagic) {
 		return nil, errIndex
@@ -130,7 +130,7 @@ func (x *index) entries() ([]indexed, error) {
 }
 
 // encodeIndex encodes the entries in version 2 of Git's index format. Unlike the library's
-// encoder it keeps duplicate hashes, so that the count equals that of the pack.
+// encoder it keeps duplicate hashes, so that the index has as many entries as the pack.
 func encodeIndex(entries []indexed, checksum plumbing.Hash) []byte {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b indexed) int { return bytes.Compare(a.hash[:], b.hash[:]) })

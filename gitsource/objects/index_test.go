@@ -16,8 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// What is written is what is read, for any entries, and the library reads the
-// same.
+// Every index is read back as it was written, and the library reads the same entries from it.
 func TestAnIndexKeepsItsEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -59,8 +58,8 @@ func TestAnIndexKeepsItsEntries(t *testing.T) {
 	})
 }
 
-// Of the same pack git makes the same index, byte for byte: every hash, offset
-// and checksum is right, differences in chains and to hashes included.
+// The index of a pack is byte for byte the one that git creates, including objects stored as
+// chains of deltas and deltas whose base is given by hash.
 func TestAnIndexIsWhatGitMakes(t *testing.T) {
 	g := gitrepo.New(t)
 	big := gitrepo.Noise(30_000)
@@ -105,7 +104,8 @@ func TestAnIndexIsWhatGitMakes(t *testing.T) {
 	}
 }
 
-// A pack that is cut, changed or goes on is refused wherever that is.
+// A pack that is truncated, changed or followed by more data is refused, wherever the damage
+// is.
 func TestADamagedPackIsRefused(t *testing.T) {
 	g := gitrepo.New(t)
 	g.Commit("first", map[string]string{"a": gitrepo.Noise(300), "b": gitrepo.Noise(299)})
@@ -142,7 +142,7 @@ func TestADamagedPackIsRefused(t *testing.T) {
 	}
 }
 
-// No pack makes the indexer panic or accept what it cannot read back.
+// No pack makes the indexer panic, or accept objects that cannot be read back.
 func FuzzIndexPack(f *testing.F) {
 	g := gitrepo.New(f)
 	g.Commit("first", map[string]string{"a": gitrepo.Noise(100)})
@@ -177,7 +177,7 @@ func FuzzIndexPack(f *testing.F) {
 	})
 }
 
-// No index panics.
+// No index file causes a panic.
 func FuzzParseIndex(f *testing.F) {
 	f.Add(encodeIndex([]indexed{{hash: plumbing.Hash{1}, offset: 1 << 40}, {hash: plumbing.Hash{2}, offset: 12}}, plumbing.Hash{}), []byte{1})
 	f.Fuzz(func(_ *testing.T, raw, name []byte) {
@@ -192,8 +192,8 @@ func FuzzParseIndex(f *testing.F) {
 	})
 }
 
-// An aging cache never holds more than its limit, never forgets what was just
-// put, and answers only what was put.
+// An agingCache never exceeds its limit, always has the value that was put last, and only
+// returns values that were put.
 func TestAnAgingCacheIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 100

@@ -1,8 +1,8 @@
 package objects
 
-// Limits limit what a pack may cost.
+// Limits limit a pack.
 type Limits struct {
-	// Objects is the maximum number of its objects.
+	// Objects is the maximum number of objects in the pack.
 	Objects int
 	// ObjectBytes is the maximum size of an object that is rebuilt from a delta.
 	ObjectBytes int64

@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// AddPack stores a pack while it is received from a remote: all of it, or nothing after an error.
+// AddPack stores a pack while it is received from a remote. After an error nothing of the pack
+// is stored.
 func (s *Store) AddPack(r io.Reader, limits Limits) error {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
@@ -28,8 +29,8 @@ func (s *Store) AddPack(r io.Reader, limits Limits) error {
 	return nil
 }
 
-// install moves a received pack into the store. The index is renamed last, since a pack counts
-// once it has one. The caller holds the lock.
+// install moves a received pack into the store. It renames the index last, since the store
+// ignores a pack without an index. The caller holds the lock.
 func (s *Store) install(temp, name string) error {
 	for _, p := range s.packs {
 		if p.name == name {

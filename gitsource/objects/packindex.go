@@ -13,18 +13,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// An indexer computes the index of a pack while it is received. The library's own inflates
-// every object twice and holds it in memory, however large a hostile remote makes it; this one
-// streams objects once, and reads again only deltas and their bases.
+// An indexer computes the index of a pack while the pack is received. The library's indexer
+// decompresses every object twice and holds it in memory, however large a hostile remote makes
+// it. This one streams objects once, and reads only deltas and their bases again.
 type indexer struct {
 	limits  Limits
 	entries []indexed
 	types   []plumbing.ObjectType
-	// byOffset and byHash are the deltas of a base object, as indexes into entries.
+	// byOffset and byHash map a base object to its deltas, as indexes into entries.
 	byOffset map[int64][]int
 	byHash   map[plumbing.Hash][]int
 	scan     *packfile.Scanner // reads the file again
-	held     int64             // bytes of the bases that are in memory
+	held     int64             // total size of the bases in memory
 }
 
 // indexPack copies a pack to f and returns its entries and checksum.
@@ -42,7 +42,7 @@ func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash
 	return x.entries, checksum, x.rebuild()
 }
 
-// scanPack reads the pack once, and returns its checksum and size.
+// scanPack reads the pack once, and returns its checksum and the offset of its end.
 func (x *indexer) scanPack(r io.Reader) (checksum plumbing.Hash, end int64, err error) {
 	s := packfile.NewScanner(r)
 	_, n, err := s.Header()
@@ -63,7 +63,7 @@ func (x *indexer) scanPack(r io.Reader) (checksum plumbing.Hash, end int64, err 
 	if checksum, err = s.Checksum(); err != nil {
 		return checksum, 0, err
 	}
-	end, _ = s.SeekFromStart(0) // a stream cannot seek, but returns its offset
+	end, _ = s.SeekFromStart(0) // a stream cannot seek, but this returns its offset
 	_, err = io.Copy(io.Discard, r)
 	return checksum, end, err
 }
@@ -132,15 +132,15 @@ func (x *indexer) hasDependents(i int) bool {
 	return len(x.byOffset[x.entries[i].offset]) > 0 || len(x.byHash[x.entries[i].hash]) > 0
 }
 
-// dependents rebuilds the deltas of entry i, and their deltas. The bases that are in memory
-// meanwhile count against the limit together.
+// dependents rebuilds the objects whose delta is based on entry i, and recursively those based
+// on them. The bases in memory count against the limit together.
 func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 	x.held += int64(len(base))
 	defer func() { x.held -= int64(len(base)) }()
 	below := slices.Concat(x.byOffset[x.entries[i].offset], x.byHash[x.entries[i].hash])
 	for _, j := range below {
 		if !x.entries[j].hash.IsZero() {
-			continue // a pack may have a base twice
+			continue // a pack may contain a base twice
 		}
 		delta, err := x.inflate(j)
 		if err != nil {
@@ -163,7 +163,7 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 	return nil
 }
 
-// checkSize checks the size of a delta's result before it is built.
+// checkSize checks the size of the resulting object before a delta is applied.
 func (x *indexer) checkSize(delta []byte) error {
 	size, err := deltaResult(delta)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// A pack is one open pack file. It is safe for concurrent reads, unlike the library's, which
-// seeks.
+// A pack is one open pack file. Unlike the library's, which seeks, it is safe for concurrent
+// reads.
 type pack struct {
 	name  string
 	file  *os.File
@@ -37,7 +37,7 @@ type content struct {
 	bytes []byte
 }
 
-// ErrWrongType is returned for an object that exists but has another type.
+// ErrWrongType is returned for an object that exists but is of another type.
 var ErrWrongType = errors.New("object is of another type")
 
 // openPack opens path.pack and path.idx.
@@ -57,7 +57,7 @@ func openPack(path, name string, bases *agingCache[baseKey, content]) (*pack, er
 	return &pack{name, f, info.Size(), index, bases}, nil
 }
 
-// Read returns an object's content after verifying its hash. The caller may keep and change it.
+// read returns the content of an object after verifying its hash. The caller may change it.
 func (p *pack) read(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
 	offset, ok := p.index.find(h)
 	if !ok {
@@ -85,10 +85,10 @@ func hashOf(t plumbing.ObjectType, content []byte) plumbing.Hash {
 	return plumbing.Hash(sum.Sum(nil))
 }
 
-// maxChain is the longest chain of deltas, as in Git.
+// maxChain is the maximum length of a chain of deltas, as in Git.
 const maxChain = 4095
 
-// at rebuilds the object at an offset, if it is at most limit bytes.
+// at rebuilds the object at an offset. It fails if the object exceeds limit bytes.
 func (p *pack) at(offset, limit int64) (content, error) {
 	var deltas [][]byte
 	var offsets []int64
@@ -115,8 +115,8 @@ func (p *pack) at(offset, limit int64) (content, error) {
 	return content{}, fmt.Errorf("object needs more than %d deltas", maxChain)
 }
 
-// apply applies deltas to a base, the last one first, and caches the results that other objects
-// may be based on.
+// apply applies deltas to a base, the last delta first, and caches the results that other
+// objects may be based on.
 func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, error) {
 	for i := len(deltas) - 1; i >= 0; i-- {
 		if at := i + 1; at < len(offsets) {
@@ -131,7 +131,7 @@ func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, erro
 	return o, nil
 }
 
-// sizeAt returns the size of an object, of which it reads only the beginning.
+// sizeAt returns the size of an object, reading only its beginning.
 func (p *pack) sizeAt(offset int64) (int64, error) {
 	r := p.reader(offset)
 	defer r.release()
@@ -151,7 +151,7 @@ func (p *pack) sizeAt(offset int64) (int64, error) {
 	return deltaResult(head[:n])
 }
 
-// deltaResult returns the size of a delta's result.
+// deltaResult returns the size of the object that a delta results in.
 func deltaResult(delta []byte) (int64, error) {
 	_, n := binary.Uvarint(delta) // the size of the base
 	if n <= 0 {
@@ -171,8 +171,8 @@ func fits(size, limit int64) error {
 	return nil
 }
 
-// inflate returns the entry at an offset, an object or a delta, if the object is at most limit
-// bytes.
+// inflate returns the entry at an offset, which is an object or a delta. It fails if the object
+// exceeds limit bytes.
 func (p *pack) inflate(offset, limit int64) (entryHeader, []byte, error) {
 	r := p.reader(offset)
 	defer r.release()

@@ -10,7 +10,7 @@ import (
 
 func rawEntry(mode, name string) string { return mode + " " + name + "\x00" + strings.Repeat("h", 20) }
 
-// A tree that could be read in two ways is refused.
+// A tree that programs could read in two ways is refused.
 func TestParseTree(t *testing.T) {
 	tests := map[string]struct {
 		raw   string
@@ -53,7 +53,7 @@ func TestParseTree(t *testing.T) {
 	}
 }
 
-// No tree object panics, and what is read is sorted and unambiguous.
+// No tree object causes a panic, and every parsed tree is sorted and unambiguous.
 func FuzzParseTree(f *testing.F) {
 	f.Add([]byte(rawEntry("100644", "a") + rawEntry("40000", "b")))
 	f.Add([]byte("100644 a"))
@@ -70,7 +70,7 @@ func FuzzParseTree(f *testing.F) {
 	})
 }
 
-// No commit object panics, and what is read keeps all bytes of the message.
+// No commit object causes a panic, and a parsed commit keeps all bytes of the message.
 func FuzzParseCommit(f *testing.F) {
 	h := strings.Repeat("a", 40)
 	f.Add([]byte("tree " + h + "\nparent " + h + "\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 -0130\n\nsubject\n\nbody\n"))

@@ -14,9 +14,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// JoinPacks joins small packs if there are more than limit. Nothing is dropped or rebuilt:
-// entries of a pack refer to each other by distance, so that they can be copied unchanged, and
-// the index is adjusted.
+// JoinPacks joins small packs if there are more than limit. It keeps all objects and rebuilds
+// none: the entries of a pack refer to each other by distance, so that they can be copied
+// unchanged with adjusted offsets in the index.
 func (s *Store) JoinPacks(limit int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +45,8 @@ func (s *Store) JoinPacks(limit int) error {
 	return s.removePacks(small)
 }
 
-// smallPacks returns the packs worth joining: from the smallest on, as long as one is not
-// larger than twice all before it, so that each byte is copied only a few times.
+// smallPacks returns the packs to join: the smallest ones, up to the first that is larger than
+// twice all smaller ones together. So each byte is copied only a few times.
 func (s *Store) smallPacks() []*pack {
 	sorted := slices.SortedFunc(slices.Values(s.packs), func(a, b *pack) int { return cmp.Compare(a.size, b.size) })
 	var sum int64
@@ -65,7 +65,7 @@ const (
 	packTrailer = 20
 )
 
-// concatenate writes the packs as one, and returns its entries and checksum.
+// concatenate writes the packs as one, and returns the entries and checksum of the result.
 func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	var checksum plumbing.Hash
 	count := 0
@@ -96,8 +96,8 @@ func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
 	return all, checksum, buffered.Flush()
 }
 
-// copyBody writes what is between header and trailer, and returns the entries for a body that
-// begins at the given offset. It verifies the old checksum, so that damage is not copied.
+// copyBody writes the part of a pack between header and trailer, and returns its entries for a
+// body that begins at the offset at. It verifies the old checksum, so that no damage is copied.
 func (p *pack) copyBody(w io.Writer, at int64) ([]indexed, int64, error) {
 	f := io.NewSectionReader(p.file, 0, p.size)
 	n := p.size - packHeader - packTrailer

@@ -1,14 +1,14 @@
 // Package objects is the object store of a repository.
 //
-// A Store is a bare repository on disk with all objects in packs. AddPack indexes a pack while it is
-// received, with limits for what a hostile remote can cost; Object reads one object of bounded size
-// and verifies its hash. Trees, commits and tags are parsed strictly: what could be read in two ways
-// is an error. A missing object is always an error too.
+// A Store is a bare repository on disk with all objects in packs. AddPack indexes a pack while
+// it is received, with limits against hostile remotes. Object reads one object of limited size
+// and verifies its hash. Trees, commits and tags are parsed strictly: it is an error if
+// programs could read one in two ways. A missing object is always an error, too.
 //
-// The filesystem storage of go-git does not hold these limits. For a pack of 400 KiB with one object
-// of 400 MiB it takes 400 MiB of memory to index the pack, and 530 MiB when the object is asked for;
-// this package takes none, and refuses the object. For 20,000 small files it takes twice the time to
-// index them, and three times the time and five times the memory to read them.
+// The filesystem storage of go-git has no such limits. For a pack of 400 KiB with one object of
+// 400 MiB it needs 400 MiB of memory to index the pack, and 530 MiB to read the object; this
+// package refuses the object without allocating it. For 20,000 small files go-git takes twice
+// the time to index them, and three times the time and five times the memory to read them.
 package objects
 
 import (
@@ -23,14 +23,15 @@ import (
 )
 
 // A Store is a bare Git repository on disk that has all objects in packs. Packs are added and
-// joined, but objects are never deleted. The git program can read it.
+// joined, and no object is ever deleted. The git program can read it.
 type Store struct {
 	// Dir is the directory of the repository.
 	Dir string
-	// Below, if set, is read for objects that this store does not have.
+	// Below, if set, is the store in which objects are looked up that this one does not have.
 	Below *Store
 
-	// mu guards the packs. It is held while one is read, so that it is not closed meanwhile.
+	// mu guards the packs. Readers hold it while they read a pack, so that it is not closed
+	// meanwhile.
 	mu    sync.RWMutex
 	packs []*pack
 	bases *agingCache[baseKey, content]
@@ -39,7 +40,7 @@ type Store struct {
 // baseBytes limits the cache of objects that deltas are applied to.
 const baseBytes = 32 * mib
 
-// Create creates a store, with the files that Git expects in a bare repository.
+// Create creates a store with the files that Git expects in a bare repository.
 func Create(dir string) (*Store, error) {
 	for _, d := range []string{"objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -57,7 +58,7 @@ func Create(dir string) (*Store, error) {
 	return Load(dir)
 }
 
-// Load opens a store. An error about its content says which pack is damaged.
+// Load opens a store. An error about its content names the damaged pack.
 func Load(dir string) (*Store, error) {
 	s := &Store{
 		Dir:   dir,
@@ -82,7 +83,7 @@ func (s *Store) packDir() string { return filepath.Join(s.Dir, "objects", "pack"
 // packPath returns the path of a pack without .pack or .idx.
 func (s *Store) packPath(name string) string { return filepath.Join(s.packDir(), name) }
 
-// Close closes the packs. Nothing can be read afterwards.
+// Close closes the packs. The store cannot be used afterwards.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +114,7 @@ func (s *Store) find(h plumbing.Hash) (*pack, int64) {
 }
 
 // Object reads an object of at most limit bytes. It verifies the hash, so that a damaged disk
-// gives an error and not other content. It is safe for concurrent use.
+// causes an error instead of wrong content. It is safe for concurrent use.
 func (s *Store) Object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]byte, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -128,7 +129,7 @@ func (s *Store) Object(t plumbing.ObjectType, h plumbing.Hash, limit int64) ([]b
 	switch {
 	case err == nil || errors.Is(err, ErrTooLarge):
 		return content, err
-	case errors.Is(err, ErrWrongType): // the reference to it is wrong, not the store
+	case errors.Is(err, ErrWrongType): // the reference to the object is wrong, not the store
 		return nil, fmt.Errorf("object %s: %w", h, err)
 	}
 	return nil, &damageError{h, err}
@@ -152,7 +153,7 @@ func (s *Store) Size(h plumbing.Hash) (int64, error) {
 	return n, nil
 }
 
-// Peel returns the commit that an annotated tag points to; a commit is returned unchanged.
+// Peel returns the commit that an annotated tag points to. A commit is returned unchanged.
 func (s *Store) Peel(h plumbing.Hash) (plumbing.Hash, error) {
 	for range 8 {
 		raw, err := s.Object(plumbing.TagObject, h, mib)
@@ -174,12 +175,11 @@ func (s *Store) Peel(h plumbing.Hash) (plumbing.Hash, error) {
 	return h, errTagDepth
 }
 
-// refDir is the directory of the commits accepted last, with one file for each tracked
-// reference.
+// refDir is the directory of the accepted commits, with one file for each tracked reference.
 func refDir(dir string) string { return filepath.Join(dir, "refs", "heads", "accepted") }
 
-// AcceptedRef returns the commit accepted last for a reference, by the key of a Repo. The store
-// may lack the commit, if it was accepted in the store before this one.
+// AcceptedRef returns the last accepted commit of a reference, which is identified by the key
+// of a Repo. The store may not have the commit itself, if it was accepted in an earlier store.
 func (s *Store) AcceptedRef(key string) (plumbing.Hash, bool) {
 	return readRef(filepath.Join(refDir(s.Dir), key))
 }
@@ -193,7 +193,7 @@ func readRef(path string) (plumbing.Hash, bool) {
 	return h, err == nil
 }
 
-// SetAcceptedRef replaces the commit accepted last, atomically.
+// SetAcceptedRef atomically replaces the last accepted commit.
 func (s *Store) SetAcceptedRef(key string, h plumbing.Hash) error {
 	path := filepath.Join(refDir(s.Dir), key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -205,7 +205,7 @@ func (s *Store) SetAcceptedRef(key string, h plumbing.Hash) error {
 // AcceptedRefs returns the accepted commits of the store in a directory, by key.
 func AcceptedRefs(dir string) map[string]plumbing.Hash {
 	refs := map[string]plumbing.Hash{}
-	entries, _ := os.ReadDir(refDir(dir)) // none if it cannot be read
+	entries, _ := os.ReadDir(refDir(dir)) // no accepted commits if the directory cannot be read
 	for _, e := range entries {
 		if h, ok := readRef(filepath.Join(refDir(dir), e.Name())); ok {
 			refs[e.Name()] = h
@@ -214,7 +214,7 @@ func AcceptedRefs(dir string) map[string]plumbing.Hash {
 	return refs
 }
 
-// SetAcceptedRefs records the commits that were accepted in another store.
+// SetAcceptedRefs records commits that were accepted in another store.
 func (s *Store) SetAcceptedRefs(refs map[string]plumbing.Hash) error {
 	for key, h := range refs {
 		if err := s.SetAcceptedRef(key, h); err != nil {

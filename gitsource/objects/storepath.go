@@ -16,11 +16,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A StorePath is the path of the stores of one address, by generation:
+// A StorePath is the path of the stores of one address, which are numbered by generation:
 //
 //	StateDir/git/<hash of the address>.<generation>/
 //
-// A new clone is the next generation, which is used once it has an accepted commit, so that
+// A new clone becomes the next generation. It is used once it has an accepted commit, so that
 // there is always a complete store.
 type StorePath struct {
 	// Prefix is the path without the generation.
@@ -36,7 +36,7 @@ func StorePathOf(stateDir, address string) (StorePath, error) {
 
 func (p StorePath) generation(n int) string { return fmt.Sprintf("%s.%d", p.Prefix, n) }
 
-// generations are the existing generations, the oldest first.
+// generations returns the existing generations, the oldest first.
 func (p StorePath) generations() ([]int, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.Prefix))
 	if err != nil {
@@ -54,7 +54,7 @@ func (p StorePath) generations() ([]int, error) {
 }
 
 // Open opens the newest complete generation and removes the others. If a damaged one was
-// removed, dropped says why; its accepted commit is remembered.
+// removed, dropped is the reason; its accepted commits are copied to the new store.
 func (p StorePath) Open() (s *Store, dropped, err error) {
 	generations, err := p.generations()
 	if err != nil {
@@ -74,7 +74,7 @@ func (p StorePath) Open() (s *Store, dropped, err error) {
 					return nil, nil, err
 				}
 			case !isContent(err):
-				return nil, nil, err // it may be readable later
+				return nil, nil, err // it may become readable later
 			default:
 				dropped = err
 				maps.Copy(refs, AcceptedRefs(dir))
@@ -92,7 +92,7 @@ func (p StorePath) Open() (s *Store, dropped, err error) {
 	return s, dropped, s.SetAcceptedRefs(refs)
 }
 
-// Next creates the store that is to replace the existing ones.
+// Next creates the store of the next generation.
 func (p StorePath) Next() (*Store, error) {
 	generations, err := p.generations()
 	if err != nil {
@@ -101,8 +101,8 @@ func (p StorePath) Next() (*Store, error) {
 	return Create(p.generation(1 + generations[len(generations)-1]))
 }
 
-// isContent distinguishes a file with invalid content, or a missing one, from one that cannot
-// be read at the moment.
+// isContent distinguishes a missing file, or one with invalid content, from one that cannot be
+// read at the moment.
 func isContent(err error) bool {
 	var path *fs.PathError
 	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)

@@ -12,15 +12,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A TreeEntry is one name in a directory.
+// A TreeEntry is one entry of a directory.
 type TreeEntry struct {
 	Name string
 	Mode fs.FileMode
 	Hash plumbing.Hash
 }
 
-// ParseTree parses a tree object. It refuses duplicate and ambiguous names, so that a path has
-// one object or none. The result is sorted by name.
+// ParseTree parses a tree object into entries sorted by name. Trees with duplicate or ambiguous
+// names are refused, so that a path never has two objects.
 func ParseTree(raw []byte) ([]TreeEntry, error) {
 	var entries []TreeEntry
 	for len(raw) > 0 {
@@ -49,7 +49,7 @@ func ParseTree(raw []byte) ([]TreeEntry, error) {
 	return entries, nil
 }
 
-// modes are all modes that any version of Git has written.
+// modes has all modes that any version of Git has written.
 var modes = map[string]fs.FileMode{
 	"40000":  fs.ModeDir | 0o555,
 	"100644": 0o444,
@@ -59,20 +59,21 @@ var modes = map[string]fs.FileMode{
 	"160000": fs.ModeIrregular,
 }
 
-// A TreeCache caches parsed directories by hash, so that one in several commits is read once.
+// A TreeCache caches parsed directories by hash, so that a directory that several commits share
+// is parsed once.
 type TreeCache struct {
 	*agingCache[plumbing.Hash, []TreeEntry]
 }
 
-// NewTreeCache returns a cache of at most limit entries of directories.
+// NewTreeCache returns a cache for a total of limit directory entries.
 func NewTreeCache(limit int) *TreeCache {
 	return &TreeCache{newAging[plumbing.Hash, []TreeEntry](limit)}
 }
 
-// TreeBytes is the largest directory in bytes, which is some 200,000 names.
+// TreeBytes is the maximum size of a directory in bytes, about 200,000 names.
 const TreeBytes = 16 * mib
 
-// Read returns a directory from the cache or from a store.
+// Read returns a directory from the cache, and on a miss reads it from the store and caches it.
 func (c *TreeCache) Read(s *Store, h plumbing.Hash) ([]TreeEntry, error) {
 	if entries, ok := c.get(h); ok {
 		return entries, nil
@@ -98,8 +99,8 @@ func ReadTree(s *Store, h plumbing.Hash) ([]TreeEntry, error) {
 	return entries, nil
 }
 
-// Complete returns an error unless the store has every object of a tree. It does not read
-// directories that are known to be complete.
+// Complete returns an error unless the store has every object of a tree. It skips directories
+// that known reports as complete.
 func Complete(s *Store, root plumbing.Hash, known func(plumbing.Hash) bool) error {
 	seen := map[plumbing.Hash]bool{}
 	var walk func(h plumbing.Hash, path string, depth int) error
@@ -121,7 +122,7 @@ func Complete(s *Store, root plumbing.Hash, known func(plumbing.Hash) bool) erro
 				if err := walk(e.Hash, below, depth+1); err != nil {
 					return err
 				}
-			case e.Mode&fs.ModeIrregular != 0: // a submodule's commit lives elsewhere
+			case e.Mode&fs.ModeIrregular != 0: // a submodule's commit is in another repository
 			case !s.Has(e.Hash):
 				return fmt.Errorf("%s: %w", below, &damageError{e.Hash, errMissing})
 			}
@@ -131,6 +132,6 @@ func Complete(s *Store, root plumbing.Hash, known func(plumbing.Hash) bool) erro
 	return walk(root, "", 0)
 }
 
-// MaxDepth limits recursion into directories. Git cannot check out deeper paths. The loader has
-// a lower limit of its own.
+// MaxDepth limits the nesting of directories. Git cannot check out deeper paths, and the loader
+// has a lower limit of its own.
 const MaxDepth = 2048

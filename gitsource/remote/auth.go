@@ -10,17 +10,17 @@ import (
 )
 
 // Auth configures authentication. For https:// at most one of Token, Bearer, Password and
-// GitHubApp is set; for ssh:// SSH is.
+// GitHubApp is set; for ssh:// SSH is set.
 type Auth struct {
-	// Token is an access token, sent as the password of Basic authentication, as GitHub,
+	// Token is an access token, sent as the password of Basic authentication, which GitHub,
 	// GitLab, Gitea and Bitbucket expect.
 	Token SecretSource
-	// Bearer is sent as Authorization: Bearer, as Azure DevOps expects.
+	// Bearer is sent as Authorization: Bearer, which Azure DevOps expects.
 	Bearer SecretSource
 	// Username is used with Password, or with Token instead of "git".
 	Username string
 	Password SecretSource
-	// GitHubApp creates tokens that are valid for an hour.
+	// GitHubApp requests tokens that are valid for an hour.
 	GitHubApp GitHubApp
 	SSH       SSH
 	// CABundle is a PEM file of CA certificates in addition to the system's; it is read again
@@ -41,14 +41,14 @@ type GitHubApp struct {
 	APIURL string
 }
 
-// SSH authenticates with a key, and the server with known_hosts.
+// SSH authenticates to the server with a key, and verifies the server with known_hosts.
 type SSH struct {
 	// Key is a private key in PEM or OpenSSH form.
 	Key SecretSource
 	// Passphrase decrypts the key if it is encrypted.
 	Passphrase SecretSource
-	// KnownHosts is a file in OpenSSH's format. It is required: without it any server would be
-	// trusted.
+	// KnownHosts is a file in OpenSSH's format. It is required, since any server would be
+	// trusted without it.
 	KnownHosts string
 }
 
@@ -113,7 +113,7 @@ func (s SSH) validate() error {
 	return errors.Join(errs...)
 }
 
-// header returns the current Authorization header; empty for none.
+// header returns the current Authorization header; empty if there is none.
 func (a Auth) header(getenv func(string) string) (Secret, error) {
 	switch {
 	case !a.Token.IsZero():
@@ -142,8 +142,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("read %s: %w", what, err)
 }
 
-// headerAuth sets a header on each request; the transport removes it if a redirect leaves the
-// origin.
+// headerAuth sets a header on each request. The transport removes it if a redirect leads to
+// another origin.
 type headerAuth struct{ header Secret }
 
 // Name implements transport.AuthMethod.

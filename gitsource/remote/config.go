@@ -4,7 +4,7 @@ import "time"
 
 // A Config configures the access to a remote.
 type Config struct {
-	// Auth configures authentication to the remote, and of the remote.
+	// Auth configures how to authenticate to the remote, and how to verify the remote.
 	Auth Auth
 	// Getenv returns the environment variables that credentials name; nil refuses them.
 	Getenv func(string) string
@@ -16,11 +16,11 @@ type Config struct {
 type Limits struct {
 	// FetchBytes limits what is received.
 	FetchBytes int64
-	// ListBytes limits the listing of references within it.
+	// ListBytes limits the part of FetchBytes that the list of references may take.
 	ListBytes int64
 	// ListTime limits the listing of references.
 	ListTime time.Duration
 }
 
-// maxSecret is the largest credential file that is read; a key has a few kilobytes.
+// maxSecret is the maximum size of a credential file; a key has a few kilobytes.
 const maxSecret = 64 << 10

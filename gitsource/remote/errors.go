@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A FieldError says which field of the configuration is wrong, and why.
+// A FieldError names the invalid field of the configuration and the reason.
 type FieldError struct {
 	Field string
 	Err   error
-	// Permit is the field that permits the value if it is set to true; empty if none does.
+	// Permit is the field that allows the value if it is set to true; empty if there is none.
 	Permit string
 }
 
@@ -25,7 +25,7 @@ func FieldErrorf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// A HTTPError is a refusal by an HTTP server.
+// A HTTPError is an error response of an HTTP server.
 type HTTPError struct {
 	Status int
 	// RetryAfter is the delay that the server requested; zero if none.

@@ -49,7 +49,7 @@ func (a GitHubApp) api() string {
 	return strings.TrimSuffix(cmp.Or(a.APIURL, "https://api.github.com"), "/")
 }
 
-// An appTokens creates installation tokens, and caches the last one until shortly before it
+// An appTokens requests installation tokens, and caches the last one until shortly before it
 // expires.
 type appTokens struct {
 	app    GitHubApp
@@ -60,7 +60,7 @@ type appTokens struct {
 	until time.Time
 }
 
-// tokenMargin is how long before its expiry a token is replaced.
+// tokenMargin is the time before its expiry at which a token is replaced.
 const tokenMargin = 5 * time.Minute
 
 // get returns a token that is valid for at least tokenMargin.
@@ -77,7 +77,7 @@ func (a *appTokens) get(ctx context.Context, via http.RoundTripper) (Secret, err
 	return a.token, nil
 }
 
-// forget drops the cached token, which the server has refused.
+// forget drops the cached token because the server has refused it.
 func (a *appTokens) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +114,7 @@ func (a *appTokens) create(ctx context.Context, via http.RoundTripper, now time.
 		ExpiresAt time.Time `json:"expires_at"`
 	}
 	if json.Unmarshal(body, &answer) != nil || answer.Token == "" || answer.ExpiresAt.IsZero() {
-		return Secret{}, time.Time{}, errors.New("response has no token") // the response is not quoted, as it might have one
+		return Secret{}, time.Time{}, errors.New("response has no token") // the response is not quoted, since it might contain a token
 	}
 	return Secret{answer.Token}, answer.ExpiresAt, nil
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/sshd"
 )
 
-// A fakeGitHub gives tokens to whoever proves to be the App.
+// A fakeGitHub issues tokens to clients that authenticate as the App.
 type fakeGitHub struct {
 	*httptest.Server
 	t      *testing.T
 	key    *rsa.PublicKey
 	made   atomic.Int64
-	lasts  atomic.Int64 // a Duration
+	lasts  atomic.Int64 // a time.Duration
 	answer atomic.Pointer[http.HandlerFunc]
 }
 
@@ -55,7 +55,7 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check verifies the proof as GitHub documents it.
+// check verifies the JSON Web Token as GitHub documents it.
 func (g *fakeGitHub) check(r *http.Request) error {
 	if r.Method != http.MethodPost || r.URL.Path != "/api/v3/app/installations/42/access_tokens" {
 		return fmt.Errorf("asked %s %s", r.Method, r.URL)
@@ -114,7 +114,7 @@ func newGitHub(t *testing.T, pkcs8 bool) (*fakeGitHub, GitHubApp) {
 	}
 }
 
-// onlyFor lets through who shows the App's present token.
+// onlyFor accepts only requests with the App's current token.
 func onlyFor(hub *fakeGitHub) func(w http.ResponseWriter, r *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
@@ -126,8 +126,8 @@ func onlyFor(hub *fakeGitHub) func(w http.ResponseWriter, r *http.Request) bool 
 	}
 }
 
-// A GitHub App's token is made once, used as long as it lasts, and replaced
-// when it ends or is refused.
+// The token of a GitHub App is requested once, used while it is valid, and replaced when it
+// expires or is refused.
 func TestAGitHubAppGetsItsToken(t *testing.T) {
 	for name, pkcs8 := range map[string]bool{"PKCS1": false, "PKCS8": true} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAGitHubAppGetsItsToken(t *testing.T) {
 	}
 }
 
-// A token that is about to end is replaced before it does.
+// A token that is about to expire is replaced before it does.
 func TestATokenAboutToEndIsReplaced(t *testing.T) {
 	hub, app := newGitHub(t, false)
 	for lasts, want := range map[time.Duration]int64{tokenMargin + time.Minute: 1, tokenMargin - time.Minute: 3} {
@@ -201,7 +201,8 @@ func TestATokenAboutToEndIsReplaced(t *testing.T) {
 	}
 }
 
-// What GitHub refuses or garbles is an error that holds neither key nor token.
+// If GitHub refuses the request or its response is invalid, the error contains neither the key
+// nor a token.
 func TestABadAnswerOfGitHubIsAnError(t *testing.T) {
 	hub, app := newGitHub(t, false)
 	answer := func(status int, body string) http.HandlerFunc {
@@ -246,7 +247,7 @@ func TestABadAnswerOfGitHubIsAnError(t *testing.T) {
 	}
 }
 
-// pemFile writes the key of an App.
+// pemFile writes the key of an App to a file.
 func pemFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.pem")

@@ -20,7 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/retryafter"
 )
 
-// An HTTP is reached over HTTP. It keeps its connection pool until the CA bundle changes.
+// An HTTP is a remote that is accessed over HTTP. It keeps its connection pool until the CA
+// bundle changes.
 type HTTP struct {
 	cfg   Config
 	where Location
@@ -31,7 +32,7 @@ type HTTP struct {
 	trust string
 }
 
-// NewHTTP returns a remote with an address of http:// or https://.
+// NewHTTP returns a remote at an address of http:// or https://.
 func NewHTTP(cfg Config, where Location) *HTTP {
 	return &HTTP{cfg: cfg, where: where, app: &appTokens{app: cfg.Auth.GitHubApp, getenv: cfg.Getenv}}
 }
@@ -68,7 +69,7 @@ func (h *HTTP) client(ctx context.Context) (transport.Transport, Secret, *meter,
 	}, &githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects}), header, m, nil
 }
 
-// Close closes the connections kept for the next session.
+// Close closes the idle connections.
 func (h *HTTP) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +86,7 @@ func (h *HTTP) header(ctx context.Context, via http.RoundTripper) (Secret, error
 	return basic("x-access-token", token), err
 }
 
-// connections returns the connection pool, which is a new one if the CA bundle has changed.
+// connections returns the connection pool. It creates a new one if the CA bundle has changed.
 func (h *HTTP) connections() (*http.Transport, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,8 +98,8 @@ func (h *HTTP) connections() (*http.Transport, error) {
 	return pool, nil
 }
 
-// trustingPool returns have if it trusts the current CA bundle, and a new pool otherwise. Proxies
-// come from the environment, as usual in Go.
+// trustingPool returns have if it trusts the current CA bundle, and a new pool otherwise.
+// Proxies are taken from the environment, as usual in Go.
 func trustingPool(bundle string, have *http.Transport, trust string) (*http.Transport, string, error) {
 	var pem []byte
 	if bundle != "" {
@@ -146,7 +147,7 @@ func stayOnHost(req *http.Request, via []*http.Request) error {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// A meteredTransport turns refusals into RemoteErrors and counts bodies.
+// A meteredTransport converts error responses to HTTPErrors and counts the bytes of bodies.
 type meteredTransport struct {
 	next  http.RoundTripper
 	meter *meter
@@ -172,7 +173,7 @@ func (t *meteredTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 // refusal returns the HTTPError of a response.
 func refusal(res *http.Response, now time.Time) error {
 	detail, err := io.ReadAll(io.LimitReader(res.Body, 4*(1<<10)))
-	_ = errors.Join(err, res.Body.Close()) // the status is what matters
+	_ = errors.Join(err, res.Body.Close()) // the status is the more important error
 	e := &HTTPError{Status: res.StatusCode, RetryAfter: min(retryafter.Of(res.Header, now), maxRetryAfter)}
 	e.Detail = mask.Of(res.Request).Text(res.Header.Get("Content-Type"), detail, maxDetail)
 	return e

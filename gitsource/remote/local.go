@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// localCache is how many bytes of objects are cached while a local repository is read.
+// localCache is the size of the object cache for reading a local repository, in bytes.
 const localCache = 32 << 20
 
 // A localRemote is a repository on this machine. It is read directly, since the library's file
@@ -81,8 +81,8 @@ func (l *localSession) List(context.Context) (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// FetchRequest packs all reachable objects that the store does not have. The walk stops at objects of
-// the store, which has everything that they refer to.
+// Fetch packs all reachable objects that the store does not have. It does not descend into
+// objects of the store, which has everything that they refer to.
 func (l *localSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser, error) {
 	var missing []plumbing.Hash
 	seen := map[plumbing.Hash]bool{}
@@ -114,13 +114,14 @@ func (l *localSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser
 	return l.encode(missing), nil
 }
 
-// encode packs objects while the pack is read.
+// encode writes a pack of objects while the pack is read.
 func (l *localSession) encode(objects []plumbing.Hash) io.ReadCloser {
 	r, w := io.Pipe()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// No deltas: the store is read far more often than it is written.
+		// Deltas would save space, but make reading slower, and the store is read far more
+		// often than it is written.
 		_, err := packfile.NewEncoder(w, l.Storage, false).Encode(objects, 0)
 		w.CloseWithError(err)
 	}()

@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// A Location is a remote's address without any secret.
+// A Location is the address of a remote, without any secret.
 type Location struct {
 	Scheme   string // https, http, ssh or file
 	endpoint transport.Endpoint
@@ -55,7 +55,7 @@ func ParseLocation(raw string) (Location, error) {
 func parseURL(raw string) (Location, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return Location{}, errors.New("is not a URL") // err quotes the URL with its password
+		return Location{}, errors.New("is not a URL") // err contains the URL with its password
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return Location{}, errors.New("must not have a query or a fragment")
@@ -104,8 +104,8 @@ func checkSSH(l Location) (Location, error) {
 }
 
 // Identity returns the normalized address of a repository: host and path, without scheme,
-// credentials, default port and a trailing ".git". Addresses with the same identity are of the
-// same repository. It is empty if the argument is not an address.
+// credentials, default port and a trailing ".git". Equal identities mean the same repository.
+// It is empty if the argument is not an address.
 func Identity(address string) string {
 	where, err := ParseLocation(address)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An address is understood as Git would, and shown without secrets.
+// Addresses are parsed as Git does, and shown without secrets.
 func TestParseLocation(t *testing.T) {
 	tests := map[string]struct{ scheme, shown, path, problem string }{
 		"https://example.com/a/b.git":                 {scheme: "https", shown: "https://example.com/a/b.git", path: "/a/b.git"},
@@ -55,7 +55,7 @@ func TestParseLocation(t *testing.T) {
 	}
 }
 
-// However a repository is reached, and whoever reaches it, it has one identity.
+// A repository has the same identity over every transport and for every user.
 func TestIdentity(t *testing.T) {
 	tests := map[string]string{
 		"https://git.example.com/team/fleet":          "git.example.com/team/fleet",

@@ -31,14 +31,14 @@ type PushSession interface {
 	io.Closer
 }
 
-// Update changes one reference, unless it is no longer at the command's old hash, and sends the
-// objects for it.
+// Update changes one reference and sends the objects for it. It fails if the reference is no
+// longer at the command's old hash.
 func Update(ctx context.Context, s PushSession, refs *packp.AdvRefs, c *packp.Command, from storer.EncodedObjectStorer, objects []plumbing.Hash) error {
 	req := packp.NewReferenceUpdateRequest()
 	req.Commands = []*packp.Command{c}
 	needed := []capability.Capability{capability.ReportStatus}
 	if refs.Capabilities.Supports(capability.Sideband64k) {
-		// Over HTTP only a sideband has the reason of a refusal.
+		// over HTTP, only the sideband transports the reason of a refusal
 		needed = append(needed, capability.Sideband64k)
 	}
 	if c.Action() == packp.Delete {
@@ -118,7 +118,7 @@ func (r *sshRemote) StartPush(ctx context.Context) (PushSession, error) {
 	return &sshPushSession{s}, nil
 }
 
-// errClosedBySSH is the error of a server that accepts a read-only key and then does not run
+// errClosedBySSH is the error of a server that accepts a read-only key but does not run
 // git-receive-pack.
 var errClosedBySSH = errors.New("it ended without an answer")
 
@@ -150,7 +150,8 @@ func (s *sshPushSession) Push(_ context.Context, req *packp.ReferenceUpdateReque
 	return nil
 }
 
-// result returns the server's report of the push; its messages to the user go to stderr.
+// result returns the server's report about the push. The server's messages to the user go to
+// stderr.
 func (s *sshPushSession) result(req *packp.ReferenceUpdateRequest) io.Reader {
 	if !req.Capabilities.Supports(capability.Sideband64k) {
 		return s.out

@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/mask"
 )
 
-// What a Git server or a proxy before it says back of a request is told without the
-// credentials of the request, and of a web page no more than the title.
+// An error response of a Git server or of a proxy is quoted without the credentials of the
+// request. Of a web page, only the title is quoted.
 func TestRefusalsDoNotTellCredentials(t *testing.T) {
 	const token = "canary-token-0123456789"
 	req, err := http.NewRequest(http.MethodGet, "https://git.example/repo.git/info/refs", nil)
@@ -41,7 +41,7 @@ func TestRefusalsDoNotTellCredentials(t *testing.T) {
 	}
 }
 
-// No server can stop us for long.
+// The delay that a server can ask for is limited.
 func TestRetryAfterIsBounded(t *testing.T) {
 	r := httptest.NewRecorder()
 	r.Header().Set("Retry-After", "99999999")

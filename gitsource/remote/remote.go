@@ -1,8 +1,8 @@
 // Package remote reads and writes remote repositories over HTTP, SSH and the file system.
 //
-// New returns the Remote of an address. A Session lists its references and fetches one pack, of a
+// New returns the Remote at an address. A Session lists its references and fetches one pack of
 // limited size; a PushSession changes one reference. Credentials are read from files or the
-// environment for each session, and appear in no error. The git program is not used.
+// environment for each session, and no error contains them. The git program is not used.
 package remote
 
 import (
@@ -27,7 +27,7 @@ import (
 type Remote interface {
 	// Session begins a session with the current credentials.
 	Session(ctx context.Context) (Session, error)
-	// Close closes connections kept for the next session.
+	// Close closes idle connections.
 	Close()
 }
 
@@ -35,16 +35,18 @@ type Remote interface {
 type Session interface {
 	// List returns the references.
 	List(ctx context.Context) (*packp.AdvRefs, error)
-	// Fetch returns a pack with everything that the request wants and does not have.
+	// Fetch returns a pack with all objects that the wanted commits need and the store does not
+	// have.
 	Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser, error)
 	// Received returns the number of bytes received so far.
 	Received() int64
 	io.Closer
 }
 
-// A FetchRequest says what a fetch is for.
+// A FetchRequest describes a fetch.
 type FetchRequest struct {
-	// Wants are the commits to fetch, Haves commits that are in the store with all their history.
+	// Wants are the commits to fetch. Haves are commits that the store has with their whole
+	// history.
 	Wants, Haves []plumbing.Hash
 	// Has reports whether an object is in the store.
 	Has func(plumbing.Hash) bool
@@ -94,7 +96,7 @@ func (s *wireSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser,
 
 func (s *wireSession) Received() int64 { return s.meter.total() }
 
-// request asks for a pack, never a shallow one.
+// request returns a request for a pack with the whole history.
 func request(refs *packp.AdvRefs, f FetchRequest) (*packp.UploadPackRequest, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
 	req.Wants, req.Haves = f.Wants, f.Haves
@@ -106,7 +108,7 @@ func request(refs *packp.AdvRefs, f FetchRequest) (*packp.UploadPackRequest, err
 	return req, nil
 }
 
-// demultiplex extracts the pack from a response that may have messages.
+// demultiplex extracts the pack from a response that may also contain messages.
 func demultiplex(req *packp.UploadPackRequest, res io.Reader) io.Reader {
 	switch {
 	case req.Capabilities.Supports(capability.Sideband64k):
@@ -117,7 +119,7 @@ func demultiplex(req *packp.UploadPackRequest, res io.Reader) io.Reader {
 	return res
 }
 
-// A wirePack reads the pack, and returns why it ended early.
+// A wirePack reads the pack. If the pack ends early, its error says why.
 type wirePack struct {
 	io.Reader
 	io.Closer
@@ -132,8 +134,8 @@ func (p *wirePack) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A meter counts the bytes that a session receives, ends it at the limit, and records the first
-// failure: the library does not always return the cause.
+// A meter counts the bytes that a session receives, and ends the session at the limit. It
+// records the first failure, since the library does not always return the cause.
 type meter struct {
 	limits Limits
 	// credentials are masked in every error: the server may have echoed them.
@@ -147,7 +149,7 @@ type meter struct {
 
 func newMeter(limits Limits) *meter { return &meter{limits: limits} }
 
-// Fetch raises the limit from that of the listing to that of the whole session.
+// fetch raises the limit from that of the list of references to that of the whole session.
 func (m *meter) fetch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,7 +196,7 @@ func (m *meter) explain(err error) error {
 	return m.credentials.Error(err)
 }
 
-// metered counts a stream.
+// metered counts the bytes that are read from a stream.
 type metered struct {
 	io.ReadCloser
 	meter *meter

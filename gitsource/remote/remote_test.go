@@ -9,8 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// The meter itself counts to the byte, and lets through less while references
-// are listed.
+// The meter counts every byte, and has a lower limit while references are listed.
 func TestTheMeterCountsExactly(t *testing.T) {
 	for _, test := range []struct {
 		list, FetchRequest int64

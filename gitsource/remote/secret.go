@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// A Secret is a value that cannot be printed by accident: formatting, logging or marshalling
-// it gives ***.
+// A Secret is a value that cannot be printed by accident: formatting, logging or marshalling it
+// gives ***.
 type Secret struct{ value string }
 
 const masked = "***"
@@ -44,9 +44,9 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
 // LogValue implements slog.LogValuer.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(masked) }
 
-// A SecretSource names the file or environment variable that has a secret, which is never in
-// the configuration itself. It is read again at each use, so that replacing the file rotates
-// the secret.
+// A SecretSource names the file or environment variable that contains a secret; the
+// configuration itself never does. It is read again at each use, so that replacing the file
+// rotates the secret.
 type SecretSource struct {
 	// File is a path; at most one of File and Env is set.
 	File string

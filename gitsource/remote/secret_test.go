@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// No way to print a secret shows it.
+// No way to print a Secret shows its value.
 func TestASecretIsNeverShown(t *testing.T) {
 	s := NewSecret("canary")
 	type holder struct {
@@ -52,7 +52,7 @@ func TestASecretIsNeverShown(t *testing.T) {
 	}
 }
 
-// A secret is read again each time, so replacing the file is enough.
+// A secret is read at each use, so that replacing the file rotates it.
 func TestASecretIsReadAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	environment := map[string]string{"TOKEN": "from-env\n"}
@@ -90,7 +90,7 @@ func TestASecretIsReadAnew(t *testing.T) {
 	}
 }
 
-// Texts of others lose credentials in addresses, and cannot break out of a line.
+// Texts of others are shown without the credentials in URLs and on one line.
 func TestRedact(t *testing.T) {
 	tests := map[string]string{
 		`Get "https://user:canary@example.com/a?token=canary#canary": EOF`: `Get "https://example.com/a": EOF`,

@@ -20,8 +20,9 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// An sshRemote is reached over SSH. The library's own transport reads the user's ssh_config,
-// which could redirect the connection, and its reads can be neither cancelled nor limited.
+// An sshRemote is a remote that is accessed over SSH. The library's own transport reads the
+// user's ssh_config, which could redirect the connection, and its reads can be neither
+// cancelled nor limited.
 type sshRemote struct {
 	cfg   Config
 	where Location
@@ -84,7 +85,7 @@ func (r *sshRemote) clientConfig() (*ssh.ClientConfig, error) {
 	}, nil
 }
 
-// explainHostKey adds to an error about a host key what to compare or change.
+// explainHostKey adds advice to an error about a host key: what to compare, or what to change.
 func explainHostKey(err error, host, file string, key ssh.PublicKey) error {
 	switch {
 	case err == nil:
@@ -125,7 +126,7 @@ func (s SSH) signer(getenv func(string) string) (ssh.Signer, error) {
 // also git-shell, reads it unchanged.
 func command(program, path string) string {
 	if strings.HasPrefix(path, "/~") {
-		path = path[1:] // relative to a home directory on the server
+		path = path[1:] // the path is relative to a home directory on the server
 	}
 	quote := strings.NewReplacer("'", `'\''`, "!", `'\!'`)
 	return program + " '" + quote.Replace(path) + "'"
@@ -201,7 +202,7 @@ func (s *sshSession) Fetch(_ context.Context, f FetchRequest) (io.ReadCloser, er
 	return &wirePack{demultiplex(req, res), res, s.meter}, nil
 }
 
-// send writes the request with all haves at once: the library supports only one round of
+// send writes the request with all haves at once, since the library supports only one round of
 // negotiation.
 func (s *sshSession) send(req *packp.UploadPackRequest) error {
 	if err := req.UploadRequest.Encode(s.in); err != nil {
@@ -216,14 +217,14 @@ func (s *sshSession) send(req *packp.UploadPackRequest) error {
 	return s.in.Close()
 }
 
-// stderrTimeout is how long to wait for the error output of a program that failed.
+// stderrTimeout is the maximum time to wait for the error output of a program that failed.
 const stderrTimeout = time.Second
 
 // explain adds the error output of the program to an error.
 func (s *sshSession) explain(err error) error {
 	err = s.meter.explain(err)
 	if s.run != nil && s.conn.SetDeadline(time.Now().Add(stderrTimeout)) == nil {
-		_ = s.run.Wait() // the exit status says less than the error output
+		_ = s.run.Wait() // the error output says more than the exit status
 	}
 	return s.stderr.explain(err)
 }
@@ -233,7 +234,7 @@ func (s *sshSession) Received() int64 { return s.meter.total() }
 func (s *sshSession) Close() error {
 	s.stop()
 	if s.client != nil {
-		_ = s.client.Close() // it also closes the connection
+		_ = s.client.Close() // this also closes the connection
 		return nil
 	}
 	_ = s.conn.Close() // the session has already failed

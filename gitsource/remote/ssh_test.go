@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a shell on the other side reads back is the path.
+// A shell on the server reads the quoted path unchanged.
 func TestThePathSurvivesAShell(t *testing.T) {
 	for _, path := range []string{"/a/b.git", "/it's", "/a b;$(touch x)`touch y`", `/back\slash"quote`, "/new!bang", "/-dash", "/ä*?[a]"} {
 		out, err := exec.Command("sh", "-c", strings.Replace(command("git-upload-pack", path), "git-upload-pack", "printf %s", 1)).Output()

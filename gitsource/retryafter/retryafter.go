@@ -1,4 +1,4 @@
-// Package retryafter reads how long an HTTP server asks to be left alone.
+// Package retryafter reads the delay that an HTTP server asks its clients for.
 package retryafter
 
 import (
@@ -8,8 +8,8 @@ import (
 )
 
 // Of returns how long a response asks its client to wait: by Retry-After in either of its
-// forms, or else until a rate limit that is used up is renewed. It is zero if the response
-// does not ask for that.
+// forms, or otherwise until an exhausted rate limit is reset. It is zero if the response does
+// not ask for a delay.
 func Of(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {

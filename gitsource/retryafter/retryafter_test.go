@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Both forms of Retry-After are understood, and the rate limits of forges.
+// Of understands both forms of Retry-After and the rate limits of the forges.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 	tests := map[string]struct {

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// allowed is one line of a file of allowed signers, as ssh-keygen(1) describes
-// it under ALLOWED SIGNERS.
+// allowed is one line of an allowed signers file; see ALLOWED SIGNERS in ssh-keygen(1).
 type allowed struct {
 	line       int
 	principals string
@@ -21,7 +20,7 @@ type allowed struct {
 	before     time.Time
 }
 
-// parseAllowed parses a file; an error begins with the line number. An unknown option is an
+// parseAllowed parses a file. An error begins with the line number. An unknown option is an
 // error, since it could be a restriction.
 func parseAllowed(content string) ([]allowed, error) {
 	var all []allowed
@@ -113,8 +112,8 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 20260131 or 202601311530Z", s)
 }
 
-// permits returns why a key may not sign a commit of the given time; nil if it may. It must be
-// valid at that time and now.
+// permits returns why a key may not sign a commit of the given time; nil if it may. The key
+// must be valid at that time and now.
 func (a allowed) permits(made, now time.Time) error {
 	if a.namespaces != "" && !matchList([]string{a.namespaces}, sshNamespace) {
 		return fmt.Errorf("its namespaces are %q", a.namespaces)
@@ -130,7 +129,7 @@ func (a allowed) permits(made, now time.Time) error {
 	return nil
 }
 
-// matchList reports whether one of the comma-separated lists of patterns matches the name. A
+// matchList reports whether the name matches one of the comma-separated lists of patterns. A
 // list with a matching pattern that begins with ! does not match.
 func matchList(lists []string, name string) bool {
 	for _, list := range lists {
@@ -153,8 +152,8 @@ func matchList(lists []string, name string) bool {
 	return false
 }
 
-// matchPattern matches * and ?, ignoring case. Other characters have no special meaning, and a *
-// also matches slashes.
+// matchPattern matches the wildcards * and ?, ignoring case. Other characters have no special
+// meaning, and * also matches slashes.
 func matchPattern(pattern, name string) bool {
 	plain := strings.NewReplacer(`\`, `\\`, "[", `\[`, "/", "\x00").Replace(strings.ToLower(pattern))
 	ok, err := path.Match(plain, strings.ReplaceAll(strings.ToLower(name), "/", "\x00"))

@@ -19,7 +19,8 @@ func (k *Keys) verifyPGP(payload, sig []byte, now time.Time) (Signer, error) {
 	}
 	s := Signer{Key: strings.ToUpper(hex.EncodeToString(entity.PrimaryKey.Fingerprint))}
 	for _, id := range entity.Identities {
-		// The owner of the key chose the address, which must not act as a pattern.
+		// The owner of the key has chosen the address, so that it must not be used as a
+		// pattern.
 		if id.UserId != nil && id.UserId.Email != "" && len(id.Revocations) == 0 && !strings.ContainsAny(id.UserId.Email, "*?!,") {
 			s.names = append(s.names, id.UserId.Email)
 		}

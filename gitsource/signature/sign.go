@@ -47,7 +47,7 @@ func LoadSigningKey(path string) (*SigningKey, error) {
 	return &SigningKey{pgp: ring[0]}, nil
 }
 
-// Sign returns the armored signature of a raw commit object without one.
+// Sign returns the armored signature of a raw commit object that has none yet.
 func (k *SigningKey) Sign(commit []byte, now time.Time) (string, error) {
 	if k.ssh != nil {
 		return k.signSSH(commit)
@@ -65,7 +65,7 @@ func (k *SigningKey) signSSH(commit []byte) (string, error) {
 	payload := append([]byte(sshMagic), ssh.Marshal(sshSigned{Namespace: sshNamespace, Hash: "sha512", Digest: digest[:]})...)
 	signer, algorithm := k.ssh, ""
 	if signer.PublicKey().Type() == ssh.KeyAlgoRSA {
-		algorithm = ssh.KeyAlgoRSASHA512 // the default is over SHA-1
+		algorithm = ssh.KeyAlgoRSASHA512 // the default uses SHA-1
 	}
 	with, ok := signer.(ssh.AlgorithmSigner)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// signed is a commit of a workshop signed with a key, as git reads it.
+// signed returns a commit signed with a key, as git reads it.
 func (w *workshop) signed(key string) []byte {
 	w.t.Helper()
 	k, err := LoadSigningKey(key)
@@ -24,7 +24,7 @@ func (w *workshop) signed(key string) []byte {
 	return raw
 }
 
-// What is signed with an SSH key of any kind is verified by git, and by us.
+// Signatures with SSH keys of every kind are verified by git, and by Verify.
 func TestCommitsAreSignedWithSSHKeys(t *testing.T) {
 	w := newWorkshop(t)
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
@@ -41,7 +41,7 @@ func TestCommitsAreSignedWithSSHKeys(t *testing.T) {
 	}
 }
 
-// What is signed with an OpenPGP key is verified by git, and by us.
+// Signatures with OpenPGP keys are verified by git, and by Verify.
 func TestCommitsAreSignedWithOpenPGPKeys(t *testing.T) {
 	w := newWorkshop(t)
 	public, fingerprint := w.gpg("ada@example.com")
@@ -59,7 +59,7 @@ func TestCommitsAreSignedWithOpenPGPKeys(t *testing.T) {
 	says(t, err, "ring.asc", "exactly one OpenPGP private key")
 }
 
-// A file that is no key that can be used is refused, with the reason.
+// A file without a usable key is refused with the reason.
 func TestSigningKeysThatCannotBeUsed(t *testing.T) {
 	w := newWorkshop(t)
 	w.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-C", "", "-f", w.path("encrypted"))

@@ -1,8 +1,8 @@
-// Package signature verifies and makes the signatures of commits.
+// Package signature verifies and creates the signatures of commits.
 //
-// It supports OpenPGP and SSH signatures. [Keys.Verify] returns an error unless one of the given
-// keys has signed exactly the bytes of the commit, in a form that every program reads in the
-// same way.
+// It supports OpenPGP and SSH signatures. [Keys.Verify] returns an error unless one of the
+// given keys has signed exactly the bytes of the commit, in a form that all programs read in
+// the same way.
 package signature
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 )
 
-// Keys are the public keys of the signers that are accepted.
+// Keys are the public keys of the accepted signers.
 type Keys struct {
 	pgp openpgp.EntityList
 	ssh []allowed
@@ -27,18 +27,18 @@ type Keys struct {
 type Signer struct {
 	// Key is the key's fingerprint.
 	Key string
-	// names are the e-mail addresses of an OpenPGP key, or the principals of an
-	// SSH key, which may be patterns.
+	// names are the e-mail addresses of an OpenPGP key, or the principals of an SSH key, which
+	// may be patterns.
 	names []string
 }
 
-// Is reports whether a configured name, which is a fingerprint, an e-mail address or a
-// principal, refers to this signer.
+// Is reports whether a configured name refers to this signer. The name is a fingerprint, an
+// e-mail address or a principal.
 func (s Signer) Is(name string) bool {
 	return strings.EqualFold(s.Key, name) || matchList(s.names, name)
 }
 
-// String returns the signer as shown in messages.
+// String returns the signer as messages show it.
 func (s Signer) String() string {
 	if len(s.names) == 0 {
 		return s.Key
@@ -46,11 +46,11 @@ func (s Signer) String() string {
 	return fmt.Sprintf("%s (%s)", strings.Join(s.names, ","), s.Key)
 }
 
-// maxKeys is the largest file of keys in bytes.
+// maxKeys is the maximum size of a file of keys, in bytes.
 const maxKeys = 8 << 20
 
-// Load reads armored or binary OpenPGP key rings and a file of allowed SSH signers, unless its
-// name is empty. It is an error if they have no key at all, since no commit could be verified.
+// Load reads OpenPGP key rings, armored or binary, and a file of allowed SSH signers unless its
+// name is empty. It is an error if the files contain no key, since no commit could be verified.
 func Load(keyRings []string, allowedSigners string) (*Keys, error) {
 	k := &Keys{}
 	for _, path := range keyRings {

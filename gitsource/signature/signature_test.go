@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A workshop makes keys and signed commits with the real programs.
+// A workshop creates keys and signed commits with the real programs.
 type workshop struct {
 	t   testing.TB
 	dir string
@@ -54,7 +54,7 @@ func (w *workshop) write(name, content string) string {
 	return w.path(name)
 }
 
-// sshKey answers the public half.
+// sshKey returns the public key.
 func (w *workshop) sshKey(name, kind string) string {
 	w.t.Helper()
 	w.run("ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "", "-f", w.path(name))
@@ -65,7 +65,7 @@ func (w *workshop) sshKey(name, kind string) string {
 	return strings.TrimSpace(string(public))
 }
 
-// commit answers a raw commit signed with a key, or not if it is empty.
+// commit returns a raw commit that is signed with a key, or unsigned if the key is empty.
 func (w *workshop) commit(format, key string) []byte {
 	w.t.Helper()
 	args := []string{"-c", "gpg.format=" + format, "-c", "user.signingkey=" + key, "commit", "-q", "--allow-empty", "-m", "subject\n\nbody"}
@@ -76,14 +76,13 @@ func (w *workshop) commit(format, key string) []byte {
 	return []byte(w.run("git", "cat-file", "commit", "HEAD"))
 }
 
-// gpg makes a key that ends after a day, and answers its public half and
-// fingerprint.
+// gpg creates a key that expires after a day, and returns its public key and fingerprint.
 func (w *workshop) gpg(email string) (public, fingerprint string) {
 	w.t.Helper()
 	if _, err := exec.LookPath("gpg"); err != nil {
 		w.t.Skip("needs gpg, from the package gnupg")
 	}
-	home, err := os.MkdirTemp("", "gpg") // its sockets need a short path
+	home, err := os.MkdirTemp("", "gpg") // gpg's sockets need a short path
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -112,8 +111,8 @@ func says(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// What git signs with SSH keys of every kind is verified, and the signer known
-// by principal and by fingerprint.
+// Commits that git has signed with SSH keys of every kind are verified. The signer is found by
+// principal and by fingerprint.
 func TestSSHSignaturesOfGitAreVerified(t *testing.T) {
 	w := newWorkshop(t)
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
@@ -139,7 +138,7 @@ func TestSSHSignaturesOfGitAreVerified(t *testing.T) {
 	}
 }
 
-// What git signs with OpenPGP is verified, as long as the key is valid.
+// Commits that git has signed with OpenPGP are verified while the key is valid.
 func TestOpenPGPSignaturesOfGitAreVerified(t *testing.T) {
 	w := newWorkshop(t)
 	public, fingerprint := w.gpg("ada@example.com")
@@ -175,7 +174,7 @@ func TestOpenPGPSignaturesOfGitAreVerified(t *testing.T) {
 	says(t, err, "private.asc", "holds a private key")
 }
 
-// Everything that is not exactly right is refused, with the reason.
+// Everything that is not a valid signature by an accepted key is refused with the reason.
 func TestSignaturesFailClosed(t *testing.T) {
 	w := newWorkshop(t)
 	ada, mallory := w.sshKey("ada", "ed25519"), w.sshKey("mallory", "ed25519")
@@ -249,7 +248,7 @@ func TestSignaturesFailClosed(t *testing.T) {
 			}
 		})
 	}
-	// A key that has ended since signs nothing new, whatever the commit says.
+	// A key that has expired since cannot sign new commits, whatever time they claim.
 	keys, err := Load(nil, w.write("allowed", fmt.Sprintf(`ada valid-before="%s" `, day(1))+ada))
 	if err != nil {
 		t.Fatal(err)
@@ -266,8 +265,8 @@ func attach(payload []byte, sig string) []byte {
 	return []byte(string(header) + "\ngpgsig " + folded + "\n\n" + string(message))
 }
 
-// A file of signers that cannot be understood whole is refused, and the line
-// named: what was not understood could be a restriction.
+// A file of allowed signers with an error is refused as a whole and the line is named, since
+// the part that was not understood could be a restriction.
 func TestAllowedSignersAreReadStrictly(t *testing.T) {
 	w := newWorkshop(t)
 	key := w.sshKey("ada", "ed25519")
@@ -301,7 +300,7 @@ func TestAllowedSignersAreReadStrictly(t *testing.T) {
 	}
 }
 
-// Principals match as ssh-keygen matches them.
+// Principals match as in ssh-keygen.
 func TestPrincipalPatterns(t *testing.T) {
 	for _, test := range []struct {
 		list, name string
@@ -346,7 +345,7 @@ func TestTimesOfSigners(t *testing.T) {
 	}
 }
 
-// Whatever a commit holds, taking it apart loses and adds nothing.
+// Splitting a commit and joining its parts gives the same bytes, for any commit.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte("tree a\ngpgsig x\n y\nauthor b\n\nmessage\n\nmore"))
 	f.Add([]byte("gpgsig \n\n"))
@@ -365,7 +364,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// No signature blob and no file of signers panics.
+// No signature blob and no allowed signers file causes a panic.
 func FuzzSSH(f *testing.F) {
 	f.Add(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: []byte("SSHSIG\x00\x00\x00\x01")}), "ada ssh-ed25519 AAAA")
 	f.Add([]byte(sshBegin), `"a b" namespaces="git",valid-after="20260101" ssh-rsa AAAA`)

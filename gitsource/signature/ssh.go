@@ -31,7 +31,7 @@ type sshBlob struct {
 	Signature []byte
 }
 
-// An sshSigned is the message that the key signs, after sshMagic.
+// An sshSigned is the message that is signed, after sshMagic.
 type sshSigned struct {
 	Namespace string
 	Reserved  string
@@ -130,7 +130,7 @@ func verifyBlob(b sshBlob, key ssh.PublicKey, payload []byte) error {
 	if err := ssh.Unmarshal(b.Signature, &sig); err != nil {
 		return errors.New("malformed content")
 	}
-	if sig.Format == ssh.KeyAlgoRSA { // over SHA-1
+	if sig.Format == ssh.KeyAlgoRSA { // uses SHA-1
 		return fmt.Errorf("algorithm %q is too weak", sig.Format)
 	}
 	if strings.HasPrefix(key.Type(), "sk-") && (len(sig.Rest) < 1 || sig.Rest[0]&1 == 0) {

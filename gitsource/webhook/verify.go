@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// signatures are the headers with an HMAC-SHA256 of the body in hexadecimal digits, and the
-// prefix of the digits.
+// signatures are the headers that have an HMAC-SHA256 of the body in hexadecimal digits, and
+// the prefix before the digits.
 var signatures = []struct{ header, prefix string }{
-	{"X-Hub-Signature-256", "sha256="}, // GitHub; Gitea and Forgejo too
+	{"X-Hub-Signature-256", "sha256="}, // GitHub, and also Gitea and Forgejo
 	{"X-Gitea-Signature", ""},
 	{"X-Forgejo-Signature", ""},
 	{"X-Gogs-Signature", ""},
 }
 
-// gitlabToken is the header with the secret itself, since GitLab does not sign requests.
+// gitlabToken is the header that has the secret itself, since GitLab does not sign requests.
 const gitlabToken = "X-Gitlab-Token"
 
-// authentic reports whether the sender knows the secret: there is a signature, and every
-// signature is valid. The comparison takes constant time.
+// authentic reports whether the sender knows the secret: the request has at least one
+// signature, and all of its signatures are valid. The comparison takes constant time.
 func authentic(h http.Header, body []byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
@@ -58,7 +58,7 @@ func equalHex(value, prefix string, want []byte) int {
 // isPing reports whether a forge only tests the webhook.
 func isPing(h http.Header) bool { return h.Get("X-GitHub-Event") == "ping" }
 
-// pushedRef returns the reference that was pushed, which all of these forges name in the field
+// pushedRef returns the reference that was pushed. All supported forges send it in the field
 // ref.
 func pushedRef(body []byte) (ref string, ok bool) {
 	var push struct {

@@ -1,9 +1,9 @@
 // Package webhook serves the webhooks of a forge: a push causes a poll of the repository, and a
 // change of a pull request an update of its plan.
 //
-// A request is only a hint, and its content is not used: the repository and the forge are asked
-// again. So a forged or repeated request can do no more than cause a poll, and a lost one delays
-// the poll by at most the polling interval.
+// The content of a request is not used as data. A request only causes gitfleet to ask the
+// repository or the forge again. So a forged or repeated request can do no more than cause a
+// poll, and a lost one delays the poll by at most the polling interval.
 package webhook
 
 import (
@@ -15,13 +15,13 @@ import (
 
 // Config has the secret of the webhook and the functions to call.
 type Config struct {
-	// Secret returns the secret that the forge signs with. It is called for each request, so
+	// Secret returns the secret with which the forge signs. It is called for each request, so
 	// that the secret can be rotated. An error or an empty secret refuses every request.
 	Secret func() (string, error)
 	// Wake is called after a push. It must not block.
 	Wake func()
-	// Follows, if not nil, reports whether a reference such as refs/heads/main is tracked;
-	// pushes to others are acknowledged and ignored.
+	// Follows, if not nil, reports whether a reference such as refs/heads/main is tracked.
+	// Pushes to other references are acknowledged and ignored.
 	Follows func(ref string) bool
 	// WakePullRequests is called when a pull request has changed. It must not block; nil
 	// ignores pull requests.
@@ -30,7 +30,7 @@ type Config struct {
 	Received func(result string)
 }
 
-// Results of a request, as passed to Config.Received.
+// The results of a request that are passed to Config.Received.
 const (
 	Woke         = "woke"
 	Ignored      = "ignored"
@@ -39,13 +39,13 @@ const (
 	Unavailable  = "unavailable"
 )
 
-// maxBody is the largest request body in bytes.
+// maxBody is the maximum size of a request body in bytes.
 const maxBody = 1 << 20
 
-// readTime limits how long a request may take to arrive.
+// readTime is the maximum time for a request to arrive.
 const readTime = 10 * time.Second
 
-// New returns the handler. It does not parse a request before its signature was verified.
+// New returns the handler. It verifies the signature of a request before it parses the request.
 func New(c Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		result, status := c.serve(w, r)
@@ -65,7 +65,7 @@ func (c Config) serve(w http.ResponseWriter, r *http.Request) (string, int) {
 	if err != nil || secret == "" {
 		return Unavailable, http.StatusServiceUnavailable
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // not every writer can
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // not every ResponseWriter supports deadlines
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -90,8 +90,8 @@ func (c Config) serve(w http.ResponseWriter, r *http.Request) (string, int) {
 	return Woke, http.StatusAccepted
 }
 
-// mayBeTracked reports whether a request can be about a push to the tracked reference. One that
-// names no reference can.
+// mayBeTracked reports whether a request can be about a push to the tracked reference, which is
+// also the case if the request names no reference.
 func (c Config) mayBeTracked(h http.Header, body []byte) bool {
 	if isPing(h) {
 		return false

@@ -19,7 +19,7 @@ func sign(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Only who knows the secret wakes the poller, and only for what is followed.
+// Only a request with a valid signature wakes the poller, and only for a tracked reference.
 func TestOnlyAnAuthenticPushWakes(t *testing.T) {
 	push := `{"ref":"refs/heads/main","commits":[]}`
 	other := `{"ref":"refs/heads/other"}`
@@ -92,7 +92,7 @@ func TestOnlyAnAuthenticPushWakes(t *testing.T) {
 	}
 }
 
-// Whatever arrives, nothing panics, and nothing unsigned wakes.
+// No request causes a panic, and no request without a valid signature wakes the poller.
 func FuzzWebhook(f *testing.F) {
 	f.Add("X-Hub-Signature-256", "sha256="+sign("{}"), []byte("{}"))
 	f.Add("X-Gitlab-Token", secret, []byte(`{"ref":"refs/heads/main"}`))
@@ -112,7 +112,7 @@ func FuzzWebhook(f *testing.F) {
 	})
 }
 
-// What was pushed is read from any content without harm.
+// pushedRef reads any content without a panic.
 func FuzzPushedRef(f *testing.F) {
 	f.Add([]byte(`{"ref":"refs/heads/main"}`))
 	f.Add([]byte(`{"ref":"main"}`))
@@ -125,7 +125,7 @@ func FuzzPushedRef(f *testing.F) {
 	})
 }
 
-// What happens to a pull request wakes who looks at pull requests, and nobody else.
+// A change of a pull request calls WakePullRequests and nothing else.
 func TestPullRequestsWakeWhoLooksAtThem(t *testing.T) {
 	for name, test := range map[string]struct{ header, value, body string }{
 		"GitHub":          {"X-GitHub-Event", "pull_request", `{"action":"closed","number":1,"pull_request":{"number":1,"merged":true}}`},

@@ -1,5 +1,5 @@
-// Package markdown writes texts of others into Markdown, where they have no meaning: no
-// link, no mention, no HTML.
+// Package markdown quotes text of others in Markdown, so that it creates no link, no mention
+// and no HTML.
 package markdown
 
 import (
@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Plain puts a text on one line without characters that control anything.
+// Plain returns a text on one line without control characters.
 func Plain(text string) string {
 	text = strings.ReplaceAll(text, "\n", "↵")
 	return strings.Map(func(r rune) rune {
@@ -21,7 +21,7 @@ func Plain(text string) string {
 
 var backticks = regexp.MustCompile("`+")
 
-// longestRun is the length of the longest run of backticks in a text.
+// longestRun returns the length of the longest run of backticks in a text.
 func longestRun(text string) int {
 	longest := 0
 	for _, run := range backticks.FindAllString(text, -1) {
@@ -30,7 +30,7 @@ func longestRun(text string) int {
 	return longest
 }
 
-// Code is a text as inline code, on one line.
+// Code returns a text as inline code, on one line.
 func Code(text string) string {
 	text = Plain(text)
 	fence := strings.Repeat("`", longestRun(text)+1)
@@ -40,7 +40,7 @@ func Code(text string) string {
 	return fence + text + fence
 }
 
-// CodeBlock is a text as a block of code in a language. The text ends with a line break.
+// CodeBlock returns a text as a code block in a language. The result ends with a line break.
 func CodeBlock(language, text string) string {
 	fence := strings.Repeat("`", max(3, longestRun(text)+1))
 	return fence + language + "\n" + text + fence + "\n"

@@ -1,9 +1,9 @@
 // Package build builds the kustomizations of a commit.
 //
-// Read finds all kustomizations and the files and directories they refer to; Target.Build runs
-// kustomize on those files and nothing else, in memory, with limits of input, output and time.
-// Nothing is fetched and no program is run. The objects come with the files and lines they were
-// made from, and errors of kustomize without secret values.
+// Read finds the kustomizations of a commit and every file and directory that they refer to.
+// Target.Build then runs kustomize in memory on those files only, with limits on input, output
+// and time: nothing is downloaded and no program is run. Each resulting object carries the file
+// and line that it comes from, and error messages contain no secret values.
 package build
 
 import (
@@ -28,15 +28,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kustomizing is held during a build: kustomize runs one at a time, since it keeps schemas in
-// global variables.
+// kustomizing is a lock that is held during a build: kustomize keeps schemas in global
+// variables, so that only one build can run at a time.
 var kustomizing = make(chan struct{}, 1)
 
-// maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as in an
-// API server. The limit is global to the process; code that serves an API sets it to the same.
+// maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as an API
+// server does. The limit is global to the process; code that serves an API sets the same value.
 const maxPatchCopies = 3 << 20
 
-// mount is the directory in which a build sees the repository: nothing exists above it.
+// mount is the directory in which a build finds the repository; the file system of the build
+// has nothing above it.
 const mount = "/repository"
 
 // A builder builds one kustomization from its files.
@@ -52,26 +53,26 @@ type builder struct {
 	problems  problem.List
 	// timedOut says that the build took too long, possibly because of the machine.
 	timedOut bool
-	// budget limits the memory of the objects, and input counts that of the files read, each
-	// once; sizes has the size of each.
+	// budget limits the memory of the objects. input limits the size of the files, each counted
+	// once, and sizes has the size of each file.
 	budget *document.Budget
 	input  *document.Budget
 	sizes  map[string]int64
 }
 
-// A Result is what a build made.
+// A Result is the result of a build.
 type Result struct {
 	// Objects are the objects that could be decoded.
 	Objects []Object
-	// Problems are those of the build; each object has its own.
+	// Problems are those of the build as a whole; each object has its own besides.
 	Problems problem.List
-	// Transient says that the next attempt may succeed.
+	// Transient says that another attempt may succeed.
 	Transient bool
 	// Size is the approximate memory of the objects. End is the position of the last one, and
-	// Cut that where the budget was used up, if it was.
+	// Cut the position at which the budget was used up, if it was.
 	Size     int64
 	End, Cut api.Origin
-	// Exceeded says that the objects take more than the limit: there are more of them.
+	// Exceeded says that objects were left out because they would exceed the limit.
 	Exceeded bool
 }
 
@@ -126,7 +127,7 @@ func (t Target) Build(spending *document.Budget) (*Result, error) {
 func (b *builder) readAll(t *tree.Tree) error {
 	for _, k := range b.parts {
 		for _, f := range append([]reference{{path: k.file}}, k.files...) {
-			f.data = f.data || f.path == k.file // checked before
+			f.data = f.data || f.path == k.file // parsed before
 			if err := b.read(t, f); err != nil {
 				return err
 			}
@@ -138,7 +139,8 @@ func (b *builder) readAll(t *tree.Tree) error {
 	return nil
 }
 
-// read reads and validates a file, since kustomize's errors have neither file nor line.
+// read reads and validates a file before kustomize does, since kustomize's errors name neither
+// file nor line.
 func (b *builder) read(t *tree.Tree, f reference) error {
 	data, done := b.texts[f.path]
 	if !done {
@@ -162,8 +164,8 @@ func (b *builder) read(t *tree.Tree, f reference) error {
 	return nil
 }
 
-// inputSize is the memory for the files that a build of dir reads: kustomize reads a base again
-// for each kustomization that refers to it.
+// inputSize is the memory for the files that a build of dir reads. A base counts once for each
+// kustomization that refers to it, since kustomize reads it again each time.
 func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 	if n, done := known[dir]; done {
 		return n
@@ -200,7 +202,7 @@ func (b *builder) check(name string, data []byte) {
 	}
 }
 
-// recordPosition records the position of a document, and the secrets in it.
+// recordPosition records the position of a document, and the values in it that are secret.
 func (b *builder) recordPosition(name string, doc document.Document) {
 	at := func(keys ...string) *yaml.Node {
 		n, _ := document.Find(doc.Root, (*document.FieldPath)(nil).Child(keys...))
@@ -229,7 +231,7 @@ func eachScalar(n *yaml.Node, visit func(string)) {
 	}
 }
 
-// run builds on a file system with the files that the kustomization refers to, and no others.
+// run runs kustomize on a file system that has only the files that the kustomization refers to.
 // An error means that the build could not start.
 func (b *builder) run(dir string) (resmap.ResMap, error) {
 	fsys := newBuildFiles()
@@ -257,14 +259,14 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 		return result.objects, nil
 	case <-late:
 	}
-	// A running build cannot be stopped, but finds no more files.
+	// A running build cannot be stopped, but it can be kept from reading more files.
 	fsys.closed.Store(true)
 	b.timedOut = true
 	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.Time)
 	return nil, nil
 }
 
-// exclusively runs a build, and ends the turn of acquireTurn before it returns the result.
+// exclusively runs a build and releases the lock of acquireTurn before it returns the result.
 func exclusively(build func() outcome) outcome {
 	defer func() { <-kustomizing }()
 	return build()

@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
-// A build that does not end keeps others waiting, and is no fault of theirs.
+// A build that never ends makes others wait, but their kustomizations are not blamed for it.
 func TestABuildThatNeverEnds(t *testing.T) {
 	kustomizing <- struct{}{}
 	defer func() { <-kustomizing }()

@@ -14,7 +14,7 @@ import (
 )
 
 // buildFiles is the file system of one build: the files that its kustomizations refer to,
-// read-only. It can be closed to end a build that takes too long.
+// read-only. Closing it ends a build that takes too long, since all reads then fail.
 type buildFiles struct {
 	files  map[string][]byte
 	dirs   map[string]bool
@@ -40,10 +40,10 @@ func (f *buildFiles) add(name string, data []byte) {
 	}
 }
 
-// at is the absolute path of a name.
+// at returns the absolute path of a name.
 func at(name string) string { return path.Clean("/" + name) }
 
-// ReadFile returns a copy, since the caller may modify it.
+// ReadFile returns a copy, since kustomize may modify it.
 func (f *buildFiles) ReadFile(name string) ([]byte, error) {
 	if f.closed.Load() {
 		return nil, errClosed
@@ -55,7 +55,7 @@ func (f *buildFiles) ReadFile(name string) ([]byte, error) {
 	return append([]byte(nil), data...), nil
 }
 
-// CleanedAbs tells the directory from the file in a path.
+// CleanedAbs splits a path into its directory and its file name.
 func (f *buildFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	full := at(name)
 	if f.dirs[full] {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Internals that kustomize prints.
+// internals are details of kustomize that appear in its messages.
 var internals = []struct {
 	is   *regexp.Regexp
 	says string
@@ -16,11 +16,11 @@ var internals = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// maxMessage limits kustomize's error messages: some have whole manifests.
+// maxMessage limits the length of kustomize's error messages: some contain whole manifests.
 const maxMessage = 500
 
-// clean rewrites kustomize's messages: no mount directory, no memory addresses, no secrets, and
-// only the first line if there are secrets.
+// clean removes the mount directory, memory addresses and secrets from a message of kustomize.
+// If the build has secrets, it keeps only the first line.
 func (b *builder) clean(message string) string {
 	secrets := b.secrets
 	for _, k := range b.parts {

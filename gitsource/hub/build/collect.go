@@ -17,7 +17,7 @@ import (
 
 const originAnnotation = "config.kubernetes.io/origin"
 
-// collect decodes the objects of a build as if they were in files.
+// collect decodes the objects of a build as if they had been read from files.
 func (b *builder) collect(m resmap.ResMap, dir string, out *Result) {
 	var size int64
 	words := document.Vocabulary{}
@@ -67,9 +67,10 @@ func (b *builder) originOf(res *resource.Resource, dir string) api.Origin {
 	return origin
 }
 
-// nearest finds the document from which an object was probably made: of the same kind, and with
-// the longest name that is contained in the object's name, since kustomize may have added a
-// prefix or suffix. If the name was replaced, it finds the only document of the kind.
+// nearest finds the document from which an object was probably made. It is of the same kind,
+// and of several it is the one with the longest name that is part of the object's name, since
+// kustomize may have added a prefix or suffix. If no name matches, it is the only document of
+// the kind.
 func nearest(positions []sourcePosition, kind, name string) (best sourcePosition, found bool) {
 	ofKind := 0
 	var last sourcePosition

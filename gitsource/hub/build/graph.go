@@ -11,20 +11,21 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
-// maxVisits limits the kustomizations of one build, counting repetitions: kustomize builds a
-// base again for each reference, so that a small repository could keep it busy for ever.
+// maxVisits limits the kustomizations of one build. Repeated references count each time:
+// kustomize builds a base again for each of them, so that even a small repository could make a
+// build endless.
 const maxVisits = 10_000
 
-// A Graph has all kustomizations of a commit and their references.
+// A Graph has all kustomizations of a commit and the references between them.
 type Graph struct {
 	nodes map[string]*kustomization
 	// Roots are the directories to build, in order: those that no other kustomization includes.
 	Roots []string
-	// owned are the files that belong to a kustomization, and ownedDirs the directories whose
-	// manifests are read only if a kustomization lists them. The values are the kustomization
-	// files.
+	// owned maps files to the kustomization file that uses them. ownedDirs does so for
+	// directories, whose manifests are read only if a kustomization lists them.
 	owned, ownedDirs map[string]string
-	// Size is the approximate memory of the kustomization files, and Last the one read last.
+	// Size is the approximate memory of the kustomization files, and Last the file that was
+	// read last.
 	Size int64
 	Last string
 
@@ -33,8 +34,8 @@ type Graph struct {
 	limits Limits
 }
 
-// Read reads the kustomizations of the given directories, and of everything they refer to.
-// It stops where they exceed the limit of memory.
+// Read reads the kustomizations of the given directories, and everything that they refer to. It
+// stops when they exceed the memory limit.
 func Read(t *tree.Tree, dirs []string, files *Cache, limits Limits) (*Graph, error) {
 	g := &Graph{
 		nodes: map[string]*kustomization{}, owned: map[string]string{}, ownedDirs: map[string]string{},
@@ -73,7 +74,7 @@ func (g *Graph) own() {
 	}
 }
 
-// findRoots finds the kustomizations to build, and cycles, which have no root.
+// findRoots finds the kustomizations to build. It also finds cycles, which have no root.
 func (g *Graph) findRoots(dirs []string) {
 	taken := map[string]bool{}
 	for _, k := range g.nodes {
@@ -126,7 +127,7 @@ func (g *Graph) Problems() problem.List {
 	return all
 }
 
-// Owner returns the kustomization that decides about a file; empty if the file is a plain
+// Owner returns the kustomization file that a file belongs to; empty if the file is a plain
 // manifest. listed says that the kustomization refers to the file itself.
 func (g *Graph) Owner(name string) (file string, listed bool) {
 	if file := g.owned[name]; file != "" {

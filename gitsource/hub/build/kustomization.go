@@ -15,18 +15,19 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// FileNames are the names of kustomization files; kustomize reads the first one.
+// FileNames are the names of kustomization files. If there are several, kustomize reads the
+// first one.
 var FileNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// A kustomization is one directory with a kustomization file, and its references. All of them
-// are known to be in the commit before anything is built, so that a build needs no network.
+// A kustomization is one directory with a kustomization file, and its references. They are
+// resolved in the commit before anything is built, so that a build never needs the network.
 type kustomization struct {
 	dir, file string
-	// files and dirs are its references, relative to the repository.
+	// files and dirs are the references, relative to the root of the repository.
 	files     []reference
 	dirs      []string
 	component bool
-	// literals are the values of Secrets.
+	// literals are the literal values of secret generators.
 	literals []string
 	problems problem.List
 
@@ -36,7 +37,7 @@ type kustomization struct {
 // A reference is a file that a kustomization reads.
 type reference struct {
 	path string
-	// data says that the file is copied, not parsed.
+	// data says that the file is copied and not parsed.
 	data bool
 }
 
@@ -110,14 +111,14 @@ func (g *Graph) resolveAll(k *kustomization, text *kustomizationFile) error {
 	return nil
 }
 
-// A textKey distinguishes a file read as a kustomization from the same file read as plugin
-// configuration.
+// A textKey identifies a parsed file. The same file may be read as a kustomization and as a
+// plugin configuration.
 type textKey struct {
 	path, hash string
 	plugins    bool
 }
 
-// A Cache has the kustomization files that the last two loads read.
+// A Cache has the kustomization files that the last two loads used.
 type Cache struct {
 	*cache.Cache[textKey, *kustomizationFile]
 }
@@ -153,7 +154,7 @@ func (g *Graph) readText(name string, plugins bool) (*kustomizationFile, error) 
 	return text, nil
 }
 
-// A mention is one reference in a kustomization file.
+// A mention is a reference in a kustomization file that is not resolved yet.
 type mention struct {
 	field string
 	line  int
@@ -167,24 +168,25 @@ type mentionKind int
 const (
 	fileOrDirectory mentionKind = iota
 	componentDirectory
-	textFile   // parsed by kustomize
-	dataFile   // copied
-	pluginFile // of generators or transformers
+	textFile   // a file that kustomize parses
+	dataFile   // a file that kustomize copies
+	pluginFile // a file with generators or transformers
 )
 
-// scheme matches the beginning of a URL; user that of an SSH address.
+// scheme matches the beginning of a URL, and user the beginning of an SSH address.
 var (
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 	user   = regexp.MustCompile(`^[A-Za-z0-9._-]+@`)
 )
 
-// isRemote recognizes everything that kustomize could take for the URL of a file, and more.
+// isRemote reports whether kustomize might treat a reference as the URL of a file. It errs
+// towards true.
 func isRemote(s string) bool {
 	s = strings.TrimSpace(s)
 	return strings.Contains(s, "://") || scheme.MatchString(s)
 }
 
-// isRepository recognizes what kustomize could take for the URL of a repository to clone.
+// isRepository reports whether kustomize might treat a reference as a repository to clone.
 func (m mention) isRepository() bool {
 	if m.kind == textFile || m.kind == dataFile {
 		return false
@@ -193,7 +195,7 @@ func (m mention) isRepository() bool {
 	return strings.HasPrefix(lower, "github.com") || user.MatchString(lower)
 }
 
-// resolve finds in the commit what a mention refers to.
+// resolve finds the file or directory of the commit that a mention refers to.
 func (k *kustomization) resolve(t *tree.Tree, m mention) error {
 	name := path.Join(k.dir, m.value)
 	switch {

@@ -23,8 +23,7 @@ func FuzzKustomization(f *testing.F) {
 		if got.problems.HasErrors() {
 			return
 		}
-		// What a build would read is what is mentioned: no text that names an
-		// address may be missing.
+		// every address that kustomize could read must be among the mentions
 		text, err := json.Marshal(got.spec.Resources)
 		if err != nil {
 			t.Fatal(err)

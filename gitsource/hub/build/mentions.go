@@ -22,7 +22,7 @@ type kustomizationFile struct {
 	generators []sourcePosition
 	// secrets are literals to mask.
 	secrets []string
-	// variables are the names under vars.
+	// variables are the names in the field vars.
 	variables []mention
 	component bool
 	problems  problem.List
@@ -32,8 +32,8 @@ type kustomizationFile struct {
 
 var kustomizationType = reflect.TypeFor[types.Kustomization]()
 
-// A mentionFinder reads a kustomization file with kustomize's own types, so that it sees
-// exactly what a build sees.
+// A mentionFinder finds the references in a kustomization file. It decodes the file into
+// kustomize's own types, so that it finds exactly the references that a build uses.
 type mentionFinder struct {
 	r   *document.Report
 	out *kustomizationFile
@@ -151,7 +151,7 @@ func (f *mentionFinder) find() {
 	f.plugins("validators", k.Validators)
 }
 
-// deprecated warns of deprecated fields; kustomize does so without the file name.
+// deprecated warns of deprecated fields. kustomize also does, but without the file name.
 func (f *mentionFinder) deprecated() {
 	for _, field := range []struct{ name, instead string }{
 		{"bases", "resources"},

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// plugins allows kustomize's built-in generators and transformers, and the files they read.
-// Others would be programs to run.
+// plugins accepts kustomize's built-in generators and transformers, and finds the files that
+// they read. Others would be programs to run.
 func (f *mentionFinder) plugins(field string, values []string) {
 	p := (*document.FieldPath)(nil).Child(field)
 	for i, v := range values {
@@ -90,8 +90,8 @@ func (f *mentionFinder) pluginMentions(p *document.FieldPath, kind string, confi
 	}
 }
 
-// field finds a field like kustomize, case-insensitively. kustomize may use either of two
-// spellings.
+// field returns a field in any case, as kustomize does. kustomize accepts two spellings of some
+// fields.
 func field(m map[string]any, name string) any {
 	var found []any
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -106,7 +106,7 @@ func field(m map[string]any, name string) any {
 	return found
 }
 
-// texts are the values of a field that is a string or a list of strings.
+// texts returns the values of a field that is a string or a list of strings.
 func texts(v any) []string {
 	list, ok := v.([]any)
 	if !ok {

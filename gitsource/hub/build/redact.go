@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// redact masks secret values in a message, in all spellings.
+// redact masks secret values in a message, in every way they may be written.
 func redact(message string, secrets []string) string {
 	var forms []string
 	for _, s := range secrets {
@@ -16,7 +16,7 @@ func redact(message string, secrets []string) string {
 		}
 		forms = append(forms, spellings(s)...)
 	}
-	// The longest first, since a shorter one may be part of it.
+	// The longest first, since a shorter value may be part of a longer one.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	for _, f := range slices.Compact(forms) {
 		message = strings.ReplaceAll(message, f, "***")
@@ -24,8 +24,8 @@ func redact(message string, secrets []string) string {
 	return message
 }
 
-// spellings are the ways in which a value may be written. Values of one or two letters are not
-// masked, since they occur everywhere.
+// spellings returns the ways in which a value may be written. Values of one or two characters
+// are not masked, since they occur everywhere.
 func spellings(s string) []string {
 	s = strings.TrimSpace(s)
 	if len(s) < 3 {
@@ -41,8 +41,8 @@ func spellings(s string) []string {
 	return out
 }
 
-// secrets are the values that a kustomization may put into Secrets. Any file that it copies may
-// be one.
+// secrets returns the values that a kustomization may put into Secrets. Any file that it copies
+// may be one.
 func (k *kustomization) secrets(texts map[string][]byte) []string {
 	var out []string
 	for _, literal := range k.literals {

@@ -21,7 +21,7 @@ type Target struct {
 	limits Limits
 }
 
-// Target returns the target in a directory of roots.
+// Target returns the target in a directory of Roots.
 func (g *Graph) Target(dir string) Target {
 	return Target{dir: dir, File: g.nodes[dir].file, parts: g.withBases(dir), tree: g.tree, limits: g.limits}
 }
@@ -51,8 +51,8 @@ func (t Target) Valid() bool {
 	return !slices.ContainsFunc(t.parts, func(k *kustomization) bool { return k.problems.HasErrors() })
 }
 
-// Fingerprint identifies everything that a build reads: builds with the same fingerprint have
-// the same result.
+// Fingerprint identifies everything that a build reads: builds with equal fingerprints have
+// equal results.
 func (t Target) Fingerprint() (string, error) {
 	h := sha256.New()
 	io.WriteString(h, t.dir)

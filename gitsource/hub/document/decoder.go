@@ -6,31 +6,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// expandedNodes limits the nodes of a document after its aliases are expanded, since all of them
-// are in memory.
+// expandedNodes limits the nodes of a document after its aliases are expanded, since all of
+// them are in memory.
 const expandedNodes = 250_000
 
 // A Decoder converts the YAML nodes of one document into the values of package unstructured:
-// map[string]any, []any, string, bool, int64, float64 and nil. It reads scalars as kubectl does
-// and refuses ambiguous ones. Its messages quote no values, since the document may be a Secret.
+// map[string]any, []any, string, bool, int64, float64 and nil. It reads scalars as kubectl
+// does, and refuses ambiguous ones. Its messages quote no values, since the document may be a
+// Secret.
 type Decoder struct {
-	// Report gets the problems.
+	// Report receives the problems.
 	Report *Report
 	Limits Limits
-	// Words are shared by the documents of one goroutine.
+	// Words is shared by all documents that one goroutine decodes.
 	Words Vocabulary
 	// OwnKind says that the document is of one of gitfleet's kinds.
 	OwnKind bool
 
 	steps    []Step
-	within   []*yaml.Node // aliases being expanded
+	within   []*yaml.Node // aliases that are being expanded
 	expanded int
-	own      int // nodes of the document without expansion; counted when needed
+	own      int // number of nodes without expansion; counted when first needed
 	nodes    *yaml.Node
 	gaveUp   bool
 
-	// Budget, if not nil, limits the memory of what is decoded. Size is that memory, charged the
-	// part that the budget was charged with, and Cut says that the budget was exceeded.
+	// Budget, if not nil, limits the memory of the decoded values. Size is that memory, charged
+	// the part of it that was charged to the budget, and Cut says that the budget was exceeded.
 	Budget        *Budget
 	Size, charged int64
 	Cut           bool
@@ -54,7 +55,7 @@ func (d *Decoder) giveUp(format string, args ...any) any {
 	return nil
 }
 
-// Decode converts a whole document; ok is false if it was given up.
+// Decode converts a whole document. ok is false if it gave up.
 func (d *Decoder) Decode(n *yaml.Node) (value any, ok bool) {
 	d.nodes = n
 	value = d.value(n, false)
@@ -179,8 +180,8 @@ func (d *Decoder) pair(m map[string]any, n *yaml.Node, i int, text bool) {
 	m[key] = d.value(n.Content[i+1], text || d.textBelow())
 }
 
-// duplicate reports a duplicate key at its second occurrence; the report would find the line of
-// the first.
+// duplicate reports a duplicate key at its second occurrence; the report by itself would find
+// the line of the first.
 func (d *Decoder) duplicate(n *yaml.Node, i int) {
 	again := n.Content[i]
 	if d.Report.full() {
@@ -197,8 +198,8 @@ func (d *Decoder) duplicate(n *yaml.Node, i int) {
 	}
 }
 
-// Merge adds the fields of merged mappings that the mapping does not set. The first of several
-// merged mappings wins.
+// merge adds the fields of merged mappings (<<) that the mapping does not set. The first of
+// several merged mappings wins.
 func (d *Decoder) merge(m map[string]any, n *yaml.Node, text bool) {
 	sources := []*yaml.Node{n}
 	if list := dealias(n); list.Kind == yaml.SequenceNode {
@@ -227,7 +228,7 @@ func dealias(n *yaml.Node) *yaml.Node {
 }
 
 // textBelow reports whether the values below the last step are strings, however they are
-// written: users often write values of labels as numbers.
+// written, since users often write the values of labels as numbers.
 func (d *Decoder) textBelow() bool {
 	n := len(d.steps)
 	if n == 0 {

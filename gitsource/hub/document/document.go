@@ -1,8 +1,9 @@
 // Package document reads the YAML and JSON documents of a file.
 //
-// Read splits a file into documents; a Decoder turns one into a value as kubectl would read it; a
-// Report collects what is wrong with it, by field, and finds the line of each field. An invalid
-// document does not hide the next one, and no message quotes a value, which may be secret.
+// Read splits a file into documents. A Decoder converts a document into the value that kubectl
+// would read. A Report collects the problems of a document by field, and finds the line of each
+// field. An invalid document does not hide the next one, and no message quotes a value, which
+// may be secret.
 package document
 
 import (
@@ -24,7 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Read splits a file into documents, and calls visit with each that can be read and the
+// Read splits a file into documents. It calls visit with each document that can be read and the
 // report of its problems, until visit returns false. It returns all problems.
 func Read(name string, data []byte, limits Limits, visit func(*Report, *yaml.Node) (more bool)) problem.List {
 	f := &fileReader{name: name, limits: limits, visit: visit}
@@ -41,7 +42,7 @@ type fileReader struct {
 	ended bool
 
 	problems problem.List
-	count    int // documents so far
+	count    int // number of documents so far
 }
 
 func (f *fileReader) fail(line, document int, format string, args ...any) {
@@ -116,7 +117,7 @@ func (f *fileReader) yaml(c chunk) {
 
 func isNothing(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// Decode handles one document.
+// document handles one document.
 func (f *fileReader) document(root *yaml.Node, before int) {
 	if f.ended {
 		return
@@ -145,7 +146,7 @@ func explain(text []byte, err error) (line int, msg string) {
 	msg = err.Error()[len(found[0]):]
 	line = max(line, 1)
 	if strings.HasPrefix(msg, "unknown anchor ") {
-		msg = "an alias has no anchor; put a value that begins with * in quotes" // its name may be a password
+		msg = "an alias has no anchor; put a value that begins with * in quotes" // the name of the alias may be a password
 	}
 	if strings.Contains(msg, "did not find expected") {
 		line = firstFailing(text, err.Error(), line)
@@ -156,7 +157,7 @@ func explain(text []byte, err error) (line int, msg string) {
 	return line, msg
 }
 
-// firstFailing finds the line at which the parser fails: for a misplaced key or list item the
+// firstFailing finds the line at which the parser fails. For a misplaced key or list item the
 // parser reports the line where the mapping or list begins.
 func firstFailing(text []byte, message string, named int) int {
 	if len(text) > 64<<10 {

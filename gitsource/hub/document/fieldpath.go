@@ -15,7 +15,7 @@ type FieldPath struct {
 	index int // if key is empty
 }
 
-// Child is the path of a key, or of a key below others.
+// Child returns the path of a key, or of a key below other keys.
 func (p *FieldPath) Child(keys ...string) *FieldPath {
 	for _, k := range keys {
 		p = &FieldPath{up: p, key: k}
@@ -23,13 +23,13 @@ func (p *FieldPath) Child(keys ...string) *FieldPath {
 	return p
 }
 
-// Step is the path one step further down.
+// Step returns the path one step further down.
 func (p *FieldPath) Step(s Step) *FieldPath { return &FieldPath{up: p, key: s.Key, index: s.Index} }
 
 // IsField reports whether the last step is this key.
 func (p *FieldPath) IsField(key string) bool { return p != nil && p.key == key }
 
-// At is the path of an item of a list.
+// At returns the path of an item of a list.
 func (p *FieldPath) At(i int) *FieldPath { return &FieldPath{up: p, index: i} }
 
 // String returns, for example, spec.policy.tolerations[0].key, or
@@ -49,7 +49,7 @@ func (p *FieldPath) write(b *strings.Builder) {
 	case p.key == "":
 		b.WriteString("[" + strconv.Itoa(p.index) + "]")
 	case p.up.holdsValues() && strings.ContainsAny(p.key, " \t\r\n"):
-		b.WriteString("[…]") // not a key, but perhaps a key and its secret value without the colon
+		b.WriteString("[…]") // the key may be a key and its secret value without the colon
 	case !IsWord(p.key):
 		b.WriteString("[" + p.key + "]")
 	case b.Len() == 0:
@@ -59,7 +59,7 @@ func (p *FieldPath) write(b *strings.Builder) {
 	}
 }
 
-// holdsValues reports whether the path is that of a Secret's values.
+// holdsValues reports whether the values below the path are those of a Secret.
 func (p *FieldPath) holdsValues() bool {
 	return p != nil && (p.key == "data" || p.key == "stringData")
 }
@@ -74,8 +74,8 @@ func IsWord(s string) bool {
 	return true
 }
 
-// A Step leads from a value to one in it: the key of a mapping, or the index of a list if the
-// key is empty.
+// A Step leads from a value to one of its parts: the key of a mapping, or the index of a list
+// if the key is empty.
 type Step struct {
 	Key   string
 	Index int
@@ -87,8 +87,8 @@ func lineOf(root *yaml.Node, p *FieldPath) int {
 	return line
 }
 
-// Find returns the node of a field, nil if it does not exist, and the line of it or of its
-// nearest existing parent.
+// Find returns the node of a field, nil if it does not exist. The line is that of the node or
+// of its nearest existing parent.
 func Find(root *yaml.Node, p *FieldPath) (*yaml.Node, int) {
 	if p == nil {
 		return root, root.Line
@@ -104,9 +104,9 @@ func Find(root *yaml.Node, p *FieldPath) (*yaml.Node, int) {
 	case p.key == "" && n.Kind == yaml.SequenceNode && p.index < len(n.Content):
 		return n.Content[p.index], n.Content[p.index].Line
 	case p.key == "" && n.Kind == yaml.MappingNode && p.index == 0:
-		return n, line // written as a mapping, decoded as a list of one
+		return n, line // written as a mapping, but decoded as a list of one item
 	case p.key != "" && n.Kind == yaml.SequenceNode && len(n.Content) == 1:
-		n = n.Content[0] // the reverse
+		n = n.Content[0] // the other way round
 	}
 	if p.key != "" && n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {

@@ -12,7 +12,8 @@ import (
 )
 
 // parseJSON parses JSON values into YAML nodes with their lines, so that both formats are
-// handled alike. Some JSON is not YAML: escaped surrogate pairs and tabs.
+// handled alike. The YAML parser cannot be used: escaped surrogate pairs and tabs of JSON are
+// not valid YAML.
 func parseJSON(data []byte, depth int) (docs []*yaml.Node, err error) {
 	p := &jsonParser{decoder: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1, depth: depth}
 	p.decoder.UseNumber()
@@ -33,7 +34,7 @@ type jsonParser struct {
 	data    []byte
 	depth   int
 
-	// line is that of offset at.
+	// line is the line of offset at.
 	line int
 	at   int64
 }
@@ -116,7 +117,7 @@ func (p *jsonParser) collection(open json.Delim, line, depth int) (*yaml.Node, e
 	return n, midValue(err)
 }
 
-// midValue distinguishes an end of file inside a value from one between values.
+// midValue distinguishes an end of file within a value from one between values.
 func midValue(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -14,26 +14,26 @@ import (
 type Report struct {
 	// Origin is the position of the document, or of the item of a list.
 	Origin api.Origin
-	// Root is the document, to find lines in it; nil if only its origin is known.
+	// Root is the document, which is used to find lines; nil if only the origin is known.
 	Root *yaml.Node
 	// LinesBefore is the number of lines before the text that Root was parsed from.
 	LinesBefore int
-	// Limits are those of the file, for documents in values.
+	// Limits are those of the file, for documents in the values of fields.
 	Limits Limits
-	// Object is the position of the object in the document: nil, or an item of a list.
+	// Object is the position of the object in the document: nil, or the item of a list.
 	Object *FieldPath
 
 	// Problems are in the order in which they were found.
 	Problems problem.List
 	// count is the number of problems by severity.
 	count map[problem.Severity]int
-	// Lines are the lines of recorded fields, by field.
+	// Lines are the lines of recorded fields.
 	Lines map[string]int
-	// muted are fields near a reported problem.
+	// muted are the fields of mappings for which a problem was reported.
 	muted []string
 }
 
-// Field is the path of a field of the object.
+// Field returns the path of a field of the object.
 func (r *Report) Field(keys ...string) *FieldPath { return r.Object.Child(keys...) }
 
 // Errorf reports an error at a field.
@@ -46,8 +46,8 @@ func (r *Report) Warnf(p *FieldPath, format string, args ...any) {
 	r.Add(problem.Warning, p, format, args...)
 }
 
-// MaxProblems limits the errors, and the warnings, of one document. A hostile one could have a
-// hundred thousand.
+// MaxProblems limits the errors, and the warnings, of one document, since a hostile one could
+// have a hundred thousand.
 const MaxProblems = 100
 
 // full reports whether further errors are dropped.
@@ -76,18 +76,18 @@ func (r *Report) keep(p problem.Problem) {
 	r.count[p.Severity]++
 }
 
-// Rulef reports a violated rule, unless a problem in the same mapping was reported: a misspelt
-// field is not missing as well.
+// Rulef reports a violated rule, unless a problem was reported in the same mapping: if a field
+// is misspelt, the right one is not reported as missing as well.
 func (r *Report) Rulef(p *FieldPath, format string, args ...any) {
 	if !r.IsMuted(p.String()) {
 		r.Errorf(p, format, args...)
 	}
 }
 
-// Mute suppresses further rules for the mapping that has p.
+// Mute suppresses further rules for the mapping that contains p.
 func (r *Report) Mute(p *FieldPath) { r.muted = append(r.muted, p.up.String()) }
 
-// IsMuted reports whether no further rules are checked at a field.
+// IsMuted reports whether rules for a field are suppressed.
 func (r *Report) IsMuted(field string) bool {
 	for _, m := range r.muted {
 		if rest, ok := strings.CutPrefix(field, m); ok && (m == "" || rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -97,7 +97,7 @@ func (r *Report) IsMuted(field string) bool {
 	return false
 }
 
-// Merge adds the problems of a part of the document. Warnings do not displace errors.
+// Merge adds the problems of a part of the document. Warnings never displace errors.
 func (r *Report) Merge(part *Report) {
 	for _, p := range part.Problems {
 		if r.count[p.Severity] <= MaxProblems {
@@ -115,7 +115,7 @@ func (r *Report) Item(i int) *Report {
 	return sub
 }
 
-// LineOf is the line of a field in its file; zero if it is not known.
+// LineOf returns the line of a field in its file; zero if it is not known.
 func (r *Report) LineOf(p *FieldPath) int {
 	if r.Root == nil {
 		return r.Origin.Line
@@ -123,7 +123,8 @@ func (r *Report) LineOf(p *FieldPath) int {
 	return r.LinesBefore + lineOf(r.Root, p)
 }
 
-// RecordLine records the line of a field, for problems that are found when the document is gone.
+// RecordLine records the line of a field, for problems that are found after the document was
+// dropped.
 func (r *Report) RecordLine(p *FieldPath) {
 	if r.Lines == nil {
 		r.Lines = map[string]int{}

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tagOf is the tag of a node; nodes made by kustomize have none.
+// tagOf returns the tag of a node. Nodes that kustomize creates have none.
 func tagOf(n *yaml.Node) string {
 	if n.Tag == "" {
 		return n.ShortTag()
@@ -16,7 +16,7 @@ func tagOf(n *yaml.Node) string {
 	return n.Tag
 }
 
-// Key reads a key of a mapping. Words such as on and y are ordinary keys; numbers are accepted
+// key reads a key of a mapping. Words such as on and y are ordinary keys. Numbers are accepted
 // if they are unambiguous.
 func (d *Decoder) key(n *yaml.Node) (string, bool) {
 	n = dealias(n)
@@ -42,7 +42,8 @@ func (d *Decoder) key(n *yaml.Node) (string, bool) {
 	return d.Words.of(n.Value), true
 }
 
-// booleans of YAML 1.1 that YAML 1.2 reads as strings. kubectl and API servers use YAML 1.1.
+// booleans are the words that are booleans in YAML 1.1 and strings in YAML 1.2. kubectl and API
+// servers use YAML 1.1.
 var booleans = map[string]bool{
 	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
@@ -70,7 +71,7 @@ func (d *Decoder) scalar(n *yaml.Node, text bool) any {
 	case "!!float":
 		return d.float(n.Value)
 	}
-	if !strings.HasPrefix(n.Tag, "!!") { // not named: it may be a password that begins with an exclamation mark
+	if !strings.HasPrefix(n.Tag, "!!") { // the tag is not quoted: it may be a password that begins with an exclamation mark
 		d.errorf("it begins with !, which makes it a YAML tag, and none is supported; write the plain value, in quotes if the ! is part of it")
 		return nil
 	}
@@ -78,7 +79,7 @@ func (d *Decoder) scalar(n *yaml.Node, text bool) any {
 	return nil
 }
 
-// text reads a label. A value that is not a string is used as written.
+// text reads the value of a label. A value that is not a string is used as written.
 func (d *Decoder) text(n *yaml.Node) any {
 	_, old := booleans[n.Value]
 	switch {
@@ -105,7 +106,7 @@ func (d *Decoder) integer(s string) any {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil && (s[0] != '0' || len(s) == 1) {
 		return i
 	}
-	// Octal 0644, hexadecimal, signs and underscores, as in kubectl.
+	// octal 0644, hexadecimal, signs and underscores are read as in kubectl
 	plain := strings.ReplaceAll(s, "_", "")
 	i, err := strconv.ParseInt(strings.TrimPrefix(plain, "+"), 0, 64)
 	if err == nil {
@@ -119,11 +120,10 @@ func (d *Decoder) integer(s string) any {
 	return nil
 }
 
-// float reads 2.0 and 1e2 as 2 and 100, as JSON does, so that servers accept them as whole
-// numbers.
+// float reads 2.0 and 1e2 as 2 and 100, as JSON does, so that servers accept them as integers.
 func (d *Decoder) float(s string) any {
 	if strings.Trim(s, "+-_0123456789") == "" {
-		return d.integer(s) // the YAML library's type for numbers that are too large
+		return d.integer(s) // the type that the YAML library gives to numbers that are too large
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {

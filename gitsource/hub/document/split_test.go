@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/repository"
 )
 
-// Taking a file apart first and parsing then is the same as parsing it whole,
-// where that can be done.
+// Splitting a file and parsing its parts gives the same values as parsing the whole file, if
+// the whole file can be parsed.
 func FuzzSplit(f *testing.F) {
 	repository.EachFile(f, "../testdata/*/*.txtar", func(_ string, data []byte) { f.Add(data) })
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -47,7 +47,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// values are the documents of a text that hold something.
+// values returns the documents of a text that are not empty.
 func values(data []byte) (all []any, ok bool) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {

@@ -6,7 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
-// A Syntax is the documents of a file, not validated.
+// A Syntax has the parsed documents of a file, which are not validated.
 type Syntax struct {
 	Documents []Document
 	Problems  problem.List
@@ -17,14 +17,14 @@ type Syntax struct {
 // A Document is one document of a file.
 type Document struct {
 	Root *yaml.Node
-	// LinesBefore is the number of lines above the text that root was parsed from.
+	// LinesBefore is the number of lines before the text that Root was parsed from.
 	LinesBefore int
-	// Number counts the documents of the file, from one.
+	// Number is the number of the document in the file, from 1.
 	Number int
 }
 
-// Parse reads a file without validating its objects, since patches are none. Once the
-// budget is used up, the rest is skipped.
+// Parse parses a file without validating its objects, since patches are not complete objects.
+// Once the budget is used up, the rest is skipped.
 func Parse(name string, data []byte, limits Limits, spending *Budget) *Syntax {
 	out, words := &Syntax{}, Vocabulary{}
 	out.Problems = Read(name, data, limits, func(r *Report, root *yaml.Node) (more bool) {

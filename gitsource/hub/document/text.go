@@ -15,7 +15,7 @@ var (
 	lfsHeader     = []byte("version https://git-lfs.github.com/spec/")
 )
 
-// PlainText returns the UTF-8 text of a file, or why it is not text.
+// PlainText returns the UTF-8 text of a file, or an error that says why it is not text.
 func PlainText(data []byte) ([]byte, error) {
 	switch {
 	case bytes.HasPrefix(data, lfsHeader):
@@ -30,16 +30,16 @@ func PlainText(data []byte) ([]byte, error) {
 	return bytes.TrimPrefix(data, byteOrderMark), nil
 }
 
-// A chunk is the text of one YAML document, or of a few separated by "..." only.
+// A chunk is the text of one YAML document, or of a few that are separated by "..." only.
 type chunk struct {
 	text []byte
-	// LinesBefore is the number of lines before the text.
+	// before is the number of lines before the text.
 	before int
 }
 
-// split splits a file at its "---" lines, which have no other meaning in YAML, so that
-// documents are parsed separately and an invalid one does not hide the next. Chunks without
-// content are left out.
+// split splits a file at its "---" lines, which have no other meaning in YAML. The documents
+// are parsed separately, so that an invalid one does not hide the next. Chunks without content
+// are left out.
 func split(data []byte) []chunk {
 	var chunks []chunk
 	start, before, line := 0, 0, 0
@@ -71,7 +71,7 @@ func isSeparator(line []byte) bool {
 // otherBreaks are characters that end a line in YAML, but not in most editors.
 const otherBreaks = "\r\u0085\u2028\u2029"
 
-// hasContent reports whether there is more than separators, directives and comments.
+// hasContent reports whether a text has more than separators, directives and comments.
 func hasContent(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if !isCommentOrSeparator(line) || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {
@@ -94,7 +94,7 @@ func isCommentOrSeparator(line []byte) bool {
 	return len(line) == 0 || line[0] == '#'
 }
 
-// IsManifest reports whether a file with this name may have manifests.
+// IsManifest reports whether a file with this name may contain manifests.
 func IsManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }

@@ -1,7 +1,7 @@
 package document
 
-// A Vocabulary shares equal short strings, so that a loaded commit takes less memory. It is not
-// safe for concurrent use.
+// A Vocabulary stores equal short strings once, so that a loaded commit takes less memory. It
+// is not safe for concurrent use.
 type Vocabulary map[string]string
 
 const (

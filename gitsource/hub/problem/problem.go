@@ -1,4 +1,5 @@
-// Package problem has what is wrong in a commit, and where.
+// Package problem has the type of the problems that are found in a commit, with their
+// positions.
 package problem
 
 import (
@@ -14,7 +15,7 @@ import (
 // A Severity is the effect of a problem on the commit.
 type Severity string
 
-// An Error refuses the commit. A Failure is accepted, but the object cannot be placed on any
+// An Error refuses the commit. A Failure does not, but the object cannot be placed on any
 // cluster. A Warning is only reported.
 const (
 	Error   Severity = "error"
@@ -32,8 +33,8 @@ type Problem struct {
 	Message string
 }
 
-// Error returns path:line: field: message, without unknown parts, and the kustomization that
-// includes the position.
+// Error returns path:line: field: message, without the parts that are not known, and the
+// kustomization that includes the position.
 func (p Problem) Error() string {
 	var b strings.Builder
 	if p.Path != "" {
@@ -49,7 +50,8 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Marked is Error, with "(warning)" after a warning: for lists of both.
+// Marked returns the text of Error, with "(warning)" after a warning. It is for lists of errors
+// and warnings.
 func (p Problem) Marked() string {
 	if p.Severity == Warning {
 		return p.Error() + " (warning)"
@@ -57,7 +59,7 @@ func (p Problem) Marked() string {
 	return p.Error()
 }
 
-// List are sorted by path, line and field.
+// A List is sorted by path, line and field.
 type List []Problem
 
 // Err returns the problems as one error; nil if there are none.
@@ -74,13 +76,13 @@ func (ps List) HasErrors() bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == Error })
 }
 
-// Errors are the problems that refuse the commit, in the same order.
+// Errors returns the problems that refuse the commit, in the same order.
 func (ps List) Errors() List {
 	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool { return p.Severity != Error })
 }
 
-// ErrorsFirst returns the problems with the errors first, so that a shortened list has the
-// reason.
+// ErrorsFirst returns the problems with the errors first, so that a shortened list contains the
+// reason of a refusal.
 func (ps List) ErrorsFirst() List {
 	sorted := slices.Clone(ps)
 	slices.SortStableFunc(sorted, func(a, b Problem) int {
@@ -95,8 +97,8 @@ func (ps List) ErrorsFirst() List {
 	return sorted
 }
 
-// Summary is one line: the first error, and the number of other problems; empty if there are
-// none.
+// Summary returns one line: the first error and the number of other problems; empty if there
+// are none.
 func (ps List) Summary() string {
 	switch ps = ps.ErrorsFirst(); len(ps) {
 	case 0:
@@ -109,8 +111,8 @@ func (ps List) Summary() string {
 	return fmt.Sprintf("%s (and %d more problems)", ps[0].Marked(), len(ps)-1)
 }
 
-// Sort sorts problems and removes duplicates: a base of several kustomizations reports
-// everything several times.
+// Sort sorts problems and removes duplicates: the problems of a base are found once for each
+// kustomization that includes it.
 func (ps List) Sort() List {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(

@@ -13,12 +13,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kubernetesVersion is the version of the libraries, whose types manifests are compared with.
+// kubernetesVersion is the version of the Kubernetes libraries with whose types manifests are
+// compared.
 const kubernetesVersion = "1.37"
 
-// CheckBuiltin compares the object at p, if its kind is built into Kubernetes, with the Go type
-// of that kind, and warns of unknown fields and invalid values. It refuses nothing, since a
-// member may be newer, and quotes no value.
+// CheckBuiltin compares the object at p with the Go type of its kind, if the kind is built into
+// Kubernetes, and warns of unknown fields and invalid values. It refuses nothing, since a
+// member may have a newer version, and it quotes no value.
 func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]any) {
 	version, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -33,7 +34,7 @@ func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]a
 		c.search(func() { c.value(object, t) })
 	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
 		checkUnknownKind(r, p, gv.WithKind(kind))
-	default: // metadata is the same for every kind
+	default: // every kind has the same metadata
 		c.search(func() {
 			c.below(document.Step{Key: "metadata"}, object["metadata"], reflect.TypeFor[metav1.ObjectMeta]())
 		})
@@ -41,7 +42,8 @@ func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]a
 	c.Warn(r, "Kubernetes "+kubernetesVersion)
 }
 
-// checkUnknownKind warns of a kind or version that a group of Kubernetes does not have.
+// checkUnknownKind warns of a kind or version that does not exist in its API group of
+// Kubernetes.
 func checkUnknownKind(r *document.Report, p *document.FieldPath, gvk schema.GroupVersionKind) {
 	var kinds, versions []string
 	for k := range kubernetes.Scheme.AllKnownTypes() {

@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Whatever the libraries can write down of a kind is right to us.
+// Every object that the libraries can encode is accepted without a warning.
 func TestBuiltinTakesAllThatTheTypesHave(t *testing.T) {
 	for gvk, typ := range kubernetes.Scheme.AllKnownTypes() {
 		if _, isKind := api.Namespaced(gvk.GroupKind()); !isKind {
@@ -41,10 +41,10 @@ func TestBuiltinTakesAllThatTheTypesHave(t *testing.T) {
 	}
 }
 
-// fillIn sets what can be set without knowing what it means.
+// fillIn sets every field that can be set without knowing its meaning.
 func fillIn(v reflect.Value, depth int) {
 	if depth == 0 || reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return // what it holds is not what its Go fields say
+		return // the JSON of this type does not follow from its Go fields
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -73,8 +73,8 @@ func fillIn(v reflect.Value, depth int) {
 	}
 }
 
-// A type that decodes itself is either judged by a rule of its own or not at
-// all: what its Go fields are says nothing of its JSON.
+// Every type that decodes itself has a rule of its own or is not compared: its Go fields say
+// nothing about its JSON.
 func TestBuiltinKnowsWhatDecodesItself(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
@@ -110,7 +110,7 @@ func TestBuiltinKnowsWhatDecodesItself(t *testing.T) {
 	}
 }
 
-// The version that is told is that of the libraries.
+// The version in messages is that of the libraries.
 func TestKubernetesVersion(t *testing.T) {
 	text, err := os.ReadFile("../../../go.mod")
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Comparison finds where a value does not fit a Go type. Most values fit, and are compared
-// without an allocation.
+// A Comparison finds the parts of a value that do not match a Go type. Values that match, which
+// most do, are compared without an allocation.
 type Comparison struct {
 	// top is the position of the object in its document.
 	top *document.FieldPath
 	// secret says that the object is a Secret.
 	secret bool
 
-	// wrong says that a problem was found; with collects, problems are collected.
+	// wrong says that a problem was found. If collects is set, the problems are recorded.
 	wrong, collects bool
 
 	steps  []document.Step
@@ -26,7 +26,7 @@ type Comparison struct {
 	faults []fault
 }
 
-// Warn adds the warnings, with what the object was compared with.
+// Warn reports the problems as warnings. by says what the object was compared with.
 func (c *Comparison) Warn(r *document.Report, by string) {
 	slices.SortFunc(c.faults, func(a, b fault) int { return strings.Compare(a.at.String(), b.at.String()) })
 	for _, f := range c.faults {
@@ -34,8 +34,8 @@ func (c *Comparison) Warn(r *document.Report, by string) {
 	}
 }
 
-// search looks for any problem first, which is cheap and usually finds none, and then collects
-// the first ones, in order.
+// search runs look to find out whether there is any problem, which is fast and rarely the case.
+// Only if there is one, it runs look again to record the first problems, in order.
 func (c *Comparison) search(look func()) {
 	look()
 	if c.wrong {
@@ -44,12 +44,12 @@ func (c *Comparison) search(look func()) {
 	}
 }
 
-// enough reports whether nothing more needs to be compared.
+// enough reports whether the rest need not be compared.
 func (c *Comparison) enough() bool {
 	return c.wrong && !c.collects || len(c.faults) > document.MaxProblems
 }
 
-// each visits the entries of a mapping, in order if problems are collected.
+// each visits the entries of a mapping; in sorted order if problems are recorded.
 func (c *Comparison) each(m map[string]any, visit func(key string, value any)) {
 	if c.collects {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -107,7 +107,7 @@ type fault struct {
 	message string
 }
 
-// path is the path of the first steps.
+// path returns the path of the first steps.
 func (c *Comparison) path(depth int) *document.FieldPath {
 	p := c.top
 	for _, s := range c.steps[:depth] {
@@ -116,7 +116,7 @@ func (c *Comparison) path(depth int) *document.FieldPath {
 	return p
 }
 
-// expect records that the value does not have the expected form; nothing if want is empty.
+// expect records that a value with the form want was expected; nothing if want is empty.
 func (c *Comparison) expect(want string) {
 	if want == "" {
 		return
@@ -144,7 +144,7 @@ func (c *Comparison) value(v any, t reflect.Type) {
 	case reflect.Struct:
 		if check, special := specialTypes[t]; special {
 			c.expect(check(v))
-		} else if fields := fieldsOf(t); len(fields) > 0 { // otherwise it decodes itself, and accepts more than its fields
+		} else if fields := fieldsOf(t); len(fields) > 0 { // without fields it decodes itself, and accepts other values
 			c.structure(v, fields)
 		}
 	case reflect.Slice:
@@ -205,7 +205,7 @@ func (c *Comparison) unknown(key string) {
 	here := c.path(len(c.steps))
 	at, message := here.Child(key), "unknown field"
 	if c.secret && !document.IsWord(key) {
-		at = here // what looks like a key may be a value
+		at = here // an unknown key may be a secret value
 	}
 	if meant := c.suggestion(key, here); meant != "" {
 		message += "; did you mean " + meant + "?"
@@ -220,8 +220,9 @@ const (
 	maxMeantFields = 256
 )
 
-// suggestion is the field that was probably meant by an unknown one: with a similar name here,
-// or with the same name nearby, because of wrong indentation.
+// suggestion returns the field that the user probably meant by an unknown one: one with a
+// similar name in the same mapping, or with the same name in a mapping nearby, since the
+// indentation may be wrong.
 func (c *Comparison) suggestion(key string, here *document.FieldPath) string {
 	last := len(c.levels) - 1
 	fields := c.levels[last].fields

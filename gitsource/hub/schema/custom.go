@@ -24,11 +24,11 @@ func CompareCustom(p *document.FieldPath, object, definition *unstructured.Unstr
 	return c
 }
 
-// Fits reports whether nothing is to be warned of.
+// Fits reports whether there is nothing to warn of.
 func (c *Comparison) Fits() bool { return len(c.faults) == 0 }
 
-// schemaOf returns the schema of a version, without a copy, or the defined versions if that one
-// is not defined.
+// schemaOf returns the schema of a version, not copied. If the version is not defined, it
+// returns the versions that are.
 func schemaOf(definition map[string]any, version string) (schema map[string]any, versions []string) {
 	list, _, _ := unstructured.NestedFieldNoCopy(definition, "spec", "versions")
 	all, _ := list.([]any)
@@ -47,8 +47,8 @@ func schemaOf(definition map[string]any, version string) (schema map[string]any,
 	return nil, versions
 }
 
-// custom compares a value with a schema. A resource has fields that its schema does not list;
-// if loose, any field is allowed.
+// custom compares a value with a schema. resource says that the value also has the fields of
+// every resource, which schemas do not list; loose allows any field.
 func (c *Comparison) custom(v any, schema map[string]any, resource, loose bool) {
 	if v == nil {
 		return
@@ -107,7 +107,8 @@ func (c *Comparison) customObject(v any, schema map[string]any, resource, loose 
 	c.levels = c.levels[:len(c.levels)-1]
 }
 
-// customList passes on loose: servers then keep unknown fields of the items.
+// customList compares a list with a schema. loose also applies to the items, where servers keep
+// unknown fields too.
 func (c *Comparison) customList(v any, schema map[string]any, loose bool) {
 	items, ok := v.([]any)
 	if !ok {
@@ -129,7 +130,7 @@ func (c *Comparison) customBelow(s document.Step, v any, schema map[string]any, 
 	c.steps = c.steps[:len(c.steps)-1]
 }
 
-// properties are the fields of a mapping in a definition.
+// properties are the fields of a mapping in the schema of a definition.
 type properties map[string]any
 
 func (p properties) size() int            { return len(p) }

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
-// gadget is an object of a kind whose definition has the given fields, all of them
-// whole numbers.
+// gadget returns an object and the definition of its kind, which has the given fields, all of
+// them integers.
 func gadget(object map[string]any, fields ...string) (o, definition *unstructured.Unstructured) {
 	properties := map[string]any{}
 	for _, f := range fields {
@@ -23,8 +23,8 @@ func gadget(object map[string]any, fields ...string) (o, definition *unstructure
 	}}}}
 }
 
-// To compare an object with its definition costs no more where the definition is
-// large.
+// The cost of comparing an object with its definition does not depend on the size of the
+// definition.
 func TestCustomCopiesNoDefinition(t *testing.T) {
 	allocations := func(more int) float64 {
 		fields := []string{"size"}
@@ -39,8 +39,8 @@ func TestCustomCopiesNoDefinition(t *testing.T) {
 	}
 }
 
-// Of an object that has nothing right no more faults are gathered than are told,
-// and always the same ones.
+// For an object with very many problems, only as many as are reported are recorded, and always
+// the same ones.
 func TestCustomGathersWhatIsTold(t *testing.T) {
 	wrong := map[string]any{}
 	for i := range 1000 {
@@ -53,7 +53,7 @@ func TestCustomGathersWhatIsTold(t *testing.T) {
 	}
 }
 
-// What was meant is sought only where that is soon done.
+// Suggestions are searched for only where the search is fast.
 func TestMeantIsBounded(t *testing.T) {
 	fields := properties{"size": map[string]any{}, strings.Repeat("a", 70): map[string]any{}}
 	c := &Comparison{levels: []level{{0, fields}}}

@@ -39,7 +39,7 @@ func FieldNames(t reflect.Type) []string {
 	return names
 }
 
-var fieldCache sync.Map // of reflect.Type to structFields
+var fieldCache sync.Map // from reflect.Type to structFields
 
 // fieldsOf returns the JSON fields of a struct. As usual in Kubernetes types, a field without
 // omitempty is required.

@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// specialTypes are types that decode themselves. The functions return what is expected if a
-// value cannot be decoded, and nothing if it can.
+// specialTypes are types that decode themselves. The functions return what was expected if a
+// value cannot be decoded, and an empty text if it can.
 var specialTypes = map[reflect.Type]func(any) string{
 	reflect.TypeFor[json.RawMessage](): func(any) string { return "" },
 	reflect.TypeFor[metav1.Time](): func(v any) string {
@@ -89,7 +89,7 @@ func unquoteIt(v any) string {
 }
 
 // enum validates a value of an enumeration. It corrects the case of the first letter, which is
-// wrong in public samples.
+// wrong in some public samples.
 func (s *shaper) enum(v any, allowed []string, p *document.FieldPath) (any, bool) {
 	word, isString := v.(string)
 	if isString {

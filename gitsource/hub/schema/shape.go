@@ -15,13 +15,13 @@ import (
 // decoded.
 type shaper struct {
 	r *document.Report
-	// absent are the fields, as dotted paths, that this API version does not have.
+	// absent are the fields that this API version does not have, as dotted paths.
 	absent []string
-	// newest is the apiVersion that has the absent fields.
+	// newest is the apiVersion that has these fields.
 	newest string
 }
 
-// value returns the value to decode; ok is false if it must be left out.
+// value returns the value to decode. ok is false if it must be left out.
 func (s *shaper) value(v any, t reflect.Type, p *document.FieldPath) (valid any, ok bool) {
 	if t.Kind() == reflect.Pointer {
 		return s.value(v, t.Elem(), p)
@@ -47,7 +47,8 @@ func (s *shaper) value(v any, t reflect.Type, p *document.FieldPath) (valid any,
 	}
 }
 
-// result reports the fault of a value, if it has one. ok is false if the value must be left out.
+// result reports the fault of a value, if there is one. ok is false if the value must be left
+// out.
 func (s *shaper) result(v any, p *document.FieldPath, fault string) (any, bool) {
 	if fault == "" {
 		return v, true
@@ -84,7 +85,7 @@ func (s *shaper) structure(v any, t reflect.Type, p *document.FieldPath) (any, b
 		}
 	}
 	for _, f := range fields {
-		// An empty selector of an override selects every cluster.
+		// an empty selector of an override selects every cluster
 		optional := t == reflect.TypeFor[api.ClusterSelector]() && p.IsField("clusterSelector")
 		if f.required && !optional && m[f.name] == nil && !s.r.IsMuted(p.Child(f.name).String()) {
 			s.r.Errorf(p.Child(f.name), "required, and missing; add it")
@@ -94,7 +95,7 @@ func (s *shaper) structure(v any, t reflect.Type, p *document.FieldPath) (any, b
 	return m, true
 }
 
-// comparisonOptions accepts the spelling of the field in the public documentation.
+// comparisonOptions accepts the field as KubeFleet's public documentation spells it.
 func (s *shaper) comparisonOptions(m map[string]any, p *document.FieldPath) {
 	plural, there := m["comparisonOptions"]
 	if !there {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// IgnoreFile lists files that are not read, in the syntax of .gitignore. It may be in any
-// directory, and applies to that directory and everything below.
+// IgnoreFile is the name of files that list paths not to be read, in the syntax of .gitignore.
+// One may be in any directory, and applies to that directory and everything below.
 const IgnoreFile = ".gitfleetignore"
 
-// Patterns are the ignore patterns that apply to one directory; nil ones ignore nothing.
+// Patterns are the ignore patterns that apply to one directory. Nil ignores nothing.
 type Patterns struct {
 	up    *Patterns
 	dir   string // the directory of the patterns; empty for the root
@@ -90,8 +90,8 @@ func trimBlanks(s string) string {
 	return s
 }
 
-// Ignores reports whether an entry of a directory is ignored. The last matching pattern
-// decides, of the nearest file first.
+// Ignores reports whether an entry of a directory is ignored. The last pattern that matches
+// decides. Ignore files closer to the entry take precedence.
 func (g *Patterns) Ignores(name string, isDir bool) bool {
 	for ; g != nil; g = g.up {
 		relative := name
@@ -117,17 +117,17 @@ func (r *ignoreRule) fits(name string, isDir bool) bool {
 	return matchSegments(r.segments, strings.Split(name, "/"))
 }
 
-// matchSegments matches from the end of the pattern and records for each tail of the name
-// whether it matches, so that many "**" cost no more than one.
+// matchSegments matches names from the end of the pattern. For each tail of the name it records
+// whether the tail matches, so that many "**" cost no more than one.
 func matchSegments(pattern, name []string) bool {
-	fits := make([]bool, len(name)+1) // the pattern's tail against name[j:]
+	fits := make([]bool, len(name)+1) // fits[j] says whether the pattern's tail matches name[j:]
 	fits[len(name)] = true
 	for i := len(pattern) - 1; i >= 0; i-- {
 		next := make([]bool, len(name)+1)
 		for j := len(name); j >= 0; j-- {
 			switch {
 			case pattern[i] == "**" && i == len(pattern)-1:
-				next[j] = j < len(name) // "a/**" matches everything in a, not a itself
+				next[j] = j < len(name) // "a/**" matches everything in a, but not a itself
 			case pattern[i] == "**":
 				next[j] = fits[j] || j < len(name) && next[j+1]
 			default:
@@ -139,8 +139,8 @@ func matchSegments(pattern, name []string) bool {
 	return fits[0]
 }
 
-// matchSegment matches one name: "*", "?", classes such as [a-z], and a backslash as an escape.
-// A class that is not closed matches nothing.
+// matchSegment matches one name against "*", "?", classes such as [a-z], and escapes with a
+// backslash. A class without a closing bracket matches nothing.
 func matchSegment(pattern, name string) bool {
 	fits := make([]bool, len(name)+1)
 	fits[0] = true
@@ -160,7 +160,7 @@ func matchSegment(pattern, name string) bool {
 	return fits[len(name)]
 }
 
-// cutToken cuts one character, escape or class off a pattern.
+// cutToken splits one character, escape or class off a pattern.
 func cutToken(pattern string) (token, rest string) {
 	switch pattern[0] {
 	case '\\':
@@ -180,8 +180,8 @@ func cutToken(pattern string) (token, rest string) {
 	return pattern[:1], pattern[1:]
 }
 
-// classStart is where the search for the closing ] of a class begins: after [ or [!, and after
-// a ] that comes first, which is a member of the class.
+// classStart returns the index from which the closing ] of a class is searched: after [ or [!,
+// and after a ] directly behind them, which is a member of the class.
 func classStart(pattern string) int {
 	start := 1
 	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {

@@ -1,7 +1,7 @@
 // Package tree reads the directories and files of one commit.
 //
-// It follows no symbolic link and enters no submodule, whatever the file system does. Listings are
-// cached by their hashes, and files are read up to a limit.
+// It follows no symbolic link and enters no submodule, whatever the file system does. Listings
+// are cached by their hashes, and files are read up to a limit.
 package tree
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
-// A Hasher is a file system with hashes of files and directories: equal hashes, equal content.
-// A commit's tree is one. Otherwise files are read and hashed at every load.
+// A Hasher is a file system that knows the hashes of files and directories, such as the tree of
+// a commit. Equal hashes mean equal content. Files of other file systems are read and hashed at
+// every load.
 type Hasher interface {
 	Hash(name string) (string, error)
 }
 
-// A Tree reads one commit. It follows no symbolic link and enters no submodule, whatever the
-// file system does.
+// A Tree reads one commit.
 type Tree struct {
 	fsys   fs.FS
 	hasher Hasher // nil if the file system has no hashes
@@ -51,7 +51,7 @@ type Listing struct {
 type Entry struct {
 	Name string
 	Mode fs.FileMode
-	// Hash is set once it was needed. Equal directories have equal hashes below.
+	// hash is set when it is first needed. Equal directories have equal hashes below.
 	hash string
 }
 
@@ -63,8 +63,8 @@ func New(fsys fs.FS, fileSize int64, dirs *cache.Cache[Key, *Listing]) *Tree {
 	return t
 }
 
-// A ReadError says that the commit could not be read: this is not a problem of the commit, and
-// nothing in it counts as deleted.
+// A ReadError says that the commit could not be read. That is not a mistake in the commit, and
+// no object counts as deleted because of it.
 type ReadError struct{ err error }
 
 // Error returns the message of the reason.
@@ -142,7 +142,7 @@ func (t *Tree) gitHash(name string) (string, error) {
 	return l.Entries[i].hash, nil
 }
 
-// index is the index of a name in the listing; -1 if it is not there.
+// index returns the index of a name in the listing; -1 if the listing does not have it.
 func (l *Listing) index(name string) int {
 	i := sort.Search(len(l.Entries), func(i int) bool { return l.Entries[i].Name >= name })
 	if i < len(l.Entries) && l.Entries[i].Name == name {
@@ -159,8 +159,8 @@ func (l *Listing) Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Lookup returns the mode of a path; zero for a regular file. If the path goes through
-// something other than directories, at is where that is.
+// Lookup returns the mode of a path; zero for a regular file. If a part of the path is not a
+// directory, at is the path of that part.
 func (t *Tree) Lookup(name string) (mode fs.FileMode, at string, ok bool, err error) {
 	mode, at = fs.ModeDir, "."
 	if name == "." {
@@ -192,16 +192,17 @@ func (t *Tree) IsFile(name string) (bool, error) {
 	return ok && at == name && mode.IsRegular(), err
 }
 
-// A TooLargeError says that a file exceeds the limit.
+// A TooLargeError is returned for a file that exceeds the size limit. Its message says what to
+// do.
 type TooLargeError struct{ limit int64 }
 
-// Error says what to do about it.
+// Error implements error.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", problem.Size(e.limit))
 }
 
-// Read returns the content of a regular file; a *TooLargeError if it exceeds the limit, without
-// reading more than that.
+// Read returns the content of a regular file. If the file exceeds the size limit, it reads no
+// more than that and returns a *TooLargeError.
 func (t *Tree) Read(name string) ([]byte, error) {
 	if text, ok := t.texts[name]; ok {
 		return text, nil
@@ -223,7 +224,7 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// readUpTo reads a file at once if the file system can: its size is known.
+// readUpTo reads a file in one call if the file system can, since its size is known.
 func (t *Tree) readUpTo(name string, limit int64) ([]byte, error) {
 	if whole, ok := t.fsys.(fs.ReadFileFS); ok {
 		return whole.ReadFile(name)
@@ -236,7 +237,7 @@ func (t *Tree) readUpTo(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// Hash identifies the content of a regular file, even one that is too large to be read.
+// Hash returns the hash of a regular file, even of one that exceeds the size limit.
 func (t *Tree) Hash(name string) (string, error) {
 	if t.hasher != nil {
 		h, err := t.gitHash(name)
@@ -257,5 +258,5 @@ func (t *Tree) Hash(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Drop drops a text that was kept for its hash.
+// Drop forgets a text that was kept because it was hashed.
 func (t *Tree) Drop(name string) { delete(t.texts, name) }

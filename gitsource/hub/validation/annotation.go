@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/expression"
 )
 
-// annotationRules validate gitfleet's annotations on objects of a kind. Their mistakes would
-// otherwise be found on the members, one by one.
+// annotationRules validate gitfleet's annotations on the objects of a kind. Mistakes in them
+// would otherwise be found on each member.
 var annotationRules = []struct {
 	name string
 	rule func(value string, kind api.GroupKind) (warning string, err error)

@@ -12,7 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// CheckCluster validates a member cluster with defaults, and sets the label with its name.
+// CheckCluster validates a member cluster whose defaults are set, and sets the label with its
+// name.
 func CheckCluster(r *document.Report, c *api.MemberCluster) {
 	checkName(r, c.Name, "metadata.name max length is 63")
 	between(r, r.Field("spec", "heartbeatPeriodSeconds"), *c.Spec.HeartbeatPeriodSeconds, 1, 600)
@@ -39,7 +40,7 @@ func nameCluster(r *document.Report, c *api.MemberCluster) {
 	c.Labels = labels
 }
 
-// checkLabels validates the labels of a cluster, by which placements select it.
+// checkLabels validates the labels of a cluster, by which placements select clusters.
 func checkLabels(r *document.Report, c *api.MemberCluster) {
 	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
 		p := r.Field("metadata", "labels", key)
@@ -69,7 +70,7 @@ func checkTaints(r *document.Report, p *document.FieldPath, taints []api.Taint) 
 	}
 }
 
-// checkProperty validates a property declared by an annotation.
+// checkProperty validates a cluster property that an annotation declares.
 func checkProperty(r *document.Report, key, value string) {
 	name, ok := strings.CutPrefix(key, api.PropertyAnnotationPrefix)
 	if !ok {

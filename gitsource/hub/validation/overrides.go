@@ -7,10 +7,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// PlacementField is the field path of an override's placement.
+// PlacementField is the path of the field in which an override names its placement.
 const PlacementField = "spec.placement.name"
 
-// CheckClusterOverride validates a ClusterResourceOverride with defaults.
+// CheckClusterOverride validates a ClusterResourceOverride whose defaults are set.
 func CheckClusterOverride(r *document.Report, o *api.ClusterResourceOverride) {
 	at := r.Field("spec", "clusterResourceSelectors")
 	CheckLength(r, at, len(o.Spec.ClusterResourceSelectors), 1, 20)
@@ -32,7 +32,7 @@ func CheckClusterOverride(r *document.Report, o *api.ClusterResourceOverride) {
 	checkRules(r, o.Spec.Policy)
 }
 
-// CheckOverride validates a ResourceOverride with defaults.
+// CheckOverride validates a ResourceOverride whose defaults are set.
 func CheckOverride(r *document.Report, o *api.ResourceOverride) {
 	at := r.Field("spec", "resourceSelectors")
 	CheckLength(r, at, len(o.Spec.ResourceSelectors), 1, 20)
@@ -64,7 +64,7 @@ func SelectorText(s api.ResourceSelector) string {
 
 func checkRules(r *document.Report, policy *api.OverridePolicy) {
 	if policy == nil {
-		return // reported elsewhere: missing
+		return // a missing field is reported elsewhere
 	}
 	p := r.Field("spec", "policy", "overrideRules")
 	CheckLength(r, p, len(policy.OverrideRules), 1, 20)

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// What an override may change is told by the first words of a path, exactly as
-// they are written.
+// The first segments of a path decide whether an override may change it. They are compared
+// exactly as written.
 func TestWhatAnOverrideMayChange(t *testing.T) {
 	const (
 		empty  = "path cannot be empty"

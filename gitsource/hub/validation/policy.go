@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// policyFields are the fields of a policy that only some placement types have.
+// policyFields are the fields of a policy that are valid only for some placement types.
 var policyFields = []struct {
 	name  string
 	isSet func(*api.PlacementPolicy) bool

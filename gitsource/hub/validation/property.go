@@ -103,8 +103,8 @@ func (b bound) strict() bool {
 	return b.operator == api.PropertyGreaterThan || b.operator == api.PropertyLessThan
 }
 
-// contradiction returns why no cluster can meet all requirements on one property; empty if some
-// can.
+// contradiction returns why no cluster can meet all requirements on one property; empty if a
+// cluster can.
 func contradiction(bounds []bound) string {
 	var low, high, equal *bound
 	for i := range bounds {
@@ -124,7 +124,8 @@ func contradiction(bounds []bound) string {
 	return conflict(bounds, low, high, equal)
 }
 
-// tighter returns the larger bound, or with sign -1 the smaller; of equal ones the strict one.
+// tighter returns the larger of two bounds, or with sign -1 the smaller one; of equal bounds
+// the strict one.
 func tighter(a, b *bound, sign int) *bound {
 	if a == nil {
 		return b

@@ -1,8 +1,8 @@
 // Package validation sets the defaults of gitfleet's kinds, and validates them.
 //
-// Manifests from Git have not been through an API server: the rules here are those of KubeFleet's
-// schema and webhooks for a single manifest, and KubeFleet's messages are part of the messages. What
-// needs other objects of the commit is checked by package hub.
+// Manifests in Git have not been through an API server. The rules here are those of KubeFleet's
+// schema and webhooks for a single manifest, and the error messages contain KubeFleet's
+// messages. Rules that need other objects of the commit are in package hub.
 package validation
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// CheckPlacement validates a placement with defaults.
+// CheckPlacement validates a placement whose defaults are set.
 func CheckPlacement(r *document.Report, id api.ID, annotations map[string]string, spec *api.PlacementSpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
 	checkOnFailure(r, annotations)
@@ -33,7 +33,7 @@ func CheckPlacement(r *document.Report, id api.ID, annotations map[string]string
 	}
 }
 
-// checkOnFailure refuses invalid values, which would otherwise count as the default.
+// checkOnFailure refuses an invalid value, which would otherwise be treated as the default.
 func checkOnFailure(r *document.Report, annotations map[string]string) {
 	value, written := annotations[api.OnFailureAnnotation]
 	if written && value != api.OnFailureContinue && value != api.OnFailureStop {
@@ -41,7 +41,7 @@ func checkOnFailure(r *document.Report, annotations map[string]string) {
 	}
 }
 
-// checkAvailableTimeout refuses invalid durations.
+// checkAvailableTimeout refuses an invalid duration.
 func checkAvailableTimeout(r *document.Report, annotations map[string]string) {
 	value, written := annotations[api.AvailableTimeoutAnnotation]
 	if d, err := time.ParseDuration(value); written && (err != nil || d < 0) {
@@ -76,7 +76,7 @@ func between(r *document.Report, p *document.FieldPath, value, low, high int32) 
 	}
 }
 
-// CheckLength checks that a list has n entries within the limits.
+// CheckLength reports an error unless the number n of a list's entries is between low and high.
 func CheckLength(r *document.Report, p *document.FieldPath, n, low, high int) {
 	switch {
 	case n < low:
@@ -179,8 +179,8 @@ func checkTermScopes(r *document.Report, at *document.FieldPath, terms []api.Res
 	}
 }
 
-// SelectionFault returns why a placement cannot select a kind, if the scope of the kind is known;
-// empty if it can. inNamespace says that the placement is a ResourcePlacement.
+// SelectionFault returns why a placement cannot select a kind; empty if it can, or if the scope
+// of the kind is not known. inNamespace says that the placement is a ResourcePlacement.
 func SelectionFault(terms []api.ResourceSelectorTerm, kind string, namespaced, known, inNamespace bool) string {
 	switch {
 	case known && inNamespace && !namespaced:
