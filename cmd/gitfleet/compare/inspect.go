@@ -27,7 +27,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// An inspection is the result of inspecting one member.
+// An inspection is the state of one member as it was read.
 type inspection struct {
 	name    string
 	preview *member.Preview // nil if it does not answer
@@ -35,10 +35,11 @@ type inspection struct {
 	err     error
 }
 
-// maxInspections is the number of members that are inspected at a time.
+// maxInspections is the maximum number of members that are inspected in parallel.
 const maxInspections = 16
 
-// compare inspects the members, plans as the daemon would with what they hold, and compares.
+// compare inspects the members, computes the plan that the daemon would compute from their
+// state, and compares both.
 func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.Snapshot, told daemonState) (*diffDocument, error) {
 	credentials, err := cfg.Members.Credentials()
 	if err != nil {
@@ -66,7 +67,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 	}()
 	fleet := ledger.Fleet{Name: cfg.FleetName, ID: told.fleet.ID, Source: cfg.Source.Identity()}
 	if fleet.ID == "" && cfg.Source.URL == "" {
-		fleet = ledger.Fleet{} // the cluster's fleet cannot be told from another of its name
+		fleet = ledger.Fleet{} // the fleet of the cluster cannot be told from another one of the same name
 	}
 	p := finalPlan(s, inspections, fleet)
 	if err := d.find(p); err != nil {
@@ -89,7 +90,8 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 	return doc, nil
 }
 
-// placed reports whether the object that was named is delivered to a cluster; true if none was.
+// placed reports whether the requested object is delivered to a cluster; true if no object was
+// requested.
 func (d *diffCommand) placed(p *plan.Plan) bool {
 	if d.object == (api.ObjectName{}) {
 		return true
@@ -104,7 +106,7 @@ func (d *diffCommand) placed(p *plan.Plan) bool {
 	return false
 }
 
-// parallel calls do for each of n, several at a time.
+// parallel calls do with each number below n, several at a time.
 func parallel(n int, do func(int)) {
 	slots := make(chan struct{}, maxInspections)
 	var wg sync.WaitGroup
@@ -126,8 +128,8 @@ func inspect(ctx context.Context, c *hub.Cluster, cfg member.Config) *inspection
 	return l
 }
 
-// finalPlan returns the plan of the daemon once every rollout is finished: with what the members
-// hold as its ledger, as after the loss of a ledger.
+// finalPlan returns the daemon's plan once every rollout is finished. The state of the members
+// serves as its ledger, as after the loss of a ledger.
 func finalPlan(s *hub.Snapshot, looks []*inspection, fleet ledger.Fleet) *plan.Plan {
 	now := time.Now()
 	in := plan.Input{Head: withoutRollouts(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
@@ -153,7 +155,7 @@ func finalPlan(s *hub.Snapshot, looks []*inspection, fleet ledger.Fleet) *plan.P
 
 var errNotRead = errors.New("only one commit is read here")
 
-// withoutRollouts returns a snapshot whose rollouts take one step.
+// withoutRollouts returns a snapshot in which every rollout takes one step.
 func withoutRollouts(s *hub.Snapshot) *hub.Snapshot {
 	out, all := *s, intstr.FromString("100%")
 	out.Placements = slices.Clone(s.Placements)
@@ -167,7 +169,7 @@ func withoutRollouts(s *hub.Snapshot) *hub.Snapshot {
 	return &out
 }
 
-// find resolves the placement that was named, in Git or on a cluster, or the object.
+// find resolves the requested placement, in Git or on a cluster, or the requested object.
 func (d *diffCommand) find(p *plan.Plan) (err error) {
 	if d.wanted == "" {
 		return nil
@@ -236,7 +238,7 @@ func changeOf(x member.Change) diffChange {
 	return c
 }
 
-// document starts the output with what cannot be decided.
+// document begins the output with the placements and clusters for which nothing can be decided.
 func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 	doc := &diffDocument{APIVersion: diffVersion, Commit: s.Commit.Hash, Notes: []string{}, Problems: []string{}, Clusters: []diffCluster{}}
 	for _, pl := range p.Placements {
@@ -258,7 +260,7 @@ func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 	return doc
 }
 
-// faultsOf returns what keeps a placement from doing what it says.
+// faultsOf returns the reasons why a placement does not do what its spec says.
 func faultsOf(p *plan.Placement) []string {
 	var out []string
 	if p.Spec == nil {

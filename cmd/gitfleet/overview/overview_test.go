@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// However many placements and clusters there are, the first page shows those
-// with trouble, and fits.
+// However many placements and clusters there are, the first page shows those with trouble and
+// fits on the screen.
 func TestStatusOfALargeFleet(t *testing.T) {
 	r := &status.Report{At: reports.Noon}
 	for i := range 300 {
@@ -39,8 +39,8 @@ func TestStatusOfALargeFleet(t *testing.T) {
 	}
 }
 
-// A bar is full when there is nothing left to do, and has a mark for whatever is
-// there.
+// The bar is filled to the end only if every cluster is available, and every state that occurs
+// has at least one character in it.
 func TestBar(t *testing.T) {
 	for name, test := range map[string]struct {
 		counts  map[State]int
@@ -67,7 +67,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// Colours do not move anything.
+// Colours do not change the layout.
 func TestColoursAreOnlyColours(t *testing.T) {
 	o := New(reports.Troubled(t).Report)
 	plain := o.Text(output.Page{Width: 80}, o.At, true)
@@ -83,8 +83,8 @@ func TestColoursAreOnlyColours(t *testing.T) {
 	}
 }
 
-// Whoever has misspelt a selector has a placement that is available everywhere
-// and holds nothing: the screen says so.
+// A placement whose selector is misspelt selects nothing and is available everywhere. The
+// summary warns of it.
 func TestStatusWarnsOfPlacements(t *testing.T) {
 	s := reports.Settled(t)
 	s.Commit(reports.SecondCommit, "Grace Hopper", "Misspell it", reports.Manifests+"place typo of webb\n")
