@@ -16,9 +16,9 @@ import (
 // A shape is a fleet with a number of members and a number of objects on each.
 type shape struct{ members, objects int }
 
-// wide and deep have the same number of objects, so that the memory per member and per object
-// can be told apart. Each is compared with one member that gets the same objects, which
-// accounts for Git and the content.
+// wide and deep have the same number of objects but different numbers of members, so that the
+// memory per member and the memory per object can be computed. Each is compared with a fleet of
+// one member that gets the same objects, whose memory is that of Git and the content.
 var wide, deep = shape{1000, 100}, shape{100, 1000}
 
 // memory measures the memory that the built binary needs for simulated members: the live heap
@@ -53,7 +53,7 @@ func memory(ctx context.Context, b *runner) (map[string]float64, error) {
 	return out, nil
 }
 
-// apart separates the memory per member from that per object.
+// apart computes the memory per member and per object.
 func apart(of func(footprint) float64, grown map[shape]footprint) (member, object float64) {
 	members := func(s shape) float64 { return float64(s.members - 1) }
 	objects := func(s shape) float64 { return float64((s.members - 1) * s.objects) }
@@ -71,7 +71,7 @@ func (f footprint) less(o footprint) footprint {
 	return footprint{f.heap - o.heap, f.stacks - o.stacks, f.resident - o.resident, f.goroutines - o.goroutines}
 }
 
-// footprint applies objects to simulated members, and measures once nothing happens any more.
+// footprint applies objects to simulated members, and measures the daemon once it is idle.
 func (b *runner) footprint(ctx context.Context, s shape) (_ footprint, err error) {
 	dir, remove, err := scratch()
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *runner) footprint(ctx context.Context, s shape) (_ footprint, err error
 	return d.footprint(ctx, s.members)
 }
 
-// spread waits until all members have all objects, and the report says so. It polls seldom,
+// spread waits until all members have all objects and the report says so. It polls rarely,
 // because the report of a large fleet is large.
 func (d *daemon) spread(ctx context.Context, clusters *simulated.Fleet, s shape) error {
 	for deadline := time.Now().Add(10 * time.Minute); ; {
@@ -142,11 +142,11 @@ func everywhere(r *status.Report, members int) bool {
 }
 
 // footprint measures the daemon after several garbage collections and returns the smallest
-// result; the others include fresh garbage. Each request creates a lot of garbage, and a
-// collection during a response counts all of it. The longer the response takes, the less often
-// it is requested, so that most collections are caused by the daemon itself.
+// result: a collection that runs during a response counts all garbage of that response as live.
+// The longer a response takes, the less often one is requested, so that most collections run
+// between responses.
 func (d *daemon) footprint(ctx context.Context, members int) (footprint, error) {
-	if err := wait(ctx, 30*time.Second); err != nil { // until connections are closed that were only needed at the start
+	if err := wait(ctx, 30*time.Second); err != nil { // until connections that were only needed at the start are closed
 		return footprint{}, err
 	}
 	var least footprint
@@ -165,7 +165,7 @@ func (d *daemon) footprint(ctx context.Context, members int) (footprint, error) 
 		last = m[0]
 		f := footprint{heap: m[1], stacks: m[2], resident: m[3], goroutines: m[4]}
 		if collections++; collections == 2 || collections > 2 && f.kept() < least.kept() {
-			least = f // the first may be from before it was idle
+			least = f // the first measurement may be from before the daemon was idle
 		}
 	}
 	return least, nil

@@ -22,8 +22,7 @@ type set struct {
 	lost     chan error // the first process that ended unexpectedly
 }
 
-// up runs a set until ctx is done or a process fails. When it returns, all processes have
-// ended.
+// up runs a set until ctx is done or a process fails. All processes have ended when it returns.
 func up(ctx context.Context, o upOptions, out io.Writer) error {
 	find, err := newLocator(o.assets)
 	if err != nil {
@@ -66,7 +65,7 @@ func up(ctx context.Context, o upOptions, out io.Writer) error {
 	}
 }
 
-// requireEmpty keeps up from deleting unrelated files.
+// requireEmpty prevents up from deleting unrelated files.
 func requireEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
@@ -77,7 +76,7 @@ func requireEmpty(dir string) error {
 
 func (s *set) file(name ...string) string { return filepath.Join(append([]string{s.dir}, name...)...) }
 
-// start starts everything, and writes the kubeconfigs and, last, the file ready.
+// start starts all processes and writes the kubeconfigs. It writes the file ready last.
 func (s *set) start(ctx context.Context, o upOptions, out io.Writer) error {
 	if err := os.RemoveAll(s.file("ready")); err != nil {
 		return err
@@ -91,7 +90,8 @@ func (s *set) start(ctx context.Context, o upOptions, out io.Writer) error {
 	return writeFile(s.file("ready"), []byte(s.file("kubeconfig")+"\n"))
 }
 
-// prepare starts etcd and creates the clusters, with all their files.
+// prepare allocates ports, creates certificates and configuration files for every cluster, and
+// starts etcd.
 func (s *set) prepare(ctx context.Context, o upOptions) error {
 	next := s.ports.next(o.basePort)
 	for _, name := range o.names {
@@ -141,7 +141,7 @@ func (s *set) writeFiles() error {
 	if err := writeFile(s.tokens().private, key.key); err != nil {
 		return err
 	}
-	// A kubeconfig of an earlier set would name a cluster that does not exist.
+	// A kubeconfig left by an earlier set would name a cluster that does not exist.
 	if err := os.RemoveAll(s.file("kubeconfigs")); err != nil {
 		return err
 	}
@@ -196,7 +196,8 @@ func (s *set) launch(c *cluster, p program, flags []string) (*process, error) {
 	return s.launcher.start(c.name+" "+p.name, s.file("logs", c.name+"-"+p.name+".log"), argv)
 }
 
-// report records the first unexpected end; the others follow from it.
+// report records the first process that ends unexpectedly; the ends of others are consequences
+// of it.
 func (s *set) report(err error) {
 	select {
 	case s.lost <- err:

@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// awaitDrift waits until the agent reports a drift of an object.
+// awaitDrift waits until the agent reports drift of an object.
 func (a *agent) awaitDrift(p api.PlacementKey, name, what string, ok func(ledger.Drift) bool) ledger.Drift {
 	a.t.Helper()
 	var found ledger.Drift
@@ -53,8 +53,8 @@ func patched(t *testing.T, err error) {
 	}
 }
 
-// Drift that is reverted remains in the report: how often it occurred, what it was and who
-// caused it, also after a restart, and never the value of a Secret.
+// Drift that is reverted remains in the report, also after a restart: how often it occurred,
+// what it was and who caused it, but never the value of a Secret.
 func TestRepairsAreRemembered(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -107,7 +107,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 	a.until(key, "without what is not wanted any more", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 3 })
 }
 
-// Drift that is left alone is reported with the manager that caused it, until it ends.
+// Drift that is not reverted is reported with the manager that caused it, until it ends.
 func TestStandingDriftIsRemembered(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -143,7 +143,8 @@ func deployment(namespace, name string, replicas int64, notes map[string]any) *w
 	})
 }
 
-// scale changes the replicas, as the controller of an autoscaler or a person would.
+// scale changes the replicas in the name of a field manager, such as that of an autoscaler or
+// of a person.
 func (a *agent) scale(namespace, name, manager string, replicas int32) {
 	a.t.Helper()
 	s := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
@@ -158,9 +159,9 @@ func (a *agent) replicas(namespace, name string) int32 {
 	return *d.Spec.Replicas
 }
 
-// The replicas that an autoscaler sets are left to it and reported with its name, also when the
-// rest of the object changes, without additional writes. Scaling by a person is reverted, and
-// so are the replicas of an autoscaler that is gone.
+// Replicas that an autoscaler sets are left to it and reported with its name. A change of the
+// rest of the object keeps them without additional writes. Replicas that a person sets are
+// reverted, and so are those of an autoscaler that was removed.
 func TestAutoscalerIsNotFought(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -195,7 +196,7 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 		t.Errorf("scaled to %d", n)
 	}
 
-	// The object's annotation allows changes of the field: nothing is reported.
+	// An annotation of the object allows changes of the field, so that nothing is reported.
 	a.scale(ns, "open", "kube-controller-manager", 7)
 	a.scale(ns, "manual", "kubectl", 8)
 	a.eventually("a manual scaling reverted", func() (bool, error) { return a.replicas(ns, "manual") == 2, nil })
@@ -260,7 +261,8 @@ func TestObjectMadeAnewIsForeign(t *testing.T) {
 	}
 }
 
-// The daemon reports reverted drift after it was killed and restarted, and continues to count.
+// After it was killed and restarted, the daemon still reports reverted drift, and continues to
+// count.
 func TestDriftIsRememberedOverARestart(t *testing.T) {
 	d := newDaemon(t)
 	commit := d.repo.Commit(t, "main", map[string]string{

@@ -29,9 +29,9 @@ func only(number string) string {
 `
 }
 
-// A commit reaches the selected clusters and no others; a change of one field is one request
-// for each; a poll without a new commit is none; the object of a removed file is deleted and
-// nothing else.
+// A commit reaches exactly the selected clusters. A change of one field costs one request for
+// each cluster, and a poll without a new commit costs none. When a file is removed, its object
+// is deleted and no other.
 func TestCommitReachesClusters(t *testing.T) {
 	d := newDaemon(t)
 	other := d.name + "-east"
@@ -112,8 +112,8 @@ func TestCommitReachesClusters(t *testing.T) {
 	}
 }
 
-// A commit that does not load changes nothing, and is reported with file and line; the next one
-// that loads comes into force at once.
+// A commit that cannot be loaded changes nothing and is reported with file and line. The next
+// valid commit is applied at once.
 func TestBrokenCommitChangesNothing(t *testing.T) {
 	d := newDaemon(t)
 	good := d.repo.Commit(t, "main", map[string]string{
@@ -146,9 +146,9 @@ func TestBrokenCommitChangesNothing(t *testing.T) {
 	})
 }
 
-// Objects that somebody deletes, edits or scales are restored by one write, noticed by watches:
-// the next poll and the next probe are an hour away. Before the write the object is read, for
-// the report of who changed what.
+// Objects that somebody deletes, edits or scales are restored with one write each. The watches
+// notice the drift, since the next poll and the next probe are an hour away. Before the write
+// the object is read, to report who changed what.
 func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 	d := newDaemon(t, "--interval", "1h", "--set", "members.probeInterval=1h")
 	commit := d.repo.Commit(t, "main", map[string]string{
@@ -202,8 +202,9 @@ func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 	}
 }
 
-// Killed at any moment, the daemon continues after a restart: nothing is created twice,
-// everything is as the commit says in the end, and one more restart writes nothing.
+// A daemon that is killed continues its work after a restart, whenever it was killed: no object
+// is created twice, the clusters end up as the commit says, and one more restart writes
+// nothing.
 func TestKilledAtAnyMoment(t *testing.T) {
 	d := newDaemon(t)
 	files := map[string]string{"apps/namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
@@ -211,7 +212,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		files[fmt.Sprintf("apps/cm-%02d.yaml", i)] = yamlConfigMap(d.name, fmt.Sprintf("cm-%02d", i), "a")
 	}
 	commit := d.repo.Commit(t, "main", files)
-	// Each run is killed when that many objects exist: before, during and after the work.
+	// The daemon is killed once that many objects exist: before, during and after the rollout.
 	for _, n := range []int{0, 1, 7, 23, 39, 40} {
 		d.start()
 		d.eventually("so far", func() bool { return d.count("member-1") >= n })
@@ -272,7 +273,7 @@ func (d *daemon) count(cluster string) int {
 	return len(list.Items)
 }
 
-// A member that is down delays nothing elsewhere, is reported as down, and catches up once it
+// A member that is down delays no other member and is reported as down. It catches up once it
 // returns.
 func TestMemberDown(t *testing.T) {
 	d := newDaemon(t, "--set", "members.probeInterval=1s")
@@ -313,7 +314,7 @@ func (d *daemon) startAt(commit string) {
 	d.applied(commit)
 }
 
-// The objects of a placement that is removed from Git are deleted, and nothing else.
+// When a placement is removed from Git, its objects are deleted and no others.
 func TestRemovedPlacement(t *testing.T) {
 	d := newDaemon(t)
 	keep := d.name + "-keep"
@@ -341,8 +342,8 @@ func TestRemovedPlacement(t *testing.T) {
 	}
 }
 
-// A cluster that is removed from Git keeps its objects, without an owner; when it comes back,
-// they are taken over again.
+// A cluster that is removed from Git keeps its objects, without an owner. When the cluster is
+// added again, they are adopted again.
 func TestClusterLeavesAndReturns(t *testing.T) {
 	d := newDaemon(t)
 	commit := d.repo.Commit(t, "main", map[string]string{

@@ -22,7 +22,7 @@ import (
 // An Instance is a running Gitea.
 type Instance struct {
 	*process.Process
-	// URL is its base URL.
+	// URL is the base URL.
 	URL string
 	// Token is a token of User with all permissions for repositories and issues. Client uses
 	// it.
@@ -65,8 +65,9 @@ ENABLED = false
 LEVEL = Info
 `
 
-// Launch runs a Gitea with all its files in a directory, where User may sign in with a
-// password, and returns once it is ready. An existing Gitea in the directory is continued.
+// Launch runs Gitea with all its files in a directory, and returns once it is ready. User may
+// sign in with the password. If the directory has the files of an earlier Gitea, that one is
+// started again.
 func Launch(ctx context.Context, dir, address, password string) (*Instance, error) {
 	program, static, err := checkout.Gitea(ctx)
 	if err != nil {
@@ -139,7 +140,7 @@ func (i *Instance) authorize(user string) (string, *gitea.Client, error) {
 	return token, client, err
 }
 
-// await waits until the Gitea is ready.
+// await waits until Gitea is ready.
 func (i *Instance) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
