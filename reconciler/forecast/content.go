@@ -11,19 +11,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A ContentChange is an object that a placement has on some clusters before and after, with
-// other content.
+// A ContentChange is an object whose content changes. The placement has it on the clusters both
+// before and after.
 type ContentChange struct {
 	Placement     api.PlacementKey
 	Before, After *work.Manifest
-	// Clusters are those where it changes in this way, sorted.
+	// Clusters are those on which it changes in this way, sorted.
 	Clusters []string
-	// Recreation says whether the object is deleted and created anew, as it asks to be if an
-	// immutable field changes.
+	// Recreation says whether the object is deleted and created again, which its annotation
+	// requests for changes of immutable fields.
 	Recreation diff.Recreation
 }
 
-// Note ends a line about the object: ", recreated" or ", may be recreated"; empty if it is not.
+// Note is appended to the line about the object: ", recreated", ", may be recreated", or empty
+// if the object is not recreated.
 func (c ContentChange) Note() string {
 	if c.Recreation == diff.NotRecreated {
 		return ""
@@ -31,8 +32,8 @@ func (c ContentChange) Note() string {
 	return ", " + string(c.Recreation)
 }
 
-// ContentChanges are the objects that change on the clusters, by placement and ID. There are
-// none if the contents of the earlier plan are not known.
+// ContentChanges returns the objects whose content changes, sorted by placement and ID. It
+// returns none if the contents of the earlier plan are not known.
 func (o *Forecast) ContentChanges() []ContentChange {
 	if o.earlier == nil {
 		return nil
@@ -56,8 +57,8 @@ func (o *Forecast) ContentChanges() []ContentChange {
 	return out
 }
 
-// Works are what a cluster is told to hold once all rollouts are done, by placement. They are
-// nil for a cluster that another fleet holds.
+// Works are the works of a cluster once all rollouts are finished, by placement. They are nil
+// for a cluster that belongs to another fleet.
 func (o *Forecast) Works(cluster string) []work.Work {
 	var out []work.Work
 	for _, p := range o.Plan.Placements {
@@ -81,7 +82,7 @@ func contentChanges(old, now *plan.Placement) []ContentChange {
 		before, after string
 	}
 	var out []ContentChange
-	compared := map[contents][]*work.Manifest{} // pairs of manifests that differ, by the two contents
+	compared := map[contents][]*work.Manifest{} // pairs of contents that were compared, with the manifests that differ
 	at := map[change]int{}
 	for _, c := range now.Clusters {
 		had := old.On(c.Binding.Cluster)
@@ -109,7 +110,8 @@ func contentChanges(old, now *plan.Placement) []ContentChange {
 	return out
 }
 
-// differing pairs the manifests of two contents that are of one object and differ.
+// differing returns pairs of manifests, from before and after, that are of the same object and
+// differ.
 func differing(before, after []*work.Manifest) []*work.Manifest {
 	was := make(map[api.ID]*work.Manifest, len(before))
 	for _, m := range before {

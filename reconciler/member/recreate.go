@@ -19,15 +19,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// asksForRecreation reports whether an object is to be deleted and created anew if a server
-// refuses to change an immutable field of it.
+// asksForRecreation reports whether the manifest requests that the object is deleted and
+// created again if the server refuses to change an immutable field.
 func asksForRecreation(m *work.Manifest) bool {
 	return m.Object.Object.GetAnnotations()[api.RecreateAnnotation] == api.RecreateEnabled && api.Recreatable(m.ID.GroupKind())
 }
 
-// refusesImmutable reports whether a server refused an object because of immutable fields and
-// for no other reason, so that it would accept a new object with the same content. The answers
-// of admission webhooks do not tell.
+// refusesImmutable reports whether a server refused an object only because of immutable fields,
+// so that it would accept a new object with the same content. Refusals by admission webhooks
+// never count, since their reason is not reliable.
 func refusesImmutable(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || !ssaerrors.IsImmutableError(err) {
@@ -40,28 +40,30 @@ func refusesImmutable(err error) bool {
 	return details != nil && len(details.Causes) > 0 && !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return !isImmutable(c) })
 }
 
-// admissionPhrases are in the message of a refusal by an admission webhook or policy, whose
-// causes may be those of an API server.
+// admissionPhrases occur in the message of a refusal by an admission webhook or policy, which
+// may list the same causes as an API server.
 var admissionPhrases = []string{"admission webhook ", "ValidatingAdmissionPolicy "}
 
-// immutablePhrases are what API servers say of a field that cannot be changed.
+// immutablePhrases occur in the messages of API servers about a field that cannot be changed.
 var immutablePhrases = []string{"immutable", "may not change", "may not be changed", "cannot change", "can not be unset", "updates to "}
 
 // isImmutable reports whether a cause of a refusal is that a field is immutable.
 func isImmutable(c metav1.StatusCause) bool {
 	detail, found := strings.CutPrefix(c.Message, "Forbidden: ")
-	if !found { // the message quotes the value, which may hold anything, before it says what is wrong
+	if !found { // the message quotes the value, which may be any text, before it says what is wrong
 		detail = c.Message[strings.LastIndex(c.Message, ": ")+1:]
 	}
 	return slices.ContainsFunc(immutablePhrases, func(phrase string) bool { return strings.Contains(detail, phrase) })
 }
 
-// adviceToRecreate ends the message of an object that was refused because of immutable fields.
+// adviceToRecreate is appended to the message of an object that was refused because of
+// immutable fields.
 const adviceToRecreate = "; to have gitfleet delete the object and create it anew, give it in Git the annotation " +
 	api.RecreateAnnotation + `: "` + api.RecreateEnabled + `"`
 
-// adviseRecreation adds the advice to the message of an object of ours, unless the object has
-// the annotation or cannot have it. The server's words are cut rather than the advice.
+// adviseRecreation appends the advice to the message of an object of ours, unless the object
+// has the annotation or cannot have it. If the result would be too long, the server's message
+// is shortened and the advice is kept.
 func adviseRecreation(message string, m *work.Manifest) string {
 	if asksForRecreation(m) || !api.Recreatable(m.ID.GroupKind()) {
 		return message
@@ -69,8 +71,8 @@ func adviseRecreation(message string, m *work.Manifest) string {
 	return connection.CutTo(message, connection.Longest-len(adviceToRecreate)-len("… (1234567 more bytes)")) + adviceToRecreate
 }
 
-// beingDeleted is the condition of an object that is created once it is gone. finalizers are
-// those of the object, if they are known.
+// beingDeleted is the condition of an object that will be created again once its deletion is
+// finished. finalizers are those of the object, if they are known.
 func beingDeleted(finalizers string) metav1.Condition {
 	message := "the object is being deleted; it is created anew once it is gone"
 	if finalizers != "" {
@@ -91,9 +93,9 @@ func (s *session) recreations() (ids []api.ID) {
 	return ids
 }
 
-// recreate deletes those objects of some tasks that ask for it and were just refused because of
-// immutable fields. An object that is gone at once is applied again at once, others once the
-// watch reports that they are gone.
+// recreate deletes the objects that request recreation and whose tasks were just refused
+// because of immutable fields. An object that is gone at once is applied again at once; others
+// are applied once the watch reports their deletion.
 func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	due := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool {
 		refused := s.trouble[t.manifest.ID]
@@ -115,8 +117,8 @@ func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.Pl
 	s.apply(ctx, gone, touched)
 }
 
-// brakeRecreations holds all recreations, and all deletions, if both together would be too many.
-// Held deletions still count the next time, and are released by a full pass only.
+// brakeRecreations holds all recreations and all deletions if there are too many of both
+// together. Held deletions still count the next time, and only a full pass releases them.
 func (s *session) brakeRecreations() {
 	before, all := maps.Clone(s.braked), map[api.ID]bool{}
 	for _, inv := range s.inv {
@@ -135,8 +137,9 @@ func (s *session) brakeRecreations() {
 	s.logBraked(before)
 }
 
-// deletedForRecreation deletes the object of a task. If that is gone at once, it returns the
-// task that creates it; otherwise its trouble says why it stays.
+// deletedForRecreation deletes the object of a task. If the object is gone at once, it returns
+// the task that creates it again; otherwise it records in the task why the object is still
+// there.
 func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[api.PlacementKey]bool) (create task, gone bool) {
 	id := t.manifest.ID
 	refused := s.trouble[id]
@@ -161,7 +164,7 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 		return t, false
 	}
 	announced := *t.item
-	announced.Hash = "" // it is to be created, and that it is not there is no drift
+	announced.Hash = "" // the object is created again, so that its absence is no drift
 	s.inv[t.placement].items.put(announced)
 	touched[t.placement] = true
 	t.item, t.drift, t.absent, t.accepting, t.found = &announced, false, true, false, nil
@@ -170,7 +173,7 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 		return t, true
 	}
 	if l := s.live.Of(id); l != nil && !s.watch.Of(t.manifest.Object.Object.GroupVersionKind()).Complete() {
-		s.live.Drop(id) // nothing would report that it is gone
+		s.live.Drop(id) // no watch event would report that it is gone
 	} else if l != nil {
 		terminating := *l
 		terminating.Terminating = true
@@ -180,7 +183,8 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	return t, false
 }
 
-// deleteRead deletes the object of a task as it was read, and records that.
+// deleteRead deletes the object of a task in the version that was read, and records the
+// deletion.
 func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (connection.DeleteResult, error) {
 	if live.GetDeletionTimestamp() != nil {
 		return connection.DeletionPending, nil
@@ -196,8 +200,8 @@ func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Uns
 	return result, err
 }
 
-// notRecreated returns why a live object is not deleted although its manifest asks for
-// recreation; empty if it is.
+// notRecreated returns why a live object is not deleted although its manifest requests it;
+// empty if it is deleted.
 func (s *session) notRecreated(t task, live *unstructured.Unstructured) string {
 	policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {

@@ -47,56 +47,57 @@ type Branches interface {
 	Remove(ctx context.Context, branch, marker string) error
 }
 
-// Config is what a Proposer is made of. All fields must be set, but for Forge and
-// Branches: without them nothing is offered, and what an edit of Git could express stays as it
-// is.
+// Config configures a Proposer. All fields must be set, except Forge and Branches: without them
+// no pull request is opened, and drift that an edit of the files could express stays on the
+// cluster.
 type Config struct {
 	Forge    Forge
 	Branches Branches
-	// Fleet is the name of the fleet: pull requests of another are left alone.
+	// Fleet is the name of the fleet. Pull requests of other fleets are left alone.
 	Fleet string
-	// Base is the branch that is followed.
+	// Base is the tracked branch.
 	Base string
 	// Files returns the tree of a commit.
 	Files func(ctx context.Context, commit string) (fs.FS, error)
-	// Load understands a tree.
+	// Load loads the tree of a commit.
 	Load func(fs.FS) (*hub.Snapshot, error)
-	// Contains reports whether the history of a commit has another one.
+	// Contains reports whether commit is in the history of head.
 	Contains func(ctx context.Context, head, commit string) (bool, error)
-	// Resolve takes what was decided about all held drifts, by cluster. It never blocks.
+	// Resolve receives the decisions about all held drift, by cluster. It never blocks.
 	Resolve func(map[string]ledger.Resolutions)
-	// MinAge is how long a change has to last before it is offered.
+	// MinAge is how long drift has to last before a pull request is opened for it.
 	MinAge time.Duration
-	// Record notes in the history what people decided.
+	// Record adds what people decided to the history.
 	Record func(...history.Entry)
-	// MaxOpen is how many pull requests and issues of the fleet are open at once.
+	// MaxOpen is the maximum number of pull requests and issues of the fleet that are open at
+	// once.
 	MaxOpen int
-	// Interval is the time between two looks at open pull requests.
+	// Interval is the time between two checks of the open pull requests.
 	Interval time.Duration
 	Log      *slog.Logger
 }
 
-// branchPrefix is that of the branches of every change.
+// branchPrefix is the prefix of the names of all branches with changes.
 const branchPrefix = "gitfleet/drift/"
 
 const (
-	// recoveryGrace is how long a change has to be gone before its pull request is
-	// closed: after a restart the members have to be heard first.
+	// recoveryGrace is how long the drift has to be gone before its pull request is closed:
+	// after a restart, the members have not reported their drift yet.
 	recoveryGrace = time.Minute
-	// mostRejected bounds the changes that are remembered to have been rejected. Of others
-	// the forge is asked again.
+	// mostRejected is the maximum number of rejected changes in memory. For others the forge is
+	// asked again.
 	mostRejected = 1000
-	// wakeSpacing is the least time between two looks at open pull requests, however often
-	// the Proposer is woken.
+	// wakeSpacing is the minimum time between two checks of the open pull requests, however
+	// often Wake is called.
 	wakeSpacing = 5 * time.Second
-	// editPause is the time between two passes while edits wait.
+	// editPause is the time between two passes while edits remain to be computed.
 	editPause = 100 * time.Millisecond
 )
 
-// A Proposer offers held drifts to Git as pull requests: merged, Git has the change;
-// closed, it is put back. What no edit of Git can express is offered as an issue. It remembers
-// nothing that is not on the forge: the branch of a change, or the marker in an issue, follows
-// from what the change is.
+// A Proposer opens a pull request for each held drift. If it is merged, Git has the change; if
+// it is closed, the change is reverted on the cluster. A change that no edit of the files can
+// express is opened as an issue. All state is on the forge: the branch name or the marker in
+// the issue is derived from the change.
 type Proposer struct {
 	cfg       Config
 	reports   chan *status.Report
@@ -104,88 +105,90 @@ type Proposer struct {
 	collector collector
 	troubles  atomic.Pointer[[]string]
 
-	// What follows belongs to Run.
+	// The fields below belong to Run's goroutine.
 	report  *status.Report
 	known   collected
 	changes map[string]*change
-	// open are the open pull requests and issues of the fleet when they were last listed, by
-	// branch.
+	// open are the open pull requests and issues of the fleet as last listed, by branch.
 	open   map[string]forge.PullRequest
 	listed time.Time
-	// woken is set when they are to be listed again before the interval is over.
+	// woken requests a new list before the interval is over.
 	woken bool
-	// missing is since when an open pull request has no drift, by branch.
+	// missing has the time since when an open pull request has had no drift, by branch.
 	missing map[string]time.Time
-	// rejected are changes whose pull request was closed without merging, by hash.
+	// rejected are the changes whose pull request was closed without being merged, by hash.
 	rejected map[string]*change
-	// waitingList are the offers that the newest pull request lists, since waitingListed.
+	// waitingList are the changes that the newest pull request lists as waiting, since
+	// waitingListed.
 	waitingList   []*offer
 	waitingListed time.Time
-	// resolved is what was decided last.
+	// resolved are the decisions that were last sent.
 	resolved resolutions
-	// retry is when the forge is asked again that does not answer, issues when issues are listed
-	// again that could not be.
+	// retry is the backoff of a forge that does not answer, and issues that of the list of
+	// issues.
 	retry, issues backoff.Backoff
-	// disabled is when the repository was last found to have no issues; zero if it has. missed
-	// says that a change was put back because of that.
+	// disabled is the time at which the repository was last found to have issues disabled; zero
+	// if they are enabled. missed says that a change was reverted because no issue could be
+	// opened for it.
 	disabled time.Time
 	missed   bool
-	// putBack names who has asked to put back a change that has no pull request, by hash.
+	// putBack are the users who asked to revert a change that has no pull request, by hash.
 	putBack map[string]string
 
 	requests chan request
-	// held is what Held returns.
+	// held is the result of Held.
 	held atomic.Pointer[heldChanges]
 }
 
-// collected is what collect returned for some drifts at some commit.
+// collected is the result of collect for the drifts at one commit.
 type collected struct {
 	key      string
 	commit   string
 	offers   []*offer
 	limited  []limited
 	verdicts []verdict
-	// lost says that the ledger was lost and nothing is decided yet; unheard are the clusters
-	// that have never answered, as far as is known, and may have any drift.
+	// lost says that the ledger was lost, so that nothing is decided yet. unheard are the known
+	// clusters that have never answered: they may have drift of any kind.
 	lost    bool
 	unheard []string
 }
 
-// limited is a held drift whose rule ends.
+// limited is a held drift whose rule has an end.
 type limited struct {
 	drift *status.Drift
 	rule  api.DriftRule
 }
 
-// A change is what is known of one offer while it lasts.
+// A change is the state of one offer, kept while the drift lasts.
 type change struct {
 	since time.Time
-	// branch is that of the pull request, or stands for the issue; it is empty until the forge was
-	// asked about the change. number is that of the pull request or issue.
+	// branch is the branch of the pull request, or stands for the issue; it is empty until the
+	// forge was asked about the change. number is the number of the pull request or issue.
 	branch string
 	number int64
 	state  forge.State
 	url    string
-	// merge is the commit that merged it; lacksMerge is the commit in force that was last found
-	// not to have it.
+	// merge is the merge commit. lacksMerge is the commit in force that was last found not to
+	// have it in its history.
 	merge, lacksMerge string
-	// asked is set if somebody has asked to offer it without waiting.
+	// asked is set if somebody asked to open the pull request without waiting.
 	asked bool
-	// manualSince is since when no edit of the files can express it; zero if one can.
+	// manualSince is the time since when no edit of the files has been able to express the
+	// change; zero if one can.
 	manualSince time.Time
 	// hold is set while the pull request or issue has the label that keeps the object as it is.
 	hold bool
-	// recheck asks the forge once more about a pull request or an issue that is closed.
+	// recheck requests one more query about a pull request or issue that is closed.
 	recheck bool
 	// published is the digest of the files that the branch was last found to have.
 	published string
-	// waits says why it was not offered yet.
+	// waits is the reason why no pull request was opened yet.
 	waits string
-	// retry is when the change is tried again that could not be offered or followed.
+	// retry is the backoff of a change whose pull request could not be opened or updated.
 	retry backoff.Backoff
 }
 
-// due is when the change has lasted long enough to be offered.
+// due is the time at which the change has lasted long enough for a pull request.
 func (c *change) due(minAge time.Duration) time.Time {
 	if c.manualSince.After(c.since) {
 		return c.manualSince.Add(minAge)
@@ -193,7 +196,7 @@ func (c *change) due(minAge time.Duration) time.Time {
 	return c.since.Add(minAge)
 }
 
-// found notes what the forge says of the pull request or issue.
+// found records the state of the pull request or issue on the forge.
 func (c *change) found(pr forge.PullRequest) {
 	c.number = pr.Number
 	c.branch, c.state, c.url, c.waits, c.recheck = pr.Branch, pr.State, pr.URL, "", false
@@ -215,7 +218,7 @@ func (p *Proposer) Observe(r *status.Report) {
 	p.reports <- r
 }
 
-// Wake has the open pull requests looked at soon. It never blocks, and any goroutine may
+// Wake causes a check of the open pull requests soon. It never blocks, and any goroutine may
 // call it.
 func (p *Proposer) Wake() {
 	select {
@@ -224,8 +227,8 @@ func (p *Proposer) Wake() {
 	}
 }
 
-// Troubles says what cannot be done on the forge, since when and why; empty if all can. Any
-// goroutine may call it.
+// Troubles lists what cannot be done on the forge, since when and why. Any goroutine may call
+// it.
 func (p *Proposer) Troubles() []string {
 	if list := p.troubles.Load(); list != nil {
 		return *list
@@ -233,8 +236,8 @@ func (p *Proposer) Troubles() []string {
 	return nil
 }
 
-// Run works until ctx is done. A forge that fails is no error: it is logged, told with
-// each drift, and tried again.
+// Run works until ctx is done. An error of the forge does not end it: the error is logged,
+// reported with each drift, and the request is tried again.
 func (p *Proposer) Run(ctx context.Context) error {
 	timer := time.NewTimer(p.cfg.Interval)
 	defer timer.Stop()
@@ -256,14 +259,14 @@ func (p *Proposer) Run(ctx context.Context) error {
 	}
 }
 
-// pass brings the forge and the members up to date, and returns when to look again.
+// pass updates the forge and the members, and returns the time of the next pass.
 func (p *Proposer) pass(ctx context.Context) time.Duration {
 	now := time.Now()
 	p.group(ctx)
 	return p.advance(ctx, now)
 }
 
-// advance acts on what is held now.
+// advance acts on the drift that is held now.
 func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.track(now)
 	if p.cfg.Forge != nil && p.retry.Wait(now) <= 0 {
@@ -300,7 +303,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	return next
 }
 
-// findTroubles says what cannot be done on the forge.
+// findTroubles lists what cannot be done on the forge.
 func (p *Proposer) findTroubles() []string {
 	var out []string
 	if p.retry.Failures() > 0 {
@@ -316,7 +319,7 @@ func (p *Proposer) findTroubles() []string {
 	return out
 }
 
-// answered notes how the forge answered.
+// answered records the result of a request to the forge.
 func (p *Proposer) answered(err error, now time.Time) {
 	switch {
 	case err != nil:
@@ -328,7 +331,7 @@ func (p *Proposer) answered(err error, now time.Time) {
 	}
 }
 
-// group groups the held drifts, if they are others than before.
+// group groups the held drifts, unless they are the same as before.
 func (p *Proposer) group(ctx context.Context) {
 	p.known.lost, p.known.unheard = !p.report.Decided(), nil
 	for _, m := range p.report.Clusters {
@@ -342,7 +345,7 @@ func (p *Proposer) group(ctx context.Context) {
 			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Mode, d.ResourceIdentifier, ledger.Fingerprint(d.Paths), d.Count, d.LastSeen)
 		}
 	}
-	if key.Len() > 0 { // the edits depend on the clusters that have no drift, too
+	if key.Len() > 0 { // the edits also depend on the clusters without drift
 		key.WriteString(p.report.PlacedDigest())
 	}
 	fmt.Fprintln(&key, p.report.Head.Commit.Hash)
@@ -352,7 +355,7 @@ func (p *Proposer) group(ctx context.Context) {
 	files, err := p.cfg.Files(ctx, p.report.Head.Commit.Hash)
 	if err != nil {
 		p.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.Head.Commit.Hash, "err", err)
-		p.collector.next = "" // no hurry: they are read again in the next pass
+		p.collector.next = "" // the files are read again in the next pass
 		return
 	}
 	p.known.limited = nil
@@ -365,12 +368,12 @@ func (p *Proposer) group(ctx context.Context) {
 	p.known.key, p.known.commit = key.String(), p.report.Head.Commit.Hash
 	p.known.offers, p.known.verdicts = p.collector.collect(p.report, files)
 	if len(p.known.undecided()) > 0 {
-		p.known.key = "" // the next report may say more
+		p.known.key = "" // the next report may have more drift
 	}
 }
 
-// undecided are the hashes of the changes of which it is not known yet whether they can be
-// offered.
+// undecided are the hashes of the changes for which it is not known yet whether a pull request
+// can be opened.
 func (k *collected) undecided() map[string]bool {
 	out := map[string]bool{}
 	for _, v := range k.verdicts {
@@ -387,7 +390,7 @@ func (k *collected) has(hash string) bool {
 		slices.ContainsFunc(k.verdicts, func(v verdict) bool { return v.of.hash == hash })
 }
 
-// track remembers since when each change lasts.
+// track records the time since when each change has lasted.
 func (p *Proposer) track(now time.Time) {
 	last := p.changes
 	p.changes = map[string]*change{}
@@ -395,7 +398,7 @@ func (p *Proposer) track(now time.Time) {
 		c := cmp.Or(p.changes[hash], last[hash])
 		if c == nil && p.rejected[hash] != nil {
 			c = p.rejected[hash]
-			c.recheck = true // it may have been labeled or opened again since
+			c.recheck = true // it may have been labeled or reopened since
 		}
 		if c == nil {
 			c = &change{since: now}

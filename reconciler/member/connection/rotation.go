@@ -18,11 +18,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// CredentialsPoll is the time between two checks whether credentials were replaced.
+// CredentialsPoll is the time between two checks for replaced credentials.
 const CredentialsPoll = 5 * time.Second
 
-// credentials returns the current client configuration of the cluster. Files that it names have
-// been read, so that no part of it changes afterwards.
+// credentials returns the current client configuration of the cluster. The files that it names
+// are already read into it, so that it cannot change afterwards.
 func (c Config) credentials(ctx context.Context) (*rest.Config, error) {
 	cfg, err := c.Connect(ctx)
 	if err != nil {
@@ -46,10 +46,12 @@ func (c Config) credentials(ctx context.Context) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// A fingerprint identifies credentials.
+// A fingerprint is a hash of credentials. Two configurations with the same credentials have the
+// same fingerprint.
 type fingerprint [sha256.Size]byte
 
-// fingerprintOf returns the fingerprint of credentials whose files have been read.
+// fingerprintOf computes the fingerprint of a client configuration. Files that the
+// configuration names must have been read into it.
 func fingerprintOf(cfg *rest.Config) fingerprint {
 	proxy := ""
 	if cfg.Proxy != nil {
@@ -63,26 +65,27 @@ func fingerprintOf(cfg *rest.Config) fingerprint {
 		cfg.CAData, cfg.CertData, cfg.KeyData, cfg.DisableCompression, proxy, cfg.ExecProvider, cfg.AuthProvider,
 	})
 	if err != nil {
-		text = []byte(err.Error()) // a program renews its credentials itself
+		text = []byte(err.Error()) // a credential plugin renews its credentials itself
 	}
 	return sha256.Sum256(text)
 }
 
 // A Rotation is the result of a check for new credentials.
 type Rotation struct {
-	// Replaced are clients with credentials that were replaced.
+	// Replaced are the clients that still use the old credentials.
 	Replaced []*Clients
-	// Another is why the new credentials cannot be used on this connection; nil if they can.
+	// Another is set if the new credentials may be those of another cluster.
 	Another error
-	// Unrenewed is why new credentials are not used; empty if they are, or there are none.
+	// Unrenewed is the reason why new credentials are not used; empty if they are, or if there
+	// are none.
 	Unrenewed string
 }
 
-// renewWithin bounds a check for new credentials.
+// renewWithin limits the duration of a check for new credentials.
 const renewWithin = 10 * time.Second
 
-// Renew switches to new credentials if they were replaced. Those that do not work are not used,
-// nor those of a cluster with another UID than uid. Only one goroutine may call it.
+// Renew switches to new credentials if they were replaced. It refuses credentials that do not
+// work and those of a cluster whose UID is not uid. Only one goroutine may call it.
 func (c *Conn) Renew(ctx context.Context, uid string) (r Rotation) {
 	if c.cfg.Connect == nil {
 		return r
@@ -129,8 +132,8 @@ func (c *Conn) tryRenewal(ctx context.Context, uid string, r *Rotation) error {
 	return nil
 }
 
-// identify returns the UID of the kube-system namespace of a cluster that is ready; empty if it
-// may not be read.
+// identify returns the UID of the kube-system namespace of a cluster that is ready; empty if
+// reading it is forbidden.
 func (c *Clients) identify(ctx context.Context) (string, error) {
 	if err := c.ready(ctx); err != nil {
 		return "", err
@@ -171,8 +174,8 @@ func (c Config) SleepUntilRenewed(ctx context.Context, d time.Duration) {
 	}
 }
 
-// readyWithin is how long a server may take to say that it is ready. With the time between two
-// probes that is how long one that hangs is held to be there.
+// readyWithin is how long a server may take to answer the readiness check. A server that hangs
+// counts as reachable for that time plus the time between two probes.
 const readyWithin = 5 * time.Second
 
 func (c *Clients) ready(ctx context.Context) error {
