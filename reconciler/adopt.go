@@ -11,10 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// AdoptFleet makes the inventories of another fleet of the same name on clusters this fleet's
-// own. The subject of the order is the other fleet's ID, or at least its first eight digits;
-// [ledger.NoID] stands for inventories without an ID. Without a cluster it adopts on all
-// clusters that the other fleet holds.
+// AdoptFleet makes this fleet the owner of inventories that another fleet of the same name has
+// on its clusters. The subject of the order is the other fleet's ID, or at least its first
+// eight digits; [ledger.NoID] stands for inventories without an ID. Without a cluster, it
+// adopts the inventories of all clusters that the other fleet holds.
 func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.adoptFleet(o, now) })
 }
@@ -63,7 +63,7 @@ func orText(text, otherwise string) string {
 	return text
 }
 
-// adopt records adoptions, all of one fleet.
+// adopt records adoptions, all from one fleet.
 func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
 	var names []string
 	var undos []func()
@@ -73,7 +73,7 @@ func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
 		undos = append(undos, r.ledger.Adopt(a))
 		r.userActions = append(r.userActions, userEntry(history.Adopted, ledger.Subject{Cluster: a.Cluster}, a.By, "what fleet "+id+" has there"))
 	}
-	slices.Reverse(undos) // undo the last one first
+	slices.Reverse(undos) // undo in reverse order
 	r.cfg.Log.Info("fleet adopted", "id", all[0].ID, "clusters", strings.Join(names, ","), "by", all[0].By)
 	said := fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", "))
 	return said, func() {

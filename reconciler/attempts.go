@@ -13,31 +13,32 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 )
 
-// maxCrashes is how often the process may end while it loads a commit. One crash may have any
-// cause, such as a power failure.
+// maxCrashes is the number of crashes during the load of a commit after which the commit is not
+// loaded again. A single crash may have any cause, such as a power failure.
 const maxCrashes = 2
 
-// attempts records the loads of commits that were begun and have not ended, in this process and
-// in earlier ones: those left at a start ended with the process. They are kept in a file of the
-// state directory. A commit whose loading ended the process twice is not loaded again until a
-// user asks for it; otherwise the process would crash at each start.
+// attempts records which commits began to load and did not finish, in this process and in
+// earlier ones: a load that is left at the start of the process was ended by a crash. The
+// record is a file in the state directory. A commit whose loading has crashed the process twice
+// is not loaded again until a user asks for it. Otherwise the process would crash at each
+// start.
 //
-// While any are left from before, commits are loaded one at a time, so that only the one that
-// ends the process is counted again.
+// While the record has unfinished loads of an earlier process, commits are loaded one at a
+// time, so that a further crash counts only for the commit that caused it.
 type attempts struct {
 	path string // empty if nothing is stored
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// begun counts, by commit hash, the processes that began to load it and did not finish;
-	// running counts the loads of this process.
+	// begun counts, by commit hash, the processes that began to load the commit and did not
+	// finish. running counts the current loads of this process.
 	begun, running map[string]int
-	// alone is held by a load while careful is set.
+	// alone is held during a load while careful is set.
 	alone   sync.Mutex
 	careful bool
 }
 
-// readAttempts reads the file of an earlier process. An unreadable file counts as empty.
+// readAttempts reads the record of an earlier process. An unreadable file counts as empty.
 func readAttempts(path string, log *slog.Logger) *attempts {
 	a := &attempts{path: path, log: log, begun: map[string]int{}, running: map[string]int{}}
 	if path == "" {
@@ -55,14 +56,15 @@ func readAttempts(path string, log *slog.Logger) *attempts {
 	return a
 }
 
-// Attempts keeps a record like that of the loop for commits that are loaded for another
-// reason, in a file of their own. It returns the function to call before each load, which
-// returns the one to call after it, or an error if the commit has ended the process before.
+// Attempts keeps the same kind of record, in a separate file, for commits that are loaded for
+// other reasons. It returns a function to call before each load. That function returns an error
+// if the commit has crashed the process before, and otherwise the function to call after the
+// load.
 func Attempts(path string, log *slog.Logger) func(commit string) (end func(), err error) {
 	return readAttempts(path, log).begin
 }
 
-// errFatalCommit is why a commit is not loaded.
+// errFatalCommit is the reason why a commit is not loaded.
 var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, probably because of a lack of memory, so it is not loaded again; "+
 	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to retry it", maxCrashes)
 
@@ -99,7 +101,7 @@ func (a *attempts) begin(commit string) (end func(), err error) {
 	}, nil
 }
 
-// reset allows commits to be loaded again that ended the process.
+// reset allows commits that have crashed the process to be loaded again.
 func (a *attempts) reset() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +113,7 @@ func (a *attempts) reset() {
 	a.save()
 }
 
-// save replaces the file. If that fails, commits are loaded all the same.
+// save replaces the file. If that fails, commits are still loaded.
 func (a *attempts) save() {
 	if a.path == "" {
 		return
@@ -140,7 +142,7 @@ func (a *attempts) write() error {
 	return nil
 }
 
-// loadAgain loads the newest commit although loading it has ended the process before.
+// loadAgain loads the newest commit although loading it has crashed the process before.
 func (r *Reconciler) loadAgain() {
 	r.attempts.reset()
 	c := r.source.Newest

@@ -22,8 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A deadlySource has a commit that kills the process that reads it, as one does that
-// takes all the memory there is.
+// A deadlySource has a commit that kills the process that reads it, as a commit does that needs
+// more memory than there is.
 type deadlySource struct {
 	t     *testing.T
 	heads []string
@@ -51,8 +51,8 @@ func (s *deadlySource) Commit(_ context.Context, hash string) (gitsource.Commit,
 
 func (s *deadlySource) Status() gitsource.Status { return gitsource.Status{} }
 
-// TestRunInAChild is the daemon that other tests start: it ends when the newest commit
-// is in force or refused, and prints which.
+// TestRunInAChild is the daemon that other tests start in a process of its own. It ends when
+// the newest commit is in force or refused, and prints which.
 func TestRunInAChild(t *testing.T) {
 	dir := os.Getenv("GITFLEET_TEST_STATE")
 	if dir == "" {
@@ -97,7 +97,7 @@ func TestRunInAChild(t *testing.T) {
 			break
 		}
 	}
-	// What is decided is saved once every cluster has been heard.
+	// the decision is saved once every cluster has answered
 	for err := errFresh; errors.Is(err, errFresh); {
 		_, err = loop.Check(ctx, Order{Subject: "cluster/east"})
 	}
@@ -118,9 +118,8 @@ func (idle) Leave() <-chan struct{} { return nil }
 
 func (idle) Check() {}
 
-// A commit that has ended the process twice is not loaded a third time: the last good
-// one stays in force. It is loaded again when somebody asks for it, and one death does
-// not count.
+// A commit that has crashed the process twice is not loaded a third time, and the last good one
+// stays in force. It is loaded again when a user asks for it. A single crash does not count.
 func TestACommitThatEndsTheProcessIsNotLoadedForEver(t *testing.T) {
 	dir := t.TempDir()
 	run := func(heads string, env ...string) (said string, killed bool) {
@@ -154,7 +153,7 @@ func TestACommitThatEndsTheProcessIsNotLoadedForEver(t *testing.T) {
 		{"a good commit", "good", nil, false, "in force: good; refused: \n"},
 		{"a deadly one", "good deadly", nil, true, ""},
 		{"once does not count", "deadly", []string{"GITFLEET_TEST_MEMORY=enough"}, false, "in force: deadly; refused: \n"},
-		{"back", "good", nil, true, ""}, // the one in force is read first
+		{"back", "good", nil, true, ""}, // the commit in force is read first
 		{"the same at a restart", "good", nil, true, ""},
 		{"not read a third time", "good", nil, false, "in force: good; refused: \n"},
 		{"it comes again", "deadly", nil, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
@@ -172,8 +171,8 @@ func TestACommitThatEndsTheProcessIsNotLoadedForEver(t *testing.T) {
 	}
 }
 
-// Two loads of one commit in one process are one attempt, and while an earlier process
-// has left any, commits are loaded one at a time.
+// Two loads of one commit in one process are one attempt. While the record has unfinished loads
+// of an earlier process, commits are loaded one at a time.
 func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loading.json")
 	log := slog.New(slog.DiscardHandler)

@@ -27,8 +27,8 @@ type Order struct {
 	Cluster   string `json:"cluster,omitempty"`
 	// Stopped asks Resume to resume a stopped rollout.
 	Stopped bool `json:"stopped,omitempty"`
-	// Reason is why something is suspended, For how long or Until when, or why a stopped
-	// rollout is resumed.
+	// Reason is the reason of a suspension, or of resuming a stopped rollout. A suspension ends
+	// after For or at Until, if one of them is set.
 	Reason string          `json:"reason,omitempty"`
 	For    metav1.Duration `json:"for,omitzero"`
 	Until  time.Time       `json:"until,omitzero"`
@@ -36,22 +36,23 @@ type Order struct {
 	By string `json:"by,omitempty"`
 }
 
-// An OrderError says why an order is invalid or impossible, and what to ask for instead.
+// An OrderError says why an order is invalid or impossible, and what to request instead.
 type OrderError struct{ Why string }
 
 func (e *OrderError) Error() string { return e.Why }
 
 func refuse(format string, args ...any) error { return &OrderError{fmt.Sprintf(format, args...)} }
 
-// errUnsaved is the answer if the ledger cannot be saved.
+// errUnsaved is returned if the ledger cannot be saved.
 var errUnsaved = errors.New("the ledger could not be saved, so nothing was done; the log of the daemon says why")
 
-// errFresh is the answer before the first plan.
+// errFresh is returned before the first plan.
 var errFresh = errors.New("the ledger is empty, and gitfleet waits, for half a minute at most, for the clusters to report what they hold; try again then")
 
 // A command is an order in the loop's queue.
 type command struct {
-	// do executes it in the ledger, and returns the answer and how to undo it.
+	// do applies the command to the ledger, and returns the answer and a function that undoes
+	// the command.
 	do   func(now time.Time) (said string, undo func(), err error)
 	done chan answer // capacity one
 }
@@ -62,21 +63,21 @@ type answer struct {
 	err  error
 }
 
-// Suspend suspends a subject: it is watched and reported, but not written. When it returns
-// without error, the suspension is saved, and members have received it.
+// Suspend suspends a subject: it is watched and reported, but nothing is written to it. When
+// Suspend returns without error, the suspension is saved and the members have received it.
 func (r *Reconciler) Suspend(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.suspend(o, now) })
 }
 
-// Resume ends a suspension, or has a placement no longer wait for clusters that have not
-// answered since the ledger was lost. Only with Stopped it resumes a rollout that a failed
-// update has stopped.
+// Resume ends a suspension, or makes a placement stop waiting for clusters that have not
+// answered since the ledger was lost. It resumes a rollout that a failed update has stopped
+// only if Stopped is set.
 func (r *Reconciler) Resume(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.resumeSubject(o, now) })
 }
 
-// Check has members check everything they hold, or all clusters of one placement, and retry
-// failures at once.
+// Check makes members check all of their objects, or those of one placement on all clusters,
+// and retry failures at once.
 func (r *Reconciler) Check(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, func(time.Time) (string, func(), error) {
 		said, err := r.recheck(o)
@@ -96,14 +97,14 @@ func (r *Reconciler) order(ctx context.Context, do func(time.Time) (string, func
 	}
 }
 
-// A pendingAnswer is the answer of a command that waits until members and the report have its
-// result.
+// A pendingAnswer is the answer to a command that is sent once the members and the report have
+// the result.
 type pendingAnswer struct {
 	command
 	answer
 }
 
-// runCommands executes commands. If the ledger cannot be saved, they are undone.
+// runCommands executes commands, and undoes them if the ledger cannot be saved.
 func (r *Reconciler) runCommands(commands []command, now time.Time) {
 	var undos []func()
 	for _, c := range commands {
@@ -178,7 +179,7 @@ func plainText(s string) bool {
 	return len(s) <= longestText && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// until is when the suspension ends; zero if it has no end.
+// until returns the time at which the suspension ends; zero if it has no end.
 func (o Order) until(now time.Time) (time.Time, error) {
 	switch {
 	case o.For.Duration != 0 && !o.Until.IsZero():
@@ -227,8 +228,8 @@ func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, func(), erro
 	return "", nil, r.notSuspended(subject)
 }
 
-// resumeRollout resumes a stopped rollout. It has an order of its own, with a reason: ending a
-// suspension says nothing about a failed update.
+// resumeRollout resumes a stopped rollout. The user has to request that explicitly and give a
+// reason, since ending a suspension says nothing about a failed update.
 func (r *Reconciler) resumeRollout(o Order, now time.Time) (string, func(), error) {
 	subject, err := r.subject(o)
 	if err != nil {
@@ -264,7 +265,7 @@ func (r *Reconciler) stops(key api.PlacementKey) []placement.Stop {
 	return nil
 }
 
-// stillStopped says why a rollout is stopped, and how to resume it.
+// stillStopped returns a message that says why a rollout is stopped and how to resume it.
 func stillStopped(key api.PlacementKey, stops []placement.Stop) string {
 	return fmt.Sprintf("its rollout is stopped by the failed update of %s: to let it go on all the same, use gitfleet resume %s --stopped --reason TEXT",
 		clustersOf(stops), key)
@@ -279,8 +280,8 @@ func clustersOf(stops []placement.Stop) string {
 	return strings.Join(names, ", ")
 }
 
-// resumeScheduling has a placement no longer leave room for clusters that have not answered
-// since the ledger was lost.
+// resumeScheduling makes a placement schedule without counting the clusters that have not
+// answered since the ledger was lost.
 func (r *Reconciler) resumeScheduling(key api.PlacementKey, o Order) (string, func(), error) {
 	before := *r.ledger.Placement(key)
 	next := before
@@ -292,7 +293,8 @@ func (r *Reconciler) resumeScheduling(key api.PlacementKey, o Order) (string, fu
 	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), func() { r.ledger.SetPlacement(key, before) }, nil
 }
 
-// notSuspended is the error that a subject is not suspended, with the existing suspensions.
+// notSuspended returns the error for a subject that is not suspended. It lists the existing
+// suspensions.
 func (r *Reconciler) notSuspended(s ledger.Subject) error {
 	var all []string
 	for _, x := range r.ledger.Suspensions() {

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// declared returns everything a commit declares except placements, which have records of their
-// own in the ledger.
+// declared returns everything that a commit declares, except placements, which have other
+// records in the ledger.
 func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.Content] {
 	return func(yield func(api.ID, ledger.Content) bool) {
 		more := true
@@ -31,7 +31,7 @@ func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.Content] {
 	}
 }
 
-// shortHash returns enough of a hash to detect a change: one is kept for each object, in memory
+// shortHash returns enough of a hash to detect a change. One is kept for each object, in memory
 // and on disk.
 func shortHash(hash string) string {
 	const enough = 20

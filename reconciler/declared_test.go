@@ -16,8 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A life is a loop that is ended and begun again between turns, with nothing
-// but its store.
+// A life is a loop that can be restarted between turns and keeps only its store.
 type life struct {
 	*chronicle
 	store  ledger.Store
@@ -46,7 +45,7 @@ func (l *life) turn() {
 	}
 }
 
-// restart goes on with what was saved, and the commit that is in force.
+// restart starts a new loop with the saved ledger and the commit in force.
 func (l *life) restart() {
 	l.t.Helper()
 	head, now := l.head, l.now.Add(time.Hour)
@@ -61,8 +60,8 @@ func (l *life) restart() {
 	l.turn()
 }
 
-// Metadata is that of the commits and events are told on, however often the
-// daemon is started anew.
+// The metadata of objects is that of the commits that changed them, however often the daemon is
+// restarted.
 func TestMetadataOutlivesARestart(t *testing.T) {
 	l := &life{chronicle: newChronicle(t), store: ledger.Memory()}
 	l.commit("c1", "clusters east\nnamespace web\nconfigmap web/one a\nplace web")
@@ -95,7 +94,7 @@ func TestMetadataOutlivesARestart(t *testing.T) {
 	}
 }
 
-// What goes from the repository and comes again is another object.
+// An object that is removed from Git and added again is a new object.
 func TestWhatComesAgainIsAnother(t *testing.T) {
 	const less = "clusters east\nnamespace web\nconfigmap web/one a\nplace docs of web"
 	const all = "clusters east west\nnamespace web\nconfigmap web/one a\nplace docs of web\nplace web"

@@ -22,10 +22,9 @@ type runningMember struct {
 	member Member
 	cancel context.CancelFunc
 	done   chan struct{}
-	// credentials differ for two declarations that need different connections.
+	// credentials identifies the connection: if it differs, a new connection is needed.
 	credentials string
-	// works are those that Set was last called with, or equal ones; ever says that it was
-	// called.
+	// works are the last argument of Set, or equal ones. ever says that Set was called.
 	works []work.Work
 	ever  bool
 	// fleet and adopted are the last arguments of SetFleet.
@@ -33,17 +32,17 @@ type runningMember struct {
 	adopted []ledger.Adoption
 	// resolutions are the last argument of Resolve.
 	resolutions ledger.Resolutions
-	// left is set once the cluster has left the fleet, and closed when it is offboarded; after
-	// deadline that is not waited for any longer.
+	// left is set once the cluster has left the fleet, and closed when it is offboarded. After
+	// deadline it is no longer waited for.
 	left     <-chan struct{}
 	deadline time.Time
 }
 
-// offboardTimeout is how long a cluster that leaves the fleet may take to release what it
-// holds.
+// offboardTimeout is how long releasing the objects of a cluster that leaves the fleet may
+// take.
 const offboardTimeout = 15 * time.Minute
 
-// dispatch starts and stops agents, and sends them their works if they have changed.
+// dispatch starts and stops agents, and sends them their works if the works have changed.
 func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 	declared := map[string]*hub.Cluster{}
 	for _, c := range p.Members {
@@ -65,7 +64,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 			m = r.start(ctx, c)
 		}
 		if p.Works == nil {
-			continue // nothing planned yet
+			continue // nothing was planned yet
 		}
 		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
 		m.resolve(r.resolutions[c.Name])
@@ -103,7 +102,8 @@ func (m *runningMember) resolve(all ledger.Resolutions) {
 	}
 }
 
-// needsDispatch reports whether dispatch has anything to send: the ledger must be saved before.
+// needsDispatch reports whether dispatch has anything to send. The ledger must be saved before
+// it is sent.
 func (r *Reconciler) needsDispatch(p *plan.Plan) bool {
 	if len(p.Left) > 0 || len(p.Members) != len(r.members) {
 		return true
@@ -120,15 +120,16 @@ func identical[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// stop stops an agent without waiting for it: the next agent of the same cluster waits.
+// stop stops an agent without waiting for it. The next agent of the same cluster waits until it
+// has ended.
 func (r *Reconciler) stop(name string, m *runningMember) {
 	m.cancel()
 	delete(r.members, name)
 	r.ending[name] = m.done
 }
 
-// offboard has a cluster leave the fleet: workloads stay, ownership is released. A cluster that
-// does not answer is given up after offboardTimeout.
+// offboard releases the objects of a cluster that leaves the fleet; they stay on the cluster
+// without an owner. It gives up on a cluster that does not answer after offboardTimeout.
 func (r *Reconciler) offboard(ctx context.Context, name string) {
 	m := r.members[name]
 	if m == nil {
@@ -186,7 +187,7 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 	return m
 }
 
-// ended logs why an agent ended. One that was stopped has no reason.
+// ended logs why an agent has ended. There is no reason if the agent was stopped.
 func (r *Reconciler) ended(cluster string, err error) {
 	if err != nil {
 		r.cfg.Log.Error("agent ended", "cluster", cluster, "err", err)

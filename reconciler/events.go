@@ -9,9 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// events collects events until the loop drains them. Of each subject only the newest is kept,
-// so that adding never blocks and the queue is never larger than the fleet; commits are all
-// kept, since the newest may be one that does not load.
+// events collects events until the loop drains them. Only the newest event about each subject
+// is kept, so that adding never blocks and the queue is never larger than the fleet. Commits
+// are all kept, since the newest one may not load.
 type events struct {
 	mu sync.Mutex
 	eventBatch
@@ -26,12 +26,12 @@ type eventBatch struct {
 	heads, past []loaded
 	seen        map[subject]ledger.Observation
 	commands    []command
-	// resolutions are the new resolutions of held drifts; nil if they have not changed.
+	// resolutions are the new resolutions of held drift; nil if they have not changed.
 	resolutions map[string]ledger.Resolutions
-	triggered   bool // another reason for a turn
+	triggered   bool // a turn was requested for another reason
 }
 
-// A subject is what an observation is about.
+// A subject is the object of an observation.
 type subject struct {
 	cluster   string
 	placement api.PlacementKey
@@ -66,7 +66,8 @@ func (e *events) observe(o ledger.Observation) {
 	})
 }
 
-// merge adds to a probe what an older one, not yet drained, has observed in addition.
+// merge adds to a probe what an older probe, which was not drained yet, has observed in
+// addition.
 func merge(old ledger.Observation, o ledger.ClusterSeen) ledger.ClusterSeen {
 	before, ok := old.(ledger.ClusterSeen)
 	if !ok {
@@ -101,7 +102,7 @@ func (e *events) put(change func()) {
 	}
 }
 
-// trigger has the loop plan again.
+// trigger makes the loop plan again.
 func (e *events) trigger() {
 	e.put(func() { e.triggered = true })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// This file turns changes into entries of the history. It compares the ledger before and after
-// a change, so that no change is recorded twice, not even over a restart.
+// This file derives entries of the history from changes of the ledger. It compares the ledger
+// before and after a change, so that no change is recorded twice, also after a restart.
 
 func commitEntry(event history.Event, c hub.Commit, message string) history.Entry {
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Subject: c.Subject, Message: message}
@@ -36,7 +36,7 @@ func planEntries(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entr
 	}
 	for _, pl := range p.Placements {
 		if pl.Record.Into != (api.PlacementKey{}) {
-			continue // renamed: its members only hand over its objects
+			continue // a renamed placement, whose members only hand over its objects
 		}
 		if !pl.RecordChanged && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
 			continue
@@ -52,7 +52,7 @@ func planEntries(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entr
 // A decision is what a plan changes about one placement.
 type decision struct {
 	pl      *plan.Placement
-	record  *ledger.Placement // nil if it is new
+	record  *ledger.Placement // nil if the placement is new
 	entries []history.Entry
 }
 
@@ -153,7 +153,7 @@ func progressEntries(key api.PlacementKey, revision string, was, is *ledger.Entr
 // The progress of a placement on a cluster: the last report about the assigned revision.
 type progress struct {
 	applied, available bool
-	failed             api.ID // the first object that was refused, or will not become available
+	failed             api.ID // the first object that was refused or will not become available by itself
 	failure            string
 	missing            string // the first object that is not available, and why
 }
@@ -228,7 +228,7 @@ func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
 	return news
 }
 
-// reasonOf is why something is suspended, and until when.
+// reasonOf returns why something is suspended, and until when.
 func reasonOf(s ledger.Suspension) string {
 	if s.Until.IsZero() {
 		return s.Reason

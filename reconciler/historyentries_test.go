@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A chronicle is a loop without its rooms: commits, turns and what members say,
-// and the history of it as text.
+// A chronicle runs turns of a loop with given commits and reports of members, and has the
+// resulting history as text.
 type chronicle struct {
 	*Reconciler
 	t    *testing.T
@@ -34,8 +34,8 @@ func newChronicle(t *testing.T) *chronicle {
 	return c
 }
 
-// newSettled is a chronicle in which east and west have applied the placement of the
-// commit c1, and of which nothing is left to be checked.
+// newSettled returns a chronicle in which east and west have applied the placement of the
+// commit c1, and forgets the history so far.
 func newSettled(t *testing.T) *chronicle {
 	c := newChronicle(t)
 	c.commit("c1", fmt.Sprintf(small, "a"))
@@ -70,7 +70,7 @@ func (c *chronicle) record(entries ...history.Entry) {
 	}
 }
 
-// tells checks what the history says since it was last asked.
+// tells compares the history since the last call.
 func (c *chronicle) tells(want string) {
 	c.t.Helper()
 	want = strings.ReplaceAll(strings.TrimPrefix(want, "\n"), "\t", "")
@@ -90,7 +90,7 @@ func (c *chronicle) commit(hash, text string) {
 	c.past[hash] = head
 }
 
-// turn thinks, and writes down what comes of it.
+// turn plans once and records the result.
 func (c *chronicle) turn() {
 	c.now = c.now.Add(time.Second)
 	c.last = plan.Resolve(plan.Input{Head: c.head, Past: c.past, Ledger: c.ledger, Now: c.now, Memo: c.memo})
@@ -98,7 +98,8 @@ func (c *chronicle) turn() {
 	c.last.UpdateLedger(c.ledger)
 }
 
-// turns has both clusters report what they were given after each of some turns.
+// turns runs some turns, after each of which both clusters report that they have done what they
+// were sent.
 func (c *chronicle) turns(n int) {
 	for range n {
 		c.turn()
@@ -112,7 +113,7 @@ func (c *chronicle) seen(cluster, trouble string) {
 	c.foldOne(subject{cluster: cluster}, ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
 }
 
-// says has a member speak of its work as it was last told.
+// says makes a member report its work as it was last sent.
 func (c *chronicle) says(cluster string, exceptions ...ledger.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
@@ -135,8 +136,8 @@ func weak(message string) ledger.ObjectState {
 
 const small = "clusters east west\nnamespace web\nconfigmap web/one %s\nplace web unavailable 1"
 
-// The history tells of each step of a change once: which commit, which revision,
-// where, and how it ended.
+// The history has each step of a change once: the commit, the revision, the cluster and the
+// result.
 func TestTheHistoryOfAChange(t *testing.T) {
 	c := newChronicle(t)
 	c.commit("c1", fmt.Sprintf(small, "a"))
@@ -189,8 +190,8 @@ func TestTheHistoryOfAChange(t *testing.T) {
 	`)
 }
 
-// Another content is another revision, and clusters are told of it in their
-// turn; the same content at a new commit is no news.
+// New content is a new revision, and the history has an entry when it is assigned to a cluster.
+// A commit with the same content adds no entry.
 func TestTheHistoryOfARollout(t *testing.T) {
 	c := newSettled(t)
 	c.commit("c2", fmt.Sprintf(small, "a")+"\nnamespace other")
@@ -212,7 +213,7 @@ func TestTheHistoryOfARollout(t *testing.T) {
 	`)
 }
 
-// A placement that goes is told to its end.
+// The history of a removed placement is complete.
 func TestTheHistoryOfAnEnd(t *testing.T) {
 	c := newSettled(t)
 	c.commit("c2", "clusters east west\nnamespace shop\nplace other of shop on east")
@@ -266,8 +267,8 @@ func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
 	c.tells("member forbidden east | permissions are missing: patch deployments.apps: grant them to the user whose credentials gitfleet uses there\nmember ready east\n")
 }
 
-// What persons do is told with their names once it is saved, and what is refused
-// or could not be saved is not.
+// Actions of users are recorded with their names once they are saved. An action that is refused
+// or cannot be saved is not recorded.
 func TestTheHistoryOfPersons(t *testing.T) {
 	c := newChronicle(t)
 	c.commit("c1", fmt.Sprintf(small, "a"))
@@ -279,7 +280,7 @@ func TestTheHistoryOfPersons(t *testing.T) {
 		c.sendAnswers()
 	}
 	give(Order{Subject: "crp/web", Cluster: "east", Reason: "INC-1", By: "ada"}, c.suspend)
-	give(Order{Subject: "crp/web", By: "ada"}, c.suspend) // no reason
+	give(Order{Subject: "crp/web", By: "ada"}, c.suspend) // without a reason
 	give(Order{Subject: "crp/web", Cluster: "east", By: "bob"}, c.resumeSubject)
 	c.tells(`
 		action suspended crp/web east | ada | INC-1
@@ -294,7 +295,7 @@ func TestTheHistoryOfPersons(t *testing.T) {
 	`)
 }
 
-// A full store takes nothing.
+// A full store fails to save.
 type full struct{ ledger.Store }
 
 func (full) Save(*ledger.Ledger) error { return errors.New("no space left on device") }

@@ -18,8 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// resyncPeriod is the longest time between two turns: everything that depends on the clock,
-// such as how long a cluster has been unreachable, is planned again.
+// resyncPeriod is the maximum time between two turns. It limits the delay of everything that
+// depends on the clock, such as how long a cluster has been unreachable.
 const resyncPeriod = 30 * time.Second
 
 // loop runs turns until ctx is done.
@@ -61,13 +61,13 @@ func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	return r.due.Sub(now)
 }
 
-// A verifier is a store of which others may delete something.
+// A verifier is a store whose data others may delete.
 type verifier interface {
-	// Verify returns what is missing of the saved ledger; l is then saved as a whole.
+	// Verify returns what is missing of the saved ledger. l is then saved completely.
 	Verify(l *ledger.Ledger) (missing []string)
 }
 
-// verify has a ledger of which something was deleted saved again.
+// verify saves the ledger again if some of its data was deleted.
 func (r *Reconciler) verify() {
 	store, ok := r.cfg.Store.(verifier)
 	if !ok {
@@ -202,9 +202,9 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 	r.faults = faults
 }
 
-// fold folds observations into the ledger: those of clusters first, since a cluster's
+// fold folds observations into the ledger. Those of clusters come first, since a cluster's
 // inventories have to be known before the reports about its works. Observations of agents that
-// are no longer running are dropped. It reports whether anything has changed.
+// have been stopped are dropped. It reports whether anything has changed.
 func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (news bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b subject) int {
 		return cmp.Or(
@@ -219,7 +219,7 @@ func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (n
 		}
 	}
 	if len(r.deleted) > 0 {
-		// Before planning: a placement is forgotten once all of it is deleted.
+		// before planning, since a placement is forgotten once all of it is deleted
 		r.ledger.SetEvents(ledger.AppendEvents(r.ledger.Events(), status.DeletionEvents(r.ledger, r.deleted, now)))
 		r.deleted = nil
 	}
@@ -230,8 +230,8 @@ func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (n
 const rebuildTimeout = 30 * time.Second
 
 // waitingForInventories reports whether it is too early to plan: the ledger was empty at the
-// start, and not every member has reported its inventories, or that it is unreachable.
-// Otherwise placements would be scheduled again after the ledger was lost.
+// start, and not every member has reported either its inventories or that it is unreachable.
+// Planning earlier would schedule placements again after the ledger was lost.
 func (r *Reconciler) waitingForInventories(now time.Time) bool {
 	if !r.rebuilding {
 		return false
@@ -275,7 +275,7 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		return
 	}
 	r.head, r.seen = l.snapshot, now.Add(-l.took)
-	if r.ledger.Head() != l.commit.Hash { // and not just loaded again after a restart
+	if r.ledger.Head() != l.commit.Hash { // it was not merely loaded again after a restart
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
 		r.untraced = now
 	}

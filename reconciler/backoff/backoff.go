@@ -1,4 +1,4 @@
-// Package backoff spaces out the retries of requests to a forge or a Git server that fail.
+// Package backoff schedules the retries of failed requests to a forge or a Git server.
 package backoff
 
 import (
@@ -9,22 +9,23 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// First and Last bound the time between two tries after an error. It doubles with each.
+// First and Last are the shortest and longest delay before a retry. The delay doubles with each
+// failure.
 const First, Last = 10 * time.Second, 10 * time.Minute
 
-// A Backoff is when something that fails is tried again, and what its last error was. The
-// zero value has not failed.
+// A Backoff has the time of the next retry and the last error. The zero value has not failed.
 type Backoff struct {
 	problem string
 	since   time.Time
 	retry   time.Time
-	// asked is until when the server asks to be left alone; zero if it does not.
+	// asked is the time until which the server asks to send no request; zero if it does not
+	// ask.
 	asked    time.Time
 	failures int
 }
 
-// Fail notes an error, and reports whether it is another one than before. A server that asks
-// to be left alone for longer is.
+// Fail records an error, and reports whether it differs from the previous one. If the server
+// asks for a longer delay, that delay is used.
 func (b *Backoff) Fail(err error, now time.Time) (changed bool) {
 	if b.failures == 0 {
 		b.since = now
@@ -47,16 +48,17 @@ func (b *Backoff) Succeed() (failed bool) {
 	return failed
 }
 
-// Wait is how long there is no other try; zero or less if it may be now.
+// Wait returns the time until the next retry; zero or less if a request may be sent now.
 func (b *Backoff) Wait(now time.Time) time.Duration { return b.retry.Sub(now) }
 
-// LeftAlone is how long the server asks to be left alone; zero or less if it does not.
+// LeftAlone returns the rest of the delay that the server asked for; zero or less if there is
+// none.
 func (b *Backoff) LeftAlone(now time.Time) time.Duration { return b.asked.Sub(now) }
 
-// Failures is how often it has failed since it last succeeded.
+// Failures returns the number of failures since the last success.
 func (b *Backoff) Failures() int { return b.failures }
 
-// String says since when it fails and with which error; empty if it does not.
+// String returns the last error and the time since when requests fail; empty if they do not.
 func (b *Backoff) String() string {
 	if b.failures == 0 {
 		return ""
@@ -64,7 +66,7 @@ func (b *Backoff) String() string {
 	return "since " + b.since.UTC().Format(time.RFC3339) + ": " + b.problem
 }
 
-// retryAfter is how long a server asks to be left alone.
+// retryAfter returns the delay that a server asks for.
 func retryAfter(err error) time.Duration {
 	if answer, ok := errors.AsType[*forge.StatusError](err); ok {
 		return answer.RetryAfter

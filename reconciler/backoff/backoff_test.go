@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// The time between two tries doubles up to a bound, and begins anew after a success.
+// The delay doubles up to its maximum, and is short again after a success.
 func TestRetriesAreSpacedOut(t *testing.T) {
 	var b Backoff
 	if b.Wait(noon) > 0 || b.String() != "" || b.Succeed() {
@@ -38,7 +38,7 @@ func TestRetriesAreSpacedOut(t *testing.T) {
 	}
 }
 
-// A server is left alone for as long as it asks.
+// No request is sent before the time that a server asked for.
 func TestServersAreLeftAlone(t *testing.T) {
 	for _, err := range []error{
 		&forge.StatusError{Status: 429, RetryAfter: time.Hour}, &remote.HTTPError{Status: 429, RetryAfter: time.Hour},

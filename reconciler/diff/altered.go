@@ -10,9 +10,9 @@ import (
 
 // Altered lists the values of a manifest that the API server stores differently, because an
 // admission webhook, a policy or the server itself changes them. stored is the server's
-// response to an apply of the manifest, or to a dry run. Fields that the manifest does not set,
-// fields that it asks to ignore, those of ignore, and different spellings of the same value do
-// not count. Values of Secrets are masked.
+// response to an apply or a dry run of the manifest. Not listed are fields that the manifest
+// does not set, fields that the manifest or ignore says to ignore, and different spellings of
+// the same value. Values of Secrets are masked.
 func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api.PatchDetail {
 	manifest = Normalize(manifest)
 	if covers(manifest.Object, stored.Object) {
@@ -23,11 +23,12 @@ func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api
 	})
 }
 
-// empty are the printed values that many kinds drop when they are stored.
+// empty has the empty values, as printed, that many kinds do not store.
 var empty = map[string]bool{"": true, "false": true, "0": true, "[]": true, "map[]": true}
 
-// covers reports whether have has all values of want: maps may have more fields, lists have the
-// same items. A false result may be wrong; the check spares most objects the full comparison.
+// covers reports whether have has all values of want: maps may have more fields, and lists must
+// have the same items. A false result may be wrong. The check is fast and makes the full
+// comparison unnecessary for most objects.
 func covers(want, have any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -50,9 +51,9 @@ func covers(want, have any) bool {
 }
 
 // Repairable returns the differences between a dry run and the live object that an apply would
-// repair. altered lists the differences between the dry run and the manifest, known those of
-// earlier applies. A field in both gets another value with each apply, for instance a timestamp
-// from a webhook, and is left out.
+// repair. altered lists the differences between the dry run and the manifest, and known those
+// of earlier applies. A field that both list gets a new value with each apply, such as a
+// timestamp from a webhook, and is left out.
 func Repairable(found, altered, known []api.PatchDetail) []api.PatchDetail {
 	return slices.DeleteFunc(slices.Clone(found), func(d api.PatchDetail) bool {
 		return hasPath(altered, d.Path) && hasPath(known, d.Path)

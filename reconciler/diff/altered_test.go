@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What an API server stores otherwise than it was applied is told, by field, and
-// nothing else: neither what it adds, nor another way to write the same.
+// Altered lists each value that an API server stores differently from what was applied. It
+// lists neither what the server adds nor different spellings of a value.
 func TestAlteredIsWhatTheServerStoresOtherwise(t *testing.T) {
 	tests := map[string]struct {
 		do   func(o map[string]any)
@@ -64,8 +64,7 @@ func TestAlteredMasksSecretsAndLeavesFieldsToOthers(t *testing.T) {
 	}
 }
 
-// Whatever covers calls the same, a full comparison does as well: it only spares
-// it.
+// If covers reports true, a full comparison finds no difference either.
 func TestCoversAgreesWithTheComparison(t *testing.T) {
 	s := newServer(t, web)
 	changed := s.live.DeepCopy()
@@ -93,8 +92,8 @@ func TestRepairableLeavesWhatNeverStays(t *testing.T) {
 	}
 }
 
-// A change that was made under the manager's own name is named after it where it
-// is asked for, and never one that somebody else made.
+// A change made under the manager's own name is attributed to it if that is requested, unless
+// somebody else has made it.
 func TestUnderOwnName(t *testing.T) {
 	s := newServer(t, web)
 	set(t, s.live.Object, int64(5), "spec", "replicas")

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// orders are sets of fields as an API server writes them, where text would be
-// in another order than the values that it stands for.
+// orders are sets of fields as an API server writes them, whose values sort differently than
+// their text.
 var orders = map[string]string{
 	"numbers":         `{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}},"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}}}}`,
 	"negative":        `{"f:l":{"k:{\"n\":-20}":{".":{},"f:v":{}},"k:{\"n\":-1}":{".":{},"f:v":{}},"k:{\"n\":9}":{".":{},"f:v":{}},"k:{\"n\":100}":{".":{},"f:v":{}}}}`,
@@ -32,8 +32,8 @@ func hashOf(raw string) string {
 	}}, api.FieldManager)
 }
 
-// The metadata of the answer to an apply come as the server wrote them, and those
-// of a watched object through Go maps, which are in the order of their text.
+// The metadata in the response to an apply is in the server's order. That of a watched object
+// has been through Go maps, which sort by text.
 func TestApplyHashIsOfTheSetAndNotOfItsText(t *testing.T) {
 	for name, written := range orders {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestApplyHashIsOfTheSetAndNotOfItsText(t *testing.T) {
 	}
 }
 
-// Inventories have the hash of the bytes that the server answered to an apply: an
-// upgrade must find nothing changed.
+// Inventories have the hash of the bytes of the server's response to an apply. After an upgrade
+// of gitfleet, the hash must still be the same.
 func TestApplyHashIsThatOfTheServersBytes(t *testing.T) {
 	for name, written := range orders {
 		t.Run(name, func(t *testing.T) {

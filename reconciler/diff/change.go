@@ -11,13 +11,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A change is one RFC 6902 operation that turns hub into member, except that elements removed
-// from the end of an array are listed by their index in hub, the lowest first, so that people
-// find them.
+// A change is one RFC 6902 operation of those that turn hub into member. It differs from the
+// RFC in one way: elements removed from the end of an array are listed by their index in hub,
+// the lowest first, so that users find them.
 type change struct {
 	op   operation
 	path string // a JSON pointer
-	// hub is not set for an add, member not for a remove.
+	// hub is not set for an add, and member is not set for a remove.
 	hub, member side
 }
 
@@ -29,8 +29,8 @@ const (
 	replace operation = "replace"
 )
 
-// A side is a value to compare, and the same value as it may be shown. They have the same
-// shape.
+// A side is a value to compare, and the same value as it may be shown. Both have the same
+// structure.
 type side struct{ raw, shown any }
 
 func (s side) field(key string) side {
@@ -107,7 +107,7 @@ func (c change) detail() api.PatchDetail {
 	return d
 }
 
-// text prints a side. If everything visible is masked, it prints the mask alone.
+// text prints a side. If all values that would be visible are masked, it prints only the mask.
 func (s side) text() string {
 	if seen, masked := visible(s.shown); masked && !seen {
 		return Mask
@@ -133,12 +133,10 @@ func visible(v any) (seen, masked bool) {
 	return seen, masked
 }
 
-// text prints a value as Go does, except that whole numbers are printed in full up to 21
-// digits.
+// Text prints a value as Go does, except that integers of up to 21 digits are printed in full.
 func Text(v any) string { return text(v) }
 
-// text prints a value as Go does, but for whole numbers, which are printed in
-// full up to 21 digits.
+// text prints a value as Go does, except that integers of up to 21 digits are printed in full.
 func text(v any) string {
 	switch v := v.(type) {
 	case map[string]any:

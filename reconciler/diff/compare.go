@@ -8,26 +8,26 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Limit is the maximum number of entries of a comparison. If there are more differences, the
-// last entry has their number.
+// Limit is the maximum number of entries in the result of a comparison. If there are more
+// differences, the last entry says how many.
 const Limit = 100
 
 // Options configure a comparison.
 type Options struct {
 	// Structural compares without a dry run: hub is a manifest, and only fields that it sets
-	// can differ. It avoids false differences rather than finding all; see overlay for how it
-	// treats lists and defaults.
+	// can differ. It rather misses a difference than reports a false one; see overlay for lists
+	// and defaults.
 	Structural bool
 	// Ignore are JSON pointers to fields that are not compared, including everything below
-	// them, in addition to the object's own annotation.
+	// them. The object's own annotation may name more.
 	Ignore []string
 }
 
 // Compare returns the differences between hub and member: the operations that turn hub into
-// member, in the order of their paths. Two objects differ if and only if the list is not empty.
-// Fields that only a server, Kubernetes, KubeFleet or gitfleet writes are left out, and so are
-// fields that hub does not set and somebody owns through a subresource. Values of Secrets are
-// masked.
+// member, in the order of their paths. The objects differ if and only if the list is not empty.
+// Fields that only a server, Kubernetes, KubeFleet or gitfleet writes are not compared, and
+// neither are fields that hub does not set and somebody owns through a subresource. Values of
+// Secrets are masked.
 //
 // For a partial comparison hub is the result of a dry run of the manifest, or the manifest
 // itself with Structural; for a full one it is the manifest. Nil is an object that does not

@@ -119,7 +119,7 @@ func TestCompareListsNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// Secrets are masked by their type, in every place a value can turn up.
+// The values of Secrets are masked, wherever they occur.
 func TestCompareNeverShowsASecret(t *testing.T) {
 	const canary, encoded = "sw0rdfish-canary", "c3cwcmRmaXNoLWNhbmFyeQ=="
 	secret := func(format string, args ...any) *unstructured.Unstructured {
@@ -128,7 +128,7 @@ func TestCompareNeverShowsASecret(t *testing.T) {
 	none := secret("")
 	tests := map[string]struct {
 		hub, member *unstructured.Unstructured
-		want        string // the entries, short
+		want        string // the entries in short form
 	}{
 		"in the member": {none, secret("data: {p: %s}", encoded), "/data <> <" + Mask + ">"},
 		"in the hub":    {secret("data: {p: %s}", encoded), none, "/data <" + Mask + "> <>"},
@@ -212,7 +212,7 @@ func TestCompareLeavesOutWhatASubresourceOwnsInAList(t *testing.T) {
 	}
 }
 
-// Objects made by a program may hold what a decoder never makes.
+// Objects that a program has made may have Go values that a decoder never makes.
 func TestCompareUnderstandsGoValues(t *testing.T) {
 	hub := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"a": []string{"x"}, "b": map[string]string{"k": "v"}, "c": int32(1), "d": 2, "e": json.Number("3"), "f": float32(0.5)}}}
@@ -286,7 +286,7 @@ func TestCompareChangesNeitherObject(t *testing.T) {
 	}
 }
 
-// loose reads an object that may lack a kind and a name.
+// loose parses an object that may have no kind and no name.
 func loose(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	return &unstructured.Unstructured{Object: object(t, "kind: List\nitems:\n- "+text).Object["items"].([]any)[0].(map[string]any)}

@@ -11,17 +11,17 @@ const (
 	Create Operation = "Create"
 	// Apply applies an owned object.
 	Apply Operation = "Apply"
-	// TakeOver applies an object that existed before, and makes it owned.
+	// TakeOver applies an object that already existed, and makes it owned.
 	TakeOver Operation = "TakeOver"
-	// Nothing sends no request. If Diffs is above zero, they are drift to report that an apply
+	// Nothing sends no request. If Diffs is above zero, there is drift to report that an apply
 	// could not repair.
 	Nothing Operation = "Nothing"
-	// NeedRead reads the live object if necessary, compares it (also if it does not exist), and
-	// calls Decide again.
+	// NeedRead reads the live object if it is not known yet, compares it (also if it does not
+	// exist), and calls Decide again.
 	NeedRead Operation = "NeedRead"
 	// Report writes nothing and reports Diffs.
 	Report Operation = "ReportDiff"
-	// Refuse leaves the object alone; the Refusal says why.
+	// Refuse writes nothing; the Refusal is the reason.
 	Refuse Operation = "Refuse"
 )
 
@@ -42,29 +42,29 @@ type Case struct {
 	Owner Owner
 	// CoOwned says that the live object has owner references.
 	CoOwned bool
-	// Changed says that the desired content is not the last applied one, or that the last
+	// Changed says that the desired content differs from the last applied one, or that the last
 	// applied one is not known.
 	Changed bool
 	// Drifted says that somebody changed an owned field since the last apply.
 	Drifted bool
-	// Compared says that the live object was compared as the strategy's ComparisonOption asks,
-	// and Diffs is the number of differences.
+	// Compared says that the live object was compared as the strategy's ComparisonOption
+	// requires. Diffs is the number of differences.
 	Compared bool
 	Diffs    int
-	// Strategy has its defaults filled in.
+	// Strategy must have its defaults set.
 	Strategy api.ApplyStrategy
 }
 
 // Decide returns what to do with one object, and the reason if the operation is Refuse. Facts
-// that do not matter under the strategy need not be known; if one that matters is missing, the
-// result is NeedRead, and never again for the same case with the fact filled in.
+// that do not matter under the strategy may be unknown. If a fact that matters is missing, the
+// result is NeedRead; once that fact is known, the result for the same case is another one.
 func Decide(c Case) (Operation, Refusal) {
 	for _, r := range rules {
 		if r.when(c) {
 			return r.do, r.why
 		}
 	}
-	panic("diff: no rule fits") // the last rule matches everything
+	panic("diff: no rule fits") // the last rule matches every case
 }
 
 // rules are read from the top; the first match decides.
@@ -79,12 +79,12 @@ var rules = []struct {
 	{all(Case.reportsOnly, Case.notCompared), NeedRead, ""},
 	{Case.reportsOnly, Report, ""},
 
-	// A missing object is created, even if somebody deleted it: only an existing object can
+	// A missing object is created, even if somebody has deleted it: only an existing object can
 	// drift or be taken over.
 	{Case.absent, Create, ""},
 
-	// Owned objects. New content overwrites drift once; IfNotDrifted protects drift only until
-	// then.
+	// Owned objects. New content overwrites drift once. Without new content, IfNotDrifted
+	// protects the drift.
 	{all(Case.ours, Case.coOwned), Refuse, CoOwned},
 	{all(Case.ours, Case.changed), Apply, ""},
 	{all(Case.ours, Case.always, Case.drifted), Apply, ""},
@@ -93,8 +93,8 @@ var rules = []struct {
 	{all(Case.ours, Case.notCompared), NeedRead, ""},
 	{all(Case.ours, Case.always), Nothing, ""},
 	{all(Case.ours, Case.differs), Refuse, Drifts},
-	// A changed field has its value again: apply, to own it again, or the next change would not
-	// be noticed.
+	// A changed field has its old value again. It has to be applied to be owned again;
+	// otherwise the next change would not be noticed.
 	{all(Case.ours, Case.drifted), Apply, ""},
 	{Case.ours, Nothing, ""},
 

@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// A liveState is a row of the table that a person thinks in.
+// A liveState is a row of the table: a state of the object on the member.
 type liveState struct {
 	name    string
 	facts   Case // what is known without reading the object
@@ -31,8 +31,7 @@ var liveStates = []liveState{
 	{"ours, a field moved and back", Case{Live: Present, Owner: Ours, Drifted: true}, 0, 0},
 }
 
-// The whole of what Decide says, for a person to read: every strategy against
-// every state of the member.
+// The table has every decision for every strategy and every state on the member.
 func TestDecide(t *testing.T) {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -60,8 +59,8 @@ func TestDecide(t *testing.T) {
 	golden.File(t, "testdata/decide.txt", trimmed(out.String()))
 }
 
-// ask is what a member does: it asks, reads and compares if it is told to, and
-// asks again.
+// ask does what a member does: it calls Decide, reads and compares the object if Decide needs
+// that, and calls it again.
 func ask(c Case, state liveState) (do Operation, why Refusal, read string) {
 	do, why = Decide(c)
 	if do != NeedRead {
@@ -79,8 +78,7 @@ func (s liveState) diffs(strategy api.ApplyStrategy) int {
 	return s.partial
 }
 
-// outcome is the reason of the condition, and whether differences are
-// reported.
+// outcome returns the reason of the condition, and whether differences are reported.
 func outcome(do Operation, why Refusal, c Case, state liveState) string {
 	diffs := state.diffs(c.Strategy)
 	switch {
@@ -160,9 +158,9 @@ func TestDecideKeepsOffWhatOthersOwn(t *testing.T) {
 	}
 }
 
-// Whatever the case: an object nobody looked at is read first, reading answers
-// the question, a report never writes, and nothing is overwritten that is not
-// ours unless the strategy says so.
+// For every case: an object of which nothing is known is read first, reading it is enough to
+// decide, a report never writes, and an object that is not owned is overwritten only if the
+// strategy allows it.
 func TestDecideIsSafe(t *testing.T) {
 	everyCase(func(c Case) {
 		do, why := Decide(c)

@@ -11,16 +11,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// The bounds of the values that differences of one object have as JSON, and of a text
-// that is told whole.
+// The limits of the values of one object that are given as JSON, and of a text that is given in
+// full.
 const (
 	exactSize = 8 << 10
 	shortText = 160
 )
 
-// Exact adds to differences that Compare listed the values as JSON, where their texts do
-// not say what they are: numbers, lists, maps and long texts. The arguments are those of
-// Compare. Values that are masked, and what is too large, stay texts only.
+// Exact adds values as JSON to the differences that Compare has listed, where the texts are not
+// exact: for numbers, lists, maps and long texts. The arguments are those of Compare. Masked
+// and very large values stay texts only.
 func Exact(hub, member *unstructured.Unstructured, opt Options, list []api.Difference) []api.Difference {
 	if hub == nil || member == nil || len(list) == 0 {
 		return list
@@ -49,8 +49,8 @@ func Exact(hub, member *unstructured.Unstructured, opt Options, list []api.Diffe
 	return out
 }
 
-// says reports whether the texts of a difference are all there is to say: both values are
-// texts, neither empty nor long.
+// says reports whether the texts of a difference are exact: both values are texts, neither
+// empty nor long.
 func says(before, after any, d api.PatchDetail) bool {
 	for _, v := range []any{before, after} {
 		if s, isText := v.(string); !isText || s == "" || len(s) > shortText {
@@ -60,8 +60,8 @@ func says(before, after any, d api.PatchDetail) bool {
 	return text(before) == d.ValueInHub && text(after) == d.ValueInMember
 }
 
-// exactly is a value as JSON; nil if it is not what the difference is about, or has
-// something masked in it.
+// exactly returns a value as JSON; nil if the value is not the one that the difference shows,
+// or if a part of it is masked.
 func exactly(v any, shown string) json.RawMessage {
 	if _, masked := visible(v); masked || v == nil || text(v) != shown {
 		return nil
@@ -73,7 +73,7 @@ func exactly(v any, shown string) json.RawMessage {
 	return raw
 }
 
-// valueAt follows a JSON pointer; nil if it leads nowhere.
+// valueAt returns the value at a JSON pointer; nil if there is none.
 func valueAt(v any, pointer string) any {
 	for _, key := range api.SplitPointer(pointer) {
 		switch in := v.(type) {

@@ -10,8 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Values come as JSON where their texts do not say what they are, and never those of
-// Secrets.
+// Values are given as JSON where their texts are not exact, but never those of Secrets.
 func TestExact(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	object := func(kind string, spec, data map[string]any) *unstructured.Unstructured {
@@ -55,7 +54,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// What is too large stays a text.
+// A very large value stays a text.
 func TestExactIsBounded(t *testing.T) {
 	of := func(value string) *unstructured.Unstructured {
 		data := map[string]any{}

@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ApplyHash returns the lower-case hex SHA-256 of the fields that a manager owns by server-side
-// apply; "" if it owns none. The API server rewrites them whenever somebody else changes or
-// removes one of their values, and leaves them alone when others only add fields or write a
-// subresource: while the hash is that of the last apply, nobody with another manager name has
-// changed the applied fields. The order in which a decoder leaves the fields does not matter.
+// ApplyHash returns the SHA-256, in lower-case hexadecimal digits, of the fields that a manager
+// owns by server-side apply; "" if it owns none. The API server rewrites these fields whenever
+// somebody else changes or removes one of their values, but not when others only add fields or
+// write a subresource. So while the hash is that of the last apply, nobody with another manager
+// name has changed the applied fields. The order in which a decoder returns the fields does not
+// matter.
 func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	if e := entryOf(entries, manager); e != nil && e.FieldsV1 != nil {
 		sum := sha256.Sum256(CanonicalFields(e.FieldsV1))
@@ -23,14 +24,14 @@ func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	return ""
 }
 
-// CanonicalFields returns the JSON of a field set in the API server's order: list items by the
-// values of their keys, numbers numerically. A decoder that uses a Go map orders them as text
-// instead, so that port 443 comes before port 80. An invalid field set is returned unchanged.
-// The result must not be modified.
+// CanonicalFields returns the JSON of a field set in the API server's order: list items sorted
+// by the values of their keys, numbers numerically. A decoder that uses a Go map sorts them as
+// text instead, so that port 443 comes before port 80. An invalid field set is returned
+// unchanged. The result must not be modified.
 func CanonicalFields(f *metav1.FieldsV1) []byte {
 	raw := f.GetRawBytes()
 	if !ordersItems(raw) {
-		return raw // field names have the same order either way
+		return raw // field names sort equally in both orders
 	}
 	set := fieldpath.NewSet()
 	if set.FromJSON(bytes.NewReader(raw)) != nil {
@@ -44,13 +45,13 @@ func CanonicalFields(f *metav1.FieldsV1) []byte {
 }
 
 // ordersItems reports whether the JSON of a field set may have list items by key, value or
-// index, or escapes. Most objects have none and need not be parsed.
+// index, or escapes. Most objects have none, and so need no parsing.
 func ordersItems(raw []byte) bool {
 	return bytes.ContainsRune(raw, '\\') || bytes.Contains(raw, []byte(`"v:`)) || bytes.Contains(raw, []byte(`"i:`))
 }
 
-// AppliedAt returns when a manager last changed an object by server-side apply, to the second;
-// zero if it never did. An apply that changes nothing does not change the time.
+// AppliedAt returns when a manager last changed an object by server-side apply, in whole
+// seconds; zero if it never did. An apply that changes nothing does not change the time.
 func AppliedAt(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
 	if e := entryOf(entries, manager); e != nil && e.Time != nil {
 		return e.Time.Time
@@ -68,8 +69,8 @@ func entryOf(entries []metav1.ManagedFieldsEntry, manager string) *metav1.Manage
 	return nil
 }
 
-// applied reports whether an entry is the manager's apply. There is at most one, whatever its
-// API version.
+// applied reports whether an entry belongs to the manager's apply. An object has at most one,
+// whatever its API version.
 func applied(e *metav1.ManagedFieldsEntry, manager string) bool {
 	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// The hash must change when someone moves what we own, and only then: it is
-// all that stands between a member and polling.
+// The hash changes when somebody changes the applied fields, and only then. A member relies on
+// it instead of polling.
 func TestApplyHashTellsWhoMovedOurFields(t *testing.T) {
 	tests := map[string]struct {
 		do    func(*server)

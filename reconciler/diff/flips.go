@@ -2,7 +2,7 @@ package diff
 
 import "time"
 
-// An object is contested when it was restored Contest times within ContestWindow.
+// An object is contested if it was restored Contest times within ContestWindow.
 const (
 	Contest       = 3
 	ContestWindow = 10 * time.Minute
@@ -15,9 +15,9 @@ const (
 )
 
 // Flips record how often somebody undid what was applied. The zero value is an object that was
-// never changed. Flips is a value: methods return a new one, and it may be stored.
+// never changed. Methods do not change Flips but return a new value, which may be stored.
 type Flips struct {
-	// Total counts all flips since the object is owned.
+	// Total counts all flips since the object was applied first.
 	Total int
 	// Recent are the last flips, the newest last; zero if there were fewer.
 	Recent [Contest]time.Time
@@ -48,7 +48,8 @@ func (f Flips) Contested(now time.Time) bool {
 	return f.Rounds > 0 && now.Before(f.Due().Add(ContestWindow))
 }
 
-// Due is when the object may be restored after the last flip: at once, unless it is contested.
+// Due returns the time from which the object may be restored after the last flip: at once,
+// unless it is contested.
 func (f Flips) Due() time.Time {
 	return f.Last().Add(f.delay())
 }

@@ -10,7 +10,7 @@ import (
 func TestThreeFlipsInTenMinutesAreAContest(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
-		flips     []time.Duration // since the start
+		flips     []time.Duration // time since the start
 		at        time.Duration
 		contested bool
 		due       time.Duration
@@ -49,8 +49,8 @@ func TestThreeFlipsInTenMinutesAreAContest(t *testing.T) {
 	}
 }
 
-// However often someone undoes it, the object is put back, later and later,
-// but never later than a quarter of an hour.
+// However often somebody undoes it, the object is restored, with growing delays of up to a
+// quarter of an hour.
 func TestWhatIsContestedIsStillPutBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f Flips

@@ -33,12 +33,12 @@ var uncompared = [][]string{
 	{"status"},
 }
 
-// domains mark the labels and annotations that Kubernetes, KubeFleet and gitfleet write: those
-// whose keys contain one of them.
+// domains identify the labels and annotations that Kubernetes, KubeFleet and gitfleet write:
+// their keys contain one of these texts.
 var domains = []string{"kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/", "gitfleet.dev/"}
 
-// comparable returns a copy of an object with the compared fields. Labels and annotations
-// always exist, so that each is listed with its own path.
+// comparable returns a copy of an object with the compared fields only. Labels and annotations
+// are always present, so that each of them is listed with its own path.
 func comparable(o *unstructured.Unstructured) map[string]any {
 	obj := normalized(o.Object).(map[string]any)
 	for _, path := range uncompared {
@@ -74,7 +74,7 @@ func reserved(key string) bool {
 }
 
 // normalized copies a JSON value so that equal values are equal in Go: null fields are left
-// out, and whole numbers are int64 however they were written.
+// out, and integers are int64, however they were written.
 func normalized(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -105,7 +105,7 @@ func normalized(v any) any {
 	}
 }
 
-// decoded decodes a value that only a program can have set.
+// decoded converts a Go value that no decoder returns.
 func decoded(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -128,8 +128,8 @@ func IgnoredFields(o *unstructured.Unstructured) ([]string, error) {
 	return pointers, err
 }
 
-// removePath makes two values equal at a path, and removes parents that only one of them had
-// and that become empty.
+// removePath makes two values equal at a path. It also removes parents that become empty, if
+// only one of the values had them.
 func removePath(hub, member any, path []string) {
 	key, rest := path[0], path[1:]
 	switch h := hub.(type) {

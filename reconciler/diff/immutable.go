@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// immutableFields are the immutable fields of kinds of Kubernetes that manifests usually set.
+// immutableFields are the immutable fields of built-in kinds that manifests usually set.
 var immutableFields = map[api.GroupKind][][]string{
 	{Group: "apps", Kind: "DaemonSet"}:  {{"spec", "selector"}},
 	{Group: "apps", Kind: "Deployment"}: {{"spec", "selector"}},
@@ -27,7 +27,7 @@ var immutableFields = map[api.GroupKind][][]string{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  {{"provisioner"}, {"parameters"}, {"reclaimPolicy"}, {"volumeBindingMode"}},
 }
 
-// mostlyImmutable are kinds of Kubernetes of which a few fields can be changed.
+// mostlyImmutable are built-in kinds of which only a few fields can be changed.
 var mostlyImmutable = map[api.GroupKind]bool{
 	{Kind: "PersistentVolume"}: true,
 	{Kind: "Pod"}:              true,
@@ -35,20 +35,21 @@ var mostlyImmutable = map[api.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "CSIDriver"}:      true,
 }
 
-// A Recreation says whether an object has to be deleted and created anew to change its content.
+// A Recreation says whether an object has to be deleted and created again to change its
+// content.
 type Recreation string
 
 // The recreations.
 const (
 	NotRecreated Recreation = ""
-	// MayBeRecreated says that only the cluster knows: of custom resources, or if a field that
-	// the cluster chose so far is set.
+	// MayBeRecreated says that it depends on the cluster: for custom resources, and if a field
+	// is set whose value the cluster has chosen so far.
 	MayBeRecreated Recreation = "may be recreated"
 	Recreated      Recreation = "recreated"
 )
 
-// RecreationOf returns whether an object that has an api.RecreateAnnotation is recreated when its
-// manifest changes, as far as the manifests tell.
+// RecreationOf returns whether an object with an api.RecreateAnnotation is recreated when its
+// manifest changes, as far as that follows from the manifests.
 func RecreationOf(before, after *unstructured.Unstructured) Recreation {
 	kind := after.GroupVersionKind().GroupKind()
 	if after.GetAnnotations()[api.RecreateAnnotation] != api.RecreateEnabled || !api.Recreatable(kind) {

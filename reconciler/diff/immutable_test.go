@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A plan says that an object is recreated if it asks for that and an immutable field changes, and
-// that it may be if only the cluster knows.
+// An object that requests it is recreated if an immutable field changes, and may be recreated
+// if only the cluster can tell.
 func TestRecreationOf(t *testing.T) {
 	const asks = "\nmetadata: {name: x, annotations: {gitfleet.dev/recreate: \"true\"}}\n"
 	job := func(spec string) string { return "apiVersion: batch/v1\nkind: Job" + asks + "spec: " + spec }

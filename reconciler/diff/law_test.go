@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyValue draws JSON with few keys and few values, so that two of them have
-// much in common.
+// anyValue draws JSON with few different keys and values, so that two of them have much in
+// common.
 func anyValue(depth int) *rapid.Generator[any] {
 	scalars := rapid.OneOf(
 		rapid.SampledFrom([]any{"", "a", "b", true, false, int64(0), int64(1), 1.0, 0.5, -1e30, int64(1) << 60, nil}),
@@ -34,7 +34,7 @@ func anyMap(depth int) *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c~/d", "0", "-", "name", "kind", "annotations"}), anyValue(depth-1), 0, 5)
 }
 
-// Carrying out what is listed turns hub into member.
+// Applying the listed changes turns hub into member.
 func TestChangesTurnHubIntoMember(t *testing.T) { rapid.Check(t, changesTurnHubIntoMember) }
 
 func FuzzChangesTurnHubIntoMember(f *testing.F) {
@@ -53,9 +53,8 @@ func changesTurnHubIntoMember(t *rapid.T) {
 	}
 }
 
-// carryOut applies the changes as a JSON patch. Removing comes first, and from
-// the ends of lists, so that what is before keeps its index; it changes
-// nothing for the others, as nothing else is below what is removed.
+// carryOut applies the changes as a JSON patch. Removals come first, from the ends of lists, so
+// that the other items keep their index. Nothing else refers to what is removed.
 func carryOut(t *rapid.T, found []change, hub any) any {
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b change) int { return removal(b) - removal(a) })
@@ -70,8 +69,7 @@ func carryOut(t *rapid.T, found []change, hub any) any {
 	return decode(t, out)
 }
 
-// removal is positive for what is removed, the more so the later it is in its
-// list.
+// removal sorts changes: it is positive for a removal, and larger for a later item of a list.
 func removal(c change) int {
 	if c.op != remove {
 		return 0
@@ -96,7 +94,7 @@ func mustEncode(t *rapid.T, v any) []byte {
 	return data
 }
 
-// decode reads JSON as the rest of Kubernetes does: whole numbers are int64.
+// decode reads JSON as the Kubernetes libraries do: integers are int64.
 func decode(t *rapid.T, data []byte) any {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON([]byte(`{"kind":"A","in":` + string(data) + `}`)); err != nil {
@@ -105,8 +103,8 @@ func decode(t *rapid.T, data []byte) any {
 	return normalized(u.Object["in"])
 }
 
-// Whatever is compared, in whichever way: an object does not differ from
-// itself, and a difference is seen from both sides.
+// In all modes of comparison, an object does not differ from itself, and if a differs from b
+// then b differs from a.
 func TestDifferingIsMutual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) *unstructured.Unstructured {
@@ -128,7 +126,7 @@ func TestDifferingIsMutual(t *testing.T) {
 	})
 }
 
-// No value of a Secret comes out, wherever it is put in.
+// No value of a Secret is shown, wherever it is in an object.
 func TestNoComparisonShowsASecret(t *testing.T) {
 	const canary = "canary-7f3a"
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,7 +148,7 @@ func TestNoComparisonShowsASecret(t *testing.T) {
 	})
 }
 
-// planted puts the canary into every text of a value.
+// planted puts the canary into every string of a value.
 func planted(v any, canary string) any {
 	switch v := v.(type) {
 	case map[string]any:

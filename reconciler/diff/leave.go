@@ -10,10 +10,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Leave returns the object to apply so that the fields at these JSON pointers are left alone.
-// Those that only gitfleet owns are sent unchanged, because leaving them out would remove them;
-// others are not sent. An object that does not exist (live is nil) is created with the values
-// of the hub. The result is desired itself if there is nothing to leave.
+// Leave returns the object to apply if the fields at these JSON pointers shall keep their live
+// values. Fields that only gitfleet owns are sent with their live values, because the server
+// would remove them otherwise; the rest are not sent. An object that does not exist (live is
+// nil) is created with the values of the hub. Leave returns desired itself if no field has to
+// be left.
 func Leave(desired, live *unstructured.Unstructured, pointers []string, manager string) *unstructured.Unstructured {
 	if live == nil || len(pointers) == 0 {
 		return desired
@@ -44,9 +45,9 @@ func leave(desired, live any, o owned, path []string) {
 	case []any:
 		i, ok := index(key, len(d))
 		if !ok || len(rest) == 0 {
-			return // an item is not a field: leaving one out would shift the others
+			return // an item is not a field: leaving it out would shift the others
 		}
-		e := o.merging().element(i, d[i]) // by key, if the list has one
+		e := o.merging().element(i, d[i]) // by key, if the list has keys
 		leave(d[i], element(live, e), o.descend(e), rest)
 	}
 }

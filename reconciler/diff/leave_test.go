@@ -70,7 +70,7 @@ func TestLeaveSendsNoFieldThatSomeoneElseOwns(t *testing.T) {
 				t.Error("an argument was changed")
 			}
 
-			// The point of it: what is live stays as it is.
+			// an apply of the result must not change the live values
 			for _, d := range Compare(s.dryRunOf(api.FieldManager, sent), s.live, Options{}) {
 				if strings.HasPrefix(d.Path+"/", test.pointer+"/") {
 					t.Errorf("applying it would change what is to be left alone: %v", d)

@@ -5,12 +5,12 @@ import "strings"
 // A pair is an item of a merged list: its index in have and in want, or -1.
 type pair struct{ have, want int }
 
-// interleave merges two lists of distinct names like an API server: items that only have has
-// keep their place, the others are in the order of want.
+// interleave merges two lists of distinct names as an API server does: items that only have has
+// keep their position, and the others are in the order of want.
 func interleave(have, want []string) []pair {
 	inHave, inWant := positions(have), positions(want)
 	var out []pair
-	next := 0 // the next name of want that have has too
+	next := 0 // the next name in want that is also in have
 	for h, w := 0, 0; h < len(have) || w < len(want); {
 		for next < len(want) && (next < w || !contains(inHave, want[next])) {
 			next++
@@ -24,7 +24,7 @@ func interleave(have, want []string) []pair {
 			out = append(out, pair{h, -1})
 			h++
 		case h < len(have) && inWant[have[h]] != next:
-			h++ // placed in the order of want
+			h++ // its position follows from the order of want
 		default:
 			out = append(out, pair{at, w})
 			if at == h {
@@ -49,8 +49,8 @@ func positions(names []string) map[string]int {
 	return at
 }
 
-// names returns a name for each item of a list. It is not ok if an item has none, or two have
-// the same.
+// names returns a name for each item of a list. ok is false if an item has none, or two items
+// have the same.
 func (m merging) names(list []any) (names []string, ok bool) {
 	taken := make(map[string]bool, len(list))
 	for _, item := range list {
@@ -85,8 +85,8 @@ func (m merging) name(item any) string {
 	return name.String()
 }
 
-// listKeys are the merge keys of lists in built-in kinds. Of several, the first that all items
-// have is used.
+// listKeys are the merge keys of lists in built-in kinds. If there are several, the first one
+// that all items have is used.
 var listKeys = map[string][]merging{
 	"conditions":                {by("type")},
 	"containers":                {by("name")},

@@ -8,11 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Normalize returns an object as an API server stores it, where that differs from what is sent,
-// so that hashes, ownership and comparisons are about the same fields: the stringData of a
-// Secret becomes data, and data becomes canonical base64. Invalid data is kept for the server
-// to refuse. The result shares all other fields with the object, and is the object itself if
-// nothing changes.
+// Normalize converts an object to the form in which an API server stores it, so that hashes,
+// ownership and comparisons refer to the same fields: the stringData of a Secret becomes data,
+// and data becomes canonical base64. Invalid data is kept, so that the server refuses it. The
+// result shares all other fields with the object, and is the object itself if nothing changes.
 func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if !isSecret(o.Object) {
 		return o
@@ -64,7 +63,7 @@ func texts(v any) (pairs map[string]string, ok bool) {
 	return pairs, true
 }
 
-// canonical returns base64 on one line, as the server writes it.
+// canonical returns base64 on one line, as a server writes it.
 func canonical(encoded string) string {
 	clear, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 	if err != nil {

@@ -9,31 +9,32 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// overlay returns member as it would be after a forced apply of manifest: a dry run without a
-// server, for when none can be asked or it refuses.
+// overlay returns member as it would be after a forced apply of manifest. It replaces a dry run
+// if the server cannot be asked or refuses the request.
 //
 // Maps are merged. Fields that only gitfleet owns and the manifest no longer sets are removed.
-// Lists are merged by the keys under which their owners are recorded, or by those that
-// Kubernetes uses for lists of that name; other lists are compared by position and must have
+// Lists are merged by the keys under which their owners are recorded, or by the keys that
+// Kubernetes uses for lists of that name. Other lists are compared by position and must have
 // the same length. A selector that is owned as a whole is replaced as a whole.
 //
-// There is no schema, so a default cannot be told from a change: fields that the manifest does
-// not set never differ, not even in a list or map that is owned as a whole. Built-in kinds drop
-// empty values, so an empty value that member lacks is no difference there, and neither is
-// another spelling of a quantity.
+// There is no schema, so that a default cannot be told from a change: fields that the manifest
+// does not set never differ, not even in a list or map that is owned as a whole. Built-in kinds
+// do not store empty values, so that an empty value that member lacks is no difference there.
+// Another spelling of a quantity is no difference either.
 func overlay(manifest, member map[string]any, o owned, builtIn bool) map[string]any {
 	return overlayPosition{builtIn: builtIn}.object(manifest, member, o).(map[string]any)
 }
 
-// typedFields are the fields of built-in kinds whose schema is known throughout, unlike data.
+// typedFields are the fields of built-in kinds for which the schema of everything below is
+// known, which is not so for data.
 var typedFields = map[string]bool{"spec": true, "webhooks": true}
 
-// An overlayPosition is the position in the object.
+// An overlayPosition is a position in the object.
 type overlayPosition struct {
-	key     string // of the nearest map above
-	parent  string // of the one above that
-	builtIn bool   // a kind of Kubernetes' own
-	lenient bool   // within a field that drops empty values
+	key     string // key of the nearest map above
+	parent  string // key of the map above that
+	builtIn bool   // the object is of a built-in kind
+	lenient bool   // within a field that does not store empty values
 }
 
 // descend returns the position of a field.
@@ -87,8 +88,8 @@ func (w overlayPosition) list(want, have []any, o owned) any {
 	return w.byPosition(want, have, o)
 }
 
-// candidates are the ways in which a list may be merged. The first that its items allow is
-// used.
+// candidates returns the ways in which a list may be merged. The first one that its items allow
+// is used.
 func (w overlayPosition) candidates(o owned) []merging {
 	if m := o.merging(); m.set || m.keys != nil {
 		return []merging{m}
@@ -145,14 +146,14 @@ func (w overlayPosition) dropsEmpty(want any) bool {
 	}
 }
 
-// keyValueFields are maps with arbitrary keys. Empty ones are not stored, unlike empty objects
-// such as emptyDir.
+// keyValueFields are maps with arbitrary keys. If empty they are not stored, unlike empty
+// objects such as emptyDir.
 var keyValueFields = map[string]bool{
 	"annotations": true, "binaryData": true, "data": true, "labels": true, "limits": true,
 	"matchLabels": true, "nodeSelector": true, "parameters": true, "requests": true, "selector": true,
 }
 
-// sameQuantity reports whether a field is a quantity and equal.
+// sameQuantity reports whether the values of a field are equal quantities.
 func (w overlayPosition) sameQuantity(want, have any) bool {
 	if !quantities[w.parent] && !quantity[w.key] {
 		return false
@@ -162,7 +163,7 @@ func (w overlayPosition) sameQuantity(want, have any) bool {
 	return errA == nil && errB == nil && a.Cmp(b) == 0
 }
 
-// quantities are maps of quantities, quantity single ones.
+// quantities are fields with maps of quantities, and quantity those with a single one.
 var (
 	quantities = map[string]bool{
 		"capacity": true, "default": true, "defaultRequest": true, "hard": true, "limits": true,

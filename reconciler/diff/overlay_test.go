@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// foreignEdits are what people and controllers do to a deployment.
+// foreignEdits are changes of a deployment that people and controllers make.
 var foreignEdits = map[string]func(o map[string]any){
 	"image":          func(o map[string]any) { container(o)["image"] = "nginx:evil" },
 	"a variable":     func(o map[string]any) { variable(o)["value"] = "slow" },
@@ -57,7 +57,7 @@ var foreignEdits = map[string]func(o map[string]any){
 	"another strategy": func(o map[string]any) { _ = unstructured.SetNestedField(o, "Recreate", "spec", "strategy", "type") },
 }
 
-// commits are what happens to the manifest in the meantime.
+// commits are changes of the manifest in the meantime.
 var commits = map[string]func(o map[string]any){
 	"image":          func(o map[string]any) { container(o)["image"] = "nginx:1.28" },
 	"a new variable": func(o map[string]any) { prepend(container(o), "env", map[string]any{"name": "LEVEL", "value": "7"}) },
@@ -93,8 +93,8 @@ func prepend(o map[string]any, list string, item any) {
 	o[list] = append([]any{item}, old...)
 }
 
-// Without a server, a manifest is compared as if there were one: what differs
-// is what differs from a real dry run.
+// A structural comparison, which needs no server, finds the differences that a comparison with
+// a real dry run finds.
 func TestStructuralComparisonAgreesWithADryRun(t *testing.T) {
 	for edit, do := range foreignEdits {
 		t.Run("edit "+edit, func(t *testing.T) {
@@ -140,7 +140,7 @@ func drawSome(r *rapid.T, of map[string]func(map[string]any), label string) []st
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(of))), 0, 4, rapid.ID[string]).Draw(r, label)
 }
 
-// ifPossible does nothing where an earlier edit removed what this one changes.
+// ifPossible skips an edit whose fields an earlier edit has removed.
 func ifPossible(edit func(map[string]any)) func(map[string]any) {
 	return func(o map[string]any) {
 		defer func() { _ = recover() }()
@@ -148,8 +148,8 @@ func ifPossible(edit func(map[string]any)) func(map[string]any) {
 	}
 }
 
-// Where nobody recorded who owns what, lists are merged by the keys that
-// Kubernetes uses, and what a server fills in is no difference.
+// Without managed fields, lists are merged by the keys that Kubernetes uses, and defaults that
+// a server sets are no differences.
 func TestStructuralComparisonWithoutManagedFields(t *testing.T) {
 	tests := map[string]struct {
 		manifest, live string
@@ -214,7 +214,7 @@ func TestStructuralComparisonWithoutManagedFields(t *testing.T) {
 	}
 }
 
-// The keys of a list are read from whoever owns it, which works for any kind.
+// The merge keys of a list are read from the managed fields, which works for all kinds.
 func TestStructuralComparisonLearnsKeysFromManagedFields(t *testing.T) {
 	live := loose(t, strings.ReplaceAll(`{apiVersion: x/v1, kind: A, metadata: {managedFields: [{manager: m, operation: Update, fieldsType: FieldsV1,
 		fieldsV1: {"f:spec": {"f:routes": {"k:{@id@:7}": {"f:to": {}}, "k:{@id@:8}": {"f:to": {}}}, "f:tags": {"v:@a@": {}, "v:@b@": {}}}}}]},

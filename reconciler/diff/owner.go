@@ -25,8 +25,8 @@ const (
 	OtherFleet Owner = "other fleet"
 )
 
-// OwnerOf reads the marker of a live object; its metadata is enough. A marker of this fleet
-// with a placement that no longer exists is ignored; gone may be nil if there is none.
+// OwnerOf reads the owner of a live object from its marker; metadata is enough. A marker of
+// this fleet whose placement no longer exists is ignored. gone reports that, and may be nil.
 func OwnerOf(live metav1.Object, fleet string, placement api.PlacementKey, gone func(placement string) bool) Owner {
 	marked := live.GetLabels()[api.ManagedByLabel]
 	holder := live.GetAnnotations()[api.PlacementAnnotation]
@@ -45,7 +45,7 @@ func OwnerOf(live metav1.Object, fleet string, placement api.PlacementKey, gone 
 }
 
 // Owners lists the other owners of a live object for messages: its owner references, and the
-// marker of another placement.
+// placement in another marker.
 func Owners(live metav1.Object, fleet string, placement api.PlacementKey) string {
 	var owners []string
 	for _, r := range live.GetOwnerReferences() {

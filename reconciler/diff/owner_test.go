@@ -42,7 +42,7 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
-// People and their scripts match these words.
+// The reasons are exactly those of KubeFleet, since scripts compare them.
 func TestConditionsHaveTheWordsOfKubeFleet(t *testing.T) {
 	cause := errors.New("no")
 	tests := []struct {

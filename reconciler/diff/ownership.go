@@ -30,11 +30,11 @@ func fieldsOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// owned is the ownership of the fields below one point of a live object. It also stands in for
-// the schema: the keys under which list items are owned are those by which the list is merged.
+// owned is the ownership of the fields below one position of a live object. It also replaces
+// the schema: a list is merged by the keys under which its items are owned.
 type owned struct {
 	all, ours, others *fieldpath.Set
-	// atomic: this point or one above it is owned as a whole.
+	// atomic: this position or one above it is owned as a whole.
 	atomic bool
 }
 
@@ -53,8 +53,8 @@ func (o owned) descend(e fieldpath.PathElement) owned {
 	}
 }
 
-// onlyOurs reports whether a part of the value at this point is removed when it is no longer
-// applied: only gitfleet owns it. A field is owned if anything below it is; a list item has to
+// onlyOurs reports whether a part of the value would be removed if it were no longer applied,
+// because only gitfleet owns it. A field is owned if anything below it is; a list item has to
 // be owned itself.
 func (o owned) onlyOurs(e fieldpath.PathElement) bool {
 	if e.FieldName == nil {
@@ -63,8 +63,8 @@ func (o owned) onlyOurs(e fieldpath.PathElement) bool {
 	return holds(o.ours, e) && !holds(o.others, e)
 }
 
-// remainder returns what is left of a value if nothing of it is applied any more; nil if
-// nothing is.
+// remainder returns what remains of a value if no part of it is applied any more; nil if
+// nothing remains.
 func (o owned) remainder(v any) any {
 	if o.ours.Empty() {
 		return v
@@ -110,8 +110,8 @@ func (o owned) remainderOfFields(v map[string]any) map[string]any {
 	return m
 }
 
-// A merging is how a list is merged: by the keys of its items, by value if set is true, or not
-// at all.
+// A merging says how a list is merged: by the keys of its items, by value if set is true, or
+// not at all.
 type merging struct {
 	keys []string
 	set  bool

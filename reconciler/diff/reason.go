@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Refusal is why an object is not applied.
+// A Refusal is the reason why an object is not applied.
 type Refusal string
 
 // The refusals.
@@ -19,16 +19,17 @@ const (
 	OwnedBySome Refusal = "owned by others"
 	// OwnedByPlacement: another placement or fleet owns it.
 	OwnedByPlacement Refusal = "owned by another placement"
-	// WouldOverwrite: it may only be taken over without a difference, and it differs.
+	// WouldOverwrite: it may be taken over only if it does not differ, but it differs.
 	WouldOverwrite Refusal = "differs"
 	// Drifts: it has drifted and may not be overwritten.
 	Drifts Refusal = "drifted"
-	// CoOwned: it is owned, but has got other owners too.
+	// CoOwned: it is owned, but now has other owners too.
 	CoOwned Refusal = "co-owned"
 )
 
 // The conditions of one object. All have type, status, reason and message; the caller adds the
-// generation and the time. Error texts are used unchanged: the caller masks Secrets first.
+// generation and the time. Texts of errors are used unchanged, so that the caller must mask
+// secret values first.
 
 // Applied is the condition of an applied object.
 func Applied() metav1.Condition {
@@ -42,8 +43,8 @@ func AppliedUnverified() metav1.Condition {
 }
 
 // Refused is the condition of an object that Decide refuses. owners is the result of Owners.
-// degraded says that the comparison was a full one because the API server considers the
-// manifest invalid.
+// degraded says that a full comparison was used because the API server considers the manifest
+// invalid.
 func Refused(why Refusal, owners string, degraded bool) metav1.Condition {
 	switch why {
 	case NotOurs:
@@ -66,8 +67,8 @@ func Refused(why Refusal, owners string, degraded bool) metav1.Condition {
 	panic("diff: unknown refusal " + string(why))
 }
 
-// NotApplied is the condition of an object that is not applied, with one of api's reasons and
-// causes. The functions below set both.
+// NotApplied is the condition of an object that is not applied, with a reason and a cause of
+// package api. The functions below set both.
 func NotApplied(reason, cause string) metav1.Condition {
 	return condition(api.Applied, metav1.ConditionFalse, reason, fmt.Sprintf("Failed to apply the manifest (error: %s)", cause))
 }

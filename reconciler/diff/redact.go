@@ -15,7 +15,7 @@ import (
 const Mask = "(redacted for security reasons)"
 
 // Redact returns a copy of an object that may be shown. It masks data and stringData of
-// Secrets, including Secrets within other objects and envelopes, the annotations in which tools
+// Secrets, also of Secrets within other objects and envelopes, the annotations in which tools
 // keep a copy of the applied object, and annotations of a Secret that repeat one of its values.
 func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o == nil {
@@ -56,7 +56,8 @@ func redacted(v any, secrets Secrets) any {
 	}
 }
 
-// wrapped masks the manifests in an envelope's data that have a Secret or are invalid.
+// wrapped masks the manifests in the data of an envelope that contain a Secret or cannot be
+// parsed.
 func wrapped(data any) any {
 	manifests, ok := data.(map[string]any)
 	if !ok {
@@ -138,7 +139,7 @@ var secretFields = map[string]bool{"data": true, "stringData": true}
 
 func isSecret(o map[string]any) bool { return o["kind"] == "Secret" && o["apiVersion"] == "v1" }
 
-// isEnvelope reports whether an object is a ConfigMap of manifests.
+// isEnvelope reports whether an object is a ConfigMap with manifests.
 func isEnvelope(o map[string]any) bool {
 	meta, _ := o["metadata"].(map[string]any)
 	notes, _ := meta["annotations"].(map[string]any)

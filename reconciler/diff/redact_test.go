@@ -82,8 +82,8 @@ func TestRedactFindsSecretsInsideOthers(t *testing.T) {
 	}
 }
 
-// Of a ConfigMap that is an envelope the manifests of Secrets are masked, and what
-// cannot be read; others are shown, as is the data of any other ConfigMap.
+// In a ConfigMap that is an envelope, manifests of Secrets and those that cannot be parsed are
+// masked. Other manifests, and the data of other ConfigMaps, are shown.
 func TestRedactMasksSecretsInEnvelopes(t *testing.T) {
 	const data = `data: {secret: "{apiVersion: v1, kind: Secret, stringData: {p: canary}}", list: "apiVersion: v1\nkind: List\nitems:\n- {kind: Secret, apiVersion: v1, data: {p: Y2FuYXJ5}}",
 		broken: "kind: Secret: canary", text: canary, role: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}", empty: ""}}`
@@ -134,7 +134,7 @@ func TestSecretsDoNotPrintThemselves(t *testing.T) {
 	}
 }
 
-// Whatever the value, and however a text quotes it, it is gone afterwards.
+// Scrub removes every value, however a text quotes it.
 func TestScrubLeavesNoValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.StringMatching(`[a-z"\\\n ]{5,20}`).Filter(func(s string) bool { return len(strings.TrimSpace(s)) >= short }).Draw(t, "value")

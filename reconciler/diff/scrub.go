@@ -20,15 +20,16 @@ import (
 
 // Secrets are values that must not be shown, in all forms in which a text may quote them.
 type Secrets struct {
-	long  map[string][]string // by their first characters, the longest first
-	words map[string]bool     // shorter ones
+	long  map[string][]string // long values by their first characters, the longest first
+	words map[string]bool     // short values
 }
 
-// short values occur by chance within words, and are masked only as whole words.
+// short is the length below which a value is masked only as a whole word, since it may be part
+// of a word by chance.
 const short = 5
 
-// SecretsOf collects the values of the Secrets among the objects, including those in a copy of
-// the last applied object. A nil object has none.
+// SecretsOf collects the values of the Secrets among the objects, also those in the copy of the
+// last applied object. Objects may be nil.
 func SecretsOf(objects ...*unstructured.Unstructured) Secrets {
 	quotes := map[string]bool{}
 	for _, o := range objects {
@@ -79,8 +80,8 @@ func collect(v any, quotes map[string]bool) {
 	}
 }
 
-// quote adds all forms of a value in data or stringData of a Secret. An invalid value, such as
-// a number, is the most likely to be quoted.
+// quote adds all forms of a value in data or stringData of a Secret. It also adds invalid
+// values, such as numbers, since errors are most likely to quote those.
 func quote(v any, encoded bool, quotes map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -116,7 +117,7 @@ func quoteWord(value string, quotes map[string]bool) {
 		return
 	}
 	b := []byte(value)
-	inJSON, _ := json.Marshal(value) // a string cannot fail
+	inJSON, _ := json.Marshal(value) // encoding a string cannot fail
 	inGo := strconv.Quote(value)
 	for _, way := range []string{
 		value,
@@ -132,7 +133,7 @@ func quoteWord(value string, quotes map[string]bool) {
 	}
 }
 
-// Format prints the mask, whatever the verb: Secrets may end up in a log.
+// Format prints the mask for every verb, since Secrets may be logged.
 func (s Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Mask) }
 
 // Scrub masks the values wherever a text quotes them.
@@ -159,7 +160,7 @@ func (s Secrets) Scrub(text string) string {
 	return out.String() + text[start:]
 }
 
-// match returns the length of the longest value at text[i:].
+// match returns the length of the longest value at the beginning of text[i:].
 func (s Secrets) match(text string, i int) int {
 	rest := text[i:]
 	if len(rest) >= short {
@@ -186,8 +187,8 @@ func isWholeWord(text string, from, to int) bool {
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// Error returns err or, if it quotes one of the values, an error that does not. The reason of
-// an API server's error is kept.
+// Error returns err or, if it quotes one of the values, an error without them. The reason of an
+// API server's error is kept.
 func (s Secrets) Error(err error) error {
 	if err == nil || s.none() {
 		return err
@@ -212,10 +213,10 @@ func (s Secrets) Error(err error) error {
 	return clean
 }
 
-// A maskedError is an error without secrets, also in the errors it wraps.
+// A maskedError is an error without secret values, also in the errors that it wraps.
 type maskedError struct {
 	text  string
-	cause error // nil, or an API server's error
+	cause error // nil, or the error of an API server
 }
 
 func (e maskedError) Error() string { return e.text }

@@ -18,14 +18,14 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A server keeps one object and its managed fields, with the very code and the
-// schemas of an API server. It fills in no defaults.
+// A server stores one object and its managed fields, with the code and the schemas of an API
+// server. It sets no defaults.
 type server struct {
 	t    *testing.T
 	live *unstructured.Unstructured
 }
 
-// newServer starts with an object that we have applied.
+// newServer returns a server with an object that gitfleet has applied.
 func newServer(t *testing.T, manifest string) *server {
 	t.Helper()
 	o := object(t, manifest)
@@ -56,8 +56,7 @@ func (s *server) dryRunOf(manager string, manifest *unstructured.Unstructured) *
 	return out.(*unstructured.Unstructured)
 }
 
-// update writes the object as it is after a change, directly or through a
-// subresource.
+// update stores the object with a change, made directly or through a subresource.
 func (s *server) update(manager, subresource string, change func(map[string]any)) {
 	s.t.Helper()
 	changed := s.live.DeepCopy()
@@ -69,7 +68,7 @@ func (s *server) update(manager, subresource string, change func(map[string]any)
 	s.live = out.(*unstructured.Unstructured)
 }
 
-// scale is what an autoscaler does, and kubectl scale.
+// scale changes the replicas, as an autoscaler or kubectl scale does.
 func (s *server) scale(manager string, replicas int64) {
 	s.t.Helper()
 	s.update(manager, "scale", func(o map[string]any) { set(s.t, o, replicas, "spec", "replicas") })
@@ -91,7 +90,7 @@ var schemas = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
 
-// asIs converts between versions of which there is only one.
+// asIs converts between versions of a kind that has only one.
 type asIs struct{}
 
 func (asIs) Convert(in, out, context any) error { return errors.New("one version only") }
@@ -129,7 +128,7 @@ func set(t *testing.T, o map[string]any, value any, path ...string) {
 	}
 }
 
-// container returns the first container of a workload, to be changed.
+// container returns the first container of a workload, which the caller may change.
 func container(o map[string]any) map[string]any {
 	list, _, _ := unstructured.NestedFieldNoCopy(o, "spec", "template", "spec", "containers")
 	return list.([]any)[0].(map[string]any)

@@ -14,10 +14,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Who returns the actors who made a live object differ from what manager applied: the owners of
-// the fields that differ. If nobody owns them, as after the removal of a field, it returns
-// everybody who wrote to the object since the last apply. The newest is first. The result may
-// be empty: the server drops managers that own nothing.
+// Who returns the actors because of whom a live object differs from what manager applied: the
+// owners of the fields that differ. If nobody owns them, for instance because a field was
+// removed, it returns everybody who wrote to the object since the last apply. The newest is
+// first. The result may be empty, since the server drops managers that own nothing.
 func Who(live *unstructured.Unstructured, manager string, since time.Time, details []api.PatchDetail) []api.Actor {
 	var owners, writers []api.Actor
 	entries := live.GetManagedFields()
@@ -41,14 +41,14 @@ func Who(live *unstructured.Unstructured, manager string, since time.Time, detai
 	return owners
 }
 
-// Differences adds to each difference who made it, as Who does.
+// Differences returns the differences with the actors who made them; see Who.
 func Differences(live *unstructured.Unstructured, manager string, details []api.PatchDetail) []api.Difference {
 	var list []api.Difference
 	for _, d := range details {
 		list = append(list, api.Difference{PatchDetail: d})
 	}
 	if live == nil {
-		return list // nobody owns what is not there
+		return list // nobody owns a missing field
 	}
 	since := AppliedAt(live.GetManagedFields(), manager)
 	for i := range list {
@@ -57,8 +57,8 @@ func Differences(live *unstructured.Unstructured, manager string, details []api.
 	return list
 }
 
-// UnderOwnName sets manager itself as the actor of differences that nobody else made, in fields
-// that it owns: somebody has applied with its name, or a webhook has changed what it applied.
+// UnderOwnName attributes differences to manager itself if nobody else made them and it owns
+// the fields: somebody has applied under its name, or a webhook has changed what it applied.
 func UnderOwnName(live *unstructured.Unstructured, manager string, list []api.Difference) []api.Difference {
 	if live == nil {
 		return list
@@ -76,7 +76,8 @@ func UnderOwnName(live *unstructured.Unstructured, manager string, list []api.Di
 	return list
 }
 
-// Since lists who wrote to a live object since a manager last applied it, the newest first.
+// Since lists the actors who wrote to a live object since a manager last applied it, the newest
+// first.
 func Since(live *unstructured.Unstructured, manager string) []api.Actor {
 	return Who(live, manager, AppliedAt(live.GetManagedFields(), manager), nil)
 }
@@ -123,7 +124,7 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 	case []any:
 		i, ok := index(path[0], len(v))
 		if !ok {
-			return path[0] == "-" // appended: any item of the list will do
+			return path[0] == "-" // the last element of the path is "-": any item of the list counts
 		}
 		e, below = owned{all: set}.merging().element(i, v[i]), v[i]
 	}
@@ -134,19 +135,20 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 	return owns(sub, below, path[1:])
 }
 
-// A Rival owns a field that the hub sets, through a subresource: both will keep writing it.
+// A Rival owns a field that the hub also sets, through a subresource. Each of them would keep
+// overwriting the other.
 type Rival struct {
 	Path  string // a JSON pointer into the live object
 	Value string // the current value
-	// Wanted is what the hub sets it to.
+	// Wanted is the value in the hub.
 	Wanted string
 	By     api.Actor
-	// Autoscaler says that the owner is a controller that scales, not a person.
+	// Autoscaler says that the owner is a controller that scales, and not a person.
 	Autoscaler bool
 }
 
-// Rivals lists the fields that desired sets and somebody owns through a subresource other than
-// status, such as spec.replicas through scale.
+// Rivals lists the fields that desired sets and somebody else owns through a subresource other
+// than status, such as spec.replicas through scale.
 func Rivals(desired, live *unstructured.Unstructured) []Rival {
 	var list []Rival
 	entries := live.GetManagedFields()
@@ -178,8 +180,8 @@ func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// autoscaler distinguishes a controller from a person: kubectl scale uses the same subresource
-// as a HorizontalPodAutoscaler.
+// autoscaler distinguishes a controller from a person, since kubectl scale uses the same
+// subresource as a HorizontalPodAutoscaler.
 func autoscaler(e *metav1.ManagedFieldsEntry) bool {
 	return e.Subresource == "scale" && !strings.HasPrefix(e.Manager, "kubectl")
 }

@@ -1,8 +1,8 @@
 //go:build !faults
 
-// Package faults has the places where tests kill the program. A released binary
-// has none of them: they are only there with the build tag faults.
+// Package faults marks the positions at which tests can kill the program. They exist only with
+// the build tag faults, and so not in a released binary.
 package faults
 
-// At is a place between two writes. It does nothing.
+// At marks a position between two writes. Without the build tag it does nothing.
 func At(string) {}

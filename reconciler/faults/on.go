@@ -1,7 +1,7 @@
 //go:build faults
 
-// Package faults has the places where tests kill the program. A released binary
-// has none of them: they are only there with the build tag faults.
+// Package faults marks the positions at which tests can kill the program. They exist only with
+// the build tag faults, and so not in a released binary.
 package faults
 
 import (
@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// left counts down to the end, at the place that GITFLEET_CRASH_AT names as
-// place:n.
+// GITFLEET_CRASH_AT has the form place:n. left counts down the calls until the program is
+// killed at place.
 var place, left = func() (string, *atomic.Int64) {
 	place, n, _ := strings.Cut(os.Getenv("GITFLEET_CRASH_AT"), ":")
 	count, _ := strconv.ParseInt(n, 10, 64)
@@ -22,8 +22,8 @@ var place, left = func() (string, *atomic.Int64) {
 	return place, &left
 }()
 
-// At is a place between two writes. The program is killed there when it comes
-// for the last time that it is to.
+// At marks a position between two writes. It kills the program at the n-th call for the
+// configured place.
 func At(here string) {
 	if here == place && left.Add(-1) == 0 {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)

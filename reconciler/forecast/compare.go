@@ -4,30 +4,30 @@ import (
 	"slices"
 )
 
-// Changes are how a plan differs from an earlier one: which clusters each
-// placement gains and loses, and which objects each cluster does.
+// Changes are the differences between a plan and an earlier one: the clusters that each
+// placement gains and loses, and the objects that each cluster gains and loses.
 type Changes struct {
-	Compared   bool // whether there was an earlier plan
+	Compared   bool // whether there was an earlier plan to compare with
 	Placements []PlacementChange
 	Clusters   []ClusterChange
 }
 
-// A PlacementChange is how a placement differs from the earlier plan.
+// A PlacementChange has the differences of one placement.
 type PlacementChange struct {
 	Placement    string
-	Gone, New    bool   // the placement itself
-	RenamedFrom  string // its key in the earlier plan; empty if it is the same
-	Unclear      bool   // whether it was renamed
+	Gone, New    bool   // whether the placement itself is gone or new
+	RenamedFrom  string // its key in the earlier plan; empty if the key is the same
+	Unclear      bool   // it is not certain whether it was renamed
 	Gained, Lost []string
-	// PolicyFrom and PolicyTo are the placement types in a running fleet and now, with the
-	// number of clusters, and Settings the other fields, if they change; empty if they do
-	// not, or if no daemon runs the fleet.
+	// PolicyFrom and PolicyTo are the placement types in a running fleet and in the plan, with
+	// the number of clusters. Settings are the other fields that change. They are empty without
+	// a change, and if no daemon runs the fleet.
 	PolicyFrom, PolicyTo string
 	Settings             []SettingChange
 }
 
-// Summary says what happens to the placement itself, as what follows its name: it is new, or gone.
-// It is empty if the placement stays, under its name or another.
+// Summary says what happens to the placement itself, to be appended to its name: it is new, or
+// gone. It is empty if the placement stays, also under another name.
 func (c *PlacementChange) Summary() string {
 	switch {
 	case c.RenamedFrom != "":
@@ -44,31 +44,31 @@ func (c *PlacementChange) Summary() string {
 	return ""
 }
 
-// A ClusterChange is how what a cluster holds differs from the earlier plan.
+// A ClusterChange has the differences in the objects of one cluster.
 type ClusterChange struct {
 	Cluster      string
-	Gone, New    bool // the cluster itself
+	Gone, New    bool // whether the cluster itself is gone or new
 	Gained, Lost []Object
-	Deleted      []Deletion // lost, and deleted; set by Forecast.Compared
-	Released     []Object   // lost, and left on the cluster
+	Deleted      []Deletion // lost and deleted; set by Forecast.Compared
+	Released     []Object   // lost and left on the cluster
 	Passed       []PassedObject
 }
 
-// none reports whether the cluster holds the same as before.
+// none reports whether the cluster has the same objects as before.
 func (c *ClusterChange) none() bool {
 	return !c.New && !c.Gone && len(c.Gained)+len(c.Lost)+len(c.Released)+len(c.Passed) == 0
 }
 
-// A PassedObject stays where it is and belongs to another placement.
+// A PassedObject is an object that stays on its cluster and now belongs to another placement.
 type PassedObject struct {
 	Object
-	From string // the placement that had it
+	From string // the placement that it belonged to
 }
 
-// None reports whether nothing changes.
+// None reports whether there are no differences.
 func (c Changes) None() bool { return len(c.Placements)+len(c.Clusters) == 0 }
 
-// compare finds what changed since an earlier plan; nothing if before is nil.
+// compare returns the differences from an earlier plan; none if before is nil.
 func compare(before *Document, after Document) Changes {
 	if before == nil {
 		return Changes{}
@@ -128,7 +128,7 @@ func compareClusters(before *Document, after Document) []ClusterChange {
 	return out
 }
 
-// abandonedBy are the placements that are gone and leave their objects.
+// abandonedBy returns the placements that are gone and leave their objects on the clusters.
 func abandonedBy(before *Document, after Document) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range before.Placements {
@@ -162,13 +162,13 @@ func compareObjects(before, after []Object, abandoned map[string]bool) ClusterCh
 	return c
 }
 
-// same reports whether two are one object, whoever places it.
+// same reports whether two values are the same object, whatever placement they belong to.
 func (o Object) same(p Object) bool {
 	o.Placement = p.Placement
 	return o.held() == p.held()
 }
 
-// held is the object, whatever becomes of it when nothing wants it any more.
+// held returns the object without Kept, which does not matter for a comparison.
 func (o Object) held() Object {
 	o.Kept = false
 	return o

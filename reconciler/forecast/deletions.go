@@ -11,30 +11,32 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A Deletion is an object that a cluster would delete.
+// A Deletion is an object that would be deleted from a cluster.
 type Deletion struct {
 	Cluster string `json:"cluster"`
 	Object
-	// Held is why it would not be deleted until a commit allows it; empty if it would.
+	// Held is the reason why the deletion is held until a commit allows it; empty if it is not
+	// held.
 	Held string `json:"held,omitempty"`
 }
 
-// A Recreation is an object that a cluster would delete and create anew, since an immutable field
-// of it changes and it asks for that.
+// A Recreation is an object that would be deleted from a cluster and created again, since it
+// requests that and an immutable field of it changes.
 type Recreation struct {
 	Cluster string `json:"cluster"`
 	Object
-	// Certain says that it would be recreated; only the cluster knows of others.
+	// Certain says that it would be recreated. If it is false, that depends on the cluster.
 	Certain bool `json:"certain"`
-	// Held is why it would not be recreated until a commit allows it; empty if it would.
+	// Held is the reason why the recreation is held until a commit allows it; empty if it is
+	// not held.
 	Held string `json:"held,omitempty"`
 }
 
-// A Brake says why so many deletions on a cluster are too many at once, of all objects that
-// are there; empty if they are not.
+// A Brake returns why the deletion of going of the total objects of a cluster is too much at
+// once; empty if it is not.
 type Brake interface{ TooMuch(going, total int) string }
 
-// Compared returns the plan and its differences from the earlier one, if there is one.
+// Compared returns the plan and its differences from the earlier plan, if there is one.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	d := o.described()
 	changes := compare(o.before, d)
@@ -45,14 +47,14 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 		changes.Placements = o.running.withSettings(changes.Placements, o.Snapshot, o.Renames)
 	}
 	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
-	counted := map[string][]*string{} // why what the brake counts is held, by cluster
+	counted := map[string][]*string{} // by cluster, the Held fields of everything that counts for the brake
 	for i := range d.Recreations {
 		if r := &d.Recreations[i]; r.Certain && !o.losing(r.Placement, r.Cluster).AllowDelete {
 			counted[r.Cluster] = append(counted[r.Cluster], &r.Held)
 		}
 	}
 	for i := range changes.Clusters {
-		if c := &changes.Clusters[i]; !c.Gone { // a cluster that leaves the fleet keeps its objects
+		if c := &changes.Clusters[i]; !c.Gone { // objects on a cluster that leaves the fleet are not deleted
 			c.Deleted = o.deletions(c, counted)
 		}
 	}
@@ -68,8 +70,8 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	return d, changes
 }
 
-// recreations returns the objects that are or may be recreated, by cluster, placement and ID;
-// nil if the contents of the earlier plan are not known.
+// recreations returns the objects that are or may be recreated, sorted by cluster, placement
+// and ID; nil if the contents of the earlier plan are not known.
 func (o *Forecast) recreations(d *Document) []Recreation {
 	if o.earlier == nil {
 		return nil
@@ -90,7 +92,7 @@ func (o *Forecast) recreations(d *Document) []Recreation {
 	return out
 }
 
-// described is the document, which is made once for a running fleet.
+// described returns the document of the plan. For a running fleet it is computed once.
 func (o *Forecast) described() Document {
 	if o.document != nil {
 		return *o.document
@@ -98,12 +100,12 @@ func (o *Forecast) described() Document {
 	return o.Describe()
 }
 
-// deletions lists the objects that a cluster would delete, in the order of c.Lost, and why
-// their placements hold them, if they do. It adds the others to counted, unless a commit allows
-// them. Objects of others are not known here.
+// deletions lists the objects that would be deleted from a cluster, in the order of c.Lost,
+// with the reason if their placement holds the deletion. It adds the others to counted, unless
+// a commit allows their deletion. Objects that gitfleet does not own are not known here.
 func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []Deletion {
 	out := make([]Deletion, 0, len(c.Lost))
-	going := map[string][]api.ID{} // objects whose deletion deletes others, by placement
+	going := map[string][]api.ID{} // objects whose deletion deletes others with them, by placement
 	for _, lost := range c.Lost {
 		out = append(out, Deletion{Cluster: c.Cluster, Object: lost})
 		if id := lost.ID(); work.Contains(id.GroupKind()) {
@@ -119,8 +121,8 @@ func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []D
 	return out
 }
 
-// losing returns the work of a placement on a cluster where it loses objects. What a
-// renamed placement loses goes under its earlier key.
+// losing returns the work of a placement on a cluster on which it loses objects. For a renamed
+// placement it is that of the earlier key.
 func (o *Forecast) losing(name, cluster string) work.Work {
 	key, err := api.ParsePlacement(name)
 	for _, r := range o.Renames {
@@ -146,7 +148,7 @@ func (o *Forecast) losing(name, cluster string) work.Work {
 	return w
 }
 
-// work returns what a cluster shall hold for a placement; nil if nothing is planned.
+// work returns the planned work of a placement on a cluster; nil if there is none.
 func (o *Forecast) work(key api.PlacementKey, cluster string) *work.Work {
 	works := o.Plan.Works[cluster]
 	i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement == key })
@@ -156,8 +158,8 @@ func (o *Forecast) work(key api.PlacementKey, cluster string) *work.Work {
 	return &works[i]
 }
 
-// Refusal says why the daemon would refuse the commit because no placement or no
-// cluster of the earlier plan is left; empty if it would not.
+// Refusal returns why the daemon would refuse the commit: no placement or no cluster of the
+// earlier plan would be left. It is empty if the daemon would accept it.
 func (o *Forecast) Refusal() string {
 	if o.before == nil {
 		return ""

@@ -26,7 +26,7 @@ func (o *Forecast) Describe() Document {
 		case p.Unclear != "":
 			d.Placements = append(d.Placements, o.gone(p))
 		default:
-			continue // removed in the end
+			continue // the cluster is removed in the end
 		}
 		var last *plan.OnCluster
 		var shared []Object
@@ -62,8 +62,8 @@ func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement
 		SelectedResources: []Resource{},
 		Problems:          describeProblems(append(slices.Clone(p.Warnings), Faults(p)...)),
 	}
-	// Of the conditions a plan can tell only the first: the rest happens on
-	// clusters. It has no time, because nothing has happened.
+	// A plan knows only the first condition, since the others depend on the clusters. The
+	// condition has no time, since nothing has happened yet.
 	if len(s.Conditions) > 0 {
 		scheduled := s.Conditions[0]
 		scheduled.LastTransitionTime = metav1.Time{}
@@ -76,8 +76,8 @@ func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement
 	return out
 }
 
-// gone describes a placement that is gone and keeps what it holds, because it is not
-// certain whether it was renamed: it is as it was in the earlier plan.
+// gone describes a placement that is gone but keeps its objects, because it is not certain
+// whether it was renamed. The description is that of the earlier plan.
 func (o *Forecast) gone(p *plan.Placement) Placement {
 	if o.before == nil {
 		return Placement{
@@ -96,7 +96,7 @@ func (o *Forecast) gone(p *plan.Placement) Placement {
 	return out
 }
 
-// renamedFrom returns the key that a placement has in the earlier plan, if that is another.
+// renamedFrom returns the key of a placement in the earlier plan, if it was another one.
 func (o *Forecast) renamedFrom(key api.PlacementKey) string {
 	for _, r := range o.Renames {
 		if r.To == key {
@@ -122,9 +122,9 @@ func resourceOf(r api.ResourceIdentifier) Resource {
 	return Resource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Envelope: r.Envelope}
 }
 
-// decisions are the scheduler's. If it was not asked, because the selectors
-// are invalid or it is not clear whether the placement was renamed, what is held
-// stays and nothing else is chosen.
+// decisions returns the decisions of the scheduler. If the placement was not scheduled, because
+// its selectors are invalid or it is not certain whether it was renamed, the present clusters
+// stay and no others are selected.
 func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	if p.Request != nil {
 		return p.Schedule.Decisions
@@ -151,17 +151,17 @@ func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	return out
 }
 
-// sharesContent reports whether two clusters hold the same objects of a placement, because
-// their content is one and the same.
+// sharesContent reports whether two clusters have the same objects of a placement, because they
+// share one content.
 func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
 	x, y := a.Content.Manifests, b.Content.Manifests
 	return p.Request != nil && a.Err == nil && b.Err == nil && len(a.Yielded)+len(b.Yielded) == 0 &&
 		len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
 }
 
-// contents are the objects that a cluster holds in the end. Where there is no
-// content for it, it keeps what it has; what another placement keeps there is
-// not among them.
+// contents returns the objects of a placement that a cluster has in the end. Without content
+// for the cluster, these are its present ones. Objects that belong to another placement there
+// are left out.
 func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.Placement) []Object {
 	if p.Request == nil || c.Err != nil {
 		return o.before.objects(p.Key, c.Binding.Cluster)
@@ -180,13 +180,13 @@ func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.P
 	return out
 }
 
-// keeps reports whether another placement has an object for good, and not only
-// until its rollout gets to the cluster.
+// keeps reports whether an object belongs to another placement permanently, and not only until
+// the rollout reaches the cluster.
 func keeps(c *plan.OnCluster, id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
 }
 
-// unclearGone are the placements that are gone and keep what they hold, because it is not
+// unclearGone returns the placements that are gone but keep their objects, because it is not
 // certain whether they were renamed.
 func (o *Forecast) unclearGone() []*plan.Placement {
 	var out []*plan.Placement
@@ -198,16 +198,16 @@ func (o *Forecast) unclearGone() []*plan.Placement {
 	return out
 }
 
-// keptByGone reports whether an object is one of another placement that is gone and keeps
-// what it holds.
+// keptByGone reports whether an object belongs to another placement that is gone but keeps its
+// objects.
 func (o *Forecast) keptByGone(gone []*plan.Placement, key api.PlacementKey, cluster string, id api.ID) bool {
 	return slices.ContainsFunc(gone, func(p *plan.Placement) bool {
 		return p.Key != key && slices.ContainsFunc(o.before.objects(p.Key, cluster), func(held Object) bool { return held.ID() == id })
 	})
 }
 
-// Faults are what keeps a placement from doing what it says: selectors that
-// are invalid, content that cannot be made, objects that cannot be applied.
+// Faults returns the problems that prevent a placement from doing what its spec says: invalid
+// selectors, content that cannot be rendered, and objects that cannot be applied.
 func Faults(p *plan.Placement) problem.List {
 	var out problem.List
 	fault := func(origin api.Origin, field, message string) {
@@ -239,7 +239,7 @@ func Faults(p *plan.Placement) problem.List {
 	return out
 }
 
-// FewOf lists the first few names.
+// FewOf returns the first few names as a list.
 func FewOf(names []string) string {
 	const few = 5
 	if len(names) <= few {

@@ -7,18 +7,18 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Version names the schema of a plan in JSON, which docs/plan-json.md
-// describes. What has this version keeps its fields; new ones may come.
+// Version identifies the JSON schema of a plan, which docs/plan-json.md describes. Fields of a
+// version are never removed; new ones may be added.
 const Version = "gitfleet.dev/plan/v1"
 
-// A Document is a plan as it is written in JSON, which docs/plan-json.md describes.
+// A Document is a plan in JSON; see docs/plan-json.md.
 type Document struct {
 	APIVersion string      `json:"apiVersion"`
 	Commit     string      `json:"commit"`
 	Placements []Placement `json:"placements"`
 	Clusters   []Cluster   `json:"clusters"`
-	// Deletions are there only if there is something to compare with, and Recreations only if
-	// its contents are known.
+	// Deletions are set only if there is an earlier plan, and Recreations only if its contents
+	// are known.
 	Deletions   []Deletion   `json:"deletions,omitzero"`
 	Recreations []Recreation `json:"recreations,omitzero"`
 	Problems    []Problem    `json:"problems"`
@@ -30,17 +30,16 @@ type Placement struct {
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
 	PolicyHash string `json:"policyHash"`
-	// RenamedFrom is the key in the earlier plan of a placement that was renamed since.
+	// RenamedFrom is the key of a renamed placement in the earlier plan.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// Unclear is why it is not certain whether the placement was renamed since the
-	// earlier plan, and what to do.
+	// Unclear says why it is not certain whether the placement was renamed since the earlier
+	// plan, and what to do.
 	Unclear string `json:"unclear,omitempty"`
-	// Abandons says that its objects stay on the clusters when it goes.
+	// Abandons says that the objects of the placement stay on the clusters when it is removed.
 	Abandons          bool               `json:"abandons,omitempty"`
 	Conditions        []metav1.Condition `json:"conditions"`
 	SelectedResources []Resource         `json:"selectedResources"`
-	// Decisions cover every cluster, the selected first, in the scheduler's
-	// order.
+	// Decisions has every cluster, the selected ones first, in the scheduler's order.
 	Decisions []Decision `json:"decisions"`
 	Problems  []Problem  `json:"problems"`
 }
@@ -55,7 +54,7 @@ type Resource struct {
 	Envelope  *api.EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
-// A Decision is the verdict on one cluster for one placement.
+// A Decision is the decision about one cluster for one placement.
 type Decision struct {
 	Cluster             string `json:"cluster"`
 	Selected            bool   `json:"selected"`
@@ -64,13 +63,13 @@ type Decision struct {
 	Reason              string `json:"reason"`
 }
 
-// A Cluster has the objects that a cluster holds in the end.
+// A Cluster has the objects that a cluster has in the end.
 type Cluster struct {
 	Name    string   `json:"name"`
 	Objects []Object `json:"objects"`
 }
 
-// An Object is one that a cluster holds.
+// An Object is an object on a cluster.
 type Object struct {
 	Group     string `json:"group"`
 	Version   string `json:"version"`
@@ -79,11 +78,11 @@ type Object struct {
 	Name      string `json:"name"`
 	// Placement is crp/NAME or rp/NAMESPACE/NAME.
 	Placement string `json:"placement"`
-	// Kept says that it stays on the cluster when nothing wants it any more.
+	// Kept says that the object stays on the cluster when no placement selects it any more.
 	Kept bool `json:"kept,omitempty"`
 }
 
-// A Problem is what is wrong with one place of the repository.
+// A Problem is a problem at one position of the repository.
 type Problem struct {
 	Path     string           `json:"path"`
 	Line     int              `json:"line"`
@@ -93,13 +92,12 @@ type Problem struct {
 	Message  string           `json:"message"`
 }
 
-// Unread is the document of a commit that does not load.
+// Unread returns the document of a commit that does not load.
 func Unread(problems problem.List) Document {
 	return Document{APIVersion: Version, Problems: describeProblems(problems)}.filled()
 }
 
-// filled has empty lists where there are none: whoever reads the JSON need not
-// ask for null.
+// filled replaces missing lists by empty ones, so that the JSON has no null lists.
 func (d Document) filled() Document {
 	if d.Placements == nil {
 		d.Placements = []Placement{}
@@ -113,12 +111,12 @@ func (d Document) filled() Document {
 	return d
 }
 
-// Key names a placement crp/NAME or rp/NAMESPACE/NAME.
+// Key returns crp/NAME or rp/NAMESPACE/NAME.
 func (p Placement) Key() string {
 	return api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()
 }
 
-// Selected are the clusters that the placement takes, in order.
+// Selected returns the clusters that the placement selects, in order.
 func (p Placement) Selected() []string {
 	var names []string
 	for _, d := range p.Decisions {
@@ -134,7 +132,7 @@ func (o Object) ID() api.ID {
 	return api.ID{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// Error returns the problem as a line that begins with its place.
+// Error returns the problem on one line that begins with its position.
 func (p Problem) Error() string {
 	return problem.Problem{Origin: api.Origin{Path: p.Path, Line: p.Line}, Field: p.Field, Message: p.Message}.Error()
 }

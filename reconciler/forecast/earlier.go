@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// Validate says what is wrong with a document that was read.
+// Validate returns an error if a document that was read is invalid.
 func (d *Document) Validate() error {
 	if d.APIVersion != Version {
 		return fmt.Errorf("apiVersion: %q is not %s", d.APIVersion, Version)
@@ -43,8 +43,8 @@ func (d *Document) Validate() error {
 	return nil
 }
 
-// hold writes into a ledger that the clusters of an earlier plan are held, but
-// for those that are leaving the fleet. Placements that are gone hold theirs as well.
+// hold records in a ledger that the placements hold their clusters of an earlier plan, except
+// for clusters that are leaving the fleet. That includes placements that are gone.
 func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
 	specs := map[api.PlacementKey]*hub.Placement{}
 	for _, p := range s.Placements {
@@ -52,7 +52,7 @@ func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bo
 	}
 	for _, p := range d.Placements {
 		if p.Unclear != "" && len(p.Selected()) == 0 {
-			continue // still new: nothing of it was decided
+			continue // still new: nothing was decided about it
 		}
 		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
 		record := ledger.Placement{Generation: 1, Created: now, Abandon: p.Abandons}
@@ -68,9 +68,9 @@ func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bo
 	}
 }
 
-// settle writes into the ledger which placements were renamed, and that what is held has
-// the content of today, of which the JSON has only the names; but for objects that
-// another placement has there.
+// settle records in the ledger which placements were renamed. It also records that clusters
+// have the present content, since the JSON has only the names of objects; objects that another
+// placement has on a cluster are excepted.
 func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 	for _, r := range p.Renames {
 		l.Rename(r)
@@ -80,11 +80,11 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 		record := l.Placement(pl.Key)
 		switch {
 		case record == nil:
-			continue // a new placement: nothing is held
+			continue // a new placement has no clusters
 		case pl.Spec == nil:
 			forgetContent(l, pl.Key)
 			continue
-		case record.SpecHash == "": // renamed, which is no change
+		case record.SpecHash == "": // a renamed placement, which is no change
 			renamed := *record
 			renamed.SpecHash = pl.Spec.SpecHash
 			l.SetPlacement(pl.Key, renamed)
@@ -108,8 +108,8 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 	}
 }
 
-// forgetContent writes into the ledger that it is not known what a placement that is gone
-// holds on its clusters, so that nothing is kept there under its new key.
+// forgetContent records in the ledger that the content of a placement that is gone is not known
+// on its clusters, so that nothing is kept there under its new key.
 func forgetContent(l *ledger.Ledger, key api.PlacementKey) {
 	for _, b := range l.Placement(key).Bindings() {
 		b.Assigned = placement.Revision{}
@@ -117,7 +117,7 @@ func forgetContent(l *ledger.Ledger, key api.PlacementKey) {
 	}
 }
 
-// holdings are the objects that each placement selected and has on any cluster.
+// holdings returns the objects that each placement selected and has on at least one cluster.
 func (d *Document) holdings() map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, p := range d.Placements {
@@ -133,8 +133,8 @@ func (d *Document) holdings() map[api.PlacementKey][]api.ID {
 	return out
 }
 
-// renamed returns the document with renamed placements under their new keys, in place of
-// those of which that was unclear before.
+// renamed returns the document with renamed placements under their new keys. They replace
+// placements for which a rename was uncertain before.
 func (d *Document) renamed(renames []ledger.Rename) *Document {
 	if len(renames) == 0 {
 		return d
@@ -164,13 +164,13 @@ func (d *Document) renamed(renames []ledger.Rename) *Document {
 	return &out
 }
 
-// A holding is an object on a cluster.
+// A holding identifies an object on a cluster.
 type holding struct {
 	cluster string
 	id      api.ID
 }
 
-// holders say which placement has each object.
+// holders returns the placement that each object belongs to.
 func (d *Document) holders() map[holding]api.PlacementKey {
 	keys := map[string]api.PlacementKey{}
 	for _, p := range d.Placements {
@@ -187,7 +187,7 @@ func (d *Document) holders() map[holding]api.PlacementKey {
 	return out
 }
 
-// earlier stands for the content of an earlier plan until it is settled.
+// earlier is the hash of the content of an earlier plan until settle is called.
 const earlier = "earlier"
 
 func (p Placement) binding(i int, commit string, now time.Time) placement.Binding {
@@ -199,15 +199,15 @@ func (p Placement) binding(i int, commit string, now time.Time) placement.Bindin
 	if d.AffinityScore != nil && d.TopologySpreadScore != nil {
 		b.Score = &placement.Score{Affinity: *d.AffinityScore, Spread: *d.TopologySpreadScore}
 	}
-	// Other reasons are of the day, and would be told for ever.
+	// Other reasons are true only at one time, and would be repeated forever.
 	if strings.Contains(d.Reason, ": picked by scheduling policy") {
 		b.Reason = d.Reason
 	}
 	return b
 }
 
-// objects are what a placement has on a cluster in the document; none if the
-// document is nil.
+// objects returns the objects of a placement on a cluster in the document; none if the document
+// is nil.
 func (d *Document) objects(key api.PlacementKey, cluster string) []Object {
 	var out []Object
 	if d == nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Fleet is the observed one: what somebody saw of member clusters.
+// A Fleet is an observed fleet: the state of member clusters as it was read.
 type Fleet struct {
 	clusters []hub.ObservedCluster
-	// at is when they were seen: the latest time that is told of, so that one that was
-	// well then does not count as silent.
+	// at is the time of the observation: the latest time in the statuses, so that a cluster
+	// that was healthy then does not count as silent.
 	at time.Time
 }
 
-// NewFleet returns the fleet of some clusters, which were seen at the latest time that
-// their statuses tell of, or now if they tell of none.
+// NewFleet returns the fleet of some clusters. They were observed at the latest time in their
+// statuses, or now if these have no time.
 func NewFleet(clusters []hub.ObservedCluster, now time.Time) *Fleet {
 	f := &Fleet{clusters: clusters}
 	for _, c := range clusters {
@@ -56,7 +56,7 @@ func (f *Fleet) note(s api.MemberClusterStatus) {
 	}
 }
 
-// A joinedFleet is the members that a checkout declares, as they were seen.
+// A joinedFleet has the members that a checkout declares, with their observed state.
 type joinedFleet struct {
 	snapshot *hub.Snapshot
 	clusters map[string]placement.Cluster
@@ -64,9 +64,9 @@ type joinedFleet struct {
 	warnings problem.List
 }
 
-// join brings together what a checkout declares and what was seen. A checkout
-// that declares no member at all has those of the file. A member that the
-// file does not speak of, or without a status, counts as healthy.
+// join combines the members that a checkout declares with the observed ones. If the checkout
+// declares no members, those of the file are used. A member that the file does not contain, or
+// contains without a status, counts as healthy.
 func (f *Fleet) join(s *hub.Snapshot) joinedFleet {
 	j := joinedFleet{snapshot: s, clusters: map[string]placement.Cluster{}, at: f.at}
 	if len(s.Clusters) == 0 {
@@ -91,9 +91,9 @@ func (j *joinedFleet) warn(c hub.ObservedCluster, field, message string) {
 	j.warnings = append(j.warnings, problem.Problem{Origin: c.Origin, Field: field, Severity: problem.Warning, Message: message})
 }
 
-// add takes in one member. What the file says of labels and taints counts, what
-// it does not say is as declared. But what the daemon wrote is a copy of an
-// older declaration: then the checkout knows better.
+// add adds one member. Labels and taints are those of the file where it has them, and otherwise
+// the declared ones. A file written by the daemon is a copy of an older declaration, so that
+// the checkout takes precedence over it.
 func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 	m := *seen.MemberCluster
 	m.Labels, m.Annotations = maps.Clone(declared.Labels), maps.Clone(seen.Annotations)
@@ -123,8 +123,8 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 	j.clusters[m.Name] = c
 }
 
-// tellDifferences warns of what the file says otherwise than the checkout: the
-// daemon would go by the checkout.
+// tellDifferences warns of differences between the file and the checkout, since the daemon
+// would use the checkout.
 func (j *joinedFleet) tellDifferences(declared *hub.Cluster, seen hub.ObservedCluster) {
 	if declared.MemberCluster == seen.MemberCluster {
 		return
@@ -143,16 +143,15 @@ func (j *joinedFleet) tellDifferences(declared *hub.Cluster, seen hub.ObservedCl
 	}
 }
 
-// tellSuspended warns of what no plan can know: that a cluster stays as it is for
-// now.
+// tellSuspended warns that a cluster is suspended, which the plan does not take into account.
 func (j *joinedFleet) tellSuspended(seen hub.ObservedCluster) {
 	if why := seen.Annotations[api.SuspendedAnnotation]; why != "" {
 		j.warn(seen, "metadata.annotations["+api.SuspendedAnnotation+"]", seen.Name+" is "+why+"; what is planned for it comes once that is over")
 	}
 }
 
-// declare makes the clusters of the file the members of a checkout that has
-// none, and takes back the warnings that names of PickFixed are of no cluster.
+// declare makes the clusters of the file the members of a checkout that declares none, and
+// removes the warnings that names in PickFixed are not those of clusters.
 func (f *Fleet) declare(s *hub.Snapshot) *hub.Snapshot {
 	out := *s
 	for _, c := range f.clusters {
@@ -182,7 +181,7 @@ func (f *Fleet) answers(s *hub.Snapshot, w problem.Problem) bool {
 	return false
 }
 
-// leaving are the clusters that are marked for deletion.
+// leaving returns the clusters that are marked for deletion.
 func (f *Fleet) leaving() map[string]bool {
 	out := map[string]bool{}
 	for _, c := range f.clusters {

@@ -1,10 +1,9 @@
-// Package forecast says what becomes of a fleet once a commit is in force and all of its
-// rollouts are done.
+// Package forecast computes the state of a fleet once a commit is in force and all of its
+// rollouts are finished.
 //
-// [Of] plans a snapshot for a fleet that it is told of, without a cluster and without a
-// daemon. A [Running] fleet is one as
-// a daemon has it. What a forecast has over
-// an earlier plan is in [Forecast.Compared]. Nothing here reads a clock or asks anybody.
+// [Of] plans a snapshot for a fleet without access to a cluster or a daemon. A [Running] fleet
+// is the fleet of a daemon. [Forecast.Compared] returns the differences from an earlier plan.
+// The package reads no clock and sends no request.
 package forecast
 
 import (
@@ -22,48 +21,48 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Input is all that a forecast depends on.
+// Input is everything that a forecast depends on.
 type Input struct {
 	Snapshot *hub.Snapshot
-	// Observed is the observed fleet. If it is nil every declared member is healthy, and
-	// has the properties that are declared and no others.
+	// Observed is the observed fleet. If it is nil, every declared member is healthy and has
+	// only the properties that are declared.
 	Observed *Fleet
-	// AnyNamespace lets a ResourcePlacement onto every cluster, whether or not the plan
-	// puts its namespace there.
+	// AnyNamespace allows a ResourcePlacement on every cluster, whether or not the plan creates
+	// its namespace there.
 	AnyNamespace bool
-	// Before is an earlier plan, whose placements are bound to the clusters that they have
-	// there; nil if there is none.
+	// Before is an earlier plan; its placements are bound to their clusters. Nil if there is
+	// none.
 	Before *Document
 	// Earlier is the plan that Before describes; nil if only the description is known.
 	Earlier *plan.Plan
 	Now     time.Time
 }
 
-// A Forecast is a plan of a snapshot, and how it differs from an earlier one.
+// A Forecast is the plan of a snapshot with the differences from an earlier one.
 type Forecast struct {
 	Snapshot *hub.Snapshot
 	Plan     *plan.Plan
-	// Report is what a daemon would say at the beginning of the rollouts; nil for a running
+	// Report is the report of a daemon at the beginning of the rollouts; nil for a running
 	// fleet.
 	Report *status.Report
 	// Renames are the placements that were renamed since the earlier plan.
 	Renames []ledger.Rename
-	// Warnings are those of the snapshot and of the observed fleet.
+	// Warnings are the warnings of the snapshot and of the observed fleet.
 	Warnings problem.List
 	// before is the earlier plan, with renamed placements under their new keys; nil if
 	// there is none.
 	before *Document
 	// earlier is the earlier plan with its contents; nil if they are not known.
 	earlier *plan.Plan
-	// Rollouts are those that the snapshot begins in a running fleet, by placement.
+	// Rollouts are the rollouts that the snapshot starts in a running fleet, by placement.
 	Rollouts []Rollout
-	// running is the fleet that the forecast is for; nil if no daemon runs it.
+	// running is the fleet of the forecast; nil if no daemon runs it.
 	running *Running
-	// document is that of Plan; nil if it was not made yet.
+	// document describes Plan; nil until it is needed.
 	document *Document
 }
 
-// Of returns the forecast for a fleet without a daemon. An error is a fault of the program.
+// Of returns the forecast for a fleet without a daemon. An error is a bug in the program.
 func Of(in Input) (*Forecast, error) {
 	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings, earlier: in.Earlier}
 	input := healthy(in.Snapshot, in.Now)
@@ -96,9 +95,9 @@ func Of(in Input) (*Forecast, error) {
 	return o, o.resolve(input)
 }
 
-// assumeNamespaces keeps ResourcePlacements from clusters where no namespace
-// would be for them: a namespace that the plan puts on some clusters is taken to
-// be on no others. One that it puts nowhere may be anywhere.
+// assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan
+// puts the namespace on some clusters, it is assumed to be on no others. A namespace that the
+// plan puts nowhere may be on every cluster.
 func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 	asked := map[string]bool{}
 	for _, p := range o.Snapshot.Placements {
@@ -112,7 +111,7 @@ func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 	if err := o.resolve(*in); err != nil {
 		return err
 	}
-	placed := map[string]map[string]bool{} // by namespace, then cluster
+	placed := map[string]map[string]bool{} // by namespace and cluster
 	for _, p := range o.Plan.Placements {
 		for _, c := range p.Clusters {
 			for _, m := range c.Content.Manifests {
@@ -137,14 +136,14 @@ func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 	return nil
 }
 
-// resolve makes the plan and its report. An error is a fault of the program.
+// resolve computes the plan and its report. An error is a bug in the program.
 func (o *Forecast) resolve(in plan.Input) error {
 	o.Plan = plan.Resolve(in)
 	o.Report = status.Build(status.Input{Plan: o.Plan, Head: in.Head, Ledger: in.Ledger, Now: in.Now})
 	return internal(o.Plan)
 }
 
-// internal returns the first fault of the program that a plan tells of.
+// internal returns the first internal error in a plan.
 func internal(p *plan.Plan) error {
 	for _, pl := range p.Placements {
 		if pl.InternalError != "" {
@@ -154,7 +153,7 @@ func internal(p *plan.Plan) error {
 	return nil
 }
 
-// healthy is a fleet in which every member is healthy and nothing is placed yet.
+// healthy returns a fleet in which every member is healthy and nothing is placed yet.
 func healthy(s *hub.Snapshot, now time.Time) plan.Input {
 	in := plan.Input{Head: s, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	for _, c := range s.Clusters {
@@ -163,7 +162,7 @@ func healthy(s *hub.Snapshot, now time.Time) plan.Input {
 	return in
 }
 
-// statuses are those of all placements, by key.
+// statuses returns the statuses of all placements, by key.
 func (o *Forecast) statuses() map[api.PlacementKey]api.PlacementStatus {
 	all := map[api.PlacementKey]api.PlacementStatus{}
 	if o.Report == nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A Running fleet is one as a daemon has it, once the rollouts of the commit in force are
-// done: placements keep the clusters that they are bound to. It is for one goroutine: it
-// remembers between forecasts what need not be planned again.
+// A Running fleet is the fleet of a daemon once the rollouts of the commit in force are
+// finished: placements keep the clusters that they are bound to. Only one goroutine may use it,
+// since it caches results between forecasts.
 type Running struct {
 	head     *hub.Snapshot
 	plan     *plan.Plan
@@ -28,15 +28,15 @@ type Running struct {
 	now      time.Time
 	observed map[string]placement.Cluster
 	declared map[string]*hub.Cluster
-	// ledger is that of the fleet, lost the commits of bindings that are not read again. They
-	// are not changed once made.
+	// ledger is the ledger of the fleet, and lost the commits of bindings that cannot be read
+	// any more. They are not modified.
 	ledger *ledger.Ledger
 	lost   map[string]error
 	memo   *plan.Memo
 }
 
-// NewRunning returns the fleet of the last plan of a daemon and of the commit in force,
-// which are only read.
+// NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only
+// reads them.
 func NewRunning(head *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	r := &Running{head: head, plan: p, now: now, observed: map[string]placement.Cluster{}, declared: map[string]*hub.Cluster{}}
 	for _, c := range p.Clusters {
@@ -51,8 +51,8 @@ func NewRunning(head *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	return r
 }
 
-// Forecast returns the forecast for the fleet after a commit on top of that in force. An
-// error is a fault of the program.
+// Forecast returns the forecast for the fleet if a commit follows the one in force. An error is
+// a bug in the program.
 func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	in := plan.Input{
 		Head: s, Past: map[string]*hub.Snapshot{r.head.Commit.Hash: r.head}, Lost: r.lost, Ledger: r.ledger,
@@ -73,7 +73,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 		o.document = &d
 		return o, nil
 	}
-	// What is held back of deletions shows once every cluster has its turn.
+	// Held deletions appear only after every cluster had its turn.
 	in.Ledger, in.Lost = r.newLedger(s)
 	o.before.settle(in.Ledger, o.Plan)
 	in.Memo = plan.NewMemo()
@@ -81,11 +81,11 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	return o, internal(o.Plan)
 }
 
-// Member returns a cluster of the fleet as the commit in force declares it; nil if it does
-// not.
+// Member returns a cluster of the fleet as the commit in force declares it; nil if it is not
+// declared.
 func (r *Running) Member(name string) *hub.Cluster { return r.declared[name] }
 
-// withSettings returns the changes of placements with those of their specs, by key.
+// withSettings adds to the changes of placements the changes of their specs.
 func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renames []ledger.Rename) []PlacementChange {
 	was := map[string]*api.PlacementSpec{}
 	for _, p := range r.head.Placements {
@@ -117,7 +117,7 @@ func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renam
 	return changes
 }
 
-// policyText is the type of a policy, and how many clusters it asks for.
+// policyText returns the type of a policy and the number of clusters that it requests.
 func policyText(p *api.PlacementPolicy) string {
 	switch {
 	case p == nil || p.PlacementType == "":
@@ -128,8 +128,9 @@ func policyText(p *api.PlacementPolicy) string {
 	return string(p.PlacementType)
 }
 
-// NewProblems are the problems of a forecast that the fleet does not have yet, errors first:
-// the warnings of the commit, and what keeps placements from doing what they say.
+// NewProblems returns the problems of a forecast that the fleet does not have yet, errors
+// first: warnings of the commit, and problems that prevent placements from doing what their
+// specs say.
 func (r *Running) NewProblems(o *Forecast) problem.List {
 	before := map[problem.Problem]bool{}
 	for _, p := range problemsOf(r.head.Warnings, r.plan) {
@@ -152,14 +153,15 @@ func problemsOf(warnings problem.List, p *plan.Plan) problem.List {
 		}
 		all = append(all, pl.Warnings...)
 		for _, f := range Faults(pl) {
-			f.Severity = problem.Failure // the commit is accepted
+			f.Severity = problem.Failure // such a commit is accepted
 			all = append(all, f)
 		}
 	}
 	return all
 }
 
-// withoutLine is a problem wherever it stands in its file.
+// withoutLine returns a problem without its line, which is different in each version of the
+// file.
 func withoutLine(p problem.Problem) problem.Problem {
 	p.Line, p.Document = 0, 0
 	return p
@@ -180,15 +182,15 @@ func (r *Running) grows(s *hub.Snapshot) bool {
 	return slices.ContainsFunc(s.Clusters, func(c *hub.Cluster) bool { return r.declared[c.Name] == nil })
 }
 
-// newLedger makes the ledger of the fleet with the clusters of a snapshot: every cluster
-// answers and has what it is bound to. lost are the commits of bindings that are not read
-// again for a forecast.
+// newLedger returns the ledger of the fleet with the clusters of a snapshot, in which every
+// cluster answers and has what it is bound to. lost are the commits of bindings that are not
+// read again for a forecast.
 func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]error) {
 	l, past := healthy(s, r.now).Ledger, r.now.Add(-settled)
 	lost = map[string]error{}
 	for _, p := range r.plan.Placements {
 		if p.Forget || p.Spec == nil && p.Unclear == "" {
-			continue // it is being removed
+			continue // the binding is being removed
 		}
 		record := p.Record
 		record.Stops = nil
@@ -196,7 +198,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 		for _, c := range p.Clusters {
 			b := c.Binding
 			if b.Unscheduled || b.Removing {
-				continue // it is leaving
+				continue // the cluster is leaving
 			}
 			if c.Err == nil && c.Latest.Hash != "" {
 				b.Assigned = c.Latest
@@ -217,11 +219,11 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 
 var errNotRead = errors.New("not read for a forecast")
 
-// settled is how long ago the fleet became available, which is longer than a rollout waits
-// for anything.
+// settled is the time since when the fleet is taken to be available. It is longer than a
+// rollout waits for anything.
 const settled = 30 * 24 * time.Hour
 
-// lasting are the claims that no rollout ends.
+// lasting returns the claims that do not end with a rollout.
 func lasting(c ledger.Claims) ledger.Claims {
 	var out ledger.Claims
 	for _, y := range c.Yields {
@@ -232,8 +234,8 @@ func lasting(c ledger.Claims) ledger.Claims {
 	return out
 }
 
-// clusters are those of a snapshot: what Git declares is as the snapshot has it, the rest
-// as it was observed.
+// clusters returns the clusters of a snapshot. Declared fields are those of the snapshot, the
+// rest is as observed.
 func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
 	out := make(map[string]placement.Cluster, len(s.Clusters))
 	for _, c := range s.Clusters {
@@ -257,18 +259,18 @@ func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
 	return out
 }
 
-// A Rollout is how a placement moves to its new content.
+// A Rollout describes the rollout of a placement to its new content.
 type Rollout struct {
 	Placement string
-	// Clusters counts those that change, First are those that change at once, in order.
+	// Clusters is the number of clusters that change, and First are those that change at once,
+	// in order.
 	Clusters int
 	First    []string
-	// MaxUnavailable and MaxSurge are how many clusters may be unavailable and added at a
-	// time.
+	// MaxUnavailable and MaxSurge are how many clusters may be unavailable and added at a time.
 	MaxUnavailable, MaxSurge int
 }
 
-// rollouts are those that a plan begins.
+// rollouts returns the rollouts that a plan starts.
 func rollouts(p *plan.Plan) []Rollout {
 	var out []Rollout
 	for _, pl := range p.Placements {

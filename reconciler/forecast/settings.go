@@ -10,16 +10,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A SettingChange is a field of the spec of a placement that changes, beside what it selects
-// and the type of its policy.
+// A SettingChange is a changed field of the spec of a placement, except for its selectors and
+// the type of its policy.
 type SettingChange struct {
 	// Field is the path of the field below spec.
 	Field string
-	// From and To are what it is set to in JSON; empty if it is not set.
+	// From and To are the values as JSON; empty if the field is not set.
 	From, To string
 }
 
-// settingChanges are the fields that differ, sorted. Policies that mean the same do not.
+// settingChanges returns the fields that differ, sorted. Equivalent policies do not differ.
 func settingChanges(before, after *api.PlacementSpec) []SettingChange {
 	was, is := settings(before), settings(after)
 	samePolicy := placement.PolicyHash(before.Policy) == placement.PolicyHash(after.Policy)
@@ -34,7 +34,7 @@ func settingChanges(before, after *api.PlacementSpec) []SettingChange {
 	return out
 }
 
-// settings are the fields of a spec by their paths. Lists are one value.
+// settings returns the fields of a spec by their paths. A list is one value.
 func settings(s *api.PlacementSpec) map[string]string {
 	spec := *s
 	spec.ResourceSelectors = nil

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A condition is the part of a status condition that the rules read; zero if there is none.
+// A condition has the fields of a status condition that the rules use; zero if there is none.
 type condition struct {
 	Status, Reason, Message string
-	Generation              int64 // observedGeneration; 0 if it is not set
+	Generation              int64 // observedGeneration; 0 if not set
 }
 
 // why returns the condition's reason and message, to be appended to a message.
@@ -39,9 +39,9 @@ func (f *fields) condition(typ string) condition {
 	return condition{}
 }
 
-// custom judges a custom resource by its conditions: first like kstatus (generation, Stalled,
-// Reconciling, Ready), then by Available. One with neither Ready nor Available, or with a
-// status in another form, is not trackable.
+// custom judges a custom resource by its conditions: first as kstatus does (generation,
+// Stalled, Reconciling, Ready), then by Available. A custom resource with neither Ready nor
+// Available, or with a status of another form, is not trackable.
 func custom(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	ready, available := f.condition("Ready"), f.condition("Available")
@@ -64,7 +64,7 @@ func custom(live *unstructured.Unstructured) Health {
 	}
 }
 
-// stale returns a message if a condition is for an older spec, or "".
+// stale returns a message if a condition was set for an older spec, or "".
 func (f *fields) stale(typ string, c condition) string {
 	return messageIf(c.Generation != 0 && c.Generation != f.live.GetGeneration(),
 		"condition %s is of generation %d, not %d", typ, c.Generation, f.live.GetGeneration())

@@ -3,8 +3,8 @@ package health
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 // Ask judges the availability of a live object by its own expression instead of the rules of
-// its kind, which still decide whether it has failed. While a controller has not observed the
-// newest spec, the expression is not evaluated. The message may quote values of the object.
+// its kind; the rules still decide whether it has failed. While a controller has not observed
+// the newest spec, the expression is not evaluated. The message may quote values of the object.
 func Ask(live *unstructured.Unstructured, expression func(object map[string]any) (bool, error)) Health {
 	f := fields{live: live}
 	if _, says, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "observedGeneration"); says {

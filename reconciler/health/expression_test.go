@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An expression is asked only of what its controller has seen.
+// An expression is evaluated only once the controller has observed the newest spec.
 func TestAsk(t *testing.T) {
 	tests := map[string]struct {
 		object string

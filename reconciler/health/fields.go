@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fields reads a live object and records the first field with an unexpected type, so that rules
-// need no error checks.
+// fields reads fields of a live object and records the first one with an unexpected type, so
+// that rules need no error checks.
 type fields struct {
 	live *unstructured.Unstructured
 	err  error
 }
 
-// first returns the health of an object given messages about what is missing: the first that is
-// not empty is used. It is called after everything has been read.
+// first returns the health of an object. Its message is the first one that is not empty; if all
+// are, the object is available. It must be called after all fields were read.
 func (f *fields) first(missing ...string) Health {
 	if f.err != nil {
 		return Health{State: Failed, Message: f.err.Error(), Failure: "its status cannot be read: " + f.err.Error()}

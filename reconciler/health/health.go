@@ -1,7 +1,7 @@
 // Package health judges the availability of a live object.
 //
-// Of depends on the object only: no client, no clock, no history. Built-in kinds have
-// KubeFleet's rules; custom resources are judged by their conditions, like in kstatus. If
+// The result depends on the object only: no client, no clock, no history. Built-in kinds are
+// judged by KubeFleet's rules, and custom resources by their conditions, as in kstatus. If
 // nothing can be said, the result is NotTrackable, which counts as available.
 package health
 
@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A State is the availability of an object, and the reason of the condition Available.
+// A State is the availability of an object, and also the reason of the condition Available.
 type State string
 
 // The states.
@@ -34,8 +34,9 @@ type Health struct {
 	// Message says what is missing, such as "2 of 3 replicas available"; empty if there is
 	// nothing to add to the state.
 	Message string
-	// Failure is why the object will not become available by itself, such as a Deployment that
-	// exceeded its progress deadline; empty while it may, and when it is available.
+	// Failure says why the object will not become available by itself, such as a Deployment
+	// that exceeded its progress deadline. It is empty if the object is available or may still
+	// become available.
 	Failure string
 }
 
@@ -82,7 +83,7 @@ func (h Health) Condition() metav1.Condition {
 	return c
 }
 
-// rules are those of kinds that take time to become available.
+// rules are the rules of kinds that take time to become available.
 var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
 	{Group: "apps", Version: "v1", Kind: "Deployment"}:                               deployment,
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"}:                              statefulSet,
@@ -93,7 +94,7 @@ var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
 	{Group: "batch", Version: "v1", Kind: "Job"}:                                     job,
 }
 
-// availableAtOnce are the kinds that are available once they exist.
+// availableAtOnce are the kinds that are available as soon as they exist.
 var availableAtOnce = kinds(map[schema.GroupVersion][]string{
 	{Version: "v1"}: {"Namespace", "Secret", "ConfigMap", "ServiceAccount", "LimitRange", "ResourceQuota"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1"}: {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"},
@@ -103,7 +104,7 @@ var availableAtOnce = kinds(map[schema.GroupVersion][]string{
 	{Group: "scheduling.k8s.io", Version: "v1"}:         {"PriorityClass"},
 })
 
-// builtIn are the groups of built-in kinds. Kinds of other groups are custom resources.
+// builtIn are the API groups of built-in kinds. Kinds of other groups are custom resources.
 var builtIn = map[string]bool{
 	"":                             true,
 	"admissionregistration.k8s.io": true,

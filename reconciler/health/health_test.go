@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// Each file of testdata holds objects with the answer in a comment above.
+// Each file in testdata has objects with the expected health in a comment above.
 func TestOf(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -37,7 +37,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// answered writes the health of an object into the line that begins with "#=".
+// answered replaces the line that begins with "#=" by the health of the object.
 func answered(t *testing.T, doc string) string {
 	t.Helper()
 	o := object(t, doc)
@@ -73,7 +73,7 @@ func object(t *testing.T, doc string) *unstructured.Unstructured {
 	return o
 }
 
-// Every kind of Kubernetes' own that the spec lists, and some that it does not.
+// Every built-in kind that the specification lists, and some more.
 func TestKindsThatTakeNoTime(t *testing.T) {
 	tests := map[State][]string{
 		Available: {"v1/Namespace", "v1/Secret", "v1/ConfigMap", "v1/ServiceAccount", "v1/LimitRange", "v1/ResourceQuota",
@@ -102,8 +102,7 @@ func TestKindsThatTakeNoTime(t *testing.T) {
 	}
 }
 
-// Whatever a cluster answers, it is an answer: never a panic, and an object
-// that cannot be understood is not available.
+// No object causes a panic, and one that cannot be understood is not available.
 func TestOfUnderstandsAnything(t *testing.T) {
 	kinds := []string{"apps/v1/Deployment", "apps/v1/StatefulSet", "apps/v1/DaemonSet", "v1/Service",
 		"apiextensions.k8s.io/v1/CustomResourceDefinition", "policy/v1/PodDisruptionBudget", "batch/v1/Job", "example.com/v1/Widget"}
@@ -129,7 +128,7 @@ func TestOfUnderstandsAnything(t *testing.T) {
 	})
 }
 
-// People and their scripts match these words.
+// The reasons are exactly those of KubeFleet, since scripts compare them.
 func TestConditionsHaveTheWordsOfKubeFleet(t *testing.T) {
 	tests := []struct {
 		in      Health

@@ -8,13 +8,13 @@ func service(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	switch typ := get[string](&f, "spec", "type"); typ {
 	case "", "ClusterIP", "NodePort":
-		// "None" is the address of a headless service.
+		// "None" is the clusterIP of a headless service
 		ips := get[[]any](&f, "spec", "clusterIPs")
 		return f.first(messageIf(len(ips) == 0 || ips[0] == "", "no cluster IP assigned"))
 	case "LoadBalancer":
 		ingress := get[[]any](&f, "status", "loadBalancer", "ingress")
 		return f.first(messageIf(len(ingress) == 0 || !hasAddress(ingress[0]), "no load balancer address assigned"))
-	default: // an ExternalName has nothing to wait for
+	default: // a service of type ExternalName needs nothing
 		return Health{State: NotTrackable}
 	}
 }

@@ -33,37 +33,37 @@ type containerStatus struct {
 	}
 }
 
-// A termination also has a message, which the container wrote: it may be anything, and is not
-// shown.
+// A termination also has a message, which is not shown: the container wrote it, so that it may
+// contain anything.
 type termination struct {
 	ExitCode int
 	Reason   string
 }
 
-// A Diagnosis is why a workload is not available, according to its pods.
+// A Diagnosis is the reason why a workload is not available, according to its pods.
 type Diagnosis struct {
 	// Why is the most specific reason, with the name of the pod; empty if there is none.
 	Why string
-	// Start is whether the pods of the newest template start.
+	// Start is the start state of the pods of the newest template.
 	Start Start
 }
 
-// A Start is the state of starting pods.
+// A Start is the start state of pods.
 type Start int
 
-// The states of starting pods.
+// The start states of pods.
 const (
 	// Starting means that no pod reports a reason why it cannot start.
 	Starting Start = iota
-	// Restarted: a container ended before, and runs again without being ready. The state before
-	// it continues.
+	// Restarted means that a container has ended before, and now runs without being ready. The
+	// earlier state continues to hold.
 	Restarted
-	// NotStarting: the kubelet cannot start a container, or keeps restarting it.
+	// NotStarting means that the kubelet cannot start a container, or keeps restarting it.
 	NotStarting
 )
 
-// Diagnose returns why a workload is not available, preferring the pods of its newest template,
-// since older ones are being replaced. Pods that are being deleted are ignored.
+// Diagnose returns why a workload is not available. It prefers the pods of the newest template,
+// since older ones are being replaced, and ignores pods that are being deleted.
 func Diagnose(pods []Pod) Diagnosis {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Metadata.DeletionTimestamp != "" })
 	slices.SortFunc(pods, func(a, b Pod) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
@@ -75,7 +75,7 @@ func Diagnose(pods []Pod) Diagnosis {
 	return d
 }
 
-// templateLabels are the labels by which controllers tell the templates of pods apart.
+// templateLabels are the labels by which controllers distinguish pod templates.
 var templateLabels = []string{"pod-template-hash", "controller-revision-hash"}
 
 // newestTemplate returns the pods with the same template as the newest pod.
@@ -89,8 +89,8 @@ func newestTemplate(pods []Pod) []Pod {
 	})
 }
 
-// start is the start state of one pod. A pod that failed as a whole, such as an evicted one, is
-// replaced by another.
+// start returns the start state of one pod. A pod that failed as a whole, such as an evicted
+// one, is replaced by another.
 func (p *Pod) start() Start {
 	if p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" {
 		return Starting
@@ -107,7 +107,7 @@ func (p *Pod) start() Start {
 	return s
 }
 
-// why is the most specific reason of any pod; empty if there is none.
+// why returns the most specific reason of all pods; empty if there is none.
 func why(pods []Pod) string {
 	for _, hindered := range reasons {
 		for _, p := range pods {
@@ -159,7 +159,7 @@ func ended(c containerStatus) string {
 	return "Terminated" + t.code()
 }
 
-// code is the exit code, and the reason if it says more.
+// code returns the exit code, and the reason if it says more.
 func (t *termination) code() string {
 	if t.Reason == "" || t.Reason == "Error" || t.Reason == "Completed" {
 		return fmt.Sprintf(" (exit code %d)", t.ExitCode)
@@ -205,18 +205,18 @@ func failed(p Pod) string {
 }
 
 const (
-	// maxMessage is the length in bytes to which messages of kubelets, schedulers and
-	// controllers are cut, for one line of a status.
+	// maxMessage is the maximum length in bytes of a message of a kubelet, scheduler or
+	// controller in a status, which has one line for it.
 	maxMessage = 400
-	// maxKept is the length to which they are cut before secrets are masked.
+	// maxKept is the maximum length of such a message before secrets are masked.
 	maxKept = 4 << 10
 )
 
-// Brief cuts a message of others to fit into one line of a status. Secrets have to be masked
-// before: a part of one would not be found.
+// Brief shortens a message to fit into one line of a status. Secrets have to be masked before,
+// since a part of one would not be found.
 func Brief(text string) string { return Cut(text, maxMessage) }
 
-// Cut cuts a text that has more than some bytes.
+// Cut shortens a text to at most most bytes.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -57,8 +57,8 @@ func podsOf(t *testing.T, pods string) []Pod {
 	return out
 }
 
-// Pods that pull, wait for a node or warm up are starting; those that the kubelet
-// cannot start are not, whatever pods of an older template do.
+// Pods that pull images, wait for a node or are not ready yet are starting; pods that the
+// kubelet cannot start are not. Pods of an older template do not matter.
 func TestStart(t *testing.T) {
 	pod := func(template, created, status string) string {
 		return "{metadata: {name: web-" + template + ", creationTimestamp: '2026-01-01T00:00:0" + created + "Z', labels: {pod-template-hash: '" + template + "'}}, status: " + status + "}"
@@ -106,7 +106,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// An object whose controller has not looked at it yet has no pods to ask.
+// The pods of an object that its controller has not observed yet are not considered.
 func TestUnseen(t *testing.T) {
 	for spec, want := range map[string]bool{
 		"{}":                      true,

@@ -12,7 +12,7 @@ func deployment(live *unstructured.Unstructured) Health {
 	updated, available := f.status("updatedReplicas"), f.status("availableReplicas")
 	unavailable, refused := f.status("unavailableReplicas"), ""
 	if c := f.condition("ReplicaFailure"); c.Status == "True" {
-		refused = c.why() // pods that do not exist give no reason
+		refused = c.why() // pods that do not exist have no reason
 	}
 	progressing := f.condition("Progressing")
 	h := f.first(
@@ -27,7 +27,7 @@ func deployment(live *unstructured.Unstructured) Health {
 	return h
 }
 
-// job judges a Job: a failed one has failed, and others are not trackable.
+// job judges a Job: only one that has failed can be judged, others are not trackable.
 func job(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	failed := f.condition("Failed")

@@ -1,8 +1,8 @@
 // Package history records who did what, and when.
 //
-// A Record is an append-only log of entries in a directory, as lines of JSON; the oldest are
-// removed when it gets too large. Add never blocks. Nothing is decided by a record: it can be
-// lost, copied or truncated.
+// A Record is an append-only log of entries, stored as lines of JSON in a directory. The oldest
+// entries are removed when it gets too large. Add never blocks. No decision depends on a
+// record, so that it may be lost, copied or truncated.
 package history
 
 import (
@@ -16,18 +16,19 @@ type Entry struct {
 	Time  time.Time `json:"time"`
 	Kind  Kind      `json:"kind"`
 	Event Event     `json:"event"`
-	// Commit is the commit that caused it, with its Author and Subject.
+	// Commit is the commit that caused the event, with its Author and Subject.
 	Commit  string `json:"commit,omitempty"`
 	Author  string `json:"author,omitempty"`
 	Subject string `json:"subject,omitempty"`
-	// Placement is crp/NAME or rp/NAMESPACE/NAME; Revision counts its distinct
-	// contents from "0".
+	// Placement is crp/NAME or rp/NAMESPACE/NAME. Revision is the number of its content, from
+	// "0".
 	Placement string `json:"placement,omitempty"`
 	Revision  string `json:"revision,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`
 	// Object is Kind.group/namespace/name.
 	Object string `json:"object,omitempty"`
-	// By is who else was involved: the actor of a repaired change, or the user of an action.
+	// By is another person or program that was involved: the actor whose change was repaired,
+	// or the user who requested an action.
 	By string `json:"by,omitempty"`
 	// From and To are the names of a placement before and after it was renamed.
 	From string `json:"from,omitempty"`
@@ -36,7 +37,7 @@ type Entry struct {
 	Message string `json:"message,omitempty"`
 }
 
-// A Kind is what an entry is about.
+// A Kind says what an entry is about.
 type Kind string
 
 // The kinds.
@@ -65,7 +66,7 @@ const (
 	InForce Event = "inForce"
 	Refused Event = "refused"
 
-	// Revised: the content of a placement has changed; SpecChanged: its spec has.
+	// Revised: the content of a placement has changed. SpecChanged: its spec has.
 	Revised     Event = "revised"
 	SpecChanged Event = "specChanged"
 
@@ -75,7 +76,8 @@ const (
 	Available   Event = "available"
 	Unavailable Event = "unavailable"
 	Failed      Event = "failed"
-	// Removing and Removed are for placements, and for placements on a cluster.
+	// Removing and Removed are used for placements as a whole, and for placements on one
+	// cluster.
 	Removing Event = "removing"
 	Removed  Event = "removed"
 
@@ -97,18 +99,20 @@ const (
 	// Forbidden: the cluster does not grant all permissions that the work needs.
 	Forbidden Event = "forbidden"
 	Left      Event = "left"
-	// Foreign: another fleet holds the cluster, and nothing is written there. Adopted: a user
-	// made that fleet's inventories this fleet's own.
+	// Foreign: the cluster belongs to another fleet, and nothing is written there. Adopted: a
+	// user made this fleet the owner of that fleet's inventories.
 	Foreign Event = "foreign"
 	Adopted Event = "adopted"
 
 	// Suspended, Resumed: a user suspended or resumed something. Ended: a suspension reached
-	// its end. Proceeded: a user resumed a stopped rollout, or scheduling after a lost ledger.
+	// its end. Proceeded: a user resumed a stopped rollout, or scheduling after the ledger was
+	// lost.
 	Suspended Event = "suspended"
 	Resumed   Event = "resumed"
 	Ended     Event = "ended"
 	Proceeded Event = "proceeded"
-	// ProposalOpened, ProposalClosed: a user had held drift offered now, or put back.
+	// ProposalOpened, ProposalClosed: a user requested that held drift is offered at once, or
+	// reverted.
 	ProposalOpened Event = "proposalOpened"
 	ProposalClosed Event = "proposalClosed"
 
@@ -120,7 +124,7 @@ type Filter struct {
 	Kind      Kind
 	Placement string
 	Cluster   string
-	// Object is a part of an object's name, case-insensitive.
+	// Object selects objects whose name contains this text, in any case.
 	Object string
 	// Means selects objects, if it is not nil.
 	Means func(object string) bool
@@ -145,13 +149,13 @@ func (f Filter) Matches(e Entry) bool {
 	return true
 }
 
-// marks are strings that the line of a selected entry has: searching for them is much faster
-// than decoding the line.
+// marks returns texts that the line of a selected entry must contain: searching for them is
+// much faster than decoding the line.
 func (f Filter) marks() [][]byte {
 	var all [][]byte
 	for _, p := range []struct{ name, value string }{{"kind", string(f.Kind)}, {"placement", f.Placement}, {"cluster", f.Cluster}} {
 		if p.value != "" {
-			value, _ := json.Marshal(p.value) // a string can always be encoded
+			value, _ := json.Marshal(p.value) // encoding a string cannot fail
 			all = append(all, append([]byte(`"`+p.name+`":`), value...))
 		}
 	}

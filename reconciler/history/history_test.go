@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// A desk is a record at work.
+// A desk is a running record.
 type desk struct {
 	*Record
 	dir string
@@ -28,7 +28,7 @@ type desk struct {
 	end func()
 }
 
-// open begins a record in a directory, with or without an earlier one.
+// open opens a record in a directory, which may have an earlier one.
 func open(t *testing.T, dir string, most int64) *desk {
 	t.Helper()
 	d := &desk{dir: dir}
@@ -50,7 +50,7 @@ func open(t *testing.T, dir string, most int64) *desk {
 	return d
 }
 
-// told is what a record has to say.
+// told returns the entries of a record.
 func told(t *testing.T, r *Record, f Filter) []Entry {
 	t.Helper()
 	var all []Entry
@@ -68,7 +68,7 @@ func subjects(entries []Entry) string {
 	return strings.Join(all, " ")
 }
 
-// numbered are entries about so many commits.
+// numbered returns entries about the commits with these numbers.
 func numbered(from, to int) []Entry {
 	var all []Entry
 	for i := from; i < to; i++ {
@@ -77,8 +77,7 @@ func numbered(from, to int) []Entry {
 	return all
 }
 
-// What was added before the end is there after a new beginning, in its order,
-// whole, and what is added then comes after it.
+// After a restart, all earlier entries are there in their order, and new entries follow them.
 func TestARecordSurvivesItsProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "history")
 	whole := Entry{
@@ -98,8 +97,8 @@ func TestARecordSurvivesItsProcess(t *testing.T) {
 	}
 }
 
-// A line that a crash left half written is not there, and the next begins anew;
-// so is one that cannot be read.
+// A line that is incomplete after a crash is removed, and the next entry begins on a new line.
+// A line that cannot be decoded is skipped.
 func TestATornLineIsNoHarm(t *testing.T) {
 	for name, torn := range map[string]string{
 		"nothing":      "",
@@ -130,8 +129,8 @@ func TestATornLineIsNoHarm(t *testing.T) {
 	}
 }
 
-// However much is told, the directory stays within its bound, and what is left
-// is the newest, without a hole. Files of others are left alone.
+// However many entries are added, the directory stays within its limit, and the remaining
+// entries are the newest ones without a gap. Other files in it are not touched.
 func TestARecordIsBounded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -187,8 +186,8 @@ func sizeOf(t *rapid.T, dir string) (sum int64) {
 	return sum
 }
 
-// Add never waits: what is too much is dropped, objects first, counted, and told
-// of where it is missing.
+// Add never blocks. Entries that do not fit into the queue are dropped, those about objects
+// first, and counted. The record says where entries are missing.
 func TestTooMuchIsDroppedAndTold(t *testing.T) {
 	r := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	for range mostObjectsWaiting + 5 {
@@ -211,8 +210,8 @@ func TestTooMuchIsDroppedAndTold(t *testing.T) {
 	}
 }
 
-// A disk that refuses costs entries, and nothing else: once it takes them again,
-// the record says how many are missing.
+// An error of the disk costs entries and nothing else. Once it is over, the record says how
+// many are missing.
 func TestADiskThatRefuses(t *testing.T) {
 	d := &desk{}
 	r := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&d.log, nil))})
@@ -220,7 +219,7 @@ func TestADiskThatRefuses(t *testing.T) {
 	r.write()
 	good := r.segments.last
 	var err error
-	if r.segments.last, err = os.Open(good.Name()); err != nil { // it can only be read
+	if r.segments.last, err = os.Open(good.Name()); err != nil { // this file can only be read
 		t.Fatal(err)
 	}
 	r.Add(numbered(2, 4)...)
@@ -240,7 +239,7 @@ func TestADiskThatRefuses(t *testing.T) {
 	}
 }
 
-// Every filter leaves out what is not asked for, and the newest are the last.
+// Every filter leaves out what it does not select, and the newest entries come last.
 func TestFilters(t *testing.T) {
 	d := open(t, t.TempDir(), 1<<20)
 	d.Add(
@@ -280,8 +279,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Many may tell and ask at the same time; nothing is lost or out of order for
-// any of them, also where segments come and go.
+// Many goroutines may add and read concurrently. Each finds its entries complete and in order,
+// also while segments are created and removed.
 func TestManyAtOnce(t *testing.T) {
 	d := open(t, t.TempDir(), 64<<20)
 	var all sync.WaitGroup
@@ -310,11 +309,11 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// A directory that cannot be used is complained of once, and no reason to end:
-// when it can be, the record begins, and says what is missing.
+// A directory that cannot be used is logged once and is not fatal. Once it can be used, the
+// record begins, and says how many entries are missing.
 func TestADirectoryThatCannotBe(t *testing.T) {
 	d := &desk{dir: filepath.Join(t.TempDir(), "history")}
-	os.WriteFile(d.dir, nil, 0o600) // where the directory should be
+	os.WriteFile(d.dir, nil, 0o600) // a file with the name of the directory
 	r := Open(Config{Dir: d.dir, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
 	r.Add(numbered(0, 2)...)
 	r.write()
@@ -334,7 +333,7 @@ func TestADirectoryThatCannotBe(t *testing.T) {
 	}
 }
 
-// Where no new segment can be begun, the last stays, and goes on when one can.
+// If no new segment can be created, entries are written to the last one until it can.
 func TestASegmentThatCannotBeBegun(t *testing.T) {
 	dir := t.TempDir()
 	r := Open(Config{Dir: dir, MaxSize: 800, Log: slog.New(slog.DiscardHandler)})
@@ -358,8 +357,8 @@ func TestASegmentThatCannotBeBegun(t *testing.T) {
 	}
 }
 
-// What is too old and cannot be removed keeps nobody from reading, and of what is
-// written nothing is said to be missing.
+// If an old segment cannot be removed, entries are still read, and none of the written ones
+// count as missing.
 func TestASegmentThatCannotGo(t *testing.T) {
 	d, old := &desk{dir: t.TempDir()}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	stuck := filepath.Join(d.dir, "00000001.jsonl")
@@ -385,7 +384,7 @@ func TestASegmentThatCannotGo(t *testing.T) {
 	}
 }
 
-// counted is the value of a counter.
+// counted returns the value of a counter.
 func counted(t *testing.T, c prometheus.Counter) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

@@ -11,8 +11,9 @@ import (
 	"os"
 )
 
-// Read calls each with the selected entries, oldest first, until it returns an error. Invalid
-// lines are skipped. It does not wait for writers, and may miss entries written meanwhile.
+// Read calls each with the selected entries, oldest first, until each returns an error. Invalid
+// lines are skipped. Read does not wait for writers, and may miss entries that are written
+// meanwhile.
 func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) error {
 	if f.Newest > 0 {
 		return r.newest(ctx, f, each)
@@ -55,7 +56,7 @@ func (r *Record) newest(ctx context.Context, f Filter, each func(Entry) error) e
 	return nil
 }
 
-// read reads one segment as far as it has been written.
+// read reads one segment up to what has been written so far.
 func (s *segments) read(ctx context.Context, at segment, f Filter, each func(Entry) error) error {
 	file, err := os.Open(s.path(at.number))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -44,32 +44,32 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.Entries, m.Dropped}
 }
 
-// Limits of the entries in the queue. Most are about objects, and must not displace the others.
+// The limits of the queue. Most entries are about objects, and must not displace the others.
 const (
 	mostWaiting        = 1 << 16
 	mostObjectsWaiting = mostWaiting / 2
 )
 
-// syncInterval is the shortest time between two fsyncs.
+// syncInterval is the minimum time between two fsyncs.
 const syncInterval = time.Second
 
 // A Record is safe for concurrent use. Entries are written at once and synced within a second:
-// they survive the end of the process, and a crash of the machine may lose the last second.
+// they survive the end of the process, but the last second may be lost if the machine crashes.
 type Record struct {
 	cfg  Config
 	wake chan struct{} // capacity one
 
 	mu      sync.Mutex
 	waiting []Entry
-	dropped int // since the last entry about dropped ones
+	dropped int // number of dropped entries since the last entry about that
 
-	segments    *segments // only Run writes
-	lastFailure string    // the last logged failure; empty if it is over
+	segments    *segments // only Run writes to it
+	lastFailure string    // the failure that was logged last; empty if it is over
 }
 
-// Open opens the record in a directory. A partial line at its end, left by a crash, is cut off.
-// A directory that cannot be used is logged, and tried again with every entry: the process
-// continues without a history.
+// Open opens the record in a directory. An incomplete line at its end, left by a crash, is cut
+// off. If the directory cannot be used, that is logged and tried again with every entry, and
+// the process continues without a history.
 func Open(cfg Config) *Record {
 	if cfg.MaxSize == 0 {
 		cfg.MaxSize = 64 << 20
@@ -82,9 +82,9 @@ func Open(cfg Config) *Record {
 	return r
 }
 
-// Add queues entries, in this order. It never blocks: if the queue is full, entries are dropped
-// and counted, and the record has an entry in their place. An entry without a time gets the
-// current one.
+// Add queues entries in this order. It never blocks: if the queue is full, entries are dropped
+// and counted, and an entry about that takes their place in the record. An entry without a time
+// gets the current one.
 func (r *Record) Add(entries ...Entry) {
 	if len(entries) == 0 {
 		return
@@ -179,14 +179,14 @@ func encode(entries []Entry) []byte {
 	for _, e := range entries {
 		e.Time = e.Time.UTC().Truncate(time.Millisecond)
 		if err := enc.Encode(&e); err != nil {
-			panic("history: " + err.Error()) // entries can always be encoded
+			panic("history: " + err.Error()) // encoding an entry cannot fail
 		}
 	}
 	return b.Bytes()
 }
 
-// logFailure logs a failure when it begins or changes, and when it ends: log lines must not
-// fill a disk that is full.
+// logFailure logs a failure only when it begins, changes or ends, since log lines must not fill
+// up a disk that is full.
 func (r *Record) logFailure(err error) {
 	switch {
 	case err != nil && err.Error() != r.lastFailure:

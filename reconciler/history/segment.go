@@ -15,16 +15,16 @@ import (
 // segmentCount is the number of segments of a record of full size.
 const segmentCount = 8
 
-// segments are the files of a record, NUMBER.jsonl. Only the last is written; the first is
-// removed when the total size is too large.
+// segments are the files of a record, NUMBER.jsonl. Only the last one is written. The first one
+// is removed when the total size is too large.
 type segments struct {
 	dir     string
-	maxSize int64 // bytes of all
+	maxSize int64 // limit of the total size in bytes
 
 	mu     sync.Mutex // guards the fields below
 	sizes  []segment  // the oldest first
 	last   *os.File   // nil while the directory cannot be used
-	closed error      // the reason
+	closed error      // why it cannot be used
 }
 
 type segment struct {
@@ -71,7 +71,7 @@ func (s *segments) find() error {
 	for _, f := range files {
 		var number int
 		if _, err := fmt.Sscanf(f.Name(), "%08d.jsonl", &number); err != nil || s.path(number) != filepath.Join(s.dir, f.Name()) {
-			continue // another file
+			continue // not a segment
 		}
 		info, err := f.Info()
 		if err != nil {
@@ -134,7 +134,7 @@ func (s *segments) create() error {
 }
 
 // append appends complete lines, and returns how many bytes of them are written: none, or as
-// many complete lines as possible. An error is possible even if all are written.
+// many complete lines as possible. It may return an error even if all lines are written.
 func (s *segments) append(lines []byte) (written int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *segments) append(lines []byte) (written int, err error) {
 	return written, s.trim()
 }
 
-// linesWithin returns the lines that fit into so many bytes.
+// linesWithin returns the lines that fit into room bytes.
 func linesWithin(lines []byte, room int64) []byte {
 	if room >= int64(len(lines)) {
 		return lines
@@ -179,8 +179,8 @@ func (s *segments) rotate() error {
 	return errors.Join(full.Sync(), full.Close())
 }
 
-// trim removes the oldest segments until the others fit. A failure does no harm: entries are
-// still written and read.
+// trim removes the oldest segments until the total size is within the limit. If that fails,
+// entries are still written and read.
 func (s *segments) trim() error {
 	total := int64(0)
 	for _, at := range s.sizes {

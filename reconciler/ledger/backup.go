@@ -20,9 +20,9 @@ import (
 // backupKind is the kind in the first line of a backup.
 const backupKind = "gitfleet.dev/state"
 
-// A backup is JSON lines: a header, a line for each record, and a last line with their number,
-// so that a truncated file is detected. Lines are sorted: two backups of the same state differ
-// only in the time.
+// A backup consists of lines of JSON: a header, a line for each record, and a last line with
+// the number of records, so that a truncated file is detected. Lines are sorted, so that two
+// backups of the same state differ only in the time.
 type (
 	header struct {
 		Kind     string    `json:"kind"`
@@ -46,7 +46,7 @@ var kinds = map[string]string{headKey: "head", fleetKey: "fleet", "c": "cluster"
 
 const lastLine = "end"
 
-// lineOf turns a record into a line, with names that people and tools can read.
+// lineOf converts a record into a line, with names that people and tools can read.
 func lineOf(key string, value []byte) (line, error) {
 	parts := strings.Split(key, "\x00")
 	l := line{Record: kinds[parts[0]], Value: value}
@@ -155,7 +155,7 @@ func export(w io.Writer, records map[string][]byte, now time.Time) error {
 	return out.Encode(line{Record: lastLine, Records: &n})
 }
 
-// longestLine limits the memory for a file that is not a backup.
+// longestLine limits the memory that is used to read a file that is not a backup.
 const longestLine = 64 << 20
 
 // parseBackup parses a backup of this schema or one that can be migrated.
@@ -213,8 +213,8 @@ func (s *boltStore) Export(w io.Writer) error {
 	return nil
 }
 
-// Import replaces everything by a backup, or changes nothing. Existing data is an error unless
-// replace is set; then a copy is kept.
+// Import replaces all records by a backup, or changes nothing if it fails. Existing data is an
+// error unless replace is set; then a copy is kept.
 func (s *boltStore) Import(r io.Reader, replace bool) error {
 	records, err := parseBackup(r)
 	if err != nil {
@@ -260,7 +260,8 @@ func (s *boltStore) copyTo(path string) error {
 	return nil
 }
 
-// newerError is the error for data of a newer gitfleet.
+// newerError returns the error for data of a newer version of gitfleet. mend says how to fix
+// it.
 func newerError(have int, mend string) error {
 	return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version%s", have, schema, mend)
 }

@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is exported is imported, whatever the ledger has in it, and exporting it
-// again gives the same backup.
+// A backup of any ledger can be imported, and exporting it again gives the same backup.
 func TestBackupIsPutBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t, t.TempDir())
@@ -52,8 +51,8 @@ func exported(t interface{ Fatal(...any) }, s Archive) string {
 	return b.String()
 }
 
-// A backup that is not whole, or not one at all, changes nothing; and nothing is
-// replaced unless that is asked for.
+// An incomplete backup, or a file that is none, changes nothing. Existing data is replaced only
+// on request.
 func TestDoubtfulBackupIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -9,8 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// filled is a ledger of placements that hold a hundred clusters each, and a
-// store that has it.
+// filled returns a ledger of placements with a hundred clusters each, and a store that has it.
 func filled(b *testing.B, placements int) (*Ledger, Store) {
 	b.Helper()
 	store := open(b, b.TempDir())
@@ -28,8 +27,8 @@ func filled(b *testing.B, placements int) (*Ledger, Store) {
 	return l, store
 }
 
-// What one member said of one placement is saved: what that costs does not
-// depend on how much there is besides.
+// BenchmarkSave saves one report of one member about one placement. The cost must not depend on
+// the size of the ledger.
 func BenchmarkSave(b *testing.B) {
 	for _, placements := range []int{10, 1000} {
 		for _, changed := range []int{1, 100} {

@@ -33,8 +33,8 @@ func Open(dir string) (Archive, error) {
 	return s, nil
 }
 
-// A boltStore keeps each record under its own key, so that saving writes only what changed. In
-// addition it keeps a checksum over all records, since the library checks only its own
+// A boltStore stores each record under its own key, so that a save writes only what has
+// changed. It also stores a checksum of all records, since the library verifies only its own
 // structures.
 type boltStore struct {
 	path string
@@ -68,8 +68,8 @@ func (e *DamagedError) Error() string {
 
 func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
 
-// recoverPanic turns panics and faults of the library on a damaged file into errors. The
-// library must not be used after that, not even to close it.
+// recoverPanic converts panics and memory faults of the library, which occur on a damaged file,
+// into errors. The library must not be used afterwards, not even to close the file.
 func recoverPanic(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -233,7 +233,8 @@ func write(b *bbolt.Bucket, key, value []byte, total *checksum) error {
 
 func (s *boltStore) Close() error { return s.db.Close() }
 
-// A checksum is a checksum of a set of records, whatever their order, updated incrementally.
+// A checksum is a checksum of a set of records. It does not depend on their order, and is
+// updated incrementally.
 type checksum struct{ records, total uint64 }
 
 var polynomial = crc64.MakeTable(crc64.ECMA)

@@ -8,9 +8,9 @@ import (
 // Rebase adjusts recorded times to the clock. It is called after a ledger is loaded, and
 // whenever the clock has been set back.
 //
-// Times in the future, recorded when the clock was ahead, become just past, in their order: no
-// later observation is older than what is recorded. From then on durations are measured
-// independently of the clock, if now has a monotonic reading.
+// Times in the future, recorded when the clock was ahead, are moved just before now in the same
+// order, so that later observations are never older than recorded ones. If now has a monotonic
+// reading, durations are from then on measured independently of the clock.
 func (l *Ledger) Rebase(now time.Time) {
 	b := timeShift{now: now}
 	l.eachTime(func(_ string, t time.Time) time.Time {
@@ -36,10 +36,10 @@ func (l *Ledger) Rebase(now time.Time) {
 	}
 }
 
-// A timeShift moves times relative to a moment.
+// A timeShift moves times that are after a given time.
 type timeShift struct {
 	now time.Time
-	// ahead are the times after it, in order.
+	// ahead are the later times, in order.
 	ahead []time.Time
 }
 
@@ -53,8 +53,8 @@ func (b *timeShift) move(t time.Time) time.Time {
 	return b.now.Add(t.Sub(b.now))
 }
 
-// eachTime replaces the times that a decision or an order may depend on, each with the key of
-// its record. Times that are only shown stay as recorded.
+// eachTime replaces the times on which a decision or a command may depend, each with the key of
+// its record. Times that are only shown are not changed.
 func (l *Ledger) eachTime(move func(key string, t time.Time) time.Time) {
 	for name, old := range l.clusters {
 		c, key := *old, clusterKey(name)

@@ -10,8 +10,7 @@ import (
 
 var ten = time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)
 
-// restarted is a ledger with one placement on one cluster, as it is loaded after
-// all of this happened.
+// restarted returns a loaded ledger with one placement on one cluster and these recorded times.
 func restarted(t *testing.T, assigned, said, resumed time.Time) (*Ledger, api.PlacementKey) {
 	t.Helper()
 	key, store, l := api.PlacementKey{Name: "web"}, Memory(), New()
@@ -29,8 +28,8 @@ func restarted(t *testing.T, assigned, said, resumed time.Time) (*Ledger, api.Pl
 	return l, key
 }
 
-// A clock that was ahead when the ledger was saved must not make it deaf until
-// the clock gets there again.
+// If the clock was ahead when the ledger was saved, new observations must still be accepted
+// after it was set back.
 func TestWhatIsSaidAfterTheClockWasSetBackIsHeard(t *testing.T) {
 	l, key := restarted(t, ten, ten.Add(time.Second), time.Time{})
 	now := ten.Add(-2 * time.Hour)
@@ -47,9 +46,8 @@ func TestWhatIsSaidAfterTheClockWasSetBackIsHeard(t *testing.T) {
 	}
 }
 
-// What came after another still does, however far ahead the clock was: a word on
-// what was assigned before does not count for what was assigned since, and a
-// person's word for what came before it.
+// The order of recorded events is kept, however far ahead the clock was: a report from before
+// an assignment does not count for it, and neither does a user's command from before a failure.
 func TestSettingTheClockBackKeepsTheOrderOfWhatHappened(t *testing.T) {
 	for name, test := range map[string]struct{ assigned, said, resumed time.Duration }{
 		"said before":    {2, 1, 3},
@@ -79,7 +77,7 @@ func TestSettingTheClockBackKeepsTheOrderOfWhatHappened(t *testing.T) {
 	}
 }
 
-// What was remembered in time stays as it is, and is not saved again.
+// Times in the past are neither changed nor saved again.
 func TestRebasingChangesNothingThatLiesInThePast(t *testing.T) {
 	l, key := restarted(t, ten, ten.Add(time.Second), time.Time{})
 	l.Rebase(time.Now())
@@ -89,8 +87,7 @@ func TestRebasingChangesNothingThatLiesInThePast(t *testing.T) {
 	}
 }
 
-// What was told happened before what is told from now on, in the order in which
-// it was told, and is saved so.
+// Recorded events stay older than new ones, in their order, and are saved so.
 func TestSettingTheClockBackKeepsTheOrderOfEvents(t *testing.T) {
 	l, store := New(), Memory()
 	l.SetEvents(AppendEvents(nil, []Event{

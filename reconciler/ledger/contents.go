@@ -1,13 +1,12 @@
 package ledger
 
-// Contents says what a shared ledger has and what it takes.
+// Contents describes what a shared ledger has stored, and how much space it needs.
 type Contents struct {
 	Placements int
-	// Objects are the index and the parts of segments that it names, Bytes what they take
-	// together, Largest what the largest takes.
+	// Objects is the number of the index and of the parts of segments in it, Bytes their total
+	// size, and Largest the size of the largest.
 	Objects, Bytes, Largest int
-	// Unused are the parts of segments that the index does not name. The next leader
-	// deletes them.
+	// Unused is the number of parts that the index does not list. The next leader deletes them.
 	Unused int
 }
 
@@ -39,7 +38,7 @@ func (s *Shared) Contents() (Contents, error) {
 	return c, nil
 }
 
-// measuredObjects are objects with the sizes of those that were read.
+// measuredObjects records the sizes of the objects that are read.
 type measuredObjects struct {
 	Objects
 	sizes map[string]int

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// The contents count what the index names, and apart from it what earlier saves left. A
-// ledger that cannot be read has none.
+// Contents counts the objects in the index, and separately those left by earlier saves. It
+// returns an error for a ledger that cannot be read.
 func TestContentsOfASharedLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := newFakeObjects()

@@ -9,10 +9,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Declared is the record of a declared object, kept while the head has it. Placements have
-// records of their own.
+// A Declared is the record of a declared object, kept while the commit in force has it.
+// Placements have other records.
 type Declared struct {
-	// Created is the time of the commit that brought the object.
+	// Created is the time of the commit that added the object.
 	Created time.Time
 	// Commit is the commit that last changed the object.
 	Commit string
@@ -21,10 +21,10 @@ type Declared struct {
 	Content
 }
 
-// A Content identifies what an object declares.
+// A Content identifies the content of a declared object.
 type Content struct {
-	// Hash changes with any field, Spec with the fields that count for the generation; an empty
-	// Spec means all fields.
+	// Hash depends on all fields, and Spec on the fields that count for the generation. An
+	// empty Spec stands for all fields.
 	Hash string
 	Spec string `json:",omitempty"`
 }
@@ -43,8 +43,8 @@ func (d Declared) next(c Content, commit string, at time.Time) Declared {
 	return d
 }
 
-// Declare records all objects of a commit and its time. Objects that it does not have are
-// forgotten: if one comes back, it is a new one.
+// Declare records all objects of a commit and its time. Objects that the commit does not have
+// are forgotten, so that an object that is added again is a new one.
 func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Content]) {
 	changed := map[api.ID]Declared{}
 	n := 0
@@ -76,8 +76,8 @@ func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Cont
 	l.declared = next
 }
 
-// Declared returns the records of all objects of the head. The map is immutable: the next
-// Declare makes another.
+// Declared returns the records of all objects of the commit in force. The map is immutable: the
+// next Declare creates a new one.
 func (l *Ledger) Declared() map[api.ID]Declared { return l.declared }
 
 func declaredKey(id api.ID) string {

@@ -11,7 +11,8 @@ import (
 
 func configMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
 
-// contents are ConfigMaps by name; what stands after a slash is not of the spec.
+// contents returns ConfigMaps by name. The part of a content after a slash does not belong to
+// the spec.
 func contents(of map[string]string) iter.Seq2[api.ID, Content] {
 	return func(yield func(api.ID, Content) bool) {
 		for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -22,8 +23,8 @@ func contents(of map[string]string) iter.Seq2[api.ID, Content] {
 	}
 }
 
-// What a commit has is known since when and how often it changed, also after a
-// restart; what was gone and comes again is another.
+// The creation time and the generation of an object are known, also after a restart. An object
+// that is removed and added again is a new one.
 func TestDeclaredIsRemembered(t *testing.T) {
 	s := Memory()
 	l := New()
@@ -58,8 +59,8 @@ func TestDeclaredIsRemembered(t *testing.T) {
 	}
 }
 
-// What changes besides the spec is no generation, and what does not change is
-// not saved.
+// Changes outside of the spec do not change the generation, and what has not changed is not
+// saved.
 func TestDeclaredCountsChangesOfTheSpec(t *testing.T) {
 	s, l := Memory(), New()
 	l.Declare("v1", at(1), contents(map[string]string{"a": "1/x", "b": "1"}))

@@ -7,13 +7,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Deletion lists the objects of a placement that a member deleted in a row for one
-// cause.
+// A Deletion lists the objects of a placement that a member has deleted in a row for the same
+// reason.
 type Deletion struct {
 	At time.Time
-	// Commit and Why are those of the work, see work.Cause.
+	// Commit and Why are those of the work; see work.Cause.
 	Commit, Why string
-	// Objects are the first MostDeletedObjects objects; Total counts all of them.
+	// Objects are the first MostDeletedObjects of them; Total counts all.
 	Objects []api.ID
 	Total   int
 }
@@ -25,8 +25,8 @@ const (
 	MostDeletions      = 20
 )
 
-// After returns the report with the deletions of an earlier report, which was never
-// folded, before its own.
+// After returns the report with the deletions of an earlier report inserted before its own. The
+// earlier report was never folded.
 func (w WorkSeen) After(earlier WorkSeen) WorkSeen {
 	all := slices.Concat(earlier.Deletions, w.Deletions)
 	w.Deletions = all[max(0, len(all)-MostDeletions):]

@@ -8,24 +8,25 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Drift is the record of an object that others changed after it was applied, kept after it
-// was restored. Values of Secrets are masked.
+// A Drift is the record of an object that others have changed after it was applied. It is kept
+// after the object was restored. Values of Secrets are masked.
 type Drift struct {
 	ID       api.ID
 	Version  string
 	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
 	State    api.DriftState
-	// Mode is the drift rule by which it is held; empty if it is not.
+	// Mode is the drift rule by which the drift is held; empty if it is not held.
 	Mode string `json:",omitempty"`
-	// Message says what is done about the drift and what ends it, if there is more to say than
-	// State.
+	// Message says what happens with the drift and what would end it, if State does not say
+	// enough.
 	Message string `json:",omitempty"`
-	// Count is how often the object drifted since FirstSeen.
+	// Count is how many times the object has drifted since FirstSeen.
 	Count int
-	// FirstSeen is when it first drifted, LastSeen when it last did or was last found drifted.
+	// FirstSeen is the time of the first drift. LastSeen is the time when the object drifted
+	// last or was last seen drifted.
 	FirstSeen, LastSeen time.Time
-	// Since is when it drifted last: earlier drifts had ended by then. It is zero in records of
-	// versions that did not have it.
+	// Since is the time when the present drift began; earlier ones had ended by then. It is
+	// zero in records of old versions.
 	Since time.Time `json:",omitzero"`
 	// Generation is the generation of the live object when it was last seen; zero if it was
 	// gone.
@@ -34,8 +35,8 @@ type Drift struct {
 	Deleted bool `json:",omitempty"`
 	// Paths are the fields that differed when it was last seen.
 	Paths []api.Difference `json:",omitempty"`
-	// By are the actors who changed it, the newest first; empty if they are not known, as for a
-	// deletion.
+	// By are the actors who changed the object, the newest first; empty if they are not known,
+	// as for a deletion.
 	By []api.Actor `json:",omitempty"`
 }
 
@@ -68,7 +69,7 @@ func (e *Entry) drifts() []Drift {
 	return e.Seen.Drifts
 }
 
-// sameDrifts reports whether two lists of drifts are the same for a reader.
+// sameDrifts reports whether two lists of drifts show the same to a user.
 func sameDrifts(a, b []Drift) bool {
 	return slices.EqualFunc(a, b, func(x, y Drift) bool { return reflect.DeepEqual(x, y) })
 }

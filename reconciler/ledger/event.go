@@ -29,8 +29,8 @@ type Event struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Commit is the commit it is about; empty if there is none.
 	Commit string `json:"commit,omitempty"`
-	// First and Last are when it happened first and last, and Count how often. A repetition
-	// updates Last, Count and Commit.
+	// First and Last are when it happened first and last, and Count how many times. A
+	// repetition updates Last, Count and Commit.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Count int32     `json:"count"`
@@ -61,8 +61,8 @@ func (e *Event) About() string {
 	return strings.ToLower(e.Kind) + "/" + e.Name
 }
 
-// How many events are kept: in all, of one object, and of one object on clusters. The oldest
-// are dropped.
+// The maximum numbers of events: in total, for one object, and for one object on clusters. The
+// oldest are dropped.
 const (
 	mostEvents          = 2000
 	mostEventsOfObject  = 50
@@ -70,7 +70,7 @@ const (
 )
 
 // AppendEvents adds new events to a list, oldest first, and drops the oldest beyond the limits.
-// Without new events it returns the same list, which it never changes.
+// It never changes list, and returns it if there are no new events.
 func AppendEvents(list, added []Event) []Event {
 	if len(added) == 0 {
 		return list
@@ -136,14 +136,14 @@ type numbered struct {
 // Events returns the events, oldest first. The list is immutable: SetEvents replaces it.
 func (l *Ledger) Events() []Event { return l.events }
 
-// SetEvents replaces the events by the result of AppendEvents. It does nothing if it is the
-// same list.
+// SetEvents replaces the events by a result of AppendEvents. It does nothing if it is the same
+// list.
 func (l *Ledger) SetEvents(events []Event) {
 	if sameList(l.events, events) {
 		return
 	}
-	// Unchanged events are in the same order: one that is missing on the way has happened
-	// again, or was dropped.
+	// Unchanged events are in the same order. One that is missing in between has happened again
+	// or was dropped.
 	rest := events
 	for i := range l.events {
 		if len(rest) > 0 && l.events[i] == rest[0] {

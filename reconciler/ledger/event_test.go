@@ -10,8 +10,8 @@ func happened(name, message string, minute int) Event {
 	return Event{Kind: "MemberCluster", Name: name, Reason: "Seen", Message: message, First: at(minute), Last: at(minute), Count: 1}
 }
 
-// Events are told in the same order after a restart, one that happens again is
-// the same one, and only what is new is saved.
+// After a restart, events are in the same order. A repeated event is the same event, and only
+// new ones are saved.
 func TestEventsOutliveARestart(t *testing.T) {
 	s, l := Memory(), New()
 	tell := func(news ...Event) {
@@ -46,7 +46,7 @@ func TestEventsOutliveARestart(t *testing.T) {
 	}
 }
 
-// What is told no more is not kept.
+// Events that were dropped are also deleted from the store.
 func TestForgottenEventsAreNotKept(t *testing.T) {
 	s, l := Memory(), New()
 	for i := range 3 * mostEventsOfObject {

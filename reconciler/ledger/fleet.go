@@ -7,33 +7,32 @@ import (
 	"time"
 )
 
-// A Fleet identifies what this daemon owns on member clusters.
+// A Fleet identifies the fleet of this daemon on member clusters.
 type Fleet struct {
 	// Name is the value of the managed-by label on members. It never changes.
 	Name string `json:"name"`
-	// ID distinguishes fleets of the same name; empty while members may still report which one
-	// they hold.
+	// ID distinguishes fleets of the same name. It is empty until it is known whether the
+	// inventories on members already have one.
 	ID string `json:"id,omitempty"`
 	// Source is the repository, path and reference of the content, without credentials.
 	Source string `json:"source,omitempty"`
 }
 
-// An Owner is a fleet named by inventories on a cluster. All owners have the name of this
-// fleet; inventories of fleets with other names are not read.
+// An Owner is a fleet that inventories on a cluster name. All owners have the name of this
+// fleet, since inventories of fleets with other names are not read.
 type Owner struct {
 	// ID is empty if the inventories were written by a version without IDs.
 	ID     string `json:"id,omitempty"`
 	Source string `json:"source,omitempty"`
-	// UnknownCommit is a commit in these inventories that is not in the repository of this
-	// fleet; empty if there is none, or if the ID decides.
+	// UnknownCommit is a commit in these inventories that the repository of this fleet does not
+	// have; empty if there is none, or if the ID is enough to decide.
 	UnknownCommit string `json:"unknownCommit,omitempty"`
 }
 
 // NoID stands for the ID of inventories without one.
 const NoID = "none"
 
-// An Adoption says that the inventories of another fleet on a cluster belong to this fleet from
-// now on.
+// An Adoption makes this fleet the owner of another fleet's inventories on a cluster.
 type Adoption struct {
 	Cluster string `json:"cluster"`
 	// ID is the ID of the other fleet; empty for inventories without one.
@@ -43,7 +42,7 @@ type Adoption struct {
 	At time.Time `json:"at"`
 }
 
-// fleetRecord is what is stored about the fleet.
+// fleetRecord is the stored record of the fleet.
 type fleetRecord struct {
 	Fleet
 	Adopted []Adoption `json:"adopted,omitempty"`
@@ -54,7 +53,7 @@ type fleetRecord struct {
 func (l *Ledger) Fleet() Fleet { return l.fleet.Fleet }
 
 // SetFleet sets the name, ID and source of the fleet. While the ID is empty, the ledger does
-// not record the inventories that clusters report; [Ledger.ResolveID] chooses an ID.
+// not record reported inventories; [Ledger.ResolveID] determines the ID.
 func (l *Ledger) SetFleet(f Fleet) {
 	if l.fleet.Fleet != f {
 		l.fleet.Fleet = f
@@ -65,8 +64,9 @@ func (l *Ledger) SetFleet(f Fleet) {
 // Pending reports whether the ID of the fleet is not known yet.
 func (l *Ledger) Pending() bool { return l.fleet.Name != "" && l.fleet.ID == "" }
 
-// ResolveID sets the ID of the fleet if it is not known yet: the one in inventories of the same
-// source, if they agree, and fresh otherwise. The reported inventories are then recorded.
+// ResolveID sets the ID of the fleet if it is not known yet. If the inventories of the same
+// source all have one ID, it is that ID, and otherwise fresh. The reported inventories are
+// recorded afterwards.
 func (l *Ledger) ResolveID(fresh string) {
 	if !l.Pending() {
 		return
@@ -93,8 +93,8 @@ func (l *Ledger) ResolveID(fresh string) {
 	}
 }
 
-// findRivals determines which of a cluster's reported inventories belong to other fleets.
-// Inventories that this fleet adopts stay admitted until they name this fleet.
+// findRivals determines which reported inventories of a cluster belong to other fleets.
+// Inventories that this fleet adopts do not count, until they name this fleet.
 func (l *Ledger) findRivals(c *Cluster) {
 	if l.Pending() {
 		return
@@ -132,20 +132,20 @@ func (l *Ledger) replace(next *Cluster) {
 	l.markDecided(clusterKey(next.Cluster))
 }
 
-// admits reports whether this fleet adopts the inventories of another owner automatically.
+// admits reports whether this fleet automatically adopts the inventories of another owner.
 func (l *Ledger) admits(cluster string, o Owner) bool {
 	if o.ID == "" {
-		// Written by a version without IDs: the ledger knows the cluster, or the repository has
-		// the commits.
+		// The inventories are from a version without IDs: they are adopted if the ledger knows
+		// the cluster or the repository has the commits.
 		return o.UnknownCommit == "" || l.worked(cluster)
 	}
-	// After a ledger was lost while the cluster did not answer. If this daemon has worked on
-	// the cluster or looked at it before, the inventories are another daemon's.
+	// The ledger was lost while the cluster did not answer. If this daemon has worked on the
+	// cluster or read its inventories before, they belong to another daemon.
 	return o.Source == l.fleet.Source && !l.worked(cluster) && !l.appeared(cluster, o) && !l.disputed(o)
 }
 
-// appeared reports whether an owner was not on the cluster when it was first looked at: then
-// another daemon is at work there.
+// appeared reports whether an owner was not yet on the cluster when its inventories were first
+// read, so that another daemon must be working there.
 func (l *Ledger) appeared(cluster string, o Owner) bool {
 	c := l.clusters[cluster]
 	if c == nil || c.Owners == nil {
@@ -190,8 +190,8 @@ func (l *Ledger) Adopted(cluster string) []Adoption {
 	return on
 }
 
-// Refusal says why nothing is written to a cluster and what to do about it; empty if no other
-// fleet holds it.
+// Refusal returns why nothing is written to a cluster, and what to do; empty if no other fleet
+// holds the cluster.
 func (l *Ledger) Refusal(cluster string) string {
 	c := l.clusters[cluster]
 	if c == nil || len(c.Rivals) == 0 {

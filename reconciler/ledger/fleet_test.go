@@ -10,7 +10,7 @@ import (
 
 const ourSource = "git.example.com/fleet"
 
-// found says that a cluster answered and which inventories it has.
+// found returns a report that a cluster answered and has these inventories.
 func found(cluster string, minute int, owners ...Owner) ClusterSeen {
 	holds := []Held{}
 	for range owners {
@@ -19,14 +19,14 @@ func found(cluster string, minute int, owners ...Owner) ClusterSeen {
 	return ClusterSeen{Cluster: cluster, At: at(minute), Healthy: true, Holds: holds, Owners: append([]Owner{}, owners...)}
 }
 
-// ours returns a ledger of the fleet whose ID is "ours", or open if id is empty.
+// ours returns a ledger of the fleet with this ID; the ID is not known yet if it is empty.
 func ours(id string) *Ledger {
 	l := New()
 	l.SetFleet(Fleet{Name: "shop", ID: id, Source: ourSource})
 	return l
 }
 
-// admitted returns the IDs of the fleets whose inventories on a cluster this fleet takes over.
+// admitted returns the IDs of the fleets whose inventories on a cluster this fleet adopts.
 func admitted(l *Ledger, cluster string) (ids []string) {
 	for _, a := range l.Adopted(cluster) {
 		ids = append(ids, a.ID)
@@ -34,7 +34,7 @@ func admitted(l *Ledger, cluster string) (ids []string) {
 	return ids
 }
 
-// worksOn has an agent report from a cluster.
+// worksOn adds a report of an agent on a cluster.
 func worksOn(l *Ledger, cluster string) {
 	l.SetPlacement(web, Placement{Generation: 1})
 	l.Bind(web, placement.Binding{Cluster: cluster, Assigned: v(1), AssignedAt: noon})
@@ -87,8 +87,8 @@ func TestInventoriesOfAnotherFleetAreRefused(t *testing.T) {
 	}
 }
 
-// Two daemons of one repository that start on an empty cluster at the same time: the one
-// that finds the other there after it has looked takes nothing over.
+// Two daemons of one repository start on an empty cluster at the same time. The one that finds
+// the other's inventories after it had found none adopts nothing.
 func TestFleetThatCameLaterIsRefused(t *testing.T) {
 	l, other := ours("ours"), Owner{ID: "theirs", Source: ourSource}
 	l.Fold(found("east", 1))
@@ -105,7 +105,7 @@ func TestFleetThatCameLaterIsRefused(t *testing.T) {
 	}
 }
 
-// That nothing was on a cluster when it was looked at is known after a restart as well.
+// After a restart it is still known that a cluster had no inventories.
 func TestFleetThatCameDuringARestartIsRefused(t *testing.T) {
 	l, store, other := ours("ours"), Memory(), Owner{ID: "theirs", Source: ourSource}
 	l.Fold(found("east", 1))
@@ -122,8 +122,8 @@ func TestFleetThatCameDuringARestartIsRefused(t *testing.T) {
 	}
 }
 
-// The ID of a fleet whose ledger was lost is the one that the members name, if they
-// agree. What they hold is taken up only when that is known.
+// After the ledger was lost, the ID of the fleet is the one in all inventories of the members,
+// if they agree. Inventories are recorded only after that.
 func TestLostFleetIDIsFound(t *testing.T) {
 	old := Owner{ID: "old", Source: ourSource}
 	older := Owner{ID: "older", Source: ourSource}
@@ -170,9 +170,9 @@ func TestLostFleetIDIsFound(t *testing.T) {
 	}
 }
 
-// A cluster that did not answer when the ledger was lost, and names the ID from
-// before, is taken over until its inventories name the new one; somebody who comes
-// later with that ID is another.
+// A cluster that did not answer when the ledger was lost, and whose inventories have the old
+// ID, is adopted until they have the new ID. A fleet that comes later with the old ID is
+// another fleet.
 func TestAdmissionEndsWithTheTakeover(t *testing.T) {
 	l := ours("ours")
 	old := Owner{ID: "old", Source: ourSource}
@@ -211,8 +211,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// The fleet is stored, and found without reading the rest. A store from before there
-// were IDs had the name that was the default then.
+// The fleet is stored, and can be read without the rest of the ledger. A store of a version
+// without IDs has the default name of that version.
 func TestFleetIsStored(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

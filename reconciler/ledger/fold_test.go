@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// drawObservations makes what a member may have said in an hour: of clusters
-// and of placements, each at a minute of its own, whole.
+// drawObservations draws reports that a member may have sent in an hour, about clusters and
+// placements, each at a different minute.
 func drawObservations(t *rapid.T) []Observation {
 	var all []Observation
 	for minute := range rapid.IntRange(1, 20).Draw(t, "observations") {
@@ -38,7 +38,7 @@ func drawObservations(t *rapid.T) []Observation {
 	return all
 }
 
-// facts are what a ledger knows, without since when.
+// facts returns the content of a ledger without times.
 func facts(t testing.TB, l *Ledger) string {
 	bare := New()
 	for _, name := range l.Clusters() {
@@ -63,8 +63,8 @@ func facts(t testing.TB, l *Ledger) string {
 	return dump(t, bare)
 }
 
-// In whatever order observations come, and however often, the newest of each
-// subject counts, and what nobody holds is nobody's concern.
+// The order and repetition of observations does not matter: the newest about each subject
+// counts. Reports about placements that do not hold the cluster are dropped.
 func TestFoldInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		said := drawObservations(rt)
@@ -85,7 +85,7 @@ func TestFoldInAnyOrder(t *testing.T) {
 	})
 }
 
-// Folding what is known already changes nothing, says so, and wakes nobody.
+// Folding an observation a second time changes nothing and reports no change.
 func TestFoldTwiceIsFoldOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		said := drawObservations(rt)
@@ -105,8 +105,7 @@ func TestFoldTwiceIsFoldOnce(t *testing.T) {
 	})
 }
 
-// What one member says does not touch what another said: their words may be
-// interleaved in any way.
+// Reports of different members can be interleaved in any way.
 func TestMembersDoNotDisturbEachOther(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		said := drawObservations(rt)
@@ -134,7 +133,7 @@ func clusterOf(o Observation) string {
 	return o.(WorkSeen).Cluster
 }
 
-// Fold changes nothing of what it is given: members go on using it.
+// Fold does not change its argument, which members continue to use.
 func TestFoldLeavesTheObservationAlone(t *testing.T) {
 	o := failing("east", 1, 1)
 	bound().Fold(o)
@@ -143,7 +142,7 @@ func TestFoldLeavesTheObservationAlone(t *testing.T) {
 	}
 }
 
-// A probe that did not look at everything does not make what is known unknown.
+// A probe that has read only some facts does not remove the others.
 func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 	l := New()
 	l.Fold(ClusterSeen{Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"}})
@@ -163,7 +162,7 @@ func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 }
 
 // ForbiddenSince is kept while any permission is missing, and each change of the missing
-// permissions is news.
+// permissions counts as a change.
 func TestMissingPermissionsAreNews(t *testing.T) {
 	l := New()
 	steps := []struct {
@@ -188,8 +187,8 @@ func TestMissingPermissionsAreNews(t *testing.T) {
 	}
 }
 
-// A ledger that has forgotten what a cluster holds takes it from the cluster
-// itself. Nothing it knows is overwritten by that.
+// A ledger without bindings of a cluster takes them from the cluster's inventories, which never
+// replace existing bindings.
 func TestRebuiltFromWhatClustersHold(t *testing.T) {
 	l := New()
 	old := api.PlacementKey{Name: "old"}

@@ -8,17 +8,17 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Resolution decides about one held drift: an object that others changed and that the member
-// leaves as it is until then.
+// A Resolution is the decision about one held drift: an object that others have changed and
+// that the member does not restore until there is a decision.
 type Resolution struct {
-	// Fingerprint is the fingerprint of the drift. The resolution does not apply to a drift
-	// with another one.
+	// Fingerprint is the fingerprint of the drift. The resolution does not apply to other drift
+	// of the same object.
 	Fingerprint string
 	// PutBack says that the object is restored.
 	PutBack bool
-	// Again says that the object is compared once more, since its drift rule has ended.
+	// Again says that the object is compared again, since its drift rule has ended.
 	Again bool
-	// Message says why, or what it waits for.
+	// Message says why, or what the drift waits for.
 	Message string
 }
 
@@ -31,8 +31,8 @@ type DriftKey struct {
 // Resolutions are the resolutions for one cluster.
 type Resolutions map[DriftKey]Resolution
 
-// Fingerprint identifies a change of an object: the fields and the values on both sides, but
-// not the actors and times.
+// Fingerprint returns a hash of a change of an object: the fields and the values on both sides,
+// but not the actors and times.
 func Fingerprint(paths []api.Difference) string {
 	var details []any
 	for _, p := range paths {
@@ -41,7 +41,7 @@ func Fingerprint(paths []api.Difference) string {
 			details = append(details, p.MemberJSON)
 		}
 	}
-	text, _ := json.Marshal(details) // strings can always be encoded
+	text, _ := json.Marshal(details) // encoding strings cannot fail
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:10])
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// A ledger is in use as long as it is open, and asking writes nothing.
+// A ledger is in use while it is open, and InUse writes nothing.
 func TestInUse(t *testing.T) {
 	dir := t.TempDir()
 	inUse := func(want bool) {

@@ -1,8 +1,8 @@
-// Package ledger records what was decided and what was observed.
+// Package ledger records decisions and observations.
 //
-// A Ledger is the state of the reconcile loop: which clusters each placement holds, which
-// revision each is assigned, and what the members last reported. One goroutine owns it. Fold
-// adds observations, the loop records its plans, and a Store keeps the ledger over a restart.
+// A Ledger is the state of the reconcile loop: the clusters that each placement holds, the
+// revision assigned to each, and the last reports of the members. One goroutine owns it. Fold
+// adds observations, the loop records its plans, and a Store keeps the ledger across restarts.
 package ledger
 
 import (
@@ -25,14 +25,14 @@ type Ledger struct {
 	placements map[api.PlacementKey]*Placement
 	// suspensions are the recorded suspensions.
 	suspensions map[Subject]Suspension
-	// declared are the records of the head's objects.
+	// declared are the records of the objects of the commit in force.
 	declared map[api.ID]Declared
-	// events are the events, repeated the same events by key; number is that of the newest.
+	// events are the events, repeated has the same events by key, and number is the number of
+	// the newest.
 	events      []Event
 	eventsByKey map[string]numbered
 	number      uint64
-	// dirty are the keys of the records to save; urgent says that there are decisions among
-	// them.
+	// dirty are the keys of the records to save. urgent says that decisions are among them.
 	dirty  map[string]struct{}
 	urgent bool
 	// placementsVersion counts placements that were added or removed.
@@ -52,10 +52,10 @@ type Cluster struct {
 	LastSeen time.Time
 	// Observed is when Properties were last read.
 	Observed time.Time
-	// Joined is when the cluster first answered.
+	// Joined is the time of the first answer of the cluster.
 	Joined time.Time
-	// Rivals are other fleets whose inventories are on the cluster. While there are any,
-	// nothing is written to the cluster.
+	// Rivals are other fleets with inventories on the cluster. While there are any, nothing is
+	// written to the cluster.
 	Rivals []Owner `json:",omitempty"`
 
 	version uint64
@@ -65,8 +65,8 @@ type Cluster struct {
 // meaning after a restart.
 func (c *Cluster) Version() uint64 { return c.version }
 
-// Denied says which permissions are missing and what to do about it; empty if none are known to
-// be missing, and for a nil Cluster.
+// Denied returns which permissions are missing and what to do; empty if none are known to be
+// missing, and for a nil Cluster.
 func (c *Cluster) Denied() string {
 	if c == nil || len(c.Forbidden) == 0 {
 		return ""
@@ -81,21 +81,21 @@ type Placement struct {
 	SpecHash   string
 	// Spec is the last declared spec. It is read-only, and nil in records of older versions.
 	Spec *api.PlacementSpec `json:",omitempty"`
-	// Commit is the commit that brought the spec.
+	// Commit is the commit that last changed the spec.
 	Commit string `json:",omitempty"`
-	// Created is the time of the commit that brought the placement.
+	// Created is the time of the commit that added the placement.
 	Created time.Time
-	// Index counts the distinct contents from 0; Content is the hash of the newest.
+	// Index is the number of the newest content, from 0, and Content is its hash.
 	Index   int
 	Content string
 	// Revisions are the times at which the newest contents came into force, oldest first.
 	Revisions []Revised `json:",omitempty"`
-	// RolloutStarted is when the rollout of the newest content started, RolloutFinished when
+	// RolloutStarted is when the rollout of the newest content started. RolloutFinished is when
 	// that content was available on every cluster; zero until it is.
 	RolloutStarted  time.Time `json:",omitzero"`
 	RolloutFinished time.Time `json:",omitzero"`
-	// Proven is the last content that was available on every cluster, as a commit that has it
-	// and its fingerprint; zero if there is none.
+	// Proven is the last content that was available on every cluster: a commit that has it, and
+	// its fingerprint. It is zero if there is none.
 	Proven placement.Revision
 	// Transitions are the last changes of the placement's conditions, by type.
 	Transitions map[string]Transition `json:",omitempty"`
@@ -103,8 +103,8 @@ type Placement struct {
 	Resumed time.Time `json:",omitzero"`
 	// Stops are the failed updates that stop the rollout, by cluster. The list is immutable.
 	Stops []placement.Stop `json:",omitempty"`
-	// Found says that the bindings were rebuilt from inventories after the ledger was lost, and
-	// that clusters which have not answered since may hold the placement too.
+	// Found says that the bindings were rebuilt from inventories after the ledger was lost.
+	// Clusters that have not answered since may also hold the placement.
 	Found bool `json:",omitempty"`
 	// Deleted says that the placement is no longer in Git and is being removed.
 	Deleted bool
@@ -118,28 +118,27 @@ type Placement struct {
 	// Formerly are the earlier keys of a renamed placement, oldest first. The list is
 	// read-only.
 	Formerly []api.PlacementKey `json:",omitempty"`
-	// Into is the new key of a renamed placement, which is Deleted under this key;
-	// zero if it was not renamed.
+	// Into is the new key of a renamed placement, whose record under this key is Deleted; zero
+	// if it was not renamed.
 	Into api.PlacementKey `json:",omitzero"`
 
 	entries map[string]*Entry
 	version uint64
 }
 
-// A Revised is when a content of a placement came into force.
+// A Revised records when a content of a placement came into force.
 type Revised struct {
 	Index int
 	At    time.Time
 }
 
-// RollingOut reports whether the rollout of the newest content has started and is not
-// finished.
+// RollingOut reports whether the rollout of the newest content has started and is not finished.
 func (p *Placement) RollingOut() bool {
 	return !p.RolloutStarted.IsZero() && p.RolloutFinished.IsZero()
 }
 
-// RevisedAt returns when the content with an index came into force. If that was not
-// recorded, it returns the time of the next content that was; zero if there is none.
+// RevisedAt returns when the content with an index came into force. If that was not recorded,
+// it returns the time of the next content that was recorded; zero if there is none.
 func (p *Placement) RevisedAt(index int) time.Time {
 	for _, r := range p.Revisions {
 		if r.Index >= index {
@@ -174,9 +173,9 @@ type Entry struct {
 	Binding placement.Binding
 	// Seen is nil until the member has reported.
 	Seen *WorkSeen
-	// AppliedAt is when all objects of the assigned revision were first observed to be
-	// applied, AvailableAt when they were first observed to be available; zero until
-	// then. Later failures change neither.
+	// AppliedAt is when all objects of the assigned revision were first observed to be applied,
+	// and AvailableAt when they were first observed to be available; zero until then. Later
+	// failures do not change them.
 	AppliedAt   time.Time `json:",omitzero"`
 	AvailableAt time.Time `json:",omitzero"`
 	// AvailableSince is when the assigned content became available; zero if it is not.
@@ -191,17 +190,18 @@ type Entry struct {
 	reported bool
 }
 
-// Reported reports whether the member has reported since the ledger was loaded: the state may
-// have changed since it was recorded.
+// Reported reports whether the member has reported since the ledger was loaded. Before that,
+// the recorded state may be outdated.
 func (e *Entry) Reported() bool { return e.reported }
 
-// Claims are the differences between the content assigned to a cluster and the objects it was
-// told to hold, because other placements select the same objects. They are immutable.
+// Claims are the differences between the content assigned to a cluster and the objects that the
+// cluster was sent. They exist because other placements select the same objects. They are
+// immutable.
 type Claims struct {
 	// Yields are objects of the content that another placement owns on the cluster, by ID.
 	Yields []Yield `json:",omitempty"`
-	// Early are objects of later content, by ID: another placement gave them up, and they must
-	// not be deleted in between.
+	// Early are objects of later content, by ID, that another placement gave up. They are sent
+	// early so that they are not deleted in between.
 	Early []api.ID `json:",omitempty"`
 }
 
@@ -219,14 +219,14 @@ func (c Claims) Equal(o Claims) bool {
 	return c.Identical(o) || slices.Equal(c.Yields, o.Yields) && slices.Equal(c.Early, o.Early)
 }
 
-// Identical reports whether both share the same slices, which is quick to compare.
+// Identical reports whether both share the same slices, which is faster than Equal.
 func (c Claims) Identical(o Claims) bool {
 	return sameList(c.Yields, o.Yields) && sameList(c.Early, o.Early)
 }
 
 func sameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// Empty reports whether the cluster was told to hold exactly the assigned content.
+// Empty reports whether the cluster was sent exactly the assigned content.
 func (c Claims) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
 
 // New returns an empty ledger.
@@ -319,7 +319,7 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 			next.AppliedAt, next.AvailableAt = time.Time{}, time.Time{}
 		}
 		if next.Seen != nil && next.Seen.Removed && !b.Removing {
-			next.Seen = nil // the report that everything is removed belongs to an earlier removal
+			next.Seen = nil // a report that everything is removed belongs to an earlier removal
 		}
 	}
 	next.Binding = b
@@ -396,9 +396,8 @@ func (l *Ledger) next() uint64 {
 // Unsaved reports whether anything has to be saved.
 func (l *Ledger) Unsaved() bool { return len(l.dirty) > 0 }
 
-// Urgent reports whether decisions or drifts are not saved yet: works must not be sent before
-// they are. Observations, which can be made again, and condition times can wait: losing them in
-// a crash is as if it had come a little earlier.
+// Urgent reports whether decisions or drift are not saved yet; they must be saved before works
+// are sent. Observations and the times of conditions can wait, since members report them again.
 func (l *Ledger) Urgent() bool { return l.urgent }
 
 // markDecided marks the record of a decision as unsaved.

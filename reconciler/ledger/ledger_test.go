@@ -25,7 +25,7 @@ func v(n int) placement.Revision {
 	return placement.Revision{Commit: fmt.Sprintf("commit-%d", n), Hash: fmt.Sprintf("hash-%d", n)}
 }
 
-// bound is a ledger in which web holds east and west since noon, at v1.
+// bound returns a ledger in which web has held east and west at v1 since noon.
 func bound() *Ledger {
 	l := New()
 	l.SetPlacement(web, Placement{Generation: 1})
@@ -35,19 +35,19 @@ func bound() *Ledger {
 	return l
 }
 
-// fine says that all of a revision is applied and available.
+// fine returns a report that a revision is completely applied and available.
 func fine(cluster string, n int, minute int) WorkSeen {
 	return WorkSeen{Cluster: cluster, Placement: web, At: at(minute), Revision: v(n), Done: true, Total: 2}
 }
 
-// failing says that one object of it is not applied.
+// failing returns a report that one object of a revision is not applied.
 func failing(cluster string, n int, minute int) WorkSeen {
 	w := fine(cluster, n, minute)
 	w.Exceptions = []ObjectState{{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Applied: Verdict{Reason: api.ManifestApplyFailed, Message: "no"}}}
 	return w
 }
 
-// dump writes down everything a ledger knows.
+// dump returns the content of a ledger as text.
 func dump(t testing.TB, l *Ledger) string {
 	t.Helper()
 	var b strings.Builder
@@ -82,8 +82,8 @@ func dump(t testing.TB, l *Ledger) string {
 	return b.String()
 }
 
-// What is available stays available since the first time in a row that the
-// member said so of what is assigned.
+// AvailableSince is the time of the first in a row of reports that the assigned content is
+// available.
 func TestAvailableSince(t *testing.T) {
 	l := bound()
 	steps := []struct {
@@ -109,8 +109,8 @@ func TestAvailableSince(t *testing.T) {
 	}
 }
 
-// What is not available is not since the first word of it, whatever else comes, until
-// it is available, or something else is assigned; over a restart, too.
+// UnavailableSince is the time of the first report that the content is not available. It is
+// kept, also across a restart, until the content is available or other content is assigned.
 func TestUnavailableSince(t *testing.T) {
 	l, store := bound(), Memory()
 	slow := func(version, second int) WorkSeen {
@@ -156,8 +156,8 @@ func TestUnavailableSince(t *testing.T) {
 	}
 }
 
-// An object that is refused has failed, and one that is not available if the member
-// says so; what waits for something that comes by itself has not.
+// An object that was refused has failed, and so has an unavailable one if the member reports a
+// failure. An object that waits for something that will come has not failed.
 func TestFailed(t *testing.T) {
 	ok := Verdict{OK: true}
 	object := func(name string, o ObjectState) ObjectState { o.ID = api.ID{Kind: "ConfigMap", Name: name}; return o }
@@ -182,7 +182,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// What was only compared is not available since then, however well it compares.
+// A report from a comparison only does not make the content available.
 func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
 	l := bound()
 	compared := fine("east", 1, 1)
@@ -199,8 +199,8 @@ func TestAComparisonDoesNotCountAsAvailable(t *testing.T) {
 	}
 }
 
-// That nothing is left of a placement counts for the removal it was said of,
-// not for a later one.
+// The report that a placement was removed counts for the removal that it was about, and not for
+// a later one.
 func TestRemovedIsOfOneRemoval(t *testing.T) {
 	l := bound()
 	removing := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: noon, Unscheduled: true, Removing: true}
@@ -223,8 +223,7 @@ func TestRemovedIsOfOneRemoval(t *testing.T) {
 	}
 }
 
-// Claims stay with the cluster whatever is assigned to it, and conditions keep
-// their times.
+// Bind keeps the claims of the cluster and the times of conditions.
 func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	l := bound()
 	claims := Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay}}}
@@ -241,8 +240,8 @@ func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	}
 }
 
-// Whoever remembers what it made of a placement looks at its version; it moves
-// with everything but the times of conditions.
+// The version of a placement changes with everything except the times of conditions, since
+// caches depend on it.
 func TestVersionMovesWithWhatAPlanCouldSee(t *testing.T) {
 	l := bound()
 	moves := func(what string, want bool, change func()) {
@@ -269,7 +268,8 @@ func TestVersionMovesWithWhatAPlanCouldSee(t *testing.T) {
 	})
 }
 
-// A verdict without a time has that of the first word in a row that said so.
+// A verdict without a time gets the time of the first in a row of reports with the same
+// verdict.
 func TestFailuresKeepTheirTime(t *testing.T) {
 	l := bound()
 	since := func() time.Time { return l.Placement(web).Entry("east").Seen.Exceptions[0].Applied.Since }
@@ -292,8 +292,7 @@ func TestFailuresKeepTheirTime(t *testing.T) {
 	}
 }
 
-// A decision is to be saved before anybody hears of it; what was only seen, and
-// since when it is told, can wait.
+// Decisions are urgent to save; observations and the times of conditions are not.
 func TestDecisionsPress(t *testing.T) {
 	tests := map[string]struct {
 		do       func(*Ledger)

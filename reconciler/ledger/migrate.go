@@ -8,15 +8,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// schema is the version of the stored records. It is raised when records change in a way that
-// an older gitfleet would misread or lose. Records from oldestSchema on are migrated when the
-// store is opened, and all others are refused.
+// schema is the version of the stored records. It is increased when records change in a way
+// that an older gitfleet would misread or lose. Records from oldestSchema on are migrated when
+// the store is opened; others are refused.
 //
-// Schema 5 added the fleet's name and ID. Records of schema 4 are valid, and start without them.
+// Schema 5 added the fleet's name and ID. Records of schema 4 are valid, and have none at
+// first.
 const schema, oldestSchema = 5, 4
 
-// checkOldest returns an error for records that are too old to be migrated, which ends in how to
-// mend it.
+// checkOldest returns an error for records that are too old to be migrated. The error ends with
+// mend, which says how to fix it.
 func checkOldest(from int, mend string) error {
 	if from < oldestSchema {
 		return fmt.Errorf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d)%s", from, oldestSchema, mend)
@@ -24,7 +25,8 @@ func checkOldest(from int, mend string) error {
 	return nil
 }
 
-// migrate migrates the file, all or nothing. A copy is kept for the gitfleet that wrote it.
+// migrate migrates the file completely or not at all. A copy is kept for the version that wrote
+// it.
 func (s *boltStore) migrate(from int) error {
 	if from == schema {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// fileOf puts a file that a gitfleet of an older schema wrote into a state directory.
+// fileOf creates a state directory with a file of an older schema.
 func fileOf(t *testing.T, schema int) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -39,7 +39,7 @@ func migratedFrom(t *testing.T, schema int) (dir string, s Store, l *Ledger) {
 	return dir, s, l
 }
 
-// Records of the schema before are migrated without a loss.
+// Records of the previous schema are migrated without loss.
 func TestSchemaFourIsMigrated(t *testing.T) {
 	dir, s, l := migratedFrom(t, 4)
 	if p := l.Placement(web); l.Head() != "v2" || l.Cluster("east").UID != "uid-of-east" || p.Generation != 1 ||
@@ -63,8 +63,8 @@ func TestSchemaFourIsMigrated(t *testing.T) {
 	}
 }
 
-// A file, a backup or a shared ledger of a schema that was never released is refused, and not
-// changed. Only that of a file says to start with an empty state directory.
+// A file, a backup or a shared ledger with a schema that was never released is refused and not
+// changed. Only the error about a file says to start with an empty state directory.
 func TestSchemasBeforeTheFirstReleaseAreRefused(t *testing.T) {
 	const want, directory = "schema 3, the oldest that can be read is 4", "state directory"
 	_, path := fileOf(t, 4)
@@ -91,7 +91,7 @@ func TestSchemasBeforeTheFirstReleaseAreRefused(t *testing.T) {
 	}
 }
 
-// A damaged file of an older schema is refused like any other, and not changed.
+// A damaged file of an older schema is refused and not changed.
 func TestDamagedOlderFileIsRefused(t *testing.T) {
 	_, path := fileOf(t, 4)
 	whole := read(t, path)

@@ -20,17 +20,18 @@ type ClusterSeen struct {
 	At      time.Time
 	// Healthy says that the API server answered and was ready.
 	Healthy bool
-	// Error is why the cluster is not healthy, without secrets; empty if it is.
+	// Error is the reason why the cluster is not healthy, without secrets; empty if it is
+	// healthy.
 	Error string
-	// Unrenewed is why replaced credentials are not used, without secrets; empty if there are
-	// none.
+	// Unrenewed is the reason why replaced credentials are not used, without secrets; empty if
+	// there are none.
 	Unrenewed string `json:",omitempty"`
 	// Forbidden are the permissions that the work needs and the cluster does not grant, such as
 	// "create, patch deployments.apps"; empty if none are known to be missing. If Healthy is
 	// false, they are the reason.
 	Forbidden []string `json:",omitempty"`
-	// UID is the UID of the kube-system namespace, which identifies the cluster whatever its
-	// name. It is empty if it was never read.
+	// UID is the UID of the kube-system namespace, which identifies the cluster independently
+	// of its name. It is empty if it was never read.
 	UID string
 	// Properties are the observed properties by KubeFleet's names; a missing one is unknown.
 	Properties map[string]string
@@ -38,15 +39,15 @@ type ClusterSeen struct {
 	Namespaces []string
 	// Holds are the placements with inventories on the cluster; nil if they were not read.
 	Holds []Held
-	// Owners are the fleets that these inventories name; nil if they were not read, and the
-	// previous ones stay.
+	// Owners are the fleets that these inventories name. Nil means that they were not read, so
+	// that the previous ones are kept.
 	Owners []Owner `json:",omitzero"`
 }
 
 // A Held is a placement with an inventory on a cluster.
 type Held struct {
 	Placement api.PlacementKey
-	// Revision is the last one that was applied completely, or that added an object.
+	// Revision is the last revision that was applied completely, or that added an object.
 	Revision placement.Revision
 	Abandon  bool
 }
@@ -58,7 +59,7 @@ type WorkSeen struct {
 	At        time.Time
 	// Revision is the revision of the reported work; zero if there is none.
 	Revision placement.Revision
-	// Removed says that nothing the placement owned is left on the cluster.
+	// Removed says that no object of the placement is left on the cluster.
 	Removed bool
 	// Done says that every object of the revision was tried at least once.
 	Done bool
@@ -115,17 +116,17 @@ type ObjectState struct {
 	Generation int64
 	// Applied is true, or false with a reason and a message.
 	Applied Verdict
-	// Pending says that an object that is not applied waits for something that comes without
-	// intervention: its CustomResourceDefinition, its namespace, an API server or an admission
-	// webhook.
+	// Pending says that an object that is not applied waits for something that will come
+	// without intervention: its CustomResourceDefinition, its namespace, an API server or an
+	// admission webhook.
 	Pending bool `json:",omitempty"`
 	// Available has no meaning for an object that is not applied.
 	Available Verdict
-	// Failure is why an applied object will not become available by itself, such as pods whose
-	// image cannot be pulled; empty while it may.
+	// Failure is the reason why an applied object will not become available by itself, such as
+	// pods whose image cannot be pulled; empty while it may become available.
 	Failure string `json:",omitempty"`
-	// Diffs are the differences between hub and member; Drift says that the object was owned
-	// when they came up.
+	// Diffs are the differences between hub and member. Drift says that the object was owned
+	// when they arose.
 	Diffs []api.Difference `json:",omitempty"`
 	Drift bool             `json:",omitempty"`
 	// FirstSeen and LastSeen are when the difference was first and last seen.
@@ -185,8 +186,7 @@ func (w *WorkSeen) Failed() *ObjectState {
 	return unavailable
 }
 
-// HasFailed reports whether the object will not become applied or available by
-// itself.
+// HasFailed reports whether the object will not be applied, or not become available, by itself.
 func (o *ObjectState) HasFailed() bool {
 	if !o.Applied.OK {
 		return !o.Pending
@@ -206,9 +206,9 @@ func (w *WorkSeen) WithoutSuspended() *WorkSeen {
 	return &out
 }
 
-// Fold adds an observation. It reports whether anything has changed that matters to a plan or a
-// report; an observation that is outdated, or of a placement that does not hold the cluster, is
-// dropped. Fold is idempotent.
+// Fold adds an observation, and reports whether anything has changed that matters to a plan or
+// a report. It drops outdated observations, and those about a placement that does not hold the
+// cluster. Fold is idempotent.
 func (l *Ledger) Fold(o Observation) bool {
 	switch o := o.(type) {
 	case ClusterSeen:
@@ -256,7 +256,7 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 	return rebuilt || news
 }
 
-// carryOver copies what this observation did not read from the previous one.
+// carryOver copies the facts that this observation did not read from the previous one.
 func (c *Cluster) carryOver(old *Cluster) {
 	c.LastSeen, c.Joined, c.version = old.LastSeen, old.Joined, old.version
 	if c.Healthy == old.Healthy {
@@ -287,9 +287,9 @@ func (c *Cluster) same(o *Cluster) bool {
 }
 
 // rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
-// no policy: the scheduler prefers their clusters, and schedules them again. Whether a cluster
-// was available before its last update is not known; it is assumed, so that a failed update
-// still stops the rollout. It waits until the ID of the fleet is known.
+// no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
+// cluster was available before its last update is not known; it is assumed, so that a failed
+// update still stops the rollout. rebuild waits until the ID of the fleet is known.
 func (l *Ledger) rebuild(c *Cluster) bool {
 	if l.Pending() {
 		return false
@@ -321,7 +321,7 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 		return false
 	}
 	if o.Removed && !e.Binding.Removing {
-		return false // from an earlier removal: the placement is there again
+		return false // from an earlier removal; the placement exists again
 	}
 	next := *e
 	next.Seen = o.since(e.Seen)
@@ -343,10 +343,10 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	if key := entryKey(o.Placement, o.Cluster); sameDrifts(e.drifts(), o.Drifts) {
 		l.markSeen(key)
 	} else {
-		l.markDecided(key) // a restored object is seen nowhere else
+		l.markDecided(key) // the stored observation would not show a restored object
 	}
 	if len(o.Deletions) == 0 && e.reported && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
-		p.entries[o.Cluster] = &next // reported again; no visible change
+		p.entries[o.Cluster] = &next // a repeated report without a visible change
 		return false
 	}
 	l.setEntry(p, o.Cluster, &next)
@@ -368,8 +368,8 @@ func (e *Entry) recordProgress(o WorkSeen) {
 	}
 }
 
-// since returns the observation with a time for every verdict: if the member gave none, that of
-// the first observation in a row with the same verdict.
+// since returns the observation with a time for every verdict. If the member has not sent one,
+// it is the time of the first in a row of observations with the same verdict.
 func (w WorkSeen) since(old *WorkSeen) *WorkSeen {
 	w.Exceptions = slices.Clone(w.Exceptions)
 	for i := range w.Exceptions {

@@ -10,11 +10,11 @@ import (
 // A Rename says that a placement has a new key.
 type Rename struct{ From, To api.PlacementKey }
 
-// Rename moves the record of a placement to a new key, with its bindings, revisions,
-// stops and suspensions. The old key is marked as deleted, and keeps a binding that is
-// being removed on each cluster until the cluster has handed the objects over. A removal
-// that is in progress under the new key continues, except on clusters of the renamed
-// placement. Rename does nothing if the placement is not known.
+// Rename moves the record of a placement to a new key, with its bindings, revisions, stops and
+// suspensions. The record under the old key is marked as deleted. It keeps a binding for each
+// cluster, which is being removed until the cluster has handed over the objects. A removal that
+// is in progress under the new key continues, except on clusters of the renamed placement.
+// Rename does nothing if the placement is not known.
 func (l *Ledger) Rename(r Rename) {
 	old := l.placements[r.From]
 	if old == nil {
@@ -63,8 +63,7 @@ func (l *Ledger) Rename(r Rename) {
 	l.renameSuspensions(r)
 }
 
-// redirect updates Into of placements that were renamed before to the key that changes
-// now.
+// redirect sets Into of earlier renames to the new key.
 func (l *Ledger) redirect(r Rename) {
 	for key, p := range l.placements {
 		if p.Into != r.From {

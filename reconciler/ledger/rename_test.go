@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A renamed placement keeps its clusters, stops and suspensions, over a restart too.
-// Under its old names it is being removed from the clusters that hold something.
+// A renamed placement keeps its clusters, stops and suspensions, also across a restart. Under
+// its old names it is being removed from the clusters that hold its objects.
 func TestRename(t *testing.T) {
 	old, current, newest := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}, api.PlacementKey{Name: "newest"}
 	held := placement.Revision{Commit: "v1", Hash: "h1"}
@@ -56,8 +56,7 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// A report that a placement was removed is ignored if the placement has got that name
-// again in the meantime.
+// A report that a placement was removed is ignored if a placement with that name exists again.
 func TestAnEarlierRemovalDoesNotCountAfterARenameBack(t *testing.T) {
 	old, current := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}
 	held := placement.Revision{Commit: "v1", Hash: "h1"}

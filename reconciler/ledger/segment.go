@@ -13,20 +13,21 @@ import (
 	"slices"
 )
 
-// A segment is a set of records, compressed and cut into parts that an API server stores.
+// A segment is a set of records, compressed and split into parts that an API server can store.
 type segment struct {
 	segmentID
 	Parts int `json:"parts"`
-	// Bytes is the size of the records, Sum the SHA-256 of the compressed parts.
+	// Bytes is the uncompressed size of the records, and Sum the SHA-256 of the compressed
+	// parts.
 	Bytes int    `json:"bytes"`
 	Sum   string `json:"sum"`
 }
 
-// largestPart keeps an object well below the 1 MiB that an API server accepts. Tests cut
+// largestPart keeps an object well below the 1 MiB that an API server accepts. Tests use
 // smaller parts.
 var largestPart = 640 << 10
 
-// pack turns records into a segment. The value of a deleted record is nil.
+// pack converts records into a segment. The value of a deleted record is nil.
 func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
@@ -43,7 +44,7 @@ func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 		} else {
 			head = binary.AppendUvarint(head, uint64(len(value))+1)
 		}
-		w.Write(head) // a buffer takes everything
+		w.Write(head) // writing to a buffer cannot fail
 		w.Write(value)
 	}
 	if err := w.Close(); err != nil {
@@ -54,7 +55,7 @@ func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 	return segment{id, len(parts), sizeOf(records), hex.EncodeToString(sum[:])}, parts, nil
 }
 
-// sizeOf is what records take before they are compressed.
+// sizeOf returns the uncompressed size of records.
 func sizeOf(records map[string][]byte) int {
 	n := 0
 	for key, value := range records {
@@ -112,7 +113,7 @@ func unpack(raw []byte) (map[string][]byte, error) {
 	return records, nil
 }
 
-// A cursor reads numbers and bytes until there are no more.
+// A cursor reads numbers and byte strings until the end.
 type cursor struct {
 	rest []byte
 	torn bool

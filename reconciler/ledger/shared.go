@@ -18,47 +18,46 @@ import (
 type Objects interface {
 	Get(name string) (value []byte, version string, err error)
 	Create(name string, value []byte) (version string, err error)
-	// Update replaces a value if it still has the version.
+	// Update replaces a value if it still has the given version.
 	Update(name string, value []byte, version string) (newVersion string, err error)
 	Delete(name string) error
 	// List returns the names of all values.
 	List() ([]string, error)
 }
 
-// A Shared store keeps the ledger on an API server, for several replicas of which one
-// writes.
+// A Shared store keeps the ledger on an API server, for several replicas of which one writes.
 //
-// What changed between two saves is a segment: one or more objects that are written once.
-// An index names the segments that are in force, oldest first. A save writes a segment and
-// then the index, so that it is all or nothing. Segments are merged when a new one is at
-// least half as large as those before it, so that there are few of them and each record is
-// rewritten seldom.
+// The changes between two saves are a segment: one or more objects that are written once. An
+// index lists the current segments, oldest first. A save writes a segment and then the index,
+// so that it takes effect completely or not at all. A new segment that is at least half as
+// large as those before it is merged with them, so that there are few segments and each record
+// is rewritten only rarely.
 //
-// Load begins a term, which the index records. A writer whose term has ended cannot change
-// the index any more.
+// Load begins a term, which the index records. A writer whose term has ended cannot change the
+// index any more.
 type Shared struct {
 	objects Objects
 	holder  string
 	// deposed, if it is not nil, is called when a later term was found.
 	deposed func()
 
-	// What follows belongs to the goroutine that loads and saves.
+	// The fields below belong to the goroutine that loads and saves.
 	index   index
-	version string // of the index; empty once somebody has deleted it
-	next    int    // the number of the next segment of this term
+	version string // version of the index; empty once somebody has deleted it
+	next    int    // number of the next segment of this term
 	keys    map[segmentID]map[string]struct{}
-	// unsure is set while it is not known whether the last update of the index was made.
+	// unsure is set while it is not known whether the last update of the index took effect.
 	unsure bool
-	// incomplete is set once an object of the ledger was found missing, until all records
-	// are written anew. verified is when that was last looked at.
+	// incomplete is set when an object of the ledger was found missing, until all records are
+	// written again. verified is the time of the last check.
 	incomplete bool
 	verified   time.Time
-	// doubtful are segments that an update of the index names or replaces which failed, and
-	// may still be made.
+	// doubtful are segments that an update of the index adds or removes, although it failed:
+	// the update may still take effect.
 	doubtful []segment
 }
 
-// ErrDeposed is the error of writes after another replica has taken over the ledger.
+// ErrDeposed is returned by writes after another replica has taken over the ledger.
 var ErrDeposed = errors.New("another replica has taken over the ledger")
 
 // OpenShared returns the store on objects. holder names this replica in the index. deposed
@@ -70,20 +69,21 @@ func OpenShared(objects Objects, holder string, deposed func()) *Shared {
 	return &Shared{objects: objects, holder: holder, deposed: deposed, keys: map[segmentID]map[string]struct{}{}}
 }
 
-// indexName is the name of the index, segmentPrefix begins those of segments.
+// indexName is the name of the index, and segmentPrefix that with which the names of segments
+// begin.
 const indexName, segmentPrefix = "index", "segment-"
 
-// An index names the segments that make up the ledger.
+// An index lists the segments of the ledger.
 type index struct {
 	Schema int `json:"schema"`
-	// Term counts the replicas that have taken over, Holder is the last.
+	// Term counts the replicas that have taken over, and Holder is the last one.
 	Term     int       `json:"term"`
 	Holder   string    `json:"holder"`
 	Segments []segment `json:"segments"`
 }
 
-// A segmentID tells a segment from all others, also from those that a deposed replica
-// wrote in vain.
+// A segmentID is different for every segment, including those that a deposed replica has
+// written without effect.
 type segmentID struct {
 	Term   int `json:"term"`
 	Number int `json:"number"`
@@ -106,7 +106,7 @@ func (s *Shared) Fleet() (Fleet, error) {
 	return f, err
 }
 
-// Load begins a term: from then on no other replica can save. It returns what was saved.
+// Load begins a term, after which no other replica can save, and returns the saved ledger.
 func (s *Shared) Load() (*Ledger, error) {
 	all, err := s.takeOver(func(reading) error { return nil })
 	if err != nil {
@@ -125,8 +125,9 @@ func (s *Shared) Load() (*Ledger, error) {
 	return l, nil
 }
 
-// takeOver makes this replica the one that writes, unless accept refuses what is there. The index is created before there is any
-// segment, so that a missing one is told from a ledger that was never begun.
+// takeOver makes this replica the writer, unless accept refuses the present content. The index
+// is created before any segment, so that a lost index can be distinguished from a ledger that
+// does not exist yet.
 func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 	var all reading
 	for range readAttempts {
@@ -142,7 +143,7 @@ func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 		next.Holder = s.holder
 		if all.version == "" {
 			next.Schema = schema
-		} // else it stays what the segments are written in, until they are written anew
+		} // otherwise the segments keep their schema until they are written again
 		raw, err := json.Marshal(next)
 		if err != nil {
 			return all, err
@@ -164,8 +165,8 @@ func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 	return all, errors.New("take over the ledger: another replica keeps writing it")
 }
 
-// sweep deletes the segments that the index does not name. What cannot be deleted is
-// tried again in the next term.
+// sweep deletes the segments that the index does not list. The next term tries again to delete
+// what cannot be deleted now.
 func (s *Shared) sweep() {
 	names, err := s.objects.List()
 	if err != nil {
@@ -176,8 +177,8 @@ func (s *Shared) sweep() {
 	}
 }
 
-// Newer returns the ledger if its version is not the one that is known, and nil if it is.
-// Any goroutine may call it, in any replica.
+// Newer returns the ledger if its version is not known, and nil if it is. Any goroutine of any
+// replica may call it.
 func (s *Shared) Newer(known string) (l *Ledger, version string, err error) {
 	if _, version, err = s.readIndex(); err != nil || version == known {
 		return nil, version, err
@@ -244,9 +245,10 @@ func (s *Shared) save(l *Ledger) error {
 	return nil
 }
 
-// put makes records a segment after the first so many, in place of the others.
+// put writes records as a segment after the first kept segments, and replaces those behind
+// them.
 func (s *Shared) put(records map[string][]byte, kept int) error {
-	if kept == 0 { // there is nothing before it that could be deleted
+	if kept == 0 { // no earlier segment has the deleted records
 		maps.DeleteFunc(records, func(_ string, value []byte) bool { return value == nil })
 	}
 	id := segmentID{s.index.Term, s.next}
@@ -278,7 +280,7 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 		}
 		return err
 	}
-	// The index has a new version, so no earlier update can be made any more.
+	// The index has a new version, so that no earlier update can take effect any more.
 	for _, old := range append(s.doubtful, replaced...) {
 		if !s.index.names(old.segmentID) {
 			delete(s.keys, old.segmentID)
@@ -289,8 +291,8 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 	return nil
 }
 
-// refused reports whether an update of the index will certainly not be made. One that timed
-// out may be made later, even after the index was read again.
+// refused reports whether it is certain that an update of the index will not take effect. One
+// that timed out may do so later, even after the index was read again.
 func refused(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
 }
@@ -307,19 +309,19 @@ func (s *Shared) writeIndex(next index) error {
 		version, err = s.objects.Update(indexName, raw, s.version)
 	}
 	if err != nil {
-		s.unsure = true // it may have been made all the same
+		s.unsure = true // it may have taken effect
 		return errors.Join(err, s.settle())
 	}
 	s.index, s.version = next, version
 	return nil
 }
 
-// names reports whether a segment is in force.
+// names reports whether the index lists a segment.
 func (x *index) names(id segmentID) bool {
 	return slices.ContainsFunc(x.Segments, func(s segment) bool { return s.segmentID == id })
 }
 
-// settle finds out what the index is after an update whose result is not known.
+// settle reads the index after an update whose result is not known.
 func (s *Shared) settle() error {
 	if !s.unsure {
 		return nil
@@ -328,7 +330,7 @@ func (s *Shared) settle() error {
 	switch {
 	case err != nil:
 		return err
-	case version == "": // the next save creates it anew, with all records
+	case version == "": // the next save creates it again, with all records
 		s.doubtful = append(s.doubtful, s.index.Segments...)
 		s.index.Segments = nil
 	case x.Term != s.index.Term || x.Holder != s.holder || !s.knows(x):
@@ -346,7 +348,7 @@ func (s *Shared) knows(x index) bool {
 	return !slices.ContainsFunc(x.Segments, func(seg segment) bool { return s.keys[seg.segmentID] == nil })
 }
 
-// parts are the objects of all segments that are in force.
+// parts returns the objects of all segments in the index.
 func (x *index) parts() map[string]bool {
 	parts := map[string]bool{}
 	for _, seg := range x.Segments {
@@ -357,7 +359,7 @@ func (x *index) parts() map[string]bool {
 	return parts
 }
 
-// unnamed returns those of some objects that belong to segments which are not in force.
+// unnamed returns the objects among names that belong to segments which are not in the index.
 func (x *index) unnamed(names []string) (unnamed []string) {
 	parts := x.parts()
 	for _, name := range names {
@@ -384,7 +386,7 @@ func (s *Shared) Export(w io.Writer) error {
 	return export(w, all.records, time.Now())
 }
 
-// Import implements Archive. What is replaced is not kept. A replica that writes the
+// Import implements Archive. It keeps no copy of the replaced data. A replica that writes the
 // ledger is deposed, unless nothing is imported.
 func (s *Shared) Import(r io.Reader, replace bool) error {
 	records, err := parseBackup(r)

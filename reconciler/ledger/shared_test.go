@@ -20,8 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A fault is what goes wrong with a change: it is refused, or made although the answer is an
-// error, or made only after the next read, with an error as the answer.
+// A fault is what happens to a change: it is refused, it takes effect although the response is
+// an error, or it takes effect only after the next read, after an error.
 type fault int
 
 const (
@@ -31,14 +31,14 @@ const (
 	delay
 )
 
-// fakeObjects are Objects in memory. fail, if set, says before each change what goes wrong.
+// fakeObjects are Objects in memory. fail, if set, returns the fault of each change.
 type fakeObjects struct {
 	values   map[string][]byte
 	versions map[string]int
 	clock    int
 	fail     func(name string) fault
 	delayed  []func() error
-	reading  func(name string) // if it is set, called before each read
+	reading  func(name string) // called before each read, if set
 
 	writes, written, largest int
 }
@@ -63,7 +63,7 @@ func (f *fakeObjects) Get(name string) ([]byte, string, error) {
 	return bytes.Clone(value), strconv.Itoa(f.versions[name]), nil
 }
 
-// makeDelayed makes the changes that were delayed, as far as they still can be.
+// makeDelayed applies the delayed changes whose version is still current.
 func (f *fakeObjects) makeDelayed() {
 	for _, do := range f.delayed {
 		f.clock++
@@ -134,8 +134,8 @@ func (f *fakeObjects) change(name string, do func() error) (string, error) {
 	return strconv.Itoa(f.clock), nil
 }
 
-// Whichever writes fail, and whichever answers are lost, the objects hold the ledger of
-// one save: the last that succeeded, or of those that failed after it.
+// Whatever writes fail and whatever responses are lost, the objects have the ledger of exactly
+// one save: the last successful one, or one that failed after it.
 func TestSharedStoreIsAllOrNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		objects := newFakeObjects()
@@ -165,7 +165,7 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 		objects.fail = nil
 		objects.makeDelayed()
 		err = s.Save(l)
-		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // the index was updated late
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // the update of the index took effect late
 			err = s.Save(l)
 		}
 		if err != nil {
@@ -184,8 +184,8 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// An update of the index that fails with a timeout may be made later, even after the index
-// was read again. Its segment is kept until it is known what became of it.
+// An update of the index that times out may take effect later, even after the index was read
+// again. Its segment is kept until the result is known.
 func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	objects := newFakeObjects()
 	s, l := openLoaded(t, objects, nil)
@@ -211,7 +211,7 @@ func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	}
 	l.SetHead("c3")
 	var err error
-	for range 2 { // the first one finds the late update
+	for range 2 { // the first Save finds the late update
 		err = s.Save(l)
 	}
 	if found, _, readErr := OpenShared(objects, "reader", nil).Newer("none"); err != nil || readErr != nil || found.Head() != "c3" {
@@ -240,7 +240,7 @@ func mustSave(t *testing.T, s *Shared, l *Ledger) {
 	}
 }
 
-// partsOf counts the objects that the index names.
+// partsOf returns the number of objects in the index.
 func partsOf(t *testing.T, objects *fakeObjects) int {
 	t.Helper()
 	x, _, err := OpenShared(objects, "reader", nil).readIndex()
@@ -254,8 +254,7 @@ func partsOf(t *testing.T, objects *fakeObjects) int {
 	return n
 }
 
-// A replica that another one has taken over from saves nothing more, whatever it does,
-// and is told.
+// A replica from which another one has taken over cannot save any more, and is notified.
 func TestDeposedReplicaSavesNothing(t *testing.T) {
 	objects := newFakeObjects()
 	deposed := 0
@@ -289,7 +288,7 @@ func TestDeposedReplicaSavesNothing(t *testing.T) {
 	if deposed == 0 {
 		t.Error("the deposed replica was not told")
 	}
-	// The same replica, started again under its name, begins a term of its own.
+	// The same replica begins a new term after a restart.
 	again := OpenShared(objects, "next", nil)
 	if _, err := again.Load(); err != nil {
 		t.Fatal(err)
@@ -300,7 +299,7 @@ func TestDeposedReplicaSavesNothing(t *testing.T) {
 	}
 }
 
-// Of two replicas that both find no ledger only one begins it.
+// If two replicas both find no ledger, only one of them creates it.
 func TestOnlyOneReplicaBeginsALedger(t *testing.T) {
 	objects := newFakeObjects()
 	var ledgers []*Ledger
@@ -326,8 +325,8 @@ func TestOnlyOneReplicaBeginsALedger(t *testing.T) {
 	}
 }
 
-// A thousand placements on a hundred clusters fit: no object comes near the limit of an
-// API server, what one report changes costs little, and there are few objects.
+// A thousand placements on a hundred clusters fit: every object is well below the limit of an
+// API server, saving one report is cheap, and there are few objects.
 func TestSharedStoreHoldsALargeFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -383,7 +382,7 @@ func TestSharedStoreHoldsALargeFleet(t *testing.T) {
 	}
 }
 
-// A segment that is damaged or gone is an error, and never half a ledger.
+// A damaged or missing segment is an error; the ledger is never loaded in part.
 func TestDamagedSharedLedgerIsRefused(t *testing.T) {
 	synctest.Test(t, damageSharedLedger)
 }
@@ -413,8 +412,8 @@ func damageSharedLedger(t *testing.T) {
 	}
 }
 
-// A backup of a file is put into a shared store, replaces nothing unasked, and deposes
-// the replica that writes only if it is imported.
+// The backup of a file can be imported into a shared store. It replaces nothing unless
+// requested, and deposes the writing replica only if it is imported.
 func TestBackupMovesToASharedStore(t *testing.T) {
 	file := open(t, t.TempDir())
 	if err := file.Save(bound()); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// A leader whose index somebody has deleted writes the whole ledger anew.
+// If somebody deletes the index, the leader writes the whole ledger again.
 func TestDeletedIndexIsCreatedAnew(t *testing.T) {
 	objects := newFakeObjects()
 	s, _ := openLoaded(t, objects, func() { t.Error("deposed, and nobody else is there") })
@@ -15,7 +15,7 @@ func TestDeletedIndexIsCreatedAnew(t *testing.T) {
 	delete(objects.values, indexName)
 	l.SetHead("c9")
 	var err error
-	for range 2 { // the first one finds that it is gone
+	for range 2 { // the first Save finds that it is missing
 		err = s.Save(l)
 	}
 	if err != nil {
@@ -30,8 +30,8 @@ func TestDeletedIndexIsCreatedAnew(t *testing.T) {
 	}
 }
 
-// A replica that finds no index beside segments does not take that for a first start: it
-// deletes nothing.
+// A replica that finds segments but no index does not treat the ledger as new, and deletes
+// nothing.
 func TestMissingIndexIsNoFirstStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := newFakeObjects()
@@ -58,7 +58,7 @@ func TestMissingIndexIsNoFirstStart(t *testing.T) {
 	})
 }
 
-// A leader whose index was deleted and then begun by another replica is deposed.
+// If the index is deleted and another replica creates a new one, the leader is deposed.
 func TestIndexBegunByAnotherReplicaDeposes(t *testing.T) {
 	objects := newFakeObjects()
 	s, l := openLoaded(t, objects, nil)

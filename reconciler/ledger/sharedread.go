@@ -47,9 +47,9 @@ func damagedShared(why string) error { return &DamagedSharedError{why} }
 // read. It pauses for readPause before each attempt.
 const readAttempts, readPause = 5, 200 * time.Millisecond
 
-// read returns a consistent set of all records, the keys of each segment, and the version of the
-// index that lists the segments. If a segment is missing, it reads again: if the index has
-// changed since, the segment was merged into another; if not, it is lost.
+// read returns a consistent set of all records, the keys of each segment, and the version of
+// the index. If a segment is missing, it reads again: if the index has changed since, the
+// segment was merged into another, and otherwise it is lost.
 func (s *Shared) read() (all reading, err error) {
 	for n := range readAttempts {
 		before := all.version
@@ -82,7 +82,7 @@ func (s *Shared) readOnce() (reading, error) {
 	if err != nil {
 		return all, err
 	}
-	for _, seg := range slices.Backward(x.Segments) { // the newest one is replaced soonest
+	for _, seg := range slices.Backward(x.Segments) { // the newest segment is replaced first
 		records, err := s.readSegment(seg)
 		if err != nil {
 			return all, err
@@ -100,10 +100,10 @@ func (s *Shared) readOnce() (reading, error) {
 	return all, nil
 }
 
-// errNoIndex is the error about a ledger that has segments and no index.
+// errNoIndex is the error about a ledger that has segments but no index.
 var errNoIndex = errors.New("its index is missing")
 
-// unbegun returns errNoIndex if there are segments: the index is created before them.
+// unbegun returns errNoIndex if there are segments, since the index is created before them.
 func (s *Shared) unbegun() error {
 	names, err := s.objects.List()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 )
 
-// A reader that is slower than the leader saves is told so, and not that the ledger is
-// damaged. Once it has the time it reads the ledger.
+// A reader that is slower than the leader's saves gets an error that says so, and not one about
+// a damaged ledger. It succeeds once it is fast enough.
 func TestReaderThatIsOvertaken(t *testing.T) {
 	for _, overtaken := range []int{1, readAttempts - 1, readAttempts} {
 		synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			saves := 0
-			objects.reading = func(name string) { // the segment that is read is replaced
+			objects.reading = func(name string) { // replaces the segment that is being read
 				if strings.HasPrefix(name, segmentPrefix) && saves < overtaken {
 					saves++
 					l.SetHead(fmt.Sprintf("c%d", saves))
@@ -47,8 +47,8 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 	}
 }
 
-// The newest segment, which the next save replaces, is read first; older records do not
-// replace newer ones.
+// The newest segment is read first, since the next save replaces it. Its records still take
+// precedence over older ones.
 func TestNewestSegmentIsReadFirst(t *testing.T) {
 	objects := newFakeObjects()
 	s, _ := openLoaded(t, objects, nil)

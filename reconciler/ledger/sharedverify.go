@@ -5,10 +5,11 @@ import "time"
 // verifyInterval is how often Verify lists the objects.
 const verifyInterval = time.Minute
 
-// Verify looks once a minute whether the objects of the ledger are still there, and returns
-// the names of those that somebody has deleted. If there are any, all records of l are unsaved,
-// and the next Save writes them anew: otherwise the next leader would find a damaged ledger.
-// If the objects cannot be listed, Verify returns nothing and looks again a minute later.
+// Verify checks once a minute whether the objects of the ledger still exist, and returns the
+// names of those that somebody has deleted. If there are any, it marks all records of l as
+// unsaved, so that the next Save writes them again; the next leader would find a damaged ledger
+// otherwise. If the objects cannot be listed, Verify returns nothing and checks again a minute
+// later.
 func (s *Shared) Verify(l *Ledger) (missing []string) {
 	if s.unsure || s.version == "" || time.Since(s.verified) < verifyInterval {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A leader notices within a minute that somebody has deleted objects of the ledger, although
-// it has nothing to save, and the next save makes the ledger whole.
+// A leader notices within a minute that objects of the ledger were deleted, even if it has
+// nothing to save. The next save writes the whole ledger.
 func TestDeletedObjectsAreWrittenAnew(t *testing.T) {
 	isSegment := func(name string) bool { return strings.HasPrefix(name, segmentPrefix) }
 	for name, deleted := range map[string]func(string) bool{
@@ -80,7 +80,7 @@ type unlistedObjects struct{ *fakeObjects }
 
 func (unlistedObjects) List() ([]string, error) { return nil, errors.New("no answer") }
 
-// Objects that cannot be listed are not missing.
+// If the objects cannot be listed, they do not count as missing.
 func TestUnlistedObjectsAreNotMissing(t *testing.T) {
 	objects := newFakeObjects()
 	s, _ := openLoaded(t, objects, nil)

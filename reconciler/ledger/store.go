@@ -12,12 +12,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Store keeps a ledger over a restart. After Save returns without error, Load returns an
-// equal ledger, whatever happens to the process.
+// A Store keeps a ledger across restarts. After Save has returned without error, Load returns
+// an equal ledger, even after a crash.
 type Store interface {
 	// Load returns what was saved; an empty ledger if nothing was.
 	Load() (*Ledger, error)
-	// Save writes what changed since the last Save, all or nothing.
+	// Save writes what has changed since the last Save, completely or not at all.
 	Save(*Ledger) error
 	Close() error
 }
@@ -25,15 +25,15 @@ type Store interface {
 // An Archive is a store with export and import.
 type Archive interface {
 	Store
-	// Fleet returns the fleet that Load would return, without loading the rest. For a store
-	// from before fleets had IDs it has the default name of that time only; it is zero if
-	// nothing was ever saved.
+	// Fleet returns the fleet that Load would return, without loading the rest. It is zero if
+	// nothing was ever saved. For a store of a version without fleet IDs, it has only the
+	// default name of that version.
 	Fleet() (Fleet, error)
 	// Export writes everything that was saved, as a readable backup. It may be called
 	// concurrently.
 	Export(io.Writer) error
-	// Import replaces everything by a backup, or changes nothing. Existing data is an error
-	// unless replace is set.
+	// Import replaces all records by a backup, or changes nothing if it fails. Existing data is
+	// an error unless replace is set.
 	Import(r io.Reader, replace bool) error
 }
 
@@ -157,7 +157,8 @@ func subjectOf(parts []string) Subject {
 
 func decode(records map[string][]byte) (*Ledger, error) {
 	l := New()
-	// In descending order, "p" comes before "e": placements are decoded before their entries.
+	// in descending order, so that "p" comes before "e": placements are decoded before their
+	// entries
 	keys := slices.Sorted(maps.Keys(records))
 	slices.Reverse(keys)
 	for _, key := range keys {
@@ -200,7 +201,7 @@ func (l *Ledger) restore(key string, raw []byte) error {
 	return errors.New("not a record of this version")
 }
 
-// readInto reads one record into a map of them.
+// readInto decodes one record into a map.
 func readInto[K comparable, V any](all map[K]V, key K, raw []byte) error {
 	var v V
 	err := json.Unmarshal(raw, &v)

@@ -16,8 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// stores are all that a ledger can be kept in. reopen gives what a new process
-// would find.
+// stores are all stores of a ledger. reopen returns the store as a new process would open it.
 var stores = map[string]func(testing.TB) (s Store, reopen func() Store){
 	"memory": func(testing.TB) (Store, func() Store) {
 		s := Memory()
@@ -50,8 +49,7 @@ func open(t testing.TB, dir string) Archive {
 	return s
 }
 
-// Whatever happens to a ledger, what was saved is what is loaded; and what was
-// not saved is not.
+// After any changes of a ledger, Load returns exactly what was saved.
 func TestStoresKeepALedger(t *testing.T) {
 	for name, make := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +61,7 @@ func TestStoresKeepALedger(t *testing.T) {
 	}
 }
 
-// keepsALedger is what every store promises; s has nothing yet.
+// keepsALedger tests the contract of Store on an empty store.
 func keepsALedger(t testing.TB, rt *rapid.T, s Store, reopen func() Store) {
 	l, err := s.Load()
 	if err != nil || !l.Empty() {
@@ -103,7 +101,7 @@ var subjects = []Subject{
 	{Object: api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Cluster: "east"},
 }
 
-// change does one thing to a ledger.
+// change makes one random change of a ledger.
 func change(t *rapid.T, l *Ledger, minute int) {
 	key := rapid.SampledFrom([]api.PlacementKey{web, quay}).Draw(t, "placement")
 	cluster := rapid.SampledFrom([]string{"east", "west"}).Draw(t, "cluster")
@@ -146,7 +144,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	}
 }
 
-// A save that fails has written nothing, and the next one writes it all.
+// A failed save has written nothing, and the next one writes everything.
 func TestFailedSaveIsMadeUpFor(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -174,7 +172,7 @@ func TestFailedSaveIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// One state directory belongs to one process.
+// Only one process can open a state directory.
 func TestSecondProcessIsTurnedAway(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
@@ -183,7 +181,7 @@ func TestSecondProcessIsTurnedAway(t *testing.T) {
 	}
 }
 
-// What a newer gitfleet wrote is not guessed at, and not touched.
+// A file of a newer version is refused and not changed.
 func TestNewerSchemaIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -214,9 +212,7 @@ func read(t testing.TB, path string) []byte {
 	return data
 }
 
-// A file that is cut off, or in which something else stands than was written,
-// is refused with what to do about it. It is never half believed: either all of
-// it is there, or it is an error.
+// A truncated or modified file is refused with advice. It is never loaded in part.
 func TestDamagedFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

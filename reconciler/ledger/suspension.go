@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Subject is what is suspended. An empty field means any: a placement without a cluster is
-// suspended on all clusters, and so is an object without one. A Subject is comparable.
+// A Subject is what is suspended. An empty field stands for all: a placement or an object
+// without a cluster is suspended on all clusters. A Subject is comparable.
 type Subject struct {
 	Placement api.PlacementKey
 	Object    api.ID

@@ -9,7 +9,7 @@ import (
 
 var deployment = api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
 
-// A person reads what is suspended, by whom, until when and why.
+// The text of a suspension says what is suspended, by whom, until when and why.
 func TestSuspensionsSayWhatTheyAre(t *testing.T) {
 	until := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
@@ -34,8 +34,8 @@ func TestSuspensionsSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A suspension ends at its time and not before, one without an end never does,
-// and a new word on the same subject takes the place of the old one.
+// A suspension ends exactly at its time, one without an end never does, and a new suspension of
+// the same subject replaces the old one.
 func TestSuspensionsEnd(t *testing.T) {
 	l := New()
 	l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, By: "alice", Until: at(1)})
@@ -55,7 +55,7 @@ func TestSuspensionsEnd(t *testing.T) {
 	}
 }
 
-// Objects that somebody has suspended speak neither for nor against a cluster.
+// Suspended objects do not count for the health of a cluster.
 func TestSuspendedObjectsAreNotJudged(t *testing.T) {
 	w := WorkSeen{Done: true, Exceptions: []ObjectState{{ID: deployment, Applied: Verdict{Reason: api.Suspended}}}}
 	if w.Applied() || !w.WithoutSuspended().Applied() || !w.WithoutSuspended().Available() || len(w.Exceptions) != 1 {
@@ -67,8 +67,8 @@ func TestSuspendedObjectsAreNotJudged(t *testing.T) {
 	}
 }
 
-// That a rollout is to go on is remembered with the placement, and whoever
-// thought about the placement has to think again.
+// Resuming a rollout is recorded with the placement, and changes its version, so that it is
+// planned again.
 func TestProceed(t *testing.T) {
 	l := bound()
 	before := l.Placement(web).Version()

@@ -14,14 +14,14 @@ import (
 
 func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
 
-// What a watch tells late does not undo what we know from a write of our own;
-// what is as new or newer counts, and what has no number is never old.
+// A watch event that is older than a write of the agent itself is dropped. An event that is as
+// new or newer counts, and so does one without a number.
 func TestOldNewsIsDropped(t *testing.T) {
 	maps, here := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), map[api.ID]bool{cm("x"): true}
 	tests := map[string]struct {
-		known *observed.Object // from our own write
+		known *observed.Object // from a write of the agent
 		event func(*watch.Changes)
-		want  uint64 // version of what is known then; zero if nothing
+		want  uint64 // version of the known object afterwards; zero if none
 		told  bool
 	}{
 		"first seen": {nil, func(c *watch.Changes) {
@@ -86,8 +86,7 @@ func TestOldNewsIsDropped(t *testing.T) {
 	}
 }
 
-// What a watch still sees after it was ended says nothing of what another knows
-// that follows the kind since.
+// Events of a watch that was ended do not change what a newer watch of the kind has reported.
 func TestEndedWatchTellsNothing(t *testing.T) {
 	old, now := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{})
 	s := &session{live: observed.Objects{}, unseen: map[api.ID]bool{}, watch: watch.New(nil, watch.Config{})}

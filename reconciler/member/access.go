@@ -23,25 +23,25 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// access records which permissions the cluster does not grant. They are reviewed after the
-// cluster has refused a request, by the goroutine of the session only.
+// access records the permissions that the cluster does not grant. Only the goroutine of the
+// session reviews them, after the cluster has refused a request.
 type access struct {
 	// denied says that the cluster has refused a request since the last review.
 	denied atomic.Bool
-	// asked are the permissions of the last review, reviewed is what they follow from. The
-	// same permissions are not reviewed again before next.
+	// asked are the permissions of the last review, and reviewed is the state that they were
+	// derived from. The same permissions are not reviewed again before next.
 	asked    []rbac.Permission
 	reviewed reviewKey
 	next     time.Time
 	missing  []rbac.Permission
-	// told are the missing permissions as reports and errors list them.
+	// told are the missing permissions as reports and errors show them.
 	told   atomic.Pointer[[]string]
 	logged retry.LogLimiter
 }
 
-// A reviewKey tells whether the permissions that are needed may have changed.
+// A reviewKey changes when other permissions may be needed.
 type reviewKey struct {
-	works          *work.Work // the first of them
+	works          *work.Work // address of the first work
 	count, kinds   int
 	leaving, known bool
 }
@@ -57,14 +57,14 @@ func (s *session) reviewKey() reviewKey {
 const (
 	// accessRetry is the time between two reviews of permissions that were missing.
 	accessRetry = time.Minute
-	// accessPause is the time between two reviews of the same permissions when nothing
-	// was missing: an admission webhook or a quota refuses requests as well.
+	// accessPause is the time between two reviews of the same permissions if none was missing:
+	// admission webhooks and quotas refuse requests as well.
 	accessPause = 5 * time.Minute
-	// mostReviews bounds the questions of one review. It is enough for forty kinds.
+	// mostReviews is the maximum number of requests of one review, enough for forty kinds.
 	mostReviews = 256
 )
 
-// forbidden returns the missing permissions, described for a person.
+// forbidden returns the missing permissions as text.
 func (a *access) forbidden() []string {
 	if told := a.told.Load(); told != nil {
 		return *told
@@ -100,7 +100,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 		return err
 	}
 	select {
-	case s.last = <-s.Agent.works: // they say what is needed
+	case s.last = <-s.Agent.works: // the works determine the needed permissions
 	default:
 	}
 	gvks := map[schema.GroupVersionKind]bool{}
@@ -109,7 +109,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 			gvks[m.Object.Object.GroupVersionKind()] = true
 		}
 	}
-	s.kinds.Resolve(ctx, gvks) //nolint:errcheck // what cannot be found out is not asked for
+	s.kinds.Resolve(ctx, gvks) // nolint:errcheck // kinds that cannot be resolved are left out
 	s.access.denied.Store(true)
 	s.review(ctx)
 	if missing := s.access.forbidden(); len(missing) > 0 {
@@ -140,8 +140,8 @@ func (s *session) review(ctx context.Context) {
 	}
 }
 
-// reviewMissing reviews the missing permissions again when that is due, but for those that
-// nothing needs any more. Once all are granted, failed objects are retried at once.
+// reviewMissing reviews the missing permissions again when the next review is due, except for
+// those that are not needed any more. Once all are granted, failed objects are retried at once.
 func (s *session) reviewMissing(ctx context.Context) {
 	if len(s.access.missing) == 0 || time.Now().Before(s.access.next) {
 		return
@@ -189,8 +189,8 @@ func (s *session) ask(ctx context.Context, needs []rbac.Permission) {
 	}
 }
 
-// needs returns the permissions that the work needs, sorted. complete says that it is known
-// how the cluster serves all kinds.
+// needs returns the permissions that the work needs, sorted. complete says that all kinds could
+// be resolved.
 func (s *session) needs() (needs []rbac.Permission, complete bool) {
 	content := rbac.Content{Releases: s.leaving, HasNamespace: slices.Contains(s.health.Namespaces, api.Namespace)}
 	complete = true

@@ -26,13 +26,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
-// An authorizer is an API server without a network that grants some permissions only, and
-// has nothing but what it is asked to store.
+// An authorizer is an API server without a network that grants only some permissions, and has
+// only the objects that were created on it.
 type authorizer struct {
 	mu sync.Mutex
-	// denies are what it does not permit, as "VERB RESOURCE" or "VERB RESOURCE NAMESPACE".
+	// denies are the permissions that it does not grant, as "VERB RESOURCE" or "VERB RESOURCE
+	// NAMESPACE".
 	denies  []string
-	denied  int // requests
+	denied  int // number of refused requests
 	reviews int
 }
 
@@ -209,7 +210,7 @@ func TestMissingPermissionsAreNamedAtOnce(t *testing.T) {
 	}
 }
 
-// A missing permission that nothing needs any more is not reported any longer, though it is
+// A missing permission that is not needed any more is not reported any longer, although it was
 // never granted.
 func TestMissingPermissionsThatNobodyNeedsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -253,8 +254,8 @@ func TestMissingPermissionsThatNobodyNeedsAreForgotten(t *testing.T) {
 	})
 }
 
-// Whether a kind that is not served is gone for good is found out from the definitions, so
-// the permissions to read them are reviewed, too.
+// Permissions to read CustomResourceDefinitions are reviewed too, since the definitions show
+// whether a kind that is not served was deleted.
 func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 	s := sessionAt(t, newShelf())
 	read := rbac.Permission{Verb: "list", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -267,8 +268,8 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 	}
 }
 
-// As long as requests are refused and nothing else changes, a turn does not compute again
-// which permissions are needed.
+// While requests are refused and nothing else changes, a turn does not compute the needed
+// permissions again.
 func TestARecentReviewIsNotPrepared(t *testing.T) {
 	s := sessionAt(t, newShelf())
 	s.last = []work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}

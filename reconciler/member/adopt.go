@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// body returns what is sent to apply an object: the bytes that all clusters share or, if the
-// manifest leaves fields to others, bytes for the object on this cluster.
+// body returns the body of the request that applies an object: the bytes that all clusters
+// share or, if the manifest leaves fields to others, bytes made for this cluster.
 func (s *session) body(t task, commit string, saw snapshot) ([]byte, error) {
 	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
 		return s.cfg.Encoder.encode(t.manifest, t.placement, commit)
@@ -30,13 +30,12 @@ func (s *session) body(t task, commit string, saw snapshot) ([]byte, error) {
 	return s.cfg.Encoder.encodeUnshared(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
 }
 
-// clientSide are the names under which kubectl keeps what it applied by merging
-// on the client.
+// clientSide are the field managers of kubectl's client-side apply.
 var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 
-// adopt takes over the fields of an object that was applied on the client earlier and has just
-// been taken over. Otherwise kubectl would go on owning a field that the manifest no longer has, and
-// the field would never be removed.
+// adopt takes over the fields of an object that was applied on the client before and has just
+// been taken over. Otherwise kubectl would continue to own fields that the manifest no longer
+// has, and they would never be removed.
 func (s *session) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
 	if err != nil || patch == nil {

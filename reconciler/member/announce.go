@@ -10,7 +10,7 @@ import (
 )
 
 // announce adds objects to the inventories before they are applied for the first time, so that
-// every object on the cluster is in an inventory. It returns the tasks that may go on.
+// every object on the cluster is in an inventory. It returns the tasks that may continue.
 func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
 	grown := map[api.PlacementKey]*inventory{}
 	for _, t := range tasks {
@@ -23,8 +23,8 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 		added := s.addItems(inv, p, tasks)
 		inv.Abandon = s.works[p].Abandon
 		if r := s.works[p].Revision; r != (placement.Revision{}) {
-			// A restart without the ledger must not return the cluster to an older revision and
-			// delete what has been added since.
+			// After a restart without the ledger, the cluster must not return to an older
+			// revision, which would delete what was added since.
 			inv.Revision = r
 		}
 		touched[p] = true

@@ -25,16 +25,17 @@ import (
 type task struct {
 	wanted
 	res  connection.Resource
-	item *item // nil if it is in no inventory of its placement
-	// absent says that no watch has seen the object. It may exist without our label.
+	item *item // nil if no inventory of its placement lists it
+	// absent says that no watch has seen the object. An object without our label may still
+	// exist.
 	absent bool
 	drift  bool
-	// spared is why the object is only observed; empty if it may be written.
+	// spared is the reason why the object is only observed; empty if it may be written.
 	spared string
-	// held says that the drift of the object is left as it is; accepting that its new version
-	// may be what others changed it to.
+	// held says that the drift of the object is not restored. accepting says that the object
+	// may already have the content of its new version.
 	held, accepting bool
-	// found is what a survey found of an object that was never applied; nil if there was no
+	// found is the result of a survey about an object that was never applied; nil without a
 	// survey.
 	found *finding
 }
@@ -46,24 +47,23 @@ type outcome struct {
 	cond    metav1.Condition
 	err     error
 	written *metav1.PartialObjectMetadata // nil if nothing was written
-	created bool                          // the object was not there before
+	created bool                          // the object did not exist before
 	diffs   []api.Difference
 	gen     int64
 	snapshot
-	// before is the drift that was corrected, if the task was to correct one.
+	// before is the drift that the task had to correct, if any.
 	before ledger.Drift
-	// altered are the fields that the server stored differently from what was applied.
+	// altered are the fields that the server has stored differently from what was applied.
 	altered []api.PatchDetail
-	// accepted is the live object if it already equals its new version; nil if it does not.
+	// accepted is the live object if it already equals its new version; nil otherwise.
 	accepted *observed.Object
 	// immutable says that the server refused it because of immutable fields only.
 	immutable bool
-	// gone says that somebody deleted the object and that it stays deleted for now.
+	// gone says that somebody deleted the object and that it is not created again for now.
 	gone bool
 }
 
-// repairs reports whether the task corrected a drift: it was meant to, and it changed
-// something.
+// repairs reports whether the task has corrected drift.
 func (o *outcome) repairs() bool {
 	if !o.drift || o.written == nil {
 		return false
@@ -71,17 +71,17 @@ func (o *outcome) repairs() bool {
 	return o.live == nil || o.live.GetResourceVersion() != o.written.ResourceVersion
 }
 
-// process reconciles some objects: it applies those that differ from what is wanted, removes
-// those that nothing wants, and updates the inventories. Objects that are as wanted cost no
-// request.
+// process reconciles some objects: it applies those that differ from the desired state, removes
+// those that are not desired any more, and updates the inventories. Objects that are up to date
+// cost no request.
 func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 	if s.prepared(ctx, ids) {
 		s.processPrepared(ctx, ids)
 	}
 }
 
-// prepared makes sure that the state of some objects on the cluster is known. If it cannot be
-// known now, the objects are postponed.
+// prepared makes sure that the live state of some objects is known. If it cannot be read now,
+// the objects are postponed.
 func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	if len(ids) == 0 || s.foreign() {
 		return false
@@ -98,7 +98,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 	return false
 }
 
-// processPrepared is process for objects whose state is known.
+// processPrepared is process for objects whose live state is known.
 func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.fresh)
 	tasks, prune := s.findWork(ids)
@@ -113,8 +113,8 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	s.reschedule()
 }
 
-// postpone schedules a retry of objects. While their kinds are unknown, nobody can tell which
-// are gone.
+// postpone schedules a retry of objects. While their kinds are unknown, it is not known either
+// which objects are gone.
 func (s *session) postpone(ids map[api.ID]bool) {
 	for id := range ids {
 		s.unseen[id] = true
@@ -123,7 +123,7 @@ func (s *session) postpone(ids map[api.ID]bool) {
 	s.schedule(inventoryRetry)
 }
 
-// findWork returns what has to be done about some objects.
+// findWork returns the tasks for some objects, and the stale objects among them.
 func (s *session) findWork(ids map[api.ID]bool) ([]task, []stale) {
 	var tasks []task
 	var prune []stale
@@ -145,11 +145,12 @@ func (s *session) findWork(ids map[api.ID]bool) ([]task, []stale) {
 	return tasks, prune
 }
 
-// stales returns an entry for each placement that holds an object here and no longer wants it.
+// stales returns an entry for each placement whose inventory lists an object that the placement
+// no longer wants here.
 func (s *session) stales(id api.ID) []stale {
 	var out []stale
 	w, isWanted := s.wanted.of(id)
-	// A placement that only compares takes nothing over.
+	// A placement that only compares objects takes none over.
 	taken := isWanted && !s.reports(w.placement)
 	for p, inv := range s.inv {
 		if isWanted && p == w.placement || !s.prunes(p) {
@@ -163,7 +164,7 @@ func (s *session) stales(id api.ID) []stale {
 		if !taken {
 			owner, found := s.newOwner(id, p)
 			if found && (owner == p || s.resting(owner)) {
-				continue // it is kept for its next owner
+				continue // the object is kept for its next owner
 			}
 			st.newOwner = owner
 		}
@@ -172,14 +173,15 @@ func (s *session) stales(id api.ID) []stale {
 	return out
 }
 
-// prunes reports whether objects that a placement holds here and no longer lists are removed.
-// They are not while it is unknown what it lists.
+// prunes reports whether objects are removed that the inventory of a placement lists and its
+// work does not. They are not while the work is unknown.
 func (s *session) prunes(p api.PlacementKey) bool {
 	w, told := s.works[p]
 	return told && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
-// task reports whether an object has to be looked at, by what is known, without a request.
+// task reports whether an object needs a task, according to the known state and without a
+// request.
 func (s *session) task(id api.ID, w wanted) (task, bool) {
 	t := task{wanted: w}
 	gvk := w.manifest.Object.Object.GroupVersionKind()
@@ -204,7 +206,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, s.astray(t, l) || s.suspects[id]
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
-		// A write now would be lost with the object.
+		// An apply now would be lost with the object.
 		s.fail(outcome{task: t, cond: beingDeleted(l.Finalizers)})
 		return t, false
 	}
@@ -213,10 +215,10 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, true
 	}
 	if l == nil && !s.watch.Of(gvk).Complete() {
-		return t, s.trouble[id] != nil // nothing watches it: trust the last apply
+		return t, s.trouble[id] != nil // no watch reports the object, so that the last apply has to be trusted
 	}
 	if l != nil && l.Terminating {
-		return t, false // it is created again once it is gone
+		return t, false // it is created again once its deletion is finished
 	}
 	t.drift = l == nil || l.Managed != t.item.Managed || l.Fleet != s.cfg.Fleet
 	if !t.drift {
@@ -226,13 +228,13 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	return t, t.held || s.protects(w.placement) || s.undone(t, l)
 }
 
-// protects reports whether a placement leaves drift as it is.
+// protects reports whether a placement does not restore drift.
 func (s *session) protects(p api.PlacementKey) bool {
 	return s.works[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
 }
 
-// apply runs the tasks in waves, several tasks of a wave at a time. A task that fails does not
-// delay the others.
+// apply runs the tasks in waves, several tasks of a wave in parallel. A task that fails does
+// not delay the others.
 func (s *session) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(tasks, func(a, b task) int {
 		return cmp.Or(
@@ -249,7 +251,7 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 		s.survey(ctx, tasks[:n])
 		for _, o := range s.runWave(ctx, tasks[:n]) {
 			if o.err != nil && ctx.Err() != nil {
-				continue // the session has ended, and the object has not failed
+				continue // the session has ended, which is no failure of the object
 			}
 			s.recordOutcome(o, touched)
 			faults.At("applied")
@@ -270,7 +272,7 @@ func (s *session) runWave(ctx context.Context, tasks []task) []outcome {
 			continue
 		}
 		slots <- struct{}{}
-		giveBack := takePlace(ctx, s.cfg.Limit) // taken before the goroutine is started: thousands of clusters may wait for a slot
+		giveBack := takePlace(ctx, s.cfg.Limit) // acquired before the goroutine is started, since thousands of clusters may wait for a slot
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer giveBack()
@@ -287,7 +289,7 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	s.addHistory(o)
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		s.fresh[id.Name] = true
-		s.hurry(id.Name) // the watch will report nothing new about it
+		s.hurry(id.Name) // the watch will not report a change of it
 	}
 	if o.written != nil {
 		delete(s.suspects, id)
@@ -308,7 +310,7 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		s.recordAccepted(&o, touched)
 	}
 	if t := s.trouble[id]; o.written != nil && t != nil && t.recreate {
-		delete(s.braked, id) // it need not be recreated any more
+		delete(s.braked, id) // the object no longer has to be recreated
 	}
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
 		s.verified[id] = s.live.Standing(id)

@@ -12,25 +12,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// A Brake bounds how much may be deleted at once without a person's consent: deletions are held
-// if they are more than Objects and more than Percent of all objects of the fleet on the
-// cluster. Objects that a work holds, and namespaces, custom resource definitions and volume
-// claims with content, are held whatever the number.
+// A Brake limits how much is deleted at once without a user's consent. Deletions are held if
+// they are more than Objects, and also more than Percent of all objects of the fleet on the
+// cluster. Independently of their number, deletions that a work holds are held, and those of
+// namespaces, CustomResourceDefinitions and volume claims with content.
 type Brake struct{ Percent, Objects int }
 
-// A braked object is no longer wanted or is to be recreated, and is kept until a commit allows
-// its deletion.
+// A braked object is no longer desired, or is to be recreated, and is kept until a commit
+// allows its deletion.
 type braked struct {
 	why string
-	// next is the time of the next check whether the object may be deleted, and tries the
-	// backoff between checks. next is zero if only new work can allow it.
+	// next is the time at which it is checked again whether the object may be deleted, and
+	// tries counts the checks for the backoff. next is zero if only new work can allow the
+	// deletion.
 	next  time.Time
 	tries retry.Backoff
 }
 
-// brake decides, before a full pass, which objects are not deleted: those that the works hold
-// and, if the rest and the objects that are to be recreated are too many, all of these. deletes
-// reports whether a stale object would be deleted without a person's consent.
+// brake decides before a full pass which objects are not deleted: those that the works hold
+// and, if the others and the objects to be recreated are too many, all of these. deletes
+// reports whether a stale object would be deleted without a user's consent.
 func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 	before := s.braked
 	s.braked = map[api.ID]braked{}
@@ -55,8 +56,8 @@ func (s *session) holdAll(going []stale, recreated []api.ID, why string) {
 	}
 }
 
-// deletionsOf returns which of some objects are stale and would be deleted without a person's
-// consent, why the works hold others of them, and how many of them inventories list.
+// deletionsOf returns the stale objects among ids that would be deleted without a user's
+// consent, the reasons why works hold others, and how many of ids the inventories list.
 func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
 	for id := range ids {
 		for _, inv := range s.inv {
@@ -82,7 +83,8 @@ func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (go
 	return going, held, total
 }
 
-// TooMuch returns why so many deletions are too many at once; empty if they are not.
+// TooMuch returns why going deletions of total objects are too many at once; empty if they are
+// not.
 func (b Brake) TooMuch(going, total int) string {
 	if going <= b.Objects || going*100 <= total*b.Percent {
 		return ""
@@ -104,8 +106,8 @@ func (s *session) logBraked(before map[api.ID]braked) {
 	}
 }
 
-// held returns why the work of a placement, or the adoption of its inventory, keeps a stale
-// object from being deleted together with others; empty if neither does.
+// held returns the reason why the work of a placement, or the adoption of its inventory,
+// prevents the deletion of a stale object together with others; empty if neither does.
 func (s *session) held(st stale, with []api.ID) string {
 	if st.inv.Adopted {
 		return adoptedWhy
@@ -114,7 +116,8 @@ func (s *session) held(st stale, with []api.ID) string {
 	return w.Held(st.item.id(), with)
 }
 
-// containersByPlacement returns the stale objects whose deletion deletes others, by placement.
+// containersByPlacement returns the stale objects whose deletion would delete others with them,
+// by placement.
 func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, st := range going {
@@ -125,7 +128,8 @@ func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 	return out
 }
 
-// containersOf returns the stale objects of a placement whose deletion deletes others.
+// containersOf returns the stale objects of a placement whose deletion would delete others with
+// them.
 func (s *session) containersOf(inv *inventory) []api.ID {
 	var going []stale
 	for id := range inv.items.IDs() {
@@ -141,8 +145,9 @@ func (s *session) containersOf(inv *inventory) []api.ID {
 	return containersByPlacement(going)[inv.Placement]
 }
 
-// deletes reports whether removing a stale object would delete it without a person's consent,
-// as far as its watch knows. An object that no watch sees counts.
+// deletes reports whether the removal of a stale object would delete it without a user's
+// consent, according to the state that its watch reports. For an object that no watch reports
+// the answer is yes.
 func (s *session) deletes(st stale) bool {
 	l := s.live.Of(st.item.id())
 	if l == nil && !s.watch.Of(st.item.gvk()).Complete() {
@@ -151,7 +156,7 @@ func (s *session) deletes(st stale) bool {
 	return s.deletesLive(st, l)
 }
 
-// deletesLive is deletes for an object whose live state is known; nil if it does not exist. An
+// deletesLive is deletes for an object with a known live state; nil if it does not exist. An
 // object that is gone, terminating, no longer ours or only released is not deleted.
 func (s *session) deletesLive(st stale, l *observed.Object) bool {
 	return l != nil && l.Fleet == s.cfg.Fleet && !l.Terminating && !s.allowed(st) && !s.releases(st, l)
@@ -161,7 +166,7 @@ func (s *session) deletesLive(st stale, l *observed.Object) bool {
 func (s *session) allowed(st stale) bool { return s.works[st.inv.Placement].AllowDelete }
 
 // releases reports whether a stale object is released instead of deleted, because it or its
-// placement asks for that.
+// placement requests that.
 func (s *session) releases(st stale, l *observed.Object) bool { return l.Kept || s.abandons(st) }
 
 // abandons reports whether a deleted placement leaves its objects on the cluster.
@@ -169,8 +174,8 @@ func (s *session) abandons(st stale) bool {
 	return st.inv.Abandon && !s.placed(st.inv.Placement)
 }
 
-// hold keeps an object because of something on the cluster, and schedules checks of that: soon
-// at first, then every few minutes.
+// hold keeps an object because of the state of the cluster, and schedules checks of that state:
+// soon at first, then every few minutes.
 func (s *session) hold(id api.ID, why string) {
 	b := s.braked[id]
 	if b.why == "" {
@@ -181,15 +186,15 @@ func (s *session) hold(id api.ID, why string) {
 	s.braked[id] = b
 }
 
-// The bounds of the time between two checks of what keeps an object.
+// The shortest and longest time between two such checks.
 const (
 	firstRecheck = 10 * time.Second
 	lastRecheck  = 5 * time.Minute
 )
 
-// recheckHeld schedules checks of objects whose reason to be kept may have changed by what the
-// watches saw: the object itself, or something deleted in its namespace. It adds those objects
-// to touched.
+// recheckHeld schedules checks of held objects whose reason may have changed, according to
+// watch events about the object itself or about a deletion in its namespace. It adds those
+// objects to touched.
 func (s *session) recheckHeld(touched map[api.ID]bool) {
 	now := time.Now()
 	for _, id := range slices.Collect(maps.Keys(touched)) {
@@ -211,8 +216,8 @@ func (s *session) recheckHeld(touched map[api.ID]bool) {
 	}
 }
 
-// stillHeld reports whether an object exists, its deletion is held, and the next check of the
-// reason is not due.
+// stillHeld reports whether an object exists, its deletion is held, and the next check is not
+// due.
 func (s *session) stillHeld(it *item) bool {
 	b, held := s.braked[it.id()]
 	gone := s.live.Of(it.id()) == nil && s.watch.Of(it.gvk()).Complete()

@@ -11,12 +11,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// What a work holds is not deleted, whatever the number, and does not count as too
-// much at once; the rest is judged by its number.
+// Objects that a work holds are not deleted, whatever their number, and do not count for the
+// limit.
 func TestBrake(t *testing.T) {
 	key := api.PlacementKey{Name: "web"}
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
-	in := oneManifest().ID // in that namespace
+	in := oneManifest().ID // an object in that namespace
 	out := api.ID{Kind: "ClusterRole", Group: "rbac.authorization.k8s.io", Name: "one"}
 	guarded := []work.Hold{{Kind: namespace.GroupKind(), Why: "guarded"}}
 	tests := map[string]struct {
@@ -56,8 +56,8 @@ func TestBrake(t *testing.T) {
 	}
 }
 
-// What the cluster itself speaks against is looked at again by and by, and at once
-// when the watch tells of the Namespace, or that something in it is gone.
+// An object that is held because of the state of the cluster is checked again after a while,
+// and at once when the watch reports a change of the namespace or a deletion in it.
 func TestHeldIsLookedAtAgain(t *testing.T) {
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	held := &item{Version: "v1", Kind: "Namespace", Name: "web"}

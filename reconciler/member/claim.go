@@ -19,16 +19,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// A claim is a ConfigMap on the cluster that says which fleet uses a fleet name there. Its name
-// follows from the fleet name. Two fleets of the same name that start on an empty cluster at
-// the same time both find no inventory; but only one can create the claim, and the other writes
-// nothing.
+// A claim is a ConfigMap on the cluster that records which fleet uses a fleet name there. Its
+// name is derived from the fleet name. If two fleets of the same name start on an empty cluster
+// at the same time, both find no inventory. But only one of them can create the claim, and the
+// other one then writes nothing.
 //
-// The claim carries the labels of inventories, so that one list reads both.
+// The claim has the labels of inventories, so that one list request reads both.
 type claim struct {
 	owner ledger.Owner
 	uid   types.UID
-	// version is the resourceVersion at which the owner was read.
+	// version is the resourceVersion of the claim that was read.
 	version string
 }
 
@@ -45,8 +45,8 @@ func claimID(fleet string) api.ID {
 }
 
 // ensureClaim makes sure that this fleet has the claim before an inventory is written. It
-// creates the claim if there is none, and takes it over from an adopted fleet. If another fleet
-// has it, foreign reports true from then on, and the error is errHeld.
+// creates a missing claim, and takes over that of an adopted fleet. If another fleet has the
+// claim, foreign reports true from then on and the error is errHeld.
 func (s *session) ensureClaim(ctx context.Context) error {
 	switch {
 	case s.fleet.ID == "":
@@ -62,7 +62,7 @@ func (s *session) ensureClaim(ctx context.Context) error {
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && !connection.NotFound(err) {
 			return err
 		}
-		// Another daemon was faster, or the answer to an earlier request was lost.
+		// Another daemon was faster, or the response to an earlier request was lost.
 		if err := s.readClaim(ctx); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (s *session) ensureClaim(ctx context.Context) error {
 	return err
 }
 
-// writeClaim creates the claim, or replaces the one that was read if it is unchanged.
+// writeClaim creates the claim, or replaces the version that was read.
 func (s *session) writeClaim(ctx context.Context) error {
 	id := claimID(s.cfg.Fleet)
 	annotations := map[string]any{}
@@ -122,7 +122,7 @@ func (s *session) readClaim(ctx context.Context) error {
 	return nil
 }
 
-// setClaim records the claim as the server has it.
+// setClaim records the claim in a response of the server.
 func (s *session) setClaim(o metav1.Object) {
 	s.claim = &claim{owner: s.ownerOf(o.GetAnnotations(), ""), uid: o.GetUID(), version: o.GetResourceVersion()}
 	id, l := inventoryID(o.GetName()), observed.Of(o)
@@ -141,7 +141,7 @@ func (s *session) restoreClaim(ctx context.Context) {
 	}
 }
 
-// dropClaim deletes the claim. One that was replaced in the meantime stays.
+// dropClaim deletes the claim, unless it has changed since it was read.
 func (s *session) dropClaim(ctx context.Context) error {
 	if s.claim == nil {
 		return nil

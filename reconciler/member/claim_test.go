@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Two fleets of one name that have both found an empty cluster: the one that creates the
-// claim writes, the other writes nothing and reports who holds the cluster.
+// If two fleets of one name have both found an empty cluster, the one that creates the claim
+// writes. The other one writes nothing and reports who holds the cluster.
 func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	at := newShelf()
 	first, second := memberOf(t, here, at), memberOf(t, another, at)
@@ -42,8 +42,7 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	}
 }
 
-// The claim costs one request, once: neither the next inventory nor the next session
-// writes it again.
+// The claim costs one request: neither the next inventory nor the next session writes it again.
 func TestClaimIsWrittenOnce(t *testing.T) {
 	at := newShelf()
 	s := memberOf(t, here, at)
@@ -62,7 +61,7 @@ func TestClaimIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// A claim whose creation was answered by a broken connection is ours all the same.
+// If the connection breaks during the creation of the claim, the claim still counts as ours.
 func TestClaimWithALostAnswer(t *testing.T) {
 	at := newShelf()
 	broken := true
@@ -86,15 +85,15 @@ func TestClaimWithALostAnswer(t *testing.T) {
 	}
 }
 
-// discarded is an answer that nobody gets.
+// discarded is a response that is not sent.
 type discarded struct{ header http.Header }
 
 func (d discarded) Header() http.Header         { return d.header }
 func (d discarded) Write(b []byte) (int, error) { return len(b), nil }
 func (d discarded) WriteHeader(int)             {}
 
-// The claim goes with the last inventory, and one that is missing or was edited is put
-// back as long as there are inventories.
+// The claim is deleted with the last inventory. While there are inventories, a missing or
+// edited claim is restored.
 func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	at := newShelf()
 	s := memberOf(t, here, at)
@@ -121,7 +120,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	}
 }
 
-// The claim of a fleet that was adopted is taken over with the first inventory.
+// The claim of an adopted fleet is taken over with the first inventory.
 func TestClaimIsAdopted(t *testing.T) {
 	at := newShelf()
 	keeps(t, memberOf(t, another, at), held(3))

@@ -15,19 +15,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A comparison is how the wanted object and the live one differ.
+// A comparison has the differences between the desired and the live object.
 type comparison struct {
 	diffs []api.Difference
-	// degraded says that the server rejected the wanted object as invalid, so that the
+	// degraded says that the server rejected the desired object as invalid, so that the
 	// comparison is a full one.
 	degraded bool
-	// note qualifies how the comparison was made; empty if there is nothing to say.
+	// note says how the comparison was made if that was not the usual way; empty otherwise.
 	note string
 }
 
-// compare returns how the wanted object and the live one differ, and who made each difference.
-// Fields of rivals are left out. A partial comparison uses a server-side dry run; if the server
-// refuses it, the comparison is made without.
+// compare returns the differences between the desired and the live object, and who made each of
+// them. Fields of rivals are left out. A partial comparison uses a server-side dry run; if the
+// server refuses it, the comparison is made without one.
 func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []rival) (comparison, error) {
 	desired, opt := t.manifest.Object.Object, diff.Options{Ignore: paths(rivals)}
 	var c comparison
@@ -49,8 +49,8 @@ func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstru
 	return c, nil
 }
 
-// attribute sets who made each difference of a live object. If its content is not to change, a
-// write under our field manager is a difference made by somebody else.
+// attribute sets who made each difference of a live object. If the desired content has not
+// changed, differences under our own field manager were also made by somebody else.
 func (t *task) attribute(live *unstructured.Unstructured, details []api.PatchDetail) []api.Difference {
 	list := diff.Differences(live, api.FieldManager, details)
 	if t.item != nil && t.item.Hash == t.manifest.Hash {
@@ -59,7 +59,7 @@ func (t *task) attribute(live *unstructured.Unstructured, details []api.PatchDet
 	return list
 }
 
-// A notTriedError says why no dry run of an object is requested.
+// A notTriedError says why an object was compared without requesting a dry run.
 type notTriedError struct{ why string }
 
 func (e *notTriedError) Error() string { return e.why }
@@ -69,7 +69,7 @@ func isNotTried(err error) bool {
 	return errors.As(err, &notTried)
 }
 
-// withoutDryRun says that objects were compared without a dry run, and why.
+// withoutDryRun returns a note that objects were compared without a dry run, and why.
 func withoutDryRun(err error) string {
 	if isNotTried(err) {
 		return "compared without a dry run: " + err.Error()
@@ -90,7 +90,7 @@ func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructure
 }
 
 // refusesDryRun reports whether a server refused a dry run because of a webhook that does not
-// support it, denies it, or is down.
+// support dry runs, denies the request, or is down.
 func refusesDryRun(err error) bool {
 	var status apierrors.APIStatus
 	if isNotTried(err) {
@@ -106,21 +106,21 @@ func refusesDryRun(err error) bool {
 	}, code) || code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "webhook")
 }
 
-// knowsNoDryRun reports whether an answer that refuses a dry run says nothing of the object:
-// the server cannot try it, and may well apply it.
+// knowsNoDryRun reports whether the refusal of a dry run says nothing about the object: the
+// server cannot do a dry run, and might accept an apply.
 func knowsNoDryRun(err error) bool {
 	return isNotTried(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnsupportedMediaType(err) || strings.Contains(err.Error(), "does not support dry run")
 }
 
-// isServerError reports whether a server has answered with an error of its own (5xx), which
-// says nothing of the object.
+// isServerError reports whether the response is a server error (5xx), which says nothing about
+// the object.
 func isServerError(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
-// compareAfter finds differences that the apply did not correct. They are drifts of an object
-// that is applied nevertheless.
+// compareAfter finds differences that the apply did not correct. They are drift of an object
+// that is still applied.
 func (s *session) compareAfter(ctx context.Context, o *outcome) {
 	live, err := s.conn.Read(ctx, o.res, o.manifest.ID)
 	if err == nil && live == nil {
@@ -136,8 +136,8 @@ func (s *session) compareAfter(ctx context.Context, o *outcome) {
 	o.diffs = c.diffs
 }
 
-// before returns what others changed on an object that is about to be applied again; afterwards
-// it can no longer be told. It makes no request, and may miss changes.
+// before returns what others have changed on an object that is about to be applied again, which
+// cannot be determined afterwards. It sends no request, and may miss changes.
 func (s *session) before(t task, live *unstructured.Unstructured, rivals []rival) ledger.Drift {
 	if live == nil {
 		return ledger.Drift{Deleted: true}

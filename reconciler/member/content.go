@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// content returns what else would be lost with an object; empty if nothing. What cannot be
-// determined counts as a loss.
+// content returns what else would be lost with an object; empty if nothing. If it cannot be
+// determined, that counts as a loss.
 func (s *session) content(ctx context.Context, res connection.Resource, it *item) string {
 	var what string
 	var err error
@@ -38,8 +38,8 @@ func (s *session) content(ctx context.Context, res connection.Resource, it *item
 }
 
 // remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
-// is not a namespace. Objects that were to be deleted with it are gone by then; what remains is
-// held, wanted, or could not be removed yet.
+// is not a namespace. Objects that were to be deleted together with the namespace are gone at
+// that point. The remaining ones are held or desired, or could not be removed yet.
 func (s *session) remainingIn(ctx context.Context, it *item) string {
 	if (it.id().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
 		return ""
@@ -57,8 +57,8 @@ func (s *session) remainingIn(ctx context.Context, it *item) string {
 	return stays
 }
 
-// instanceOf returns an object of the kind that a definition defines, and that is not
-// terminating.
+// instanceOf returns an object of the kind that a CustomResourceDefinition defines, unless the
+// object is terminating.
 func (s *session) instanceOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
 	crd, err := s.conn.Read(ctx, res, id)
 	if err != nil || crd == nil {
@@ -91,8 +91,8 @@ func (s *session) volumeOf(ctx context.Context, res connection.Resource, id api.
 	return "", nil
 }
 
-// foreignIn returns an object in a namespace that is not ours, has no owner, and is not created
-// by Kubernetes in every namespace.
+// foreignIn returns an object in a namespace that is not ours, has no owner, and is not one
+// that Kubernetes creates in every namespace.
 func (s *session) foreignIn(ctx context.Context, namespace string) (string, error) {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -131,7 +131,7 @@ var ephemeral = map[schema.GroupKind]bool{
 	{Group: "metrics.k8s.io", Kind: "PodMetrics"}: true,
 }
 
-// firstLost returns an object of one kind that would be lost, in a namespace or in all.
+// firstLost returns an object of one kind that would be lost, in one namespace or in all.
 func (s *session) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
@@ -151,7 +151,7 @@ func (s *session) firstLost(ctx context.Context, r schema.GroupVersionResource, 
 }
 
 // deletableWithNamespace reports whether an object may be deleted with its namespace. An object
-// with our label must also be in an inventory, since copies of an object keep its labels.
+// with our label must also be in an inventory, since copies of an object have its labels.
 func (s *session) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
 	if systemObject(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil {
 		return true

@@ -9,9 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Objects that Kubernetes creates in each namespace, objects with an owner and objects in
-// an inventory may be deleted with the namespace. A label alone is not enough: copies of an
-// object keep it.
+// Objects that Kubernetes creates in each namespace, objects with an owner, and objects in an
+// inventory may be deleted with the namespace. A label alone is not enough, since copies of an
+// object have it too.
 func TestWhatGoesWithItsNamespace(t *testing.T) {
 	configMaps, ours := schema.GroupKind{Kind: "ConfigMap"}, map[string]string{api.ManagedByLabel: "prod"}
 	tests := map[string]struct {

@@ -15,30 +15,29 @@ import (
 // flips record how often others undid an apply of one object.
 type flips struct {
 	diff.Flips
-	// last identifies the last undoing: the version of the object that was changed, or the UID
-	// of the one that was deleted.
+	// last identifies the change that was counted last: the version of the object that was
+	// changed, or the UID of the one that was deleted.
 	last string
 	// before are the flips without the last one.
 	before diff.Flips
 }
 
-// unflip removes the last flip of an object: there was nothing to correct.
+// unflip removes the last flip of an object, since nothing had to be corrected.
 func (s *session) unflip(id api.ID) {
 	if f, known := s.flips[id]; known {
 		s.flips[id] = flips{f.before, f.last, f.before}
 	}
 }
 
-// undone records that others undid an apply, and reports whether the object may be applied
-// again now. If that happens again and again, it may not at once. l is nil if the object was
-// deleted.
+// undone records that others have undone an apply, and reports whether the object may be
+// applied again now. After repeated flips it has to wait. l is nil if the object was deleted.
 func (s *session) undone(t task, l *observed.Object) bool {
 	id, now := t.manifest.ID, time.Now()
 	f := s.flips[id]
 	this, by := "uid "+string(t.item.UID), ""
 	if l != nil {
 		this, by = strconv.FormatUint(l.Version, 10), l.Writer
-		if t.item.Managed == "" { // found by comparing values
+		if t.item.Managed == "" { // the change was found by comparing values
 			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
 		}
 	}
@@ -54,7 +53,7 @@ func (s *session) undone(t task, l *observed.Object) bool {
 	return true
 }
 
-// contest records that an object is left as others made it for a while: correcting it again and
+// contest records that an object is not corrected for a while, since correcting it again and
 // again does not help.
 func (s *session) contest(t task, l *observed.Object, f flips) {
 	id := t.manifest.ID

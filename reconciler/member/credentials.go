@@ -18,10 +18,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// Credentials say where the kubeconfigs of members are. They never come from Git. The sources
-// are tried in the order of the fields; the first that has the member is used.
+// Credentials configure where the kubeconfigs of members are stored. They never come from Git.
+// The sources are tried in the order of the fields, and the first that has the member is used.
 type Credentials struct {
-	// Dir holds a file NAME.kubeconfig for each member.
+	// Dir is a directory with a file NAME.kubeconfig for each member.
 	Dir string
 	// File is one kubeconfig with a context for each member.
 	File string
@@ -30,24 +30,24 @@ type Credentials struct {
 	Secrets corev1.SecretInterface
 	// AllowExec permits kubeconfigs that run a program.
 	AllowExec bool
-	// AllowInsecure permits kubeconfigs that skip the check of the server's
-	// certificate, or use plain HTTP.
+	// AllowInsecure permits kubeconfigs that do not verify the server's certificate, or use
+	// plain HTTP.
 	AllowInsecure bool
 
-	// files are the kubeconfigs that have been read; nil reads them at each call.
+	// files caches kubeconfigs; nil reads them at each call.
 	files *kubeconfigs
 }
 
-// Cached returns credentials that read a kubeconfig again only when its file has changed, so
-// that Config may be called often.
+// Cached returns credentials that read a kubeconfig again only if its file has changed, so that
+// Config may be called often.
 func (c Credentials) Cached() Credentials {
 	c.files = &kubeconfigs{read: map[string]readFile{}}
 	return c
 }
 
-// Config returns the client configuration of a member. contextName is the context to use; if it
-// is empty, that is the member's name in File, and the current context in Dir and Secrets. Each
-// call reads what has changed.
+// Config returns the client configuration of a member. contextName is the context to use. If it
+// is empty, the context in File is the one with the member's name, and in Dir and Secrets the
+// current one. Each call reads files that have changed.
 func (c Credentials) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
 	for _, find := range []func(ctx context.Context, name, contextName string) (*found, error){c.fromDir, c.fromFile, c.fromSecret} {
 		f, err := find(ctx, name, contextName)
@@ -65,8 +65,8 @@ func (c Credentials) Config(ctx context.Context, name, contextName string) (*res
 		name, name, cmp.Or(contextName, name), name)
 }
 
-// CheckDir returns what is wrong with Dir and how to fix it; nil if it can be used, or is not
-// set.
+// CheckDir returns an error that says what is wrong with Dir and how to fix it; nil if Dir can
+// be used, or is not set.
 func (c Credentials) CheckDir() error {
 	if c.Dir == "" {
 		return nil
@@ -84,12 +84,12 @@ func (c Credentials) CheckDir() error {
 	return fmt.Errorf("the directory of --kubeconfig-dir cannot be read: %w: %s", err, fix)
 }
 
-// found is a kubeconfig and the context of it to use.
+// found is a kubeconfig and the context in it to use.
 type found struct {
 	config  *clientcmdapi.Config
 	context string
 	from    string
-	// local says that it may refer to files next to it.
+	// local says that it may refer to files by relative paths.
 	local bool
 }
 
@@ -124,7 +124,7 @@ func (c Credentials) fromFile(_ context.Context, name, contextName string) (*fou
 	}
 	f := &found{config: cfg, context: cmp.Or(contextName, name), from: c.File, local: true}
 	if cfg.Contexts[f.context] == nil {
-		return nil, nil // it may have a Secret
+		return nil, nil // the member may have a Secret
 	}
 	return f, nil
 }
@@ -133,7 +133,7 @@ func (c Credentials) fromSecret(ctx context.Context, name, contextName string) (
 	if c.Secrets == nil {
 		return nil, nil
 	}
-	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // called often: the server's cache is good enough
+	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // this is called often, so that the server's cache is good enough
 	if connection.NotFound(err) {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (c Credentials) fromSecret(ctx context.Context, name, contextName string) (
 	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: "Secret " + s.Name}, nil
 }
 
-// use checks a kubeconfig and turns it into a client configuration.
+// use validates a kubeconfig and converts it into a client configuration.
 func (c Credentials) use(name string, f *found) (*rest.Config, error) {
 	kctx := f.config.Contexts[f.context]
 	if kctx == nil {
@@ -163,8 +163,8 @@ func (c Credentials) use(name string, f *found) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// only returns a copy of a kubeconfig with what one context needs: the original may be shared,
-// and have contexts of thousands of members.
+// only returns a copy of a kubeconfig that has only the parts of one context: the original may
+// be shared, and have the contexts of thousands of members.
 func (f *found) only(kctx *clientcmdapi.Context) *clientcmdapi.Config {
 	out := clientcmdapi.NewConfig()
 	out.Contexts[f.context] = kctx.DeepCopy()
@@ -177,12 +177,12 @@ func (f *found) only(kctx *clientcmdapi.Context) *clientcmdapi.Config {
 	return out
 }
 
-// check refuses a kubeconfig that would run code in the daemon, or that does not verify the
-// server.
+// check refuses a kubeconfig that would run a program in the daemon, or that does not verify
+// the server.
 func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
 	user := f.config.AuthInfos[kctx.AuthInfo]
 	if user == nil && kctx.AuthInfo != "" {
-		return fmt.Errorf("it names the user %q, which is not there", kctx.AuthInfo) // client-go would use no credentials
+		return fmt.Errorf("it names the user %q, which is not there", kctx.AuthInfo) // client-go would send no credentials
 	}
 	if user != nil {
 		if (user.Exec != nil || user.AuthProvider != nil) && !c.AllowExec {

@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// planted stands for a credential wherever one is: it must be in no error.
+// planted is part of every credential, so that tests can check that no error contains it.
 const planted = "planted-credential-7f3a"
 
-// kubeconfig is what a member's kubeconfig looks like. Each context has a
-// server of its own, so that a test can tell which one was used.
+// kubeconfig returns a kubeconfig in which each context has a different server, so that a test
+// can see which one was used.
 func kubeconfig(current string, contexts ...string) string {
 	var clusters, users, links strings.Builder
 	for _, c := range contexts {
@@ -35,8 +35,8 @@ func single(cluster, user string) string {
 		"}]\nusers: [{name: m, user: " + user + "}]\ncontexts: [{name: m, context: {cluster: m, user: m}}]\n"
 }
 
-// sources are Credentials over files and Secrets: Dir, File and Secrets are set
-// for those that are not nil.
+// sources are Credentials with files and Secrets: those of Dir, File and Secrets that are not
+// nil are set.
 type sources struct {
 	dir     map[string]string // by file name
 	file    string
@@ -76,8 +76,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// The first source that has the member answers; in it, the context that the
-// member asks for.
+// The first source that has the member is used, and in it the requested context.
 func TestCredentialsAreFound(t *testing.T) {
 	tests := map[string]struct {
 		in      sources
@@ -137,7 +136,7 @@ func TestCredentialsAreFound(t *testing.T) {
 	}
 }
 
-// A rotated credential is used at the next connection: nothing is kept.
+// A rotated credential is used by the next connection, since nothing is cached.
 func TestCredentialsAreReadAnew(t *testing.T) {
 	c := sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}.credentials(t)
 	if _, err := c.Config(t.Context(), "east", ""); err != nil {
@@ -150,8 +149,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 	}
 }
 
-// Credentials that remember what they read notice that a file was replaced, was broken,
-// and is gone.
+// Cached credentials are read again when their file is replaced, becomes invalid or is removed.
 func TestCachedCredentialsFollowTheirFile(t *testing.T) {
 	c := sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}.credentials(t).Cached()
 	path := filepath.Join(c.Dir, "east.kubeconfig")
@@ -187,7 +185,7 @@ func TestCachedCredentialsFollowTheirFile(t *testing.T) {
 	}
 }
 
-// A kubeconfig of a person's machine may name files beside it.
+// A kubeconfig on a user's machine may refer to files by relative paths.
 func TestCredentialsNameFilesNextToThem(t *testing.T) {
 	c := sources{dir: map[string]string{"east.kubeconfig": single("{server: 'https://m.example'}", "{tokenFile: token}"), "token": planted}}.credentials(t)
 	got, err := c.Config(t.Context(), "east", "")
@@ -206,15 +204,14 @@ const (
 	clusterFile = "its cluster names a file of the daemon's machine: embed certificate-authority-data instead"
 )
 
-// What would run a program in the daemon, trust just anyone, or read the
-// daemon's files on behalf of a Secret, is refused, and the refusal says what to
-// do. The first two can be allowed.
+// A kubeconfig is refused if it would run a program in the daemon, does not verify the server,
+// or is in a Secret and refers to files of the daemon. The error says what to do. The first two
+// can be allowed.
 func TestCredentialsAreRefused(t *testing.T) {
 	safe, token := "{server: 'https://m.example'}", "{token: "+planted+"}"
 	tests := map[string]struct {
 		text string
-		// file and secret are the refusals of a file and of a Secret; empty if it
-		// is accepted.
+		// file and secret are the errors of a file and of a Secret; empty if it is accepted.
 		file, secret string
 		allow        func(*Credentials)
 	}{
@@ -268,8 +265,8 @@ func TestCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-// expect checks that an error says something and nothing secret; empty means
-// that there is to be none, but for files that do not exist.
+// expect checks that an error contains a text and no credential. An empty text means that there
+// is no error, except for files that do not exist.
 func expect(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
@@ -286,7 +283,7 @@ func expect(t *testing.T, err error, want string) {
 	}
 }
 
-// Silent checks that a text does not tell the credential, plain or encoded.
+// silent checks that a text does not contain the credential, plain or encoded.
 func silent(t *testing.T, text string) {
 	t.Helper()
 	for _, secret := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))} {
@@ -296,8 +293,8 @@ func silent(t *testing.T, text string) {
 	}
 }
 
-// A directory that is not there, or is none, is named with its flag and what to do,
-// whatever else might have had the member; one that has it is asked all the same.
+// A missing or invalid directory is reported with its flag and advice, even if another source
+// might have the member. A valid one is still used.
 func TestDirectoryThatCannotBeRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
@@ -328,8 +325,8 @@ func TestDirectoryThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Credentials that are missing or cannot be read are named: which member, from
-// where, and what to do. Nothing of their content is.
+// If credentials are missing or cannot be read, the error names the member and the source, and
+// says what to do. It contains nothing of their content.
 func TestCredentialsThatDoNotWork(t *testing.T) {
 	missing := []string{"no credentials for member east", "east.kubeconfig", "a context east into the file", "Secret east-kubeconfig"}
 	broken := "apiVersion: v1\nkind: Config\nusers:\n- name: m\n  user: {token: " + planted + "\nclusters: [\n"
@@ -371,7 +368,7 @@ func TestCredentialsThatDoNotWork(t *testing.T) {
 	}
 }
 
-// A shared file that was asked for and is not there is a mistake, not a member
+// If a shared file is configured and missing, that is an error and does not count as a member
 // without credentials.
 func TestMissingSharedFileIsSaid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nowhere")
@@ -381,8 +378,7 @@ func TestMissingSharedFileIsSaid(t *testing.T) {
 	}
 }
 
-// Only what the member uses is judged: other contexts of a shared file are none
-// of its business.
+// Only the context of the member is validated, not the other contexts of a shared file.
 func TestOtherContextsAreNotJudged(t *testing.T) {
 	both := strings.Replace(kubeconfig("east", "east"), "users:\n", "users:\n- {name: x, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}}\n", 1)
 	both = strings.Replace(both, "contexts:\n", "contexts:\n- {name: west, context: {cluster: east, user: x}}\n", 1)

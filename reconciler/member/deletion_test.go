@@ -53,12 +53,12 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	}
 }
 
-// What somebody else has deleted or replaced is not reported as deleted by gitfleet, and an
-// objection with the same status code is not taken for that.
+// An object that somebody else has deleted or replaced is not reported as deleted by gitfleet.
+// A refused deletion with the same status code is not mistaken for that.
 func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 	const uid = "1"
 	tests := map[string]struct {
-		code    int // the answer to DELETE
+		code    int // the response to DELETE
 		uid     string
 		removed bool
 		events  []history.Event

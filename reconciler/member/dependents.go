@@ -12,10 +12,11 @@ var childless = map[string]bool{
 	"node.k8s.io": true, "policy": true, "rbac.authorization.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true,
 }
 
-// propagation returns how an object is deleted. When a whole placement is removed, an object is
-// gone only when its dependents are: then the Pods of a Deployment no longer run. Otherwise
-// dependents are deleted in the background. The server's default is neither for some kinds: it
-// would leave the Pods of a Job.
+// propagation returns the propagation policy for the deletion of an object. When a whole
+// placement is removed, an object counts as gone only when its dependents are, so that the Pods
+// of a Deployment no longer run. Otherwise dependents are deleted in the background. The
+// server's default must not be used: for some kinds it is neither, and would for instance leave
+// the Pods of a Job.
 func (s *session) propagation(st stale) metav1.DeletionPropagation {
 	kind := st.item.id().GroupKind()
 	if s.placed(st.inv.Placement) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {

@@ -16,10 +16,10 @@ import (
 )
 
 // errSilent is the error of the objects that a pass skips because the API server does not
-// answer.
+// respond.
 var errSilent = connection.Unreachable(errors.New("the API server has stopped answering; trying again once it does"))
 
-// do runs a task. It may run concurrently with others, and only reads the session.
+// do runs a task. It only reads the session, and may run concurrently with others.
 func (s *session) do(ctx context.Context, t task) outcome {
 	start := time.Now()
 	o := s.attempt(ctx, t)
@@ -46,8 +46,8 @@ func (s *session) attempt(ctx context.Context, t task) outcome {
 	return s.readAndApply(ctx, t)
 }
 
-// applyUnread runs tasks that need not read the live object first: it is ours and unchanged,
-// does not exist, or may be taken over whatever it is.
+// applyUnread runs tasks that need not read the live object first, because the object is ours
+// and unchanged, does not exist, or may be taken over whatever its content is.
 func (s *session) applyUnread(ctx context.Context, t task) (outcome, bool) {
 	strategy := s.works[t.placement].Strategy
 	if strategy.Type == api.ReportDiff || diff.CompareAfter(strategy) || t.drift {
@@ -69,8 +69,8 @@ func (s *session) applyUnread(ctx context.Context, t task) (outcome, bool) {
 	return s.write(ctx, t, do, snapshot{}), true
 }
 
-// foundOperation decides what to do about an object that was never applied, by what the survey
-// found; NeedRead if that is not enough.
+// foundOperation decides what to do about an object that was never applied, from the result of
+// the survey; NeedRead if that is not enough.
 func (s *session) foundOperation(t task) diff.Operation {
 	switch {
 	case t.found == nil:
@@ -86,19 +86,19 @@ func (s *session) foundOperation(t task) diff.Operation {
 	return diff.NeedRead
 }
 
-// leavesFields reports whether a manifest has fields that others may change.
+// leavesFields reports whether a manifest has fields that are left to others.
 func leavesFields(m *work.Manifest) bool {
 	return m.Object.Object.GetAnnotations()[api.IgnoreFieldsAnnotation] != ""
 }
 
-// A snapshot is a live object as it was read before it is written.
+// A snapshot is a live object as it was read before a write.
 type snapshot struct {
-	live   *unstructured.Unstructured // nil if it is not there, or was not read
+	live   *unstructured.Unstructured // nil if it does not exist or was not read
 	rivals []rival
 }
 
-// readAndApply reads the live object, compares it if the strategy asks for that, and does what
-// Decide says.
+// readAndApply reads the live object, compares it if the strategy requires that, and executes
+// the result of Decide.
 func (s *session) readAndApply(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead}
 	live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
@@ -126,7 +126,7 @@ func (s *session) readAndApply(ctx context.Context, t task) outcome {
 	}
 }
 
-// readFailed is the outcome if the live object could not be read.
+// readFailed returns the outcome of a task whose live object could not be read.
 func (s *session) readFailed(o outcome, cond metav1.Condition, err error) outcome {
 	o.cond, o.err = cond, err
 	if s.works[o.placement].Strategy.Type == api.ReportDiff {
@@ -136,8 +136,8 @@ func (s *session) readFailed(o outcome, cond metav1.Condition, err error) outcom
 	return o
 }
 
-// unanswered replaces the message of a condition if the request got no answer: the API server
-// has not rejected the object.
+// unanswered replaces the message of a condition if the request got no response, since the API
+// server has not rejected the object.
 func unanswered(cond metav1.Condition, err error) metav1.Condition {
 	if connection.IsUnreachable(err) {
 		cond.Message = err.Error()
@@ -152,7 +152,7 @@ func compareFailed(c diff.Case, err error) metav1.Condition {
 	return diff.TakeOverCompareFailed(err)
 }
 
-// facts returns what Decide needs to know about a live object.
+// facts returns the input of Decide about a live object.
 func (s *session) facts(t task, live metav1.Object) diff.Case {
 	applied := t.item != nil && t.item.Hash != ""
 	c := diff.Case{
@@ -163,13 +163,13 @@ func (s *session) facts(t task, live metav1.Object) diff.Case {
 		Drifted: applied && diff.ApplyHash(live.GetManagedFields(), api.FieldManager) != t.item.Managed,
 	}
 	if c.Owner == diff.Foreign && applied && live.GetUID() == t.item.UID {
-		c.Owner = diff.Ours // somebody removed our label; it is still our object
+		c.Owner = diff.Ours // somebody has removed our label, but it is still our object
 	}
 	return c
 }
 
-// markerStale reports whether a placement that marks an object no longer has a claim to it: it
-// does not exist here, or has been told to give the object up.
+// markerStale reports whether the placement in an object's marker no longer has a claim to the
+// object: it does not exist on this cluster, or gives the object up.
 func (s *session) markerStale(placement string) bool {
 	for p := range s.works {
 		if p.String() == placement {
@@ -179,7 +179,7 @@ func (s *session) markerStale(placement string) bool {
 	return true
 }
 
-// execute does what was decided.
+// execute executes a decision.
 func (s *session) execute(ctx context.Context, t task, saw snapshot, do diff.Operation, why diff.Refusal, c comparison) outcome {
 	o := outcome{task: t, do: do, diffs: c.diffs, snapshot: saw}
 	if saw.live != nil {
@@ -218,7 +218,7 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw snap
 	if err == nil {
 		stored, o.created, err = s.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
 	}
-	var written *metav1.PartialObjectMetadata // outcomes are kept until their wave ends
+	var written *metav1.PartialObjectMetadata // outcomes are kept until their wave ends, so that they must be small
 	if err == nil {
 		written = meta.AsPartialObjectMetadata(stored)
 	}
@@ -238,19 +238,19 @@ func (s *session) write(ctx context.Context, t task, do diff.Operation, saw snap
 	o.written = written
 	o.altered = diff.Altered(t.manifest.Object.Object, stored, paths(saw.rivals))
 	if o.before.Deleted && o.written.UID == t.item.UID {
-		o.before.Deleted = false // it existed all the time
+		o.before.Deleted = false // the object existed all the time
 	}
 	o.gen = o.written.Generation
 	o.cond = diff.Applied()
 	return o
 }
 
-// scrub removes from an error what it may quote of a Secret: the one that was sent, and the
-// live one.
+// scrub removes the values of a Secret from an error: those of the object that was sent, and of
+// the live one.
 func (s *session) scrub(ctx context.Context, t task, live *unstructured.Unstructured, err error) error {
 	desired := t.manifest.Object.Object
 	if live == nil && connection.Answered(err) && desired.GetKind() == "Secret" {
-		live, _ = s.conn.Read(ctx, t.res, t.manifest.ID) // as far as it can be read
+		live, _ = s.conn.Read(ctx, t.res, t.manifest.ID) // if it can be read
 	}
 	return diff.SecretsOf(desired, live).Error(err)
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 )
 
-// An Encoder encodes manifests for applying and compiles expressions, once for all clusters
+// An Encoder encodes manifests for applying, and compiles expressions, once for all clusters
 // that share them. It is safe for concurrent use.
 type Encoder struct {
 	fleet, source string
 
 	mu sync.Mutex
-	// recent are the bodies used since the last Rotate, previous those used in the turn before.
-	// What is unused for two turns is dropped.
+	// recent are the bodies that were used since the last Rotate, and previous those used in
+	// the turn before. Bodies that are not used for two turns are dropped.
 	recent, previous map[encoderKey]*body
 
 	expressions availability.Cache
@@ -32,16 +32,16 @@ type encoderKey struct {
 	placement api.PlacementKey
 }
 
-// A body is an encoded manifest without the commit.
+// A body is an encoded manifest without the commit, which goes between head and tail.
 type body struct{ head, tail []byte }
 
-// NewEncoder returns an encoder for a fleet's name and the repository its
-// manifests come from, which must not hold credentials.
+// NewEncoder returns an encoder for the name of a fleet and the repository of its manifests,
+// whose address must not contain credentials.
 func NewEncoder(fleet, source string) *Encoder {
 	return &Encoder{fleet: fleet, source: source, recent: map[encoderKey]*body{}}
 }
 
-// Rotate drops what has not been used since the last but one call of Rotate.
+// Rotate drops the bodies that were not used since the last but one call of Rotate.
 func (e *Encoder) Rotate() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,8 +97,7 @@ func (e *Encoder) body(m *work.Manifest, p api.PlacementKey) (*body, error) {
 
 func (e *Encoder) make(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	o := diff.Normalize(m.Object.Object).DeepCopy()
-	// A placeholder marks where the commit goes. It grows until it does not occur in the
-	// content.
+	// The placeholder for the commit is extended until it does not occur in the content.
 	for commit := "@"; ; commit += "@" {
 		e.annotate(o, p, m.Origin.Path, commit)
 		raw, err := json.Marshal(o.Object)
@@ -114,7 +113,7 @@ func (e *Encoder) make(m *work.Manifest, p api.PlacementKey) (*body, error) {
 	}
 }
 
-// annotate adds annotations that say where the object comes from.
+// annotate adds annotations with the origin of the object.
 func (e *Encoder) annotate(o *unstructured.Unstructured, p api.PlacementKey, path, commit string) {
 	labels := o.GetLabels()
 	if labels == nil {

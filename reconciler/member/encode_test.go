@@ -22,7 +22,7 @@ func manifestOf(o map[string]any) *work.Manifest {
 	return &work.Manifest{Object: &api.Object{ID: api.IDOf(u), Object: u, Origin: api.Origin{Path: "apps/all.yaml", Line: 3}}}
 }
 
-// encoded is what is sent for a manifest, read back.
+// encoded returns the object that is sent for a manifest.
 func encoded(t interface {
 	Helper()
 	Fatal(...any)
@@ -40,8 +40,8 @@ func encoded(t interface {
 	return out
 }
 
-// Whoever finds an object on a member can tell who put it there and from where.
-// What the manifest says itself stays, and the manifest is not changed.
+// Objects on a member have annotations with their fleet and origin. Existing annotations of the
+// manifest are kept, and the manifest is not changed.
 func TestEncoderMarks(t *testing.T) {
 	m := manifestOf(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -77,8 +77,7 @@ func text(t *testing.T, o *unstructured.Unstructured) string {
 	return string(raw)
 }
 
-// The commit goes where it belongs and nowhere else, also if the content looks
-// just like the place.
+// The commit is inserted only in its annotation, even if the content contains the placeholder.
 func TestEncoderPutsTheCommitInOnePlace(t *testing.T) {
 	look := map[string]any{api.CommitAnnotation: "@"}
 	tests := map[string]map[string]any{
@@ -110,8 +109,7 @@ func TestEncoderPutsTheCommitInOnePlace(t *testing.T) {
 	}
 }
 
-// The same for any content at all: what is sent is the manifest and our marks,
-// whatever strings it holds.
+// For any content, the object that is sent is the manifest with our annotations.
 func TestEncoderKeepsAnyContent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{api.CommitAnnotation, "@", "@@", `"@"`, `":"@"`, `\`, `"`, "a", "", "metadata", "annotations", "é\u2028<&>"})
@@ -133,7 +131,7 @@ func TestEncoderKeepsAnyContent(t *testing.T) {
 	})
 }
 
-// anything draws a JSON value whose strings and keys are from word.
+// anything draws a JSON value whose strings and keys are drawn from word.
 func anything(word *rapid.Generator[string], depth int) *rapid.Generator[any] {
 	leaf := rapid.Map(word, func(s string) any { return s })
 	if depth == 0 {
@@ -146,8 +144,8 @@ func anything(word *rapid.Generator[string], depth int) *rapid.Generator[any] {
 	)
 }
 
-// stringData of a Secret would never come back from a server, so that it would
-// be owned and never seen: it is sent as data.
+// The stringData of a Secret is sent as data: a server never returns stringData, so that its
+// ownership could not be observed.
 func TestEncoderTurnsStringDataIntoData(t *testing.T) {
 	got := encoded(t, NewEncoder("prod", "url"), manifestOf(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "app"},
@@ -162,8 +160,8 @@ func TestEncoderTurnsStringDataIntoData(t *testing.T) {
 	}
 }
 
-// One content is encoded once, however many clusters get it and whatever commit
-// each of them names; placements do not share.
+// A content is encoded once, however many clusters get it and whatever its commit is.
+// Placements do not share encodings.
 func TestEncoderShares(t *testing.T) {
 	e, m := NewEncoder("prod", "url"), manifestOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}})
 	body := func(m *work.Manifest, p api.PlacementKey) *body {
@@ -196,8 +194,8 @@ func TestEncoderShares(t *testing.T) {
 	}
 }
 
-// What nobody asks for any more is given up: a daemon that runs for months does
-// not remember every content there ever was.
+// Encodings that are no longer used are dropped, so that a daemon that runs for months does not
+// keep them all.
 func TestEncoderForgets(t *testing.T) {
 	e := NewEncoder("prod", "url")
 	for range 10 {
@@ -213,7 +211,7 @@ func TestEncoderForgets(t *testing.T) {
 	}
 }
 
-// Agents of all clusters use one encoder at once; the race detector watches.
+// Agents of all clusters use one encoder concurrently; the race detector checks that.
 func TestEncoderIsSharedByGoroutines(t *testing.T) {
 	e := NewEncoder("prod", "url")
 	var ms []*work.Manifest
@@ -234,7 +232,7 @@ func TestEncoderIsSharedByGoroutines(t *testing.T) {
 					return
 				}
 				for j := range got {
-					got[j] = 'x' // what was handed out is the caller's own
+					got[j] = 'x' // the result belongs to the caller
 				}
 				if i%50 == 0 {
 					e.Rotate()
@@ -245,7 +243,7 @@ func TestEncoderIsSharedByGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// What cannot be encoded is named, and what it holds is not told.
+// If an object cannot be encoded, the error names it and contains none of its values.
 func TestEncoderDoesNotTellSecrets(t *testing.T) {
 	_, err := NewEncoder("prod", "url").encode(manifestOf(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "app"},

@@ -25,8 +25,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// A lateServer is an API server without a network. It serves the kind Gadget only
-// from some time on, whatever its definition says, and accepts all that is applied.
+// A lateServer is an API server without a network. It accepts every apply, but serves the kind
+// Gadget only from some time on, whatever its definition says.
 type lateServer struct {
 	serves  time.Time
 	lookups atomic.Int32
@@ -74,14 +74,14 @@ func (l *lateServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Objects whose definition is placed with them are applied soon after it is
-// established, however often the definition changed before and however late the
-// server serves the kind; and the server is not asked for the kind without end.
+// Objects whose definition is placed with them are applied soon after it is established,
+// however often the definition changed before and however late the server serves the kind. The
+// number of discovery requests is limited.
 func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 	crd := api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: "gadgets.example.com"}
 	tests := map[string]struct {
 		established, serves time.Duration
-		within              time.Duration // after it is served
+		within              time.Duration // after the kind is served
 		lookups             int32
 	}{
 		"at once":                  {0, 0, 0, 2},
@@ -151,8 +151,8 @@ func gadget(name string) *work.Manifest {
 	}}
 }
 
-// An event of a namespace has what failed in it tried again, and does not make the
-// tries after that come later.
+// An event of a namespace makes failed objects in it be retried, without delaying the later
+// retries.
 func TestEventsOfANamespaceDoNotDelayRetries(t *testing.T) {
 	for name, test := range map[string]struct {
 		was  trouble

@@ -12,22 +12,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// Two daemons with the same fleet name see each other's inventories as their own. The fleet's
-// ID, which every inventory and the claim carry, tells them apart. On a cluster with an
-// inventory or a claim of another ID, nothing is written: no object, no label, no inventory, no
-// namespace.
+// Two daemons with the same fleet name see each other's inventories as their own. They are
+// distinguished by the fleet's ID, which every inventory and the claim have. If a cluster has
+// an inventory or a claim with another ID, nothing is written there: no object, no label, no
+// inventory, no namespace.
 
-// A membership is the fleet that an agent acts for, and the adopted fleets whose inventories it
-// takes over.
+// A membership is the fleet of an agent, with the adopted fleets whose inventories it takes
+// over.
 type membership struct {
 	ledger.Fleet
 	adopted []ledger.Adoption
 }
 
-// SetFleet sets the fleet that the agent acts for, and the fleets whose inventories it takes
-// over. If the cluster has an inventory of any other fleet, the agent writes nothing. It never
-// blocks; only the goroutine that calls Set may call it. Until it is called, the agent treats
-// every inventory with its fleet name as its own.
+// SetFleet sets the fleet of the agent, and the fleets whose inventories it takes over. If the
+// cluster has an inventory of any other fleet, the agent writes nothing. It never blocks; only
+// the goroutine that calls Set may call it. Until it is called, the agent treats every
+// inventory with its fleet name as its own.
 func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	select {
 	case <-a.memberships:
@@ -39,7 +39,8 @@ func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 // owner returns the owner that inventories of this fleet name.
 func (a *Agent) owner() ledger.Owner { return ledger.Owner{ID: a.fleet.ID, Source: a.fleet.Source} }
 
-// adoption returns why inventories of an owner are taken over; nil if they are not.
+// adoption returns the adoption because of which inventories of an owner are taken over; nil if
+// there is none.
 func (a *Agent) adoption(o ledger.Owner) *ledger.Adoption {
 	i := slices.IndexFunc(a.fleet.adopted, func(x ledger.Adoption) bool { return x.ID == o.ID })
 	if i < 0 {
@@ -64,7 +65,7 @@ func (s *session) foreign() bool {
 }
 
 // mayWrite reports whether no other fleet holds the cluster. It marks adopted inventories, so
-// that their deletions are held from the first pass on.
+// that deletions of their objects are held from the first pass on.
 func (s *session) mayWrite() bool {
 	if s.foreign() {
 		return false
@@ -78,10 +79,10 @@ func (s *session) mayWrite() bool {
 // foreignRetry is the time between two checks whether another fleet still holds the cluster.
 const foreignRetry = time.Minute
 
-// observeOnly replaces a turn on a cluster that another fleet holds: it writes nothing. Once no
+// observeOnly replaces a turn on a cluster that another fleet holds. It writes nothing. Once no
 // other fleet holds the cluster, everything is reconciled.
 func (s *session) observeOnly(ctx context.Context, woken waking) error {
-	look := !s.foreign() // we were told that the cluster is ours
+	look := !s.foreign() // a new membership says that the cluster is ours
 	switch woken {
 	case byLeave:
 		s.leaving = true
@@ -102,7 +103,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	}
 	switch {
 	case s.leaving:
-		s.endMembership(ctx) // there is nothing of ours to give up
+		s.endMembership(ctx) // there is nothing of ours to release
 		return nil
 	case look:
 		if err := s.reload(ctx); err != nil {
@@ -119,7 +120,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	return nil
 }
 
-// checkForeign starts observing only if this turn has found that another fleet has claimed the
+// checkForeign begins to observe only if this turn has found that another fleet has claimed the
 // cluster.
 func (s *session) checkForeign(ctx context.Context) error {
 	if !s.foreign() || s.observingOnly {
@@ -143,7 +144,7 @@ func (s *session) reload(ctx context.Context) error {
 	return nil
 }
 
-// clusterReport returns what a session reports once it has read the inventories.
+// clusterReport returns the report of a session that has read the inventories.
 func (s *session) clusterReport() ledger.ClusterSeen {
 	seen := s.seen(s.health)
 	seen.At, seen.Owners = time.Now(), s.owners
@@ -169,9 +170,9 @@ func (s *session) logForeign() {
 	}
 }
 
-// inventoriesOfOthers returns those of the touched objects that are inventories of our fleet name
-// which others have written. Another gitfleet owns the same fields as we do, so that only the
-// version tells.
+// inventoriesOfOthers returns the touched objects that are inventories with our fleet name and
+// that others have written. Another gitfleet owns the same fields as we do, so that only the
+// version shows this.
 func (s *session) inventoriesOfOthers(touched map[api.ID]bool) []api.ID {
 	var out []api.ID
 	for id := range touched {
@@ -194,7 +195,7 @@ func (s *session) lostToOtherFleet(ctx context.Context, touched map[api.ID]bool)
 	}
 	list, err := s.listInventories(ctx)
 	if err != nil {
-		return true // until it is known to be ours
+		return true // until the cluster is known to be ours
 	}
 	for i := range list {
 		o := s.ownerOf(list[i].GetAnnotations(), "")
@@ -205,7 +206,7 @@ func (s *session) lostToOtherFleet(ctx context.Context, touched map[api.ID]bool)
 	return false
 }
 
-// ownerOf returns the owner of an inventory; commit is one that the inventory names.
+// ownerOf returns the owner of an inventory. commit is a commit that the inventory names.
 func (s *session) ownerOf(annotations map[string]string, commit string) ledger.Owner {
 	o := ledger.Owner{ID: annotations[api.FleetIDAnnotation], Source: annotations[api.FleetSourceAnnotation]}
 	if o.ID == "" && commit != "" && s.cfg.HasCommit != nil && !s.cfg.HasCommit(commit) {
@@ -241,8 +242,8 @@ func (s *session) reportOwners() {
 	}
 }
 
-// adoptInventory treats an inventory of another owner as ours. If a person adopted it, it is
-// marked: its objects were never in our repository, and none is deleted without a commit that
+// adoptInventory treats an inventory of another owner as ours. If a user has adopted it, it is
+// marked: its objects were never in our repository, and none of them is deleted until a commit
 // allows it.
 func (s *session) adoptInventory(inv *inventory) {
 	if a := s.adoption(inv.owner); a != nil && a.By != "" {
@@ -250,10 +251,10 @@ func (s *session) adoptInventory(inv *inventory) {
 	}
 }
 
-// adoptedWhy is why an object of an adopted inventory is not deleted.
+// adoptedWhy is the reason why an object of an adopted inventory is not deleted.
 const adoptedWhy = "it was taken over from another fleet (gitfleet adopt-fleet), and is not in the repository"
 
-// finishAdoption removes the mark of an adopted inventory once all its objects are wanted.
+// finishAdoption removes the mark of an adopted inventory once all of its objects are desired.
 func (s *session) finishAdoption(inv *inventory) {
 	if !inv.Adopted || !s.complete(inv.Placement) {
 		return
@@ -266,14 +267,14 @@ func (s *session) finishAdoption(inv *inventory) {
 	inv.Adopted = false
 }
 
-// endMembership ends the membership of a cluster that has nothing of ours to give up.
+// endMembership ends the membership of a cluster on which there is nothing of ours to release.
 func (s *session) endMembership(ctx context.Context) {
 	close(s.left)
 	s.cfg.Report(s.health.Seen(s.cfg.Name)) // wakes those who wait for a report
 	<-ctx.Done()
 }
 
-// fleetAnnotations are added to each part of an inventory.
+// fleetAnnotations adds the annotations about the fleet that each part of an inventory has.
 func (a *Agent) fleetAnnotations(to map[string]any) {
 	if a.fleet.ID != "" {
 		to[api.FleetIDAnnotation], to[api.FleetSourceAnnotation] = a.fleet.ID, a.fleet.Source

@@ -19,7 +19,7 @@ var (
 	another = ledger.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
 )
 
-// memberOf is a session of a fleet at the same server as others.
+// memberOf returns a session of a fleet at a server that sessions of other fleets use too.
 func memberOf(t *testing.T, f ledger.Fleet, at *shelf) *session {
 	t.Helper()
 	s := sessionAt(t, at)
@@ -31,7 +31,7 @@ func memberOf(t *testing.T, f ledger.Fleet, at *shelf) *session {
 	return s
 }
 
-// keeps has a session write an inventory.
+// keeps makes a session write an inventory.
 func keeps(t *testing.T, s *session, inv *inventory) {
 	t.Helper()
 	s.inv[inv.Placement] = inv
@@ -40,8 +40,7 @@ func keeps(t *testing.T, s *session, inv *inventory) {
 	}
 }
 
-// Whose an inventory is stands in each of its parts, and is read back, also from one
-// that is damaged.
+// Every part of an inventory names the owner, which can also be read from a damaged inventory.
 func TestInventoriesNameTheirFleet(t *testing.T) {
 	smallParts(t)
 	at := newShelf()
@@ -71,8 +70,8 @@ func TestInventoriesNameTheirFleet(t *testing.T) {
 	}
 }
 
-// An inventory that names no fleet, or another that was admitted, is written once as
-// ours, and then no more.
+// An inventory that names no fleet or an adopted one is written once with our fleet, and not
+// again.
 func TestInventoriesAreTakenOverOnce(t *testing.T) {
 	tests := map[string]struct {
 		wrote   ledger.Fleet
@@ -102,7 +101,7 @@ func TestInventoriesAreTakenOverOnce(t *testing.T) {
 			}
 			claimed := "PATCH " + claimID("prod").Name
 			if test.wrote.ID == "" {
-				claimed = "POST configmaps" // that version had no claims
+				claimed = "POST configmaps" // versions without IDs had no claims
 			}
 			if want := []string{claimed, "PATCH " + inventoryName("prod", web)}; !slices.Equal(at.done, want) {
 				t.Errorf("written: %q, want %q", at.done, want)
@@ -121,9 +120,8 @@ func TestInventoriesAreTakenOverOnce(t *testing.T) {
 	}
 }
 
-// On a cluster that another fleet holds a turn writes nothing, whatever it is about,
-// and leaving it gives nothing up. When the other has gone, everything is brought up
-// to date.
+// On a cluster that another fleet holds, a turn writes nothing, and leaving the cluster
+// releases nothing. Once the other fleet is gone, everything is reconciled.
 func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 	for _, woken := range []waking{byFleet, byWorks, byCheck, byChanges, bySweep, byRetry} {
 		at := newShelf()
@@ -159,8 +157,8 @@ func TestLeavingAForeignClusterGivesNothingUp(t *testing.T) {
 	}
 }
 
-// What somebody else has written to an inventory is looked at before it is put back:
-// if it is another fleet's now, nothing is.
+// An inventory that somebody else has written is read before it is restored. If it belongs to
+// another fleet now, nothing is written.
 func TestTakenInventoryIsNotPutBack(t *testing.T) {
 	for _, id := range []api.ID{inventoryID(inventoryName("prod", web)), claimID("prod")} {
 		at := newShelf()
@@ -171,7 +169,7 @@ func TestTakenInventoryIsNotPutBack(t *testing.T) {
 			t.Errorf("our own %s is taken for another's", id)
 		}
 		l := *mine.live.Of(id)
-		l.Version, l.Fleet = l.Version+1, "prod" // with the same fields
+		l.Version, l.Fleet = l.Version+1, "prod" // other gitfleets own the same fields
 		mine.live.Put(id, &l)
 		if mine.lostToOtherFleet(t.Context(), touched) {
 			t.Errorf("the edited %s is taken for another fleet's", id)
@@ -197,7 +195,7 @@ func TestCommitsTellOldInventoriesApart(t *testing.T) {
 	}
 }
 
-// What was adopted is special until everything in it is wanted.
+// An adopted inventory is marked until all of its objects are desired.
 func TestAdoptedInventoryIsDigested(t *testing.T) {
 	s := memberOf(t, here, newShelf())
 	s.cfg.Log = slog.New(slog.DiscardHandler)

@@ -6,8 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// heldDeleted is the outcome for an object that somebody deleted, and that is not created again
-// until a person decides.
+// heldDeleted returns the outcome for an object that somebody deleted, and that is not created
+// again until a user decides.
 func (s *session) heldDeleted(o outcome) outcome {
 	o.gone, o.cond = true, diff.Applied()
 	o.cond.Message = heldMessage(s.driftRule(o.task))
@@ -17,7 +17,7 @@ func (s *session) heldDeleted(o outcome) outcome {
 	return o
 }
 
-// recordHeldDeletion records that an object stays deleted for now.
+// recordHeldDeletion records that an object is not created again for now.
 func (s *session) recordHeldDeletion(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	anew := !s.leftDeleted(p, id)
@@ -28,7 +28,7 @@ func (s *session) recordHeldDeletion(o *outcome) {
 	}
 }
 
-// leftDeleted reports whether an object is gone because its deletion is held.
+// leftDeleted reports whether an object is missing because its drift, a deletion, is held.
 func (s *session) leftDeleted(p api.PlacementKey, id api.ID) bool {
 	d := s.memory[p][id]
 	return d.State == api.DriftHeld && d.Deleted

@@ -7,18 +7,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// Plans pass objects from placement to placement as far as the ledger knows who has which. This
-// is for what the ledger does not know: it was lost, a commit cannot be read, or a cluster
-// missed an update. Whatever a plan says, an object that another placement is to have is not
-// deleted: the placement that gives it up moves it to the inventory of the other, where it is
-// kept until that placement applies it.
+// Plans pass objects from placement to placement as far as the ledger knows which placement has
+// which objects. This file handles what the ledger does not know: it was lost, a commit cannot
+// be read, or a cluster has missed an update. An object that another placement is to have is
+// never deleted, whatever the plan says. The placement that gives it up moves it to the
+// inventory of the other one, which keeps it until that placement applies it.
 
-// newOwners are the placements that wait for objects.
+// newOwners has the placements that are to have objects, by object.
 type newOwners map[api.ID]api.PlacementKey
 
-// newOwner returns the placement that is to keep an object which another gives up: one that
-// waits for it, or one that has it too and keeps what it has; found is false if there is none.
-// Of several, one that has the object comes first, then the first in order.
+// newOwner returns the placement that is to keep an object which another one gives up: a
+// placement that waits for it, or one that also has it and keeps what it has. found is false if
+// there is none. If there are several, one that has the object comes first, and then the first
+// in order.
 func (s *session) newOwner(id api.ID, from api.PlacementKey) (owner api.PlacementKey, found bool) {
 	if s.newOwners == nil {
 		s.newOwners = s.findNewOwners()
@@ -50,8 +51,8 @@ func (s *session) findNewOwners() newOwners {
 }
 
 // handOver adds objects to the inventories of the placements that wait for them, before they
-// are removed from the old ones. It returns what is to be removed, without objects whose new
-// inventory could not be written.
+// are removed from the old inventories. It returns what is to be removed, without objects whose
+// new inventory could not be written.
 func (s *session) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
 	grown := map[api.PlacementKey][]api.ID{}
 	for _, st := range stales {
@@ -59,7 +60,7 @@ func (s *session) handOver(ctx context.Context, stales []stale, touched map[api.
 			continue
 		}
 		it := *st.item
-		it.Hash = "" // the new owner applies it in its turn
+		it.Hash = "" // the new owner has yet to apply it
 		s.inventory(st.newOwner).items.put(it)
 		grown[st.newOwner] = append(grown[st.newOwner], it.id())
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// What a placement gives up is not deleted if another is to have it in the end,
-// or has it as well and is to keep what it has.
+// An object that a placement gives up is not deleted if another placement is to have it, or
+// also has it and keeps what it has.
 func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
 	from, to, third := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, api.PlacementKey{Name: "third"}
 	m := oneManifest()
@@ -19,7 +19,7 @@ func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
 	tests := map[string]struct {
 		has   []api.PlacementKey
 		works []work.Work
-		want  []stale // but for inventories and items
+		want  []stale // without inventories and items
 	}{
 		"nobody wants it":            {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to}}, []stale{{}}},
 		"one waits for it":           {[]api.PlacementKey{from}, []work.Work{goes, {Placement: to, Revision: v1, Awaited: one}}, []stale{{newOwner: to}}},
@@ -51,9 +51,8 @@ func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
 	}
 }
 
-// What is passed on is in the new owner's inventory on the cluster before the other
-// one forgets it, and nothing is deleted; if that cannot be written, all stays
-// as it is.
+// An object is in the new owner's inventory on the cluster before the old one drops it, and
+// nothing is deleted. If the new inventory cannot be written, nothing changes.
 func TestNewOwnerIsWrittenFirst(t *testing.T) {
 	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
 	m := oneManifest()
@@ -82,9 +81,8 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// holding has inventories list an object.
-// A cluster that leaves gives up all: what a placement was to have in the end
-// counts no more.
+// A cluster that leaves the fleet gives up all objects, also those that a placement was to have
+// in the end.
 func TestLeavingHandsNothingOver(t *testing.T) {
 	from := api.PlacementKey{Name: "from"}
 	m := oneManifest()

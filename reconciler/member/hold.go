@@ -13,16 +13,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// Unless its drift is reverted, an object that others changed is held: it stays as it is until
-// a person decides. It is applied again once it no longer differs, once Git has another version
-// of it, or once a Resolution puts it back.
+// Drift that is not reverted is held: the object stays as others changed it until a user
+// decides. It is applied again once it no longer differs, once Git has a new version of it, or
+// once a Resolution requests that it is restored.
 
-// heldMessage is the message of a held object until something is decided about it.
+// heldMessage returns the message of a held object before a decision.
 func heldMessage(r api.DriftRule) string {
 	return "left as it is, as its drift mode asks: " + r.String()
 }
 
-// driftRule is the rule in force for the drift of an object.
+// driftRule returns the rule that applies to the drift of an object.
 func (s *session) driftRule(t task) api.DriftRule {
 	w := s.works[t.placement]
 	return api.DriftRules{
@@ -31,7 +31,7 @@ func (s *session) driftRule(t task) api.DriftRule {
 	}.At(time.Now())
 }
 
-// reverts reports whether drift of an object is put back at once.
+// reverts reports whether drift of an object is reverted at once.
 func (s *session) reverts(t task) bool {
 	mode := s.driftRule(t).Mode
 	return mode != api.DriftPropose && mode != api.DriftReport
@@ -47,8 +47,8 @@ func (a *Agent) Resolve(all ledger.Resolutions) {
 	a.resolving <- all
 }
 
-// holds reports whether an object that drifted is to be left as it is. One that lost its
-// label is not: no edit of the manifest would express that.
+// holds reports whether the drift of an object is held. That of an object that lost its label
+// is not, since no edit of the manifest could express it.
 func (s *session) holds(t task, l *observed.Object) bool {
 	if l == nil && s.driftRule(t).Mode != api.DriftPropose || l != nil && l.Fleet != s.cfg.Fleet || s.reverts(t) || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
 		return false
@@ -57,14 +57,14 @@ func (s *session) holds(t task, l *observed.Object) bool {
 	return !known || !r.PutBack
 }
 
-// resolution returns the decision about the drift of an object that is held now.
+// resolution returns the decision about the held drift of an object.
 func (s *session) resolution(p api.PlacementKey, id api.ID) (ledger.Resolution, bool) {
 	d := s.memory[p][id]
 	r, known := s.resolutions[ledger.DriftKey{Placement: p, ID: id}]
 	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths)
 }
 
-// resolve acts on the decisions about held drifts.
+// resolve executes the decisions about held drifts.
 func (s *session) resolve(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for key := range s.resolutions {
@@ -87,8 +87,7 @@ func (s *session) resolve(ctx context.Context) {
 	}
 }
 
-// compareHeld compares an object whose drift is held, and leaves it as it is if it still
-// differs.
+// compareHeld compares an object whose drift is held. If it still differs, it is not written.
 func (s *session) compareHeld(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.Nothing}
 	live, c, err := s.readAndCompare(ctx, t)
@@ -97,11 +96,11 @@ func (s *session) compareHeld(ctx context.Context, t task) outcome {
 		return s.readFailed(o, diff.DriftCompareFailed(err), err)
 	case live == nil && s.driftRule(t).Mode == api.DriftPropose:
 		return s.heldDeleted(o)
-	case t.absent && live != nil: // it lost its label
+	case t.absent && live != nil: // the object lost its label
 		t.held = false
 		return s.readAndApply(ctx, t)
 	case live == nil || len(c.diffs) == 0:
-		t.drift = false // nothing is changed: the apply only takes ownership of the fields again
+		t.drift = false // nothing changes: the apply only owns the fields again
 		return s.readAndApply(ctx, t)
 	}
 	o.diffs, o.gen = c.diffs, live.GetGeneration()
@@ -113,15 +112,15 @@ func (s *session) compareHeld(ctx context.Context, t task) outcome {
 	return o
 }
 
-// accepts reports whether Git may have accepted the drift of an object: it is held, and
-// there is another version of it now.
+// accepts reports whether Git may have accepted the drift of an object: its drift is held, and
+// there is a new version of it.
 func (s *session) accepts(t task, l *observed.Object) bool {
 	return l != nil && l.Fleet == s.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
 		s.memory.State(t.placement, t.manifest.ID) == api.DriftHeld
 }
 
-// accept leaves an object as it is if it equals its new version. Otherwise the new version is
-// applied as usual.
+// accept does not write an object that already equals its new version. Otherwise the new
+// version is applied as usual.
 func (s *session) accept(ctx context.Context, t task) outcome {
 	live, c, err := s.readAndCompare(ctx, t)
 	if err != nil || live == nil || len(c.diffs) > 0 || live.GetUID() != t.item.UID {
@@ -153,8 +152,8 @@ func (s *session) readAndCompare(ctx context.Context, t task) (*unstructured.Uns
 	return live, c, err
 }
 
-// recheckHeldDrifts schedules comparisons of the objects that were held before this connection:
-// ownership does not show every change of them.
+// recheckHeldDrifts schedules comparisons of the objects that were held before this connection,
+// since ownership does not show every change of them.
 func (s *session) recheckHeldDrifts() {
 	for _, of := range s.memory {
 		for id, d := range of {

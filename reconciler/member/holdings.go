@@ -16,13 +16,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// A Holding is what an inventory on a cluster says that a fleet has there.
+// A Holding is the content of an inventory on a cluster.
 type Holding struct {
 	Fleet     string
 	Placement string
 	// Objects are sorted. A damaged inventory has none.
 	Objects []HeldObject
-	// Damaged is why the inventory cannot be read; empty if it can.
+	// Damaged is the reason why the inventory cannot be read; empty if it can.
 	Damaged string
 }
 

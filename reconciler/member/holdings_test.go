@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The inventories of a cluster say what each fleet holds there.
+// Holdings returns the objects that each fleet has on the cluster.
 func TestHoldings(t *testing.T) {
 	shelf := newShelf()
 	s := sessionAt(t, shelf)

@@ -9,13 +9,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// Our namespace is made before anything is written into it where there was none,
-// and asked for no more than once.
+// If our namespace is missing, it is created before anything is written into it. It is
+// requested at most once.
 func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 	const made, written = "/api/v1/namespaces/gitfleet-system", "/api/v1/namespaces/gitfleet-system/configmaps/"
 	first := written + inventoryName("prod", web)
 	tests := map[string]struct {
-		seen  []string // nil if it is not known
+		seen  []string // nil if it was not read
 		there bool
 		want  []string
 	}{

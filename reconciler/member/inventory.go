@@ -29,46 +29,48 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// An inventory lists what one placement owns on this cluster, and which revision it has
-// reached. It is stored on the cluster itself, as ConfigMaps in our namespace: it survives the
-// loss of everything else, and says what may be deleted.
+// An inventory lists the objects that one placement owns on this cluster, and the revision that
+// it has reached. It is stored on the cluster itself, as ConfigMaps in our namespace, so that
+// it survives the loss of everything else. It decides what may be deleted.
 type inventory struct {
 	Placement api.PlacementKey   `json:"placement"`
 	Revision  placement.Revision `json:"revision"`
 	// Abandon says that the objects stay when the placement is deleted.
 	Abandon bool `json:"abandon,omitempty"`
-	// Adopted says that a person adopted the inventory from another fleet, and that it still
-	// has objects which are not in the repository.
+	// Adopted says that a user adopted the inventory from another fleet, and that it still has
+	// objects which are not in the repository.
 	Adopted bool   `json:"adopted,omitempty"`
 	Items   []item `json:"items"`
 
 	// parts is the number of ConfigMaps of the last write.
 	parts int
-	// written is the digest of what is on the cluster; empty if it is not known to be there.
+	// written is the digest of the inventory on the cluster; empty if it may not be there.
 	written string
-	// owner is the owner that the ConfigMaps on the cluster name.
+	// owner is the owner in the ConfigMaps on the cluster.
 	owner ledger.Owner
 	items items
 	// unwritten limits the log lines about failed writes.
 	unwritten retry.LogLimiter
 }
 
-// An item is an object that is ours, or may be.
+// An item is an object that we have applied, or may have.
 type item struct {
 	Group     string `json:"g,omitempty"`
 	Version   string `json:"v"`
 	Kind      string `json:"k"`
 	Namespace string `json:"ns,omitempty"`
 	Name      string `json:"n"`
-	// Hash is that of the content last applied; empty if the object was only announced.
+	// Hash is the hash of the content that was applied last; empty if the object was only
+	// announced.
 	Hash string `json:"h,omitempty"`
 	// Managed is the hash of our managedFields entry after the last apply.
 	Managed string `json:"m,omitempty"`
-	// Others is what others owned of the object when it was accepted with values of theirs; see
-	// observed.Object.Foreign. It is empty if we own all that was applied: Managed then shows every change.
+	// Others identifies the fields that others owned when the object was accepted with their
+	// values; see observed.Object.Foreign. It is empty if we own all applied fields, since
+	// Managed then shows every change.
 	Others string    `json:"o,omitempty"`
 	UID    types.UID `json:"u,omitempty"`
-	// Commit is the last one that changed the object.
+	// Commit is the commit that last changed the object.
 	Commit string `json:"c,omitempty"`
 }
 
@@ -88,8 +90,8 @@ const (
 	partsKey       = "gitfleet.dev/inventory-parts"
 )
 
-// partSize keeps a ConfigMap, with base64 around it, below the 1 MiB that an API
-// server accepts. Only tests change it.
+// partSize keeps a ConfigMap with its base64 data below the 1 MiB that an API server accepts.
+// Only tests change it.
 var partSize = 700 << 10
 
 var (
@@ -97,8 +99,8 @@ var (
 	namespaces = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Namespaced: false}
 )
 
-// inventoryName returns the name of the first part: readable as far as it fits, and unique by
-// its hash.
+// inventoryName returns the name of the first part. It begins with the fleet and the placement
+// as far as they fit, and ends with a hash that makes it unique.
 func inventoryName(fleet string, p api.PlacementKey) string {
 	sum := sha256.Sum256([]byte(fleet + "\x00" + p.String()))
 	readable := strings.ToLower(strings.ReplaceAll(p.String(), "/", "-"))
@@ -112,8 +114,9 @@ func partName(name string, part int) string {
 	return name + "." + strconv.Itoa(part)
 }
 
-// gzipWriters are shared by all sessions: one is large, and an inventory is packed after every
-// change. Better compression of hashes, which are most of it, is not worth the time.
+// gzipWriters are shared by all sessions, since a writer is large and an inventory is packed
+// after every change. Better compression of hashes, which are most of the content, is not worth
+// the time.
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
@@ -165,7 +168,7 @@ func unpack(raw []byte) (*inventory, error) {
 	return inv, nil
 }
 
-// save writes an inventory, unless the cluster has it already.
+// save writes an inventory, unless the cluster already has it.
 func (s *session) save(ctx context.Context, inv *inventory) error {
 	s.adoptInventory(inv)
 	raw, digest, err := inv.pack()
@@ -180,8 +183,8 @@ func (s *session) save(ctx context.Context, inv *inventory) error {
 	}
 	name := inventoryName(s.cfg.Fleet, inv.Placement)
 	parts := max(1, (len(raw)+partSize-1)/partSize)
-	// The first part names the digest of the whole, and is written last: an interrupted write
-	// leaves an inventory whose digest does not match, and which is not used.
+	// The first part has the digest of the whole and is written last. So the digest of an
+	// interrupted write does not match, and that inventory is not used.
 	for part := parts - 1; part >= 0; part-- {
 		chunk := raw[part*partSize : min(len(raw), (part+1)*partSize)]
 		if err := s.savePart(ctx, partName(name, part), inv.Placement, part, chunk, digest, parts); err != nil {
@@ -230,7 +233,7 @@ func (s *session) savePart(ctx context.Context, name string, p api.PlacementKey,
 	return nil
 }
 
-// A part is one ConfigMap of an inventory, as we last wrote it.
+// A part is one ConfigMap of an inventory, as it was last written.
 type part struct {
 	placement api.PlacementKey
 	managed   string
@@ -244,8 +247,8 @@ func inventoryID(name string) api.ID {
 // ownNamespace is the Namespace that inventories are in.
 var ownNamespace = api.ID{Kind: "Namespace", Name: api.Namespace}
 
-// createOwnNamespace creates our namespace, once, if the cluster had none when the session
-// began: a server waits before it refuses a write into a missing namespace.
+// createOwnNamespace creates our namespace, once, if the cluster did not have it when the
+// session began: a server waits before it refuses a write to a missing namespace.
 func (s *session) createOwnNamespace(ctx context.Context) error {
 	if !s.housed && s.health.Namespaces != nil && !slices.Contains(s.health.Namespaces, api.Namespace) {
 		if err := s.ensureNamespace(ctx); err != nil {
@@ -256,7 +259,8 @@ func (s *session) createOwnNamespace(ctx context.Context) error {
 	return nil
 }
 
-// withNamespace calls do, which writes to our namespace, and creates the namespace if it is missing.
+// withNamespace calls do, which writes to our namespace. If the namespace is missing, it
+// creates it and calls do again.
 func (s *session) withNamespace(ctx context.Context, do func() error) error {
 	if err := s.createOwnNamespace(ctx); err != nil {
 		return err
@@ -296,7 +300,7 @@ func (s *session) dropInventory(ctx context.Context, inv *inventory) error {
 	return nil
 }
 
-// restoreInventories writes inventories again that others changed or deleted.
+// restoreInventories writes inventories again that others have changed or deleted.
 func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]bool) {
 	for id := range touched {
 		p := s.parts.Of(id)
@@ -318,7 +322,7 @@ func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]boo
 			continue
 		}
 		if s.resting(p.placement) {
-			inv.written = "" // it is written again when that is over
+			inv.written = "" // it is written again once the failure is over
 			continue
 		}
 		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())
@@ -340,7 +344,7 @@ func (s *session) definitionEstablished(definition api.ID) {
 }
 
 // inventories reads the inventories on the cluster. One that cannot be decoded is reported and
-// left alone: nothing is deleted because of it.
+// not changed, and nothing is deleted because of it.
 func (s *session) inventories(ctx context.Context) error {
 	list, err := s.listInventories(ctx)
 	if err != nil {
@@ -399,7 +403,7 @@ func (s *session) listInventories(ctx context.Context) ([]unstructured.Unstructu
 	}
 }
 
-// partsOf returns the number of ConfigMaps of an inventory, by its first.
+// partsOf returns the number of ConfigMaps of an inventory, given the first one.
 func partsOf(first *unstructured.Unstructured) (int, error) {
 	return strconv.Atoi(first.GetAnnotations()[partsKey])
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// sessionAt is a session that talks to a server of the test.
+// sessionAt returns a session that uses a test server.
 func sessionAt(t *testing.T, h http.Handler) *session {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -62,13 +62,13 @@ func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session
 	return s
 }
 
-// A shelf is as much of an API server as keeps ConfigMaps: they are created, applied,
-// read, listed and deleted. After a number of changes it breaks.
+// A shelf is an API server that only has ConfigMaps, which can be created, applied, read,
+// listed and deleted. After a number of changes it fails.
 type shelf struct {
 	mu     sync.Mutex
 	maps   map[string]json.RawMessage
 	done   []string // the changes, in order
-	intact int      // changes until it breaks; never if negative
+	intact int      // changes until it fails; never if negative
 }
 
 func newShelf() *shelf { return &shelf{maps: map[string]json.RawMessage{}, intact: -1} }
@@ -121,7 +121,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stored is an object as the shelf answers it.
+// stored returns an object as the shelf sends it.
 func stored(name string, raw []byte) []byte {
 	return bytes.Replace(raw, []byte(`"metadata":{`), []byte(`"metadata":{"uid":"uid of `+name+`",`), 1)
 }
@@ -130,11 +130,11 @@ func (s *shelf) clone() *shelf { return &shelf{maps: maps.Clone(s.maps), intact:
 
 func (s *shelf) names() []string { return slices.Sorted(maps.Keys(s.maps)) }
 
-// held is an inventory of some objects, heavy one that takes several parts.
+// held returns an inventory of some objects, and heavy one that needs several parts.
 func held(n int) *inventory      { return weighing(n, 32) }
 func heavy(parts int) *inventory { return weighing(7*parts-3, 1000) }
 
-// smallParts lets an inventory be heavy without being large.
+// smallParts makes parts small, so that an inventory can have several without being large.
 func smallParts(t *testing.T) {
 	was := partSize
 	partSize = 7 << 10
@@ -161,7 +161,7 @@ func weighing(n, size int) *inventory {
 	return inv
 }
 
-// same reports how two inventories differ; empty if they do not.
+// same returns the differences of two inventories; empty if there are none.
 func same(a, b *inventory) string {
 	switch {
 	case a == nil || b == nil:
@@ -179,8 +179,8 @@ func same(a, b *inventory) string {
 	return ""
 }
 
-// What is written is read back, equal inventories give equal bytes, and packing
-// one does not change it.
+// An inventory is read back as it was written, equal inventories have equal bytes, and packing
+// does not change an inventory.
 func TestInventoryIsPackedAndUnpacked(t *testing.T) {
 	words := rapid.SampledFrom([]string{"", "a", "b", "apps", "v1", "Deployment", "x/y", "é\"\\"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -214,8 +214,8 @@ func TestInventoryIsPackedAndUnpacked(t *testing.T) {
 	})
 }
 
-// The name of an inventory is valid, says whose it is, and is another for
-// another placement or fleet.
+// The name of an inventory is valid, contains the placement, and is different for another
+// placement or fleet.
 func TestInventoryNames(t *testing.T) {
 	names := map[string]string{}
 	for _, fleet := range []string{"prod", "test"} {
@@ -238,8 +238,8 @@ func TestInventoryNames(t *testing.T) {
 	}
 }
 
-// Saved, it is there as it was, in as many parts as it takes, and saving it once
-// more is no request.
+// A saved inventory can be read back, has the necessary number of parts, and saving it again
+// sends no request.
 func TestInventoryIsSavedOnce(t *testing.T) {
 	smallParts(t)
 	for parts, inv := range map[int]*inventory{0: held(0), 1: held(50), 2: heavy(2), 3: heavy(3)} {
@@ -258,7 +258,7 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 					t.Errorf("%s has %d bytes", name, len(raw))
 				}
 			}
-			// The first part names the digest of all: it is the last to be written.
+			// the first part has the digest of all, so that it is written last
 			if last := store.done[len(store.done)-1]; last != "PATCH "+inventoryName("prod", web) {
 				t.Errorf("written last: %s", last)
 			}
@@ -280,8 +280,7 @@ func TestInventoryIsSavedOnce(t *testing.T) {
 	}
 }
 
-// An inventory that got smaller leaves no part behind, and one that is dropped
-// none at all.
+// No part remains of an inventory that becomes smaller or is dropped.
 func TestInventoryShrinks(t *testing.T) {
 	smallParts(t)
 	store := newShelf()
@@ -311,14 +310,14 @@ func TestInventoryShrinks(t *testing.T) {
 	}
 }
 
-// Torn at any point, a write leaves the old inventory, the new one, or one that
-// is not believed: never a mixture. Written again it is whole.
+// A write that is interrupted at any point leaves the old inventory, the new one, or one that
+// is not used, but never a mixture. The next write repairs it.
 func TestInventoryTornWhileWriting(t *testing.T) {
 	smallParts(t)
 	small, large := held(5), heavy(3)
 	tests := map[string]struct {
 		first, second *inventory
-		changes       int // that the second takes
+		changes       int // number of changes of the second write
 	}{
 		"growing":                 {small, large, 3},
 		"shrinking":               {large, small, 3},
@@ -364,8 +363,7 @@ func TestInventoryTornWhileWriting(t *testing.T) {
 	}
 }
 
-// What somebody damaged is not believed, and does not keep the others from
-// being read.
+// A damaged inventory is not used, and does not prevent reading the others.
 func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 	name := inventoryName("prod", web)
 	edit := func(do func(o map[string]any)) func(*shelf, string) {
@@ -423,8 +421,8 @@ func TestDamagedInventoryIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Garbage of any form is an error, not a panic, and not an inventory that would
-// have everything deleted.
+// Invalid data is an error. It does not cause a panic, and is not read as an inventory that
+// would delete everything.
 func TestUnpackRefusesGarbage(t *testing.T) {
 	raw, _, err := held(3).pack()
 	if err != nil {

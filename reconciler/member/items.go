@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
 )
 
-// items are the objects that an inventory holds.
+// items are the objects in an inventory.
 type items struct{ compact.Map[packedItem] }
 
 type packedItem struct {
@@ -19,9 +19,9 @@ type packedItem struct {
 	rest unique.Handle[commonItem]
 }
 
-// commonItem is of an item what is likely to be the same elsewhere.
+// commonItem has the fields of an item that are often equal for other items.
 type commonItem struct {
-	uid                                    types.UID // if it cannot be packed
+	uid                                    types.UID // set if it cannot be packed
 	version, hash, managed, others, commit string
 }
 
@@ -37,7 +37,8 @@ func (is items) of(id api.ID) *item {
 
 func (is items) has(id api.ID) bool { return is.Map.Of(id) != nil }
 
-// gvk returns the kind of an item as it was applied; not ok if there is none.
+// gvk returns the kind of an item in the version in which it was applied. ok is false if there
+// is no such item.
 func (is items) gvk(id api.ID) (gvk schema.GroupVersionKind, ok bool) {
 	p := is.Map.Of(id)
 	if p == nil {
@@ -46,7 +47,7 @@ func (is items) gvk(id api.ID) (gvk schema.GroupVersionKind, ok bool) {
 	return id.GroupKind().WithVersion(p.rest.Value().version), true
 }
 
-// all yields every item, by ID. They are not to change meanwhile.
+// all yields every item, sorted by ID. The items must not change meanwhile.
 func (is items) all() iter.Seq[item] {
 	return func(yield func(item) bool) {
 		for id, p := range is.Map.All() {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Every field of an item is kept: one that is added and not packed would be lost.
+// Every field of an item is kept; a new field that is not packed would be lost.
 func TestItemsAreKeptWhole(t *testing.T) {
 	for _, uid := range []types.UID{"", "0b5f9a3e-1c2d-4e5f-8a9b-0c1d2e3f4a5b", "of another form"} {
 		var it item

@@ -9,8 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigs caches kubeconfigs by file. Many goroutines may load them; nobody may change what
-// is loaded.
+// kubeconfigs caches kubeconfigs by file. It is safe for concurrent use; the results must not
+// be changed.
 type kubeconfigs struct {
 	mu   sync.Mutex
 	read map[string]readFile
@@ -21,8 +21,8 @@ type readFile struct {
 	config *clientcmdapi.Config
 }
 
-// load reads a kubeconfig, unless its file is unchanged. Files that it names are resolved. A
-// nil receiver always reads.
+// load reads a kubeconfig unless its file is unchanged, and resolves the paths in it. A nil
+// receiver always reads.
 func (k *kubeconfigs) load(path string) (*clientcmdapi.Config, error) {
 	if k == nil {
 		return loadKubeconfig(path)
@@ -46,8 +46,8 @@ func (k *kubeconfigs) load(path string) (*clientcmdapi.Config, error) {
 	return cfg, err
 }
 
-// statReadable describes a file, or the target of a symbolic link, that may be read. Stat alone
-// succeeds without the permission to read.
+// statReadable returns the information about a file, or the target of a symbolic link, if it
+// may be read. Stat alone succeeds without the permission to read.
 func statReadable(path string) (fs.FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {

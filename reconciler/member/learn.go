@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// prepareKinds finds out how the cluster serves the kinds of some objects, and watches them.
+// prepareKinds determines how the cluster serves the kinds of some objects, and watches them.
 func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	whole := map[schema.GroupVersionKind]bool{}
@@ -42,7 +42,7 @@ func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 		res, ok := s.kinds.Of(gvk)
 		k := s.watch.Of(gvk)
 		if k != nil && whole[gvk] && !k.Full {
-			s.watch.End(k) // its metadata is no longer enough
+			s.watch.End(k) // metadata is no longer enough
 			k = nil
 		}
 		if ok && k == nil {
@@ -53,7 +53,7 @@ func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	return nil
 }
 
-// addWaiting adds the objects that wait for one of the kinds: if the kind is known now, they
+// addWaiting adds the objects that wait for one of the kinds. If the kind is known now, they
 // are processed too.
 func (s *session) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
 	for id, t := range s.trouble {

@@ -7,15 +7,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// leaveCluster gives up everything we have on the cluster. It reports whether nothing is left
-// to do; what failed is tried again later.
+// leaveCluster releases everything that we have on the cluster. It reports whether nothing is
+// left to do; failures are retried later.
 func (s *session) leaveCluster(ctx context.Context) bool {
 	s.releaseAll()
 	s.sync(ctx)
 	return len(s.inv) == 0 && s.dropClaim(ctx) == nil
 }
 
-// releaseAll makes nothing wanted any more, while all objects stay.
+// releaseAll makes all objects undesired, but keeps them on the cluster.
 func (s *session) releaseAll() {
 	s.wanted, s.newOwners = nil, nil
 	s.works = map[api.PlacementKey]work.Work{}

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Whatever else there is to do when a cluster is to be left, it is left.
+// A cluster is left even if there is other work to do.
 func TestLeavingIsNotPutOff(t *testing.T) {
 	s := sessionAt(t, newShelf())
 	s.retry = time.NewTimer(time.Hour)
 	if err := s.turn(t.Context(), byLeave); err != nil {
 		t.Fatal(err)
 	}
-	s.reschedule() // as after every change that a watch tells of
+	s.reschedule() // as after every change that a watch reports
 	select {
 	case <-s.retry.C:
 	case <-time.After(10 * time.Second):

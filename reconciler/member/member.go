@@ -1,14 +1,14 @@
 // Package member reconciles one member cluster.
 //
-// An Agent is given everything that its cluster should have. It applies what is new or changed,
-// makes no request for what is not, watches what it applied, corrects drift, and removes what
-// its inventory lists and nothing wants any more. It reports the complete state that it
-// observes.
+// An Agent gets the desired state of its cluster. It applies what is new or has changed,
+// without a request for what has not. It watches what it has applied, corrects drift, and
+// removes objects in its inventories that are no longer desired. It reports the complete
+// observed state.
 //
-// The packages below have one task each: connection makes every request to the cluster,
-// discovery finds out how it serves kinds, watch lists and watches, probe asks whether it
-// answers, and drift and observed hold what is known. A session joins them: its many files share
-// the state of one goroutine, which decides what is written.
+// Each package below has one task: connection sends all requests to the cluster, discovery
+// determines how the cluster serves kinds, watch lists and watches objects, probe checks
+// whether the cluster answers, and drift and observed store what is known. A session connects
+// them. Its many files share the state of one goroutine, which decides what is written.
 package member
 
 import (
@@ -30,19 +30,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// Config configures an agent. Name, Connect, Fleet, Encoder, Report and Log must be set; zero
-// values of the others mean their defaults.
+// Config configures an agent. Name, Connect, Fleet, Encoder, Report and Log must be set; the
+// zero value of any other field means its default.
 type Config struct {
 	Name string
 	// Connect returns the credentials of the cluster. It is called every few seconds, so that
 	// replaced credentials are used.
 	Connect func(context.Context) (*rest.Config, error)
-	// Fleet is the value of the managed-by label: two gitfleets with different fleet names
-	// leave each other's objects alone.
+	// Fleet is the value of the managed-by label. Two gitfleets with different fleet names do
+	// not touch each other's objects.
 	Fleet   string
 	Encoder *Encoder
-	// HasCommit reports whether the repository has a commit: inventories that name no fleet,
-	// and a commit of another repository, are not ours. nil means that it has every commit.
+	// HasCommit reports whether the repository has a commit. An inventory without a fleet ID is
+	// not ours if it names a commit of another repository. Nil means that the repository has
+	// every commit.
 	HasCommit func(hash string) bool
 	// Report receives observations. It must not block for long.
 	Report func(ledger.Observation)
@@ -51,14 +52,14 @@ type Config struct {
 	Log    *slog.Logger
 	// Concurrency bounds the concurrent writes to this cluster; default 8.
 	Concurrency int
-	// Limit bounds the concurrent writes of all agents that share it: a buffered channel with
-	// one element for each write. nil means no common bound.
+	// Limit limits the concurrent writes of all agents that share it. It is a buffered channel
+	// with one element for each write; nil means no common limit.
 	Limit chan struct{}
-	// Arrivals likewise bounds the agents that connect for the first time or take a survey,
-	// which needs many goroutines. It must not be Limit: clusters that do not answer would
-	// delay the writes of others.
+	// Arrivals likewise limits the number of agents that connect for the first time or take a
+	// survey, which needs many goroutines. It must not be Limit, since clusters that do not
+	// answer would delay the writes of others.
 	Arrivals chan struct{}
-	// Brake bounds what is deleted without a person's consent.
+	// Brake limits the deletions without a user's consent.
 	Brake Brake
 	// Probe is the time between two probes; default 10 s.
 	Probe time.Duration
@@ -72,8 +73,8 @@ type Config struct {
 	// PodFailureTimeout is how long pods of a workload may fail to start before the workload
 	// counts as failed; default 30 s.
 	PodFailureTimeout time.Duration
-	// DriftMode is the mode of objects that no other rule of api.DriftRules is for. Drift that
-	// is not reverted is left as it is until Resolve decides. Empty means revert.
+	// DriftMode is the mode of objects to which no other rule of api.DriftRules applies. Drift
+	// that is not reverted is held until Resolve decides. Empty means revert.
 	DriftMode api.DriftMode
 	// DriftKinds are the modes of kinds; nil for none.
 	DriftKinds map[api.GroupKind]api.DriftMode
@@ -115,23 +116,24 @@ type Agent struct {
 	cfg        Config
 	connection connection.Config
 	works      chan []work.Work
-	// last are the works last received; only Run uses it. nil means that there were none yet.
+	// last are the works that were last received; only Run uses it. Nil means that none were
+	// received yet.
 	last []work.Work
-	// memberships has the last argument of SetFleet, fleet the one in use.
+	// memberships has the last argument of SetFleet, and fleet is the one in use.
 	memberships chan membership
 	fleet       membership
-	// resolving has the last argument of Resolve, resolutions the one in use.
+	// resolving has the last argument of Resolve, and resolutions are those in use.
 	resolving   chan ledger.Resolutions
 	resolutions ledger.Resolutions
 	// check requests that everything is checked again.
 	check chan struct{}
-	// leave is closed when the cluster is to be left, left when that is done.
+	// leave is closed to request that the cluster is left, and left once that is done.
 	leave, left chan struct{}
-	// memory records what others changed, flips how often they undid an apply; only Run uses
-	// them.
+	// memory records the changes of others, and flips how often they undid an apply. Only Run
+	// uses them.
 	memory drift.Memory
 	flips  map[api.ID]flips
-	// deletions have not been reported yet. They outlive a session.
+	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
 	// access records which permissions the cluster does not grant.
 	access access
@@ -155,9 +157,9 @@ func New(cfg Config) *Agent {
 	return a
 }
 
-// Set replaces everything that the cluster should have. It never blocks; a newer call replaces
-// one that has not been used yet. Only one goroutine may call it. Until the first call nothing
-// is written.
+// Set replaces the desired state of the cluster. It never blocks; a newer call replaces one
+// that was not used yet. Only one goroutine may call it. Until the first call nothing is
+// written.
 func (a *Agent) Set(works []work.Work) {
 	select {
 	case <-a.works:
@@ -166,7 +168,7 @@ func (a *Agent) Set(works []work.Work) {
 	a.works <- works
 }
 
-// Check makes the agent check everything again, and retry at once what failed. It never blocks,
+// Check makes the agent check everything again, and retry failures at once. It never blocks,
 // and any goroutine may call it.
 func (a *Agent) Check() {
 	select {
@@ -175,16 +177,17 @@ func (a *Agent) Check() {
 	}
 }
 
-// Leave gives up everything on the cluster: objects stay as they are without our labels, and
-// inventories are deleted. The channel that it returns is closed when that is done. Only the
-// goroutine that calls Set may call it, once, and must not call Set afterwards.
+// Leave releases everything on the cluster: our labels are removed from objects, which
+// otherwise stay as they are, and inventories are deleted. The returned channel is closed when
+// that is done. Only the goroutine that calls Set may call it, once, and must not call Set
+// afterwards.
 func (a *Agent) Leave() <-chan struct{} {
 	close(a.leave)
 	return a.left
 }
 
-// Run runs the agent until ctx is done, and stops everything it started before it returns.
-// Losing the connection is not an error: it is reported, and retried.
+// Run runs the agent until ctx is done, and stops everything it has started before it returns.
+// A lost connection is not an error: it is reported and retried.
 func (a *Agent) Run(ctx context.Context) error {
 	a.cfg.Metrics.begin(a.cfg.Name)
 	defer a.cfg.Metrics.forget(a.cfg.Name)
@@ -201,8 +204,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// arrive opens a session. Arrivals bounds how many clusters do so at once, except those that
-// lost their connection and retry slowly.
+// arrive opens a session. Arrivals limits how many clusters do so at once, except those that
+// have lost their connection and retry slowly.
 func (a *Agent) arrive(ctx context.Context, lost retry.Backoff) (*session, error) {
 	if lost == 0 {
 		defer takePlace(ctx, a.cfg.Arrivals)()
@@ -225,7 +228,7 @@ func (a *Agent) lost(ctx context.Context, err error, times *retry.Backoff) {
 	a.connection.SleepUntilRenewed(ctx, times.Next(time.Second, 30*time.Second))
 }
 
-// answers logs that the cluster does not answer, and why, or that it answers again.
+// answers logs that the cluster does not answer and why, or that it answers again.
 func (a *Agent) answers(err error) {
 	switch {
 	case err == nil && a.silentFor != (retry.LogLimiter{}):

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Without credentials an agent says so and asks again, ever more slowly: a
-// member may be declared before its credentials are there.
+// Without credentials an agent reports that and tries again with backoff, since a member may be
+// declared before its credentials exist.
 func TestAgentWithoutCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
@@ -55,14 +55,14 @@ func TestAgentWithoutCredentials(t *testing.T) {
 		why = "something else"
 		longer, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()
-		a.Run(longer) //nolint:errcheck // it never fails
+		a.Run(longer) // nolint:errcheck // it cannot fail
 		if n := strings.Count(logged.String(), "cluster lost"); n != 3 {
 			t.Errorf("logged %d times, want one more for the new reason and one after an hour:\n%s", n, &logged)
 		}
 	})
 }
 
-// Set never blocks, whether or not somebody listens, and the newest counts.
+// Set never blocks, and the newest call counts.
 func TestSetNeverBlocks(t *testing.T) {
 	a := New(Config{Name: "east"})
 	for _, name := range []string{"one", "two", "three"} {

@@ -7,13 +7,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// Metrics count what agents do. They are in no registry until the caller registers them.
+// Metrics count what agents do. The caller registers them.
 type Metrics struct {
 	connection.Metrics
 	// Operations counts operations on objects, by cluster, action and result.
 	Operations *prometheus.CounterVec
-	// OperationSeconds measures operations on all clusters: buckets for each of thousands of
-	// clusters would be most of a scrape.
+	// OperationSeconds measures the operations on all clusters together, since buckets for each
+	// of thousands of clusters would be most of a scrape.
 	OperationSeconds prometheus.Histogram
 	// ProbeSeconds is how long the last health probe took, by cluster.
 	ProbeSeconds *prometheus.GaugeVec
@@ -61,7 +61,7 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	)
 }
 
-// begin creates the counters of a cluster with the value zero. Prometheus would miss the
+// begin creates the counters of a cluster with the value zero, since Prometheus would miss the
 // first increase of a series that begins at one.
 func (m *Metrics) begin(cluster string) {
 	for _, change := range []string{"edited", "deleted"} {

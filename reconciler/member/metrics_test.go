@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// Series of drift begin at zero, and all series of a cluster are removed when its agent ends.
+// The drift counters begin at zero, and all series of a cluster are removed when its agent
+// ends.
 func TestMetricsOfACluster(t *testing.T) {
 	metrics := NewMetrics()
 	metrics.begin("east")

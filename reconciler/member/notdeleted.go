@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// succeeded records the result of a removal. One that failed is retried with backoff, and the
-// report says why the object still exists.
+// succeeded records the result of a removal, and reports whether it succeeded. A failed one is
+// retried with backoff, and the report says why the object still exists.
 func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
 	if err == nil {
@@ -36,12 +36,12 @@ func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 	return false
 }
 
-// passingFailures is the number of consecutive failures of a deletion, for a reason that often
-// passes by itself such as a conflict, before the report shows it. That a server does not
-// answer is in the status of its cluster.
+// passingFailures is the number of consecutive failures of a deletion before the report shows a
+// reason that often passes by itself, such as a conflict. A server that does not answer is
+// shown in the status of its cluster instead.
 const passingFailures = 3
 
-// lasts reports whether a removal failed for a reason that does not pass by itself.
+// lasts reports whether a removal failed for a reason that will not pass by itself.
 func lasts(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -51,8 +51,8 @@ func lasts(err error) bool {
 	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests
 }
 
-// scrubRemoval removes from an error what it may quote of Secrets: an admission webhook sees
-// the object whose deletion it denies.
+// scrubRemoval removes values of Secrets from an error: an admission webhook sees the object
+// whose deletion it denies.
 func (s *session) scrubRemoval(ctx context.Context, st stale, err error) error {
 	if !connection.Answered(err) {
 		return err

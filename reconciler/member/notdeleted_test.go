@@ -15,8 +15,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// A report says why an object that should go is still there: what is refused at
-// once, what may pass by itself when it does not, and not that nobody answers.
+// The report says why an object still exists that should be deleted. A refused deletion is
+// shown at once, a failure that may pass only if it does not, and a server without a response
+// not at all.
 func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 	denied := func(code int32, reason metav1.StatusReason, message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}

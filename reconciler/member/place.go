@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// lateAnswer is how long a write keeps its slot under a common bound: a cluster that does not
-// answer must not take the slots of all others.
+// lateAnswer is how long a write keeps its slot of a common limit. A cluster that does not
+// answer must not keep the slots from all others.
 const lateAnswer = time.Second
 
-// takePlace takes a slot under a common bound, and returns the function that gives it back.
+// takePlace acquires a slot of a common limit, and returns the function that releases it.
 func takePlace(ctx context.Context, bound chan struct{}) func() {
 	if bound == nil {
 		return func() {}

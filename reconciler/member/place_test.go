@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// However many clusters there are, few are connected to at a time; those that do
-// not answer hold up the others for a second and no longer, and nobody who writes.
+// However many clusters there are, only a few are connected at a time. Those that do not answer
+// delay the connections of others by at most a second, and their writes not at all.
 func TestFewConnectAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

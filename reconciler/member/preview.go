@@ -22,60 +22,59 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
-// A Preview looks at a cluster, and says what an agent would do there. Nothing
+// A Preview reads the state of a cluster, and determines what an agent would do there. Nothing
 // can be written through its connection.
 type Preview struct{ s *session }
 
-// An Effect is what becomes of one object.
+// An Effect says what would happen to an object.
 type Effect string
 
 // The effects.
 const (
-	// Adds: it is not there, and would be made.
+	// Adds: it does not exist, and would be created.
 	Adds Effect = "add"
 	// Changes: fields of it would be set or removed, or it would be taken over.
 	Changes Effect = "change"
-	// Recreates: it would be deleted and created anew, since an immutable field changes.
+	// Recreates: it would be deleted and created again, since an immutable field changes.
 	Recreates Effect = "recreate"
-	// Deletes: it would be removed, or given up and left where it is.
+	// Deletes: it would be removed, or released and left on the cluster.
 	Deletes  Effect = "delete"
 	Releases Effect = "release"
-	// Differs: it differs, and would be left as it is: the strategy only reports,
-	// or it may not be touched; Message says why.
+	// Differs: it differs and would not be changed, because the strategy only reports
+	// differences or gitfleet may not write it; Message has the reason.
 	Differs Effect = "differ"
-	// Fails: the API server would refuse it; Message says why.
+	// Fails: the API server would refuse it; Message has the reason.
 	Fails Effect = "fail"
-	// Unknown: it cannot be told; Message says why. Only Try says so.
+	// Unknown: the effect cannot be determined; Message has the reason. Only Try returns it.
 	Unknown Effect = "unknown"
-	// Alters: it is as every apply makes it, and the API server or an admission
-	// webhook stores other values then than are applied.
+	// Alters: an apply would not change it, but the API server or an admission webhook stores
+	// other values than those that are applied.
 	Alters Effect = "alter"
 )
 
-// A Change is one object that is not as it would be after a sync.
+// A Change is the effect of a sync on one object.
 type Change struct {
 	ID        api.ID
 	Placement api.PlacementKey
-	// Manifest is what is wanted; nil of what would go.
+	// Manifest is the desired object; nil for one that would be removed.
 	Manifest *work.Manifest
 	Effect   Effect
-	// TakesOver says that the object is not gitfleet's yet.
+	// TakesOver says that gitfleet does not own the object yet.
 	TakesOver bool
-	// Refused says that gitfleet would not take the object over; Message says why.
+	// Refused says that gitfleet would not take the object over; Message has the reason.
 	Refused bool
-	// Message says what else is to be known; it holds no secrets.
+	// Message has additional information, without secrets.
 	Message string
-	// Diffs are how the object there differs from what it would be. Values of
-	// Secrets are masked.
+	// Diffs are the differences between the object that would result and the present one.
+	// Values of Secrets are masked.
 	Diffs []api.Difference
-	// serverError says that it fails by an error of the server (5xx), such as that of a webhook
-	// that is down.
+	// serverError says that the reason is a server error (5xx), such as a webhook that is down.
 	serverError bool
 }
 
-// Peek connects to a cluster to look at it, and tells how it is and what is held
-// there. Of the configuration it needs Name, Fleet, Connect, Encoder and Log.
-// The caller closes it.
+// Peek connects to a cluster in order to inspect it, and returns its state and inventories. It
+// uses the fields Name, Fleet, Connect, Encoder and Log of the configuration. The caller must
+// close the preview.
 func Peek(ctx context.Context, cfg Config) (*Preview, ledger.ClusterSeen, error) {
 	var seen ledger.ClusterSeen
 	cfg.Report = func(o ledger.Observation) {
@@ -97,9 +96,9 @@ func Peek(ctx context.Context, cfg Config) (*Preview, ledger.ClusterSeen, error)
 	return &Preview{s}, seen, nil
 }
 
-// Marks reads, through a connection that cannot write, the annotations of one
-// object of a cluster: they say where it comes from. It returns nil if the object
-// is not there, or not gitfleet's. Of the configuration it needs what Peek does.
+// Marks reads the annotations with the origin of one object of a cluster, through a connection
+// that cannot write. It returns nil if the object does not exist or is not gitfleet's. It uses
+// the same fields of the configuration as Peek.
 func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.ID) (map[string]string, error) {
 	wrap := cfg.Wrap
 	cfg.Wrap = func(rt http.RoundTripper) http.RoundTripper {
@@ -144,9 +143,9 @@ func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.
 // Close ends the connection.
 func (p *Preview) Close() { p.s.conn.Close() }
 
-// Changes lists what would change if the cluster were told to hold some works,
-// and nothing else: first what would be applied, in that order, then what would
-// go. An error means that it cannot be told.
+// Changes lists what would change if the cluster had exactly these works: first what would be
+// applied, in that order, and then what would be removed. An error means that it cannot be
+// determined.
 func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, error) {
 	p.s.want(works)
 	if err := p.learn(ctx, works); err != nil {
@@ -163,8 +162,8 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 	return p.withGone(ctx, changes)
 }
 
-// tasks returns a task for each object of some works that is not suspended, and finds out which
-// of them must not be tried.
+// tasks returns a task for each object of some works that is not suspended, and determines
+// which of them must not be tried.
 func (p *Preview) tasks(ctx context.Context, works []work.Work) (tasks []task, err error) {
 	for _, w := range works {
 		for _, m := range w.Manifests {
@@ -177,10 +176,10 @@ func (p *Preview) tasks(ctx context.Context, works []work.Work) (tasks []task, e
 	return tasks, err
 }
 
-// withGone adds to some changes what would go, and says which recreations would be held.
+// withGone adds the removals to some changes, and marks the recreations that would be held.
 func (p *Preview) withGone(ctx context.Context, changes []Change) ([]Change, error) {
 	for _, c := range changes {
-		if c.Effect == Recreates { // it counts as a deletion
+		if c.Effect == Recreates { // a recreation counts as a deletion
 			p.s.trouble[c.ID] = &trouble{recreate: true, hash: c.Manifest.Hash}
 		}
 	}
@@ -193,7 +192,7 @@ func (p *Preview) withGone(ctx context.Context, changes []Change) ([]Change, err
 	return append(changes, gone...), err
 }
 
-// learn finds out how the cluster serves the kinds that matter.
+// learn determines how the cluster serves the needed kinds.
 func (p *Preview) learn(ctx context.Context, works []work.Work) error {
 	gvks := map[schema.GroupVersionKind]bool{}
 	for _, w := range works {
@@ -220,7 +219,8 @@ func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
 	return t
 }
 
-// each looks at all objects, several at a time, and answers in their order.
+// each calls look for all objects, several at a time, and returns the results in the order of
+// the objects.
 func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Context, task) (*Change, error)) ([]Change, error) {
 	all, errs := make([]*Change, len(tasks)), make([]error, len(tasks))
 	slots := make(chan struct{}, p.s.cfg.Concurrency)
@@ -245,7 +245,7 @@ func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Cont
 	return out, nil
 }
 
-// look says what would become of one object; nil if nothing.
+// look returns the change of one object; nil if there is none.
 func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
 	gvk := t.manifest.Object.Object.GroupVersionKind()
@@ -268,7 +268,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	return p.compare(ctx, t, c, live)
 }
 
-// compare goes through the table that an agent goes through.
+// compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
 	rivals := p.s.rivals(ctx, t, live)
 	facts := p.s.facts(t, live)

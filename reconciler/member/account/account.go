@@ -1,7 +1,7 @@
-// Package account makes the service account with which gitfleet manages a member cluster, and
-// removes it.
+// Package account creates and removes the service account with which gitfleet manages a member
+// cluster.
 //
-// Apply can be repeated: it makes the cluster agree with the Account, and keeps the token.
+// Apply can be repeated: it updates the objects on the cluster and keeps the token.
 package account
 
 import (
@@ -26,22 +26,22 @@ import (
 )
 
 const (
-	// DefaultName is the name of an account if no other is chosen.
+	// DefaultName is the default name of an account.
 	DefaultName = "gitfleet"
 	// managedBy is the label of all objects of an account.
 	managedBy = "app.kubernetes.io/managed-by"
-	// memberAnnotation names the member whose account it is, and fleetAnnotation the fleet.
+	// memberAnnotation is the member that the account is for, and fleetAnnotation its fleet.
 	memberAnnotation = "gitfleet.dev/member"
 	fleetAnnotation  = "gitfleet.dev/fleet"
-	// fieldManager owns what Apply sets. It is the value of managedBy as well.
+	// fieldManager owns the fields that Apply sets. It is also the value of managedBy.
 	fieldManager = "gitfleet-member"
 )
 
-// An Account is a service account in the namespace of the inventories, and what it may do.
+// An Account is a service account in the namespace of the inventories, with its permissions.
 type Account struct {
-	// Name is that of the service account, its roles and their bindings.
+	// Name is the name of the service account, its roles and their bindings.
 	Name string
-	// Member is the name of the MemberCluster; empty if the account is any member's.
+	// Member is the name of the MemberCluster; empty if the account is not for a certain one.
 	Member string
 	// Fleet is the name of the fleet; empty if it is not known.
 	Fleet string
@@ -51,7 +51,7 @@ type Account struct {
 // tokenName is the name of the Secret with the token of an account.
 func tokenName(account string) string { return account + "-token" }
 
-// A manifest is an object of an account, and where it is served.
+// A manifest is an object of an account with its resource.
 type manifest struct {
 	resource schema.GroupVersionResource
 	object   metav1.Object
@@ -98,7 +98,7 @@ func (a Account) manifests() []manifest {
 }
 
 // Manifests returns the objects of the account, in the order in which they are applied. The
-// Secret with the token is not among them.
+// Secret with the token is not one of them.
 func (a Account) Manifests() []any {
 	var all []any
 	for _, m := range a.manifests() {
@@ -121,7 +121,7 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("the account %s belongs to the member %s", e.Account, e.Member)
 }
 
-// A client makes requests for objects of accounts.
+// A client accesses the objects of accounts.
 type client struct{ dynamic.Interface }
 
 func newClient(cfg *rest.Config) (*client, error) {
@@ -150,8 +150,8 @@ func (c *client) apply(ctx context.Context, m manifest) error {
 	return nil
 }
 
-// owned returns an *OwnedError if the account is another member's or another fleet's. An
-// account of no named fleet is anyone's who names none.
+// owned returns an *OwnedError if the account belongs to another member or fleet. An account
+// without a fleet belongs to everybody who names none.
 func (c *client) owned(ctx context.Context, a Account) error {
 	role, err := c.Resource(clusterRoles).Get(ctx, a.Name, metav1.GetOptions{})
 	switch {
@@ -172,9 +172,9 @@ func (c *client) owned(ctx context.Context, a Account) error {
 	return nil
 }
 
-// Apply makes the account on a cluster, or brings it up to date, and returns its token. The
-// token is that of a Secret and does not expire; it is the same as long as the Secret exists.
-// The error is an *OwnedError if the account belongs to another member or fleet.
+// Apply creates or updates the account on a cluster, and returns its token. The token is stored
+// in a Secret and does not expire; it stays the same while the Secret exists. The error is an
+// *OwnedError if the account belongs to another member or fleet.
 func (a Account) Apply(ctx context.Context, cfg *rest.Config) (token string, err error) {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -223,8 +223,8 @@ func (c *client) token(ctx context.Context, secret string) (token string, err er
 	return token, nil
 }
 
-// Remove removes the account, and with it the token. What does not exist is not an error. The
-// namespace stays: the inventories are in it. The error is an *OwnedError if the account
+// Remove removes the account, and with it the token. Missing objects are not an error. The
+// namespace stays, since the inventories are in it. The error is an *OwnedError if the account
 // belongs to another member or fleet.
 func (a Account) Remove(ctx context.Context, cfg *rest.Config) error {
 	c, err := newClient(cfg)
@@ -244,7 +244,7 @@ func (a Account) Remove(ctx context.Context, cfg *rest.Config) error {
 		{bindings, api.Namespace, a.Name},
 		{roles, api.Namespace, a.Name},
 		{clusterBindings, "", a.Name},
-		{clusterRoles, "", a.Name}, // the last: it says whose account it is
+		{clusterRoles, "", a.Name}, // last, since it records whom the account belongs to
 	} {
 		if err := c.in(m.resource, m.namespace).Delete(ctx, m.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete %s %s: %w", m.resource.Resource, m.name, err))

@@ -13,15 +13,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A Target is a cluster as a person reaches it.
+// A Target is a cluster with the access that a user has to it.
 type Target struct {
-	// Config has the credentials of the person.
+	// Config has the user's credentials.
 	Config  *rest.Config
-	cluster clientcmdapi.Cluster // its certificates are embedded
+	cluster clientcmdapi.Cluster // with embedded certificates
 }
 
-// Find returns the cluster of a context of some kubeconfigs; the first that defines the
-// context counts, as for kubectl. An empty context is the current one.
+// Find returns the cluster of a context in kubeconfigs. As in kubectl, the first one that
+// defines the context is used. An empty context is the current one.
 func Find(kubeconfigs []string, context string) (*Target, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: kubeconfigs}
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
@@ -50,8 +50,8 @@ func Find(kubeconfigs []string, context string) (*Target, error) {
 	return &Target{cfg, *cluster}, nil
 }
 
-// Kubeconfig returns a kubeconfig that reaches the same cluster with a token. Its one
-// context has the name of the member.
+// Kubeconfig returns a kubeconfig for the same cluster with a token. Its only context has the
+// name of the member.
 func (t *Target) Kubeconfig(member, token string) ([]byte, error) {
 	cluster := t.cluster
 	cluster.LocationOfOrigin, cluster.Extensions = "", nil

@@ -20,8 +20,8 @@ contexts:
 - {name: paris-admin, context: {cluster: c, user: admin, namespace: mine}}
 `
 
-// The kubeconfig of the daemon reaches the same cluster, has the certificates in it, and
-// nothing of the person's credentials.
+// The daemon's kubeconfig is for the same cluster, contains the certificates, and nothing of
+// the user's credentials.
 func TestKubeconfigOfAMember(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config")

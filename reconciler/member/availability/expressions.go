@@ -1,7 +1,7 @@
 // Package availability evaluates the availability expressions of objects.
 //
-// A Cache compiles each expression once for all clusters; Expressions are those of the objects
-// that one cluster should have.
+// A Cache compiles each expression once for all clusters. Expressions has the expressions of
+// the objects of one cluster.
 package availability
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// Cache are the availability expressions of objects, each compiled once for all clusters.
+// A Cache has the availability expressions of objects, each compiled once for all clusters.
 type Cache struct {
 	mu  sync.Mutex
 	all map[string]compiled
@@ -29,10 +29,10 @@ type compiled struct {
 	err        error
 }
 
-// mostMessage is the length in bytes to which messages of expressions are cut.
+// mostMessage is the maximum length in bytes of the message of an expression.
 const mostMessage = 160
 
-// mostExpressions is how many compiled expressions are cached.
+// mostExpressions is the maximum number of cached expressions.
 const mostExpressions = 500
 
 func (x *Cache) compile(text string) (*expression.Expression, error) {
@@ -49,7 +49,7 @@ func (x *Cache) compile(text string) (*expression.Expression, error) {
 	return c.expression, c.err
 }
 
-// health evaluates an expression on a live object. Its message quotes no Secret.
+// health evaluates an expression on a live object. Its message contains no value of a Secret.
 func (x *Cache) health(live *unstructured.Unstructured, text string) health.Health {
 	e, err := x.compile(text)
 	if err != nil {
@@ -61,15 +61,15 @@ func (x *Cache) health(live *unstructured.Unstructured, text string) health.Heal
 	return h
 }
 
-// Expressions are the expressions of the objects that a cluster should have. They come
-// from the manifests; an expression on a live object is never evaluated, since anybody who may
-// edit the object could write it. Watches read them while the session replaces them.
+// Expressions has the expressions of the desired objects of a cluster. They come from the
+// manifests. An expression on a live object is never evaluated, since anybody who may edit the
+// object could have written it. Watches read Expressions while the session replaces them.
 type Expressions struct {
 	compiled *Cache
 	texts    atomic.Pointer[map[api.ID]string]
 }
 
-// New returns the expressions of a cluster that should have nothing.
+// New returns the expressions of a cluster without desired objects.
 func New(compiled *Cache) *Expressions {
 	return &Expressions{compiled: compiled}
 }
@@ -91,8 +91,8 @@ func (a *Expressions) Of(id api.ID) string {
 	return ""
 }
 
-// Replace sets the wanted expressions. An object whose expression has changed is applied next,
-// so that its watch reports it.
+// Replace replaces the expressions by those of these manifests. If the expression of an object
+// has changed, the object is applied next, so that its watch reports it.
 func (a *Expressions) Replace(manifests iter.Seq[*work.Manifest]) {
 	var texts map[api.ID]string
 	for m := range manifests {

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Map keeps a value for each of many objects, sorted by ID: a map would take a third more
-// space. Most objects are added in order, or stay for long. The zero value is empty.
+// A Map has a value for each of many objects, sorted by ID; a Go map would take a third more
+// space. Most objects are added in order and stay for long. The zero value is empty.
 type Map[T any] []entry[T]
 
 // An entry refers to the one copy of an ID that all clusters share.
@@ -36,7 +36,8 @@ func (m Map[T]) Of(id api.ID) *T {
 	return nil
 }
 
-// Put sets the value of an object. It grows by little: append would take up to twice the space.
+// Of returns the value of an object; nil if there is none. The pointer is valid until a value
+// is put or dropped.
 func (m *Map[T]) Put(id api.ID, value T) {
 	at, found := m.find(id)
 	if found {
@@ -49,7 +50,8 @@ func (m *Map[T]) Put(id api.ID, value T) {
 	*m = slices.Insert(*m, at, entry[T]{unique.Make(id), value})
 }
 
-// Drop removes the value of an object.
+// Put sets the value of an object. It grows the slice by little, since append would take up to
+// twice the space.
 func (m *Map[T]) Drop(id api.ID) {
 	if at, found := m.find(id); found {
 		*m = slices.Delete(*m, at, at+1)

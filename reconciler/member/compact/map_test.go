@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What is kept by ID is what a map would have, in order.
+// A Map behaves like a Go map that is sorted by ID.
 func TestByIDIsASortedMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var got Map[int]
@@ -39,7 +39,7 @@ func TestByIDIsASortedMap(t *testing.T) {
 	})
 }
 
-// There is little room for more: such maps hold millions of objects.
+// A Map has little unused capacity, since maps have millions of objects.
 func TestByIDGrowsLittle(t *testing.T) {
 	var m Map[int]
 	for n := range 1000 {

@@ -9,8 +9,8 @@ import (
 // A UID is a types.UID in less than half the space.
 type UID [16]byte
 
-// Pack packs a UID, and returns it whole if that cannot be done: UIDs are UUIDs, but the API
-// does not promise it.
+// Pack packs a UID. If that is impossible, it returns it as whole: UIDs are UUIDs, but the API
+// does not promise that.
 func Pack(uid types.UID) (packed UID, whole types.UID) {
 	if len(uid) == 36 {
 		digits := []byte(uid[:8] + uid[9:13] + uid[14:18] + uid[19:23] + uid[24:])
@@ -21,7 +21,7 @@ func Pack(uid types.UID) (packed UID, whole types.UID) {
 	return UID{}, uid
 }
 
-// Unpack returns the UID that Pack has packed; whole is what Pack returned with it.
+// Unpack returns the UID that was passed to Pack; whole is the second result of Pack.
 func (p UID) Unpack(whole types.UID) types.UID {
 	if p == (UID{}) {
 		return whole

@@ -12,12 +12,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// ErrNotObject reports an answer that is not a Kubernetes object, such as a login page of a
-// proxy. The answer is not quoted: it may repeat the credentials of the request.
+// ErrNotObject is returned for a response that is not a Kubernetes object, such as a login page
+// of a proxy. The response is not quoted, since it may contain the credentials of the request.
 var ErrNotObject = errors.New("the answer is not a Kubernetes object; see whether a proxy answers in place of the API server")
 
-// decodeObject decodes the answer to a request for an object. It refuses one about another
-// object: that would look as if somebody had emptied it.
+// decodeObject decodes the response to a request for an object. It refuses a response with
+// another object, since the requested object would seem to have lost its content.
 func decodeObject(raw []byte, r Resource, id api.ID) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(raw); err != nil {
@@ -26,7 +26,7 @@ func decodeObject(raw []byte, r Resource, id api.ID) (*unstructured.Unstructured
 	return o, checkAnswer(o.GroupVersionKind().GroupKind(), o, r, id)
 }
 
-// decodeMetadata is decodeObject for an answer of which only the metadata matters.
+// decodeMetadata is decodeObject for a response of which only the metadata is used.
 func decodeMetadata(raw []byte, r Resource, id api.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(raw, o); err != nil {
@@ -41,7 +41,7 @@ func decodeMetadata(raw []byte, r Resource, id api.ID) (*metav1.PartialObjectMet
 
 var partialObjectMetadata = schema.GroupKind{Group: metav1.GroupName, Kind: "PartialObjectMetadata"}
 
-// checkAnswer returns an error if an answer is not about the requested object.
+// checkAnswer returns an error if a response is not about the requested object.
 func checkAnswer(kind schema.GroupKind, o metav1.Object, r Resource, id api.ID) error {
 	is := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	want := id
@@ -57,8 +57,8 @@ func checkAnswer(kind schema.GroupKind, o metav1.Object, r Resource, id api.ID) 
 	return nil
 }
 
-// storedUID returns an error if the answer to a write shows that the server has not stored the
-// object.
+// storedUID returns an error if the response to a write shows that the server has not stored
+// the object.
 func storedUID(o metav1.Object) error {
 	if o.GetUID() == "" {
 		return errors.New("the API server answered with an object that has no UID, so it cannot have stored it")

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An answer that is not the object that was asked about is an error, whatever its
-// code, and nothing of its text is quoted.
+// A response that is not the requested object is an error, whatever its status code, and its
+// text is not quoted.
 func TestAnswerThatIsNotTheObject(t *testing.T) {
 	id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}
 	object := func(kind, namespace, name, uid string) string {
@@ -20,7 +20,7 @@ func TestAnswerThatIsNotTheObject(t *testing.T) {
 	}
 	answers := map[string]struct {
 		body string
-		// ok are the requests that may get this answer.
+		// ok are the requests for which this response is valid.
 		ok string
 	}{
 		"the object":             {object("ConfigMap", "app", "a", "1"), "apply patch dryRun read send delete"},

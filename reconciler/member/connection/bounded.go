@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// LargestObject bounds an object, be it an answer or an event of a watch: API servers
+	// LargestObject is the maximum size of an object in a response or watch event. API servers
 	// store at most a few MiB.
 	LargestObject = 16 << 20
-	// largestPage bounds one page of a list.
+	// largestPage is the maximum size of one page of a list.
 	largestPage = 64 << 20
 )
 
-// A tooLargeError is the error of an answer that is larger than any an API server should
-// give. The rest of it is not read.
+// A tooLargeError is the error of a response that exceeds the limit. The rest of it is not
+// read.
 type tooLargeError struct{ limit int64 }
 
 func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the API server answered with more than %d MiB", e.limit>>20)
 }
 
-// bounded is a transport that bounds what is read of an answer: one that does not end must
-// not fill the memory that all clusters share. Watches end only with time; their events are
-// bounded one by one.
+// bounded is a transport that limits the size of responses: a response that never ends must not
+// fill the memory that all clusters share. Watches are not limited, but each of their events
+// is.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -42,7 +42,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// A boundedBody fails once more than limit bytes were read.
+// A boundedBody fails once more than limit bytes are read.
 type boundedBody struct {
 	io.ReadCloser
 	limit, left int64

@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// An answer that does not end is not read to the end, and the cluster counts as reachable.
+// A response that never ends is not read to the end, and the cluster counts as reachable.
 func TestAnswersAreBounded(t *testing.T) {
 	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{apiserver.Answer(func(r *http.Request) *http.Response {
 		return &http.Response{
@@ -35,8 +35,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// A page that is too large is asked for again with fewer objects, so that a kind with many
-// large objects can be listed. The next pages of the list begin with the limit that worked.
+// A page that is too large is requested again with fewer objects, so that a kind with many
+// large objects can be listed. The next pages of the list use the limit that worked.
 func TestTooLargePagesAreShortened(t *testing.T) {
 	var limits []string
 	c := connOf(t, &rest.Config{Host: "https://server.example", Transport: bounded{apiserver.Answer(func(r *http.Request) *http.Response {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A bulkTransport has an http.Transport while it is used and for a moment longer: even one
-// without connections keeps some KiB for each of thousands of clusters.
+// A bulkTransport has an http.Transport only while it is used and shortly afterwards. Even
+// without connections, a transport needs some KiB for each of thousands of clusters.
 type bulkTransport struct {
 	newTransport func() *http.Transport
 
@@ -16,7 +16,8 @@ type bulkTransport struct {
 	expire  *time.Timer
 }
 
-// RoundTrip implements http.RoundTripper.
+// CloseIdleConnections drops the transport. Requests in progress are completed, and their
+// connections are closed afterwards.
 func (b *bulkTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.transport().RoundTrip(r)
 }

@@ -18,26 +18,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Clients are the clients of a cluster for some credentials, over two connections.
+// Clients are the clients of a cluster for one set of credentials. They use two connections.
 type Clients struct {
-	rest *rest.RESTClient // for small requests, and watches
-	bulk *rest.RESTClient // for requests and answers that may be large
+	rest *rest.RESTClient // for small requests and watches
+	bulk *rest.RESTClient // for large requests and responses
 
 	cfg        *rest.Config
 	bulkClient *http.Client
 	closeIdle  func()
-	// credentials identify those that the clients use.
+	// credentials is the fingerprint of the credentials.
 	credentials fingerprint
 }
 
-// dial makes the clients for credentials whose files have been read. It makes no request.
+// dial creates the clients for a configuration into which the files that it names were read. It
+// sends no request.
 func (c Config) dial(cfg *rest.Config) (*Clients, error) {
 	cfg = rest.CopyConfig(cfg)
 	credentials := fingerprintOf(cfg)
 	cfg.UserAgent = "gitfleet"
-	cfg.QPS = -1 // the server limits the rate itself; it answers 429 and Retry-After
+	cfg.QPS = -1 // the server limits the rate with 429 and Retry-After
 	cfg.Timeout = 0
-	cfg.WarningHandler = rest.NoWarnings{} // they would be logged in the server's words
+	cfg.WarningHandler = rest.NoWarnings{} // warnings would be logged in the server's words
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &meter{next, c.Metrics, c.Cluster} })
 	if c.Wrap != nil {
 		cfg.Wrap(c.Wrap)
@@ -71,7 +72,7 @@ func newClients(cfg *rest.Config) (*Clients, error) {
 // Close closes the connections that are idle.
 func (c *Clients) Close() { c.closeIdle() }
 
-// The following clients are made when they are needed: they are large, and rarely used.
+// The following clients are created when they are needed, since they are large and rarely used.
 
 func (c *Clients) metadata() (metadata.Interface, error) {
 	return metadata.NewForConfigAndClient(metadata.ConfigFor(c.cfg), c.bulkClient)
@@ -84,7 +85,7 @@ func (c *Clients) dynamic() (dynamic.Interface, error) {
 func (c *Clients) unstructured(kinds meta.RESTMapper) (client.Client, error) {
 	return client.New(c.cfg, client.Options{
 		HTTPClient: c.bulkClient, Scheme: runtime.NewScheme(), Mapper: kinds,
-		Log: logr.FromSlogHandler(slog.DiscardHandler), // without a logger it would print that it has none, with a stack
+		Log: logr.FromSlogHandler(slog.DiscardHandler), // without a logger, controller-runtime prints that none was set, with a stack trace
 	})
 }
 

@@ -1,9 +1,9 @@
-// Package connection makes requests to the API server of one member cluster.
+// Package connection sends requests to the API server of one member cluster.
 //
-// A Conn has the clients for the credentials in use, and replaces them when the credentials
-// are replaced. Every request passes the transports of this package: errors and answers are
-// bounded and hold no credentials, and requests are counted. Config.Wrap adds others, such as
-// ReadOnly.
+// A Conn has the clients for the current credentials, and new ones once the credentials are
+// replaced. All requests use the transports of this package, which limit the size of responses,
+// remove credentials from errors and responses, and count requests. Config.Wrap adds other
+// transports, such as ReadOnly.
 package connection
 
 import (
@@ -27,7 +27,7 @@ import (
 type Config struct {
 	Cluster string
 	// Connect returns the credentials of the cluster. It is called every few seconds, so that
-	// replaced credentials are used. nil means that they are never replaced.
+	// replaced credentials are used. If it is nil, the credentials never change.
 	Connect func(context.Context) (*rest.Config, error)
 	// Wrap, if set, wraps the transport of every request.
 	Wrap func(http.RoundTripper) http.RoundTripper
@@ -35,23 +35,22 @@ type Config struct {
 	Timeout time.Duration
 	Metrics *Metrics
 	Log     *slog.Logger
-	// Refused, if set, is called with each error of a request that the API server may have
-	// refused for want of a permission.
+	// Refused, if set, is called with each error that may be due to a missing permission.
 	Refused func(error)
 }
 
-// A Conn makes requests to one cluster. Many goroutines may use it.
+// A Conn sends requests to one cluster. It is safe for concurrent use.
 type Conn struct {
 	cfg Config
-	// current are the clients in use. They are replaced with the credentials.
+	// current are the clients in use. They are replaced together with the credentials.
 	current atomic.Pointer[Clients]
-	// silent counts consecutive requests that got no answer.
+	// silent counts consecutive requests without a response.
 	silent atomic.Int32
 	// kept limits the log lines about new credentials that do not work. Only Renew uses it.
 	kept retry.LogLimiter
 }
 
-// Open reads the credentials and returns a connection. It makes no request.
+// Open reads the credentials and returns a connection. It sends no request.
 func (c Config) Open(ctx context.Context) (*Conn, error) {
 	credentials, err := c.credentials(ctx)
 	if err != nil {
@@ -60,7 +59,8 @@ func (c Config) Open(ctx context.Context) (*Conn, error) {
 	return New(c, credentials)
 }
 
-// New returns a connection with credentials whose files have been read. It makes no request.
+// New returns a connection with credentials into which the files that they name were read. It
+// sends no request.
 func New(cfg Config, credentials *rest.Config) (*Conn, error) {
 	clients, err := cfg.dial(credentials)
 	if err != nil {
@@ -86,17 +86,17 @@ func (c *Conn) REST() *rest.RESTClient { return c.clients().rest }
 // Bulk returns the client for requests and answers that may be large.
 func (c *Conn) Bulk() *rest.RESTClient { return c.clients().bulk }
 
-// Metadata returns a client for the metadata of objects. Like the following ones it is made
-// for each call: such clients are large, and rarely used.
+// Metadata returns a client for the metadata of objects. Like the following ones it is created
+// for each call, since such clients are large and rarely used.
 func (c *Conn) Metadata() (metadata.Interface, error) { return c.clients().metadata() }
 
 // Dynamic returns a client for whole objects of any kind.
 func (c *Conn) Dynamic() (dynamic.Interface, error) { return c.clients().dynamic() }
 
-// Discovery returns a client for what the API server serves.
+// Discovery returns a discovery client.
 func (c *Conn) Discovery() (*discovery.DiscoveryClient, error) { return c.clients().discovery() }
 
-// Unstructured returns a client of controller-runtime for objects of the kinds that a mapper
+// Unstructured returns a controller-runtime client for objects of the kinds that a mapper
 // knows.
 func (c *Conn) Unstructured(kinds meta.RESTMapper) (client.Client, error) {
 	return c.clients().unstructured(kinds)
@@ -115,5 +115,5 @@ func (c *Conn) RecordRefusal(err error) {
 // CutOff reports whether the server has stopped answering.
 func (c *Conn) CutOff() bool { return c.silent.Load() >= 3 }
 
-// Restored forgets that the server has stopped answering.
+// Restored records that the server answers again.
 func (c *Conn) Restored() { c.silent.Store(0) }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// connAt is a connection to a server of the test.
+// connAt returns a connection to a test server.
 func connAt(t *testing.T, h http.Handler) *Conn {
 	t.Helper()
 	server := httptest.NewServer(h)

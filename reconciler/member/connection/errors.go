@@ -13,7 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// WithoutPort returns the text of an error without the local port, which differs each time.
+// WithoutPort returns the text of an error without the local port, which is different each
+// time.
 func WithoutPort(err error) string {
 	var of *net.OpError
 	if errors.As(err, &of) && of.Addr != nil {
@@ -22,8 +23,8 @@ func WithoutPort(err error) string {
 	return err.Error()
 }
 
-// RefusalReason returns the status reason of the server's answer, whose message may differ each
-// time; empty if no server answered.
+// RefusalReason returns the status reason in the server's response, whose message may be
+// different each time; empty if no server responded.
 func RefusalReason(err error) string {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -40,7 +41,7 @@ func RefusalReason(err error) string {
 	return text.String()
 }
 
-// Longest is the length in bytes to which Cut cuts.
+// Longest is the maximum length in bytes of the result of Cut.
 const Longest = 4 << 10
 
 // Cut shortens a text that is too long for a status.
@@ -54,30 +55,30 @@ func CutTo(text string, n int) string {
 	return strings.ToValidUTF8(text[:n], "") + fmt.Sprintf("… (%d more bytes)", len(text)-n)
 }
 
-// An unreachableError says why a request got no answer: the connection was refused, was broken
-// or timed out.
+// An unreachableError says why a request got no response: the connection was refused, broke or
+// timed out.
 type unreachableError struct{ err error }
 
 func (e *unreachableError) Error() string { return "the cluster is unreachable: " + e.err.Error() }
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// Unreachable returns an error that says why a request got no answer.
+// Unreachable returns an error for a request that got no response.
 func Unreachable(why error) error { return &unreachableError{why} }
 
-// IsUnreachable reports whether a request got no answer.
+// IsUnreachable reports whether a request got no response.
 func IsUnreachable(err error) bool {
 	var unreachable *unreachableError
 	return errors.As(err, &unreachable)
 }
 
-// Answered reports whether an error is an answer of the server.
+// Answered reports whether an error is a response of the server.
 func Answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-// Plain returns the error of a failed connection without the URL, which is long and of no use
+// Plain returns the error of a failed connection without the URL, which is long and not helpful
 // in a status.
 func Plain(err error) error {
 	var dial *net.OpError
@@ -106,7 +107,7 @@ var (
 // NotFound reports whether the API server answered that there is no such object.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// RetryAfter returns how long the server asks to wait; zero if it does not.
+// RetryAfter returns the delay that the server asks for; zero if it does not.
 func RetryAfter(err error) time.Duration {
 	if s, ok := apierrors.SuggestsClientDelay(err); ok {
 		return time.Duration(s) * time.Second
@@ -114,8 +115,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// ForbiddenByNamespace reports whether an error means that the namespace is missing or
-// terminating: it passes once the namespace exists again.
+// ForbiddenByNamespace reports whether a request was refused because its namespace is missing
+// or terminating. It will succeed once the namespace exists again.
 func ForbiddenByNamespace(err error) bool {
 	return apierrors.HasStatusCause(err, "NamespaceTerminating") ||
 		apierrors.IsNotFound(err) && strings.HasPrefix(err.Error(), "namespaces ")

@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// pipes is a listener whose connections are handed to it.
+// pipes is a listener that accepts the connections sent to it.
 type pipes chan net.Conn
 
 // Accept implements net.Listener.
@@ -31,8 +31,8 @@ func (p pipes) Close() error { return nil }
 // Addr implements net.Listener.
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A connection over which a server has stopped to answer is replaced: requests succeed
-// again soon, over another.
+// A connection on which the server does not respond any more is replaced, so that requests soon
+// succeed over another one.
 func TestHungConnectionIsReplaced(t *testing.T) {
 	certified, _ := listening(t, true)
 	cfg := apiserver.Config(certified)
@@ -43,7 +43,7 @@ func TestHungConnectionIsReplaced(t *testing.T) {
 			TLSConfig: &tls.Config{Certificates: certificates},
 			Handler:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }),
 		}
-		go server.ServeTLS(listener, "", "") //nolint:errcheck // it ends with the listener
+		go server.ServeTLS(listener, "", "") // nolint:errcheck // ends with the listener
 		dials := 0
 		cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
 			here, there := net.Pipe()

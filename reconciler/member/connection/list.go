@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// WholePage is page with whole objects.
+// WholePage is like Page, but lists whole objects.
 func (c *Conn) WholePage(ctx context.Context, res Resource, namespace string, opts *metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	client, err := c.Dynamic()
 	if err != nil {
@@ -24,7 +24,8 @@ func (c *Conn) WholePage(ctx context.Context, res Resource, namespace string, op
 	})
 }
 
-// Page lists metadata from where opts continue, and leaves a limit in opts that fits.
+// Page lists metadata, continuing at the position in opts. If it had to lower the limit, the
+// lower one is left in opts.
 func (c *Conn) Page(ctx context.Context, r schema.GroupVersionResource, namespace string, opts *metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	client, err := c.Metadata()
 	if err != nil {
@@ -56,8 +57,8 @@ func (c *Conn) EachPage(ctx context.Context, list func() *rest.Request, read fun
 	}
 }
 
-// fittingPage lists a page, and one of fewer objects while the answer is too large. It leaves
-// the smaller limit in opts, for the next pages of the same list.
+// fittingPage requests a page, and again with fewer objects while the response is too large. It
+// leaves the lower limit in opts for the next pages of the list.
 func fittingPage[L any](opts *metav1.ListOptions, list func(metav1.ListOptions) (L, error)) (L, error) {
 	for {
 		page, err := list(*opts)

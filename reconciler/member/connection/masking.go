@@ -12,13 +12,13 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/mask"
 )
 
-// longestRefusal bounds how much of an error response is read.
+// longestRefusal is how much of an error response is read.
 const longestRefusal = 64 << 10
 
-// masking is a transport whose errors and error responses are safe to show: credentials of the
-// request, which a server or proxy may have echoed, are removed, and a web page is replaced by
-// a description. It is below everything that adds credentials to a request. Other responses are
-// passed on unchanged.
+// masking is a transport whose errors and error responses are safe to show: it removes
+// credentials of the request, which a server or proxy may have echoed, and replaces a web page
+// by a description. It is below all transports that add credentials. Other responses are not
+// changed.
 type masking struct{ next http.RoundTripper }
 
 // errNoAPI is the error of a server that is not an API server.
@@ -57,7 +57,8 @@ func (m masking) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// refusalText reads an error response, and returns what may be shown of it. JSON stays JSON.
+// refusalText reads an error response, and returns the text that may be shown. JSON remains
+// JSON.
 func refusalText(res *http.Response, req *http.Request, kind string) (string, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, longestRefusal))
 	if err = errors.Join(err, res.Body.Close()); err != nil {
@@ -69,5 +70,6 @@ func refusalText(res *http.Response, req *http.Request, kind string) (string, er
 	return mask.Of(req).Text(kind, body, longestText), nil
 }
 
-// longestText bounds the text of an error response that is not from an API server.
+// longestText is the maximum length of the text of an error response that is not from an API
+// server.
 const longestText = 500

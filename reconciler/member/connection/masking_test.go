@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// What a server or a proxy before it says back of a request is told without the
-// credentials of the request, and a web page only by its title.
+// If a server or a proxy echoes a request, the credentials in it are not shown. Of a web page,
+// only the title is shown.
 func TestAnswersDoNotTellCredentials(t *testing.T) {
 	const token = "canary-token-0123456789"
 	echo := func(r *http.Request) string { return r.Header.Get("Authorization") }

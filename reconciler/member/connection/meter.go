@@ -9,12 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics count the requests to all clusters. They are in no registry until the caller
-// registers them.
+// Metrics count the requests to all clusters. The caller registers them.
 type Metrics struct {
-	// Requests counts requests by cluster, verb and code. InFlight is the number of
-	// requests, other than watches, that wait for an answer, by cluster. RequestSeconds
-	// is the time until an answer begins, by verb, of all clusters.
+	// Requests counts requests by cluster, verb and code. InFlight is the number of requests,
+	// except watches, that wait for a response, by cluster. RequestSeconds is the time until a
+	// response begins, by verb, for all clusters together.
 	Requests       *prometheus.CounterVec
 	InFlight       *prometheus.GaugeVec
 	RequestSeconds *prometheus.HistogramVec

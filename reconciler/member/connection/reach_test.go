@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// ask sends a request over the lasting connection, and returns the version of HTTP that
-// was used.
+// ask sends a request over the long-lived connection, and returns the HTTP version that was
+// used.
 func ask(t *testing.T, cfg *rest.Config) (int, error) {
 	t.Helper()
 	client, _, closeIdle, err := newHTTPClients(cfg)
@@ -32,7 +32,7 @@ func ask(t *testing.T, cfg *rest.Config) (int, error) {
 	return answer.ProtoMajor, answer.Body.Close()
 }
 
-// Whatever a kubeconfig says of how a server is reached holds.
+// Every setting of a kubeconfig about the connection to the server is respected.
 func TestServersAreReachedAsTheKubeconfigSays(t *testing.T) {
 	secure, _ := listening(t, true)
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -61,7 +61,7 @@ func TestServersAreReachedAsTheKubeconfigSays(t *testing.T) {
 	}
 }
 
-// Servers with addresses of IPv6 are reached.
+// Servers with IPv6 addresses can be reached.
 func TestIPv6(t *testing.T) {
 	l, err := net.Listen("tcp6", "[::1]:0")
 	if err != nil {
@@ -77,8 +77,8 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// A proxy that the environment names is asked, not the server. The environment is
-// read once, so that this is another process.
+// A proxy in the environment is used. The environment is read once per process, so that this
+// test runs in a new process.
 func TestProxyOfTheEnvironment(t *testing.T) {
 	if os.Getenv("HTTPS_PROXY") == "" {
 		asked := make(chan string, 1)
@@ -109,7 +109,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// Nobody gets the credentials by sending us somewhere else.
+// Credentials are not sent to another host because of a redirect.
 func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 	asked := make(chan string, 10)
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
@@ -144,7 +144,7 @@ func TestRedirectsAreNotFollowedElsewhere(t *testing.T) {
 	}
 }
 
-// Bodies whose size nobody has said are sent all the same.
+// Bodies of unknown size can be sent.
 func TestBodiesOfUnknownSizeAreSent(t *testing.T) {
 	server, got := listening(t, true)
 	client, _, closeIdle, err := newHTTPClients(apiserver.Config(server))

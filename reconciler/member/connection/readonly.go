@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ReadOnly wraps a transport so that nothing can be written through it: it passes reads,
-// permission reviews and dry-run patches. Everything else is refused before it is sent. An
-// aggregated API server may ignore dryRun: Preview.Try sends it no patch.
+// ReadOnly wraps a transport so that it cannot be used to write: it passes on reads, permission
+// reviews and dry-run patches, and refuses everything else before it is sent. An aggregated API
+// server may ignore dryRun, so that Preview.Try sends it no patches.
 func ReadOnly(rt http.RoundTripper) http.RoundTripper { return readOnly{rt} }
 
 type readOnly struct{ next http.RoundTripper } // RoundTrip implements http.RoundTripper.
@@ -23,7 +23,7 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-// doors are subresources that give access to a workload, even with a GET.
+// doors are subresources that give access to a workload, even with GET.
 var doors = []string{"exec", "attach", "portforward", "proxy"}
 
 func reads(req *http.Request) bool {
@@ -31,14 +31,14 @@ func reads(req *http.Request) bool {
 	case req.Header.Get("Upgrade") != "" || leadsInside(strings.Split(req.URL.Path, "/")):
 		return false
 	case req.Method == http.MethodPost && req.URL.Path == "/"+AccessReviews:
-		return true // it stores nothing
+		return true // a review stores nothing
 	case req.Method == http.MethodPatch:
 		return slices.Equal(req.URL.Query()["dryRun"], []string{"All"})
 	}
 	return req.Method == http.MethodGet || req.Method == http.MethodHead
 }
 
-// leadsInside reports whether a path has such a subresource, as opposed to an object of that
+// leadsInside reports whether a path ends in such a subresource, and not in an object of that
 // name: it follows pods/NAME, services/NAME or nodes/NAME.
 func leadsInside(path []string) bool {
 	for i := 2; i < len(path); i++ {
@@ -49,5 +49,5 @@ func leadsInside(path []string) bool {
 	return false
 }
 
-// AccessReviews is the path at which a cluster says what one may do.
+// AccessReviews is the path of permission reviews (SelfSubjectAccessReview).
 const AccessReviews = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -14,8 +14,8 @@ func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// Through a transport that only reads nothing can be written, nor any door be
-// opened: what could is refused before it is sent.
+// A read-only transport refuses everything that could write, or give access to a workload,
+// before it is sent.
 func TestReadOnlyCannotWrite(t *testing.T) {
 	const cm = "/api/v1/namespaces/shop/configmaps/one"
 	tests := map[string]struct {

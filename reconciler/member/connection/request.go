@@ -17,11 +17,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// AcceptMetadata requests only the metadata of the result, which is less work for both sides.
+// AcceptMetadata requests only the metadata of the result, which is cheaper for both sides.
 const AcceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// readOnce saves the server a second decoding for duplicate keys: what the encoder writes has
-// none. Unknown fields are rejected nevertheless.
+// readOnce saves the server a second decoding that looks for duplicate keys, which the encoder
+// never writes. Unknown fields are still rejected.
 const readOnce = metav1.FieldValidationIgnore
 
 // Patch applies one object and returns the metadata of the result.
@@ -49,7 +49,7 @@ func (c *Conn) ApplyWhole(ctx context.Context, r Resource, id api.ID, body []byt
 	return o, created, storedUID(o)
 }
 
-// put applies one object and returns the server's answer, and whether the object was created.
+// put applies one object and returns the server's response, and whether the object was created.
 func (c *Conn) put(ctx context.Context, r Resource, id api.ID, body []byte, force bool, accept string) (raw []byte, created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -71,8 +71,8 @@ func (c *Conn) put(ctx context.Context, r Resource, id api.ID, body []byte, forc
 	return raw, code == http.StatusCreated, c.RecordResult(err)
 }
 
-// Create creates an object and returns the metadata of the result. If there is one of that
-// name, the error is AlreadyExists.
+// Create creates an object and returns the metadata of the result. If an object of that name
+// exists, the error is AlreadyExists.
 func (c *Conn) Create(ctx context.Context, r Resource, id api.ID, body []byte) (*metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func (c *Conn) Create(ctx context.Context, r Resource, id api.ID, body []byte) (
 	return m, storedUID(m)
 }
 
-// Send patches an object other than by an apply.
+// Send patches an object with another patch type than apply.
 func (c *Conn) Send(ctx context.Context, r Resource, id api.ID, typ types.PatchType, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -104,8 +104,8 @@ func (c *Conn) Send(ctx context.Context, r Resource, id api.ID, typ types.PatchT
 	return err
 }
 
-// Answer returns the body of a result. Its error is that of the server, which Raw alone does
-// not decode.
+// Answer returns the body of a result. Its error is the decoded error of the server; Raw alone
+// does not decode it.
 func Answer(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (c *Conn) object(raw []byte, err error, r Resource, id api.ID) (*unstructur
 }
 
 // Replace writes a whole object under another field manager than ours, and reports whether the
-// object was there.
+// object existed.
 func (c *Conn) Replace(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -172,9 +172,9 @@ func (c *Conn) Replace(ctx context.Context, r Resource, id api.ID, body []byte, 
 type DeleteResult int
 
 const (
-	// alreadyGone: the object did not exist, or another one has its name.
+	// AlreadyGone: the object did not exist, or another object has its name.
 	AlreadyGone DeleteResult = iota
-	// deletedNow: the object is gone.
+	// Deleted: the object is gone.
 	Deleted
 	// DeletionPending: the object is terminating.
 	DeletionPending
@@ -186,7 +186,8 @@ func (c *Conn) Delete(ctx context.Context, r Resource, id api.ID, uid types.UID,
 	if uid == "" || !apierrors.IsConflict(err) {
 		return result, err
 	}
-	// Either another object has the name now, or somebody objects to the deletion.
+	// Either another object has the name now, or the server refuses the deletion for another
+	// reason.
 	found, readErr := c.Read(ctx, r, id)
 	if readErr == nil && (found == nil || found.GetUID() != uid) {
 		return AlreadyGone, nil
@@ -217,7 +218,7 @@ func (c *Conn) requestDeletion(ctx context.Context, r Resource, id api.ID, uid t
 	if err := c.RecordResult(err); err != nil {
 		return AlreadyGone, err
 	}
-	// The answer is a Status if the object is gone, and the object if it is not.
+	// The response is a Status if the object is gone, and the object if it is not.
 	var gone metav1.Status
 	if json.Unmarshal(raw, &gone) == nil && gone.Kind == "Status" && gone.Status == metav1.StatusSuccess {
 		return Deleted, nil
@@ -232,8 +233,8 @@ func (c *Conn) requestDeletion(ctx context.Context, r Resource, id api.ID, uid t
 	return Deleted, nil
 }
 
-// RecordResult counts consecutive requests that the server did not answer, and returns the error
-// without secrets.
+// RecordResult counts consecutive requests without a response, and returns the error without
+// secrets.
 func (c *Conn) RecordResult(err error) error {
 	c.RecordRefusal(err)
 	if err == nil || Answered(err) {

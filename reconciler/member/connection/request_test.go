@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What is applied, or tried, is not looked through twice by the server.
+// Applies and dry runs request no validation that needs a second decoding.
 func TestWhatIsAppliedIsReadOnce(t *testing.T) {
 	var asked []string
 	c := connAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,7 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Resource is how the cluster serves a kind.
+// A Resource describes how the cluster serves a kind.
 type Resource struct {
 	schema.GroupVersionResource
 	Namespaced bool

@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Objects are where Kubernetes has them.
+// Path returns the URL paths that Kubernetes uses.
 func TestPathOfObject(t *testing.T) {
 	tests := map[string]struct {
 		res  Resource

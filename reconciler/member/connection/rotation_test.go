@@ -22,7 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// cluster is an API server that accepts one token, and is the cluster with a UID.
+// cluster is an API server of the cluster with this UID that accepts one token.
 func cluster(t *testing.T, token, uid string) *rest.Config {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,8 +41,8 @@ func cluster(t *testing.T, token, uid string) *rest.Config {
 	return cfg
 }
 
-// Whatever of the credentials is replaced is used, if it works and is of the same
-// cluster. What does not work is not used, and it is said why.
+// Replaced credentials are used if they work and belong to the same cluster. Otherwise they are
+// not used, and the reason is reported.
 func TestReplacedCredentialsAreUsed(t *testing.T) {
 	const uid = "one"
 	other := func(change func(*rest.Config)) func(*testing.T, *rest.Config) *rest.Config {
@@ -56,7 +56,7 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 		next    func(*testing.T, *rest.Config) *rest.Config
 		renewed bool
 		another bool
-		kept    string // part of why they are not used
+		kept    string // part of the reason why they are not used
 	}{
 		"nothing new":       {next: other(func(*rest.Config) {})},
 		"another address":   {next: func(t *testing.T, _ *rest.Config) *rest.Config { return cluster(t, "second", uid) }, renewed: true},
@@ -102,7 +102,7 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 	}
 }
 
-// Files that credentials name are read again, also where a link is what is replaced.
+// Files that the credentials name are read again, also if a symbolic link is replaced.
 func TestFilesOfCredentialsAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	write := func(version, name, text string) {
@@ -156,8 +156,8 @@ func TestFilesOfCredentialsAreReadAgain(t *testing.T) {
 	}
 }
 
-// A cluster that could not be reached is asked again soon after its credentials were
-// replaced, however long it has been out of reach.
+// When its credentials are replaced, a cluster that could not be reached is soon tried again,
+// however long it has been unreachable.
 func TestReplacedCredentialsEndTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -11,29 +11,28 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Every request to a member passes one of the two clients of newHTTPClients: masking is next
-// to the connection, then bounded; around them is what Config.Wrap and the metrics add, then
+// Every request to a member uses one of the two clients of newHTTPClients. Their transports
+// are, beginning at the connection: masking, bounded, those of Config.Wrap and the metrics, and
 // the credentials.
 //
-// Watches and small requests share a connection that lasts. Lists and large objects have
-// another, which is closed soon after the last of them: a connection keeps buffers as
-// large as the largest request and answer it carried, and there is one for each of
-// thousands of clusters.
+// Watches and small requests share a long-lived connection. Lists and large objects use another
+// one, which is closed soon after the last of them: a connection keeps buffers as large as its
+// largest request and response, for each of thousands of clusters.
 const (
-	// largeBody is the size of an object that is large.
+	// largeBody is the size from which an object counts as large.
 	largeBody       = 4 << 10
 	idleTimeout     = 90 * time.Second
 	bulkIdleTimeout = 3 * time.Second
-	// A connection on which nothing was received for pingAfter is pinged, and closed if
-	// there is no answer within pingTimeout.
+	// If nothing is received on a connection for pingAfter, it is pinged. It is closed if there
+	// is no response within pingTimeout.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 15 * time.Second
-	// headerTableSize bounds what a connection remembers of headers: most are paths that
-	// are requested once.
+	// headerTableSize limits the header table of a connection, since most headers are paths
+	// that are requested once.
 	headerTableSize = 512
 )
 
-// newTransport returns a transport with connections of its own.
+// newTransport returns a transport with separate connections.
 func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Duration) *http.Transport {
 	dial := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	if cfg.DialHolder != nil {
@@ -57,8 +56,8 @@ func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Durati
 	}
 }
 
-// stayOnHost lets a redirect be followed to where the credentials were meant for.
-// Any other is the answer: each request carries them, wherever it goes.
+// stayOnHost follows a redirect only to the host that the credentials are for, since every
+// request carries them. Any other redirect is returned as the response.
 func stayOnHost(r *http.Request, via []*http.Request) error {
 	if to, from := r.URL, via[0].URL; to.Scheme != from.Scheme || to.Host != from.Host || len(via) >= 10 {
 		return http.ErrUseLastResponse
@@ -66,10 +65,10 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// newHTTPClients returns the client for watches and small requests, the one for what may be
-// large, and how to close their idle connections.
+// newHTTPClients returns the client for watches and small requests, the client for large ones,
+// and a function that closes their idle connections.
 func newHTTPClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func(), err error) {
-	if cfg.Transport != nil { // the caller's own, as in tests
+	if cfg.Transport != nil { // a transport of the caller, as in tests
 		client, err := rest.HTTPClientFor(cfg)
 		if err != nil {
 			return nil, nil, nil, err
@@ -98,7 +97,7 @@ func newHTTPClients(cfg *rest.Config) (client, bulk *http.Client, closeIdle func
 	}, nil
 }
 
-// newClient adds to a transport what every request has, such as credentials.
+// newClient adds to a transport what every request needs, such as credentials.
 func newClient(settings *transport.Config, over http.RoundTripper) (*http.Client, error) {
 	wrapped, err := transport.HTTPWrappersForConfig(settings, bounded{masking{over}})
 	if err != nil {

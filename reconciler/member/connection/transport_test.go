@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// asked is what a server got.
+// asked is a request that a server received.
 type asked struct {
 	proto int
 	body  string
@@ -25,7 +25,7 @@ func listening(t *testing.T, http2 bool) (*httptest.Server, chan asked) {
 	got := make(chan asked, 10)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer
-		body.ReadFrom(r.Body) //nolint:errcheck // what is missing is missed
+		body.ReadFrom(r.Body) // nolint:errcheck // the test compares the body
 		got <- asked{r.ProtoMajor, body.String()}
 		w.Write([]byte("{}"))
 	}))
@@ -35,8 +35,8 @@ func listening(t *testing.T, http2 bool) (*httptest.Server, chan asked) {
 	return server, got
 }
 
-// A server that has no HTTP/2 is asked all the same, and loses nothing of what it
-// was sent before that was known.
+// A server without HTTP/2 can be used. Requests that were sent before that is known are not
+// lost.
 func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 	server, got := listening(t, false)
 	c, err := newClients(apiserver.Config(server))
@@ -54,8 +54,7 @@ func TestServersWithoutHTTP2AreAsked(t *testing.T) {
 	}
 }
 
-// Who answers with another certificate than the kubeconfig vouches for is told
-// nothing.
+// Nothing is sent to a server whose certificate does not match the kubeconfig.
 func TestStrangersAreNotAsked(t *testing.T) {
 	server, got := listening(t, true)
 	other := apiserver.Config(server)
@@ -72,7 +71,7 @@ func TestStrangersAreNotAsked(t *testing.T) {
 	}
 }
 
-// Behind a proxy nothing goes past it.
+// If there is a proxy, no request bypasses it.
 func TestProxiesAreUsed(t *testing.T) {
 	server, _ := listening(t, true)
 	through := make(chan string, 10)
@@ -100,8 +99,8 @@ func TestProxiesAreUsed(t *testing.T) {
 	}
 }
 
-// What is small and what is large go over connections of their own, both of
-// HTTP/2, and with the credentials of the cluster.
+// Small and large requests use separate connections, both with HTTP/2 and the credentials of
+// the cluster.
 func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	asked := make(chan *http.Request, 1)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,12 +19,12 @@ import (
 type service struct {
 	resource connection.Resource
 	served   bool
-	// err is why this is not known; nil if it is.
+	// err is the reason why this is not known; nil if it is.
 	err   error
-	until time.Time // when the server is asked again
+	until time.Time // time of the next request
 }
 
-// A Finder finds out how the cluster serves the kinds of objects that are to be removed.
+// A Finder determines how the cluster serves the kinds of objects to be removed.
 type Finder struct {
 	conn  *connection.Conn
 	kinds *Kinds
@@ -32,7 +32,7 @@ type Finder struct {
 	services map[schema.GroupVersionKind]service
 }
 
-// NewFinder returns a finder that first looks at known kinds.
+// NewFinder returns a finder that looks up known kinds first.
 func NewFinder(conn *connection.Conn, known *Kinds) *Finder {
 	return &Finder{conn: conn, kinds: known}
 }
@@ -40,11 +40,10 @@ func NewFinder(conn *connection.Conn, known *Kinds) *Finder {
 // serviceLifetime is how long a service is cached.
 const serviceLifetime = 10 * time.Second
 
-// Serves returns how the cluster serves the kind of an object that is to be removed.
-// false means that the kind is gone, and all its objects with it. Discovery may have
-// omitted the kind for a while only, because it was stale or an aggregated API was down.
-// Before a kind counts as gone, discovery is repeated and the CustomResourceDefinitions
-// are read.
+// Serves returns how the cluster serves the kind of an object to be removed. False means that
+// the kind and all of its objects are gone. Discovery may omit a kind only temporarily, because
+// it is stale or an aggregated API is down. So before a kind counts as gone, discovery is
+// repeated and the CustomResourceDefinitions are read.
 func (f *Finder) Serves(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
 	if res, ok := f.kinds.Of(gvk); ok {
 		return res, true, nil
@@ -85,8 +84,8 @@ func (f *Finder) findService(ctx context.Context, gvk schema.GroupVersionKind) (
 	return connection.Resource{}, false, f.undefined(ctx, gvk.GroupKind())
 }
 
-// versions returns the version of gvk, whether it is served or not, and the other versions
-// of its group that the cluster serves.
+// versions returns how gvk is served, and the other versions of its group that the cluster
+// serves.
 func (f *Finder) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]string, error) {
 	all := []string{gvk.Version}
 	if gvk.Group == "" {
@@ -111,14 +110,15 @@ func (f *Finder) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]s
 	return all, nil
 }
 
-// CustomResourceDefinitions is how every cluster serves the kind Definitions.
+// CustomResourceDefinitions is the resource of the kind Definitions, which is the same on every
+// cluster.
 var CustomResourceDefinitions = connection.Resource{GroupVersionResource: Definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), Namespaced: false}
 
 // undefined returns an error if the cluster has a CustomResourceDefinition of the kind, or
 // if the definitions cannot be read.
 func (f *Finder) undefined(ctx context.Context, kind schema.GroupKind) error {
 	if !strings.Contains(kind.Group, ".") {
-		return nil // only Kubernetes itself has such groups
+		return nil // such groups are built in
 	}
 	opts := metav1.ListOptions{Limit: 500}
 	for {

@@ -1,7 +1,7 @@
-// Package discovery finds out how a cluster serves kinds.
+// Package discovery determines how a cluster serves kinds.
 //
-// Kinds records the kinds in use, and asks the API server as rarely as possible. A Finder is
-// for kinds of which objects are to be removed: it proves that a kind is gone.
+// Kinds records the kinds in use, and sends as few requests as possible. A Finder is for kinds
+// of which objects are to be removed: it proves that a kind is gone.
 package discovery
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// Kinds records how the cluster serves the kinds in use. It asks the server as rarely as
-// possible, and keeps only what it needs.
+// Kinds records how the cluster serves the kinds in use. It sends as few requests as possible,
+// and keeps only what it needs.
 type Kinds struct {
-	client func() (*discovery.DiscoveryClient, error) // made on demand: it is large
-	known  []unique.Handle[knownKind]                 // few, and on most clusters the same
+	client func() (*discovery.DiscoveryClient, error) // created when needed, since it is large
+	known  []unique.Handle[knownKind]                 // few kinds, which are the same on most clusters
 	// failed are the group versions whose last discovery failed, such as those of an aggregated
-	// API whose server is down.
+	// API that is down.
 	failed map[schema.GroupVersion]error
 	asked  bool
-	// lookups are those of kinds that the server did not serve.
+	// lookups are the lookups of kinds that the server did not serve.
 	lookups map[schema.GroupVersionKind]*lookup
 }
 
@@ -41,7 +41,7 @@ type knownKind struct {
 	connection.Resource
 }
 
-// New returns an empty record; client is called whenever the API server is to be asked.
+// New returns an empty record. client is called for each request to the API server.
 func New(client func() (*discovery.DiscoveryClient, error)) *Kinds {
 	return &Kinds{client: client}
 }
@@ -64,12 +64,13 @@ func (k *Kinds) Add(gvk schema.GroupVersionKind, r connection.Resource) {
 // Count returns the number of kinds that are known.
 func (k *Kinds) Count() int { return len(k.known) }
 
-// Failure returns why the last discovery of a group version failed; nil if it did not.
+// Failure returns the error of the last discovery of a group version; nil if it succeeded.
 func (k *Kinds) Failure(gv schema.GroupVersion) error { return k.failed[gv] }
 
-// Resolve finds out how kinds are served. Afterwards, a kind that is not in known is not
-// served, or failed says why that could not be determined; err means that the server did not
-// answer at all. A kind that was not served is asked for again only when its lookup is due.
+// Resolve determines how kinds are served. Afterwards, a kind that is not in known is either
+// not served, or failed has the reason why that could not be determined. An error means that
+// the server did not respond at all. A kind that was not served is requested again only when
+// its lookup is due.
 func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
 	missing, now := map[schema.GroupVersion]bool{}, time.Now()
 	for gvk := range wanted {
@@ -88,7 +89,7 @@ func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 	return nil
 }
 
-// ask requests group versions, in as few requests as possible.
+// ask requests group versions with as few requests as possible.
 func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
 	client, err := k.client()
 	if err != nil {
@@ -109,7 +110,7 @@ func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 			return nil
 		})
 	}
-	asking.Wait() //nolint:errcheck // each group version has its own
+	asking.Wait() // nolint:errcheck // recorded for each group version
 	for i, gv := range gvs {
 		switch err := errs[i]; {
 		case err == nil:
@@ -124,8 +125,8 @@ func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 	return nil
 }
 
-// resolveAll requests all group versions at once, in two requests. It reports whether the
-// server supports that.
+// resolveAll requests all group versions with two requests. It reports whether the server
+// supports that.
 func (k *Kinds) resolveAll(ctx context.Context, client *discovery.DiscoveryClient, wanted map[schema.GroupVersionKind]bool) (bool, error) {
 	_, byGV, failed, err := client.GroupsAndMaybeResourcesWithContext(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (k *Kinds) fail(gv schema.GroupVersion, err error) {
 	k.failed[gv] = err
 }
 
-// Why returns why a kind is not known.
+// Why returns the reason why a kind is not known.
 func (k *Kinds) Why(gvk schema.GroupVersionKind) error {
 	if err := k.failed[gvk.GroupVersion()]; err != nil {
 		return err
@@ -160,27 +161,27 @@ func (k *Kinds) Why(gvk schema.GroupVersionKind) error {
 	return &MissingDefinition{none, gvk}
 }
 
-// A MissingDefinition says that a cluster has no definition of a kind.
+// A MissingDefinition says that a cluster has no CustomResourceDefinition of a kind.
 type MissingDefinition struct {
 	// NoMatch says that the cluster does not serve the kind.
 	NoMatch error
 	gvk     schema.GroupVersionKind
 }
 
-// Error says what is missing, and how to fix it.
+// Error says what is missing and how to fix it.
 func (n *MissingDefinition) Error() string {
 	return fmt.Sprintf("%v: the cluster has no CustomResourceDefinition of kind %s in group %s with version %s: place it together with the object, or install it there; it is looked for every few minutes",
 		n.NoMatch, n.gvk.Kind, n.gvk.Group, n.gvk.Version)
 }
 
-// Defines reports whether a definition is of a kind.
+// Defines reports whether a CustomResourceDefinition defines a kind.
 func Defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	if group != gvk.Group || kind != gvk.Kind {
 		return false
 	}
-	field, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions") // with schemas, which are large
+	field, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions") // not copied, since the schemas in it are large
 	versions, _ := field.([]any)
 	return slices.ContainsFunc(versions, func(v any) bool {
 		version, _ := v.(map[string]any)

@@ -22,9 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A catalog answers what kinds there are, as API servers do: all at once if it
-// is a new one, group by group if not. Some groups may be broken, as those of an
-// aggregated API whose server is down.
+// A catalog serves discovery as API servers do: in one document if the server is new, and by
+// group if it is old. Some groups may be broken, like those of an aggregated API that is down.
 type catalog struct {
 	old    bool
 	broken map[string]bool // group versions
@@ -74,7 +73,7 @@ func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all is the answer of a new server to the question after everything.
+// all returns the response of a new server to a request for all groups.
 func (c *catalog) all(core bool) apidiscovery.APIGroupDiscoveryList {
 	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
 	for _, name := range slices.Sorted(maps.Keys(served)) {
@@ -148,8 +147,8 @@ func known(k *Kinds) []string {
 	return out
 }
 
-// What is asked for is known afterwards, what the server does not serve is not,
-// and nothing else is kept; with a new server and with an old one.
+// Requested kinds are known afterwards if the server serves them. No other kinds are kept. That
+// is so for new and for old servers.
 func TestKindsAreResolved(t *testing.T) {
 	tests := map[string]struct {
 		ask  []string
@@ -168,7 +167,7 @@ func TestKindsAreResolved(t *testing.T) {
 		for server, old := range map[string]bool{"new": false, "old": true} {
 			t.Run(name+", on an "+server+" server", func(t *testing.T) {
 				k := (&catalog{old: old}).kinds(t)
-				for range 2 { // once more is what a retry does
+				for range 2 { // the second time is a retry
 					if err := k.Resolve(t.Context(), gvks(test.ask...)); err != nil {
 						t.Fatal(err)
 					}
@@ -181,8 +180,7 @@ func TestKindsAreResolved(t *testing.T) {
 	}
 }
 
-// What is known is not asked for again; many unknown group versions are asked
-// for at once.
+// Known kinds are not requested again. Many unknown group versions are requested together.
 func TestKindsAreAskedForRarely(t *testing.T) {
 	c := &catalog{}
 	k := c.kinds(t)
@@ -196,7 +194,7 @@ func TestKindsAreAskedForRarely(t *testing.T) {
 	if err := k.Resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil || len(c.asked) > 0 {
 		t.Errorf("asked again: %v, %v", c.asked, err)
 	}
-	// Another kind of a group that is known takes one question.
+	// another kind of a known group needs one request
 	if err := k.Resolve(t.Context(), gvks("ConfigMap", "Namespace")); err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +203,7 @@ func TestKindsAreAskedForRarely(t *testing.T) {
 	}
 }
 
-// A group that cannot be asked, as that of an aggregated API whose server is
-// down, is said to be so and keeps nobody else from being known.
+// A group whose discovery fails is reported, and other groups can still be resolved.
 func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 	thing := schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Thing"}
 	for _, ask := range [][]string{{"ConfigMap", "Thing"}, {"ConfigMap", "Deployment", "Job", "Thing"}} {
@@ -214,7 +211,7 @@ func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 			t.Run(strings.Join(ask, " ")+", on an "+server+" server", func(t *testing.T) {
 				c := &catalog{old: old, broken: map[string]bool{"metrics.example/v1": true}}
 				k := c.kinds(t)
-				for range 5 { // which group is asked first is by chance
+				for range 5 { // the order of the requests is random
 					k.known, k.lookups = nil, nil
 					if err := k.Resolve(t.Context(), gvks(ask...)); err != nil {
 						t.Fatal(err)
@@ -241,8 +238,8 @@ func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 	}
 }
 
-// A server that does not answer is an error in time, not an answer that there
-// is nothing.
+// A server that does not respond causes an error in time, and not the result that no kinds are
+// served.
 func TestKindsOfASilentServer(t *testing.T) {
 	for _, ask := range [][]string{{"ConfigMap"}, {"ConfigMap", "Deployment", "Job", "Thing"}} {
 		hang := make(chan struct{})

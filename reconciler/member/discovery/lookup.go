@@ -8,21 +8,21 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// A lookup schedules when the server is asked again for a kind that it did not serve.
+// A lookup schedules the requests for a kind that the server did not serve.
 type lookup struct {
 	failures retry.Backoff
 	next     time.Time
-	// established is when a definition of the group was established; zero if none was
-	// since the first lookup.
+	// established is when a definition of the group was established; zero if that has not
+	// happened since the first lookup.
 	established time.Time
 }
 
 const (
-	firstLookup = 100 * time.Millisecond // definitions often come with their objects
-	// LastLookup is the longest time between two lookups.
+	firstLookup = 100 * time.Millisecond // definitions are often created together with their objects
+	// LastLookup is the maximum time between two lookups.
 	LastLookup = 5 * time.Minute
-	// Discovery may lag behind a definition that was just established: for some time the server
-	// is asked at least this often.
+	// Discovery may lag behind a definition that was just established. For some time, lookups
+	// are at most this far apart.
 	EstablishedLookup = 5 * time.Second
 	establishedFor    = time.Minute
 )
@@ -36,13 +36,13 @@ func (l *lookup) failed(now time.Time) {
 	l.next = now.Add(l.failures.Next(firstLookup, last))
 }
 
-// due reports whether the server may be asked for an unknown kind now.
+// due reports whether an unknown kind may be requested now.
 func (k *Kinds) due(gvk schema.GroupVersionKind, now time.Time) bool {
 	l := k.lookups[gvk]
 	return l == nil || !now.Before(l.next)
 }
 
-// NextLookup returns when the server is asked again for a kind that it did not serve.
+// NextLookup returns when a kind that the server did not serve is requested again.
 func (k *Kinds) NextLookup(gvk schema.GroupVersionKind) time.Time {
 	if l := k.lookups[gvk]; l != nil {
 		return l.next
@@ -72,8 +72,8 @@ func (k *Kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[sche
 	}
 }
 
-// LookAgain makes lookups of the kinds of some groups due at once, and resets their backoff.
-// nil means all groups.
+// LookAgain makes the lookups of the kinds of some groups due at once, and resets their
+// backoff. Nil stands for all groups.
 func (k *Kinds) LookAgain(established map[string]bool) {
 	for gvk, l := range k.lookups {
 		switch {

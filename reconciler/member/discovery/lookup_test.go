@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A person who asks for another look does not have to wait for the next lookup.
+// A user who requests a check does not have to wait for the next lookup.
 func TestLookAgain(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
 	for name, test := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
-// Resources asks a cluster how it serves some kinds. Kinds that it does not serve are left out.
+// Resources returns how a cluster serves some kinds. Kinds that it does not serve are left out.
 func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVersionKind]bool) (rbac.Resources, error) {
 	known := New(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
 	if err := known.Resolve(ctx, wanted); err != nil {

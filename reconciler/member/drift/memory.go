@@ -14,20 +14,21 @@ import (
 )
 
 // A Memory records the drift of objects, by placement. It outlives connections and, through the
-// ledger, the agent.
+// ledger, also the agent.
 type Memory map[api.PlacementKey]map[api.ID]ledger.Drift
 
-// The bounds of the memory. A placement on a cluster is one record of the ledger, which is
-// written whenever anything in it changes.
+// The limits of the memory. A placement on a cluster is one record of the ledger, which is
+// written whenever a part of it changes.
 const (
-	mostDrifts = 50   // objects of a placement that are not held
-	mostHeld   = 1000 // objects of a placement that are held
-	mostPaths  = 12   // of an object
+	mostDrifts = 50   // objects of a placement whose drift is not held
+	mostHeld   = 1000 // objects of a placement whose drift is held
+	mostPaths  = 12   // differences of an object
 	mostValue  = 160
 )
 
-// Put records a drift. If there are too many, it drops the one not seen for the longest time,
-// those that have ended first; of held drifts, which await a decision, it drops the newest.
+// Put records a drift. If there are too many, it drops one that has ended, or otherwise the one
+// not seen for the longest time. Of held drifts, which wait for a decision, it drops the
+// newest.
 func (m Memory) Put(p api.PlacementKey, d ledger.Drift) {
 	of := m[p]
 	if of == nil {
@@ -73,7 +74,7 @@ func (m Memory) List(p api.PlacementKey) []ledger.Drift {
 	return out
 }
 
-// Forget drops the drifts of objects that a placement no longer has.
+// Forget drops the drift of objects that a placement no longer has.
 func (m Memory) Forget(works map[api.PlacementKey]work.Work) {
 	for p, of := range m {
 		w, told := works[p]
@@ -82,7 +83,7 @@ func (m Memory) Forget(works map[api.PlacementKey]work.Work) {
 			continue
 		}
 		if w.Keep {
-			continue // its objects are unknown
+			continue // the objects of its work are not known
 		}
 		has := make(map[api.ID]bool, len(w.Manifests))
 		for _, o := range w.Manifests {
@@ -96,8 +97,8 @@ func (m Memory) Forget(works map[api.PlacementKey]work.Work) {
 	}
 }
 
-// Record records a drift of an object of a placement: now is what is observed. anew says that
-// the object has drifted once more.
+// Record records the observed drift of an object of a placement. anew says that the object has
+// drifted once more.
 func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftState, now ledger.Drift, anew bool) {
 	id, at := of.ID, time.Now()
 	d, known := m[p][id]
@@ -105,7 +106,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 		d = ledger.Drift{ID: id, FirstSeen: at, Since: at}
 	}
 	if Lasting(d.State) == 0 || d.State != state && (d.State == api.DriftIgnored || d.State == api.DriftAltered) {
-		d.Since = at // ignored fields and those that a webhook alters are another matter
+		d.Since = at // ignored fields, and fields that a webhook changes, do not count as drift
 	}
 	d.Version, d.Envelope = of.Object.Object.GroupVersionKind().Version, of.Envelope
 	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, now.Message

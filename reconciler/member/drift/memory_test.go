@@ -19,8 +19,7 @@ func driftOf(name string, state api.DriftState, seen int) ledger.Drift {
 	return ledger.Drift{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, State: state, Count: 1, FirstSeen: at, LastSeen: at}
 }
 
-// Of very many objects the newest are remembered, and before all others those
-// that still differ.
+// If there are very many objects, those that still differ are kept first, and then the newest.
 func TestMemoryIsBounded(t *testing.T) {
 	m, p := Memory{}, api.PlacementKey{Name: "web"}
 	m.Put(p, driftOf("standing", api.DriftStanding, 0))
@@ -36,8 +35,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// Held objects wait for a decision: they are remembered besides the others, up to a bound
-// beyond which those known longer stay.
+// Held objects, which wait for a decision, are kept in addition to the others. Beyond their
+// limit, the oldest are kept.
 func TestHeldObjectsAreRemembered(t *testing.T) {
 	m, p := Memory{}, api.PlacementKey{Name: "web"}
 	for i := range mostHeld + 20 {
@@ -55,7 +54,7 @@ func TestHeldObjectsAreRemembered(t *testing.T) {
 	}
 }
 
-// A drift that begins after an earlier one of the object has ended is as old as itself.
+// A drift that begins after an earlier one of the object has ended has its own beginning.
 func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, of := Memory{}, wanting("one")
@@ -80,8 +79,8 @@ func TestADriftIsSinceItsOwnBeginning(t *testing.T) {
 	})
 }
 
-// What a placement does not have any more is forgotten, but not where nobody says
-// what it has.
+// The drift of objects that a placement no longer has is forgotten, unless its objects are not
+// known.
 func TestMemoryGoesWithTheObject(t *testing.T) {
 	tests := map[string]struct {
 		works []work.Work
@@ -116,8 +115,8 @@ func wanting(name string) *work.Manifest {
 	return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Object: &unstructured.Unstructured{}}}
 }
 
-// A record of the ledger is written often: long values and long lists are told
-// only as far as a person needs them.
+// Long values and long lists are shortened to what a user needs, since a record of the ledger
+// is written often.
 func TestRememberedDifferencesAreShort(t *testing.T) {
 	var long []api.Difference
 	for i := range 40 {

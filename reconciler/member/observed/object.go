@@ -1,4 +1,4 @@
-// Package observed keeps what watches and writes have shown of the objects on a cluster.
+// Package observed stores the state of objects on a cluster that watches and writes have shown.
 package observed
 
 import (
@@ -17,38 +17,39 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// An Object is what is kept of an object on the member.
+// An Object is the stored state of an object on the member.
 type Object struct {
 	UID        types.UID
-	Version    uint64 // resourceVersion; it grows, which servers since 1.35 guarantee
+	Version    uint64 // resourceVersion; servers since 1.35 guarantee that it grows
 	Generation int64
 	// Managed is the hash of our entry in managedFields. The server rewrites that entry when
-	// others change or remove a field that we own, and otherwise leaves it: as long as the hash
-	// is the same, our fields are unchanged.
+	// others change or remove a field that we own, and otherwise leaves it unchanged. So while
+	// the hash is the same, our fields are unchanged.
 	Managed string
-	// Applied is when an apply under our name last changed the object, in seconds since 1970:
-	// if that was not us, others use our field manager.
+	// Applied is when an apply under our name last changed the object, in seconds since 1970.
+	// If that apply was not ours, others use our field manager.
 	Applied int64
 	// Others is a hash of what others own; see othersOf.
 	Others uint64
 	// Fleet is the value of the managed-by label.
 	Fleet string
-	// Writer is the field manager that last changed the object besides us, as far as the
+	// Writer is the field manager other than ours that last changed the object, as far as the
 	// metadata shows.
 	Writer      string
 	Terminating bool
-	// owned: it has owner references. scaled: an autoscaler has written to it. kept: it asks
-	// not to be deleted. foreground: its dependents are deleted first.
+	// Owned: the object has owner references. Scaled: an autoscaler has written to it. Kept: it
+	// has the annotation that prevents its deletion. Foreground: its dependents are deleted
+	// first.
 	Owned, Scaled, Kept, Foreground bool
-	// Finalizers are those of a terminating object, separated by commas, except the garbage
-	// collector's.
+	// Finalizers are the finalizers of a terminating object except the garbage collector's,
+	// separated by commas.
 	Finalizers string
 	Health     health.Health
 }
 
-// Of returns what is kept of an object, except its health.
+// Of returns the state of an object, except its health.
 func Of(m metav1.Object) *Object {
-	entries := m.GetManagedFields() // converting them is expensive for an unstructured object
+	entries := m.GetManagedFields() // the conversion is expensive for an unstructured object
 	terminating := m.GetDeletionTimestamp() != nil
 	finalizers := ""
 	if terminating {
@@ -72,7 +73,7 @@ func Of(m metav1.Object) *Object {
 	}
 }
 
-// writer returns the last field manager besides us.
+// writer returns the field manager other than ours that wrote last.
 func writer(entries []metav1.ManagedFieldsEntry) string {
 	var last *metav1.ManagedFieldsEntry
 	for i := range entries {
@@ -90,8 +91,8 @@ func writer(entries []metav1.ManagedFieldsEntry) string {
 	return unique.Make(last.Manager).Value()
 }
 
-// ParseVersion parses a resource version; zero for one that is not a number, which is never older
-// than anything.
+// ParseVersion parses a resource version. It returns zero for one that is not a number; zero is
+// never treated as older.
 func ParseVersion(version string) uint64 {
 	n, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
@@ -127,9 +128,10 @@ func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 	return sum.Sum64()
 }
 
-// Foreign identifies what others own of the object and last wrote. The times of their writes do not
-// suffice: they are whole seconds, and a write through a subresource such as scale has none. An
-// object without a generation has no status that matters: each version is new content.
+// Foreign identifies what others own of the object and have last written. The times of their
+// writes are not enough: they are in whole seconds, and a write through a subresource such as
+// scale has none. For an object without a generation each version is new content, since such
+// objects have no relevant status.
 func (o *Object) Foreign() string {
 	if o.Generation == 0 {
 		return strconv.FormatUint(o.Version, 36)

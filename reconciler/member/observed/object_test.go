@@ -9,7 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Who changed an object last is told by its managers: not us, and not a status.
+// The last writer of an object is taken from its managed fields, without our own field manager
+// and those of status writes.
 func TestWriterOfAnObject(t *testing.T) {
 	at := func(s int) *metav1.Time { return &metav1.Time{Time: time.Unix(int64(s), 0)} }
 	entry := func(manager string, op metav1.ManagedFieldsOperationType, sub string, t *metav1.Time) metav1.ManagedFieldsEntry {
@@ -37,8 +38,8 @@ func TestWriterOfAnObject(t *testing.T) {
 	}
 }
 
-// What others do to an object changes how it stands; what we apply and what a
-// status says do not.
+// Changes by others change the standing of an object; our applies and changes of the status do
+// not.
 func TestStandingOfAnObject(t *testing.T) {
 	entry := func(manager, sub, fields string, second int64) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{

@@ -23,9 +23,9 @@ type packedObject struct {
 	rest       unique.Handle[commonFields]
 }
 
-// commonFields has of an object what is likely to be the same elsewhere.
+// commonFields has the fields of an object that are often equal for other objects.
 type commonFields struct {
-	uid                    types.UID // if it cannot be packed
+	uid                    types.UID // set if it cannot be packed
 	managed, fleet, writer string
 	terminating            bool
 	owned, scaled, kept    bool
@@ -48,8 +48,8 @@ func (ls Objects) Of(id api.ID) *Object {
 	}
 }
 
-// Health returns the health of an object and its generation; not ok if the object is not
-// known. It is asked of every object for every report.
+// Health returns the health of an object and its generation; ok is false if the object is not
+// known. It is called for every object in every report.
 func (ls Objects) Health(id api.ID) (h health.Health, generation int64, ok bool) {
 	p := ls.Map.Of(id)
 	if p == nil {
@@ -70,7 +70,7 @@ func (ls *Objects) Put(id api.ID, l *Object) {
 	})
 }
 
-// DropMissing drops the objects of a kind that a list did not find, and returns them.
+// DropMissing drops the objects of a kind that a list does not have, and returns them.
 func (ls *Objects) DropMissing(kind schema.GroupKind, all List) (gone []api.ID) {
 	ls.Map.DropFunc(func(id api.ID, l *packedObject) bool {
 		if id.GroupKind() != kind || all.Found[id] || all.Version > 0 && all.Version < l.version {
@@ -82,7 +82,8 @@ func (ls *Objects) DropMissing(kind schema.GroupKind, all List) (gone []api.ID) 
 	return gone
 }
 
-// A List is the set of objects of a kind at a version: other known objects are gone.
+// A List is the set of all objects of a kind at a version. Known objects that it does not have
+// are gone.
 type List struct {
 	Found   map[api.ID]bool
 	Version uint64

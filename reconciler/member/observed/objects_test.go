@@ -10,8 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Whatever is known of an object is kept whole, in every field: one that is
-// added and not packed would be lost.
+// Every field of an object is kept; a new field that is not packed would be lost.
 func TestObjectsAreKeptWhole(t *testing.T) {
 	for _, uid := range []types.UID{"", "0b5f9a3e-1c2d-4e5f-8a9b-0c1d2e3f4a5b", "of another form"} {
 		var l Object
@@ -35,7 +34,7 @@ func TestObjectsAreKeptWhole(t *testing.T) {
 	}
 }
 
-// fill gives every field of a struct a value that is not zero.
+// fill sets every field of a struct to a value that is not zero.
 func fill(t *testing.T, v reflect.Value, name string) {
 	t.Helper()
 	v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
@@ -57,8 +56,8 @@ func fill(t *testing.T, v reflect.Value, name string) {
 	}
 }
 
-// A list makes those objects of its kind go that it did not find, unless they are
-// newer.
+// DropMissing drops the objects of the kind that the list does not have, unless they are newer
+// than the list.
 func TestMissingAreOfTheKindAndNotNewer(t *testing.T) {
 	var l Objects
 	other := api.ID{Kind: "Secret", Namespace: "default", Name: "gone"}
