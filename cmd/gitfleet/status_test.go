@@ -135,8 +135,8 @@ func TestADeletedPlacementIsDescribed(t *testing.T) {
 	for args, want := range map[string]string{
 		"describe crp/tools": "ago; what it placed is being cleaned up",
 		"describe tools":     "PickN 2",
-		"get crp":            "tools PickN 2 Deleted - -",
-		"get crp tools":      "tools PickN 2 Deleted - -",
+		"get crp":            "tools 1 False 1 - -",
+		"get crp tools":      "tools 1 False 1 - -",
 	} {
 		var out bytes.Buffer
 		transcribe(&out, append(strings.Fields(args), "--server", address)...)

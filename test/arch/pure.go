@@ -9,7 +9,7 @@ import (
 // thinking are the rooms that only think: a value goes in, a value comes out.
 var thinking = []string{
 	"placement", "placement/api", "placement/expression", "placement/rollout", "placement/work",
-	"reconciler/diff", "reconciler/forecast", "reconciler/health", "reconciler/plan", "reconciler/status",
+	"reconciler/diff", "reconciler/forecast", "reconciler/health", "reconciler/plan", "reconciler/printer", "reconciler/status",
 }
 
 // apart say what rooms may not import, because it leads out of the values they

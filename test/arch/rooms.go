@@ -57,6 +57,7 @@ var mayImport = map[string][]string{
 	"reconciler/health":              {"placement/api"},
 	"reconciler/history":             {},
 	"reconciler/ledger":              {"placement", "placement/api"},
+	"reconciler/printer":             {"placement/api"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
 	"reconciler/member":              {"placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/availability", "reconciler/member/compact", "reconciler/member/connection", "reconciler/member/discovery", "reconciler/member/drift", "reconciler/member/observed", "reconciler/member/probe", "reconciler/member/rbac", "reconciler/member/retry", "reconciler/member/watch"},
@@ -83,7 +84,7 @@ var mayImport = map[string][]string{
 	"reconciler/server/access": {},
 	"reconciler/server/store":  {},
 	"reconciler/server/kubeapi": {
-		"gitsource/hub", "placement/api", "reconciler/diff", "reconciler/ledger", "reconciler/server/store", "reconciler/status",
+		"gitsource/hub", "placement/api", "reconciler/diff", "reconciler/ledger", "reconciler/printer", "reconciler/server/store", "reconciler/status",
 	},
 
 	// The rooms of the command also import what the others offer; see rooms.

@@ -225,23 +225,27 @@ func remaining(d *status.Detail, s *api.PlacementStatus, members overview.Member
 		case c.Progressing:
 			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(overview.NotAvailable(on[c.Cluster]), "not available yet")), moving || usable
 		case !c.Available:
-			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+problemOn(s, c.Cluster)), moving || usable
+			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+problemOf(on[c.Cluster])), moving || usable
 		}
 		incomplete[c.Cluster] = incomplete[c.Cluster] || len(lines) > before
 	}
 	return lines, moving
 }
 
-// problemOn returns the message of the first condition of a cluster that is not true.
-func problemOn(s *api.PlacementStatus, cluster string) string {
-	i := slices.IndexFunc(s.PlacementStatuses, func(c api.PerClusterPlacementStatus) bool { return c.ClusterName == cluster })
-	if i < 0 {
-		return "not applied yet"
+// problemOf returns why something is not applied on a cluster, or not available: the first object
+// that fails, or else the message of the first condition that is not true.
+func problemOf(c *api.PerClusterPlacementStatus) string {
+	const unknown = "not applied yet"
+	if c == nil {
+		return unknown
 	}
-	one := api.PlacementStatus{PlacementStatuses: s.PlacementStatuses[i : i+1]}
-	text := strings.TrimPrefix(overview.FirstProblem(one), cluster+": ")
-	if text == "" {
-		return "not applied yet"
+	i := slices.IndexFunc(c.Conditions, func(one metav1.Condition) bool { return one.Status != metav1.ConditionTrue })
+	switch {
+	case i < 0:
+		return unknown
+	case len(c.FailedPlacements) > 0:
+		f := &c.FailedPlacements[0]
+		return f.ID().String() + ": " + overview.Cause(f.Condition.Message)
 	}
-	return text
+	return cmp.Or(c.Conditions[i].Message, unknown)
 }

@@ -6,12 +6,35 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A Table has a header and rows; the first column names the row.
 type Table struct {
 	Header []string
 	Rows   [][]string
+}
+
+// TableOf returns a Kubernetes table as text; the columns of lower priority only if it is wide. A
+// cell that is empty there is a dash, so that scripts can count columns.
+func TableOf(t *metav1.Table, wide bool) Table {
+	var out Table
+	var shown []int
+	for i, c := range t.ColumnDefinitions {
+		if c.Priority == 0 || wide {
+			shown = append(shown, i)
+			out.Header = append(out.Header, strings.ToUpper(c.Name))
+		}
+	}
+	for _, row := range t.Rows {
+		cells := make([]string, len(shown))
+		for i, column := range shown {
+			cells[i] = OrDash(fmt.Sprint(row.Cells[column]))
+		}
+		out.Rows = append(out.Rows, cells)
+	}
+	return out
 }
 
 // Print writes the table, without the header if that is not wanted.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
@@ -210,7 +211,7 @@ func (m MemberStates) Of(name string) State {
 // MemberStateOf returns whether a member can be used, and if not, why.
 func MemberStateOf(c *api.MemberCluster) State {
 	for _, a := range c.Status.AgentStatus {
-		if ConditionStatus(a.Conditions, api.Healthy) == string(metav1.ConditionTrue) {
+		if meta.IsStatusConditionTrue(a.Conditions, api.Healthy) {
 			return Available
 		}
 	}

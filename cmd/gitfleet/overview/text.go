@@ -249,7 +249,7 @@ func (t *textWriter) members(m Members) {
 	}
 	t.say("")
 	t.say("Members: " + t.Paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
-	t.few(len(m.NotReady), "members; see gitfleet get clusters", func(i int) {
+	t.few(len(m.NotReady), "members; see gitfleet status --all", func(i int) {
 		c := m.NotReady[i]
 		text := c.Reason
 		if !c.Since.IsZero() {

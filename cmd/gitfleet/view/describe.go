@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -107,8 +108,9 @@ func (s *sheet) placement(r *status.Report, name string) {
 }
 
 func policyText(spec api.PlacementSpec) string {
-	text := placementType(spec)
+	text := string(api.PickAll)
 	if p := spec.Policy; p != nil {
+		text = string(cmp.Or(p.PlacementType, api.PickAll))
 		switch {
 		case p.NumberOfClusters != nil:
 			text += " " + strconv.Itoa(int(*p.NumberOfClusters))
@@ -270,9 +272,22 @@ func (s *sheet) cluster(r *status.Report, name string) error {
 func quantities(list api.ResourceList) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		out = append(out, name+" "+quantity(list, name))
+		q := list[name]
+		out = append(out, name+" "+q.String())
 	}
 	return strings.Join(out, ", ")
+}
+
+// labelsText returns the labels that users gave, sorted.
+func labelsText(m map[string]string) string {
+	var out []string
+	for k, v := range m {
+		if k != api.MemberNameLabel {
+			out = append(out, k+"="+v)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
 }
 
 func (s *sheet) placementsOn(r *status.Report, cluster string) {

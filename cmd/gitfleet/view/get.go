@@ -46,7 +46,8 @@ func NewGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME] | KIND/NAME | NAME",
 		Short: "List placements or member clusters",
-		Long: `Get lists what the daemon knows, as kubectl would.
+		Long: `Get lists what the daemon knows, in the columns of kubectl get. Status and
+describe have more: where placements are, and why they are not available.
 
   crp          ClusterResourcePlacements
   rp           ResourcePlacements, of all namespaces or with -n of one

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/printer"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 )
 
@@ -160,7 +161,7 @@ func manifestKind(gvk schema.GroupVersionKind, namespaced bool, d definition) *k
 	k := &kind{
 		group: gvk.Group, name: gvk.Kind, plural: cmp.Or(d.plural, plural.Resource), singular: cmp.Or(d.singular, singular.Resource),
 		versions: []string{gvk.Version}, namespaced: namespaced, short: d.short, categories: d.categories,
-		columns: []column{nameColumn, sourceColumn, ageColumn}, declared: true,
+		columns: printer.Manifests, declared: true,
 	}
 	name := k.stored().GroupResource().String()
 	if short := shortNames[name]; short != "" {

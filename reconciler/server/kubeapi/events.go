@@ -9,10 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gitfleet/gitfleet/reconciler/printer"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -32,28 +32,35 @@ func eventKinds() []*kind {
 	return []*kind{&one, &other}
 }
 
-var eventColumns = []column{
-	eventColumn("Last Seen", "Time since it last happened.", 0, func(e *status.Event) string {
-		return metatable.ConvertToHumanReadableDateType(metav1.NewTime(e.Last))
+var eventColumns = []printer.Column{
+	eventColumn("Last Seen", "Time since it last happened.", 0, func(r printer.Row, e *status.Event) string {
+		return r.Since(e.Last)
 	}),
-	eventColumn("Type", "Normal or Warning.", 0, func(e *status.Event) string { return e.Type }),
-	eventColumn("Reason", "What happened, in a word.", 0, func(e *status.Event) string { return e.Reason }),
-	eventColumn("Object", "What it happened to.", 0, func(e *status.Event) string {
+	eventColumn("Type", "Normal or Warning.", 0, func(_ printer.Row, e *status.Event) string { return e.Type }),
+	eventColumn("Reason", "What happened, in a word.", 0, func(_ printer.Row, e *status.Event) string { return e.Reason }),
+	eventColumn("Object", "What it happened to.", 0, func(_ printer.Row, e *status.Event) string {
 		return strings.ToLower(e.Kind) + "/" + e.Name
 	}),
-	eventColumn("Source", "Who tells.", 1, func(e *status.Event) string { return component }),
-	eventColumn("Message", "What happened.", 0, eventMessage),
-	eventColumn("First Seen", "Time since it first happened.", 1, func(e *status.Event) string {
-		return metatable.ConvertToHumanReadableDateType(metav1.NewTime(e.First))
+	eventColumn("Source", "Who tells.", 1, func(printer.Row, *status.Event) string { return component }),
+	eventColumn("Message", "What happened.", 0, func(_ printer.Row, e *status.Event) string { return eventMessage(e) }),
+	eventColumn("First Seen", "Time since it first happened.", 1, func(r printer.Row, e *status.Event) string {
+		return r.Since(e.First)
 	}),
-	eventColumn("Count", "How often it happened.", 1, func(e *status.Event) string { return strconv.Itoa(int(e.Count)) }),
-	{nameColumn.wide(), nameColumn.cell},
+	eventColumn("Count", "How often it happened.", 1, func(_ printer.Row, e *status.Event) string { return strconv.Itoa(int(e.Count)) }),
+	wideName,
 }
 
-func eventColumn(name, description string, priority int32, cell func(*status.Event) string) column {
-	return text(name, description, priority, func(o *store.Object) any {
-		if e, ok := o.Value.(*status.Event); ok {
-			return cell(e)
+// wideName is the name, in wide tables only: nobody chose the name of an event.
+var wideName = func() printer.Column {
+	c := printer.Name
+	c.Priority = 1
+	return c
+}()
+
+func eventColumn(name, description string, priority int32, cell func(printer.Row, *status.Event) string) printer.Column {
+	return printer.Text(name, description, priority, func(r printer.Row) string {
+		if e, ok := r.Value.(*status.Event); ok {
+			return cell(r, e)
 		}
 		return ""
 	})

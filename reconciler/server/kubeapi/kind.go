@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/printer"
 )
 
 // A kind says how objects of one kind are served.
@@ -20,7 +20,7 @@ type kind struct {
 	namespaced bool
 	short      []string
 	categories []string
-	columns    []column
+	columns    []printer.Column
 	// fields are the selectable fields besides name and namespace.
 	fields []string
 	// declared says that the head has all objects of the kind.
@@ -29,12 +29,6 @@ type kind struct {
 	verbs []string
 	// since are fields that only the first version has.
 	since []string
-}
-
-// A column is one cell of each row.
-type column struct {
-	metav1.TableColumnDefinition
-	cell func(*store.Object) any
 }
 
 // stored is the kind's key in the store.
@@ -73,27 +67,27 @@ var (
 // ours are the kinds that exist whatever the hub has.
 func ours() []*kind {
 	kinds := []*kind{
-		fleetKind(api.PlacementGroup, "ClusterResourcePlacement", placementColumns("ClusterResourcePlacement")),
-		fleetKind(api.PlacementGroup, "ResourcePlacement", placementColumns("ResourcePlacement")),
+		fleetKind(api.PlacementGroup, "ClusterResourcePlacement", printer.Placements),
+		fleetKind(api.PlacementGroup, "ResourcePlacement", printer.Placements),
 		declaredKind("ClusterResourceOverride"),
 		declaredKind("ResourceOverride"),
 		declaredKind("ClusterResourceEnvelope"),
 		declaredKind("ResourceEnvelope"),
-		fleetKind(api.ClusterGroup, "MemberCluster", clusterColumns),
+		fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters),
 		{
 			group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
 			singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
-			short: []string{"crps"}, categories: placementCategories, columns: append([]column{nameColumn}, mirrorColumns...),
+			short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatuses,
 		},
 	}
 	return append(append(kinds, eventKinds()...), reviewKind())
 }
 
-func fleetKind(group, name string, columns []column) *kind {
+func fleetKind(group, name string, columns []printer.Column) *kind {
 	k := api.Kinds[schema.GroupKind{Group: group, Kind: name}]
 	out := &kind{
 		group: group, name: k.Kind, plural: k.Plural, singular: strings.ToLower(k.Kind), versions: k.Versions,
-		namespaced: k.Namespaced, categories: placementCategories, columns: append([]column{nameColumn}, columns...), since: k.OnlyV1beta1,
+		namespaced: k.Namespaced, categories: placementCategories, columns: columns, since: k.OnlyV1beta1,
 	}
 	if group == api.ClusterGroup {
 		out.categories = clusterCategories
@@ -106,7 +100,7 @@ func fleetKind(group, name string, columns []column) *kind {
 
 // declaredKind is a kind of placements that has no status.
 func declaredKind(name string) *kind {
-	k := fleetKind(api.PlacementGroup, name, []column{sourceColumn, ageColumn})
+	k := fleetKind(api.PlacementGroup, name, printer.Manifests)
 	k.declared = true
 	return k
 }

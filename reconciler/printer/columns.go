@@ -1,0 +1,151 @@
+package printer
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Name is the first column of most tables.
+var Name = Column{
+	metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: "Name of the object."},
+	func(r Row) string { return r.Meta.Name },
+}
+
+var age = Text("Age", "Time since the commit was made that brought the object.", 0, func(r Row) string {
+	return r.Since(r.Meta.CreationTimestamp.Time)
+})
+
+// source is the position of an object in the repository.
+var source = Text("Source", "File and line of the object in the repository.", 1, func(r Row) string {
+	return r.Meta.Annotations[api.PathAnnotation]
+})
+
+// Manifests are the columns of what is listed as in Git: manifests, overrides and envelopes.
+var Manifests = []Column{Name, source, age}
+
+// Placements are the columns of both kinds of placement.
+var Placements = []Column{
+	Name,
+	Text("Gen", "Changes of the spec, counted.", 0, func(r Row) string { return strconv.FormatInt(r.Meta.Generation, 10) }),
+	Text("Type", "How clusters are picked.", 1, func(r Row) string {
+		if policy := placementOf(r).spec.Policy; policy != nil {
+			return string(policy.PlacementType)
+		}
+		return ""
+	}),
+	Text("Scheduled", "Whether the clusters asked for were found.", 0, conditionStatus(api.Scheduled)),
+	Text("Scheduled-Gen", "Generation of the spec that this is said of.", 0, observedGeneration(api.Scheduled)),
+	Text("Work-Synchronized", "Whether every cluster was told the newest content.", 1, conditionStatus(api.WorkSynchronized)),
+	Text("Work-Synchronized-Gen", "Generation of the spec that this is said of.", 1, observedGeneration(api.WorkSynchronized)),
+	Text("Available", "Whether all that was placed is available.", 0, conditionStatus(api.Available)),
+	Text("Available-Gen", "Generation of the spec that this is said of.", 0, observedGeneration(api.Available)),
+	age,
+}
+
+// placed has what the two kinds of placement have in common.
+type placed struct {
+	conditions string // the prefix of the types of its conditions
+	spec       *api.PlacementSpec
+	status     *api.PlacementStatus
+}
+
+func placementOf(r Row) placed {
+	switch p := r.Value.(type) {
+	case *api.ClusterResourcePlacement:
+		return placed{api.PlacementPrefix, &p.Spec, &p.Status}
+	case *api.ResourcePlacement:
+		return placed{api.ResourcePlacementPrefix, &p.Spec, &p.Status}
+	}
+	return placed{"", &api.PlacementSpec{}, &api.PlacementStatus{}}
+}
+
+// condition returns a condition of a placement; nil if it has none.
+func (p placed) condition(suffix string) *metav1.Condition {
+	return meta.FindStatusCondition(p.status.Conditions, p.conditions+suffix)
+}
+
+func conditionStatus(suffix string) func(Row) string {
+	return func(r Row) string {
+		if c := placementOf(r).condition(suffix); c != nil {
+			return string(c.Status)
+		}
+		return ""
+	}
+}
+
+func observedGeneration(suffix string) func(Row) string {
+	return func(r Row) string {
+		if c := placementOf(r).condition(suffix); c != nil {
+			return strconv.FormatInt(c.ObservedGeneration, 10)
+		}
+		return ""
+	}
+}
+
+// Clusters are the columns of MemberClusters.
+var Clusters = []Column{
+	Name,
+	Text("Joined", "Whether the cluster has ever answered.", 0, func(r Row) string {
+		if c := meta.FindStatusCondition(memberOf(r).Status.Conditions, api.Joined); c != nil {
+			return string(c.Status)
+		}
+		return ""
+	}),
+	age,
+	Text("Member-Agent-Last-Seen", "Time since the cluster last answered.", 0, func(r Row) string {
+		for _, a := range memberOf(r).Status.AgentStatus {
+			if a.Type == api.MemberAgent {
+				return r.Since(a.LastReceivedHeartbeat.Time)
+			}
+		}
+		return ""
+	}),
+	Text("Node-Count", "Nodes of the cluster.", 0, func(r Row) string {
+		return memberOf(r).Status.Properties["kubernetes-fleet.io/node-count"].Value
+	}),
+	Text("Available-CPU", "CPU that is not requested.", 0, usage("cpu", available)),
+	Text("Available-Memory", "Memory that is not requested.", 0, usage("memory", available)),
+	Text("Allocatable-CPU", "CPU for workloads.", 1, usage("cpu", allocatable)),
+	Text("Allocatable-Memory", "Memory for workloads.", 1, usage("memory", allocatable)),
+}
+
+func memberOf(r Row) *api.MemberCluster {
+	if m, ok := r.Value.(*api.MemberCluster); ok {
+		return m
+	}
+	return &api.MemberCluster{}
+}
+
+func available(u *api.ResourceUsage) api.ResourceList   { return u.Available }
+func allocatable(u *api.ResourceUsage) api.ResourceList { return u.Allocatable }
+
+func usage(name string, of func(*api.ResourceUsage) api.ResourceList) func(Row) string {
+	return func(r Row) string {
+		if q, found := of(&memberOf(r).Status.ResourceUsage)[name]; found {
+			return q.String()
+		}
+		return ""
+	}
+}
+
+// PlacementStatuses are the columns of ClusterResourcePlacementStatuses.
+var PlacementStatuses = []Column{
+	Name,
+	Text("Resource-Index", "Index of the content that the status is of.", 0, func(r Row) string {
+		if m, ok := r.Value.(*api.ClusterResourcePlacementStatus); ok {
+			return m.SourceStatus.ObservedResourceIndex
+		}
+		return ""
+	}),
+	Text("Last-Updated", "Time since the status last changed.", 0, func(r Row) string {
+		if m, ok := r.Value.(*api.ClusterResourcePlacementStatus); ok {
+			return r.Since(m.LastUpdatedTime.Time)
+		}
+		return ""
+	}),
+	age,
+}
