@@ -51,11 +51,12 @@ func (x *Cache) compile(text string) (*expression.Expression, error) {
 
 // health evaluates an expression on a live object. Its message contains no value of a Secret.
 func (x *Cache) health(live *unstructured.Unstructured, text string) health.Health {
-	e, err := x.compile(text)
-	if err != nil {
-		return health.Unanswered(err)
+	var h health.Health
+	if e, err := x.compile(text); err != nil {
+		h = health.Unanswered(err)
+	} else {
+		h = health.Ask(live, e.Holds)
 	}
-	h := health.Ask(live, e.Holds)
 	secrets := diff.SecretsOf(live)
 	h.Message, h.Failure = health.Cut(secrets.Scrub(h.Message), mostMessage), health.Cut(secrets.Scrub(h.Failure), mostMessage)
 	return h
