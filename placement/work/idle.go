@@ -37,9 +37,9 @@ func (c *candidate) matchesNone(clusters iter.Seq[placement.Cluster]) bool {
 
 // Unused returns the overrides that are bound to no placement and select nothing of any. The
 // renderers are those of all placements. A ClusterResourceOverride has no namespace.
-func Unused(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, renderers iter.Seq[*Renderer]) []api.NamespacedName {
+func Unused(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, renderers []*Renderer) []api.NamespacedName {
 	used := map[api.NamespacedName]bool{}
-	for r := range renderers {
+	for _, r := range renderers {
 		for i := range r.candidates {
 			used[r.candidates[i].id()] = true
 		}

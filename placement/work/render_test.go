@@ -237,7 +237,7 @@ func TestOverridesThatMatchNothingAreNamed(t *testing.T) {
 		bound("used", "", nil), stray, bound("idle", "crp", map[string]string{"env": "prod"}), bound("busy", "crp", nil), bound("of another", "other", nil),
 	}
 	r := renderer(t, ros...)
-	got := Unused([]*api.ClusterResourceOverride{cro}, ros, slices.Values([]*Renderer{r}))
+	got := Unused([]*api.ClusterResourceOverride{cro}, ros, []*Renderer{r})
 	want := []api.NamespacedName{{Name: "nowhere"}, {Namespace: "app", Name: "stray"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("unused: %v, want %v", got, want)

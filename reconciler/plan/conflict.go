@@ -144,32 +144,11 @@ func (pl *planner) resolvePlacements() {
 
 // resolvedPlacements returns all placements after the resolution, by key.
 func (pl *planner) resolvedPlacements() []*Placement {
-	m := pl.memo
-	known := func(p *Placement) bool { return pl.results[p.Key] != nil }
-	if len(m.lastPlacements) != len(pl.results) || !allOf(m.lastPlacements, known) {
-		m.lastPlacements = make([]*Placement, 0, len(pl.results))
-		for _, r := range pl.results {
-			m.lastPlacements = append(m.lastPlacements, r.placement)
-		}
-		slices.SortFunc(m.lastPlacements, func(a, b *Placement) int { return compareKeys(a.Key, b.Key) })
+	out := make([]*Placement, 0, len(pl.results))
+	for _, key := range pl.order().sorted {
+		out = append(out, pl.resolvedPlacement(pl.results[key]))
 	}
-	out := m.lastPlacements // earlier plans may still use it
-	for i, p := range m.lastPlacements {
-		now := pl.resolvedPlacement(pl.results[p.Key])
-		if now == p {
-			continue
-		}
-		if identical(out, m.lastPlacements) {
-			out = slices.Clone(out)
-		}
-		out[i] = now
-	}
-	m.lastPlacements = out
 	return out
-}
-
-func allOf[T any](list []T, is func(T) bool) bool {
-	return !slices.ContainsFunc(list, func(x T) bool { return !is(x) })
 }
 
 // resolvedPlacement returns a placement after the resolution.

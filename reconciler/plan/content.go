@@ -49,7 +49,7 @@ func (pl *planner) knownContents(commit string) iter.Seq[*prepared] {
 	keys := append([]api.PlacementKey{pl.current.placement.Key}, pl.current.placement.Record.Formerly...)
 	return func(yield func(*prepared) bool) {
 		for _, key := range keys {
-			for _, p := range pl.cachedContents(key) {
+			for _, p := range pl.memo.contents[key] {
 				if !yield(p) {
 					return
 				}
@@ -57,7 +57,7 @@ func (pl *planner) knownContents(commit string) iter.Seq[*prepared] {
 		}
 		for _, s := range pl.otherSnapshots(commit) {
 			for _, key := range keys {
-				if p := pl.memo.prepareAt(s, key); p != nil && p.renderer != nil && !yield(p) {
+				if p := pl.memo.prepare(s, key); p != nil && p.renderer != nil && !yield(p) {
 					return
 				}
 			}
@@ -79,18 +79,6 @@ func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (
 		return nil, true
 	}
 	return &rendered, true
-}
-
-// cachedContents returns the contents of a placement in memory, the newest first.
-func (pl *planner) cachedContents(key api.PlacementKey) []*prepared {
-	var all []*prepared
-	if now := pl.current.prepared; now != nil && now.renderer != nil {
-		all = append(all, now)
-	}
-	if last := pl.memo.latest[key]; last != nil && !slices.Contains(all, last) {
-		all = append(all, last)
-	}
-	return append(all, pl.memo.earlier[key]...)
 }
 
 // otherSnapshots returns the loaded snapshots except the head, the given commit first.

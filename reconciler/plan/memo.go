@@ -1,46 +1,87 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A Memo caches results between calls of Resolve. It affects only how long a call takes, with
 // one exception: content that was rendered once stays known without its commit. A Memo must not
 // be used concurrently.
 type Memo struct {
-	head    *hub.Snapshot
-	specs   map[api.PlacementKey]*hub.Placement
-	commits map[string]*commitCache
-	// latest is the last content prepared for each placement of the head. earlier are contents
-	// of other commits, kept while a cluster is assigned to them or was until now.
-	latest  map[api.PlacementKey]*prepared
-	earlier map[api.PlacementKey][]*prepared
+	head    *commitCache
+	commits map[*hub.Snapshot]*commitCache
+	// contents are the known contents of each placement, beginning with the newest of the head.
+	// The others are kept while a cluster is assigned to them or was until now.
+	contents map[api.PlacementKey][]*prepared
 
-	renames   renames
-	order     []api.PlacementKey
-	orderedAt sequenceInputs
+	order  cached[order]
+	unused cached[problem.List]
+	// withoutRenames is the key of the last search for renames if it found none.
+	withoutRenames cacheKey
+	results        map[api.PlacementKey]*result
 	// spareResults is an empty map kept for the next call.
 	spareResults map[api.PlacementKey]*result
-	// lastPlacements are the placements of the previous plan, by key.
-	lastPlacements []*Placement
 
 	fleet       fleet
 	paused      map[string]string
 	suspensions suspensions
-	results     map[api.PlacementKey]*result
 	works       workLists
 	overlaps    overlapIndex
 	resolutions resolutions
-	unused      unusedOverrides
+}
+
+// A cacheKey is what a cached value depends on; fields that do not matter to it are zero. A
+// value stays valid as long as its key is the same.
+type cacheKey struct {
+	head              *hub.Snapshot
+	ledger            *ledger.Ledger
+	placementsVersion uint64 // of the list of placements in the ledger
+
+	spec               *hub.Placement
+	prepared           *prepared
+	recordVersion      uint64 // of the record in the ledger
+	fleetVersion       uint64 // of the fleet
+	propertiesVersion  uint64 // of the cluster properties; zero if the policy uses none
+	suspensionsVersion uint64 // of the suspensions
+	deleteAllowed      bool   // the commit allows deletions
+	unclearRename      string // why it is uncertain whether the placement was renamed
+	// successor is the result for the new key of a renamed placement.
+	successor *result
+	// others are the clusters of the placements that an affinity names, as text.
+	others string
+}
+
+// scheduling returns the part of the key that the decisions of the scheduler depend on.
+func (k cacheKey) scheduling() cacheKey {
+	return cacheKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, others: k.others}
+}
+
+// A cached value is the one computed last, with its key.
+type cached[T any] struct {
+	key   cacheKey
+	value T
+}
+
+// get returns the value for a key, and computes it if the last one was for another key.
+func (c *cached[T]) get(key cacheKey, compute func() T) T {
+	if c.key != key {
+		*c = cached[T]{key, compute()}
+	}
+	return c.value
 }
 
 // A commitCache has what was computed from one commit.
 type commitCache struct {
+	*hub.Snapshot
+	specs      map[api.PlacementKey]*hub.Placement
 	index      *placement.Index
 	cros       []*api.ClusterResourceOverride
 	ros        []*api.ResourceOverride
@@ -49,6 +90,7 @@ type commitCache struct {
 
 // prepared is what a placement selects at one commit, ready to be rendered.
 type prepared struct {
+	key         api.PlacementKey
 	selection   placement.Selection
 	renderer    *work.Renderer // nil if the selection is invalid
 	hash        string         // of the content before overrides
@@ -59,112 +101,98 @@ type prepared struct {
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{
-		commits: map[string]*commitCache{}, latest: map[api.PlacementKey]*prepared{}, earlier: map[api.PlacementKey][]*prepared{},
-		results: map[api.PlacementKey]*result{},
-	}
+	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}}
 }
 
 // setHead changes the head snapshot.
 func (m *Memo) setHead(head *hub.Snapshot) {
-	if m.head == head {
-		return
-	}
-	m.head = head
-	delete(m.commits, head.Commit.Hash)
-	m.specs = make(map[api.PlacementKey]*hub.Placement, len(head.Placements))
-	for _, p := range head.Placements {
-		m.specs[p.Key] = p
-	}
-	for key, old := range m.latest {
-		if m.specs[key] == nil {
-			m.keepContent(key, old)
-			delete(m.latest, key)
-		}
+	if m.head == nil || m.head.Snapshot != head {
+		delete(m.commits, head) // its contents become the newest again
+		m.head = m.commit(head)
 	}
 }
 
-// prune drops the commits that are not needed and the contents that no placement uses.
-func (m *Memo) prune(needed map[string]bool) {
-	for commit := range m.commits {
-		if commit != m.head.Commit.Hash && !needed[commit] {
-			delete(m.commits, commit)
-		}
+// commit returns the cache of a commit.
+func (m *Memo) commit(s *hub.Snapshot) *commitCache {
+	if m.commits[s] == nil {
+		m.commits[s] = newCommitCache(s)
 	}
-	for key, kept := range m.earlier {
-		r := m.results[key]
-		kept = slices.DeleteFunc(kept, func(p *prepared) bool { return r == nil || !slices.Contains(r.contentsInUse, p) })
-		if m.earlier[key] = kept; len(kept) == 0 {
-			delete(m.earlier, key)
+	return m.commits[s]
+}
+
+// prune drops the commits that are not needed and the contents that no placement uses.
+func (m *Memo) prune(needed func(*hub.Snapshot) bool) {
+	maps.DeleteFunc(m.commits, func(s *hub.Snapshot, _ *commitCache) bool { return s != m.head.Snapshot && !needed(s) })
+	for key, all := range m.contents {
+		newest, r := all[0], m.results[key]
+		all = slices.DeleteFunc(all, func(p *prepared) bool {
+			return (p != newest || m.spec(key) == nil) && (r == nil || !slices.Contains(r.contentsInUse, p))
+		})
+		if m.contents[key] = all; len(all) == 0 {
+			delete(m.contents, key)
 		}
 	}
 }
 
 func (m *Memo) keepContent(key api.PlacementKey, p *prepared) {
-	if p.renderer != nil && !slices.Contains(m.earlier[key], p) {
-		m.earlier[key] = append(m.earlier[key], p)
+	if !slices.Contains(m.contents[key], p) {
+		m.contents[key] = append(m.contents[key], p)
 	}
 }
 
 // spec returns a placement of the head; nil if the head does not have it.
-func (m *Memo) spec(key api.PlacementKey) *hub.Placement { return m.specs[key] }
+func (m *Memo) spec(key api.PlacementKey) *hub.Placement { return m.head.specs[key] }
 
-// prepareAt prepares a placement as it was at another commit; nil if that commit does not have
-// it.
-func (m *Memo) prepareAt(s *hub.Snapshot, key api.PlacementKey) *prepared {
-	i, found := slices.BinarySearchFunc(s.Placements, key, func(p *hub.Placement, key api.PlacementKey) int { return compareKeys(p.Key, key) })
-	if !found {
-		return nil
+// prepare selects the objects of a placement at a commit and creates its renderer; nil if the
+// commit does not have the placement. It returns the same value for commits between which
+// nothing changed.
+func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
+	at := m.commit(s)
+	p := at.specs[key]
+	if p == nil || at.placements[key] != nil {
+		return at.placements[key]
 	}
-	return m.prepare(s, s.Placements[i])
-}
-
-// prepare selects the objects of a placement at a commit and creates its renderer. It returns
-// the same value for commits between which nothing changed.
-func (m *Memo) prepare(s *hub.Snapshot, p *hub.Placement) *prepared {
-	at := m.commits[s.Commit.Hash]
-	if at == nil {
-		at = newCommitCache(s)
-		m.commits[s.Commit.Hash] = at
-	}
-	if done := at.placements[p.Key]; done != nil {
-		return done
+	if at.index == nil {
+		at.index = placement.NewIndex(s.Objects)
 	}
 	scope := Scope(s)
-	current := &prepared{cros: at.cros, ros: at.ros}
-	current.selection = placement.Select(placement.Terms{Key: p.Key, Spec: &p.Spec, Scope: scope}, at.index)
-	old := m.latest[p.Key]
+	current := &prepared{key: key, cros: at.cros, ros: at.ros}
+	current.selection = placement.Select(placement.Terms{Key: key, Spec: &p.Spec, Scope: scope}, at.index)
+	var old *prepared
+	if known := m.contents[key]; len(known) > 0 {
+		old = known[0]
+	}
 	switch {
 	case current.selection.Invalid != "":
 	case old != nil && old.rendersLike(current):
 		current.renderer, current.hash = old.renderer, old.hash
 	default:
-		current.renderer = work.NewRenderer(p.Key, current.selection.Objects, at.cros, at.ros, scope)
+		current.renderer = work.NewRenderer(key, current.selection.Objects, at.cros, at.ros, scope)
 		current.hash = current.renderer.Hash()
 	}
 	if old != nil && old.renderer == current.renderer && old.selection.Invalid == current.selection.Invalid &&
 		slices.Equal(old.selection.Warnings, current.selection.Warnings) && slices.Equal(old.selection.Unmatched, current.selection.Unmatched) {
 		current = old
 	}
-	if s == m.head && current.renderer != nil && current != old {
-		if old != nil {
-			m.keepContent(p.Key, old)
-		}
-		m.latest[p.Key] = current
+	if at == m.head && current.renderer != nil && current != old {
+		m.contents[key] = slices.Insert(m.contents[key], 0, current)
 	}
-	at.placements[p.Key] = current
+	at.placements[key] = current
 	return current
 }
 
 // rendersLike reports whether the renderer of an older commit renders the same content: then it
 // is reused, with everything it caches.
 func (p *prepared) rendersLike(o *prepared) bool {
-	return p.renderer != nil && slices.Equal(p.selection.Objects, o.selection.Objects) &&
+	return p.renderer != nil && p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) &&
 		slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros)
 }
 
 func newCommitCache(s *hub.Snapshot) *commitCache {
-	m := &commitCache{index: placement.NewIndex(s.Objects), placements: map[api.PlacementKey]*prepared{}}
+	m := &commitCache{Snapshot: s, specs: make(map[api.PlacementKey]*hub.Placement, len(s.Placements)), placements: map[api.PlacementKey]*prepared{}}
+	for _, p := range s.Placements {
+		m.specs[p.Key] = p
+	}
 	for _, o := range s.ClusterOverrides {
 		m.cros = append(m.cros, o.ClusterResourceOverride)
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -81,7 +80,7 @@ func (pl *planner) decide(p *Placement, record *ledger.Placement) {
 	pl.updateAllowedContent(p)
 	bound := adoptFound(p.Spec.Spec.Policy, notRemoving(before))
 	p.Request = &placement.Request{
-		Key: p.Key, Policy: pl.policyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.current.others,
+		Key: p.Key, Policy: pl.policyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
 	}
 	if outcome, known := pl.cachedSchedule(p); known {
 		p.Schedule = outcome
@@ -102,11 +101,10 @@ func (pl *planner) decide(p *Placement, record *ledger.Placement) {
 // report of content does not change where placements are scheduled.
 func (pl *planner) cachedSchedule(p *Placement) (placement.Outcome, bool) {
 	old := pl.memo.results[p.Key]
-	if old == nil || old.placement.Request == nil || old.spec != p.Spec || old.fleetVersion != pl.current.fleetVersion || old.propertiesVersion != pl.current.propertiesVersion {
+	if old == nil || old.placement.Request == nil || old.scheduling() != pl.current.scheduling() {
 		return placement.Outcome{}, false
 	}
-	was := old.placement.Request
-	if was.Policy != p.Request.Policy || !slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding) || !maps.EqualFunc(was.Others, p.Request.Others, slices.Equal) {
+	if was := old.placement.Request; was.Policy != p.Request.Policy || !slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding) {
 		return placement.Outcome{}, false
 	}
 	return old.placement.Schedule, true

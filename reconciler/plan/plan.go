@@ -223,7 +223,7 @@ func (c *OnCluster) Seen() *ledger.WorkSeen {
 func Resolve(in Input) *Plan {
 	pl := newPlanner(in)
 	pl.rename()
-	keys := pl.memo.sequence(pl.Input)
+	keys := pl.order().planned
 	for _, key := range keys {
 		pl.planPlacement(key)
 	}
@@ -240,21 +240,20 @@ func Pending(head *hub.Snapshot) *Plan {
 	return p
 }
 
-// sequence returns the order in which placements are planned, cached until a placement is added
-// or removed.
-func (m *Memo) sequence(in Input) []api.PlacementKey {
-	now := sequenceInputs{in.Head, in.Ledger, in.Ledger.PlacementsVersion()}
-	if m.order == nil || m.orderedAt != now {
-		m.order, m.orderedAt = sequence(in), now
-	}
-	return m.order
+// An order has the keys of all placements, as they are planned and sorted.
+type order struct{ planned, sorted []api.PlacementKey }
+
+// order returns the keys of all placements, cached until a placement is added or removed.
+func (pl *planner) order() order {
+	return pl.memo.order.get(pl.listKey(), func() order {
+		planned := sequence(pl.Input)
+		return order{planned, slices.SortedFunc(slices.Values(planned), compareKeys)}
+	})
 }
 
-// sequenceInputs are what the sequence of placements depends on.
-type sequenceInputs struct {
-	head    *hub.Snapshot
-	ledger  *ledger.Ledger
-	comings uint64
+// listKey is the key of what depends on which placements there are.
+func (pl *planner) listKey() cacheKey {
+	return cacheKey{head: pl.Head, ledger: pl.Ledger, placementsVersion: pl.Ledger.PlacementsVersion()}
 }
 
 // sequence lists the placements of the head and of the ledger, each once: a placement that the

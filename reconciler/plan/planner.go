@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -16,7 +15,7 @@ import (
 // A result is the plan of one placement, before conflicts with other placements are resolved,
 // together with the inputs that it depends on. It is reused as long as they are the same.
 type result struct {
-	inputs
+	cacheKey
 	placement *Placement
 	// works are the works of its clusters, before conflicts are resolved.
 	works []clusterWork
@@ -51,27 +50,6 @@ type clusterWork struct {
 	work    work.Work
 }
 
-// inputs are what a result depends on. They are not valid if planning panicked.
-type inputs struct {
-	valid              bool
-	spec               *hub.Placement
-	prepared           *prepared
-	recordVersion      uint64 // of the record in the ledger
-	fleetVersion       uint64 // of the fleet
-	propertiesVersion  uint64 // of the cluster properties; zero if the policy uses none
-	suspensionsVersion uint64 // of the suspensions
-	deleteAllowed      bool   // the commit allows deletions
-	unclearRename      string // why it is uncertain whether the placement was renamed
-	// successor is the result for the new key of a renamed placement.
-	successor *result
-	others    map[string][]string
-}
-
-func (a *inputs) equal(b *inputs) bool {
-	return a.valid && b.valid && a.spec == b.spec && a.prepared == b.prepared && a.recordVersion == b.recordVersion &&
-		a.fleetVersion == b.fleetVersion && a.propertiesVersion == b.propertiesVersion && a.suspensionsVersion == b.suspensionsVersion && a.deleteAllowed == b.deleteAllowed && a.unclearRename == b.unclearRename && a.successor == b.successor && maps.EqualFunc(a.others, b.others, slices.Equal)
-}
-
 // A planner has the state of one call of Resolve.
 type planner struct {
 	Input
@@ -80,8 +58,10 @@ type planner struct {
 	results map[api.PlacementKey]*result
 	current *result
 	wake    time.Time
-	// renamed are the renames found by this call.
+	// renamed are the renames found by this call. unclear are the placements of which it is not
+	// certain whether they were renamed, and why.
 	renamed []ledger.Rename
+	unclear map[api.PlacementKey]string
 	// paused are the clusters on which no assignment may change, each with the commit that is
 	// being loaded for it. pauseChanged are the clusters that were paused or released by this
 	// call.
@@ -119,7 +99,7 @@ func (pl *planner) finish() *Plan {
 	if p.Placements, p.Works = pl.resolveConflicts(changed); p.Works == nil {
 		p.Works = map[string][]work.Work{} // planned, and empty
 	}
-	m.prune(p.Commits)
+	m.prune(func(s *hub.Snapshot) bool { return p.Commits[s.Commit.Hash] && pl.Past[s.Commit.Hash] == s })
 	return p
 }
 
@@ -132,20 +112,22 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 			pl.results[key] = failedResult(key, pl.memo.spec(key), record, fmt.Sprint(cause))
 		}
 	}()
-	in := pl.inputs(key, record)
-	if old := pl.memo.results[key]; old != nil && old.equal(&in) && pl.stillValid(old) {
+	now := pl.resultKey(key, record)
+	if old := pl.memo.results[key]; old != nil && old.cacheKey == now && pl.stillValid(old) {
 		pl.results[key] = old
 		return
 	}
-	pl.current = &result{inputs: in, placement: &Placement{Key: key, Spec: in.spec}}
+	pl.current = &result{cacheKey: now, placement: &Placement{Key: key, Spec: now.spec}}
 	pl.plan(pl.current.placement, record)
 	pl.results[key] = pl.current
 }
 
-// inputs collects what the result for a placement depends on.
-func (pl *planner) inputs(key api.PlacementKey, record *ledger.Placement) inputs {
-	in := inputs{valid: true, spec: pl.memo.spec(key), fleetVersion: pl.memo.fleet.version, suspensionsVersion: pl.memo.suspensions.version, deleteAllowed: Allows(pl.Head.Commit.Message, key)}
-	in.unclearRename = pl.memo.renames.unclear[key]
+// resultKey collects what the result for a placement depends on.
+func (pl *planner) resultKey(key api.PlacementKey, record *ledger.Placement) cacheKey {
+	in := cacheKey{
+		spec: pl.memo.spec(key), fleetVersion: pl.memo.fleet.version, suspensionsVersion: pl.memo.suspensions.version,
+		deleteAllowed: Allows(pl.Head.Commit.Message, key), unclearRename: pl.unclear[key],
+	}
 	if record != nil {
 		in.recordVersion = record.Version()
 		if in.successor = pl.results[record.Into]; in.successor != nil {
@@ -159,8 +141,10 @@ func (pl *planner) inputs(key api.PlacementKey, record *ledger.Placement) inputs
 	if looksAtProperties(in.spec.Spec.Policy) {
 		in.propertiesVersion = pl.memo.fleet.propertiesVersion
 	}
-	in.prepared = pl.memo.prepare(pl.Head, in.spec)
-	in.others = pl.clustersOfOthers(in.spec)
+	in.prepared = pl.memo.prepare(pl.Head, key)
+	if others := pl.clustersOfOthers(in.spec); others != nil {
+		in.others = fmt.Sprint(others)
+	}
 	return in
 }
 
@@ -170,10 +154,11 @@ func (pl *planner) allowsFormer(key api.PlacementKey) bool {
 	return pl.memo.spec(key) == nil && Allows(pl.Head.Commit.Message, key)
 }
 
-// stillValid reports whether a result is still valid apart from its inputs: its wake time has
-// not come, no commit it waits for has been loaded, and none of its clusters has changed.
+// stillValid reports whether a result is still valid apart from its key: planning did not
+// panic, its wake time has not come, no commit it waits for has been loaded, and none of its
+// clusters has changed.
 func (pl *planner) stillValid(r *result) bool {
-	if !r.wake.IsZero() && !pl.Now.Before(r.wake) {
+	if r.placement.InternalError != "" || !r.wake.IsZero() && !pl.Now.Before(r.wake) {
 		return false
 	}
 	arrived := func(commit string) bool { return pl.Past[commit] != nil || pl.Lost[commit] != nil }

@@ -19,30 +19,22 @@ import (
 // one. Where more than one placement qualifies, nobody can tell which is meant:
 // then nothing is removed, and nothing new is placed, until a commit makes it clear.
 
-// renames caches the result of the last search for renames.
-type renames struct {
-	inputs sequenceInputs
-	// unclear are the placements of which it is not certain whether they were renamed,
-	// and why.
-	unclear map[api.PlacementKey]string
-}
-
 // rename finds the placements that were renamed, and continues with a copy of the ledger
-// that has them under their new keys. Uncertain cases are in t.memo.renames.unclear.
+// that has them under their new keys.
 func (pl *planner) rename() {
-	now := sequenceInputs{pl.Head, pl.Ledger, pl.Ledger.PlacementsVersion()}
-	if pl.memo.renames.inputs == now {
+	now := pl.listKey()
+	if pl.memo.withoutRenames == now {
 		return
 	}
 	m := pl.match()
-	pl.renamed = m.renames()
-	pl.memo.renames = renames{unclear: m.unclear(pl)}
+	pl.renamed, pl.unclear = m.renames(), m.unclear(pl)
+	pl.memo.withoutRenames = cacheKey{}
 	switch {
 	case len(pl.renamed) > 0:
 		pl.Ledger = pl.Ledger.Renamed(pl.renamed)
 		pl.memo.suspensions.update(pl.Input) // suspensions are renamed as well
-	case len(pl.memo.renames.unclear) == 0:
-		pl.memo.renames.inputs = now // nothing to look for until a placement comes or goes
+	case len(pl.unclear) == 0:
+		pl.memo.withoutRenames = now // nothing to look for until a placement comes or goes
 	}
 }
 
@@ -214,7 +206,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 			held.ids[m.ID] = true
 		}
 	}
-	for _, p := range pl.cachedContents(key) {
+	for _, p := range pl.memo.contents[key] {
 		add(p.renderer.Manifests())
 	}
 	seen := map[placement.Revision]bool{}
@@ -243,7 +235,7 @@ func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, do
 			selects, doubt = false, "because of an internal error it is not known what it selects"
 		}
 	}()
-	now := pl.memo.prepare(pl.Head, p)
+	now := pl.memo.prepare(pl.Head, p.Key)
 	switch {
 	case now.renderer == nil:
 		return false, "its resource selectors are invalid"
@@ -299,14 +291,11 @@ func (pl *planner) inherited(p *Placement, c *OnCluster) bool {
 // gives reports whether the head renders the content with the hash for a cluster of a
 // placement: then the content is known even if the commit that brought it is lost.
 func (pl *planner) gives(key api.PlacementKey, name, hash string) bool {
-	spec, renderer := pl.memo.spec(key), (*work.Renderer)(nil)
-	if spec != nil {
-		renderer = pl.memo.prepare(pl.Head, spec).renderer
-	}
+	now := pl.memo.prepare(pl.Head, key)
 	cluster, declared := pl.memo.fleet.cluster(name)
-	if renderer == nil || !declared {
+	if now == nil || now.renderer == nil || !declared {
 		return false
 	}
-	content, err := renderer.For(cluster)
+	content, err := now.renderer.For(cluster)
 	return err == nil && content.Hash == hash
 }

@@ -173,8 +173,8 @@ func (s *scene) resolve() *Plan {
 	s.t.Helper()
 	s.in.Memo.setHead(s.in.Head)
 	for _, key := range s.broken {
-		s.in.Memo.prepare(s.in.Head, s.in.Memo.spec(key))
-		s.in.Memo.commits[s.in.Head.Commit.Hash].placements[key] = &prepared{} // without what it takes to render
+		s.in.Memo.prepare(s.in.Head, key)
+		s.in.Memo.head.placements[key] = &prepared{} // without what it takes to render
 	}
 	p := Resolve(s.in)
 	s.check(p)

@@ -43,7 +43,7 @@ func ContentOf(s *hub.Snapshot, key api.PlacementKey) (Content, bool) {
 
 func contentOf(m *Memo, s *hub.Snapshot, spec *hub.Placement) Content {
 	c := Content{Spec: spec, Origins: []api.Origin{spec.Origin}}
-	p := m.prepare(s, spec)
+	p := m.prepare(s, spec.Key)
 	for _, o := range p.selection.Objects {
 		c.Origins = append(c.Origins, o.Origin)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -51,39 +50,25 @@ func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) p
 	return w
 }
 
-// unusedOverrides are the overrides of a commit that no placement uses.
-type unusedOverrides struct {
-	head     *hub.Snapshot
-	warnings problem.List
-}
-
 // unusedOverrideWarnings warns of overrides without a placement that select nothing anywhere.
 // While the selectors of a placement are invalid, it is not known what it would select, and
 // nothing is reported. The loader warns of overrides bound to a placement that does not exist.
 func (pl *planner) unusedOverrideWarnings() problem.List {
-	m := pl.memo
-	if m.unused.head == pl.Head {
-		return m.unused.warnings
-	}
-	m.unused = unusedOverrides{head: pl.Head}
-	at := m.commits[pl.Head.Commit.Hash]
-	if at == nil || len(at.cros)+len(at.ros) == 0 {
-		return nil
-	}
-	for _, p := range at.placements {
-		if p.renderer == nil {
+	return pl.memo.unused.get(cacheKey{head: pl.Head}, func() (warnings problem.List) {
+		at := pl.memo.head
+		if len(at.placements) == 0 {
 			return nil
 		}
-	}
-	renderers := func(yield func(*work.Renderer) bool) {
+		var renderers []*work.Renderer
 		for _, p := range at.placements {
-			if !yield(p.renderer) {
-				return
+			if p.renderer == nil {
+				return nil
 			}
+			renderers = append(renderers, p.renderer)
 		}
-	}
-	for _, name := range work.Unused(at.cros, at.ros, renderers) {
-		m.unused.warnings = append(m.unused.warnings, pl.overrideWarning(name, "", "selects nothing that any placement holds"))
-	}
-	return m.unused.warnings
+		for _, name := range work.Unused(at.cros, at.ros, renderers) {
+			warnings = append(warnings, pl.overrideWarning(name, "", "selects nothing that any placement holds"))
+		}
+		return warnings
+	})
 }
