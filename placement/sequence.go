@@ -2,7 +2,6 @@ package placement
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -21,7 +20,7 @@ func Sequence(policies map[api.PlacementKey]*api.PlacementPolicy) []api.Placemen
 	for key := range policies {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, api.PlacementKey.Compare)
 
 	order := make([]api.PlacementKey, 0, len(keys))
 	seen := make(map[api.PlacementKey]bool, len(keys))
@@ -41,13 +40,6 @@ func Sequence(policies map[api.PlacementKey]*api.PlacementPolicy) []api.Placemen
 		visit(key)
 	}
 	return order
-}
-
-func compareKeys(a, b api.PlacementKey) int {
-	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
 }
 
 // ReferencedPlacements returns the names of the other placements that a policy names, in order,

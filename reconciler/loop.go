@@ -207,11 +207,7 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 // have been stopped are dropped. It reports whether anything has changed.
 func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (news bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b subject) int {
-		return cmp.Or(
-			strings.Compare(a.placement.Name, b.placement.Name),
-			strings.Compare(a.placement.Namespace, b.placement.Namespace),
-			strings.Compare(a.cluster, b.cluster),
-		)
+		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
 		if r.members[s.cluster] != nil && r.foldOne(s, seen[s]) {

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -57,6 +59,11 @@ func (k PlacementKey) String() string {
 		return "crp/" + k.Name
 	}
 	return "rp/" + k.Namespace + "/" + k.Name
+}
+
+// Compare orders keys by namespace and name.
+func (k PlacementKey) Compare(o PlacementKey) int {
+	return cmp.Or(strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Name, o.Name))
 }
 
 // Kind returns the kind of the placement.

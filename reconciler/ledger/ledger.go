@@ -6,7 +6,6 @@
 package ledger
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -271,9 +270,7 @@ func (l *Ledger) Placement(key api.PlacementKey) *Placement { return l.placement
 
 // Placements returns the keys of all placements, by namespace and name.
 func (l *Ledger) Placements() []api.PlacementKey {
-	return slices.SortedFunc(maps.Keys(l.placements), func(a, b api.PlacementKey) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+	return slices.SortedFunc(maps.Keys(l.placements), api.PlacementKey.Compare)
 }
 
 // Entries returns a placement's entries, sorted by cluster. They are read-only.

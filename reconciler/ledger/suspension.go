@@ -39,8 +39,7 @@ func (s Subject) String() string {
 func (s Subject) Compare(o Subject) int {
 	return cmp.Or(
 		s.Object.Compare(o.Object),
-		strings.Compare(s.Placement.Namespace, o.Placement.Namespace),
-		strings.Compare(s.Placement.Name, o.Placement.Name),
+		s.Placement.Compare(o.Placement),
 		strings.Compare(s.Cluster, o.Cluster),
 	)
 }

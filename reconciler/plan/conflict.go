@@ -117,7 +117,7 @@ func (pl *planner) conflictWarnings(p *Placement, conflicts map[conflict]*confli
 		out = append(out, problem.Problem{Origin: p.Spec.Origin, Field: "spec.resourceSelectors", Severity: problem.Warning, Message: fmt.Sprintf(format, text, e)})
 	}
 	order := func(a, b conflict) int {
-		return cmp.Or(compareKeys(a.owner, b.owner), compareKeys(a.without, b.without))
+		return cmp.Or(a.owner.Compare(b.owner), a.without.Compare(b.without))
 	}
 	for _, c := range slices.SortedFunc(maps.Keys(conflicts), order) {
 		switch p.Key {
@@ -153,7 +153,7 @@ func (pl *planner) resolvedPlacements() []*Placement {
 
 // resolvedPlacement returns a placement after the resolution.
 func (pl *planner) resolvedPlacement(r *result) *Placement {
-	if _, isClaimant := slices.BinarySearchFunc(pl.memo.resolutions.claimants, r.placement.Key, compareKeys); isClaimant && r.resolved != nil {
+	if _, isClaimant := slices.BinarySearchFunc(pl.memo.resolutions.claimants, r.placement.Key, api.PlacementKey.Compare); isClaimant && r.resolved != nil {
 		return r.resolved
 	}
 	return r.placement

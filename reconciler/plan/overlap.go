@@ -123,7 +123,7 @@ func (o *overlapIndex) claimants(results map[api.PlacementKey]*result) []api.Pla
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, api.PlacementKey.Compare)
 	return keys
 }
 

@@ -133,7 +133,7 @@ func (cl *claim) rank(id api.ID) int {
 // before reports whether one claim to an object outranks another: the current holder first,
 // then the placement that was assigned its revision first.
 func (r *resolver) before(a, b *claim, id api.ID) bool {
-	return cmp.Or(cmp.Compare(a.rank(id), b.rank(id)), r.since(a).Compare(r.since(b)), compareKeys(a.key, b.key)) < 0
+	return cmp.Or(cmp.Compare(a.rank(id), b.rank(id)), r.since(a).Compare(r.since(b)), a.key.Compare(b.key)) < 0
 }
 
 func (r *resolver) since(cl *claim) time.Time {

@@ -247,7 +247,7 @@ type order struct{ planned, sorted []api.PlacementKey }
 func (pl *planner) order() order {
 	return pl.memo.order.get(pl.listKey(), func() order {
 		planned := sequence(pl.Input)
-		return order{planned, slices.SortedFunc(slices.Values(planned), compareKeys)}
+		return order{planned, slices.SortedFunc(slices.Values(planned), api.PlacementKey.Compare)}
 	})
 }
 
@@ -278,10 +278,6 @@ func renamed(in Input, key api.PlacementKey) int {
 		return 1
 	}
 	return 0
-}
-
-func compareKeys(a, b api.PlacementKey) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // UpdateLedger records the plan in the ledger. The ledger must be saved before works are sent

@@ -109,7 +109,7 @@ func (res *resolution) applyTo(list []work.Work) []work.Work {
 			continue
 		}
 		w := cl.assignedWork(res.paused)
-		i, found := slices.BinarySearchFunc(list, cl.key, func(w work.Work, key api.PlacementKey) int { return compareKeys(w.Placement, key) })
+		i, found := slices.BinarySearchFunc(list, cl.key, func(w work.Work, key api.PlacementKey) int { return w.Placement.Compare(key) })
 		if found {
 			list[i] = w
 		} else {

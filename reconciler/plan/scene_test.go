@@ -360,7 +360,7 @@ func (s *scene) forget() {
 func (s *scene) answer(cluster string) ledger.ClusterSeen {
 	o := ledger.ClusterSeen{Cluster: cluster, At: s.in.Now, Healthy: true, Properties: map[string]string{}}
 	if known := s.in.Ledger.Cluster(cluster); known == nil || known.Joined.IsZero() {
-		for _, key := range slices.SortedFunc(maps.Keys(s.holds[cluster]), compareKeys) {
+		for _, key := range slices.SortedFunc(maps.Keys(s.holds[cluster]), api.PlacementKey.Compare) {
 			o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: s.holds[cluster][key]})
 		}
 	}

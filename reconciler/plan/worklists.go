@@ -82,7 +82,7 @@ func (l *workLists) apply(edits map[string][]edit) {
 		lists = map[string][]work.Work{}
 	}
 	for cluster, es := range edits {
-		slices.SortFunc(es, func(a, b edit) int { return compareKeys(a.key, b.key) })
+		slices.SortFunc(es, func(a, b edit) int { return a.key.Compare(b.key) })
 		if lists[cluster] = applyEdits(lists[cluster], es); len(lists[cluster]) == 0 {
 			delete(lists, cluster)
 		}
@@ -94,7 +94,7 @@ func (l *workLists) apply(edits map[string][]edit) {
 func applyEdits(list []work.Work, edits []edit) []work.Work {
 	out := make([]work.Work, 0, len(list)+len(edits))
 	for _, e := range edits {
-		for len(list) > 0 && compareKeys(list[0].Placement, e.key) < 0 {
+		for len(list) > 0 && list[0].Placement.Compare(e.key) < 0 {
 			out, list = append(out, list[0]), list[1:]
 		}
 		if len(list) > 0 && list[0].Placement == e.key {

@@ -1,10 +1,8 @@
 package status
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,7 +188,7 @@ func (m *Memo) forget(in Input) {
 		for _, p := range in.Plan.Placements {
 			told[p.Key] = true
 		}
-		for _, key := range slices.SortedFunc(maps.Keys(m.placements), comparePlacements) {
+		for _, key := range slices.SortedFunc(maps.Keys(m.placements), api.PlacementKey.Compare) {
 			if !told[key] {
 				m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
 				delete(m.placements, key)
@@ -209,8 +207,4 @@ func (m *Memo) forget(in Input) {
 			}
 		}
 	}
-}
-
-func comparePlacements(a, b api.PlacementKey) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
