@@ -35,11 +35,12 @@ func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
 	t.commits(o)
 	t.placements(o.Placements)
 	t.members(o.Members)
-	t.brakes(o.HeldDeletions)
-	t.unfinishedDeletions(t.Paint(output.Red, "Deletions refused")+" by the cluster; they are tried again", o.FailedDeletions)
-	t.unfinishedDeletions(t.Paint(output.Yellow, "Deleted, and not gone yet"), o.Lingering)
-	t.suspensions(o.Suspended)
-	t.drifts(o.Drifts)
+	const more = "clusters; see gitfleet status --all"
+	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", o.HeldDeletions, more, heldDeletion)
+	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are tried again", o.FailedDeletions, more, unfinishedDeletion)
+	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), o.Lingering, more, unfinishedDeletion)
+	section(t, t.Paint(output.Yellow, "Suspended")+" until somebody resumes it, or its time is over", o.Suspended, "subjects; see gitfleet status --all", t.suspension)
+	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", o.Drifts, "objects; see gitfleet drift", t.drift)
 	return t.lines
 }
 
@@ -263,64 +264,42 @@ func (t *textWriter) members(m Members) {
 	})
 }
 
-func (t *textWriter) brakes(all []Deletions) {
-	if len(all) == 0 {
-		return
-	}
-	t.say("")
-	t.say(t.Paint(output.Yellow, "Deletions held") + " until a commit allows them, with the trailer")
-	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
-		b := all[i]
-		t.note(output.Plain, "", fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(b.Placement), len(b.Objects), b.Cluster, b.Objects[0]))
-	})
-}
-
-func (t *textWriter) unfinishedDeletions(heading string, all []Deletions) {
+// section writes a heading and a line for each of the first items; nothing if there are none.
+func section[T any](t *textWriter, heading string, all []T, more string, line func(T) string) {
 	if len(all) == 0 {
 		return
 	}
 	t.say("")
 	t.say(heading)
-	t.few(len(all), "clusters; see gitfleet status --all", func(i int) {
-		b := all[i]
-		text := fmt.Sprintf("%s on %s: %s", b.Placement, b.Cluster, b.Objects[0])
-		if n := len(b.Objects) - 1; n > 0 {
-			text += fmt.Sprintf(" (and %d more; see gitfleet describe %s)", n, b.Placement)
-		}
-		t.note(output.Plain, "", text)
-	})
+	t.few(len(all), more, func(i int) { t.note(output.Plain, "", line(all[i])) })
 }
 
-func (t *textWriter) suspensions(all []status.Suspension) {
-	if len(all) == 0 {
-		return
-	}
-	t.say("")
-	t.say(t.Paint(output.Yellow, "Suspended") + " until somebody resumes it, or its time is over")
-	t.few(len(all), "subjects; see gitfleet status --all", func(i int) {
-		s := all[i]
-		text := s.Subject + ", for " + t.span(s.Since)
-		if !s.Until.IsZero() {
-			text += " until " + s.Until.UTC().Format("2006-01-02 15:04 MST")
-		}
-		t.note(output.Plain, "", text+" by "+s.By+": "+s.Reason)
-	})
+func heldDeletion(d Deletions) string {
+	return fmt.Sprintf("%s  for %d on %s: %s", status.AllowTrailer(d.Placement), len(d.Objects), d.Cluster, d.Objects[0])
 }
 
-func (t *textWriter) drifts(all []Drift) {
-	if len(all) == 0 {
-		return
+func unfinishedDeletion(d Deletions) string {
+	text := fmt.Sprintf("%s on %s: %s", d.Placement, d.Cluster, d.Objects[0])
+	if n := len(d.Objects) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more; see gitfleet describe %s)", n, d.Placement)
 	}
-	t.say("")
-	t.say(t.Paint(output.Yellow, "Drift:") + " " + output.Count(len(all), "object") + " not as in Git")
-	t.few(len(all), "objects; see gitfleet drift", func(i int) {
-		d := all[i]
-		text := fmt.Sprintf("%s on %s, %s for %s", d.Object, d.Cluster, d.State, t.span(d.Since))
-		if len(d.By) > 0 {
-			text += " by " + strings.Join(d.By, ", ")
-		}
-		t.note(output.Plain, "", text)
-	})
+	return text
+}
+
+func (t *textWriter) suspension(s status.Suspension) string {
+	text := s.Subject + ", for " + t.span(s.Since)
+	if !s.Until.IsZero() {
+		text += " until " + s.Until.UTC().Format("2006-01-02 15:04 MST")
+	}
+	return text + " by " + s.By + ": " + s.Reason
+}
+
+func (t *textWriter) drift(d Drift) string {
+	text := fmt.Sprintf("%s on %s, %s for %s", d.Object, d.Cluster, d.State, t.span(d.Since))
+	if len(d.By) > 0 {
+		text += " by " + strings.Join(d.By, ", ")
+	}
+	return text
 }
 
 // RefusedText says that the newest commit is refused, and which one is in force.

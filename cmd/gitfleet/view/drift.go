@@ -220,7 +220,7 @@ func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
 			b.WriteString("  it was deleted\n")
 		}
 		for _, a := range d.By {
-			fmt.Fprintf(&b, "  by %s%s\n", output.Sanitize(a.String()), when(a.Time))
+			fmt.Fprintf(&b, "  by %s%s\n", output.Sanitize(a.String()), when(" at ", a.Time))
 		}
 		for _, p := range d.Paths {
 			output.WriteDifference(&b, "  ", p)
@@ -233,11 +233,12 @@ func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
 	return err
 }
 
-func when(t time.Time) string {
+// when returns a word and a time; nothing if the time is zero.
+func when(word string, t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return " at " + t.UTC().Format(time.RFC3339)
+	return word + t.UTC().Format(time.RFC3339)
 }
 
 func times(n int) string {

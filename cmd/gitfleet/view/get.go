@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -243,16 +242,9 @@ func printSource(w io.Writer, r *status.Report) {
 		}
 	}
 	for _, x := range r.Suspensions {
-		fmt.Fprintf(w, "\n%s is suspended by %s%s: %s\n", x.Subject, x.By, untilWhen(x.Until), x.Reason)
+		fmt.Fprintf(w, "\n%s is suspended by %s%s: %s\n", x.Subject, x.By, when(" until ", x.Until), x.Reason)
 	}
 	if s.Git.Failures > 0 {
 		fmt.Fprintf(w, "\n%s cannot be read (%s): %s\n", s.Git.URL, overview.FailuresText(s.Git.Failures, s.Git.LastSuccess), s.Git.Error)
 	}
-}
-
-func untilWhen(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return " until " + t.UTC().Format(time.RFC3339)
 }

@@ -201,7 +201,7 @@ func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 		writeWrapped(&b, "  ", "source "+c.Source)
 	}
 	for _, by := range c.By {
-		writeWrapped(&b, "  ", fmt.Sprintf("by %s on %s%s", by.Actor, by.Cluster, when(by.Time)))
+		writeWrapped(&b, "  ", fmt.Sprintf("by %s on %s%s", by.Actor, by.Cluster, when(" at ", by.Time)))
 	}
 	b.WriteString("\nFields (- in Git, + on the clusters)\n")
 	if c.Deleted {

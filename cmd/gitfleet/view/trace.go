@@ -78,7 +78,7 @@ func printTrace(w io.Writer, t *status.Trace) error {
 	}
 	row("placement", strings.TrimSuffix(t.Placement+"  ("+t.PlacementOrigin+")", "  ()"))
 	row("why", t.Why)
-	row("revision", fmt.Sprintf("%s%s", output.ShortHash(t.Revision), assignedAt(t.Assigned)))
+	row("revision", output.ShortHash(t.Revision)+when(", assigned ", t.Assigned))
 	row("waits", t.Held)
 	for _, o := range t.Overrides {
 		row("override", o)
@@ -93,11 +93,4 @@ func printTrace(w io.Writer, t *status.Trace) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func assignedAt(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return ", assigned " + t.UTC().Format(time.RFC3339)
 }
