@@ -57,7 +57,7 @@ the repository could not be reached.`,
 			if a.Trouble != "" {
 				return fmt.Errorf("the repository cannot be read: %s", a.Trouble)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", output.OrNone(output.ShortHash(a.Commit)), a.Said)
+			fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", cmp.Or(output.ShortHash(a.Commit), "<none>"), a.Said)
 			if !wait {
 				return nil
 			}

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -229,7 +230,7 @@ func (w *condition) evaluateCommit(now *waitReport) (outcome, string) {
 	case now.newest && problem != "":
 		return pending, fmt.Sprintf("commit %s came after %s and is refused: %s", output.ShortHash(s.Newest.Hash), output.ShortHash(w.commit), problem)
 	}
-	return pending, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), output.OrNone(output.ShortHash(s.InForce.Hash)))
+	return pending, fmt.Sprintf("commit %s is not in force yet: %s is", output.ShortHash(w.commit), cmp.Or(output.ShortHash(s.InForce.Hash), "<none>"))
 }
 
 func (w *condition) evaluatePlacement(o *overview.Placement, s *api.PlacementStatus, commit string) (outcome, string) {

@@ -18,22 +18,6 @@ func Count(n int, what string) string {
 // ShortHash returns the beginning of a commit hash.
 func ShortHash(hash string) string { return hash[:min(len(hash), 8)] }
 
-// OrNone returns a text, or <none> if it is empty.
-func OrNone(s string) string {
-	if s == "" {
-		return "<none>"
-	}
-	return s
-}
-
-// OrDash returns a text, or a dash if it is empty.
-func OrDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 // Since returns the time between at and now in its largest units; a dash if at is zero.
 func Since(now, at time.Time) string {
 	if at.IsZero() {

@@ -3,6 +3,7 @@ package plantext
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -81,7 +82,7 @@ func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 		fmt.Fprintf(b, "    policy: %s → %s\n", c.PolicyFrom, c.PolicyTo)
 	}
 	for _, s := range c.Settings {
-		fmt.Fprintf(b, "    %s: %s → %s\n", s.Field, output.Escape(output.OrNone(s.From)), output.Escape(output.OrNone(s.To)))
+		fmt.Fprintf(b, "    %s: %s → %s\n", s.Field, output.Escape(cmp.Or(s.From, "<none>")), output.Escape(cmp.Or(s.To, "<none>")))
 	}
 }
 

@@ -2,6 +2,7 @@ package plantext
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
@@ -36,7 +37,7 @@ func Preview(b *bytes.Buffer, p *review.Preview) {
 	for _, c := range p.Contents {
 		fmt.Fprintf(b, "%s (%s) changes on %s%s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters), c.Note())
 		for _, d := range review.Fields(c) {
-			fmt.Fprintf(b, "    %s: %s → %s\n", output.Escape(d.Path), output.Escape(output.OrNone(d.ValueInHub)), output.Escape(output.OrNone(d.ValueInMember)))
+			fmt.Fprintf(b, "    %s: %s → %s\n", output.Escape(d.Path), output.Escape(cmp.Or(d.ValueInHub, "<none>")), output.Escape(cmp.Or(d.ValueInMember, "<none>")))
 		}
 	}
 	for _, r := range p.Rollouts {

@@ -221,7 +221,7 @@ func (s *sheet) drifts(all []status.Drift) {
 		}
 		s.line(1, output.Sanitize(text))
 		for _, p := range all[i].Paths {
-			s.line(3, fmt.Sprintf("%s: %s there, %s in Git", p.Path, output.Sanitize(output.OrDash(p.ValueInMember)), output.Sanitize(output.OrDash(p.ValueInHub))))
+			s.line(3, fmt.Sprintf("%s: %s there, %s in Git", p.Path, output.Sanitize(cmp.Or(p.ValueInMember, "-")), output.Sanitize(cmp.Or(p.ValueInHub, "-"))))
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (s *sheet) placementsOn(r *status.Report, cluster string) {
 		for j := range d.Clusters {
 			if c := &d.Clusters[j]; c.Cluster == cluster {
 				at := overview.StateOf(c, overview.PerCluster(statuses[d.Placement])[cluster], members)
-				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(overview.StyleOf(at), string(at)), output.OrDash(output.ShortHash(c.Commit)), output.Count(c.Objects, "object")))
+				lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", d.Placement, s.Paint(overview.StyleOf(at), string(at)), cmp.Or(output.ShortHash(c.Commit), "-"), output.Count(c.Objects, "object")))
 			}
 		}
 	}

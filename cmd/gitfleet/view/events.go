@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -92,7 +93,7 @@ func eventTable(events []status.Event, now time.Time) output.Table {
 	for i := range events {
 		e := &events[i]
 		t.Rows = append(t.Rows, []string{
-			duration.HumanDuration(max(0, now.Sub(e.Last))), strconv.Itoa(int(e.Count)), e.Type, e.Reason, e.About(), output.OrDash(e.Cluster), e.Message,
+			duration.HumanDuration(max(0, now.Sub(e.Last))), strconv.Itoa(int(e.Count)), e.Type, e.Reason, e.About(), cmp.Or(e.Cluster, "-"), e.Message,
 		})
 	}
 	return t

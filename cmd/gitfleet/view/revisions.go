@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -252,8 +253,8 @@ func printRevisions(w io.Writer, all []revisionHistory, f output.Format) error {
 	t := output.Table{Header: []string{"REVISION", "COMMIT", "AUTHOR", "STARTED", "TOOK", "AVAILABLE", "SUBJECT"}}
 	for _, r := range all {
 		t.Rows = append(t.Rows, []string{
-			output.OrDash(r.Revision), output.ShortHash(r.Commit), output.OrDash(personOf(r.Author)),
-			r.Began.UTC().Format(time.RFC3339), output.OrDash(r.Took), r.share(), r.Subject,
+			cmp.Or(r.Revision, "-"), output.ShortHash(r.Commit), cmp.Or(personOf(r.Author), "-"),
+			r.Began.UTC().Format(time.RFC3339), cmp.Or(r.Took, "-"), r.share(), r.Subject,
 		})
 	}
 	header, rows := t.Lines(f)
