@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -30,7 +31,7 @@ func TableOf(t *metav1.Table, wide bool) Table {
 	for _, row := range t.Rows {
 		cells := make([]string, len(shown))
 		for i, column := range shown {
-			cells[i] = OrDash(fmt.Sprint(row.Cells[column]))
+			cells[i] = cmp.Or(fmt.Sprint(row.Cells[column]), "-")
 		}
 		out.Rows = append(out.Rows, cells)
 	}
