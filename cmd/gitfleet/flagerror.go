@@ -15,6 +15,10 @@ import (
 // flagError says what to write instead of a flag that does not exist: a setting
 // of the configuration file, or the flag that was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.GetFlag().Name == "output" {
+		return invalid.Unwrap() // which says all
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return fmt.Errorf("%w\nsee \"%s --help\"", err, cmd.CommandPath())

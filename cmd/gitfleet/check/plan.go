@@ -58,9 +58,6 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 			return cobra.ExactArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			if cmd.Flags().Changed("pr") {
 				if !out.IsText() || in != (offline.Input{}) {
 					return errors.New("--pr prints text, and does not go with -o, --clusters and --current")

@@ -60,9 +60,6 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
   gitfleet validate --config gitfleet.yaml https://git.example.com/fleet@main`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			base, snapshot, err := r.ReadChange(cmd.Context(), cmd.Flags(), args[0])
 			found, planned, err := examine(snapshot, err, in.Clusters)
 			if err != nil {

@@ -50,9 +50,6 @@ Exit codes: 0 no differences, 1 differences, 2 error.`,
   gitfleet diff --config gitfleet.yaml --commit feature-branch -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			d.wanted, d.cluster = strings.Join(args, ""), api.ClusterName(d.cluster)
 			return d.run(cmd.Context(), cmd, out)
 		},

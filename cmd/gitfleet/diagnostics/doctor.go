@@ -69,9 +69,6 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
   gitfleet doctor --config gitfleet.yaml -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			cfg, err := settings.Load(path, cmd.Flags())
 			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
 			if out.IsText() {

@@ -200,9 +200,6 @@ are included; use it for a member that exists.`,
   gitfleet member rbac --cluster-admin`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			a.path, a.cluster = strings.Join(args, ""), api.ClusterName(a.cluster)
 			if a.path == "" && !a.clusterAdmin {
 				return fmt.Errorf("name a checkout, or set --cluster-admin; write %s", cmd.UseLine())

@@ -31,8 +31,8 @@ type Format struct {
 // formats for a person, the default first, and name if objects are listed; json, yaml and
 // jsonpath are always supported.
 func (f *Format) Bind(flags *pflag.FlagSet, text ...string) {
-	f.text = text
-	flags.StringVarP(&f.Name, "output", "o", text[0], f.known())
+	f.text, f.Name = text, text[0]
+	flags.VarP(f, "output", "o", f.known())
 	flags.SetAnnotation("output", ValuesAnnotation, append(f.outputs(), JSONPathPrefix))
 	if text[0] == "table" {
 		flags.BoolVar(&f.NoHeaders, "no-headers", false, "print no header")
@@ -51,17 +51,24 @@ func (f *Format) outputs() []string {
 	return all
 }
 
-// Check refuses an unknown format, before any request.
-func (f *Format) Check() error {
-	if template, ok := strings.CutPrefix(f.Name, JSONPathPrefix); ok {
+// Set implements pflag.Value. It refuses an unknown format.
+func (f *Format) Set(name string) error {
+	f.Name = name
+	if template, ok := strings.CutPrefix(name, JSONPathPrefix); ok {
 		_, err := parsePath(template)
 		return err
 	}
-	if slices.Contains(f.outputs(), f.Name) {
+	if slices.Contains(f.outputs(), name) {
 		return nil
 	}
-	return fmt.Errorf("-o %s: use %s", f.Name, f.known())
+	return fmt.Errorf("-o %s: use %s", name, f.known())
 }
+
+// String implements pflag.Value.
+func (f *Format) String() string { return f.Name }
+
+// Type implements pflag.Value.
+func (f *Format) Type() string { return "string" }
 
 // IsText reports whether the format is for a person.
 func (f *Format) IsText() bool { return f.Name != "name" && slices.Contains(f.text, f.Name) }

@@ -55,9 +55,6 @@ func newDriftList() *cobra.Command {
 		Short: "List objects that differ, or have differed, from Git",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			r, err := at.Report(cmd)
 			if err != nil {
 				return err
@@ -93,9 +90,6 @@ func newDriftShow() *cobra.Command {
   gitfleet drift show deployment/web -n shop --cluster east`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			r, err := at.Report(cmd)
 			if err != nil {
 				return err

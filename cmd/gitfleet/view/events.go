@@ -33,9 +33,6 @@ With --watch it continues and prints each new event.`,
   gitfleet events crp/web --watch`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			if newest < 0 {
 				return fmt.Errorf("--newest %d: must not be negative", newest)
 			}

@@ -36,9 +36,6 @@ as plan does, offline.`,
   gitfleet explain crp/web --path . --clusters ../clusters.yaml`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			q.placement = args[0]
 			if len(args) > 1 {
 				q.cluster = api.ClusterName(args[1])

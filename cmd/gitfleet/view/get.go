@@ -62,9 +62,6 @@ A name alone is that of a placement or of a member cluster.`,
   gitfleet get crp web -o jsonpath='{.status.placementStatuses[*].clusterName}'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := g.out.Check(); err != nil {
-				return err
-			}
 			var err error
 			if g.labels, err = labels.Parse(g.selector); err != nil {
 				return fmt.Errorf("-l %s: %w", g.selector, err)

@@ -46,9 +46,6 @@ the setting history.maxSize.`,
   gitfleet history --export > history.jsonl`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			c, err := at.Client()
 			if err != nil {
 				return err

@@ -68,9 +68,6 @@ request or issue, or why there is none.
 Exit codes: 0 nothing is held, 1 something is, 2 error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			list, err := heldChanges(cmd, &at)
 			if err != nil {
 				return err
@@ -100,9 +97,6 @@ func newProposalsShow() *cobra.Command {
 		Short: "Show a held change: its fields, who made it, and the edit in Git",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			list, err := heldChanges(cmd, &at)
 			if err != nil {
 				return err

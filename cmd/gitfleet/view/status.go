@@ -40,9 +40,6 @@ could not be asked.`,
   gitfleet status -o json | jq '.placements[] | select(.clusters.failed)'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			c, err := at.Client()
 			if err != nil {
 				return err

@@ -34,9 +34,6 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			t, err := at.Trace(cmd.Context(), args[0], namespace, cluster)
 			if err != nil {
 				return err

@@ -32,9 +32,6 @@ below the envelope.`,
   gitfleet tree rp/shop/web --cluster member-3`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.Check(); err != nil {
-				return err
-			}
 			c, err := at.Client()
 			if err != nil {
 				return err
