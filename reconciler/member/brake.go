@@ -39,15 +39,18 @@ func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
 	for id, why := range held {
 		s.braked[id] = braked{why: why}
 	}
-	recreated := s.recreations()
-	if why := s.cfg.Brake.TooMuch(len(going)+len(recreated), total); why != "" {
-		s.holdAll(going, recreated, why)
-	}
+	s.holdIfTooMany(going, total)
 	s.logBraked(before)
 }
 
-// holdAll holds deletions and recreations.
-func (s *session) holdAll(going []stale, recreated []api.ID, why string) {
+// holdIfTooMany holds some deletions and all recreations if both together are too many at once.
+// total is the number of objects that inventories list.
+func (s *session) holdIfTooMany(going []stale, total int) {
+	recreated := s.recreations()
+	why := s.cfg.Brake.TooMuch(len(going)+len(recreated), total)
+	if why == "" {
+		return
+	}
 	for _, st := range going {
 		s.braked[st.item.id()] = braked{why: why}
 	}

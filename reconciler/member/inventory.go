@@ -333,6 +333,17 @@ func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]boo
 	}
 }
 
+// inventoried returns the objects that the inventories list.
+func (s *session) inventoried() map[api.ID]bool {
+	ids := make(map[api.ID]bool, len(s.wanted))
+	for _, inv := range s.inv {
+		for id := range inv.items.IDs() {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
 // definitionEstablished records that a definition was established, or that an established one
 // has changed. The definition's name ends with its group.
 func (s *session) definitionEstablished(definition api.ID) {

@@ -147,24 +147,20 @@ func (p *Preview) Close() { p.s.conn.Close() }
 // applied, in that order, and then what would be removed. An error means that it cannot be
 // determined.
 func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, error) {
-	p.s.want(works)
-	if err := p.learn(ctx, works); err != nil {
-		return nil, err
-	}
 	tasks, err := p.tasks(ctx, works)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := p.each(ctx, tasks, p.look)
-	if err != nil {
-		return nil, err
-	}
-	return p.withGone(ctx, changes)
+	return p.changes(ctx, tasks, p.look)
 }
 
-// tasks returns a task for each object of some works that is not suspended, and determines
-// which of them must not be tried.
+// tasks sets what the cluster is to hold, and returns a task for each object of it that is not
+// suspended. It determines which of them must not be tried.
 func (p *Preview) tasks(ctx context.Context, works []work.Work) (tasks []task, err error) {
+	p.s.want(works)
+	if err := p.learn(ctx, works); err != nil {
+		return nil, err
+	}
 	for _, w := range works {
 		for _, m := range w.Manifests {
 			if w.SuspendedReason(m.ID) == "" {
@@ -176,8 +172,13 @@ func (p *Preview) tasks(ctx context.Context, works []work.Work) (tasks []task, e
 	return tasks, err
 }
 
-// withGone adds the removals to some changes, and marks the recreations that would be held.
-func (p *Preview) withGone(ctx context.Context, changes []Change) ([]Change, error) {
+// changes looks at the objects of some tasks, adds the removals, and marks the recreations that
+// would be held.
+func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.Context, task) (*Change, error)) ([]Change, error) {
+	changes, err := p.each(ctx, tasks, look)
+	if err != nil {
+		return nil, err
+	}
 	for _, c := range changes {
 		if c.Effect == Recreates { // a recreation counts as a deletion
 			p.s.trouble[c.ID] = &trouble{recreate: true, hash: c.Manifest.Hash}
@@ -352,12 +353,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 
 // gone lists what nobody wants any more, in the order in which it would go.
 func (p *Preview) gone(ctx context.Context) ([]Change, error) {
-	ids := map[api.ID]bool{}
-	for _, inv := range p.s.inv {
-		for it := range inv.items.all() {
-			ids[it.id()] = true
-		}
-	}
+	ids := p.s.inventoried()
 	var stales []stale
 	there := map[api.ID]*observed.Object{}
 	for id := range ids {

@@ -120,20 +120,12 @@ func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.Pl
 // brakeRecreations holds all recreations and all deletions if there are too many of both
 // together. Held deletions still count the next time, and only a full pass releases them.
 func (s *session) brakeRecreations() {
-	before, all := maps.Clone(s.braked), map[api.ID]bool{}
-	for _, inv := range s.inv {
-		for id := range inv.items.IDs() {
-			all[id] = true
-		}
-	}
-	going, _, total := s.deletionsOf(all, s.deletes)
-	recreated := s.recreations()
-	for _, id := range recreated {
+	before := maps.Clone(s.braked)
+	going, _, total := s.deletionsOf(s.inventoried(), s.deletes)
+	for _, id := range s.recreations() {
 		delete(s.braked, id)
 	}
-	if why := s.cfg.Brake.TooMuch(len(going)+len(recreated), total); why != "" {
-		s.holdAll(going, recreated, why)
-	}
+	s.holdIfTooMany(going, total)
 	s.logBraked(before)
 }
 
@@ -151,7 +143,7 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	result := connection.AlreadyGone
 	if err == nil && live != nil {
 		if why := s.notRecreated(t, live); why != "" {
-			result, err = connection.AlreadyGone, errors.New(why)
+			err = errors.New(why)
 		} else if result, err = s.deleteRead(ctx, t, live); err != nil {
 			err = s.scrub(ctx, t, live, err)
 		}

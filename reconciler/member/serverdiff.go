@@ -18,10 +18,6 @@ import (
 // would do about a difference does not matter: an object that it would not take over, or of which
 // it leaves the drift, is a change like others.
 func (p *Preview) ServerChanges(ctx context.Context, works []work.Work) ([]Change, error) {
-	p.s.want(works)
-	if err := p.learn(ctx, works); err != nil {
-		return nil, err
-	}
 	tasks, err := p.tasks(ctx, works)
 	if err != nil {
 		return nil, err
@@ -30,11 +26,7 @@ func (p *Preview) ServerChanges(ctx context.Context, works []work.Work) ([]Chang
 	if err != nil {
 		return nil, err
 	}
-	changes, err := p.each(ctx, tasks, func(ctx context.Context, t task) (*Change, error) { return p.askServer(ctx, manager, t) })
-	if err != nil {
-		return nil, err
-	}
-	return p.withGone(ctx, changes)
+	return p.changes(ctx, tasks, func(ctx context.Context, t task) (*Change, error) { return p.askServer(ctx, manager, t) })
 }
 
 // resourceManager returns a manager over the connection of the preview, which cannot write. It

@@ -206,14 +206,9 @@ func (s *session) sync(ctx context.Context) {
 	if !s.mayWrite() {
 		return
 	}
-	ids := make(map[api.ID]bool, len(s.wanted))
+	ids := s.inventoried()
 	for id := range s.wanted.all() {
 		ids[id] = true
-	}
-	for _, inv := range s.inv {
-		for id := range inv.items.IDs() {
-			ids[id] = true
-		}
 	}
 	s.compared, s.blocked = time.Now(), false
 	if s.prepared(ctx, ids) {
