@@ -189,6 +189,10 @@ type Entry struct {
 	reported bool
 }
 
+// Removed reports whether the member has reported that nothing of the placement is left on a
+// cluster that it is being removed from.
+func (e *Entry) Removed() bool { return e.Binding.Removing && e.Seen != nil && e.Seen.Removed }
+
 // Reported reports whether the member has reported since the ledger was loaded. Before that,
 // the recorded state may be outdated.
 func (e *Entry) Reported() bool { return e.reported }

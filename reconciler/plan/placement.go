@@ -305,11 +305,8 @@ func sameBinding(a, b placement.Binding) bool {
 	return score && a == b
 }
 
-// isRemoved reports whether the member has reported that nothing of the placement is left on a
-// cluster.
-func isRemoved(e *ledger.Entry) bool {
-	return e != nil && e.Binding.Removing && e.Seen != nil && e.Seen.Removed
-}
+// isRemoved reports whether nothing of the placement is left on a cluster; e may be nil.
+func isRemoved(e *ledger.Entry) bool { return e != nil && e.Removed() }
 
 // removePlacement removes a placement that is no longer in Git from all clusters at once.
 func (pl *planner) removePlacement(p *Placement, record *ledger.Placement) {
