@@ -327,8 +327,14 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: paths(rivals)}
 	desired, err := p.s.merged(ctx, t)
+	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t, live) == ""
+	if recreates {
+		if refusal := p.s.tryRecreation(ctx, t, live); refusal != nil {
+			recreates, err = false, refusal
+		}
+	}
 	switch {
-	case refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t, live) == "":
+	case recreates:
 		opt.Structural = true
 		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.manifest.Object.Object, live, opt))
 		return c, nil

@@ -1,8 +1,11 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -134,11 +137,11 @@ func (s *session) brakeRecreations() {
 // there.
 func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[api.PlacementKey]bool) (create task, gone bool) {
 	id := t.manifest.ID
-	refused := s.trouble[id]
 	if b, held := s.braked[id]; held {
-		refused.cond.Message += "; its recreation is held: " + b.why
+		s.recordNotRecreated(t, "its recreation is held: "+b.why, "held")
 		return t, false
 	}
+	touched[t.placement] = true
 	live, err := s.conn.Read(ctx, t.res, id)
 	result := connection.AlreadyGone
 	if err == nil && live != nil {
@@ -149,17 +152,14 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 		}
 	}
 	if err != nil {
-		refused.cond.Message = connection.Cut(refused.cond.Message + "; it is not deleted to be created anew: " + err.Error())
-		if refused.logged.Due("not recreated" + connection.RefusalReason(err)) {
+		reason := cmp.Or(connection.RefusalReason(err), connection.WithoutPort(err))
+		s.recordNotRecreated(t, "it is not deleted to be created anew: "+err.Error(), reason)
+		if refused := s.trouble[id]; refused.logged.Due("not recreated: " + reason) {
 			s.cfg.Log.Warn("object not recreated", "cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message)
 		}
 		return t, false
 	}
-	announced := *t.item
-	announced.Hash = "" // the object is created again, so that its absence is no drift
-	s.inv[t.placement].items.put(announced)
-	touched[t.placement] = true
-	t.item, t.drift, t.absent, t.accepting, t.found = &announced, false, true, false, nil
+	t.item, t.drift, t.absent, t.accepting, t.found = s.announceRecreation(t), false, true, false, nil
 	if result != connection.DeletionPending {
 		s.live.Drop(id)
 		return t, true
@@ -175,21 +175,112 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	return t, false
 }
 
-// deleteRead deletes the object of a task in the version that was read, and records the
-// deletion.
+// announceRecreation records in the inventory that the object of a task is created again, so that
+// its absence is no drift.
+func (s *session) announceRecreation(t task) *item {
+	announced := *t.item
+	announced.Hash = ""
+	s.inv[t.placement].items.put(announced)
+	return &announced
+}
+
+// recordNotRecreated adds to the message of an object why it is not recreated. It adds the message
+// to the history if the reason has changed.
+func (s *session) recordNotRecreated(t task, why, reason string) {
+	refused := s.trouble[t.manifest.ID]
+	refused.cond.Message = connection.Cut(refused.cond.Message + "; " + why)
+	if s.cfg.Record != nil && refused.notRecreated != reason {
+		e := s.entry(t.placement, t.manifest.ID)
+		e.Event, e.Message = history.Failed, refused.cond.Message
+		s.cfg.Record(e)
+	}
+	refused.notRecreated = reason
+}
+
+// deleteRead deletes the object of a task in the version that was read if the server would create
+// the new object, and records the deletion. It writes the inventory first, since gitfleet may be
+// killed before the object is created.
 func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (connection.DeleteResult, error) {
 	if live.GetDeletionTimestamp() != nil {
 		return connection.DeletionPending, nil
 	}
+	if err := s.tryRecreation(ctx, t, live); err != nil {
+		return connection.AlreadyGone, err
+	}
+	inv := s.inv[t.placement]
+	s.announceRecreation(t)
+	if err := s.save(ctx, inv); err != nil {
+		inv.items.put(*t.item)
+		inv.written = "" // parts of it may be
+		return connection.AlreadyGone, err
+	}
 	result, err := s.conn.Delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
 	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
+	if err != nil && connection.Answered(err) {
+		inv.items.put(*t.item) // the object is still there
+	}
 	if err == nil && result != connection.AlreadyGone {
-		st := stale{inv: s.inv[t.placement], item: t.item}
+		st := stale{inv: inv, item: t.item}
 		cause := work.Cause{Commit: s.works[t.placement].Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
 		s.addRemovalHistory(st, history.Deleted, cause, nil)
 		s.recordDeletion(st, cause)
 	}
 	return result, err
+}
+
+// tryRecreation requests a dry run of the creation of an object, which must not be refused once
+// the live object is deleted.
+func (s *session) tryRecreation(ctx context.Context, t task, live *unstructured.Unstructured) error {
+	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, "")
+	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
+		body, err = withoutAllocated(body, live)
+	}
+	if err == nil {
+		err = s.conn.DryRunCreate(ctx, t.res, t.manifest.ID, body)
+	}
+	if err != nil {
+		return fmt.Errorf("dry run of the new object: %w", err)
+	}
+	return nil
+}
+
+// withoutAllocated returns the body of a Service without the addresses and ports of the live
+// Service, which stay allocated until that is deleted.
+func withoutAllocated(body []byte, live *unstructured.Unstructured) ([]byte, error) {
+	service := &unstructured.Unstructured{}
+	if err := service.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	for fields, name := range allocations(live) {
+		taken[fmt.Sprint(fields[name])] = true
+	}
+	delete(taken, "None") // a headless Service has no address
+	for fields, name := range allocations(service) {
+		if taken[fmt.Sprint(fields[name])] {
+			delete(fields, name)
+		}
+	}
+	return service.MarshalJSON()
+}
+
+// allocations yields the fields of a Service that the server allocates: the map that has the
+// field, and its name.
+func allocations(service *unstructured.Unstructured) iter.Seq2[map[string]any, string] {
+	return func(yield func(map[string]any, string) bool) {
+		spec, _ := service.Object["spec"].(map[string]any)
+		for _, name := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+			if !yield(spec, name) {
+				return
+			}
+		}
+		ports, _ := spec["ports"].([]any)
+		for _, p := range ports {
+			if port, ok := p.(map[string]any); ok && !yield(port, "nodePort") {
+				return
+			}
+		}
+	}
 }
 
 // notRecreated returns why a live object is not deleted although its manifest requests it;

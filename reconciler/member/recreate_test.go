@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +14,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Only a server's verdict that nothing but immutable fields is wrong has an object recreated:
@@ -67,11 +71,24 @@ type fixedShelf struct {
 	*shelf
 	invalid   bool // something else about the object is invalid as well
 	finalizer bool // the object is terminating for a while
+	denied    bool // a webhook denies the new object
+	stays     bool // a webhook denies the deletion
+	// killed is what the cluster had right after the deletion.
+	killed *shelf
 }
 
 func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	one := path.Base(r.URL.Path) == "one"
 	switch there := f.maps["one"] != nil; {
+	case r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == metav1.DryRunAll:
+		f.done = append(f.done, "TRY one")
+		if f.denied {
+			apiserver.Refuse(w, http.StatusForbidden, `admission webhook "fixed.example.com" denied the request`)
+			return
+		}
+		apiserver.Refuse(w, http.StatusConflict, "already exists")
+	case one && r.Method == http.MethodDelete && f.stays:
+		apiserver.Refuse(w, http.StatusForbidden, `admission webhook "stays.example.com" denied the request`)
 	case one && r.Method == http.MethodPatch && there:
 		causes := field.ErrorList{field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")}
 		if f.invalid {
@@ -87,17 +104,59 @@ func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.maps["one"] = []byte(strings.Replace(string(f.maps["one"]), `"metadata":{`, `"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z",`, 1))
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(stored("one", f.maps["one"])) //nolint:errcheck // the test would see it
+	case one && r.Method == http.MethodDelete:
+		f.shelf.ServeHTTP(w, r)
+		f.killed = f.clone()
 	default:
 		f.shelf.ServeHTTP(w, r)
 	}
 }
 
+// storedOne is the ConfigMap one of the placement web with some annotations.
+func storedOne(notes string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"web","finalizers":["example.com/log"],"labels":{%q:"prod"},"annotations":{%s}}}`,
+		api.ManagedByLabel, notes)
+}
+
+// changedOne is another content of the manifest of one. It may ask for recreation.
+func changedOne(asks bool) *work.Manifest {
+	m := oneManifest()
+	m.Hash = "new"
+	m.Object.Object.Object["data"] = map[string]any{"key": "new"}
+	if asks {
+		m.Object.Object.SetAnnotations(map[string]string{api.RecreateAnnotation: api.RecreateEnabled})
+	}
+	return m
+}
+
+// recreatingAt returns a session of the placement web that applied one with some UID, and where
+// it records its history.
+func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, events *[]history.Entry) {
+	t.Helper()
+	s, events = sessionAt(t, h), &[]history.Entry{}
+	s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
+	s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
+	s.holding(oneManifest(), web)
+	it := *s.inv[web].items.of(oneManifest().ID)
+	it.UID = uid
+	s.inv[web].items.put(it)
+	s.cfg.Record = func(all ...history.Entry) { *events = append(*events, all...) }
+	return s, events
+}
+
+func eventsOf(entries []history.Entry) (all []history.Event) {
+	for _, e := range entries {
+		all = append(all, e.Event)
+	}
+	return all
+}
+
 // An object that asks for it is deleted and created anew when an immutable field changes, and
-// only if it is the placement's, nothing else is wrong with it, and not too much is deleted.
+// only if it is the placement's, nothing else is wrong with it, the new object is not denied, and
+// not too much is deleted. If it is not recreated, the history says why, once.
 func TestRecreation(t *testing.T) {
-	const stored = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"web","finalizers":["example.com/log"],"labels":{%q:"prod"},"annotations":{%s}}}`
 	ours := fmt.Sprintf("%q:%q", api.PlacementAnnotation, web)
-	recreated := []string{"DELETE one", "PATCH one"}
+	recreated := []string{"TRY one", "DELETE one", "PATCH one"}
 	tests := map[string]struct {
 		silent  bool   // the manifest does not ask for it
 		another bool   // the object is not the one that was applied
@@ -116,39 +175,21 @@ func TestRecreation(t *testing.T) {
 		"too much at once":            {brake: Brake{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
 		"a commit allows so much":     {brake: Brake{10, 0}, allowed: true, want: recreated},
 		"a copy with our marks":       {another: true, message: "it is not deleted to be created anew: it was not applied by this placement"},
-		"it has a finalizer":          {shelf: fixedShelf{finalizer: true}, want: recreated[:1], message: "the object is being deleted; it is created anew once it is gone (finalizers: example.com/log)"},
+		"a webhook denies it":         {shelf: fixedShelf{denied: true}, want: recreated[:1], message: `it is not deleted to be created anew: dry run of the new object: admission webhook "fixed.example.com" denied the request`},
+		"a webhook keeps it":          {shelf: fixedShelf{stays: true}, want: recreated[:1], message: `it is not deleted to be created anew: admission webhook "stays.example.com" denied the request`},
+		"it has a finalizer":          {shelf: fixedShelf{finalizer: true}, want: recreated[:2], message: "the object is being deleted; it is created anew once it is gone (finalizers: example.com/log)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if test.notes == "" {
-				test.notes = ours
-			}
-			if test.brake == (Brake{}) {
-				test.brake = Brake{100, 100}
-			}
-			m := oneManifest()
-			id := m.ID
-			m.Hash = "new"
-			m.Object.Object.Object["data"] = map[string]any{"key": "new"}
-			if !test.silent {
-				m.Object.Object.SetAnnotations(map[string]string{api.RecreateAnnotation: api.RecreateEnabled})
+			m := changedOne(!test.silent)
+			id, uid := m.ID, types.UID("uid of one")
+			if test.another {
+				uid = ""
 			}
 			test.shelf.shelf = newShelf()
-			test.shelf.maps["one"] = fmt.Appendf(nil, stored, api.ManagedByLabel, test.notes)
-			s := sessionAt(t, &test.shelf)
-			s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), test.brake, map[string]bool{}, time.NewTimer(time.Hour)
-			s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
-			s.holding(oneManifest(), web)
-			if it := *s.inv[web].items.of(id); !test.another {
-				it.UID = "uid of one"
-				s.inv[web].items.put(it)
-			}
-			var events []history.Event
-			s.cfg.Record = func(all ...history.Entry) {
-				for _, e := range all {
-					events = append(events, e.Event)
-				}
-			}
+			test.shelf.maps["one"] = storedOne(cmp.Or(test.notes, ours))
+			s, entries := recreatingAt(t, &test.shelf, uid)
+			s.cfg.Brake = cmp.Or(test.brake, s.cfg.Brake)
 			s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}, AllowDelete: test.allowed}})
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
 
@@ -168,15 +209,95 @@ func TestRecreation(t *testing.T) {
 			if held := s.braked[id].why != ""; held != strings.Contains(test.message, "held") {
 				t.Errorf("held: %t", held)
 			}
-			deleted := slices.Contains(events, history.Deleted)
-			if reported := s.deletions.take(web); deleted != (len(test.want) > 0) || deleted != (len(reported) == 1) || deleted && reported[0].Objects[0] != id {
-				t.Errorf("events: %v, reported as deleted: %v", events, reported)
+			want, hash := []history.Event{history.Failed}, oneManifest().Hash
+			switch len(test.want) {
+			case 2:
+				want, hash = []history.Event{history.Deleted}, ""
+			case 3:
+				want, hash = []history.Event{history.Deleted, history.Created}, m.Hash
 			}
-			if len(test.want) == 2 && !slices.Equal(events, []history.Event{history.Deleted, history.Created}) {
-				t.Errorf("events: %v", events)
+			if it := s.inv[web].items.of(id); it.Hash != hash {
+				t.Errorf("the inventory has the hash %q, want %q", it.Hash, hash)
 			}
-			if it := s.inv[web].items.of(id); len(test.want) == 1 && it.Hash != "" {
-				t.Errorf("the inventory has the hash %q of an object that is to be created anew", it.Hash)
+			reported := s.deletions.take(web)
+			if deleted := want[0] == history.Deleted; deleted != (len(reported) == 1) || deleted && reported[0].Objects[0] != id {
+				t.Errorf("reported as deleted: %v", reported)
+			}
+			if t := s.trouble[id]; t != nil {
+				t.next = time.Time{}
+			}
+			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
+			if got := eventsOf(*entries); !slices.Equal(got, want) || want[0] == history.Failed && !strings.Contains((*entries)[0].Message, test.message) {
+				t.Errorf("history: %+v, want %v", *entries, want)
+			}
+		})
+	}
+}
+
+// A preview of a recreation says whether the server would refuse the new object.
+func TestPreviewOfARecreation(t *testing.T) {
+	for denied, want := range map[bool]Effect{false: Recreates, true: Fails} {
+		shelf := &fixedShelf{shelf: newShelf(), denied: denied}
+		shelf.maps["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+		s, _ := recreatingAt(t, shelf, "uid of one")
+		m := changedOne(true)
+		s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+		live, err := s.conn.Read(t.Context(), configMaps, m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Preview{s}
+		c, err := p.applied(t.Context(), p.task(web, m), &Change{}, live, nil)
+		if err != nil || c.Effect != want || strings.Contains(c.Message, "denied the request") != denied {
+			t.Errorf("denied: %t: %+v, %v", denied, c, err)
+		}
+	}
+}
+
+// If gitfleet is killed between the deletion and the creation, that the object is gone is no
+// drift, also if the change in Git was reverted meanwhile.
+func TestKilledDuringARecreation(t *testing.T) {
+	before := &fixedShelf{shelf: newShelf()}
+	before.maps["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+	s, _ := recreatingAt(t, before, "uid of one")
+	ids := map[api.ID]bool{oneManifest().ID: true}
+	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
+	s.processPrepared(t.Context(), ids)
+
+	s, entries := recreatingAt(t, before.killed, "uid of one")
+	clear(s.inv)
+	if err := s.inventories(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
+	s.processPrepared(t.Context(), ids)
+	if got := eventsOf(*entries); !slices.Equal(got, []history.Event{history.Created}) || before.killed.maps["one"] == nil {
+		t.Errorf("history: %v, the cluster has %q", got, before.killed.names())
+	}
+}
+
+// The dry run of a new Service leaves out what the old one has allocated, and only that.
+func TestAllocatedByTheOldService(t *testing.T) {
+	for name, test := range map[string]struct{ service, live, want string }{
+		"another address": {`"clusterIP":"10.0.0.2"`, `"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"]`, `"clusterIP":"10.0.0.2"`},
+		"the same":        {`"clusterIP":"10.0.0.1","type":"NodePort"`, `"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"]`, `"type":"NodePort"`},
+		"none":            {`"clusterIP":"None"`, `"clusterIP":"None","clusterIPs":["None"]`, `"clusterIP":"None"`},
+		"a port": {
+			`"ports":[{"nodePort":30080,"port":80},{"nodePort":30443,"port":443}]`, `"ports":[{"nodePort":30080,"port":8080}]`,
+			`"ports":[{"port":80},{"nodePort":30443,"port":443}]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := func(spec string) string {
+				return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{` + spec + `}}`
+			}
+			live := &unstructured.Unstructured{}
+			if err := live.UnmarshalJSON([]byte(body(test.live))); err != nil {
+				t.Fatal(err)
+			}
+			got, err := withoutAllocated([]byte(body(test.service)), live)
+			if want := body(test.want); err != nil || strings.TrimSpace(string(got)) != want {
+				t.Errorf("%v\n%s, want\n%s", err, got, want)
 			}
 		})
 	}
@@ -211,17 +332,11 @@ func TestNotRecreated(t *testing.T) {
 
 // A comparison of an object by one placement releases no deletion of it by another.
 func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
-	const stored = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one","namespace":"web","labels":{%q:"prod"},"annotations":{%q:%q}}}`
 	m, compares := oneManifest(), api.PlacementKey{Name: "compares"}
 	shelf := newShelf()
-	shelf.maps["one"] = fmt.Appendf(nil, stored, api.ManagedByLabel, api.PlacementAnnotation, web)
-	s := sessionAt(t, shelf)
-	s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), Brake{10, 0}, map[string]bool{}, time.NewTimer(time.Hour)
-	s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
-	s.holding(m, web)
-	it := *s.inv[web].items.of(m.ID)
-	it.UID = "uid of one"
-	s.inv[web].items.put(it)
+	shelf.maps["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+	s, _ := recreatingAt(t, shelf, "uid of one")
+	s.cfg.Brake = Brake{10, 0}
 	s.want([]work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	ids := map[api.ID]bool{m.ID: true}
 	s.brake(ids, s.deletes)

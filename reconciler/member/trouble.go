@@ -34,6 +34,8 @@ type trouble struct {
 	// recreate says that the object asks to be recreated, and that the server refused it
 	// because of immutable fields.
 	recreate bool
+	// notRecreated is why it was last not recreated, as far as the history has that.
+	notRecreated string
 	// namespaceMissing says that it failed for want of its namespace.
 	namespaceMissing bool
 	// pending says that what is in the way comes or passes by itself.

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,9 +40,40 @@ spec: {%sselector: {app: web}, ports: [{port: 80}]}
 `, name, namespace, annotations, fields)
 }
 
+// forbidJobs has the members refuse new Jobs by a ResourceQuota.
+func (d *daemon) forbidJobs() {
+	d.t.Helper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "jobs"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}},
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "another"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "registry.example/app:1"}},
+	}}}}
+	for _, client := range d.clients {
+		if _, err := client.CoreV1().ResourceQuotas(d.name).Create(context.Background(), quota, metav1.CreateOptions{}); err != nil {
+			d.t.Fatal(err)
+		}
+		d.eventually("no new Jobs", func() bool {
+			_, err := client.BatchV1().Jobs(d.name).Create(context.Background(), job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return apierrors.IsForbidden(err)
+		})
+	}
+}
+
+// allowJobs ends forbidJobs.
+func (d *daemon) allowJobs() {
+	d.t.Helper()
+	for _, client := range d.clients {
+		if err := client.CoreV1().ResourceQuotas(d.name).Delete(context.Background(), "jobs", metav1.DeleteOptions{}); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
 // A change of immutable fields is refused by a real API server, with the advice how to have the
 // objects recreated. With the annotation they are deleted and created anew, which diff says
-// beforehand, and it is told as a deletion.
+// beforehand, and it is told as a deletion. No object is deleted while a new one is refused.
 func TestImmutableObjectsAreRecreated(t *testing.T) {
 	const wish, headless = `gitfleet.dev/recreate: "true"`, "clusterIP: None, "
 	d := newDaemon(t)
@@ -70,19 +105,22 @@ func TestImmutableObjectsAreRecreated(t *testing.T) {
 	before := uids()
 
 	d.repo.Commit(t, "main", content("app:2", headless, ""))
-	d.until("refused", func(r *status.Report) bool {
-		advised := 0
-		for _, p := range r.Placements {
-			for _, c := range p.Status.PlacementStatuses {
-				for _, f := range c.FailedPlacements {
-					if strings.Contains(f.Condition.Message, "give it in Git the annotation "+wish) {
-						advised++
+	failing := func(objects int, message string) func(*status.Report) bool {
+		return func(r *status.Report) bool {
+			found := 0
+			for _, p := range r.Placements {
+				for _, c := range p.Status.PlacementStatuses {
+					for _, f := range c.FailedPlacements {
+						if strings.Contains(f.Condition.Message, message) {
+							found++
+						}
 					}
 				}
 			}
+			return found == objects*len(d.members)
 		}
-		return advised == 2*len(d.members)
-	})
+	}
+	d.until("refused", failing(2, "give it in Git the annotation "+wish))
 	if now := uids(); fmt.Sprint(now) != fmt.Sprint(before) {
 		t.Fatalf("without the annotation, before:\n%v\nnow\n%v", before, now)
 	}
@@ -104,7 +142,15 @@ func TestImmutableObjectsAreRecreated(t *testing.T) {
 		}
 	}
 
+	d.forbidJobs()
 	recreated := d.repo.Commit(t, "main", wanted)
+	d.until("denied", failing(1, "it is not deleted to be created anew: dry run of the new object: "))
+	for name, client := range d.clients {
+		if job, err := client.BatchV1().Jobs(d.name).Get(context.Background(), "once", metav1.GetOptions{}); err != nil || job.UID != before[name+" Job"] {
+			t.Errorf("the Job of %s is deleted although a new one is forbidden: %v", name, err)
+		}
+	}
+	d.allowJobs()
 	d.applied(recreated)
 	now := uids()
 	for name, uid := range before {

@@ -8,8 +8,8 @@ import (
 )
 
 // ReadOnly wraps a transport so that it cannot be used to write: it passes on reads, permission
-// reviews and dry-run patches, and refuses everything else before it is sent. An aggregated API
-// server may ignore dryRun, so that Preview.Try sends it no patches.
+// reviews, and dry runs of patches and creations, and refuses everything else before it is sent.
+// An aggregated API server may ignore dryRun, so that a Preview requests no dry run of it.
 func ReadOnly(rt http.RoundTripper) http.RoundTripper { return readOnly{rt} }
 
 type readOnly struct{ next http.RoundTripper } // RoundTrip implements http.RoundTripper.
@@ -32,7 +32,7 @@ func reads(req *http.Request) bool {
 		return false
 	case req.Method == http.MethodPost && req.URL.Path == "/"+AccessReviews:
 		return true // a review stores nothing
-	case req.Method == http.MethodPatch:
+	case req.Method == http.MethodPatch, req.Method == http.MethodPost:
 		return slices.Equal(req.URL.Query()["dryRun"], []string{"All"})
 	}
 	return req.Method == http.MethodGet || req.Method == http.MethodHead

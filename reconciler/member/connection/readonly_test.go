@@ -34,6 +34,7 @@ func TestReadOnlyCannotWrite(t *testing.T) {
 		"put":                        {http.MethodPut, cm, "", false},
 		"put, dry":                   {http.MethodPut, cm + "?dryRun=All", "", false},
 		"post":                       {http.MethodPost, "/api/v1/namespaces/shop/configmaps", "", false},
+		"post, dry":                  {http.MethodPost, "/api/v1/namespaces/shop/configmaps?dryRun=All", "", true},
 		"a review of a permission":   {http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", true},
 		"another review":             {http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", false},
 		"delete":                     {http.MethodDelete, cm, "", false},

@@ -128,6 +128,27 @@ func (c *Conn) DryRun(ctx context.Context, r Resource, id api.ID, body []byte) (
 	return c.object(raw, err, r, id)
 }
 
+// DryRunCreate has the server try to create an object, and stores nothing. That there is one of
+// that name is no error: a server finds that last, after validation and admission.
+func (c *Conn) DryRunCreate(ctx context.Context, r Resource, id api.ID, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	path := r.Path(id)
+	_, err := Answer(c.Bulk().Post().
+		AbsPath(path[:len(path)-1]...).
+		Param("fieldManager", api.FieldManager).
+		Param("fieldValidation", readOnce).
+		Param("dryRun", metav1.DryRunAll).
+		SetHeader("Content-Type", "application/json").
+		SetHeader("Accept", AcceptMetadata).
+		Body(body).
+		Do(ctx))
+	if apierrors.IsAlreadyExists(err) {
+		err = nil
+	}
+	return c.RecordResult(err)
+}
+
 // Read returns the live object; nil if it does not exist.
 func (c *Conn) Read(ctx context.Context, r Resource, id api.ID) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

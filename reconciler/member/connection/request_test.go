@@ -1,10 +1,14 @@
 package connection
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Applies and dry runs request no validation that needs a second decoding.
@@ -29,5 +33,40 @@ func TestWhatIsAppliedIsReadOnce(t *testing.T) {
 	}
 	if len(asked) != 2 {
 		t.Errorf("%d requests", len(asked))
+	}
+}
+
+// A server that finds nothing wrong but that there is an object of that name would create it.
+func TestDryRunCreate(t *testing.T) {
+	for name, test := range map[string]struct {
+		code    int
+		refused bool
+	}{
+		"it would":              {http.StatusCreated, false},
+		"there is one":          {http.StatusConflict, false},
+		"a webhook denies it":   {http.StatusForbidden, true},
+		"a server out of order": {http.StatusServiceUnavailable, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests []string
+			c := connAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests = append(requests, r.Method+" "+r.URL.Path+" "+r.URL.Query().Get("dryRun"))
+				if test.code >= http.StatusBadRequest {
+					apiserver.Refuse(w, test.code, "refused")
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.code)
+				w.Write([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"app"}}`)) //nolint:errcheck // the test would see it
+			}))
+			err := c.DryRunCreate(t.Context(), configMapKind, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}, []byte("{}"))
+			var answer apierrors.APIStatus
+			if refused := errors.As(err, &answer); refused != test.refused || err != nil && int(answer.Status().Code) != test.code {
+				t.Errorf("%v", err)
+			}
+			if len(requests) == 0 || requests[0] != "POST /api/v1/namespaces/app/configmaps All" {
+				t.Errorf("requests: %q", requests)
+			}
+		})
 	}
 }
