@@ -199,6 +199,21 @@ func TestACommentIsBounded(t *testing.T) {
 	}
 }
 
+// showsThreeRollouts expects the rollout statuses of commits b, which was rolled out, c, which was
+// superseded, and d, which is under way.
+func (f *fakeForge) showsThreeRollouts(t *testing.T) {
+	t.Helper()
+	for digit, want := range map[string][]string{
+		"b": {"success: 3 of 3 clusters"},
+		"c": {"pending: 0 of 3 clusters", "error: superseded by dddddddddddd at 0 of 3 clusters"},
+		"d": {"pending: 0 of 3 clusters"},
+	} {
+		if got := f.of(hash(digit), rolloutContext); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", digit, got, want)
+		}
+	}
+}
+
 // The commit in force is shown with how far its rollout is, and what was said last of the one
 // before stays.
 func TestRolloutStatus(t *testing.T) {
@@ -213,15 +228,7 @@ func TestRolloutStatus(t *testing.T) {
 	s.begin(hash("d"), files(t, strings.Replace(small, "v1", "v3", 1)))
 	s.turn()
 	s.step(v)
-	for digit, want := range map[string][]string{
-		"b": {"success: 3 of 3 clusters"},
-		"c": {"pending: 0 of 3 clusters", "error: superseded by dddddddddddd at 0 of 3 clusters"},
-		"d": {"pending: 0 of 3 clusters"},
-	} {
-		if got := f.of(hash(digit), rolloutContext); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", digit, got, want)
-		}
-	}
+	f.showsThreeRollouts(t)
 }
 
 // What was under way when the daemon was killed does not stay pending once another commit is in
@@ -239,15 +246,7 @@ func TestARolloutStatusSurvivesARestart(t *testing.T) {
 	s.begin(hash("d"), files(t, strings.Replace(small, "v1", "v3", 1)))
 	s.turn()
 	s.step(newReviewer(f, source))
-	for digit, want := range map[string][]string{
-		"b": {"success: 3 of 3 clusters"},
-		"c": {"pending: 0 of 3 clusters", "error: superseded by dddddddddddd at 0 of 3 clusters"},
-		"d": {"pending: 0 of 3 clusters"},
-	} {
-		if got := f.of(hash(digit), rolloutContext); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", digit, got, want)
-		}
-	}
+	f.showsThreeRollouts(t)
 }
 
 // Fleets that read the same repository have statuses of their own.
