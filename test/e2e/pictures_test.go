@@ -22,11 +22,7 @@ func (p *prometheus) draw(from time.Time, placement, cluster string) {
 		p.t.Fatal(err)
 	}
 	to := time.Now()
-	source, err := picture.NewSource("http://" + p.address)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	query := source.Query(p.t.Context(), from, to, map[string]string{"placement": placement, "cluster": cluster})
+	query := p.source.Query(p.t.Context(), from, to, map[string]string{"placement": placement, "cluster": cluster})
 	files, err := filepath.Glob(filepath.Join(root, "deploy/grafana/*.json"))
 	if err != nil {
 		p.t.Fatal(err)

@@ -2,28 +2,25 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gitfleet/gitfleet/test/checkout"
 	"github.com/gitfleet/gitfleet/test/fleet"
+	"github.com/gitfleet/gitfleet/test/picture"
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
 // A prometheus is a running Prometheus that scrapes a daemon, with the rules and the
 // configuration of deploy.
 type prometheus struct {
-	t       *testing.T
-	address string
-	panels  []panelQuery
+	t      *testing.T
+	source *picture.Source
+	panels []panelQuery
 }
 
 // A panelQuery is one query of a deployed dashboard.
@@ -49,14 +46,18 @@ func startPrometheus(t *testing.T, target string) *prometheus {
 		t.Fatal(err)
 	}
 	p := &prometheus{t: t, panels: panelQueries(t, filepath.Join(root, "deploy/grafana"))}
-	if p.address, err = process.FreeAddress(); err != nil {
+	address, err := process.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.source, err = picture.NewSource("http://" + address); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "prometheus.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := process.Start(log, program, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+p.address)
+	running, err := process.Start(log, program, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,56 +104,6 @@ func panelQueries(t *testing.T, dir string) []panelQuery {
 	return all
 }
 
-// A sample is one series of a response.
-type sample struct {
-	labels map[string]string
-	value  float64
-}
-
-// A promSeries is a series as Prometheus returns it: with a Value at one time, or with Values
-// over time.
-type promSeries struct {
-	Metric map[string]string
-	Value  [2]any
-}
-
-// ask calls an endpoint of the query API.
-func (p *prometheus) ask(endpoint string, parameters url.Values) ([]promSeries, error) {
-	resp, err := http.Get("http://" + p.address + "/api/v1/" + endpoint + "?" + parameters.Encode())
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	var answer struct {
-		Error string
-		Data  struct{ Result []promSeries }
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return nil, err
-	}
-	if answer.Error != "" {
-		return nil, fmt.Errorf("%s: %s", parameters.Get("query"), answer.Error)
-	}
-	return answer.Data.Result, nil
-}
-
-// query evaluates an expression now.
-func (p *prometheus) query(expr string) ([]sample, error) {
-	result, err := p.ask("query", url.Values{"query": {expr}})
-	if err != nil {
-		return nil, err
-	}
-	var all []sample
-	for _, r := range result {
-		v, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, sample{r.Metric, v})
-	}
-	return all, nil
-}
-
 // positive stands for any number above zero.
 const positive = -1
 
@@ -160,14 +111,14 @@ const positive = -1
 // and this value.
 func (p *prometheus) becomes(what, expr string, labels []string, want float64) {
 	p.t.Helper()
-	var last []sample
+	var last []picture.Series
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		all, err := p.query(expr)
+		all, err := p.source.Now(p.t.Context(), expr)
 		if err != nil {
 			continue // it is starting
 		}
 		for _, s := range all {
-			if s.has(labels) && (want == positive && s.value > 0 || math.Abs(s.value-want) < 1e-6) {
+			if value := s.Points[0].Value; has(s, labels) && (want == positive && value > 0 || math.Abs(value-want) < 1e-6) {
 				return
 			}
 		}
@@ -176,10 +127,11 @@ func (p *prometheus) becomes(what, expr string, labels []string, want float64) {
 	p.t.Fatalf("%s: want %v of %v, got %v\n%s", what, want, labels, last, expr)
 }
 
-func (s sample) has(labels []string) bool {
+// has reports whether a series has labels, written name=value.
+func has(s picture.Series, labels []string) bool {
 	for _, l := range labels {
 		name, value, _ := strings.Cut(l, "=")
-		if s.labels[name] != value {
+		if s.Labels[name] != value {
 			return false
 		}
 	}
@@ -280,13 +232,13 @@ func TestDashboardsShowWhatHappens(t *testing.T) {
 	p.shows("rollout.json", "Rollouts of the last day, all placements", "stopped", "", positive)
 
 	for _, q := range p.panels {
-		all, err := p.query(strings.ReplaceAll(q.expr, "$cluster", "member-2"))
+		all, err := p.source.Now(t.Context(), strings.ReplaceAll(q.expr, "$cluster", "member-2"))
 		if err != nil || len(all) == 0 {
 			t.Errorf("%s: %s has no data: %v\n%s", q.page, q.panel, err, q.expr)
 		}
 		for _, s := range all {
-			if math.IsNaN(s.value) {
-				t.Errorf("%s: %s shows no number for %v\n%s", q.page, q.panel, s.labels, q.expr)
+			if math.IsNaN(s.Points[0].Value) {
+				t.Errorf("%s: %s shows no number for %v\n%s", q.page, q.panel, s.Labels, q.expr)
 			}
 		}
 	}

@@ -46,10 +46,7 @@ func (s *Source) Query(ctx context.Context, from, to time.Time, variables map[st
 		}
 		var all []Series
 		for _, stream := range matrix {
-			one := Series{Labels: map[string]string{}}
-			for name, value := range stream.Metric {
-				one.Labels[string(name)] = string(value)
-			}
+			one := Series{Labels: labels(stream.Metric)}
 			for _, p := range stream.Values {
 				one.Points = append(one.Points, Point{At: p.Timestamp.Time(), Value: float64(p.Value)})
 			}
@@ -57,6 +54,31 @@ func (s *Source) Query(ctx context.Context, from, to time.Time, variables map[st
 		}
 		return all, nil
 	}
+}
+
+// Now evaluates an expression now. Each series has one point.
+func (s *Source) Now(ctx context.Context, expr string) ([]Series, error) {
+	value, _, _, err := s.api.Query(ctx, expr, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	vector, ok := value.(model.Vector)
+	if !ok {
+		return nil, fmt.Errorf("%s: a %s is no vector", expr, value.Type())
+	}
+	var all []Series
+	for _, sample := range vector {
+		all = append(all, Series{labels(sample.Metric), []Point{{sample.Timestamp.Time(), float64(sample.Value)}}})
+	}
+	return all, nil
+}
+
+func labels(metric model.Metric) map[string]string {
+	out := map[string]string{}
+	for name, value := range metric {
+		out[string(name)] = string(value)
+	}
+	return out
 }
 
 // Values returns the values of a label of a metric since a time, sorted.
