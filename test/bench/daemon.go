@@ -22,7 +22,8 @@ import (
 
 // A daemon is the built binary, with a repository that is served over HTTP.
 type daemon struct {
-	dir     string
+	dir     string // of its own; removed by close
+	head    string // the commit with the files
 	repo    *githttp.Repo
 	git     *githttp.Server
 	address string
@@ -31,26 +32,37 @@ type daemon struct {
 }
 
 // newDaemon builds gitfleet, as make build does, and creates a repository with some files. The
-// daemon runs after start.
-func (b *runner) newDaemon(ctx context.Context, dir, kubeconfigs, fleetName string, content map[string]string) (*daemon, error) {
+// daemon runs after start. It has no members if kubeconfigs is empty.
+func (b *runner) newDaemon(ctx context.Context, kubeconfigs, fleetName string, content map[string]string) (_ *daemon, err error) {
 	binary := filepath.Join(b.root, "build", "gitfleet")
 	if err := checkout.Build(ctx, b.root, []string{"CGO_ENABLED=0"}, binary, "-trimpath", "-ldflags=-s -w", "./cmd/gitfleet"); err != nil {
 		return nil, err
 	}
+	dir, remove, err := scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
 	d := &daemon{dir: dir}
-	var err error
 	root := filepath.Join(dir, "repositories")
 	if d.repo, err = githttp.Create(filepath.Join(root, "hub.git")); err != nil {
 		return nil, err
 	}
-	if _, err := d.repo.Change("main", githttp.Change{Files: content}); err != nil {
+	if d.head, err = d.repo.Change("main", githttp.Change{Files: content}); err != nil {
+		return nil, err
+	}
+	if d.address, err = process.FreeAddress(); err != nil {
 		return nil, err
 	}
 	if d.git, err = githttp.New(githttp.Config{Root: root}); err != nil {
 		return nil, err
 	}
-	if d.address, err = process.FreeAddress(); err != nil {
-		return nil, errors.Join(err, d.git.Close())
+	if kubeconfigs == "" {
+		kubeconfigs = dir
 	}
 	d.argv = []string{
 		binary, "run", "--url", d.git.URL("hub.git"), "--set", "source.allowHTTP=true", "--branch", "main", "--interval", "1s",
@@ -80,7 +92,7 @@ func (d *daemon) stop() error {
 	return err
 }
 
-func (d *daemon) close() error { return errors.Join(d.stop(), d.git.Close()) }
+func (d *daemon) close() error { return errors.Join(d.stop(), d.git.Close(), os.RemoveAll(d.dir)) }
 
 // await waits for a report that satisfies ok.
 func (d *daemon) await(ctx context.Context, what string, ok func(*status.Report) bool) error {

@@ -20,25 +20,16 @@ func daemonScene(ctx context.Context, b *runner) (_ map[string]float64, err erro
 	if err != nil {
 		return nil, err
 	}
-	dir, remove, err := scratch()
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
 	namespace, members := fresh("daemon"), f.Members()
-	d, err := b.newDaemon(ctx, dir, f.KubeconfigDir(), namespace, files(namespace, names(members), mix(namespace, syncObjects)))
+	d, err := b.newDaemon(ctx, f.KubeconfigDir(), namespace, files(namespace, names(members), mix(namespace, syncObjects)))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	head, err := d.repo.Head("main")
-	if err != nil {
-		return nil, err
-	}
 	out := map[string]float64{}
 
 	began := time.Now()
-	if err := errors.Join(d.start(), d.applied(ctx, head)); err != nil {
+	if err := errors.Join(d.start(), d.applied(ctx, d.head)); err != nil {
 		return nil, err
 	}
 	out["start to applied s"] = time.Since(began).Seconds()
@@ -74,7 +65,7 @@ func daemonScene(ctx context.Context, b *runner) (_ map[string]float64, err erro
 		return nil, err
 	}
 	again := time.Now()
-	if err := errors.Join(d.start(), d.applied(ctx, head), wait(ctx, 2*time.Second)); err != nil {
+	if err := errors.Join(d.start(), d.applied(ctx, d.head), wait(ctx, 2*time.Second)); err != nil {
 		return nil, err
 	}
 	if t, err = recorded(f, again); err != nil {
@@ -99,12 +90,12 @@ func recorded(f *fleet.Fleet, since time.Time) (tally, error) {
 	time.Sleep(300 * time.Millisecond) // events are logged after the response is sent
 	var t tally
 	for _, m := range f.Members() {
-		events, err := f.Audit(m.Name)
+		events, err := f.Audit(m.Name, since)
 		if err != nil {
 			return t, err
 		}
 		for _, e := range events {
-			if e.UserAgent == "gitfleet" && !e.Time.Before(since) {
+			if e.UserAgent == "gitfleet" {
 				t.add(e)
 			}
 		}
@@ -137,31 +128,22 @@ const loadFiles = 10_000
 
 // load measures what the built binary needs for a large repository without any member.
 func load(ctx context.Context, b *runner) (_ map[string]float64, err error) {
-	dir, remove, err := scratch()
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
 	content := map[string]string{}
 	for i := range loadFiles {
 		namespace := "team-" + number(float64(i/50))
 		o := configMap(namespace, i, "first")
 		content["apps/"+namespace+"/"+o.name+".yaml"] = o.yaml
 	}
-	d, err := b.newDaemon(ctx, dir, dir, "load", content)
+	d, err := b.newDaemon(ctx, "", "load", content)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	head, err := d.repo.Head("main")
-	if err != nil {
-		return nil, err
-	}
 	began := time.Now()
 	if err := d.start(); err != nil {
 		return nil, err
 	}
-	err = d.await(ctx, "in force", func(r *status.Report) bool { return r.Source.InForce.Hash == head })
+	err = d.await(ctx, "in force", func(r *status.Report) bool { return r.Source.InForce.Hash == d.head })
 	if err != nil {
 		return nil, err
 	}

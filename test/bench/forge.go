@@ -37,19 +37,14 @@ func forgeScene(ctx context.Context, b *runner) (_ map[string]float64, err error
 	if err != nil {
 		return nil, err
 	}
-	dir, remove, err := scratch()
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
 	namespace, members := fresh("forge"), f.Members()
 	list := mix(namespace, 2*times)
-	d, err := b.newDaemon(ctx, dir, f.KubeconfigDir(), namespace, files(namespace, names(members), list))
+	d, err := b.newDaemon(ctx, f.KubeconfigDir(), namespace, files(namespace, names(members), list))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	g, err := newCountedGitea(ctx, dir)
+	g, err := newCountedGitea(ctx, d.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -62,18 +57,14 @@ func forgeScene(ctx context.Context, b *runner) (_ map[string]float64, err error
 	if _, err := githttp.Git(d.repo.Dir, "push", "--quiet", origin, "main"); err != nil {
 		return nil, err
 	}
-	token := filepath.Join(dir, "forge-token")
+	token := filepath.Join(d.dir, "forge-token")
 	if err := os.WriteFile(token, []byte(g.gitea.Token), 0o600); err != nil {
 		return nil, err
 	}
 	d.argv = append(d.argv, "--url", g.url+"/"+repository,
 		"--set", "drift.mode=propose", "--set", "drift.minAge="+minAge.String(), "--set", "forge.type=gitea", "--set", "forge.tokenFile="+token,
 		"--set", "pullRequests.plans=true", "--set", "pullRequests.rolloutStatus=true")
-	head, err := d.repo.Head("main")
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(d.start(), d.applied(ctx, head)); err != nil {
+	if err := errors.Join(d.start(), d.applied(ctx, d.head)); err != nil {
 		return nil, err
 	}
 	person, err := newBare(members[0].Config)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -73,7 +71,7 @@ func (f footprint) less(o footprint) footprint {
 
 // footprint applies objects to simulated members, and measures the daemon once it is idle.
 func (b *runner) footprint(ctx context.Context, s shape) (_ footprint, err error) {
-	dir, remove, err := scratch()
+	kubeconfigs, remove, err := scratch()
 	if err != nil {
 		return footprint{}, err
 	}
@@ -84,12 +82,11 @@ func (b *runner) footprint(ctx context.Context, s shape) (_ footprint, err error
 		names = append(names, clusters.Cluster(fmt.Sprintf("member-%04d", i)).Name())
 	}
 	defer func() { err = errors.Join(err, clusters.Close()) }()
-	kubeconfigs := filepath.Join(dir, "kubeconfigs")
-	if err := errors.Join(os.Mkdir(kubeconfigs, 0o700), clusters.WriteKubeconfigs(kubeconfigs)); err != nil {
+	if err := clusters.WriteKubeconfigs(kubeconfigs); err != nil {
 		return footprint{}, err
 	}
 	const name = "memory"
-	d, err := b.newDaemon(ctx, dir, kubeconfigs, name, files(name, names, mix(name, s.objects)))
+	d, err := b.newDaemon(ctx, kubeconfigs, name, files(name, names, mix(name, s.objects)))
 	if err != nil {
 		return footprint{}, err
 	}

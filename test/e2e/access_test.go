@@ -16,17 +16,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
-	"github.com/gitfleet/gitfleet/test/fleet"
 )
 
-// kubeconfigs gives the daemon its own directory of kubeconfigs, with that of member-1 changed.
+// kubeconfigs gives the daemon its own directory of kubeconfigs, with that of member-1 changed. The
+// daemon may do everything, as a user of its own.
 func (d *daemon) kubeconfigs(change func(*clientcmdapi.Config)) {
 	d.t.Helper()
 	dir := d.t.TempDir()
-	for _, m := range fleet.Shared(d.t).Members() {
+	for _, m := range d.fleet.Members() {
 		config, err := clientcmd.LoadFromFile(m.Kubeconfig)
 		if err != nil {
 			d.t.Fatal(err)
+		}
+		for _, user := range config.AuthInfos {
+			user.Impersonate, user.ImpersonateGroups = d.user(), []string{"system:masters"}
 		}
 		if m.Name == "member-1" {
 			change(config)
@@ -85,6 +88,7 @@ func (d *daemon) grant(name string, rules []rbac.PolicyRule) {
 // If the credentials of a cluster lack several permissions, all of them are reported at once,
 // in every output, and the cluster is used as soon as they are granted, without a restart.
 func TestMissingPermissionsAreSaid(t *testing.T) {
+	t.Parallel()
 	all := []rbac.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 	}
@@ -127,6 +131,7 @@ func TestMissingPermissionsAreSaid(t *testing.T) {
 // A cluster whose port is closed is reported as unreachable: not as an API server that refused
 // something, and no object counts as failed.
 func TestAClosedPortIsUnreachable(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -41,6 +42,7 @@ var binary = sync.OnceValues(func() (string, error) {
 // real clusters. Its fleet name is unique, so that tests can share clusters.
 type daemon struct {
 	t       *testing.T
+	fleet   *fleet.Fleet
 	clients map[string]*kubernetes.Clientset
 	members []string
 	repo    githttp.Scratch
@@ -67,7 +69,7 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 // newDaemonOn is newDaemon with clusters of the test's own.
 func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), patience: time.Minute}
+	d := &daemon{t: t, fleet: f, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), patience: time.Minute}
 	d.git = githttp.Serve(t, githttp.Config{})
 	d.repo = d.git.Repo(t, "hub.git")
 	files := map[string]string{}
@@ -87,9 +89,10 @@ func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
 	}
 	d.args = append([]string{
 		"run", "--url", d.git.URL("hub.git"), "--set", "source.allowHTTP=true", "--branch", "main", "--interval", "1s",
-		"--state-dir", t.TempDir(), "--kubeconfig-dir", f.KubeconfigDir(), "--listen", d.address,
+		"--state-dir", t.TempDir(), "--kubeconfig-dir", "", "--listen", d.address,
 		"--fleet-name", d.name,
 	}, args...)
+	d.kubeconfigs(func(*clientcmdapi.Config) {})
 	log, err := os.Create(filepath.Join(t.TempDir(), "daemon.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +106,9 @@ func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
 	})
 	return d
 }
+
+// user is the user that the daemon impersonates, which tells its requests from those of others.
+func (d *daemon) user() string { return "daemon-of-" + d.name }
 
 // state is the state directory.
 func (d *daemon) state() string { return d.args[slices.Index(d.args, "--state-dir")+1] }
@@ -225,12 +231,12 @@ func reads(line string) bool {
 // for objects of the test's namespace, and for its inventories. Watches and probes are omitted.
 func (d *daemon) asked(cluster string, since time.Time) (objects, inventories []string) {
 	d.t.Helper()
-	events, err := fleet.Shared(d.t).Audit(cluster)
+	events, err := d.fleet.Audit(cluster, since)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	for _, e := range events {
-		if e.UserAgent != "gitfleet" || e.Time.Before(since) || e.Verb == "watch" {
+		if e.Impersonated.Username != d.user() || e.Verb == "watch" {
 			continue
 		}
 		line := fmt.Sprintf("%s %s %s/%s %d", e.Verb, e.Object.Resource, e.Object.Namespace, e.Object.Name, e.Response.Code)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,7 +34,7 @@ func tokenFleet(t *testing.T) *fleet.Fleet {
 // refusals returns the requests of the daemon that member-1 answered with 403 Forbidden.
 func refusals(t *testing.T, f *fleet.Fleet) []string {
 	t.Helper()
-	events, err := f.Audit("member-1")
+	events, err := f.Audit("member-1", time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +51,7 @@ func refusals(t *testing.T, f *fleet.Fleet) []string {
 // another permission, which status names and joining again grants; the member leaves when
 // nothing is held there any more.
 func TestAMemberJoinsAndLeaves(t *testing.T) {
+	t.Parallel()
 	f := tokenFleet(t)
 	d := newDaemonOn(t, f)
 	ctx, client, dir := context.Background(), d.clients["member-1"], t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -87,10 +88,16 @@ func TestAuditTellsWhoAsked(t *testing.T) {
 	m := f.Member("member-1")
 	ns := fleet.Namespace(t)
 	createNamespace(t, m, ns)
+	earlier, err := f.Audit("member-1", time.Time{})
+	if err != nil || len(earlier) == 0 {
+		t.Fatalf("%d events before: %v", len(earlier), err)
+	}
 	m.Config.UserAgent = "somebody/1.0"
+	m.Config.Impersonate = rest.ImpersonationConfig{UserName: "else", Groups: []string{"system:masters"}}
+	began := time.Now()
 	apply(t, m.Config, ns)
 	eventually(t, func() error {
-		events, err := f.Audit("member-1")
+		events, err := f.Audit("member-1", began)
 		if err != nil {
 			return err
 		}
@@ -101,6 +108,12 @@ func TestAuditTellsWhoAsked(t *testing.T) {
 		e := events[0]
 		if e.Verb != "patch" || e.Object.Resource != "configmaps" || e.Object.Namespace != ns || e.Object.Name != "settings" || e.Response.Code != 201 {
 			return fmt.Errorf("the event is %+v", e)
+		}
+		if e.Impersonated.Username != "else" {
+			return fmt.Errorf("it impersonates %q", e.Impersonated.Username)
+		}
+		if all, err := f.Audit("member-1", time.Time{}); err != nil || len(all) <= len(earlier) {
+			return fmt.Errorf("%d events in all, %d before: %v", len(all), len(earlier), err)
 		}
 		return nil
 	})

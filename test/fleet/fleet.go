@@ -26,6 +26,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -53,6 +54,9 @@ type Fleet struct {
 	ended     chan struct{} // closed when the process of the clusters has ended
 	err       error         // how it ended; valid after ended
 	output    *lines
+
+	auditMu sync.Mutex
+	audit   map[string]*auditLog // by cluster
 }
 
 // A Member is one cluster of a fleet.
