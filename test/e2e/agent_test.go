@@ -101,7 +101,7 @@ func (a *agent) report(o ledger.Observation) {
 // until waits until the agent reports a certain status of a placement.
 func (a *agent) until(p api.PlacementKey, what string, ok func(ledger.WorkSeen) bool) ledger.WorkSeen {
 	a.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		a.mu.Lock()
 		w := a.seen[p]
@@ -125,7 +125,7 @@ func (a *agent) applied(p api.PlacementKey, hash string) {
 // eventually waits until a condition about the cluster is true.
 func (a *agent) eventually(what string, ok func() (bool, error)) {
 	a.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		done, err := ok()
 		if done {
 			return
@@ -195,6 +195,7 @@ func many(namespace string, n int, value string) []*work.Manifest {
 // A new object is applied once, a changed one takes one request, an unchanged one none, and
 // exactly the objects that are no longer in the work are deleted.
 func TestAgentDoesNoMoreThanNeeded(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	ms := many(ns, 20, "a")
@@ -234,6 +235,7 @@ func TestAgentDoesNoMoreThanNeeded(t *testing.T) {
 
 // A restart without changes reads, and writes nothing.
 func TestAgentRestartsWithoutWrites(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	w := workOf("web", "1", many(ns, 10, "a")...)
@@ -258,6 +260,7 @@ func (a *agent) inventoryHas(string) bool {
 // Every change to an owned field is reverted at once, by one request; fields that others add
 // stay.
 func TestAgentPutsBackWhatWasChanged(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	cms := a.client.CoreV1().ConfigMaps(ns)
@@ -321,6 +324,7 @@ func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 // An object that moves from one placement to another is not deleted. Exactly those objects are
 // deleted that no placement has any more.
 func TestAgentHandsOver(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
 	x, y := configMap(ns, "x", "a"), configMap(ns, "y", "a")
@@ -358,6 +362,7 @@ func TestAgentHandsOver(t *testing.T) {
 // An object that cannot be applied does not prevent the others, and reports why; once the cause
 // is gone, it is applied without another commit.
 func TestAgentIsolatesFailures(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	missing := ns + "-missing"
@@ -380,6 +385,7 @@ func TestAgentIsolatesFailures(t *testing.T) {
 // A second writer that keeps reverting gitfleet's changes is detected: the third time in a row
 // the object is left alone for a while, and the report names the other manager.
 func TestAgentNoticesAContest(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	a.Set([]work.Work{workOf("web", "1", many(ns, 1, "a")...)})
@@ -408,13 +414,14 @@ func TestAgentNoticesAContest(t *testing.T) {
 
 // When a cluster leaves the fleet, its objects stay, without an owner.
 func TestAgentLeaves(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
 	a.applied(key, "1")
 	select {
 	case <-a.Leave():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("never left")
 	}
 	cm, err := a.client.CoreV1().ConfigMaps(ns).Get(context.Background(), "cm-001", metav1.GetOptions{})
@@ -437,6 +444,7 @@ func TestAgentLeaves(t *testing.T) {
 // Fields that kubectl applied on the client side before gitfleet, and that the manifest does
 // not have, are removed when the object is taken over.
 func TestAgentTakesOverClientSideFields(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
 	ctx := context.Background()

@@ -77,6 +77,7 @@ func gadget(group, namespace, name string) *work.Manifest {
 // applied first, and the objects follow once the server serves their kind, without many
 // discovery requests.
 func TestCustomResourceWithItsDefinition(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
 	group := ns + ".example.com"
@@ -115,6 +116,7 @@ func TestCustomResourceWithItsDefinition(t *testing.T) {
 // An object of a kind that the cluster does not have is reported, does not prevent other
 // objects from being applied, and is applied once somebody installs the kind.
 func TestKindThatComesLater(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
 	group := ns + ".example.com"
@@ -141,6 +143,7 @@ func TestKindThatComesLater(t *testing.T) {
 // Abandoned objects stay as they are, and nothing marks them as gitfleet's any more: no label,
 // no annotation, no managed field, no inventory. Fields of other managers stay.
 func TestAbandonedObjectsAreNobodys(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
 	w := workOf("web", "1", namespaceOf(ns), configMap(ns, "alone", "a"), configMap(ns, "shared", "a"))
@@ -200,6 +203,7 @@ func TestAbandonedObjectsAreNobodys(t *testing.T) {
 // writes to nor deletes the other's, and an object that the first gives up is taken over by the
 // second.
 func TestTwoFleetsOnOneCluster(t *testing.T) {
+	t.Parallel()
 	first, second := newAgent(t), newAgent(t)
 	ns, key := first.makeNamespace(), api.PlacementKey{Name: "web"}
 	first.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "first"))})
@@ -243,6 +247,7 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 // An inventory cannot be lost by accident: if it is deleted, edited, or loses its label, it is
 // restored, and nothing happens to the objects.
 func TestInventoryIsPutBack(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", many(ns, 2, "a")...)})
@@ -297,6 +302,7 @@ func TestInventoryIsPutBack(t *testing.T) {
 // A namespace that somebody deletes is created again, with all owned objects in it, as soon as
 // Kubernetes has removed it; until then the requests to the server are few.
 func TestDeletedNamespaceComesBack(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", many(ns, 5, "a")...)})
@@ -344,6 +350,7 @@ func TestDeletedNamespaceComesBack(t *testing.T) {
 // With force, conflicts with other managers are overridden; without it, they are reported with
 // the managers' names, and nothing changes.
 func TestForce(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns := a.makeNamespace()
 	strategies := map[string]api.ApplyStrategy{
@@ -388,6 +395,7 @@ func TestForce(t *testing.T) {
 // An object with an owner on the member is taken over only where that is allowed, and the
 // refusal names the owner.
 func TestObjectsWithOwners(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, ctx := a.makeNamespace(), context.Background()
 	owner, err := a.client.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
@@ -421,6 +429,7 @@ func TestObjectsWithOwners(t *testing.T) {
 // Only objects in an inventory are ever deleted: an object that somebody created again under
 // the same name is not owned.
 func TestReplacedObjectIsNotDeleted(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
@@ -448,6 +457,7 @@ func TestReplacedObjectIsNotDeleted(t *testing.T) {
 // A deletion has the object's UID as precondition: if the object is replaced in between, the
 // new one stays.
 func TestDeletionNamesTheObject(t *testing.T) {
+	t.Parallel()
 	var a *agent
 	var ns string
 	replace := func(next http.RoundTripper) http.RoundTripper {

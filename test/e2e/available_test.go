@@ -44,6 +44,7 @@ func annotated(m *work.Manifest, notes map[string]string) *work.Manifest {
 // changes are noticed by the watch, without polling. If the expression cannot be evaluated, the
 // object is not available, the message says why, and quotes no Secret.
 func TestAvailableByExpression(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	group := ns + ".example.com"
@@ -103,6 +104,7 @@ func TestAvailableByExpression(t *testing.T) {
 // An annotation that somebody sets on the live object is not evaluated as an expression, not
 // even while drift is not reverted.
 func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	ready := map[string]string{api.AvailableAnnotation: `object.data.key == "ready"`}
@@ -131,6 +133,7 @@ func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
 // An object that asks to be kept is released when it is no longer wanted, and the rest is
 // deleted.
 func TestKeptObjectIsReleased(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	kept := annotated(configMap(ns, "kept", "a"), map[string]string{api.PruneAnnotation: api.PruneDisabled})
@@ -168,6 +171,7 @@ func TestKeptObjectIsReleased(t *testing.T) {
 // neither do objects that somebody has deleted already. That also holds for an agent that has
 // only just started.
 func TestKeptObjectsHoldUpNothing(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Brake = member.Brake{Percent: 20, Objects: 2} })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	ms := []*work.Manifest{configMap(ns, "stays", "a"), configMap(ns, "goes", "a"), configMap(ns, "gone", "a")}

@@ -95,6 +95,7 @@ func placementWithStrategy(name, namespace, strategy string) string {
 // cannot be taken over, or is refused by an API server that quotes it. All outputs are searched
 // for it.
 func TestNoOutputTellsASecret(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t, "--log-level", "debug")
 	ctx, client := context.Background(), d.clients["member-1"]
 	drift, look, take, refused, repair, spoilt := d.name+"-drift", d.name+"-look", d.name+"-take", d.name+"-refused", d.name+"-repair", d.name+"-spoilt"
@@ -246,6 +247,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 // Responses of an API server that quote a Secret are not repeated: about a field of the wrong
 // type, or with any other message.
 func TestServerThatQuotesASecret(t *testing.T) {
+	t.Parallel()
 	var log lines
 	a, f := newFaulty(t, func(cfg *member.Config) {
 		cfg.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))

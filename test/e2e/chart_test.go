@@ -157,6 +157,7 @@ func withoutHelm(o map[string]any, path ...string) {
 
 // Invalid values are refused before anything is installed, with their path.
 func TestChartRefusesBadValues(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ values, says string }{
 		"no repository":         {"{}", "at '/config/source/url'"},
 		"misspelled value":      {chartValues + "replica: 2\n", "'replica'"},
@@ -233,6 +234,7 @@ nodeSelector: {disk: ssd}
 // replica, unless it is in another cluster; an affinity in the values replaces that of the
 // chart.
 func TestChartValuesForReplicas(t *testing.T) {
+	t.Parallel()
 	const lease, role = "  highAvailability: {lease: {name: fleet-a, namespace: leases}}\n", "name: gitfleet-leader\n  namespace: leases\n"
 	for name, test := range map[string]struct {
 		values         string
@@ -266,6 +268,7 @@ func TestChartValuesForReplicas(t *testing.T) {
 // Helm refuses to give a running daemon another kind of ledger: it would lose its ledger, or
 // run beside a replica. A daemon that was scaled to 0 is upgraded.
 func TestChartKeepsTheLedger(t *testing.T) {
+	t.Parallel()
 	const replicas, alone, shared = "replicas: 2\n", "a daemon without a Lease is running", "its replicas share a ledger"
 	for name, test := range map[string]struct {
 		strategy string

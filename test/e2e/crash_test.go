@@ -39,6 +39,7 @@ var crashes = []string{
 // the result is the same as without the crash: the objects of the commit, their content, and
 // one inventory.
 func TestKilledBetweenAnyTwoWrites(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.program = faulty
 	d.repo.Commit(t, "main", map[string]string{
@@ -73,6 +74,7 @@ func TestKilledBetweenAnyTwoWrites(t *testing.T) {
 // Killed while it abandons the objects of a deleted placement, gitfleet continues after a
 // restart: nothing remains owned, and nothing is deleted.
 func TestKilledWhileItGivesUp(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.program = faulty
 	for turn, place := range []string{"written:1", "written:4", "written:8", "after save:2"} {
@@ -123,7 +125,7 @@ func (d *daemon) holds(place string, turn int) {
 		want[fmt.Sprintf("own-%d-of-%d", i, turn)] = "own"
 	}
 	for _, member := range d.members {
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		got := d.ours(member)
 		for !maps.Equal(got, want) && time.Now().Before(deadline) {
 			time.Sleep(20 * time.Millisecond)

@@ -67,6 +67,7 @@ func diffed(t *testing.T, out string) (all []string, fields map[string]string) {
 // Diff shows what a sync would change, and changes nothing; after the sync there is no
 // difference.
 func TestDiffIsWhatASyncChanges(t *testing.T) {
+	t.Parallel()
 	const secret = "hunter2-of-the-diff"
 	d := newDaemon(t)
 	all := yamlNamespace(d.name) + "---\n" + yamlPlacement("all", d.name, pickAll)

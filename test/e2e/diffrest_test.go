@@ -15,6 +15,7 @@ import (
 // objects that ask to be kept as released. Without a daemon, it says that it does not know what
 // is suspended.
 func TestDiffKnowsWhatIsSuspended(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	kept := strings.Replace(yamlConfigMap(d.name, "kept", "a"), "metadata:\n", "metadata:\n  annotations: {gitfleet.dev/prune: disabled}\n", 1)
 	files := map[string]string{
@@ -82,6 +83,7 @@ func TestDiffKnowsWhatIsSuspended(t *testing.T) {
 // Diff says so if the newest commit would not be accepted, because of a missing or untrusted
 // signature, and shows its content nevertheless.
 func TestDiffOfACommitThatIsNotAccepted(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	dir := t.TempDir()
 	key := sshd.NewKey(t, filepath.Join(dir, "ada"), "")

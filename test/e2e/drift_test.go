@@ -56,6 +56,7 @@ func patched(t *testing.T, err error) {
 // Drift that is reverted remains in the report, also after a restart: how often it occurred,
 // what it was and who caused it, but never the value of a Secret.
 func TestRepairsAreRemembered(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	secret := manifest("secret", map[string]any{
@@ -109,6 +110,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 
 // Drift that is not reverted is reported with the manager that caused it, until it ends.
 func TestStandingDriftIsRemembered(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	w := workOf("web", "1", configMap(ns, "one", "a"))
@@ -163,6 +165,7 @@ func (a *agent) replicas(namespace, name string) int32 {
 // rest of the object keeps them without additional writes. Replicas that a person sets are
 // reverted, and so are those of an autoscaler that was removed.
 func TestAutoscalerIsNotFought(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	asks := map[string]any{api.IgnoreFieldsAnnotation: "/spec/replicas"}
@@ -222,6 +225,7 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 
 // Taking over a workload with an autoscaler does not scale it.
 func TestTakeOverOfWhatIsScaled(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	for _, name := range []string{"web", "other"} {
@@ -241,6 +245,7 @@ func TestTakeOverOfWhatIsScaled(t *testing.T) {
 // An object that was deleted and created again by somebody else is foreign: the rules of
 // takeover apply to it again.
 func TestObjectMadeAnewIsForeign(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	w := workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))
@@ -264,6 +269,7 @@ func TestObjectMadeAnewIsForeign(t *testing.T) {
 // After it was killed and restarted, the daemon still reports reverted drift, and continues to
 // count.
 func TestDriftIsRememberedOverARestart(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	commit := d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),

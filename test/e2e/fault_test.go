@@ -29,6 +29,7 @@ import (
 // server's message, the others are applied, retries back off, and the object is applied when
 // the fault is over.
 func TestFaultsOfOneObject(t *testing.T) {
+	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	cases := map[string]struct {
@@ -95,6 +96,7 @@ func TestFaultsOfOneObject(t *testing.T) {
 
 // Retry-After is honoured: no request is sent before that time.
 func TestRetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	var mu sync.Mutex
@@ -122,6 +124,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 // A request without a response times out and is reported as that; it does not affect the
 // others.
 func TestWriteThatHangs(t *testing.T) {
+	t.Parallel()
 	a, f := newFaulty(t, impatient)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	f.set("hang", fault{writesOf("stuck"), hanging})
@@ -185,6 +188,7 @@ func everything(*http.Request) bool { return true }
 // objects, its agent ends at once when it is stopped, and everything is applied when the
 // cluster answers again.
 func TestClusterThatHangs(t *testing.T) {
+	t.Parallel()
 	var said seen
 	a, f := newFaulty(t, impatient, said.watch, func(cfg *member.Config) { cfg.Probe = 300 * time.Millisecond })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -201,22 +205,25 @@ func TestClusterThatHangs(t *testing.T) {
 	a.applied(key, "2")
 	a.eventually("said to be well", said.said(true, ""))
 
+	// Stopping does not wait for requests: these would time out after an hour.
+	a.stop()
+	a.adjust = append(a.adjust, patient)
+	a.start()
+	a.Set([]work.Work{workOf("web", "2", many(ns, 30, "b")...)})
+	a.applied(key, "2")
 	f.set("hang", fault{everything, hanging})
 	a.Set([]work.Work{workOf("web", "3", many(ns, 30, "c")...)})
 	a.eventually("writing", func() (bool, error) { return len(a.writes()) > 0, nil })
-	start := time.Now()
 	a.stop()
-	if d := time.Since(start); d > 900*time.Millisecond {
-		t.Errorf("took %s to stop", d)
-	}
 }
 
 // Agents that share a limit of requests in flight are not affected by a cluster that does not
 // answer.
 func TestHangingClusterLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
 	limit := make(chan struct{}, 4)
 	shared := func(cfg *member.Config) { cfg.Limit, cfg.Concurrency = limit, 4 }
-	stuck, f := newFaulty(t, shared)
+	stuck, f := newFaulty(t, shared, patient)
 	healthy := newAgent(t, shared)
 	ns := healthy.makeNamespace()
 	f.set("hang", fault{func(r *http.Request) bool {
@@ -227,16 +234,13 @@ func TestHangingClusterLeavesRoomForOthers(t *testing.T) {
 		n := stuck.tries(http.MethodPatch, "cm-003")
 		return len(limit) == 4 || n > 0, nil
 	})
-	start := time.Now()
 	healthy.Set([]work.Work{workOf("fine", "1", configMap(ns, "one", "a"))})
 	healthy.applied(api.PlacementKey{Name: "fine"}, "1")
-	if d := time.Since(start); d > 5*time.Second {
-		t.Errorf("the healthy one waited %s for the other", d)
-	}
 }
 
 // Expired credentials are read again; changes in between are applied afterwards.
 func TestExpiredCredentials(t *testing.T) {
+	t.Parallel()
 	var said seen
 	a, f := newFaulty(t, said.watch, func(cfg *member.Config) { cfg.Probe = 200 * time.Millisecond })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -259,6 +263,7 @@ func TestExpiredCredentials(t *testing.T) {
 // A watch that breaks, in whatever way, is started again with backoff; changes in between are
 // found.
 func TestWatchesThatBreak(t *testing.T) {
+	t.Parallel()
 	event := func(typ string, object any) string {
 		raw, err := json.Marshal(map[string]any{"type": typ, "object": object})
 		if err != nil {
@@ -327,6 +332,7 @@ func inventories(r *http.Request) bool {
 // No object is applied for the first time before it is in the inventory: if that cannot be
 // written, the object waits, and reports why.
 func TestInventoryThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	f.set("inventory", fault{
@@ -371,6 +377,7 @@ func TestInventoryThatCannotBeWritten(t *testing.T) {
 
 // A deletion that fails is retried, and not forgotten.
 func TestDeletionThatFails(t *testing.T) {
+	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
@@ -390,6 +397,7 @@ func TestDeletionThatFails(t *testing.T) {
 // An object that cannot be read is not taken for absent: if it is no longer wanted, it is
 // deleted once that is possible.
 func TestUnknownIsNotGone(t *testing.T) {
+	t.Parallel()
 	tests := map[string]fault{
 		"the kind cannot be listed": {func(r *http.Request) bool {
 			return strings.HasSuffix(r.URL.Path, "/deployments")
@@ -438,6 +446,7 @@ func TestUnknownIsNotGone(t *testing.T) {
 // A different cluster behind the same address is detected, and nothing is deleted there because
 // of the first one's inventory.
 func TestAnotherClusterBehindTheName(t *testing.T) {
+	t.Parallel()
 	var said seen
 	a, f := newFaulty(t, said.watch, func(cfg *member.Config) { cfg.Probe, cfg.Observe = 200*time.Millisecond, 200*time.Millisecond })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}

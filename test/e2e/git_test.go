@@ -73,6 +73,7 @@ func (d *daemon) again(c githttp.Config) *githttp.Server {
 }
 
 func TestCommitsArriveOverSSH(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	s := sshd.Serve(t)
 	d.args = append(d.args, "--set", "source.allowHTTP=false", "--url", "ssh://"+s.User+"@"+s.Address+d.repo.Dir,
@@ -88,6 +89,7 @@ func TestCommitsArriveOverSSH(t *testing.T) {
 // A certificate authority and a token are files that can be corrected while the daemon runs.
 // Until then the error is reported, without the token.
 func TestCommitsArriveOverHTTPS(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	dir := t.TempDir()
 	other := githttp.Serve(t, githttp.Config{TLS: true})
@@ -111,6 +113,7 @@ func TestCommitsArriveOverHTTPS(t *testing.T) {
 
 // A forced push is followed: objects that the new commit does not have are deleted.
 func TestForcedPush(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	base := d.commitOne("a")
 	d.startAt(base)
@@ -128,6 +131,7 @@ func TestForcedPush(t *testing.T) {
 // A deleted branch deletes nothing. The last commit stays in force, and the branch is followed
 // again once it is back.
 func TestDeletedBranch(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	commit := d.commitOne("a")
 	d.startAt(commit)
@@ -154,6 +158,7 @@ func TestDeletedBranch(t *testing.T) {
 // While the Git server is down the last commit stays in force, also after a restart of the
 // daemon; new commits are applied once it is up.
 func TestGitServerDownForAWhile(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	address, err := process.FreeAddress()
 	if err != nil {
@@ -183,6 +188,7 @@ func TestGitServerDownForAWhile(t *testing.T) {
 
 // Retry-After of a Git server is honoured, even if the daemon is asked to poll.
 func TestRateLimitedServer(t *testing.T) {
+	t.Parallel()
 	const pause = 3 * time.Second
 	d := newDaemon(t)
 	var mu sync.Mutex
@@ -244,6 +250,7 @@ func (d *daemon) push(secret string) int {
 // With ten minutes between polls a commit is applied right after the webhook of its push; a
 // webhook with another secret has no effect.
 func TestWebhookWakesTheDaemon(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret\n")
 	d.args = append(d.args, "--interval", "10m", "--set", "webhook.secretFile="+secret)
@@ -286,6 +293,7 @@ func TestWebhookWakesTheDaemon(t *testing.T) {
 // Members that wait for their rollout are kept at, and repaired to, the commit that they hold,
 // even after the remote has deleted it, and after a restart.
 func TestHistoryRewrittenAcrossARollout(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	oneByOne := yamlPlacement("all", d.name, pickAll+"  strategy: {rollingUpdate: {maxUnavailable: 1}}\n")
 	d.repo.Commit(t, "main", d.one("a"))
@@ -361,6 +369,7 @@ func (d *daemon) waiting(commit string) []string {
 // If signatures are required, an unsigned commit does not come into force, nor do signed
 // commits on top of it.
 func TestUnsignedCommitIsNotTaken(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	dir := t.TempDir()
 	key := sshd.NewKey(t, filepath.Join(dir, "ada"), "")

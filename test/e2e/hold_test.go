@@ -16,6 +16,7 @@ import (
 // Held drift stays until Git has the change, and then nothing but the inventory is written; or
 // until it is to be reverted.
 func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftReport })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"))})
@@ -99,6 +100,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 // A deleted object stays deleted until it is to be restored, or until Git does not have it any
 // more. Meanwhile it counts as applied and available.
 func TestADeletedObjectIsHeld(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(c *member.Config) { c.DriftMode = api.DriftPropose })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	both := []work.Work{workOf("web", "1", configMap(ns, "kept", "a"), configMap(ns, "one", "a"))}
@@ -138,6 +140,7 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 // the cluster, and that over the mode of the fleet. Held drift is reverted once its mode has
 // ended.
 func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	reverted := configMap(ns, "reverted", "a")

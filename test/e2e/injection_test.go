@@ -79,6 +79,9 @@ func newFaulty(t *testing.T, adjust ...func(*member.Config)) (*agent, *faults) {
 // impatient shortens an agent's timeout.
 func impatient(cfg *member.Config) { cfg.Timeout = time.Second }
 
+// patient lengthens an agent's timeout, so that a test does not see it.
+func patient(cfg *member.Config) { cfg.Timeout = time.Hour }
+
 // writesOf matches writes of one object.
 func writesOf(name string) func(*http.Request) bool {
 	return func(r *http.Request) bool {

@@ -18,6 +18,7 @@ import (
 // again after a restart without a write, each is restored when it is deleted, and those that
 // are not needed any more are deleted.
 func TestInventoryOfMoreThanOneObjectHolds(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
 	ms := many(ns, 400, "a")

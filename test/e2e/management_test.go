@@ -73,6 +73,7 @@ func (p *person) run(script string) string {
 // only, and manages three members. It keeps its state when its process is killed and when its pod
 // is replaced.
 func TestManagementCluster(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs control planes; run without -short")
 	}

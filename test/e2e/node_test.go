@@ -349,7 +349,7 @@ func (n *node) stop(c *container) {
 	_ = c.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-c.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		n.t.Error("the container did not end after SIGTERM")
 		_ = c.command.Process.Kill()
 		<-c.ended

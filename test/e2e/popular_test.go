@@ -257,6 +257,7 @@ spec:
 // caused: after several changes of labels, with controllers at work on the clusters, and after
 // a restart. An edit by somebody is still detected.
 func TestPopularRepositoriesDoNotDrift(t *testing.T) {
+	t.Parallel()
 	f := workloadFleet(t, fleet.Options{Clusters: 2})
 	d := newDaemonOn(t, f)
 	if *soak > 0 {

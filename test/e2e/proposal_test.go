@@ -145,6 +145,7 @@ func held(r *status.Report, clusters ...string) bool {
 // The same change on two of three members is one pull request: when it is merged, nothing but
 // inventories is written to them; when it is closed, the next change is reverted on both.
 func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
+	t.Parallel()
 	p := newProposing(t)
 	p.start()
 	const before, after = "registry.example/app:1", "registry.example/app:2"
@@ -231,6 +232,7 @@ func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
 
 // Killed between any two steps, gitfleet opens exactly one pull request or issue.
 func TestProposalsSurviveACrash(t *testing.T) {
+	t.Parallel()
 	p := newProposing(t)
 	p.program = faulty
 	p.start()

@@ -17,6 +17,7 @@ import (
 // command line: "open" opens the pull request before the drift's minimum age; "close" reverts
 // the drift.
 func TestProposalsAreOpenedAndClosedByCommand(t *testing.T) {
+	t.Parallel()
 	p := newProposingWith(t, func(string) map[string]string { return nil },
 		"--set", "drift.mode=revert", "--set", "drift.kinds=apps/Deployment=propose", "--set", "drift.minAge=1h")
 	p.start()

@@ -22,6 +22,7 @@ import (
 
 // Each kind of change is edited in the file in which a person would edit it.
 func TestDriftIsEditedWhereItComesFrom(t *testing.T) {
+	t.Parallel()
 	p := newProposingWith(t, func(name string) map[string]string {
 		return map[string]string{
 			"overlay/kustomization.yaml": "# What is layered.\nresources: [config.yaml]\nnamespace: " + name + "\npatches:\n  - path: patch.yaml\n",

@@ -51,6 +51,7 @@ func (p *proposing) comments(number int64) []string {
 // and one comment tells them so. The label gitfleet/hold keeps the object as it is after the
 // pull request was closed, until the label is removed.
 func TestPullRequestsOfPeople(t *testing.T) {
+	t.Parallel()
 	p := newProposing(t)
 	p.start()
 	const before, after = "registry.example/app:1", "registry.example/app:2"

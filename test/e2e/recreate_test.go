@@ -75,6 +75,7 @@ func (d *daemon) allowJobs() {
 // objects recreated. With the annotation they are deleted and created anew, which diff says
 // beforehand, and it is told as a deletion. No object is deleted while a new one is refused.
 func TestImmutableObjectsAreRecreated(t *testing.T) {
+	t.Parallel()
 	const wish, headless = `gitfleet.dev/recreate: "true"`, "clusterIP: None, "
 	d := newDaemon(t)
 	content := func(image, service, annotations string) map[string]string {

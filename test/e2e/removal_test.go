@@ -36,6 +36,7 @@ func finalizeNamespace(t *testing.T, client kubernetes.Interface, name string) {
 // exist, because of finalizers, are named and waited for, also after a restart, and deleted
 // only once.
 func TestRemovedWhenAllIsGone(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "held", "a"), configMap(ns, "plain", "a"))})
@@ -79,6 +80,7 @@ func TestRemovedWhenAllIsGone(t *testing.T) {
 // created again afterwards. That is not reported as drift, also after a restart, and until then
 // the placement is not reported as applied.
 func TestBroughtBackBeforeItIsGone(t *testing.T) {
+	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
 			a := newAgent(t)

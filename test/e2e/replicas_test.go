@@ -107,6 +107,7 @@ func (d *daemon) placeWithValue(value string) string {
 // first one's writes. Until then it answers readers, names the leader, and rejects requests
 // that change something.
 func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
+	t.Parallel()
 	one, two := newReplicas(t)
 	first := one.placeWithValue("1")
 	one.start()
@@ -162,6 +163,7 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 // A leader that is stopped with SIGSTOP during a rollout and continues when another one leads
 // writes nothing more, and ends.
 func TestStoppedLeaderWritesNothingWhenItWakesUp(t *testing.T) {
+	t.Parallel()
 	one, two := newReplicas(t)
 	first := one.placeWithValue("1")
 	one.start()

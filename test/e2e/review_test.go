@@ -86,6 +86,7 @@ func (p *proposing) shows(commit, what, want string) {
 // another commit is pushed first, and success again. The merge commit's status shows the
 // progress of its rollout.
 func TestPullRequestsArePlanned(t *testing.T) {
+	t.Parallel()
 	p := newProposing(t)
 	p.args = append(p.args, "--set", "pullRequests.plans=true", "--set", "pullRequests.dryRun=true", "--set", "pullRequests.rolloutStatus=true")
 	const old, place = "apps/old.yaml", "place.yaml"

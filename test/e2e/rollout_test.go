@@ -96,6 +96,7 @@ func contains(part any, words string) bool {
 // cluster that joins gets the last good content, a user can resume the rollout, and a commit
 // with a fix continues without that.
 func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s")
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
@@ -153,6 +154,7 @@ func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 // With the strategy External nothing is rolled out, which the status says for each cluster;
 // drift is still reverted.
 func TestExternalMovesNothing(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
@@ -177,6 +179,7 @@ func TestExternalMovesNothing(t *testing.T) {
 // With Abandon the objects of a deleted placement stay, without an owner, although the daemon
 // was not running when the placement was deleted.
 func TestDeletedPlacementAbandonsItsObjects(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.abandoning("a"))
 	d.become("a a a")
@@ -225,6 +228,7 @@ func (d *daemon) abandoned() {
 // override that cannot be applied fails on that cluster only, which keeps its content, and the
 // corrected one reaches it at once; one that matches nothing is reported.
 func TestOverrideOfOneClusterMovesOnlyThat(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	d.startAt(d.repo.Commit(t, "main", d.app("a")))

@@ -129,6 +129,7 @@ func (d *daemon) replaceKubeconfig(cluster *clientcmdapi.Cluster, user *clientcm
 // client certificate, another address, another token. Each time the old ones are no longer
 // valid, so that the next commit can only be applied with the new ones.
 func TestReplacedCredentialsAreUsedWithoutARestart(t *testing.T) {
+	t.Parallel()
 	d, g := newDaemon(t), newGateway(t)
 	var direct *clientcmdapi.Cluster
 	d.kubeconfigs(func(c *clientcmdapi.Config) {

@@ -28,6 +28,7 @@ func (a *agent) owned(namespace, name string, owner *corev1.ConfigMap) {
 // A placement with Always does not take over objects that have an owner on the member, however
 // many there are, unless that is allowed.
 func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
+	t.Parallel()
 	for name, objects := range map[string]int{"one object": 1, "many objects": 5} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t)
@@ -59,6 +60,7 @@ func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 
 // If the server refuses dry runs, objects are compared without them, and the report says so.
 func TestComparesWithoutADryRun(t *testing.T) {
+	t.Parallel()
 	refusals := map[string]func(http.RoundTripper, *http.Request) (*http.Response, error){
 		"a webhook knows no dry run": refusing(400, metav1.StatusReasonBadRequest, `admission webhook "w.example.com" does not support dry run`),
 		"a webhook denies":           refusing(403, metav1.StatusReasonForbidden, `admission webhook "w.example.com" denied the request: no`),
@@ -94,6 +96,7 @@ func TestComparesWithoutADryRun(t *testing.T) {
 
 // A server may quote the live object as well as the request: neither is repeated.
 func TestRefusalThatQuotesTheLiveSecret(t *testing.T) {
+	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	_, err := a.client.CoreV1().Secrets(ns).Create(ctx, &corev1.Secret{

@@ -47,6 +47,7 @@ func (d *daemon) onMembers() map[string]string {
 // the first one writes nothing there any more. Nothing of the first fleet is deleted before a
 // commit allows it.
 func TestSecondFleetOfTheSameName(t *testing.T) {
+	t.Parallel()
 	first := newDaemon(t)
 	first.startAt(first.repo.Commit(t, "main", map[string]string{
 		"namespace.yaml": yamlNamespace(first.name), "one.yaml": yamlConfigMap(first.name, "one", "first"),
@@ -123,6 +124,7 @@ func TestSecondFleetOfTheSameName(t *testing.T) {
 // exactly one of them writes, and the other reports what to do. When the clusters leave, the
 // claims are removed, too.
 func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
+	t.Parallel()
 	first := newDaemon(t)
 	second := newDaemon(t, "--fleet-name", first.name)
 	both := []*daemon{first, second}
@@ -176,6 +178,7 @@ func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
 // Without a fleet name each repository gets its own, which does not change: both fleets keep
 // their objects, and an object that both want stays with the first.
 func TestFleetsWithoutANameCoexist(t *testing.T) {
+	t.Parallel()
 	first, second := newDaemon(t), newDaemon(t)
 	for _, d := range []*daemon{first, second} {
 		at := slices.Index(d.args, "--fleet-name")
@@ -236,6 +239,7 @@ func TestFleetsWithoutANameCoexist(t *testing.T) {
 // A daemon whose state directory is lost finds its fleet's ID in the inventories, and writes
 // nothing that exists already.
 func TestLostStateDirectoryOfTheSameRepository(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
 		"namespace.yaml": yamlNamespace(d.name), "one.yaml": yamlConfigMap(d.name, "one", "a"),

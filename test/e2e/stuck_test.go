@@ -24,6 +24,7 @@ const noImage = `{"status":{"phase":"Pending","containerStatuses":[{"name":"main
 // value of a Secret. That takes one request, and none while it is available. Without the
 // permission to read pods the status is as before.
 func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
+	t.Parallel()
 	f := workloadFleet(t, fleet.Options{Clusters: 1})
 	a := newAgentOn(t, f.Members()[0])
 	defer a.stop()

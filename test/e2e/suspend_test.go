@@ -23,6 +23,7 @@ import (
 // A suspended object is not written, whatever happens to it, and its differences are reported;
 // after it is resumed, everything is applied again.
 func TestAgentLeavesAloneWhatIsSuspended(t *testing.T) {
+	t.Parallel()
 	const why = "suspended by alice: INC-1"
 	tests := map[string]func(ns string, w *work.Work){
 		"a placement": func(_ string, w *work.Work) { w.Suspended = why },
@@ -129,6 +130,7 @@ func (d *daemon) asks(want string, args ...string) {
 // A user suspends one object on one cluster, and a cluster: nothing is written there, also
 // after a restart, until the user resumes it, or the suspension expires.
 func TestSuspendAndResume(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	first := d.repo.Commit(t, "main", map[string]string{
 		"apps/all.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a") + "---\n" +

@@ -125,6 +125,7 @@ func works(namespace string, include func(condition int) bool, strategy func(row
 // API server: the outcomes, and the number of requests, are in testdata/takeover.txt, for
 // people to review.
 func TestTakeOverTable(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, ctx := fleet.Namespace(t), context.Background()
 	if _, err := a.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
@@ -263,6 +264,7 @@ func (f *firstPass) wait(t *testing.T) (map[api.PlacementKey]ledger.WorkSeen, ma
 // Strategies that only compare write nothing, whatever they find: no field of an object, no
 // label, no inventory, no namespace. They report what they find.
 func TestReportDiffWritesNothing(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, ctx, key := fleet.Namespace(t), context.Background(), api.PlacementKey{Name: "look"}
 	if _, err := a.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
@@ -328,6 +330,7 @@ func TestReportDiffWritesNothing(t *testing.T) {
 // A placement that is switched to ReportDiff leaves everything as it is, including objects that
 // Git does not have any more, and continues from there when it is switched back.
 func TestSwitchedToReportDiff(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", many(ns, 3, "a")...)})
@@ -366,6 +369,7 @@ func TestSwitchedToReportDiff(t *testing.T) {
 // Changes of an object that is left alone are reported at once, and so is their end: by the
 // watch, without polling.
 func TestRefusedObjectIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	ns, ctx := fleet.Namespace(t), context.Background()
 	full, kept := workOf("full", "1", namespaceOf(ns), configMap(ns, "full", "a")), workOf("kept", "1", configMap(ns, "kept", "a"))

@@ -101,6 +101,7 @@ func (d *daemon) refused() []clusterDiff {
 // IfNoDiff takes over equal objects and shows how the others differ; Always takes over all.
 // Nothing changes before a commit says so.
 func TestTakeOverTutorial(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	doc := openTutorial(t, "../../docs/taking-over.md", d.name)
 	ctx := context.Background()

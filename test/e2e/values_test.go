@@ -49,6 +49,7 @@ func (a *agent) applyAsUs(m *work.Manifest, value any, path ...string) {
 // It is reverted nevertheless, and recorded; a change that a restart missed is reverted at
 // gitfleet sync.
 func TestApplyUnderOurNameIsDrift(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	one, two, web := configMap(ns, "one", "a"), configMap(ns, "two", "a"), deployment(ns, "web", 1, nil)
@@ -139,6 +140,7 @@ func (a *agent) mutate(ns, to string) (end func()) {
 // A mutation by the cluster at every apply is reported as such: it is neither reverted nor
 // reported as drift, and once it ends the manifest is applied.
 func TestWhatAWebhookChangesIsReported(t *testing.T) {
+	t.Parallel()
 	metrics := member.NewMetrics()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep, cfg.Metrics = time.Hour, metrics })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -197,6 +199,7 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 // object. It would mutate gitfleet's apply too, so the difference is reported and the object is
 // not applied again and again.
 func TestWhatAPolicyChangesInOthersWrites(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "mutated", "a"))})

@@ -33,6 +33,7 @@ func only(number string) string {
 // each cluster, and a poll without a new commit costs none. When a file is removed, its object
 // is deleted and no other.
 func TestCommitReachesClusters(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	other := d.name + "-east"
 	first := d.repo.Commit(t, "main", map[string]string{
@@ -115,6 +116,7 @@ func TestCommitReachesClusters(t *testing.T) {
 // A commit that cannot be loaded changes nothing and is reported with file and line. The next
 // valid commit is applied at once.
 func TestBrokenCommitChangesNothing(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	good := d.repo.Commit(t, "main", map[string]string{
 		"apps/all.yaml":  yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
@@ -150,6 +152,7 @@ func TestBrokenCommitChangesNothing(t *testing.T) {
 // notice the drift, since the next poll and the next probe are an hour away. Before the write
 // the object is read, to report who changed what.
 func TestDriftIsRepairedWithoutPolling(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t, "--interval", "1h", "--set", "members.probeInterval=1h")
 	commit := d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a") + "---\n" + yamlDeployment(d.name, "web", 2),
@@ -206,6 +209,7 @@ func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 // is created twice, the clusters end up as the commit says, and one more restart writes
 // nothing.
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	files := map[string]string{"apps/namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
 	for i := range 40 {
@@ -316,6 +320,7 @@ func (d *daemon) startAt(commit string) {
 
 // When a placement is removed from Git, its objects are deleted and no others.
 func TestRemovedPlacement(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	keep := d.name + "-keep"
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
@@ -345,6 +350,7 @@ func TestRemovedPlacement(t *testing.T) {
 // A cluster that is removed from Git keeps its objects, without an owner. When the cluster is
 // added again, they are adopted again.
 func TestClusterLeavesAndReturns(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	commit := d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),

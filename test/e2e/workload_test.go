@@ -97,6 +97,7 @@ func (k *kubelet) reportAll(ctx context.Context, namespace string) error {
 // A workload with real controllers becomes available, loses its pods' readiness and gets it
 // back: each change is reported by the watch, without polling.
 func TestWorkloadBecomesAvailable(t *testing.T) {
+	t.Parallel()
 	f := workloadFleet(t, fleet.Options{Clusters: 1})
 	a := newAgentOn(t, f.Members()[0])
 	defer a.stop()
