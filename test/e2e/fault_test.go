@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -211,9 +212,13 @@ func TestClusterThatHangs(t *testing.T) {
 	a.start()
 	a.Set([]work.Work{workOf("web", "2", many(ns, 30, "b")...)})
 	a.applied(key, "2")
-	f.set("hang", fault{everything, hanging})
+	var writing atomic.Bool
+	f.set("hang", fault{everything, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		writing.Store(writing.Load() || r.Method == http.MethodPatch)
+		return hanging(next, r)
+	}})
 	a.Set([]work.Work{workOf("web", "3", many(ns, 30, "c")...)})
-	a.eventually("writing", func() (bool, error) { return len(a.writes()) > 0, nil })
+	a.eventually("writing", func() (bool, error) { return writing.Load(), nil })
 	a.stop()
 }
 
