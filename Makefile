@@ -22,11 +22,14 @@ release: ## Build archives, the image, their SBOMs and the chart, with checksums
 demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is applied
 	@go run ./test/demo $(ARGS)
 
-# Tests that start programs of their own, one package at a time: API servers and
-# the measuring of time do not share two cores well. Go does not see what these
-# tests depend on, so nothing of them is taken from the cache.
+# Go does not see what the tests of whole depend on, so nothing of them is taken
+# from the cache. Those of servers start API servers, one package at a time: more
+# do not share two cores well. Most of the time they wait, so three tests of a
+# package run at once.
 whole = ./test/...
 parts = $(shell go list ./... | grep -v /test/)
+servers = ./test/demo ./test/e2e ./test/fleet ./test/reading ./test/simulated
+clusterless = $(filter-out $(servers:./%=github.com/gitfleet/gitfleet/%),$(shell go list $(whole)))
 race = go test -json -race -timeout 30m
 
 test: ## Run all tests with the race detector; minutes, much longer the first time
@@ -39,7 +42,8 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 	@.ci/patiently "compile Helm: minutes the first time, then seconds" \
 		go -C test/helm build -ldflags='-s -w' -o ../../build/helm helm.sh/helm/v4/cmd/helm
 	@.ci/patiently "test with the race detector: minutes to compile the first time" \
-		go run ./test/tally $(race) $(parts) -- $(race) -count=1 -p 1 $(whole) -- \
+		go run ./test/tally $(race) $(parts) -- $(race) -count=1 $(clusterless) -- \
+		$(race) -count=1 -p 1 -parallel 3 $(servers) -- \
 		go test -json -timeout 15m -count=1 -run TestEveryLife ./test/scenario/simulation -- \
 		go -C test/controlplane test -json -race -tags prebuilt ./... -- \
 		go -C .ci/tools test -json -race ./...
