@@ -2,5 +2,5 @@
 
 package simulation
 
-// step is the difference of two seeds: every fifth life is run.
-const step = 5
+// step is the difference of two seeds: every tenth life is run.
+const step = 10

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	lives = flag.Int("lives", 20_000, "how many lives to lead; the race detector, with which each takes six times as long, leads every fifth of them")
+	lives = flag.Int("lives", 20_000, "how many lives to lead; the race detector, with which each takes six times as long, leads every tenth of them")
 	soak  = flag.Duration("soak", 0, "lead lives of random seeds for that long instead")
 )
 
