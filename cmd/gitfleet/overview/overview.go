@@ -139,6 +139,8 @@ type Drift struct {
 	State     api.DriftState `json:"state"`
 	By        []string       `json:"by,omitempty"`
 	Since     time.Time      `json:"since"`
+	// Message says what is done about it, such as the pull request that it is offered as.
+	Message string `json:"message,omitempty"`
 }
 
 // An Deletions is deletions that are held, have failed, or are not finished.
@@ -328,7 +330,7 @@ func Absence(c *api.MemberCluster) Member {
 // NewDrift describes a drift.
 func NewDrift(d *status.Drift) Drift {
 	out := Drift{
-		Placement: d.Placement, Cluster: d.Cluster, Object: d.ID().String(), State: d.State, Since: d.Since,
+		Placement: d.Placement, Cluster: d.Cluster, Object: d.ID().String(), State: d.State, Since: d.Since, Message: d.Message,
 	}
 	for _, a := range d.By {
 		out.By = append(out.By, a.String())

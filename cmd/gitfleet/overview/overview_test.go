@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
@@ -92,5 +93,29 @@ func TestStatusWarnsOfPlacements(t *testing.T) {
 	text := strings.Join(New(s.Report).Text(output.Page{Width: 100}, s.Now, false), "\n")
 	if want := `there is no Namespace "webb" in the repository, so this selects nothing`; !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 		t.Errorf("no warning %q in\n%s", want, text)
+	}
+}
+
+// Drift that is held is shown with its pull request, and with the command that decides about it.
+func TestStatusNamesProposals(t *testing.T) {
+	held := status.Drift{Placement: "crp/web", Cluster: "east", State: api.DriftHeld, Since: reports.Noon, Message: "left as it is; offered as https://git.example.com/pulls/1"}
+	held.Kind, held.Name = "ConfigMap", "web"
+	contested := held
+	contested.Cluster, contested.State, contested.Message = "west", api.DriftContested, "another writer keeps making the change"
+	for name, test := range map[string]struct {
+		drifts       []status.Drift
+		want, absent string
+	}{
+		"held":      {[]status.Drift{held, contested}, "offered as https://git.example.com/pulls/1", "another writer"},
+		"counted":   {[]status.Drift{held, contested}, "1 object held; see gitfleet proposals list", "2 objects held"},
+		"none held": {[]status.Drift{contested}, "ConfigMap/web on west, contested", "gitfleet proposals"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &status.Report{At: reports.Noon, Drifts: test.drifts}
+			text := strings.Join(New(r).Text(output.Page{Width: 120}, reports.Noon, false), "\n")
+			if !strings.Contains(text, test.want) || strings.Contains(text, test.absent) {
+				t.Errorf("want %q and not %q in\n%s", test.want, test.absent, text)
+			}
+		})
 	}
 }

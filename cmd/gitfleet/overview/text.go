@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -41,6 +42,7 @@ func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
 	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), o.Lingering, more, unfinishedDeletion)
 	section(t, t.Paint(output.Yellow, "Suspended")+" until somebody resumes it, or its time is over", o.Suspended, "subjects; see gitfleet status --all", t.suspension)
 	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", o.Drifts, "objects; see gitfleet drift", t.drift)
+	t.proposals(o.Drifts)
 	return t.lines
 }
 
@@ -299,7 +301,23 @@ func (t *textWriter) drift(d Drift) string {
 	if len(d.By) > 0 {
 		text += " by " + strings.Join(d.By, ", ")
 	}
+	if d.State == api.DriftHeld && d.Message != "" {
+		text += ": " + d.Message
+	}
 	return text
+}
+
+// proposals says how many drifts are held, and which command decides about them.
+func (t *textWriter) proposals(all []Drift) {
+	held := 0
+	for _, d := range all {
+		if d.State == api.DriftHeld {
+			held++
+		}
+	}
+	if held > 0 {
+		t.say(t.Paint(output.Dim, "  "+output.Count(held, "object")+" held; see gitfleet proposals list"))
+	}
 }
 
 // RefusedText says that the newest commit is refused, and which one is in force.
