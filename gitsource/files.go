@@ -27,9 +27,10 @@ type files struct {
 	root    plumbing.Hash
 	time    time.Time
 	commit  string
-	// made are the directories that a merge created, by hash: they are in neither commit. Nil
-	// without a merge.
-	made map[plumbing.Hash][]objects.TreeEntry
+	// made are the directories of a merge that are in neither commit, and contents its files that
+	// are in neither, by hash; nil without a merge.
+	made     map[plumbing.Hash][]objects.TreeEntry
+	contents map[plumbing.Hash][]byte
 }
 
 var (
@@ -148,6 +149,9 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 	case !e.Mode.IsRegular():
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
 	}
+	if content, ok := f.contents[e.Hash]; ok {
+		return bytes.Clone(content), nil
+	}
 	content, err := f.objects.object(plumbing.BlobObject, e.Hash)
 	if err != nil {
 		return nil, f.fail("read", name, err)
@@ -206,6 +210,10 @@ func (f *files) Open(name string) (fs.File, error) {
 func (f *files) info(e objects.TreeEntry, name string) (fs.FileInfo, error) {
 	i := fileInfo{entry: e, time: f.time}
 	if e.Mode.IsDir() || e.Mode&fs.ModeIrregular != 0 {
+		return i, nil
+	}
+	if content, ok := f.contents[e.Hash]; ok {
+		i.size = int64(len(content))
 		return i, nil
 	}
 	size, err := f.objects.size(e.Hash)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -71,7 +72,7 @@ func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*obje
 
 // A ConflictError says that two commits cannot be merged automatically.
 type ConflictError struct {
-	// Paths are the paths that both commits have changed, sorted.
+	// Paths are the paths that both have changed in a way that does not merge, sorted.
 	Paths []string
 }
 
@@ -85,10 +86,10 @@ func (e *ConflictError) Error() string {
 	return "both sides have changed " + text
 }
 
-// Merge returns the files of a merge of two commits, without writing anything. A path that only
-// one side has changed is taken from that side. If both have changed a path differently, the
-// error is a [*ConflictError]. The base must be in the tracked history, and the head must be
-// either there or the commit of the last FetchRef.
+// Merge returns the files of a merge of two commits, without writing anything. A path that
+// only one side has changed is taken from that side. A file that both have changed is merged line
+// by line; if that is not possible, the error is a [*ConflictError]. The base must be in the
+// tracked history; the head is there too, or is the commit of FetchRef.
 func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	h, err := objects.ParseHash(head)
 	if err != nil {
@@ -113,7 +114,11 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("merge %s into %s: %w", head, base, err)
 	}
-	m := merger{tree: repo.tree, made: map[plumbing.Hash][]objects.TreeEntry{}}
+	m := merger{
+		tree: repo.tree, made: map[plumbing.Hash][]objects.TreeEntry{},
+		blob:     func(h plumbing.Hash) ([]byte, error) { return repo.object(plumbing.BlobObject, h) },
+		contents: map[plumbing.Hash][]byte{}, deadline: time.Now().Add(mergeTime),
+	}
 	root, err := m.dirs("", ancestor.Tree, sides[0].Tree, sides[1].Tree, 0)
 	if err != nil {
 		return nil, err
@@ -122,7 +127,7 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 		slices.Sort(m.conflicts)
 		return nil, &ConflictError{m.conflicts}
 	}
-	return &files{objects: repo, root: root, time: sides[1].Time, commit: head, made: m.made}, nil
+	return &files{objects: repo, root: root, time: sides[1].Time, commit: head, made: m.made, contents: m.contents}, nil
 }
 
 var errNoBase = errors.New("their histories have no commit in common")
@@ -150,9 +155,14 @@ func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commi
 // A merger merges trees by their entries.
 type merger struct {
 	tree func(plumbing.Hash) ([]objects.TreeEntry, error)
-	// made are the merged directories that neither side has, by Git hash.
+	blob func(plumbing.Hash) ([]byte, error)
+	// made are the merged directories that neither side has, and contents the merged files, by
+	// their hash in Git.
 	made      map[plumbing.Hash][]objects.TreeEntry
+	contents  map[plumbing.Hash][]byte
 	conflicts []string
+	// deadline is when files are not compared line by line any more.
+	deadline time.Time
 }
 
 // dirs merges one directory. The zero hash stands for an empty one.
@@ -206,6 +216,15 @@ func (m *merger) entry(path string, base, one, other objects.TreeEntry, depth in
 		return one, nil
 	case one == base:
 		return other, nil
+	case base.Mode.IsRegular() && base.Name != "" && one.Mode.IsRegular() && one.Name != "" && other.Mode.IsRegular() && other.Name != "":
+		merged, ok, err := m.file(base, one, other)
+		if err != nil {
+			return objects.TreeEntry{}, fmt.Errorf("%s: %w", path, err)
+		}
+		if !ok {
+			m.conflicts = append(m.conflicts, path)
+		}
+		return merged, nil
 	case !one.Mode.IsDir() || !other.Mode.IsDir():
 		m.conflicts = append(m.conflicts, path)
 		return one, nil
@@ -220,6 +239,37 @@ func (m *merger) entry(path string, base, one, other objects.TreeEntry, depth in
 	}
 	one.Hash = h
 	return one, nil
+}
+
+// file merges a file that both sides have changed. ok is false if they conflict.
+func (m *merger) file(base, one, other objects.TreeEntry) (merged objects.TreeEntry, ok bool, err error) {
+	merged = one
+	if one.Mode == base.Mode {
+		merged.Mode = other.Mode // there are only two, so that no third one is possible
+	}
+	switch {
+	case one.Hash == other.Hash || other.Hash == base.Hash:
+		return merged, true, nil
+	case one.Hash == base.Hash:
+		merged.Hash = other.Hash
+		return merged, true, nil
+	}
+	var contents [3][]byte
+	for i, e := range []objects.TreeEntry{base, one, other} {
+		switch contents[i], err = m.blob(e.Hash); {
+		case errors.Is(err, ErrTooLarge):
+			return one, false, nil
+		case err != nil:
+			return one, false, err
+		}
+	}
+	content, ok := mergeLines(contents[0], contents[1], contents[2], m.deadline)
+	if !ok {
+		return one, false, nil
+	}
+	merged.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
+	m.contents[merged.Hash] = content
+	return merged, true, nil
 }
 
 // hashTree returns the Git hash of a directory. Git sorts the entries as if the names of

@@ -1,0 +1,113 @@
+package gitsource
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// mergeTime bounds the time for which one merge compares files line by line.
+const mergeTime = 2 * time.Second
+
+// mergeLines merges the changes that two texts make to a base, as Git does: both must leave at
+// least one line between what they change, or make the same change. ok is false if they do not,
+// or if the texts are not compared line by line.
+func mergeLines(base, one, other []byte, deadline time.Time) (merged []byte, ok bool) {
+	var texts [3][]string
+	for i, content := range [][]byte{base, one, other} {
+		if texts[i], ok = splitLines(content); !ok {
+			return nil, false
+		}
+	}
+	ours, ok := diffLines(texts[0], texts[1], deadline)
+	if !ok {
+		return nil, false
+	}
+	theirs, ok := diffLines(texts[0], texts[2], deadline)
+	if !ok {
+		return nil, false
+	}
+	a, b := &side{texts[1], ours, reaches(texts[0], texts[1], ours)}, &side{texts[2], theirs, reaches(texts[0], texts[2], theirs)}
+	var out strings.Builder
+	at := 0
+	for len(a.changes)+len(b.changes) > 0 {
+		next := a
+		switch {
+		case len(a.changes) == 0:
+			next = b
+		case len(b.changes) == 0:
+		case a.reaches[0].touches(b.reaches[0]):
+			if !a.same(b) {
+				return nil, false
+			}
+			b.drop()
+		case b.changes[0].from < a.changes[0].from:
+			next = b
+		}
+		c := next.changes[0]
+		for _, line := range slices.Concat(texts[0][at:c.from], next.lines[c.newFrom:c.newTo]) {
+			out.WriteString(line)
+		}
+		at = c.to
+		next.drop()
+	}
+	for _, line := range texts[0][at:] {
+		out.WriteString(line)
+	}
+	return []byte(out.String()), true
+}
+
+// A side has the changes of one text that are not merged yet.
+type side struct {
+	lines   []string
+	changes []lineChange
+	reaches []reach
+}
+
+func (s *side) drop() { s.changes, s.reaches = s.changes[1:], s.reaches[1:] }
+
+// same reports whether the next changes of two sides are the same.
+func (s *side) same(other *side) bool {
+	a, b := s.changes[0], other.changes[0]
+	return a.from == b.from && a.to == b.to && slices.Equal(s.lines[a.newFrom:a.newTo], other.lines[b.newFrom:b.newTo])
+}
+
+// A reach is the part of the base in which a change can be made with the same result: a line that
+// is added beside equal lines may as well be added below them. Two changes are merged only where
+// it does not matter which of these a diff has chosen.
+type reach struct{ from, to int }
+
+func (r reach) touches(other reach) bool { return r.from <= other.to && other.from <= r.to }
+
+// reaches returns the reach of each change, which ends at the changes beside it.
+func reaches(base, text []string, changes []lineChange) []reach {
+	var out []reach
+	for i, c := range changes {
+		low, high := 0, len(base)
+		if i > 0 {
+			low = changes[i-1].to
+		}
+		if i+1 < len(changes) {
+			high = changes[i+1].from
+		}
+		up, down := 0, 0
+		switch {
+		case c.from == c.to: // lines are added: those of the text move past equal ones of the base
+			for c.from-up > low && base[c.from-up-1] == text[c.newTo-up-1] {
+				up++
+			}
+			for c.to+down < high && base[c.to+down] == text[c.newFrom+down] {
+				down++
+			}
+		case c.newFrom == c.newTo: // lines are removed
+			for c.from-up > low && base[c.from-up-1] == base[c.to-up-1] {
+				up++
+			}
+			for c.to+down < high && base[c.to+down] == base[c.from+down] {
+				down++
+			}
+		}
+		out = append(out, reach{c.from - up, c.to + down})
+	}
+	return out
+}
