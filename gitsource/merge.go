@@ -91,26 +91,7 @@ func (e *ConflictError) Error() string {
 // by line; if that is not possible, the error is a [*ConflictError]. The base must be in the
 // tracked history; the head is there too, or is the commit of FetchRef.
 func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
-	h, err := objects.ParseHash(head)
-	if err != nil {
-		return nil, err
-	}
-	repo := r.reader(h)
-	var sides [2]*objects.Commit
-	for i, s := range []string{base, head} {
-		h, err := objects.ParseHash(s)
-		if err == nil {
-			sides[i], err = repo.commit(h)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	var ancestor *objects.Commit
-	err = repo.withStore(func(st *objects.Store) (err error) {
-		ancestor, err = mergeBase(ctx, st, sides[0], sides[1])
-		return err
-	})
+	repo, sides, ancestor, err := r.mergeSides(ctx, base, head)
 	if err != nil {
 		return nil, fmt.Errorf("merge %s into %s: %w", head, base, err)
 	}
