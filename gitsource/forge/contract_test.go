@@ -43,6 +43,7 @@ type host struct {
 const (
 	driftLabel = "gitfleet/drift"
 	marker     = "<!-- gitfleet/plan -->"
+	lineMarker = "<!-- gitfleet/problem -->"
 )
 
 // keepsContract tests a forge against the contract of Client.
@@ -139,6 +140,19 @@ func keepsContract(t *testing.T, h host) {
 	h.step("find a comment")
 	if found, err := c.FindComment(ctx, opened.Number, marker); err != nil || found == nil || *found != (forge.Comment{ID: added.ID, Body: "second\n" + marker}) {
 		t.Errorf("found %+v, %v", found, err)
+	}
+
+	h.step("find no comment on a line")
+	if found, err := c.FindLineComments(ctx, opened.Number, lineMarker); err != nil || len(found) > 0 {
+		t.Errorf("found %q, %v", found, err)
+	}
+
+	h.step("comment on a line")
+	must(c.CommentOnLines(ctx, opened.Number, head, "1 problem", []forge.LineComment{{Path: branch + ".yaml", Line: 1, Body: lineMarker + "\nwrong"}}))
+
+	h.step("find a comment on a line")
+	if found, err := c.FindLineComments(ctx, opened.Number, lineMarker); err != nil || !slices.Equal(found, []string{lineMarker + "\nwrong"}) {
+		t.Errorf("found %q, %v", found, err)
 	}
 
 	for _, s := range []forge.StatusState{forge.StatusPending, forge.StatusSuccess, forge.StatusFailure, forge.StatusErrored} {

@@ -49,6 +49,14 @@ type Client interface {
 	// EditComment replaces the body of a comment on a pull request.
 	EditComment(ctx context.Context, number, id int64, body string) error
 
+	// FindLineComments returns the bodies of the comments on lines of a pull request that have a
+	// marker in them and were written by the user of the token.
+	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
+	// CommentOnLines comments on lines that the head of a pull request, which is its newest
+	// commit, has added or changed: as one review with a text where the forge has reviews, where
+	// one wrong line has all refused. The comments are in order.
+	CommentOnLines(ctx context.Context, number int64, head, text string, comments []LineComment) error
+
 	// ListIssues lists the issues with a label that the user of the token has opened, the
 	// newest first. An empty state lists the issues in all states. If there are very many, only
 	// the newest are listed. The error is [ErrIssuesDisabled] if the repository has no issues.
@@ -122,6 +130,14 @@ type Proposal struct {
 // A Comment is a comment on a pull request.
 type Comment struct {
 	ID   int64
+	Body string
+}
+
+// A LineComment is a comment on a line of a file, in the version of a pull request. Lines are
+// counted from one.
+type LineComment struct {
+	Path string
+	Line int
 	Body string
 }
 

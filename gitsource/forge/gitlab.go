@@ -152,6 +152,16 @@ func (g *gitlabClient) edit(ctx context.Context, number int64, change *gitlab.Up
 }
 
 func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
+	notes, err := g.ownNotes(ctx, number, marker)
+	if err != nil || len(notes) == 0 {
+		return nil, err
+	}
+	return &Comment{notes[0].ID, notes[0].Body}, nil
+}
+
+// ownNotes returns the comments on a merge request that have a marker in them and were written by
+// the user of the token, the oldest first.
+func (g *gitlabClient) ownNotes(ctx context.Context, number int64, marker string) ([]*gitlab.Note, error) {
 	oldest := "asc"
 	notes, err := pages(fmt.Sprintf("list the comments on merge request %d", number), func(page int) ([]*gitlab.Note, bool, error) {
 		list, resp, err := g.api.Notes.ListMergeRequestNotes(g.project, number, &gitlab.ListMergeRequestNotesOptions{
@@ -162,6 +172,7 @@ func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker str
 	if err != nil {
 		return nil, err
 	}
+	var own []*gitlab.Note
 	for _, n := range notes {
 		if n.System || !strings.Contains(n.Body, marker) {
 			continue
@@ -177,10 +188,10 @@ func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker str
 			return nil, err
 		}
 		if n.Author.ID == self {
-			return &Comment{n.ID, n.Body}, nil
+			own = append(own, n)
 		}
 	}
-	return nil, nil
+	return own, nil
 }
 
 func (g *gitlabClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {

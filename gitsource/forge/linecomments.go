@@ -1,0 +1,159 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+	"github.com/google/go-github/v88/github"
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+)
+
+// mostReviews is how many reviews of a pull request on Gitea are looked at for comments, the
+// newest ones. Each is asked for on its own.
+const mostReviews = 20
+
+func (g *githubClient) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
+	list, err := pages(fmt.Sprintf("list the comments on lines of pull request %d", number), func(page int) ([]*github.PullRequestComment, bool, error) {
+		list, resp, err := g.api.PullRequests.ListComments(ctx, g.owner, g.name, int(number), &github.PullRequestListCommentsOptions{
+			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+		})
+		return list, err == nil && resp.NextPage != 0, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, c := range list {
+		if !strings.Contains(c.GetBody(), marker) {
+			continue
+		}
+		self, err := g.self(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.GetUser().GetID() == self {
+			found = append(found, c.GetBody())
+		}
+	}
+	return found, nil
+}
+
+func (g *githubClient) CommentOnLines(ctx context.Context, number int64, head, text string, comments []LineComment) error {
+	event, side := "COMMENT", "RIGHT"
+	review := &github.PullRequestReviewRequest{CommitID: &head, Body: &text, Event: &event}
+	for _, c := range comments {
+		review.Comments = append(review.Comments, &github.DraftReviewComment{Path: &c.Path, Line: &c.Line, Side: &side, Body: &c.Body})
+	}
+	if _, _, err := g.api.PullRequests.CreateReview(ctx, g.owner, g.name, int(number), review); err != nil {
+		return fmt.Errorf("comment on lines of pull request %d: %w", number, err)
+	}
+	return nil
+}
+
+func (g *giteaClient) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
+	c, err := g.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	what, seen := fmt.Sprintf("list the reviews of pull request %d", number), 0
+	reviews, err := pages(what, func(page int) ([]*gitea.PullReview, bool, error) {
+		list, resp, err := c.ListPullReviews(g.owner, g.name, number, gitea.ListPullReviewsOptions{ListOptions: gitea.ListOptions{Page: page, PageSize: pageSize}})
+		if err != nil {
+			return nil, false, err
+		}
+		seen += len(list)
+		total, _ := strconv.Atoi(resp.Header.Get("X-Total-Count")) // this list has no links to its pages
+		return list, len(list) > 0 && seen < total, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	reviews = slices.DeleteFunc(reviews, func(r *gitea.PullReview) bool { return r.Reviewer == nil || r.CodeCommentsCount == 0 })
+	if len(reviews) == 0 {
+		return nil, nil
+	}
+	self, err := g.self(c)
+	if err != nil {
+		return nil, err
+	}
+	reviews = slices.DeleteFunc(reviews, func(r *gitea.PullReview) bool { return r.Reviewer.ID != self })
+	var found []string
+	for _, r := range reviews[max(0, len(reviews)-mostReviews):] {
+		list, _, err := c.ListPullReviewComments(g.owner, g.name, number, r.ID)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		for _, comment := range list {
+			if strings.Contains(comment.Body, marker) {
+				found = append(found, comment.Body)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (g *giteaClient) CommentOnLines(ctx context.Context, number int64, head, text string, comments []LineComment) error {
+	c, err := g.api(ctx)
+	if err != nil {
+		return err
+	}
+	review := gitea.CreatePullReviewOptions{State: gitea.ReviewStateComment, Body: text, CommitID: head}
+	for _, line := range comments {
+		review.Comments = append(review.Comments, gitea.CreatePullReviewComment{Path: line.Path, Body: line.Body, NewLineNum: int64(line.Line)})
+	}
+	if _, _, err := c.CreatePullReview(g.owner, g.name, number, review); err != nil {
+		return fmt.Errorf("comment on lines of pull request %d: %w", number, err)
+	}
+	return nil
+}
+
+func (g *gitlabClient) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
+	notes, err := g.ownNotes(ctx, number, marker)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, n := range notes {
+		if n.Position != nil {
+			found = append(found, n.Body)
+		}
+	}
+	return found, nil
+}
+
+// CommentOnLines implements Client. GitLab has no reviews: each comment is a thread of its own, and
+// the text is not written.
+func (g *gitlabClient) CommentOnLines(ctx context.Context, number int64, head, _ string, comments []LineComment) error {
+	mr, _, err := g.api.MergeRequests.GetMergeRequest(g.project, number, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("read merge request %d: %w", number, err)
+	}
+	refs, kind := mr.DiffRefs, "text"
+	if refs.HeadSha != head {
+		return fmt.Errorf("comment on lines of merge request %d: it has another commit by now", number)
+	}
+	var refused []error
+	for _, c := range comments {
+		line := int64(c.Line)
+		_, _, err := g.api.Discussions.CreateMergeRequestDiscussion(g.project, number, &gitlab.CreateMergeRequestDiscussionOptions{
+			Body: &c.Body,
+			Position: &gitlab.PositionOptions{
+				BaseSHA: &refs.BaseSha, StartSHA: &refs.StartSha, HeadSHA: &refs.HeadSha,
+				PositionType: &kind, OldPath: &c.Path, NewPath: &c.Path, NewLine: &line,
+			},
+		}, gitlab.WithContext(ctx))
+		if err == nil {
+			continue
+		}
+		refused = append(refused, fmt.Errorf("comment on %s:%d of merge request %d: %w", c.Path, c.Line, number, err))
+		if IsGeneral(err) {
+			break
+		}
+	}
+	return errors.Join(refused...)
+}
