@@ -54,6 +54,9 @@ func (r *Repo) HeadLines(ctx context.Context, base, head string, merged fs.FS, p
 	known := map[string][]HeadLine{}
 	out := make([]HeadLine, len(positions))
 	for i, p := range positions {
+		if p.Line <= 0 || !fs.ValidPath(p.Path) {
+			continue
+		}
 		lines, found := known[p.Path]
 		if !found {
 			if lines, err = l.file(p.Path); err != nil {
@@ -61,7 +64,7 @@ func (r *Repo) HeadLines(ctx context.Context, base, head string, merged fs.FS, p
 			}
 			known[p.Path] = lines
 		}
-		if p.Line > 0 && p.Line <= len(lines) {
+		if p.Line <= len(lines) {
 			out[i] = lines[p.Line-1]
 		}
 	}

@@ -126,12 +126,17 @@ func problemText(p problem.Problem, s subject) string {
 	link := ""
 	if p.Path != "" {
 		link = fmt.Sprintf("[%s](%s) ", markdown.Code(shortened(p.Origin.String())), s.lineURL(s.head, p.Path, p.Line))
-		if p.Kustomization == p.Path {
-			p.Kustomization = ""
-		}
-		p.Path = ""
 	}
-	return link + markdown.Code(shortened(p.Marked()))
+	return link + problemMessage(p)
+}
+
+// problemMessage is a problem without its place.
+func problemMessage(p problem.Problem) string {
+	if p.Kustomization == p.Path {
+		p.Kustomization = ""
+	}
+	p.Path = ""
+	return markdown.Code(shortened(p.Marked()))
 }
 
 // summary is the totals.

@@ -91,16 +91,22 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	commit := hub.Commit{Hash: pr.Head, Author: head.Author, Subject: head.Subject, Time: head.Time}
 	merged, err := v.cfg.Loader.Load(commit, files)
 	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
-		return &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.Head.Clusters)}, nil
+		r := &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.Head.Clusters)}
+		v.locate(ctx, pr, files, r)
+		return r, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	r, f, err := planWithForecast(v.fleet, merged, v.cfg.Brake)
-	if err == nil && v.cfg.Try != nil && !r.Failed() {
+	if err != nil {
+		return nil, err
+	}
+	v.locate(ctx, pr, files, r)
+	if v.cfg.Try != nil && !r.Failed() {
 		r.trials, r.untried = trials(v.report, v.fleet, f, r)
 	}
-	return r, err
+	return r, nil
 }
 
 // Plan returns what a commit does to a fleet. An error is a fault of the program.

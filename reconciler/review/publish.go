@@ -2,9 +2,11 @@ package review
 
 import (
 	"context"
+	"path"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 )
 
 // publish writes a plan. With asking the members are yet to answer: then the status is pending,
@@ -33,6 +35,11 @@ func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key s
 		if err := v.write(ctx, r.pr.Number, existing, body); err != nil {
 			return err
 		}
+		if !asking {
+			if err := v.commentOnLines(ctx, r.pr, result); err != nil {
+				return err
+			}
+		}
 	}
 	r.planned(key)
 	v.cfg.Log.Info("pull request planned", "url", r.pr.URL, "commit", r.pr.Head, "status", r.shown.Description)
@@ -60,4 +67,22 @@ func (v *Reviewer) write(ctx context.Context, number int64, existing *forge.Comm
 		return err
 	}
 	return v.cfg.Forge.EditComment(ctx, number, first.ID, body)
+}
+
+// statusName is the name of a commit status.
+func (v *Reviewer) statusName(what string) string {
+	return path.Join("gitfleet", v.cfg.StatusFleet, what)
+}
+
+// show sets the commit status of a pull request, if it is another one.
+func (v *Reviewer) show(ctx context.Context, r *review, state forge.StatusState, text string) error {
+	s := forge.Status{Commit: r.pr.Head, Context: v.statusName("plan"), State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
+	if s == r.shown {
+		return nil
+	}
+	if err := v.cfg.Forge.SetStatus(ctx, s); err != nil {
+		return err
+	}
+	r.shown = s
+	return nil
 }

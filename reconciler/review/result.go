@@ -16,8 +16,8 @@ type Result struct {
 	// Conflict is why it cannot be merged, Refused why the commit would not come into
 	// force; then there is no plan. Both are empty as a rule.
 	Conflict, Refused string
-	// Problems are those that the base does not have, the worst first. With errors there is
-	// no plan.
+	// Problems are those that the base does not have, the worst first, at their lines in the head
+	// as far as it has them. With errors there is no plan.
 	Problems problem.List
 	// Clusters counts the members.
 	Clusters int
@@ -32,6 +32,8 @@ type Result struct {
 	// not asked about.
 	trials  []Trial
 	untried int
+	// onAddedLines are the first Problems that are at lines that the head adds, by their index.
+	onAddedLines []int
 }
 
 // Deletions are those of all clusters.

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
-	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
@@ -41,6 +39,9 @@ type Forge interface {
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, number, id int64, body string) error
+	// FindLineComments returns the bodies of the comments on lines of that user with a marker.
+	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
+	CommentOnLines(ctx context.Context, number int64, head, text string, comments []forge.LineComment) error
 	SetStatus(ctx context.Context, s forge.Status) error
 	// FindStatus returns the status of a commit with a name; nil if it has none.
 	FindStatus(ctx context.Context, commit, name string) (*forge.Status, error)
@@ -54,6 +55,8 @@ type Source interface {
 	FetchRef(ctx context.Context, ref, commit string) error
 	// Merge returns the files that a merge of two commits has.
 	Merge(ctx context.Context, base, head string) (fs.FS, error)
+	// HeadLines returns where the head has lines of these files.
+	HeadLines(ctx context.Context, base, head string, merged fs.FS, positions []gitsource.Position) ([]gitsource.HeadLine, error)
 	Commit(ctx context.Context, hash string) (gitsource.Commit, error)
 }
 
@@ -130,6 +133,8 @@ type Reviewer struct {
 	trying bool
 	// forge is when the forge is asked again about pull requests.
 	forge backoff.Backoff
+	// linesRefused says that the last comments on lines were refused.
+	linesRefused bool
 }
 
 // A review is what is known of one open pull request.
@@ -441,24 +446,6 @@ func (v *Reviewer) markOne(ctx context.Context, r *review) error {
 // key tells one plan from others: what is merged into what, for which fleet.
 func (v *Reviewer) key(pr forge.PullRequest) string {
 	return short(pr.Head) + "-" + short(v.tip) + "-" + v.state
-}
-
-// statusName is the name of a commit status.
-func (v *Reviewer) statusName(what string) string {
-	return path.Join("gitfleet", v.cfg.StatusFleet, what)
-}
-
-// show sets the commit status of a pull request, if it is another one.
-func (v *Reviewer) show(ctx context.Context, r *review, state forge.StatusState, text string) error {
-	s := forge.Status{Commit: r.pr.Head, Context: v.statusName("plan"), State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
-	if s == r.shown {
-		return nil
-	}
-	if err := v.cfg.Forge.SetStatus(ctx, s); err != nil {
-		return err
-	}
-	r.shown = s
-	return nil
 }
 
 // plan plans one pull request, and writes what came of it. The comment comes last: what is

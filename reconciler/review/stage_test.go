@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -100,6 +101,11 @@ type fakeForge struct {
 	err       error
 	// raced is a comment that another daemon makes just before ours.
 	raced string
+	// lines are the comments on lines, by their pull request, and reviews counts those written
+	// together. linesErr is why they are refused.
+	lines    map[int64][]forge.LineComment
+	reviews  int
+	linesErr error
 }
 
 func (f *fakeForge) ForgetList() { f.forgotten++ }
@@ -149,6 +155,28 @@ func (f *fakeForge) EditComment(_ context.Context, number, id int64, body string
 	return fmt.Errorf("there is no comment %d", id)
 }
 
+func (f *fakeForge) FindLineComments(_ context.Context, number int64, marker string) ([]string, error) {
+	var found []string
+	for _, c := range f.lines[number] {
+		if strings.Contains(c.Body, marker) {
+			found = append(found, c.Body)
+		}
+	}
+	return found, f.err
+}
+
+func (f *fakeForge) CommentOnLines(_ context.Context, number int64, _, _ string, comments []forge.LineComment) error {
+	f.reviews++
+	if err := cmp.Or(f.err, f.linesErr); err != nil {
+		return err
+	}
+	if f.lines == nil {
+		f.lines = map[int64][]forge.LineComment{}
+	}
+	f.lines[number] = append(f.lines[number], comments...)
+	return nil
+}
+
 func (f *fakeForge) SetStatus(_ context.Context, s forge.Status) error {
 	if f.err == nil {
 		f.statuses = append(f.statuses, s)
@@ -186,12 +214,22 @@ type fakeSource struct {
 	errs   map[string]error
 	// parents are those of commits.
 	parents map[string]string
+	// headLines are lines of merged files that the head has elsewhere, or adds.
+	headLines map[gitsource.Position]gitsource.HeadLine
 }
 
 func (s fakeSource) FetchRef(context.Context, string, string) error { return nil }
 
 func (s fakeSource) Merge(_ context.Context, _, head string) (fs.FS, error) {
 	return s.merged[head], s.errs[head]
+}
+
+func (s fakeSource) HeadLines(_ context.Context, _, _ string, _ fs.FS, positions []gitsource.Position) ([]gitsource.HeadLine, error) {
+	out := make([]gitsource.HeadLine, len(positions))
+	for i, p := range positions {
+		out[i] = s.headLines[p]
+	}
+	return out, nil
 }
 
 func (s fakeSource) Commit(_ context.Context, hash string) (gitsource.Commit, error) {

@@ -67,6 +67,10 @@ func TestNoPullRequestTellsASecret(t *testing.T) {
 	broken := planned("broken", strings.Replace(noted(canaryEncoded, canaryEncoded), "{password: "+canaryEncoded+"}", "[password, "+canaryEncoded+", "+canaryNumber+"]", 1), "mixed.yaml:4")
 	p.shows(changed.Head.Sha, "plan", "success: ")
 	p.shows(broken.Head.Sha, "plan", "failure: ")
+	p.eventually("the problem on its line", func() bool { return len(p.lineComments(broken.Index)) == 1 })
+	if c := p.lineComments(broken.Index)[0]; c.Path != "mixed.yaml" || c.LineNum != 4 {
+		t.Errorf("the comment is on %s:%d", c.Path, c.LineNum)
+	}
 	p.shows(drift.Head.Sha, "plan", "success: ")
 	p.shows(p.newest(), "rollout", "")
 
@@ -76,6 +80,9 @@ func TestNoPullRequestTellsASecret(t *testing.T) {
 		texts[name] = pr.Title + "\n" + pr.Body
 		texts["the comments on "+name] = strings.Join(p.comments(pr.Index), "\n")
 		texts["the statuses of "+name] = strings.Join(slices.Concat(p.shown(pr.Head.Sha, "plan"), p.shown(pr.Head.Sha, "rollout")), "\n")
+		for _, c := range p.lineComments(pr.Index) {
+			texts["a comment on a line of "+name] += c.Body
+		}
 		texts["the plan of "+name], _ = p.cli("plan", "--pr", fmt.Sprint(pr.Index))
 	}
 	texts["the statuses of main"] = strings.Join(p.shown(p.newest(), "rollout"), "\n")

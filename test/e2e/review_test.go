@@ -50,6 +50,20 @@ func (p *proposing) plans(number int64) []string {
 	return out
 }
 
+// lineComments returns the comments on lines of a pull request.
+func (p *proposing) lineComments(number int64) []*gitea.PullReviewComment {
+	p.t.Helper()
+	reviews, _, err := p.forge.Client.ListPullReviews(giteaserver.User, "hub", number, gitea.ListPullReviewsOptions{})
+	patched(p.t, err)
+	var out []*gitea.PullReviewComment
+	for _, r := range reviews {
+		list, _, err := p.forge.Client.ListPullReviewComments(giteaserver.User, "hub", number, r.ID)
+		patched(p.t, err)
+		out = append(out, list...)
+	}
+	return out
+}
+
 // shown returns the statuses of a commit with the fleet's name for plan or rollout, the newest first.
 func (p *proposing) shown(commit, what string) []string {
 	p.t.Helper()

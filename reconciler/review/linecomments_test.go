@@ -1,0 +1,148 @@
+package review
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+)
+
+// broken is an object without a name: a problem in its third line.
+const broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: web}\n"
+
+// withProblems is a stage with an open pull request that has a problem in the third line of each
+// of some files. The head has these lines two lines above.
+func withProblems(t *testing.T, paths ...string) (*stage, *fakeForge, fakeSource) {
+	s := newStage(t)
+	s.commit(hash("b"), files(t, small))
+	merged := files(t, small)
+	source := fakeSource{merged: map[string]fs.FS{hash("1"): merged, hash("2"): merged}, headLines: map[gitsource.Position]gitsource.HeadLine{}}
+	for _, path := range paths {
+		merged[path] = &fstest.MapFile{Data: []byte(broken)}
+		source.headLines[gitsource.Position{Path: path, Line: 3}] = gitsource.HeadLine{Line: 1, Added: true}
+	}
+	return s, &fakeForge{comments: map[int64][]forge.Comment{}, open: []forge.PullRequest{pullRequest(1, hash("1"))}}, source
+}
+
+// A problem at a line that the pull request adds is a comment on that line, and one at another
+// line is in the comment with the plan only. The lines are those of the head.
+func TestProblemsAreCommentsOnLines(t *testing.T) {
+	s, f, source := withProblems(t, "@all `a`.yaml", "b.yaml")
+	source.headLines[gitsource.Position{Path: "b.yaml", Line: 3}] = gitsource.HeadLine{Line: 2}
+	s.step(newReviewer(f, source))
+	if len(f.lines[1]) != 1 {
+		t.Fatalf("comments on lines are %+v", f.lines[1])
+	}
+	c := f.lines[1][0]
+	if c.Path != "@all `a`.yaml" || c.Line != 1 || !strings.HasSuffix(c.Body, " -->\ngitfleet plan for the fleet `prod`: `metadata.name: missing; give the object a name`\n") {
+		t.Errorf("it is %+v", c)
+	}
+	if body := f.comments[1][0].Body; !strings.Contains(body, "b.yaml#L2)") || !strings.Contains(body, "a%60.yaml#L1)") {
+		t.Errorf("the comment with the plan is\n%s", body)
+	}
+}
+
+// A problem is written to its line once: whether the base moves, the daemon starts again or the
+// pull request gets another commit that moves the line.
+func TestAProblemIsWrittenToItsLineOnce(t *testing.T) {
+	s, f, source := withProblems(t, "a.yaml")
+	v := newReviewer(f, source)
+	s.step(v)
+	s.step(v)
+	s.commit(hash("c"), files(t, small+"namespace other\n"))
+	s.step(v)
+	s.step(newReviewer(f, source))
+	f.open[0] = pullRequest(1, hash("2"))
+	source.headLines[gitsource.Position{Path: "a.yaml", Line: 3}] = gitsource.HeadLine{Line: 7, Added: true}
+	s.step(newReviewer(f, source))
+	if len(f.lines[1]) != 1 || f.reviews != 1 {
+		t.Errorf("%d reviews with %+v", f.reviews, f.lines[1])
+	}
+	if !strings.Contains(f.comments[1][0].Body, "a.yaml#L7)") {
+		t.Errorf("the comment with the plan is\n%s", f.comments[1][0].Body)
+	}
+	other := newReviewer(f, source)
+	other.cfg.Fleet = "test"
+	s.step(other)
+	if len(f.lines[1]) != 2 {
+		t.Errorf("another fleet has written %+v", f.lines[1][1:])
+	}
+}
+
+// Comments on lines are few, for one plan and for all of a pull request.
+func TestCommentsOnLinesAreBounded(t *testing.T) {
+	var paths []string
+	for i := range 30 {
+		paths = append(paths, fmt.Sprintf("%02d.yaml", i))
+	}
+	s, f, source := withProblems(t, paths...)
+	s.step(newReviewer(f, source))
+	if got := len(f.lines[1]); got != maxLineComments || f.reviews != 1 {
+		t.Errorf("%d comments in %d reviews", got, f.reviews)
+	}
+	for range maxAllLineComments {
+		f.lines[1] = append(f.lines[1], forge.LineComment{Body: lineMarker("prod") + "of a commit before -->"})
+	}
+	s.step(newReviewer(f, source))
+	if f.reviews != 1 {
+		t.Errorf("%d reviews", f.reviews)
+	}
+}
+
+// Nothing is written to lines of what gitfleet opens itself.
+func TestOwnPullRequestsGetNoCommentsOnLines(t *testing.T) {
+	s, f, source := withProblems(t, "a.yaml")
+	f.open[0].Branch = "gitfleet/drift/1"
+	s.step(newReviewer(f, source))
+	if f.reviews != 0 || len(f.statuses) == 0 {
+		t.Errorf("%d reviews, statuses %v", f.reviews, f.statuses)
+	}
+}
+
+// A forge that refuses comments on lines has the whole plan nevertheless, and the log says so
+// once. One that is down is tried again.
+func TestRefusedCommentsOnLines(t *testing.T) {
+	for status, again := range map[int]bool{403: false, 404: false, 422: false, 500: false, 503: true} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s, f, source := withProblems(t, "a.yaml")
+			f.open = append(f.open, pullRequest(2, hash("2")))
+			f.linesErr = &forge.StatusError{Status: status}
+			var log bytes.Buffer
+			v := newReviewer(f, source)
+			v.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+			for range 3 {
+				s.step(v)
+			}
+			if again {
+				f.linesErr = nil
+				for range 4 {
+					s.step(v)
+				}
+				if len(f.lines[1]) != 1 || len(f.lines[2]) != 1 {
+					t.Errorf("comments on lines are %+v\n%s", f.lines, &log)
+				}
+				return
+			}
+			for number, head := range map[int64]string{1: hash("1"), 2: hash("2")} {
+				if got := f.of(head, planContext); len(got) != 1 || got[0] != "failure: 1 problem" {
+					t.Errorf("%d: statuses %q", number, got)
+				}
+				if len(f.comments[number]) != 1 || !strings.Contains(f.comments[number][0].Body, "a.yaml:1") {
+					t.Errorf("%d: comments %+v", number, f.comments[number])
+				}
+			}
+			if said := strings.Count(log.String(), "comments on lines refused"); said != 1 || f.reviews != 2 {
+				t.Errorf("said %d times of %d\n%s", said, f.reviews, &log)
+			}
+			if len(v.Troubles()) > 0 {
+				t.Errorf("status says %q", v.Troubles())
+			}
+		})
+	}
+}
