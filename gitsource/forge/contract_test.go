@@ -183,6 +183,11 @@ func keepsContract(t *testing.T, h host) {
 		t.Errorf("the line is at %s, want %s", got, want)
 	}
 
+	h.step("access")
+	if a, err := c.Access(ctx); err != nil || a != (forge.Access{User: "fleet"}) {
+		t.Errorf("the access is %+v, %v", a, err)
+	}
+
 	h.step("close")
 	must(c.ClosePullRequest(ctx, opened.Number, "it is over", "closed"))
 

@@ -76,6 +76,10 @@ type Client interface {
 	// FindStatus returns the status of a commit in a context, without its URL; nil if it has none.
 	FindStatus(ctx context.Context, commit, name string) (*Status, error)
 
+	// Access returns what the token may do in the repository. The error is about the repository, or
+	// the token as a whole.
+	Access(ctx context.Context) (Access, error)
+
 	// LineURL returns the address at which a browser shows a file of a commit, at a line unless
 	// it is zero. It sends no request.
 	LineURL(commit, path string, line int) string

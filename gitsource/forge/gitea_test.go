@@ -91,6 +91,13 @@ func TestGitea(t *testing.T) {
 		}
 	}
 
+	archived := true
+	_, _, err = server.Client.EditRepo(giteaserver.User, "hub", gitea.EditRepoOption{Archived: &archived})
+	must(err)
+	if a, err := client.Access(t.Context()); err != nil || a != (forge.Access{User: giteaserver.User, Archived: true, NoIssues: true}) {
+		t.Errorf("the access to an archived repository is %+v, %v", a, err)
+	}
+
 	const wrong = "not-a-token-of-this-forge"
 	_, err = newClient(t, forge.Gitea, server.URL, repository, wrong).ListOpen(t.Context(), "main")
 	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), wrong) {

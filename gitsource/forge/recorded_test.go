@@ -27,6 +27,7 @@ func TestGitHub(t *testing.T) {
 	h := p.host(forge.GitHub, "refs/pull/%d/head", "/fleet/hub/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3")
 	keepsContract(t, h)
 	keepsIssueContract(t, h)
+	limitsAccess(t, h, limited("repo", false))
 }
 
 func TestGitLab(t *testing.T) {
@@ -34,6 +35,7 @@ func TestGitLab(t *testing.T) {
 	h := p.host(forge.GitLab, "refs/merge-requests/%d/head", "/fleet/hub/-/blob/%s/apps/a%%20b%%23%%281%%29.yaml#L3")
 	keepsContract(t, h)
 	keepsIssueContract(t, h)
+	limitsAccess(t, h, limited("api", true))
 }
 
 // A player serves recorded responses. A request that differs in any way from the recorded one

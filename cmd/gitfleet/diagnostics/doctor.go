@@ -27,7 +27,7 @@ const (
 
 // A check is one thing that doctor looked at.
 type check struct {
-	// Check is config, server, state, lease, ledger, repository or member.
+	// Check is config, server, state, lease, ledger, repository, forge or member.
 	Check string `json:"check"`
 	// Subject is what was looked at, such as the name of a member; it may be empty.
 	Subject string `json:"subject,omitempty"`
@@ -54,6 +54,8 @@ credentials, whether it runs or not:
 
   - the configuration and the files that it names,
   - the repository: that it can be read, and that its newest commit loads,
+  - the forge, if one is used: that it accepts the token, that the repository is
+    found, and that the user may write to it,
   - the state directory: that it can be written, its free space, and whether a
     daemon uses it,
   - with highAvailability: the Lease, who leads, the permissions of a replica,
@@ -100,7 +102,7 @@ func runChecks(ctx context.Context, cfg settings.Config, invalid error) []check 
 	all = append(all, checkState(cfg)...)
 	all = append(all, checkReplicas(ctx, cfg, leaseWatch)...)
 	snapshot, repository := checkRepository(ctx, cfg)
-	all = append(all, repository)
+	all = append(append(all, repository), checkForge(ctx, cfg)...)
 	if snapshot == nil {
 		return append(all, check{"member", "", checkWarn, "the members are not checked: the repository declares them", "correct the repository first"})
 	}
