@@ -35,6 +35,8 @@ type Drift struct {
 	Deleted bool `json:",omitempty"`
 	// Paths are the fields that differed when it was last seen.
 	Paths []api.Difference `json:",omitempty"`
+	// Digest identifies the fields and values of which Paths has only a part; empty if it has all.
+	Digest string `json:",omitempty"`
 	// By are the actors who changed the object, the newest first; empty if they are not known,
 	// as for a deletion.
 	By []api.Actor `json:",omitempty"`

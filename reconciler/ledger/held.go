@@ -32,14 +32,17 @@ type DriftKey struct {
 type Resolutions map[DriftKey]Resolution
 
 // Fingerprint returns a hash of a change of an object: the fields and the values on both sides,
-// but not the actors and times.
-func Fingerprint(paths []api.Difference) string {
+// but not the actors and times. The arguments are the Paths and the Digest of its drift.
+func Fingerprint(paths []api.Difference, digest string) string {
 	var details []any
 	for _, p := range paths {
 		details = append(details, p.PatchDetail)
 		if p.MemberJSON != nil {
 			details = append(details, p.MemberJSON)
 		}
+	}
+	if digest != "" {
+		details = append(details, digest)
 	}
 	text, _ := json.Marshal(details) // encoding strings cannot fail
 	sum := sha256.Sum256(text)

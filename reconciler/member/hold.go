@@ -61,7 +61,7 @@ func (s *session) holds(t task, l *observed.Object) bool {
 func (s *session) resolution(p api.PlacementKey, id api.ID) (ledger.Resolution, bool) {
 	d := s.memory[p][id]
 	r, known := s.resolutions[ledger.DriftKey{Placement: p, ID: id}]
-	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths)
+	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths, d.Digest)
 }
 
 // resolve executes the decisions about held drifts.

@@ -35,6 +35,8 @@ type offer struct {
 	// changes are the edit, by path; paths the fields that it is for.
 	changes []FileChange
 	paths   []api.Difference
+	// rest identifies the fields and values of which paths has only a part; empty if it has all.
+	rest string
 	// deleted says that the object is gone from the clusters.
 	deleted bool
 	// drifts are the change on each cluster, by cluster.
@@ -155,7 +157,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 // newOffer returns an offer of the change that a drift is, without its drifts. mode is the drift
 // mode if that offers nothing.
 func newOffer(fleet, mode string, d *status.Drift) *offer {
-	o := &offer{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
+	o := &offer{id: d.ID(), paths: d.Paths, rest: d.Digest, deleted: d.Deleted}
 	values := []any{fleet, o.id, o.details()}
 	if mode != "" {
 		values = append(values, mode)
@@ -170,12 +172,15 @@ func (o *offer) details() []any {
 	for _, p := range o.paths {
 		out = append(out, p.PatchDetail, p.MemberJSON)
 	}
+	if o.rest != "" {
+		out = append(out, o.rest)
+	}
 	return out
 }
 
 // changeKey is the same for the same change of one object.
 func changeKey(d *status.Drift) string {
-	return fmt.Sprintln(d.ID(), ledger.Fingerprint(d.Paths), d.Deleted)
+	return fmt.Sprintln(d.ID(), ledger.Fingerprint(d.Paths, d.Digest), d.Deleted)
 }
 
 // errUnreadable is returned where the file cannot be read now.
@@ -309,12 +314,12 @@ func (o *offer) first() time.Time {
 type resolutions map[string]ledger.Resolutions
 
 func (all resolutions) add(d *status.Drift, putBack bool, message string) {
-	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths), PutBack: putBack, Message: message})
+	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message})
 }
 
 // again has a drift compared once more, since its rule has ended.
 func (all resolutions) again(d *status.Drift) {
-	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths), Again: true, Message: "its drift mode has ended: " + d.Mode})
+	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true, Message: "its drift mode has ended: " + d.Mode})
 }
 
 func (all resolutions) set(d *status.Drift, r ledger.Resolution) {

@@ -101,6 +101,16 @@ func TestCollect(t *testing.T) {
 	if other := offered(valued("y"), "east"); other.hash == one.hash {
 		t.Error("another value is the same change")
 	}
+	// What the report does not show of a change makes it another one as well.
+	digest := func(digest string) func(*ledger.Drift) {
+		return func(d *ledger.Drift) {
+			valued("x")(d)
+			d.Digest = digest
+		}
+	}
+	if a, b := offered(digest("a"), "east"), offered(digest("b"), "east"); a.hash == b.hash || a.hash == one.hash {
+		t.Errorf("changes that differ in what is not shown: %s and %s", a.hash, b.hash)
+	}
 	gone := offered(func(d *ledger.Drift) { d.Deleted = true }, "east", "west")
 	if !gone.deleted || gone.changes[0].After != nil || len(gone.changes) != 1 {
 		t.Errorf("the removal is %+v", gone.changes)

@@ -35,6 +35,9 @@ type Drift struct {
 	Deleted bool `json:"deleted,omitempty"`
 	// Paths are the fields that differ, or differed when the object was last seen.
 	Paths []api.Difference `json:"paths,omitempty"`
+	// Digest identifies the fields and values of which Paths has only a part; empty if it has all.
+	// It is not shown.
+	Digest string `json:"-"`
 	// By are the actors who changed it, the newest first; empty if they are not known.
 	By []api.Actor `json:"by,omitempty"`
 }
@@ -70,7 +73,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	return Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
 		State: d.State, Mode: d.Mode, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: since,
-		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, By: d.By,
+		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, Digest: d.Digest, By: d.By,
 	}
 }
 

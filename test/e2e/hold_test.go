@@ -29,7 +29,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 		})
 	}
 	resolve := func(d ledger.Drift, r ledger.Resolution) {
-		r.Fingerprint = ledger.Fingerprint(d.Paths)
+		r.Fingerprint = ledger.Fingerprint(d.Paths, d.Digest)
 		a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: r})
 	}
 	live := func() string {
@@ -115,7 +115,7 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	d := deleted()
 	a.until(key, "applied and available", func(w ledger.WorkSeen) bool { return w.Applied() && w.Available() && len(w.Exceptions) == 0 })
 
-	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(nil), PutBack: true, Message: "the pull request was closed"}})
+	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(nil, ""), PutBack: true, Message: "the pull request was closed"}})
 	a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); err != nil {
 		t.Error(err)
@@ -162,7 +162,7 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	d := a.awaitDrift(key, "held", "held by another mode", func(d ledger.Drift) bool {
 		return d.State == api.DriftHeld && d.Mode == "propose until 2030-01-31T00:00:00Z"
 	})
-	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths), Again: true}})
+	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true}})
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.awaitDrift(key, "held", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 

@@ -3,6 +3,9 @@ package drift
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -114,7 +117,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 		d.Count++
 	}
 	if anew || now.Paths != nil {
-		d.Generation, d.Deleted, d.Paths, d.By = now.Generation, now.Deleted, Shorten(now.Paths), now.By
+		d.Generation, d.Deleted, d.Paths, d.Digest, d.By = now.Generation, now.Deleted, Shorten(now.Paths), digest(now.Paths), now.By
 	}
 	m.Put(p, d)
 }
@@ -141,6 +144,25 @@ func Shorten(list []api.Difference) []api.Difference {
 		last.ValueInHub, last.ValueInMember = "(omitted)", "(omitted)"
 	}
 	return out
+}
+
+// digest identifies differences that could be mistaken for others once Shorten has dropped a part of
+// them; empty if they cannot. The values of Secrets are masked already, so that it does not depend on
+// them.
+func digest(list []api.Difference) string {
+	isCut := func(d api.Difference) bool {
+		return len(d.ValueInMember) > mostValue && d.MemberJSON == nil || len(d.ValueInHub) > mostValue && d.HubJSON == nil
+	}
+	if len(list) <= mostPaths && !slices.ContainsFunc(list, isCut) {
+		return ""
+	}
+	var all []any
+	for _, d := range list {
+		all = append(all, d.PatchDetail, d.MemberJSON)
+	}
+	text, _ := json.Marshal(all) // texts can always be encoded
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:10])
 }
 
 // Altered returns the fields that a server is known to store differently from what is applied.

@@ -133,3 +133,38 @@ func TestRememberedDifferencesAreShort(t *testing.T) {
 		t.Error("what was given is changed")
 	}
 }
+
+// Changes that differ only in what is not remembered of them have other fingerprints: after the
+// beginning of a long value, and in fields beyond the first ones.
+func TestChangesThatDifferInWhatIsNotRemembered(t *testing.T) {
+	fingerprint := func(paths ...api.Difference) string {
+		m, p, of := Memory{}, api.PlacementKey{Name: "web"}, wanting("one")
+		m.Record(p, of, api.DriftHeld, ledger.Drift{Paths: paths}, true)
+		d := m[p][of.ID]
+		return ledger.Fingerprint(d.Paths, d.Digest)
+	}
+	value := func(path, value string) api.Difference {
+		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInHub: "a", ValueInMember: value}}
+	}
+	many := func(last string) []api.Difference {
+		var list []api.Difference
+		for i := range mostPaths {
+			list = append(list, value(fmt.Sprintf("/data/%02d", i), "x"))
+		}
+		return append(list, value("/data/last", last))
+	}
+	long := strings.Repeat("x", 10*mostValue)
+	for name, pair := range map[string][2]string{
+		"a long value": {fingerprint(value("/data/a", long+"1")), fingerprint(value("/data/a", long+"2"))},
+		"many fields":  {fingerprint(many("1")...), fingerprint(many("2")...)},
+	} {
+		if pair[0] == pair[1] {
+			t.Errorf("%s: the fingerprints are the same", name)
+		}
+	}
+	// What is remembered whole has the fingerprint that it has without a digest.
+	whole := []api.Difference{value("/data/a", "1")}
+	if fingerprint(whole...) != ledger.Fingerprint(whole, "") {
+		t.Error("the fingerprint of a change that is remembered whole has a digest in it")
+	}
+}
