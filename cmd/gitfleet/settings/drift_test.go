@@ -12,10 +12,17 @@ import (
 func TestProposingNeedsAForge(t *testing.T) {
 	for settings, want := range map[string][]string{
 		"drift: {mode: merge}": {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
-		"drift:\n  kinds:\n    Secret: revert\n    apps/Deployment: merge\n    deployment: report\n    Gadget: report": {
+		"drift:\n  kinds:\n    Secret: revert\n    apps/Deployment: merge\n    deployment: report\n    Gadget: report\n    Secrt: report": {
 			`gitfleet.yaml:7: drift.kinds.apps/Deployment: "merge" is none of revert, propose, report`,
 			`gitfleet.yaml:8: drift.kinds.deployment: is no kind of the core group; did you mean apps/Deployment?`,
 			`gitfleet.yaml:9: drift.kinds.Gadget: is no kind of the core group; write GROUP/KIND, such as apps/Deployment`,
+			`gitfleet.yaml:10: drift.kinds.Secrt: is no kind of the core group; did you mean Secret?`,
+		},
+		"drift:\n  kinds:\n    apps/Deploymnt: report\n    app/Deployment: report\n    batch/cronjob: report\n    rbac.authorization.k8s.io/ClusterRoll: report": {
+			`gitfleet.yaml:6: drift.kinds.apps/Deploymnt: is no kind of Kubernetes; did you mean apps/Deployment?`,
+			`gitfleet.yaml:7: drift.kinds.app/Deployment: is no kind of Kubernetes; did you mean apps/Deployment?`,
+			`gitfleet.yaml:8: drift.kinds.batch/cronjob: is no kind of Kubernetes; did you mean batch/CronJob?`,
+			`gitfleet.yaml:9: drift.kinds.rbac.authorization.k8s.io/ClusterRoll: is no kind of Kubernetes; did you mean rbac.authorization.k8s.io/ClusterRole?`,
 		},
 		"drift: {kinds: [Secret]}":                   {`gitfleet.yaml:4: drift.kinds: must be a mapping of KIND or GROUP/KIND to revert, propose or report, is a list`},
 		"drift: {kinds: {apps/Deployment: propose}}": {`forge.type: "" is none of gitea, github, gitlab`},
@@ -55,7 +62,7 @@ func TestProposingNeedsAForge(t *testing.T) {
 // The file and --set give kinds modes; what the command line says replaces what the file says.
 func TestDriftModesOfKinds(t *testing.T) {
 	secret, deployment := api.GroupKind{Kind: "Secret"}, api.GroupKind{Group: "apps", Kind: "Deployment"}
-	const file = smallest + "drift: {mode: report, kinds: {Secret: revert, apps/Deployment: report, example.com/Gadget: report}}"
+	const file = smallest + "drift: {mode: report, kinds: {Secret: revert, apps/Deployment: report, example.com/Deployment: report}}"
 	c, err := load(t, file)
 	if got := c.Drift.Kinds.Modes(); err != nil || len(got) != 3 || got[secret] != api.DriftRevert || got[deployment] != api.DriftReport {
 		t.Errorf("%v: %v", got, err)
