@@ -98,6 +98,36 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
+// Of the JSON of an answer people read the reason, without credentials and the address.
+func TestTheReasonOfAnAnswer(t *testing.T) {
+	const token = "0123456789abcdef-secret"
+	for body, want := range map[string]string{
+		`{"message":"token does not have the scope [read:issue]","url":"https://git.example.com/api/swagger"}`:                                            "token does not have the scope [read:issue]",
+		`{"message":"Validation Failed","errors":[{"code":"custom","message":"the branch is protected"}],"documentation_url":"https://docs.example.com"}`: "Validation Failed; the branch is protected",
+		`{"message":{"base":["is protected"],"title":["is too long","is empty"]}}`:                                                                        "base is protected; title is too long, is empty",
+		`{"error":"insufficient_scope","error_description":"The request requires higher privileges"}`:                                                     "insufficient_scope; The request requires higher privileges",
+		`{"message":"no such token: ` + token + `"}`:                                                                                                      "no such token: ***",
+		`{"status":"no"}`: `{"status":"no"}`,
+		`not JSON`:        "not JSON",
+	} {
+		for _, kind := range forge.Types {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				fmt.Fprint(w, body)
+			}))
+			defer server.Close()
+			_, err := newClient(t, kind, server.URL, "a/b", token).ListOpen(t.Context(), "main")
+			if err == nil {
+				t.Fatalf("%s: no error", kind)
+			}
+			if got := forge.Reason(err); got != "list pull requests: the forge answered 422: "+want {
+				t.Errorf("%s says %q, want %q", kind, got, want)
+			}
+		}
+	}
+}
+
 // A token that cannot be read has an error of its own.
 func TestATokenThatCannotBeRead(t *testing.T) {
 	for _, kind := range forge.Types {

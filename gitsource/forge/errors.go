@@ -1,10 +1,14 @@
 package forge
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,6 +18,8 @@ type StatusError struct {
 	Status int
 	// Message is the forge's message, without credentials and without web pages.
 	Message string
+	// reason is what Message says in plain words, if that is JSON.
+	reason string
 	// RetryAfter is the delay that the forge asked for; zero if it did not ask for one.
 	RetryAfter time.Duration
 }
@@ -21,8 +27,8 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("the forge answered %d", e.Status)
-	if e.Message != "" {
-		text += ": " + e.Message
+	if said := cmp.Or(e.reason, e.Message); said != "" {
+		text += ": " + said
 	}
 	hint := hints[e.Status]
 	if e.RetryAfter > 0 {
@@ -48,6 +54,67 @@ var hints = map[int]string{
 	http.StatusUnauthorized:      "the token is wrong or was revoked",
 	http.StatusForbidden:         "the token may not do this: see its scopes, and who may write to the repository",
 	http.StatusNotFound:          "there is no such repository, or the token may not see it",
+}
+
+// Reason is the text of an error for people, without the address that was asked.
+func Reason(err error) string {
+	text := err.Error()
+	for inner := err; ; {
+		request, ok := errors.AsType[*url.Error](inner)
+		if !ok {
+			return text
+		}
+		inner = request.Err
+		text = strings.Replace(text, request.Error(), inner.Error(), 1)
+	}
+}
+
+// plainReason returns what the JSON of an answer says in plain words; empty if it does not.
+func plainReason(body []byte) string {
+	var answer struct {
+		Message     any             `json:"message"`
+		Error       any             `json:"error"`
+		Description any             `json:"error_description"`
+		Errors      json.RawMessage `json:"errors"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return ""
+	}
+	said := texts(answer.Message)
+	if said == nil {
+		said = append(texts(answer.Error), texts(answer.Description)...)
+	}
+	var details []struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(answer.Errors, &details) == nil {
+		for _, d := range details {
+			said = append(said, texts(d.Message)...)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// texts are the texts of a value, of which a map has some for each field.
+func texts(v any) []string {
+	var out []string
+	switch v := v.(type) {
+	case string:
+		if v = strings.TrimSpace(v); v != "" {
+			out = append(out, v)
+		}
+	case []any:
+		for _, item := range v {
+			out = append(out, texts(item)...)
+		}
+	case map[string]any:
+		for _, field := range slices.Sorted(maps.Keys(v)) {
+			if all := texts(v[field]); all != nil {
+				out = append(out, field+" "+strings.Join(all, ", "))
+			}
+		}
+	}
+	return out
 }
 
 // IsGeneral reports whether every request is likely to fail in the same way: the forge is down

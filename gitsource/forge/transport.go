@@ -66,7 +66,7 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	credentials := mask.Of(req)
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
-		return nil, credentials.Error(err)
+		return nil, credentials.Error(fmt.Errorf("the forge does not answer: %w", err))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
@@ -82,7 +82,7 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 	kind := resp.Header.Get("Content-Type")
 	switch {
 	case resp.StatusCode/100 != 2, mask.IsPage(kind, body):
-		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, mostMessage)}
+		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, mostMessage), reason: mask.Line(credentials.Mask(plainReason(body)), mostMessage)}
 		if resp.StatusCode >= 400 {
 			e.RetryAfter = retryAfter(e, resp.Header, time.Now())
 		}

@@ -30,8 +30,9 @@ func (b *Backoff) Fail(err error, now time.Time) (changed bool) {
 	if b.failures == 0 {
 		b.since = now
 	}
-	changed = b.problem != err.Error()
-	b.problem = err.Error()
+	problem := forge.Reason(err)
+	changed = b.problem != problem
+	b.problem = problem
 	b.asked = time.Time{}
 	if wait := retryAfter(err); wait > 0 {
 		b.asked = now.Add(wait)

@@ -3,6 +3,7 @@ package backoff
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -35,6 +36,16 @@ func TestRetriesAreSpacedOut(t *testing.T) {
 	}
 	if !b.Succeed() || b.Wait(noon) > 0 || b.Failures() != 0 {
 		t.Errorf("after a success, next in %s", b.Wait(noon))
+	}
+}
+
+// What is said of an error begins with the reason, without the address that was asked.
+func TestTheReasonIsSaid(t *testing.T) {
+	var b Backoff
+	down := &url.Error{Op: "Get", URL: "https://git.example.com/api/v1/repos/a/b/pulls?page=1", Err: errors.New("the forge does not answer: connection refused")}
+	b.Fail(fmt.Errorf("list pull requests: %w", down), noon)
+	if got := b.String(); got != "since 2026-06-01T12:00:00Z: list pull requests: the forge does not answer: connection refused" {
+		t.Errorf("it says %q", got)
 	}
 }
 

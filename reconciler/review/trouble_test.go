@@ -71,7 +71,7 @@ func TestFaultsOfTheForge(t *testing.T) {
 				s.step(v)
 			}
 			got := v.Troubles()
-			if len(got) != 2 || !strings.HasPrefix(got[0], "pull requests are not planned since ") || !strings.HasPrefix(got[1], "the rollout is not shown on commits since ") || !strings.Contains(got[0], err.Error()) {
+			if len(got) != 2 || !strings.HasPrefix(got[0], "pull requests are not planned since ") || !strings.HasPrefix(got[1], "the rollout is not shown on commits since ") || !strings.Contains(got[0], forge.Reason(err)) {
 				t.Errorf("status says %q", got)
 			}
 			if f.lists > 8 {
