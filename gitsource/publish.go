@@ -156,6 +156,32 @@ func (p *Publisher) Remove(ctx context.Context, branch, marker string) error {
 	return nil
 }
 
+// List returns the branches whose names begin with a prefix, sorted.
+func (p *Publisher) List(ctx context.Context, prefix string) (branches []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	defer p.remote.Close()
+	s, err := p.remote.Session(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list branches: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	refs, err := s.List(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list branches: %w", err)
+	}
+	for name := range refs.References {
+		if branch, is := strings.CutPrefix(name, "refs/heads/"); is && strings.HasPrefix(branch, prefix) {
+			branches = append(branches, branch)
+		}
+	}
+	slices.Sort(branches)
+	return branches, nil
+}
+
 // commit creates the commit in memory.
 func (p *Publisher) commit(b *remoteBranch, base plumbing.Hash, c BranchCommit) (plumbing.Hash, error) {
 	tree, err := b.edit(base, c.Files)

@@ -94,6 +94,9 @@ func TestABranchIsPublishedOnce(t *testing.T) {
 	if again := p.publish(files); again.Head == first.Head || strings.TrimSpace(p.repo.Git(t, "rev-parse", driftBranch+"^")) != p.main {
 		t.Errorf("not built again on the base: %+v", again)
 	}
+	if got, err := p.List(t.Context(), "gitfleet/drift/"); err != nil || len(got) != 1 || got[0] != driftBranch {
+		t.Errorf("the branches are %q: %v", got, err)
+	}
 	if err := p.Remove(t.Context(), driftBranch, driftMarker); err != nil {
 		t.Fatal(err)
 	}

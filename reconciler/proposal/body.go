@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,11 +17,59 @@ import (
 const (
 	most       = 50
 	mostReason = 1000
+	// longestTitle is what the forges allow.
+	longestTitle = 255
 )
 
 // title is that of the pull request or issue of an offer.
 func (o *offer) title() string {
-	return fmt.Sprintf("Drift: %s %s on %s", o.id.Kind, nameOf(o.id), count(len(o.drifts), "cluster"))
+	what, where := "deleted", count(len(o.drifts), "cluster")
+	if !o.deleted {
+		what = o.fields() + " changed"
+	}
+	if o.holders > len(o.drifts) {
+		where = fmt.Sprintf("%d of %s", len(o.drifts), count(o.holders, "cluster"))
+	}
+	return shortened(fmt.Sprintf("Drift: %s %s: %s on %s", o.id.Kind, nameOf(o.id), what, where), longestTitle)
+}
+
+// fields names the only field of a change, or counts them.
+func (o *offer) fields() string {
+	n := len(o.paths)
+	if n == 1 {
+		if name := fieldName(o.paths[0].Path); name != "" {
+			return name
+		}
+	}
+	if n > 0 {
+		if more := andMore.FindStringSubmatch(o.paths[n-1].Path); more != nil {
+			rest, _ := strconv.Atoi(more[1]) // it is a number
+			n += rest
+		}
+	}
+	return count(n, "field")
+}
+
+var (
+	// andMore is what a member adds to the last field that it reports of very many.
+	andMore = regexp.MustCompile(` and (\d+) more$`)
+	// plainName is a name that no forge makes anything of.
+	plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/-]{0,62}$`)
+)
+
+// fieldName is the name of the field that a JSON pointer leads to, or of the list that it is an item
+// of; empty if that does not belong in a title.
+func fieldName(path string) string {
+	for _, key := range slices.Backward(api.SplitPointer(path)) {
+		if _, err := strconv.Atoi(key); err == nil || key == "-" {
+			continue
+		}
+		if plainName.MatchString(key) {
+			return key
+		}
+		break
+	}
+	return ""
 }
 
 // trailer is the line by which a commit is known to be gitfleet's own for a change.
@@ -87,7 +136,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	}
 	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", list(o.clusters()), o.first().UTC().Format(time.RFC3339))
 	if times > 0 {
-		fmt.Fprintf(&b, "; earlier changes of the object: %d", times)
+		fmt.Fprintf(&b, "; earlier changes of the object, merged ones included: %d", times)
 	}
 	b.WriteString(".\n\n**Who** (the field managers that the clusters name)\n\n")
 	if len(who) == 0 {

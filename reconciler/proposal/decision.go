@@ -85,6 +85,9 @@ func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) 
 		what, reason = "an issue", fmt.Sprintf("; no edit of the files makes the change: %v", o.reason)
 	}
 	problem := cmp.Or(p.retry.String(), c.retry.String())
+	if isIssue(c.branch) || c.branch == "" && o.reason != nil {
+		problem = cmp.Or(problem, p.issues.String())
+	}
 	switch c.state {
 	case forge.Open:
 		message = "offered as " + c.url
@@ -97,6 +100,9 @@ func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) 
 		switch {
 		case c.hold:
 			message = c.url + " has the label " + holdLabel
+			if problem != "" {
+				message += "; not followed " + problem
+			}
 		case isIssue(c.branch):
 			return true, c.url + " was closed"
 		default:

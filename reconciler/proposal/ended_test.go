@@ -3,9 +3,12 @@ package proposal
 import (
 	"context"
 	"io/fs"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
@@ -73,5 +76,30 @@ func TestADriftOfAnUnheardClusterIsNotOver(t *testing.T) {
 	observe(in)
 	if got := p.forge.pulls; got[0].State != forge.Closed {
 		t.Errorf("after west has answered: %+v", got[0])
+	}
+}
+
+// The branch of a pull request that ended while gitfleet was not running is deleted at the next
+// start. Those of other people, of other fleets and without a pull request stay.
+func TestBranchesThatAreLeftOverAreDeleted(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, heldChange(7, "east"), heldChange(8, "east"), heldChange(9, "east"), heldChange(10, "east"))
+	left := []string{branchPrefix + "000000000000000b", branchPrefix + heldChange(9).hash, branchPrefix + heldChange(10).hash, branchPrefix + "foreign"}
+	p.forge.end(1, forge.Merged)
+	p.forge.end(2, forge.Closed)
+	p.forge.end(3, forge.Closed)
+	p.forge.others[branchPrefix+heldChange(9).hash] = true
+	p.forge.branches[left[0]] = gitsource.BranchCommit{Branch: left[0], Message: trailer("000000000000000b")}
+	p.forge.branches[left[3]] = gitsource.BranchCommit{Branch: left[3], Message: trailer("foreign")}
+	p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Number: 5, Branch: left[3], State: forge.Closed, Body: marker("other-fleet", "0123456789abcdef")})
+	p.restart(10)
+	p.after(t, time.Minute, heldChange(10, "east"))
+	if got := slices.Sorted(maps.Keys(p.forge.branches)); !slices.Equal(got, slices.Sorted(slices.Values(left))) {
+		t.Errorf("the branches are %q, want %q", got, left)
+	}
+	before := p.forge.requests
+	p.after(t, time.Minute, heldChange(10, "east"))
+	if n := p.forge.requests - before; n > 2 {
+		t.Errorf("%d requests in an idle minute", n)
 	}
 }

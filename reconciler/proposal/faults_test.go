@@ -70,8 +70,8 @@ func TestFaultsOfTheForge(t *testing.T) {
 			p.after(t, 10*time.Minute, heldChange(7, "east"), heldChange(8, "west"))
 			p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1; not followed since 2027-01-15T08:03:")
 			p.says(t, "west", "held: left as it is; not offered as a pull request since 2027-01-15T08:03:")
-			p.says(t, "west", err.Error())
-			if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "drift is not offered as pull requests since 2027-01-15T08:03:") || !strings.Contains(got[0], err.Error()) {
+			p.says(t, "west", ": "+forge.Reason(err))
+			if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "drift is not offered as pull requests since 2027-01-15T08:03:") || !strings.Contains(got[0], forge.Reason(err)) {
 				t.Errorf("status says %q", got)
 			}
 			if n := p.forge.requests - before; n > 8 {

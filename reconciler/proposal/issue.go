@@ -26,6 +26,13 @@ const (
 
 func isIssue(branch string) bool { return strings.HasPrefix(branch, issuePrefix) }
 
+func isPullRequest(branch string) bool { return strings.HasPrefix(branch, branchPrefix) }
+
+// IsIssueOfDrift reports whether a webhook may be about an issue that a Proposer has opened.
+func IsIssueOfDrift(labels []string, body string) bool {
+	return slices.Contains(labels, issueLabel) || marked.MatchString(body)
+}
+
 // fromIssue returns the issue of a change.
 func fromIssue(i forge.Issue, hash string) forge.PullRequest {
 	return forge.PullRequest{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Labels: i.Labels, Branch: issuePrefix + hash, State: i.State, Ended: i.Ended}
@@ -68,32 +75,16 @@ func (p *Proposer) end(ctx context.Context, pr forge.PullRequest, comment, body 
 	return p.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, body)
 }
 
-// hasIssues reports whether issues of the fleet are open or followed.
-func (p *Proposer) hasIssues() bool {
-	for branch := range p.open {
-		if isIssue(branch) {
-			return true
-		}
-	}
-	for _, c := range p.changes {
-		if isIssue(c.branch) && (c.state == forge.Open || c.asksAgain()) {
-			return true
-		}
-	}
-	return false
-}
-
 // triesIssues reports whether issues are to be listed again that could not be.
 func (p *Proposer) triesIssues(now time.Time) bool {
 	return p.issues.Failures() > 0 && p.issues.Wait(now) <= 0 || p.missed && p.offersIssues(now)
 }
 
-// openIssues returns the open issues of the fleet by their branches. Unless there may be some,
-// or if they cannot be listed now, they are those of the last list, and listed is false. An error
-// is one that every request is likely to meet.
+// openIssues lists the open issues of the fleet by their branches; listed is false if they cannot be
+// listed now. An error is one that every request is likely to meet.
 func (p *Proposer) openIssues(ctx context.Context, now time.Time) (open map[string]forge.PullRequest, listed bool, err error) {
 	open = map[string]forge.PullRequest{}
-	numbers := map[int64]string{} // the known changes, whatever people made of the body
+	numbers := map[int64]string{} // the known ones, whatever people made of the body
 	for _, c := range p.changes {
 		if isIssue(c.branch) {
 			numbers[c.number] = c.branch
@@ -101,29 +92,22 @@ func (p *Proposer) openIssues(ctx context.Context, now time.Time) (open map[stri
 	}
 	for branch, pr := range p.open {
 		if isIssue(branch) {
-			open[branch] = pr
 			numbers[pr.Number] = branch
 		}
-	}
-	if p.issues.Wait(now) > 0 || !p.listed.IsZero() && !p.hasIssues() && !p.triesIssues(now) {
-		return open, false, nil
 	}
 	list, err := p.cfg.Forge.ListIssues(ctx, issueLabel, forge.Open)
 	switch {
 	case errors.Is(err, forge.ErrIssuesDisabled):
 		p.disabled = now
-		return nil, true, nil
+		return open, true, nil
 	case err != nil && isGeneral(err):
 		return nil, false, err
 	case err != nil:
-		if p.issues.Fail(err, now) {
-			p.cfg.Log.Warn("issues of drifts not listed; trying again", "err", err)
-		}
+		p.issuesFailed(err, now)
 		return open, false, nil
 	}
 	p.issues.Succeed()
 	p.disabled, p.missed = time.Time{}, false
-	clear(open)
 	for _, i := range slices.Backward(list) {
 		hash := markedAs(i.Body, p.cfg.Fleet)
 		if branch, known := numbers[i.Number]; known {
@@ -145,39 +129,50 @@ func (p *Proposer) openIssues(ctx context.Context, now time.Time) (open map[stri
 	return open, true, nil
 }
 
-// offerIssue opens the issue of a change, or finds the one that is there already.
-func (p *Proposer) offerIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
-	if p.full(c) {
-		return nil
+// issuesFailed notes that issues cannot be listed.
+func (p *Proposer) issuesFailed(err error, now time.Time) {
+	if p.issues.Fail(err, now) {
+		p.cfg.Log.Warn("issues of drifts not listed; trying again", "err", err)
 	}
-	list, err := p.cfg.Forge.ListIssues(ctx, issueLabel, "")
-	var found *forge.PullRequest
-	for _, i := range list {
-		if markedAs(i.Body, p.cfg.Fleet) != o.hash {
-			continue
-		}
-		// One that a person has closed counts more than a newer one that gitfleet has.
-		same := fromIssue(i, o.hash)
-		if found == nil || same.State == forge.Open || over(found, c.since) && !over(&same, c.since) {
-			found = &same
-		}
-	}
-	if err == nil && (found == nil || over(found, c.since)) {
-		found, err = p.createIssue(ctx, o)
-	}
+}
+
+// withoutIssues returns an error of offering a change, unless that is that the repository has no
+// issues.
+func (p *Proposer) withoutIssues(err error, now time.Time) error {
 	if errors.Is(err, forge.ErrIssuesDisabled) {
 		p.disabled = now
 		return nil
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// findIssue returns the issue of a change that still counts; nil if there is none. The issues are
+// listed once in a pass.
+func (p *Proposer) findIssue(ctx context.Context, hash string, since time.Time) (found *forge.PullRequest, err error) {
+	if p.allIssues == nil {
+		p.allIssues = &issueList{}
+		p.allIssues.list, p.allIssues.err = p.cfg.Forge.ListIssues(ctx, issueLabel, "")
 	}
-	p.disabled, p.missed = time.Time{}, false
-	c.found(*found)
-	if found.State == forge.Open {
-		p.open[found.Branch] = *found
+	for _, i := range p.allIssues.list {
+		if markedAs(i.Body, p.cfg.Fleet) != hash {
+			continue
+		}
+		// One that a person has closed counts more than a newer one that gitfleet has.
+		same := fromIssue(i, hash)
+		if found == nil || same.State == forge.Open || over(found, since) && !over(&same, since) {
+			found = &same
+		}
 	}
-	return nil
+	if found != nil && over(found, since) {
+		found = nil
+	}
+	return found, p.allIssues.err
+}
+
+// An issueList is what listing issues came to.
+type issueList struct {
+	list []forge.Issue
+	err  error
 }
 
 func (p *Proposer) createIssue(ctx context.Context, o *offer) (*forge.PullRequest, error) {
@@ -187,6 +182,7 @@ func (p *Proposer) createIssue(ctx context.Context, o *offer) (*forge.PullReques
 	if err != nil {
 		return nil, err
 	}
+	p.disabled, p.missed = time.Time{}, false
 	p.cfg.Log.Info("a drift is offered as an issue", "url", i.URL, "object", o.id.String())
 	opened := fromIssue(i, o.hash)
 	return &opened, nil
@@ -217,7 +213,7 @@ func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
 	}
 	p.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", pr.URL)
 	delete(p.open, c.branch)
-	*c = change{since: c.since, asked: c.asked}
+	*c = change{since: c.since, asked: c.asked, askedBy: c.askedBy}
 	return nil
 }
 

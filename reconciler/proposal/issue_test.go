@@ -18,6 +18,7 @@ import (
 const deleted forge.State = "deleted"
 
 func (f *fakeForge) ListIssues(_ context.Context, label string, state forge.State) ([]forge.Issue, error) {
+	f.issueLists++
 	if err := f.ask(); err != nil || f.refuseIssues != nil {
 		return nil, errors.Join(err, f.refuseIssues)
 	}
@@ -110,7 +111,7 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 			t.Errorf("the body has no %q:\n%s", want, i.Body)
 		}
 	}
-	if got := strings.Join(i.Labels, ", "); got != "gitfleet/drift, gitfleet/severity: other, placement/web, gitfleet/manual-edit" || !strings.HasPrefix(i.Title, "Drift: ConfigMap shop/web on ") {
+	if got := strings.Join(i.Labels, ", "); got != "gitfleet/drift, gitfleet/severity: other, placement/web, gitfleet/manual-edit" || i.Title != "Drift: ConfigMap shop/web: key changed on 2 clusters" {
 		t.Errorf("title %q, labels %s", i.Title, got)
 	}
 	if held := p.Held().Items; len(held) != 1 || held[0].State != Open || held[0].URL != i.URL || held[0].Reason != "its value comes from the YAML anchor *port" || len(held[0].Edits) != 0 {
@@ -118,8 +119,134 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 	}
 	before := p.forge.requests
 	p.after(t, time.Minute, manualChange(7, "east", "west"))
-	if n := p.forge.requests - before; n > 4 {
+	if n := p.forge.requests - before; n > 2 {
 		t.Errorf("%d requests in an idle minute", n)
+	}
+	p.after(t, 3*time.Minute, manualChange(7, "east", "west"), heldChange(8, "east"))
+	before = p.forge.requests
+	p.after(t, time.Minute, manualChange(7, "east", "west"), heldChange(8, "east"))
+	if n := p.forge.requests - before; n > 2 {
+		t.Errorf("%d requests in an idle minute with a pull request and an issue", n)
+	}
+}
+
+// However many changes are offered in a pass, the issues are listed once.
+func TestIssuesAreListedOnceInAPass(t *testing.T) {
+	p := newProposing(10)
+	var all []*offer
+	for i := range 5 {
+		all = append(all, manualChange(i+10, "east"))
+	}
+	p.after(t, 2*time.Minute, all...)
+	before := p.forge.issueLists
+	p.after(t, 10*time.Second, all...)
+	if n := p.forge.issueLists - before; len(p.forge.issues) != 5 || n > 1 {
+		t.Errorf("%d issues are open after %d lists", len(p.forge.issues), n)
+	}
+}
+
+// What people decided about a change counts after a restart too if it could be offered in the other
+// form by then.
+func TestADecisionOutlivesTheForm(t *testing.T) {
+	forms := map[string]func(int, ...string) *offer{"issue": manualChange, "pull request": heldChange}
+	for first, of := range forms {
+		for second, again := range forms {
+			for _, hold := range []bool{false, true} {
+				p := newProposing(10)
+				p.after(t, 3*time.Minute, of(7, "east"))
+				for _, pr := range p.forge.pulls {
+					pr.Labels = holdIf(hold, pr.Labels)
+					p.forge.end(pr.Number, forge.Closed)
+				}
+				for _, i := range p.forge.issues {
+					i.Labels = holdIf(hold, i.Labels)
+					p.forge.endIssue(i.Number)
+				}
+				p.restart(10)
+				p.after(t, 5*time.Minute, again(7, "east"))
+				if n := len(p.forge.pulls) + len(p.forge.issues); n != 1 {
+					t.Errorf("%s, then %s: it was offered %d times", first, second, n)
+				}
+				want := "put back: "
+				if hold {
+					want = "has the label gitfleet/hold"
+				}
+				p.says(t, "east", want)
+			}
+		}
+	}
+}
+
+func holdIf(hold bool, labels []string) []string {
+	if hold {
+		return append(labels, holdLabel)
+	}
+	return labels
+}
+
+// An issue with the label that was deleted keeps nothing any more: the change is offered anew. It
+// keeps the object while issues are disabled.
+func TestADeletedIssueHoldsNothing(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.forge.issues[0].Labels = append(p.forge.issues[0].Labels, holdLabel)
+	p.forge.endIssue(1)
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.forge.refuseIssues = forge.ErrIssuesDisabled
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold")
+	p.forge.refuseIssues = nil
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.forge.issues[0].State = deleted
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/2")
+}
+
+// Issues that cannot be listed any more are said with each change that is one, as pull requests are.
+func TestIssuesThatAreNotFollowed(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east"), manualChange(8, "north"), heldChange(9, "west"))
+	p.forge.issues[1].Labels = append(p.forge.issues[1].Labels, holdLabel)
+	p.forge.endIssue(2)
+	p.after(t, time.Minute, manualChange(7, "east"), manualChange(8, "north"), heldChange(9, "west"))
+	p.forge.refuseIssues = &forge.StatusError{Status: 403, Message: "no scope"}
+	p.after(t, time.Minute, manualChange(7, "east"), manualChange(8, "north"), heldChange(9, "west"))
+	p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/1; not followed since 2027-01-15T08:0")
+	p.says(t, "north", "has the label gitfleet/hold; not followed since 2027-01-15T08:0")
+	if got := p.decided("west"); !strings.HasSuffix(got, "offered as https://git.example.com/pulls/1") {
+		t.Errorf("decided %q", got)
+	}
+	if got := p.Troubles(); len(got) != 1 || !strings.HasPrefix(got[0], "issues of drift are not followed since 2027-01-15T08:0") {
+		t.Errorf("status says %q", got)
+	}
+}
+
+// What waits is listed in the pull request that was opened last, whatever the numbers of issues are.
+func TestWhatWaitsIsListedInAPullRequest(t *testing.T) {
+	p := newProposing(3)
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	all := []*offer{manualChange(7, "east"), manualChange(8, "west"), heldChange(9, "south")}
+	p.after(t, 3*time.Minute, all...)
+	all = append(all, heldChange(10, "north"))
+	p.after(t, 4*time.Minute, all...)
+	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 2 || !strings.Contains(p.forge.pulls[0].Body, "**Waiting**") {
+		t.Errorf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
+	}
+}
+
+// A webhook is about an issue of drift if that has the label, or the comment by which it is known.
+func TestIsIssueOfDrift(t *testing.T) {
+	body := manualChange(7, "east").body("shop", nil)
+	for name, test := range map[string]struct {
+		labels []string
+		body   string
+		want   bool
+	}{
+		"label": {[]string{"bug", issueLabel}, "", true}, "body": {nil, body, true}, "neither": {[]string{"bug"}, "gitfleet does not work", false},
+	} {
+		if got := IsIssueOfDrift(test.labels, test.body); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

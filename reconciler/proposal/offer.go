@@ -1,7 +1,6 @@
 package proposal
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,18 +13,20 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
 // sync looks what became of the pull requests and issues, closes those whose drift is over, and
 // opens those that are due. It asks the forge nothing if there is nothing to ask. The
 // error is one that every request is likely to meet; those of one change stay with it.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
-	if p.toList(now) {
+	p.allIssues = nil
+	if pulls, issues := p.toList(now); pulls || issues {
 		if p.woken {
 			p.cfg.Forge.ForgetList()
 		}
 		p.woken = false
-		if err := p.look(ctx, now); err != nil {
+		if err := p.look(ctx, now, pulls, issues); err != nil {
 			return err
 		}
 	}
@@ -62,6 +63,10 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 		if err := p.try(c, now, func() error { return p.offer(ctx, o, c, now) }); err != nil {
 			return err
 		}
+		if c.askedBy != "" && c.state == forge.Open {
+			p.record(history.ProposalOpened, heldItem{offer: o}, c.askedBy, c.url)
+			c.askedBy = ""
+		}
 	}
 	newest := p.newest()
 	for _, o := range offers {
@@ -77,6 +82,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
+	p.removeLeftovers(ctx, now)
 	return nil
 }
 
@@ -113,31 +119,12 @@ func (p *Proposer) lookAtMerged(ctx context.Context, c *change, now time.Time) e
 	return nil
 }
 
-// toList reports whether the open pull requests are to be listed now.
-func (p *Proposer) toList(now time.Time) bool {
-	since := now.Sub(p.listed)
-	return p.listed.IsZero() || p.woken && since >= wakeSpacing || since >= p.cfg.Interval && (len(p.open) > 0 || p.pending() || p.triesIssues(now))
-}
-
-// pending reports whether something may have changed on the forge that is waited for.
-func (p *Proposer) pending() bool {
-	for _, c := range p.changes {
-		if c.branch != "" && (c.state == forge.Open || c.asksAgain()) {
-			return true
-		}
-	}
-	return false
-}
-
-// asksAgain reports whether a pull request that is closed may still keep an object as it
-// is.
-func (c *change) asksAgain() bool { return c.state == forge.Closed && (c.hold || c.recheck) }
-
-// newest is the branch of the pull request that was opened last.
+// newest is the branch of the pull request that was opened last; that of the issue if no pull
+// request is open. Numbers of issues and of pull requests may be counted apart.
 func (p *Proposer) newest() string {
 	var last forge.PullRequest
 	for _, pr := range p.open {
-		if pr.Number > last.Number {
+		if last.Branch == "" || isIssue(last.Branch) && !isIssue(pr.Branch) || isIssue(last.Branch) == isIssue(pr.Branch) && pr.Number > last.Number {
 			last = pr
 		}
 	}
@@ -162,107 +149,6 @@ func (p *Proposer) waiting(offers []*offer) []*offer {
 		}
 	}
 	return out
-}
-
-// look lists the open pull requests, and finds out what became of those that are open no
-// more.
-func (p *Proposer) look(ctx context.Context, now time.Time) error {
-	list, err := p.cfg.Forge.ListOpen(ctx, p.cfg.Base)
-	if err != nil {
-		return err
-	}
-	issues, issuesListed, err := p.openIssues(ctx, now)
-	if err != nil {
-		return err
-	}
-	before := p.open
-	p.open, p.listed = map[string]forge.PullRequest{}, now
-	maps.Copy(p.open, issues)
-	ours := map[string]bool{} // the branches of known changes, whatever people made of the body
-	for _, c := range p.changes {
-		ours[c.branch] = true
-	}
-	for _, pr := range list {
-		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && (ours[pr.Branch] || markedAs(pr.Body, p.cfg.Fleet) != "") {
-			p.open[pr.Branch] = pr
-		}
-	}
-	gone := map[string]goneRequest{}
-	for branch, pr := range before {
-		if _, still := p.open[branch]; !still {
-			gone[branch] = goneRequest{pr.Number, trailer(p.changeOf(pr))}
-		}
-	}
-	for _, c := range p.changes {
-		if pr, open := p.open[c.branch]; open {
-			c.found(pr) // also one that was opened again
-		} else if _, listed := gone[c.branch]; !listed && c.branch != "" && (c.state == forge.Open || c.asksAgain()) && (issuesListed || !isIssue(c.branch)) {
-			gone[c.branch] = goneRequest{number: c.number}
-		}
-	}
-	for _, branch := range slices.Sorted(maps.Keys(gone)) {
-		if err := p.lookAtEnded(ctx, branch, gone[branch]); err != nil {
-			p.open, p.listed = before, time.Time{} // what has ended is found the next time
-			return err
-		}
-	}
-	return nil
-}
-
-// changeOf is the hash of the change that a pull request or an issue is about.
-func (p *Proposer) changeOf(pr forge.PullRequest) string {
-	if hash, issue := strings.CutPrefix(pr.Branch, issuePrefix); issue {
-		return hash
-	}
-	hash, _, _ := strings.Cut(strings.TrimPrefix(pr.Branch, branchPrefix), "-")
-	return cmp.Or(markedAs(pr.Body, p.cfg.Fleet), hash)
-}
-
-// A goneRequest is a pull request or an issue that is not listed as open any more.
-type goneRequest struct {
-	number int64
-	// marker is that of the commits of its branch, if that is to be deleted.
-	marker string
-}
-
-// lookAtEnded finds out what became of a pull request or an issue that is not listed as open any
-// more. The branch is deleted if it is done and a marker is given. If there is none to this base
-// any more, as when it got another one, the change is offered anew.
-func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequest) error {
-	pr, err := p.current(ctx, branch, gone.number)
-	if err != nil {
-		return err
-	}
-	delete(p.missing, branch)
-	for _, c := range p.changes {
-		switch {
-		case c.branch != branch:
-		case pr != nil:
-			c.found(*pr)
-			c.published = ""
-		case c.state == forge.Open:
-			*c = change{since: c.since}
-		}
-	}
-	if pr != nil && pr.State == forge.Open {
-		p.open[branch] = *pr
-	}
-	if pr == nil || pr.State == forge.Open || gone.marker == "" {
-		return nil
-	}
-	p.cfg.Log.Info("a proposal of a drift was "+string(pr.State), "url", pr.URL)
-	p.removeBranch(ctx, branch, gone.marker)
-	return nil
-}
-
-// removeBranch deletes the branch of a pull request that is done.
-func (p *Proposer) removeBranch(ctx context.Context, branch, marker string) {
-	if isIssue(branch) {
-		return
-	}
-	if err := p.cfg.Branches.Remove(ctx, branch, marker); err != nil {
-		p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
-	}
 }
 
 // closeEnded closes the pull requests and issues whose drift is over.
@@ -317,43 +203,67 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 			return nil
 		}
 	}
-	if o.reason != nil {
-		return p.offerIssue(ctx, o, c, now)
+	if p.full(c) {
+		return nil
 	}
+	found, branch, err := p.findEarlier(ctx, o, c, now)
+	switch {
+	case err != nil || found != nil:
+	case o.reason != nil:
+		found, err = p.createIssue(ctx, o)
+	case branch == "":
+		c.waits = "the same change was offered too often"
+		return nil
+	default:
+		if found, err = p.create(ctx, o, branch, now); err == nil {
+			c.published = o.digest()
+		}
+	}
+	if err != nil {
+		return p.withoutIssues(err, now)
+	}
+	c.found(*found)
+	if found.State == forge.Open {
+		p.open[found.Branch] = *found
+	}
+	return nil
+}
+
+// findEarlier returns the pull request or the issue that offered a change before and still counts;
+// nil if there is none. Then branch is the first one of the change without a pull request, and empty
+// if there are too many.
+func (p *Proposer) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
+	if o.reason != nil { // it cannot be offered without issues
+		if found, err = p.findIssue(ctx, o.hash, c.since); err != nil || found != nil {
+			return found, "", err
+		}
+		return p.findPullRequest(ctx, o.hash, c.since)
+	}
+	found, branch, err = p.findPullRequest(ctx, o.hash, c.since)
+	if err != nil || found != nil || p.issues.Wait(now) > 0 || !p.offersIssues(now) {
+		return found, branch, err
+	}
+	found, err = p.findIssue(ctx, o.hash, c.since)
+	if err = p.withoutIssues(err, now); err != nil && !isGeneral(err) {
+		p.issuesFailed(err, now)
+		err = nil
+	}
+	return found, branch, err
+}
+
+// findPullRequest returns the pull request of a change that still counts; nil if there is none.
+func (p *Proposer) findPullRequest(ctx context.Context, hash string, since time.Time) (found *forge.PullRequest, branch string, err error) {
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
-		branch := branchPrefix + o.hash
+		branch := branchPrefix + hash
 		if attempt > 1 {
 			branch += fmt.Sprintf("-%d", attempt)
 		}
-		pr, there := p.open[branch]
-		if !there {
-			if p.full(c) {
-				return nil
-			}
-			found, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
-			if err != nil {
-				return err
-			}
-			switch {
-			case found == nil:
-				if pr, err = p.create(ctx, o, branch, now); err != nil {
-					return err
-				}
-				c.published = o.digest()
-			case over(found, c.since):
-				continue
-			default:
-				pr = *found
-			}
+		found, err := p.cfg.Forge.FindPullRequest(ctx, p.cfg.Base, branch)
+		if err != nil || found == nil || !over(found, since) {
+			return found, branch, err
 		}
-		c.found(pr)
-		if pr.State == forge.Open {
-			p.open[branch] = pr
-		}
-		return nil
 	}
-	c.waits = "the same change was offered too often"
-	return nil
+	return nil, "", nil
 }
 
 // full reports whether no more may be opened now, and notes that with the change.
@@ -398,26 +308,26 @@ func over(pr *forge.PullRequest, since time.Time) bool {
 
 // create makes the branch and the pull request of a change. Whatever of that is there
 // already, because gitfleet was killed or another daemon was faster, is not made again.
-func (p *Proposer) create(ctx context.Context, o *offer, branch string, now time.Time) (forge.PullRequest, error) {
+func (p *Proposer) create(ctx context.Context, o *offer, branch string, now time.Time) (*forge.PullRequest, error) {
 	faults.At("before branch")
 	state, err := p.cfg.Branches.Publish(ctx, p.commit(o, branch, now))
 	faults.At("after branch")
 	if err != nil {
-		return forge.PullRequest{}, err
+		return nil, err
 	}
 	if state.Others {
-		return forge.PullRequest{}, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
+		return nil, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
 	}
 	pr, err := p.cfg.Forge.OpenPullRequest(ctx, forge.Proposal{Base: p.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(p.cfg.Fleet, nil), Labels: o.labels()})
 	faults.At("after pull request")
 	if err != nil && pr.Number == 0 {
-		return forge.PullRequest{}, err
+		return nil, err
 	}
 	if err != nil {
 		p.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
 	}
 	p.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", o.id.String())
-	return pr, nil
+	return &pr, nil
 }
 
 // commit is what the branch of an offer is to have.

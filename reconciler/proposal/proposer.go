@@ -45,6 +45,7 @@ type Forge interface {
 type Branches interface {
 	Publish(ctx context.Context, c gitsource.BranchCommit) (gitsource.BranchState, error)
 	Remove(ctx context.Context, branch, marker string) error
+	List(ctx context.Context, prefix string) ([]string, error)
 }
 
 // Config configures a Proposer. All fields must be set, except Forge and Branches: without them
@@ -112,6 +113,13 @@ type Proposer struct {
 	// open are the open pull requests and issues of the fleet as last listed, by branch.
 	open   map[string]forge.PullRequest
 	listed time.Time
+	// listedIssues says that only issues were listed last.
+	listedIssues bool
+	// allIssues are the issues of the repository as this pass has listed them; nil until it does.
+	allIssues *issueList
+	// leftovers are the branches that may be left over from earlier; nil until they are listed.
+	leftovers     []string
+	leftoverRetry backoff.Backoff
 	// woken requests a new list before the interval is over.
 	woken bool
 	// missing has the time since when an open pull request has had no drift, by branch.
@@ -171,8 +179,10 @@ type change struct {
 	// merge is the merge commit. lacksMerge is the commit in force that was last found not to
 	// have it in its history.
 	merge, lacksMerge string
-	// asked is set if somebody asked to open the pull request without waiting.
-	asked bool
+	// asked is set if somebody asked to open the pull request without waiting; askedBy is who, until
+	// it is open.
+	asked   bool
+	askedBy string
 	// manualSince is the time since when no edit of the files has been able to express the
 	// change; zero if one can.
 	manualSince time.Time
@@ -310,7 +320,7 @@ func (p *Proposer) findTroubles() []string {
 		out = append(out, "drift is not offered as pull requests "+p.retry.String())
 	}
 	manual := slices.ContainsFunc(p.known.offers, func(o *offer) bool { return o.reason != nil })
-	if p.issues.Failures() > 0 && (manual || p.hasIssues()) {
+	if p.issues.Failures() > 0 && (manual || p.follows(isIssue)) {
 		out = append(out, "issues of drift are not followed "+p.issues.String())
 	}
 	if p.missed {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,10 @@ type fakeForge struct {
 	requests int
 	// forgotten counts how often a list as new as the request was asked for.
 	forgotten int
-	pushes    int
-	fail      error
+	// issueLists counts the lists of issues.
+	issueLists int
+	pushes     int
+	fail       error
 	// refuse is why no branch can be pushed, and refuseIssues why no issue can be read or opened.
 	refuse, refuseIssues error
 	// retargeted are pull requests that have another base now, by number.
@@ -83,6 +86,16 @@ func (f *fakeForge) Remove(_ context.Context, branch, marker string) error {
 		delete(f.branches, branch)
 	}
 	return nil
+}
+
+func (f *fakeForge) List(_ context.Context, prefix string) ([]string, error) {
+	var out []string
+	for _, branch := range slices.Sorted(maps.Keys(f.branches)) {
+		if strings.HasPrefix(branch, prefix) {
+			out = append(out, branch)
+		}
+	}
+	return out, f.refuse
 }
 
 func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.Proposal) (forge.PullRequest, error) {
@@ -409,6 +422,46 @@ func TestLabels(t *testing.T) {
 	o := heldChange(7, "east")
 	if o.id = (api.ID{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "web"}); o.severity() != "rbac" {
 		t.Errorf("a ClusterRole is %q", o.severity())
+	}
+}
+
+// The title says what changed, and on how many of the clusters that get the object. A name that a
+// member has chosen is in it only if it is a plain one.
+func TestTitles(t *testing.T) {
+	paths := func(all ...string) (out []api.Difference) {
+		for _, path := range all {
+			out = append(out, api.Difference{PatchDetail: api.PatchDetail{Path: path}})
+		}
+		return out
+	}
+	for want, change := range map[string]func(*offer){
+		"Drift: ConfigMap shop/web: image changed on 2 of 3 clusters": func(o *offer) { o.paths, o.holders = paths("/spec/template/spec/containers/0/image"), 3 },
+		"Drift: ConfigMap shop/web: image changed on 2 clusters":      func(o *offer) { o.paths, o.holders = paths("/spec/template/spec/containers/0/image"), 2 },
+		"Drift: ConfigMap shop/web: args changed on 2 clusters":       func(o *offer) { o.paths = paths("/spec/args/0") },
+		"Drift: ConfigMap shop/web: a/b changed on 2 clusters":        func(o *offer) { o.paths = paths("/metadata/labels/a~1b") },
+		"Drift: ConfigMap shop/web: 2 fields changed on 2 clusters":   func(o *offer) { o.paths = paths("/data/a", "/data/b") },
+		"Drift: ConfigMap shop/web: 40 fields changed on 2 clusters":  func(o *offer) { o.paths = paths("/data/a", "/data/b and 38 more") },
+		"Drift: ConfigMap shop/web: 1 field changed on 2 clusters":    func(o *offer) { o.paths = paths("/data/@admin #1") },
+		"Drift: ConfigMap shop/web: deleted on 2 clusters":            func(o *offer) { o.paths, o.deleted = nil, true },
+	} {
+		o := heldChange(7, "east", "west")
+		if change(o); o.title() != want {
+			t.Errorf("the title is %q, want %q", o.title(), want)
+		}
+	}
+	o := heldChange(7, "east")
+	o.id.Name = strings.Repeat("x", 300)
+	if n := len([]rune(o.title())); n > 255 {
+		t.Errorf("a title of %d characters", n)
+	}
+}
+
+// The body counts the earlier changes of the object, whatever became of them.
+func TestTheBodyCountsEarlierChanges(t *testing.T) {
+	o := heldChange(7, "east", "west")
+	o.drifts[0].Count, o.drifts[1].Count = 3, 1
+	if body := o.body("shop", nil); !strings.Contains(body, "; earlier changes of the object, merged ones included: 2.\n") {
+		t.Errorf("the body is\n%s", body)
 	}
 }
 

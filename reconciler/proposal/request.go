@@ -73,10 +73,18 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 		if isGeneral(err) {
 			p.answered(err, now)
 		}
-		return response{err: err}
+		return response{err: said(err)}
 	}
 	p.advance(ctx, now)
 	return response{said: done()}
+}
+
+// said is an error of a forge as people read it; a refusal stays as it is.
+func said(err error) error {
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return err
+	}
+	return errors.New(forge.Reason(err))
 }
 
 // find returns the held change that a name is of.
@@ -184,16 +192,14 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 			return nil, err
 		}
 	}
-	p.cfg.Log.Info("a drift is offered on request", "object", it.id.String(), "by", by)
-	c.asked, c.retry = true, backoff.Backoff{}
+	p.cfg.Log.Info("a drift is to be offered on request", "object", it.id.String(), "by", by)
+	c.asked, c.askedBy, c.retry = true, by, backoff.Backoff{}
 	delete(p.putBack, it.hash)
 	return func() string {
 		if c.state == forge.Open {
-			p.record(history.ProposalOpened, it, by, c.url)
 			return "offered as " + c.url
 		}
 		_, message := p.decision(it.offer, c)
-		p.record(history.ProposalOpened, it, by, message)
 		return message
 	}, nil
 }

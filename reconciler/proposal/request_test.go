@@ -3,6 +3,7 @@ package proposal
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,26 @@ func TestOpenOffersNow(t *testing.T) {
 	}
 }
 
+// That a change was opened on request is recorded once it is open.
+func TestOpenIsRecordedOnceItIsOpen(t *testing.T) {
+	p := newProposing(10)
+	o := heldChange(7, "east")
+	p.after(t, 10*time.Second, o)
+	p.forge.refuse = errors.New("push branch: branches gitfleet/* are protected")
+	if said, err := p.open(t, o.hash); err != nil || !strings.Contains(said, "are protected") || len(p.entries) > 0 {
+		t.Errorf("said %q: %v, history: %+v", said, err, p.entries)
+	}
+	p.forge.refuse = nil
+	p.after(t, time.Minute, o)
+	if got := p.entries; len(got) != 1 || got[0].Event != history.ProposalOpened || got[0].By != "alice" || got[0].Message != "https://git.example.com/pulls/1" {
+		t.Errorf("history: %+v", got)
+	}
+	p.after(t, time.Minute, o)
+	if len(p.entries) != 1 {
+		t.Errorf("history: %+v", p.entries)
+	}
+}
+
 // A rejected change that is kept on hold is offered once more, and its rejection does not count
 // any more, after a restart either.
 func TestOpenOffersARejectedChange(t *testing.T) {
@@ -131,9 +152,9 @@ func TestAForgeThatFailsIsSaid(t *testing.T) {
 	p := newProposing(10)
 	o := heldChange(7, "east")
 	p.after(t, 3*time.Minute, o)
-	p.forge.fail = errors.New("503")
-	if said, err := p.close(t, o.hash); err == nil {
-		t.Errorf("said %q", said)
+	p.forge.fail = &url.Error{Op: "Get", URL: "https://git.example.com/api/v1", Err: &forge.StatusError{Status: 503}}
+	if said, err := p.close(t, o.hash); err == nil || err.Error() != "the forge answered 503" {
+		t.Errorf("said %q: %v", said, err)
 	}
 }
 
