@@ -70,14 +70,52 @@ func pushedRef(body []byte) (ref string, ok bool) {
 	return push.Ref, true
 }
 
-// isPullRequest reports whether a request is about a pull request or an issue: GitHub and Gitea
-// send the field pull_request or issue, and GitLab the object_kind merge_request or issue.
-func isPullRequest(body []byte) bool {
+// An issue is one that a request is about.
+type issue struct {
+	labels []string
+	body   string
+}
+
+// aboutPullRequest reports whether a request is about a pull request or an issue: GitHub and Gitea
+// send the field pull_request or issue, and GitLab the object_kind merge_request or issue. about is
+// nil if it is about a pull request, or if the issue cannot be read.
+func aboutPullRequest(body []byte) (about *issue, is bool) {
 	var event struct {
 		PullRequest json.RawMessage `json:"pull_request"`
 		Issue       json.RawMessage `json:"issue"`
 		Kind        string          `json:"object_kind"`
+		Attributes  json.RawMessage `json:"object_attributes"`
 	}
-	return json.Unmarshal(body, &event) == nil &&
-		(strings.HasPrefix(string(event.PullRequest), "{") || strings.HasPrefix(string(event.Issue), "{") || event.Kind == "merge_request" || event.Kind == "issue")
+	switch {
+	case json.Unmarshal(body, &event) != nil:
+		return nil, false
+	case isObject(event.PullRequest), event.Kind == "merge_request":
+		return nil, true
+	case isObject(event.Issue):
+		return readIssue(event.Issue), true
+	case event.Kind == "issue":
+		return readIssue(event.Attributes), true
+	}
+	return nil, false
+}
+
+func isObject(raw json.RawMessage) bool { return strings.HasPrefix(string(raw), "{") }
+
+// readIssue reads what a forge sends of an issue; nil if that is a pull request, which has comments
+// as issues have, or nothing that is known.
+func readIssue(raw json.RawMessage) *issue {
+	var sent struct {
+		PullRequest json.RawMessage                `json:"pull_request"`
+		Body        string                         `json:"body"`
+		Description string                         `json:"description"` // of GitLab
+		Labels      []struct{ Name, Title string } `json:"labels"`
+	}
+	if json.Unmarshal(raw, &sent) != nil || isObject(sent.PullRequest) {
+		return nil
+	}
+	about := &issue{body: sent.Body + sent.Description}
+	for _, l := range sent.Labels {
+		about.labels = append(about.labels, l.Name+l.Title)
+	}
+	return about
 }

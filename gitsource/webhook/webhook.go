@@ -1,9 +1,9 @@
 // Package webhook serves the webhooks of a forge: a push causes a poll of the repository, and a
 // change of a pull request an update of its plan.
 //
-// The content of a request is not used as data. A request only causes gitfleet to ask the
-// repository or the forge again. So a forged or repeated request can do no more than cause a
-// poll, and a lost one delays the poll by at most the polling interval.
+// The content of a request only decides whether it is ignored. A request only causes gitfleet to
+// ask the repository or the forge again. So a forged or repeated request can do no more than cause
+// a poll, and a lost one delays the poll by at most the polling interval.
 package webhook
 
 import (
@@ -23,9 +23,12 @@ type Config struct {
 	// Follows, if not nil, reports whether a reference such as refs/heads/main is tracked.
 	// Pushes to other references are acknowledged and ignored.
 	Follows func(ref string) bool
-	// WakePullRequests is called when a pull request has changed. It must not block; nil
-	// ignores pull requests.
+	// WakePullRequests is called when a pull request or an issue has changed. It must not block;
+	// nil ignores both.
 	WakePullRequests func()
+	// FollowsIssue, if not nil, reports whether an issue with some labels and a body is followed;
+	// requests about others are acknowledged and ignored.
+	FollowsIssue func(labels []string, body string) bool
 	// Received, if not nil, is called after each request with its result, such as Woke.
 	Received func(result string)
 }
@@ -78,8 +81,11 @@ func (c Config) serve(w http.ResponseWriter, r *http.Request) (string, int) {
 		return Unauthorized, http.StatusUnauthorized
 	}
 	wake := c.Wake
-	if isPullRequest(body) {
+	if about, is := aboutPullRequest(body); is {
 		wake = c.WakePullRequests
+		if about != nil && c.FollowsIssue != nil && !c.FollowsIssue(about.labels, about.body) {
+			wake = nil
+		}
 	} else if !c.mayBeTracked(r.Header, body) {
 		wake = nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/gitsource/webhook"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
@@ -33,7 +34,7 @@ func mountWebhook(w settings.WebhookConfig, srv *server.Server, repo *gitsource.
 			s, err := source.Read(os.Getenv)
 			return s.Reveal(), err
 		},
-		Wake: repo.Nudge, Follows: follows, WakePullRequests: wakePullRequests,
+		Wake: repo.Nudge, Follows: follows, WakePullRequests: wakePullRequests, FollowsIssue: proposal.IsIssueOfDrift,
 		Received: func(result string) {
 			received.WithLabelValues(result).Inc()
 			log.Debug("webhook", "result", result)
