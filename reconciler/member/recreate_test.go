@@ -260,6 +260,9 @@ func TestKilledDuringARecreation(t *testing.T) {
 	before := &fixedShelf{shelf: newShelf()}
 	before.maps["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, _ := recreatingAt(t, before, "uid of one")
+	if err := s.save(t.Context(), s.inv[web]); err != nil {
+		t.Fatal(err)
+	}
 	ids := map[api.ID]bool{oneManifest().ID: true}
 	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	s.processPrepared(t.Context(), ids)
