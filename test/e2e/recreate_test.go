@@ -43,15 +43,18 @@ spec: {%sselector: {app: web}, ports: [{port: 80}]}
 // forbidJobs has the members refuse new Jobs by a ResourceQuota.
 func (d *daemon) forbidJobs() {
 	d.t.Helper()
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "jobs"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}},
-	}
+	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "jobs"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "another"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "registry.example/app:1"}},
 	}}}}
 	for _, client := range d.clients {
-		if _, err := client.CoreV1().ResourceQuotas(d.name).Create(context.Background(), quota, metav1.CreateOptions{}); err != nil {
+		created, err := client.CoreV1().ResourceQuotas(d.name).Create(context.Background(), quota, metav1.CreateOptions{})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		created.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // the work of a controller that the members do not run
+		if _, err := client.CoreV1().ResourceQuotas(d.name).UpdateStatus(context.Background(), created, metav1.UpdateOptions{}); err != nil {
 			d.t.Fatal(err)
 		}
 		d.eventually("no new Jobs", func() bool {
