@@ -1,9 +1,7 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,7 +51,7 @@ func NewIndex(objects []*api.Object) *Index {
 		versions:    map[api.GroupKind][]string{},
 	}
 	services := map[string]bool{}
-	for _, o := range sorted(objects) {
+	for _, o := range Sorted(objects, func(o *api.Object) *api.Object { return o }) {
 		gvk := o.Object.GroupVersionKind()
 		if gvk == serviceKind {
 			services[o.ID.Namespace+"/"+o.ID.Name] = true
@@ -91,58 +89,4 @@ func (x *Index) scope(gk api.GroupKind) (namespaced, known bool) {
 		known = true
 	}
 	return known, known
-}
-
-// sorted returns the objects in canonical order: by rank of their kind, by
-// group and version, by namespace and name.
-func sorted(objects []*api.Object) []*api.Object {
-	type keyed struct {
-		rank         int
-		kind, object string
-		o            *api.Object
-	}
-	keys := make([]keyed, len(objects))
-	for i, o := range objects {
-		gvk := o.Object.GroupVersionKind()
-		k := keyed{rank: kindRank(gvk.Kind), object: o.ID.Namespace + "/" + o.ID.Name, o: o}
-		if k.kind = gvk.GroupVersion().String(); k.rank == len(kindOrder) {
-			k.kind = gvk.String()
-		}
-		keys[i] = k
-	}
-	slices.SortFunc(keys, func(a, b keyed) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.kind, b.kind), strings.Compare(a.object, b.object))
-	})
-	out := make([]*api.Object, len(keys))
-	for i, k := range keys {
-		out[i] = k.o
-	}
-	return out
-}
-
-// kindOrder orders kinds by name; the group is ignored. It is the order of statuses and content
-// hashes, not the order of application.
-var kindOrder = []string{
-	"PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget",
-	"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim",
-	"CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service",
-	"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
-	"StatefulSet", "Job", "CronJob", "IngressClass", "Ingress", "APIService",
-	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
-}
-
-var kindRanks = func() map[string]int {
-	ranks := map[string]int{}
-	for i, kind := range kindOrder {
-		ranks[kind] = i
-	}
-	return ranks
-}()
-
-// kindRank returns the rank of a kind; kinds without one come after all others.
-func kindRank(kind string) int {
-	if rank, ok := kindRanks[kind]; ok {
-		return rank
-	}
-	return len(kindOrder)
 }

@@ -32,11 +32,12 @@ var (
 
 // neverSelected reports whether objects of a kind are never content of a placement.
 func neverSelected(gvk schema.GroupVersionKind) bool {
-	return isConfiguration(gvk) || neverPropagated(gvk)
+	return isConfiguration(gvk) || NeverPropagated(gvk)
 }
 
-// neverPropagated reports whether a kind describes the state of one cluster.
-func neverPropagated(gvk schema.GroupVersionKind) bool {
+// NeverPropagated reports whether a kind describes the state of one cluster. It is not propagated
+// unless it is in an envelope.
+func NeverPropagated(gvk schema.GroupVersionKind) bool {
 	return deniedGroups[gvk.Group] || deniedKinds[gvk.GroupKind()]
 }
 

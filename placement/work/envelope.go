@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -41,7 +42,7 @@ func open(key api.PlacementKey, selected []*api.Object, scope Scope) content {
 		o.scope = func(api.GroupKind) (bool, bool) { return false, false }
 	}
 	var envelopes []*api.Object
-	for _, object := range sorted(selected, func(o *api.Object) *api.Object { return o }) {
+	for _, object := range placement.Sorted(selected, func(o *api.Object) *api.Object { return o }) {
 		if envelopeType(object) == "" {
 			o.add(&Manifest{Object: object})
 		} else {
@@ -53,8 +54,8 @@ func open(key api.PlacementKey, selected []*api.Object, scope Scope) content {
 		o.unwrap(e)
 	}
 	if len(envelopes) > 0 {
-		o.manifests = sorted(o.manifests, func(m *Manifest) *api.Object { return m.Object })
-		o.refused = sorted(o.refused, func(r Refused) *api.Object { return r.Object })
+		o.manifests = Sorted(o.manifests)
+		o.refused = placement.Sorted(o.refused, func(r Refused) *api.Object { return r.Object })
 	}
 	return o.content
 }

@@ -19,7 +19,7 @@ func TestManifestsAreInCanonicalOrder(t *testing.T) {
 		objects = append(objects, &Manifest{Object: objectFrom(o)})
 	}
 	var got []string
-	for _, m := range sorted(objects, func(m *Manifest) *api.Object { return m.Object }) {
+	for _, m := range Sorted(objects) {
 		got = append(got, strings.TrimPrefix(refOf(m.Object).String(), " "))
 	}
 	want := []string{
