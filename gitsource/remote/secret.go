@@ -17,9 +17,6 @@ type Secret struct{ value string }
 
 const masked = "***"
 
-// NewSecret returns a Secret with a value.
-func NewSecret(value string) Secret { return Secret{value} }
-
 // Reveal returns the value. Only the code that authenticates with it should call it.
 func (s Secret) Reveal() string { return s.value }
 

@@ -15,7 +15,7 @@ import (
 
 // No way to print a Secret shows its value.
 func TestASecretIsNeverShown(t *testing.T) {
-	s := NewSecret("canary")
+	s := Secret{"canary"}
 	type holder struct {
 		S  Secret
 		P  *Secret

@@ -57,7 +57,7 @@ func (c codecs) EncoderForVersion(s apiruntime.Encoder, _ apiruntime.GroupVersio
 	if json.Unmarshal([]byte(s.Identifier()), &format) == nil && format.Name == "json" {
 		switch {
 		case format.YAML == "true":
-			e.shape = asYAML
+			e.shape = yaml.JSONToYAML
 		case format.Pretty == "true":
 			e.shape = indented
 		default:
@@ -173,8 +173,6 @@ func (l *list) stream(w io.Writer) error {
 	_, err = io.WriteString(w, "]}\n")
 	return err
 }
-
-func asYAML(raw []byte) ([]byte, error) { return yaml.JSONToYAML(raw) }
 
 func indented(raw []byte) ([]byte, error) {
 	var b bytes.Buffer
