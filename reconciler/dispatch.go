@@ -69,7 +69,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
 		m.resolve(r.resolutions[c.Name])
 		works := p.Works[c.Name]
-		if m.ever && identical(works, m.works) {
+		if m.ever && ledger.Identical(works, m.works) {
 			continue
 		}
 		unchanged := m.ever && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) })
@@ -110,14 +110,8 @@ func (r *Reconciler) needsDispatch(p *plan.Plan) bool {
 	}
 	return slices.ContainsFunc(p.Members, func(c *hub.Cluster) bool {
 		m := r.members[c.Name]
-		return m == nil || m.left != nil || credentials(c) != m.credentials || !m.ever || !identical(p.Works[c.Name], m.works)
+		return m == nil || m.left != nil || credentials(c) != m.credentials || !m.ever || !ledger.Identical(p.Works[c.Name], m.works)
 	})
-}
-
-// identical reports whether two slices are the same slice. A plan shares a cluster's list with
-// the previous plan if it has not changed.
-func identical[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // stop stops an agent without waiting for it. The next agent of the same cluster waits until it

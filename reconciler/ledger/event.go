@@ -139,7 +139,7 @@ func (l *Ledger) Events() []Event { return l.events }
 // SetEvents replaces the events by a result of AppendEvents. It does nothing if it is the same
 // list.
 func (l *Ledger) SetEvents(events []Event) {
-	if sameList(l.events, events) {
+	if Identical(l.events, events) {
 		return
 	}
 	// Unchanged events are in the same order. One that is missing in between has happened again

@@ -224,10 +224,11 @@ func (c Claims) Equal(o Claims) bool {
 
 // Identical reports whether both share the same slices, which is faster than Equal.
 func (c Claims) Identical(o Claims) bool {
-	return sameList(c.Yields, o.Yields) && sameList(c.Early, o.Early)
+	return Identical(c.Yields, o.Yields) && Identical(c.Early, o.Early)
 }
 
-func sameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+// Identical reports whether two slices are the same slice, or both empty.
+func Identical[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // Empty reports whether the cluster was sent exactly the assigned content.
 func (c Claims) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }

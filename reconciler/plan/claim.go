@@ -33,7 +33,7 @@ func sameEntry(a, b *ledger.Entry) bool {
 }
 
 func sameContents(a, b *work.Rendered) bool {
-	return a == b || a != nil && b != nil && a.Hash == b.Hash && identical(a.Manifests, b.Manifests)
+	return a == b || a != nil && b != nil && a.Hash == b.Hash && ledger.Identical(a.Manifests, b.Manifests)
 }
 
 // A claim is what a claimant wants of the shared objects.

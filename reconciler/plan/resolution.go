@@ -84,7 +84,7 @@ func (r *resolutions) applyTo(lists map[string][]work.Work) map[string][]work.Wo
 		if !slices.ContainsFunc(res.claims, func(cl *claim) bool { return !cl.outcome.Empty() }) {
 			continue
 		}
-		if res.to == nil || !identical(res.from, lists[name]) {
+		if res.to == nil || !ledger.Identical(res.from, lists[name]) {
 			res.from, res.to = lists[name], res.applyTo(lists[name])
 		}
 		if !own {
@@ -94,11 +94,6 @@ func (r *resolutions) applyTo(lists map[string][]work.Work) map[string][]work.Wo
 		out[name] = res.to
 	}
 	return out
-}
-
-// identical reports whether two slices are the same slice.
-func identical[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // applyTo returns a copy of a list of works with objects left out and added.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // workLists has the works of each cluster, by placement. A list is never changed, only
@@ -70,7 +71,7 @@ func diffResults(key api.PlacementKey, old, now *result, edits map[string][]edit
 
 // sameWork reports whether two works are equal and share their lists of manifests.
 func sameWork(a, b *work.Work) bool {
-	return a.Revision == b.Revision && a.Strategy == b.Strategy && identical(a.Manifests, b.Manifests) && identical(a.Awaited, b.Awaited) && a.Equal(b)
+	return a.Revision == b.Revision && a.Strategy == b.Strategy && ledger.Identical(a.Manifests, b.Manifests) && ledger.Identical(a.Awaited, b.Awaited) && a.Equal(b)
 }
 
 func (l *workLists) apply(edits map[string][]edit) {

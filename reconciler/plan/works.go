@@ -6,6 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // planWorks computes the works of the placement's clusters.
@@ -97,7 +98,7 @@ func (pl *planner) awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Ma
 // sameObjects reports whether two contents have the same objects. Most clusters repeat the last
 // comparison.
 func (r *result) sameObjects(a, b []*work.Manifest) bool {
-	if c := &r.lastComparison; !identical(c.a, a) || !identical(c.b, b) {
+	if c := &r.lastComparison; !ledger.Identical(c.a, a) || !ledger.Identical(c.b, b) {
 		*c = comparison{a, b, slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x.ID == y.ID })}
 	}
 	return r.lastComparison.same

@@ -78,7 +78,3 @@ func metaOf(meta metav1.ObjectMeta, origin api.Origin, known ledger.Declared) me
 	meta.CreationTimestamp = metav1.NewTime(known.Created)
 	return meta
 }
-
-func identical[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}

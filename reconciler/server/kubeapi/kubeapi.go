@@ -24,6 +24,7 @@ import (
 	"k8s.io/component-base/compatibility"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -140,7 +141,7 @@ func (a *API) Publish(r *status.Report) {
 	a.store.Replace(c.stored(rp), sources(&a.space, r.ResourcePlacements))
 	a.store.Replace(c.stored(members), sources(&a.space, r.Clusters))
 	a.store.Replace(c.stored(crps), sources(&a.space, r.Statuses))
-	if !identical(a.events, r.Events) {
+	if !ledger.Identical(a.events, r.Events) {
 		core, other := eventSources(r.Events)
 		a.store.Replace(c.stored(coreEvents), core)
 		a.store.Replace(c.stored(otherEvents), other)
