@@ -8,7 +8,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
@@ -69,7 +71,7 @@ func TestOldNewsIsDropped(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &session{live: observed.Objects{}, unseen: map[api.ID]bool{}, watch: watch.New(nil, watch.Config{})}
+			s := &session{store: new(inventory.Store), pods: new(pods.Tracker), live: observed.Objects{}, unseen: map[api.ID]bool{}, watch: watch.New(nil, watch.Config{})}
 			if test.known != nil {
 				s.live.Put(cm("x"), test.known)
 			}
@@ -89,7 +91,7 @@ func TestOldNewsIsDropped(t *testing.T) {
 // Events of a watch that was ended do not change what a newer watch of the kind has reported.
 func TestEndedWatchTellsNothing(t *testing.T) {
 	old, now := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{})
-	s := &session{live: observed.Objects{}, unseen: map[api.ID]bool{}, watch: watch.New(nil, watch.Config{})}
+	s := &session{store: new(inventory.Store), pods: new(pods.Tracker), live: observed.Objects{}, unseen: map[api.ID]bool{}, watch: watch.New(nil, watch.Config{})}
 	s.watch.End(old)
 	s.watch.Changes.Put(now, cm("x"), &observed.Object{Version: 5})
 	s.watch.Changes.List(now, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: 5})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -23,7 +25,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An authorizer is an API server without a network that grants only some permissions, and has
@@ -196,7 +201,7 @@ func TestMissingPermissionsAreNamedAtOnce(t *testing.T) {
 					t.Errorf("asked %d times in ten minutes, %d at first", n, first)
 				}
 				server.grant()
-				seen, work := after(accessRetry + time.Minute)
+				seen, work := after(permission.Retry + time.Minute)
 				if !seen.Healthy || len(seen.Forbidden) > 0 || !work.Applied() {
 					t.Errorf("once all is granted: healthy %t, missing %q, applied %t", seen.Healthy, seen.Forbidden, work.Applied())
 				}
@@ -250,19 +255,19 @@ func TestMissingPermissionsThatNobodyNeedsAreForgotten(t *testing.T) {
 		says(20*time.Second, "patch deployments.apps in namespace web")
 		w.Manifests, w.AllowDelete = w.Manifests[:1], true
 		a.Set([]work.Work{w})
-		says(2 * accessRetry)
+		says(2 * permission.Retry)
 	})
 }
 
 // Permissions to read CustomResourceDefinitions are reviewed too, since the definitions show
 // whether a kind that is not served was deleted.
 func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	read := rbac.Permission{Verb: "list", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	if needs, complete := s.needs(); slices.Contains(needs, read) || !complete {
 		t.Errorf("of nothing: complete %t, %v", complete, needs)
 	}
-	s.inventory(web).items.put(item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
+	s.inventory(web).Items.Put(inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
 	if needs, complete := s.needs(); !slices.Contains(needs, read) || complete {
 		t.Errorf("of a kind that is not served: complete %t, %v", complete, needs)
 	}
@@ -271,14 +276,14 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 // While requests are refused and nothing else changes, a turn does not compute the needed
 // permissions again.
 func TestARecentReviewIsNotPrepared(t *testing.T) {
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.last = []work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
-	s.access.denied.Store(true)
-	s.access.next, s.access.reviewed = time.Now().Add(time.Hour), s.reviewKey()
+	s.access.Review(t.Context(), s.conn, s.permissionBasis(), nil)
+	s.access.RecordRefusal(apierrors.NewForbidden(inventory.ConfigMaps.GroupResource(), "one", errors.New("no")))
 	if n := testing.AllocsPerRun(10, func() { s.review(context.Background()) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if s.access.asked != nil {
+	if !s.access.Refused() {
 		t.Error("it was reviewed")
 	}
 }

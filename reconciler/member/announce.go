@@ -7,12 +7,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
 // announce adds objects to the inventories before they are applied for the first time, so that
 // every object on the cluster is in an inventory. It returns the tasks that may continue.
 func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
-	grown := map[api.PlacementKey]*inventory{}
+	grown := map[api.PlacementKey]*inventory.Inventory{}
 	for _, t := range tasks {
 		if t.item == nil && t.spared == "" && !s.reports(t.placement) {
 			grown[t.placement] = s.inventory(t.placement)
@@ -28,12 +29,12 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 			inv.Revision = r
 		}
 		touched[p] = true
-		if err := s.save(ctx, inv); err != nil {
-			if s.foreign() {
+		if err := s.store.Save(ctx, inv); err != nil {
+			if s.store.Foreign() {
 				return nil
 			}
 			for _, id := range added {
-				inv.items.Drop(id)
+				inv.Items.Drop(id)
 			}
 			failed[p] = err
 		}
@@ -47,7 +48,7 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 		}
 		if t.item == nil {
 			if inv := s.inv[t.placement]; inv != nil {
-				t.item = inv.items.of(t.manifest.ID)
+				t.item = inv.Items.Of(t.manifest.ID)
 			}
 		}
 		ready = append(ready, t)
@@ -55,22 +56,13 @@ func (s *session) announce(ctx context.Context, tasks []task, touched map[api.Pl
 	return ready
 }
 
-func (s *session) inventory(p api.PlacementKey) *inventory {
-	inv := s.inv[p]
-	if inv == nil {
-		inv = &inventory{Placement: p, items: items{}}
-		s.inv[p] = inv
-	}
-	return inv
-}
-
-func (s *session) addItems(inv *inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
+func (s *session) addItems(inv *inventory.Inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
 	for _, t := range tasks {
 		if t.placement != p || t.item != nil || t.spared != "" {
 			continue
 		}
 		id := t.manifest.ID
-		inv.items.put(item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+		inv.Items.Put(inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 		added = append(added, id)
 	}
 	return added

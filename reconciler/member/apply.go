@@ -3,7 +3,6 @@ package member
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -25,7 +25,7 @@ import (
 type task struct {
 	wanted
 	res  connection.Resource
-	item *item // nil if no inventory of its placement lists it
+	item *inventory.Item // nil if no inventory of its placement lists it
 	// absent says that no watch has seen the object. An object without our label may still
 	// exist.
 	absent bool
@@ -83,7 +83,7 @@ func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 // prepared makes sure that the live state of some objects is known. If it cannot be read now,
 // the objects are postponed.
 func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
-	if len(ids) == 0 || s.foreign() {
+	if len(ids) == 0 || s.store.Foreign() {
 		return false
 	}
 	err := s.prepareKinds(ctx, ids)
@@ -103,7 +103,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.fresh)
 	tasks, prune := s.findWork(ids)
 	touched := map[api.PlacementKey]bool{}
-	if tasks = s.announce(ctx, tasks, touched); s.foreign() {
+	if tasks = s.announce(ctx, tasks, touched); s.store.Foreign() {
 		return // the turn ends in observeOnly
 	}
 	s.apply(ctx, tasks, touched)
@@ -156,7 +156,7 @@ func (s *session) stales(id api.ID) []stale {
 		if isWanted && p == w.placement || !s.prunes(p) {
 			continue
 		}
-		it := inv.items.of(id)
+		it := inv.Items.Of(id)
 		if it == nil || s.spared(p, id) != "" {
 			continue
 		}
@@ -195,7 +195,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	t.res = res
 	if inv := s.inv[w.placement]; inv != nil {
-		t.item = inv.items.of(id)
+		t.item = inv.Items.Of(id)
 	}
 	l := s.live.Of(id)
 	t.absent = l == nil
@@ -304,7 +304,7 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 			it.Commit = s.works[o.placement].Revision.Commit
 		}
 		it.Version, it.Hash, it.Managed, it.Others, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
-		s.inv[o.placement].items.put(*it)
+		s.inv[o.placement].Items.Put(*it)
 	}
 	if o.accepted != nil {
 		s.recordAccepted(&o, touched)
@@ -338,65 +338,4 @@ func (s *session) healthAfter(id api.ID, o outcome, l *observed.Object) health.H
 		return old.Health
 	}
 	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
-}
-
-// saveInventories writes the inventories that changed, each at most once, and removes empty
-// ones whose placement is gone.
-func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
-	for p, inv := range s.inv {
-		w, told := s.works[p]
-		if told && (inv.owner != s.owner() || inv.Abandon != w.Abandon || w.Remove && len(inv.items.Map) == 0 || inv.Revision != w.Revision && s.complete(p)) {
-			touched[p] = true
-		}
-	}
-	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
-		inv := s.inv[p]
-		if inv == nil || s.resting(p) {
-			continue
-		}
-		w, told := s.works[p]
-		var err error
-		switch {
-		case told && w.Remove && len(inv.items.Map) == 0:
-			if len(s.inv) == 1 {
-				err = s.dropClaim(ctx)
-			}
-			if err == nil {
-				err = s.dropInventory(ctx, inv)
-			}
-			if err == nil {
-				delete(s.inv, p)
-			}
-		default:
-			if told && s.complete(p) {
-				inv.Revision = w.Revision
-			}
-			if told {
-				inv.Abandon = w.Abandon
-			}
-			s.finishAdoption(inv)
-			faults.At("before inventory")
-			err = s.save(ctx, inv)
-			faults.At("after inventory")
-		}
-		if err == nil {
-			inv.unwritten = retry.LogLimiter{}
-			continue
-		}
-		inv.written = ""
-		if ctx.Err() == nil && inv.unwritten.Due(connection.WithoutPort(err)) {
-			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
-		}
-	}
-	s.reportOwners()
-}
-
-// complete reports whether every object that a placement wants here is applied.
-func (s *session) complete(p api.PlacementKey) bool {
-	for _, m := range s.works[p].Manifests {
-		if w, _ := s.wanted.of(m.ID); w.placement != p || s.trouble[m.ID] != nil {
-			return false
-		}
-	}
-	return !s.works[p].Keep && !s.works[p].Remove
 }

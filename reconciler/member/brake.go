@@ -8,6 +8,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -52,7 +53,7 @@ func (s *session) holdIfTooMany(going []stale, total int) {
 		return
 	}
 	for _, st := range going {
-		s.braked[st.item.id()] = braked{why: why}
+		s.braked[st.item.ID()] = braked{why: why}
 	}
 	for _, id := range recreated {
 		s.braked[id] = braked{why: why}
@@ -64,7 +65,7 @@ func (s *session) holdIfTooMany(going []stale, total int) {
 func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
 	for id := range ids {
 		for _, inv := range s.inv {
-			if inv.items.has(id) {
+			if inv.Items.Has(id) {
 				total++
 			}
 		}
@@ -79,7 +80,7 @@ func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (go
 	going = slices.DeleteFunc(going, func(st stale) bool {
 		why := s.held(st, with[st.inv.Placement])
 		if why != "" {
-			held[st.item.id()] = why
+			held[st.item.ID()] = why
 		}
 		return why != ""
 	})
@@ -116,7 +117,7 @@ func (s *session) held(st stale, with []api.ID) string {
 		return adoptedWhy
 	}
 	w := s.works[st.inv.Placement]
-	return w.Held(st.item.id(), with)
+	return w.Held(st.item.ID(), with)
 }
 
 // containersByPlacement returns the stale objects whose deletion would delete others with them,
@@ -124,7 +125,7 @@ func (s *session) held(st stale, with []api.ID) string {
 func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, st := range going {
-		if id := st.item.id(); work.Contains(id.GroupKind()) {
+		if id := st.item.ID(); work.Contains(id.GroupKind()) {
 			out[st.inv.Placement] = append(out[st.inv.Placement], id)
 		}
 	}
@@ -133,9 +134,9 @@ func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 
 // containersOf returns the stale objects of a placement whose deletion would delete others with
 // them.
-func (s *session) containersOf(inv *inventory) []api.ID {
+func (s *session) containersOf(inv *inventory.Inventory) []api.ID {
 	var going []stale
-	for id := range inv.items.IDs() {
+	for id := range inv.Items.IDs() {
 		if !work.Contains(id.GroupKind()) {
 			continue
 		}
@@ -152,8 +153,8 @@ func (s *session) containersOf(inv *inventory) []api.ID {
 // consent, according to the state that its watch reports. For an object that no watch reports
 // the answer is yes.
 func (s *session) deletes(st stale) bool {
-	l := s.live.Of(st.item.id())
-	if l == nil && !s.watch.Of(st.item.gvk()).Complete() {
+	l := s.live.Of(st.item.ID())
+	if l == nil && !s.watch.Of(st.item.GroupVersionKind()).Complete() {
 		return !s.allowed(st) && !s.abandons(st)
 	}
 	return s.deletesLive(st, l)
@@ -221,8 +222,8 @@ func (s *session) recheckHeld(touched map[api.ID]bool) {
 
 // stillHeld reports whether an object exists, its deletion is held, and the next check is not
 // due.
-func (s *session) stillHeld(it *item) bool {
-	b, held := s.braked[it.id()]
-	gone := s.live.Of(it.id()) == nil && s.watch.Of(it.gvk()).Complete()
+func (s *session) stillHeld(it *inventory.Item) bool {
+	b, held := s.braked[it.ID()]
+	gone := s.live.Of(it.ID()) == nil && s.watch.Of(it.GroupVersionKind()).Complete()
 	return held && !gone && (b.next.IsZero() || time.Now().Before(b.next))
 }

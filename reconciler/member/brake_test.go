@@ -8,7 +8,9 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Objects that a work holds are not deleted, whatever their number, and do not count for the
@@ -34,10 +36,10 @@ func TestBrake(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, newShelf())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest(), key)
 			for _, id := range []api.ID{namespace, in, out} {
-				s.inv[key].items.put(item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+				s.inv[key].Items.Put(inventory.Item{Group: id.Group, Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 				s.live.Put(id, &observed.Object{Fleet: "prod"})
 			}
 			s.cfg.Brake = test.brake
@@ -60,7 +62,7 @@ func TestBrake(t *testing.T) {
 // and at once when the watch reports a change of the namespace or a deletion in it.
 func TestHeldIsLookedAtAgain(t *testing.T) {
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
-	held := &item{Version: "v1", Kind: "Namespace", Name: "web"}
+	held := &inventory.Item{Version: "v1", Kind: "Namespace", Name: "web"}
 	tests := map[string]struct {
 		touched []api.ID
 		again   bool
@@ -71,7 +73,7 @@ func TestHeldIsLookedAtAgain(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, newShelf())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest())
 			s.live.Put(namespace, &observed.Object{Fleet: "prod"})
 			s.hold(namespace, "it has content")

@@ -13,20 +13,21 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
 // content returns what else would be lost with an object; empty if nothing. If it cannot be
 // determined, that counts as a loss.
-func (s *session) content(ctx context.Context, res connection.Resource, it *item) string {
+func (s *session) content(ctx context.Context, res connection.Resource, it *inventory.Item) string {
 	var what string
 	var err error
-	switch it.id().GroupKind() {
+	switch it.ID().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
 		what, err = s.foreignIn(ctx, it.Name)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		what, err = s.instanceOf(ctx, res, it.id())
+		what, err = s.instanceOf(ctx, res, it.ID())
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		what, err = s.volumeOf(ctx, res, it.id())
+		what, err = s.volumeOf(ctx, res, it.ID())
 	}
 	if err != nil {
 		return fmt.Sprintf("it cannot be told whether the %s has content: %v", it.Kind, connection.Plain(err))
@@ -40,13 +41,13 @@ func (s *session) content(ctx context.Context, res connection.Resource, it *item
 // remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
 // is not a namespace. Objects that were to be deleted together with the namespace are gone at
 // that point. The remaining ones are held or desired, or could not be removed yet.
-func (s *session) remainingIn(ctx context.Context, it *item) string {
-	if (it.id().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
+func (s *session) remainingIn(ctx context.Context, it *inventory.Item) string {
+	if (it.ID().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
 		return ""
 	}
 	namespace, stays := it.Name, ""
 	for _, inv := range s.inv {
-		for it := range inv.items.all() {
+		for it := range inv.Items.All() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
 				if l, err := s.present(ctx, &it); err != nil || l != nil && !l.Terminating {
 					stays = name
@@ -157,7 +158,7 @@ func (s *session) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind s
 		return true
 	}
 	id := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name}
-	return o.Labels[api.ManagedByLabel] == s.cfg.Fleet && slices.ContainsFunc(slices.Collect(maps.Values(s.inv)), func(inv *inventory) bool { return inv.items.has(id) })
+	return o.Labels[api.ManagedByLabel] == s.cfg.Fleet && slices.ContainsFunc(slices.Collect(maps.Values(s.inv)), func(inv *inventory.Inventory) bool { return inv.Items.Has(id) })
 }
 
 // systemObject reports whether Kubernetes itself creates such an object in every namespace.

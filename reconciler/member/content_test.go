@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Objects that Kubernetes creates in each namespace, objects with an owner, and objects in an
@@ -32,9 +34,9 @@ func TestWhatGoesWithItsNamespace(t *testing.T) {
 		"the service account of all":   {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "default"}, true},
 		"a service account of its own": {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "app"}, false},
 	}
-	s := sessionAt(t, newShelf())
-	inv := &inventory{Placement: web, items: items{}}
-	inv.items.put(item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "one"})
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	inv := &inventory.Inventory{Placement: web}
+	inv.Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "one"})
 	s.inv[web] = inv
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (d deletions) take(p api.PlacementKey) []ledger.Deletion {
 // recordDeletion logs the deletion of an object and adds it to the next report of its
 // placement.
 func (s *session) recordDeletion(st stale, cause work.Cause) {
-	id, p := st.item.id(), st.inv.Placement
+	id, p := st.item.ID(), st.inv.Placement
 	s.cfg.Log.Info("object deleted", "cluster", s.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
 	s.deletions.add(p, id, cause)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -26,7 +27,7 @@ import (
 // names the first ones; later reports do not repeat them.
 func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	var log bytes.Buffer
-	s, key := sessionAt(t, newShelf()), api.PlacementKey{Name: "web"}
+	s, key := sessionAt(t, apiserver.NewConfigMaps()), api.PlacementKey{Name: "web"}
 	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	var reported []string
 	s.cfg.Report = func(o ledger.Observation) {
@@ -38,7 +39,7 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
 		s.works[key] = work.Work{Placement: key, Cause: c}
 		for i := range 7 {
-			s.recordDeletion(stale{inv: s.inv[key], item: &item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, c)
+			s.recordDeletion(stale{inv: s.inv[key], item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, c)
 		}
 	}
 	s.report(t.Context(), key)
@@ -88,12 +89,12 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 				case test.code == http.StatusConflict:
 					asked = true
 					w.WriteHeader(http.StatusConflict)
-					json.NewEncoder(w).Encode(apierrors.NewConflict(configMaps.GroupResource(), "one", errors.New("no")).Status())
+					json.NewEncoder(w).Encode(apierrors.NewConflict(inventory.ConfigMaps.GroupResource(), "one", errors.New("no")).Status())
 				default:
 					apiserver.Refuse(w, test.code, "no")
 				}
 			}))
-			s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
+			s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 			key := api.PlacementKey{Name: "web"}
 			s.holding(oneManifest(), key)
 			s.works[key] = work.Work{Placement: key, Remove: true, AllowDelete: true}
@@ -103,7 +104,7 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 					events = append(events, e.Event)
 				}
 			}
-			st := stale{inv: s.inv[key], item: s.inv[key].items.of(oneManifest().ID)}
+			st := stale{inv: s.inv[key], item: s.inv[key].Items.Of(oneManifest().ID)}
 			if removed := s.removed(t.Context(), st); removed != test.removed {
 				t.Errorf("removed: %t, want %t", removed, test.removed)
 			}

@@ -18,7 +18,7 @@ var childless = map[string]bool{
 // server's default must not be used: for some kinds it is neither, and would for instance leave
 // the Pods of a Job.
 func (s *session) propagation(st stale) metav1.DeletionPropagation {
-	kind := st.item.id().GroupKind()
+	kind := st.item.ID().GroupKind()
 	if s.placed(st.inv.Placement) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
 		return metav1.DeletePropagationBackground
 	}

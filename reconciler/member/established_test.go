@@ -99,12 +99,12 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 					for _, k := range s.watch.All() {
 						k.Stop()
 					}
-					s.running.Wait()
+					s.pods.Wait()
 					s.watch.Wait()
 				}()
 				s.retry = time.NewTimer(time.Hour)
 				s.trouble, s.verified, s.unseen = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.ID]bool{}
-				s.fresh, s.braked, s.done, s.housed = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}, true
+				s.fresh, s.braked, s.done = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
 				w := work.Work{Placement: api.PlacementKey{Name: "web"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
 				const gadgets = 20
 				for i := range gadgets {

@@ -56,22 +56,22 @@ func (s *session) findNewOwners() newOwners {
 func (s *session) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
 	grown := map[api.PlacementKey][]api.ID{}
 	for _, st := range stales {
-		if st.newOwner == (api.PlacementKey{}) || s.owns(st.newOwner, st.item.id()) {
+		if st.newOwner == (api.PlacementKey{}) || s.owns(st.newOwner, st.item.ID()) {
 			continue
 		}
 		it := *st.item
 		it.Hash = "" // the new owner has yet to apply it
-		s.inventory(st.newOwner).items.put(it)
-		grown[st.newOwner] = append(grown[st.newOwner], it.id())
+		s.inventory(st.newOwner).Items.Put(it)
+		grown[st.newOwner] = append(grown[st.newOwner], it.ID())
 	}
 	failed := map[api.PlacementKey]bool{}
 	for p, ids := range grown {
 		inv := s.inv[p]
 		inv.Abandon, touched[p] = s.works[p].Abandon, true
-		if err := s.save(ctx, inv); err != nil {
+		if err := s.store.Save(ctx, inv); err != nil {
 			s.cfg.Log.Warn("inventory not written; what others await stays where it is", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
 			for _, id := range ids {
-				inv.items.Drop(id)
+				inv.Items.Drop(id)
 			}
 			failed[p] = true
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An object that a placement gives up is not deleted if another placement is to have it, or
@@ -35,7 +37,7 @@ func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, newShelf())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, test.has...)
 			s.want(test.works)
 			got := s.stales(m.ID)
@@ -57,12 +59,12 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
 	m := oneManifest()
 	for _, broken := range []bool{false, true} {
-		shelf := newShelf()
+		shelf := apiserver.NewConfigMaps()
 		s := sessionAt(t, shelf)
 		s.holding(m, from)
 		s.want([]work.Work{{Placement: from, Remove: true}, {Placement: to, Keep: true, Awaited: []*work.Manifest{m}}})
 		if broken {
-			shelf.intact = 0
+			shelf.Intact = 0
 		}
 		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
 		if s.owns(from, m.ID) != broken || s.owns(to, m.ID) == broken {
@@ -71,11 +73,11 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 		if broken {
 			continue
 		}
-		if it := s.inv[to].items.of(m.ID); it.Hash != "" {
+		if it := s.inv[to].Items.Of(m.ID); it.Hash != "" {
 			t.Error("the new owner takes it for what it has applied itself")
 		}
-		after := sessionAt(t, shelf.clone())
-		if err := after.inventories(t.Context()); err != nil || !after.owns(to, m.ID) {
+		after := sessionAt(t, shelf.Clone())
+		if err := after.loadInventories(t.Context()); err != nil || !after.owns(to, m.ID) {
 			t.Errorf("the cluster does not know of the new owner: %v", err)
 		}
 	}
@@ -86,7 +88,7 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 func TestLeavingHandsNothingOver(t *testing.T) {
 	from := api.PlacementKey{Name: "from"}
 	m := oneManifest()
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, from)
 	s.want([]work.Work{{Placement: from, Revision: placement.Revision{Commit: "v1", Hash: "1"}, Awaited: []*work.Manifest{m}}})
 	if len(s.stales(m.ID)) != 0 {
@@ -101,6 +103,6 @@ func TestLeavingHandsNothingOver(t *testing.T) {
 func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
 	s.works, s.trouble, s.braked, s.pruned = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
 	for _, p := range placements {
-		s.inventory(p).items.put(item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
+		s.inventory(p).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
 	}
 }

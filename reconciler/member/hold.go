@@ -138,7 +138,7 @@ func (s *session) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) 
 	it := *o.item
 	it.Hash, it.Managed, it.Others = o.manifest.Hash, o.accepted.Managed, o.accepted.Foreign()
 	it.Version, it.Commit = o.res.Version, s.works[o.placement].Revision.Commit
-	s.inv[o.placement].items.put(it)
+	s.inv[o.placement].Items.Put(it)
 	touched[o.placement] = true
 	s.memory.End(o.placement, s.memory[o.placement][o.manifest.ID])
 }

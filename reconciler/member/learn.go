@@ -23,7 +23,7 @@ func (s *session) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 			whole[gvk] = whole[gvk] || needsWholeObject(w.manifest)
 		}
 		for _, inv := range s.inv {
-			if gvk, ok := inv.items.gvk(id); ok {
+			if gvk, ok := inv.Items.GroupVersionKind(id); ok {
 				gvks[gvk] = true
 			}
 		}

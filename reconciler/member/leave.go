@@ -12,7 +12,7 @@ import (
 func (s *session) leaveCluster(ctx context.Context) bool {
 	s.releaseAll()
 	s.sync(ctx)
-	return len(s.inv) == 0 && s.dropClaim(ctx) == nil
+	return len(s.inv) == 0 && s.store.DeleteClaim(ctx) == nil
 }
 
 // releaseAll makes all objects undesired, but keeps them on the cluster.

@@ -3,11 +3,13 @@ package member
 import (
 	"testing"
 	"time"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // A cluster is left even if there is other work to do.
 func TestLeavingIsNotPutOff(t *testing.T) {
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.retry = time.NewTimer(time.Hour)
 	if err := s.turn(t.Context(), byLeave); err != nil {
 		t.Fatal(err)

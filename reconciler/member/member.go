@@ -7,8 +7,10 @@
 //
 // Each package below has one task: connection sends all requests to the cluster, discovery
 // determines how the cluster serves kinds, watch lists and watches objects, probe checks
-// whether the cluster answers, and drift and observed store what is known. A session connects
-// them. Its many files share the state of one goroutine, which decides what is written.
+// whether the cluster answers, pods finds out why a workload is not available, permission which
+// permissions are missing, inventory stores on the cluster which objects are owned, and drift
+// and observed store what is known. A session connects them. Its many files share the state of
+// one goroutine, which decides what is written.
 package member
 
 import (
@@ -27,6 +29,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -119,9 +123,9 @@ type Agent struct {
 	// last are the works that were last received; only Run uses it. Nil means that none were
 	// received yet.
 	last []work.Work
-	// memberships has the last argument of SetFleet, and fleet is the one in use.
-	memberships chan membership
-	fleet       membership
+	// memberships has the last argument of SetFleet, and membership is the one in use.
+	memberships chan inventory.Membership
+	membership  inventory.Membership
 	// resolving has the last argument of Resolve, and resolutions are those in use.
 	resolving   chan ledger.Resolutions
 	resolutions ledger.Resolutions
@@ -135,8 +139,8 @@ type Agent struct {
 	flips  map[api.ID]flips
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
-	// access records which permissions the cluster does not grant.
-	access access
+	// access knows which permissions the cluster does not grant.
+	access *permission.Reviewer
 	// silentFor limits the log lines about a cluster that does not answer. During a session,
 	// only its probes use it.
 	silentFor retry.LogLimiter
@@ -147,12 +151,13 @@ type Agent struct {
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
 	a := &Agent{
-		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan membership, 1), resolving: make(chan ledger.Resolutions, 1), check: make(chan struct{}, 1),
+		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan inventory.Membership, 1), resolving: make(chan ledger.Resolutions, 1), check: make(chan struct{}, 1),
 		leave: make(chan struct{}), left: make(chan struct{}), memory: drift.Memory{}, flips: map[api.ID]flips{}, deletions: deletions{},
 	}
+	a.access = permission.New(permission.Config{Cluster: a.cfg.Name, Concurrency: a.cfg.Concurrency, Log: a.cfg.Log})
 	a.connection = connection.Config{
 		Cluster: a.cfg.Name, Connect: a.cfg.Connect, Wrap: a.cfg.Wrap, Timeout: a.cfg.Timeout,
-		Metrics: &a.cfg.Metrics.Metrics, Log: a.cfg.Log, Refused: a.access.refused,
+		Metrics: &a.cfg.Metrics.Metrics, Log: a.cfg.Log, Refused: a.access.RecordRefusal,
 	}
 	return a
 }
@@ -222,7 +227,7 @@ func (a *Agent) lost(ctx context.Context, err error, times *retry.Backoff) {
 	a.answers(err)
 	seen := ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()}
 	if _, ok := errors.AsType[*ForbiddenError](err); ok {
-		seen.Forbidden = a.access.forbidden()
+		seen.Forbidden = a.access.Forbidden()
 	}
 	a.cfg.Report(seen)
 	a.connection.SleepUntilRenewed(ctx, times.Next(time.Second, 30*time.Second))

@@ -19,7 +19,7 @@ func (s *session) succeeded(ctx context.Context, st stale, err error) bool {
 	if err == nil {
 		return true
 	}
-	id := st.item.id()
+	id := st.item.ID()
 	t := s.trouble[id]
 	if t == nil {
 		t = &trouble{since: time.Now()}
@@ -57,8 +57,8 @@ func (s *session) scrubRemoval(ctx context.Context, st stale, err error) error {
 	if !connection.Answered(err) {
 		return err
 	}
-	id := st.item.id()
-	if res, ok := s.kinds.Of(st.item.gvk()); ok && id.Group == "" && id.Kind == "Secret" {
+	id := st.item.ID()
+	if res, ok := s.kinds.Of(st.item.GroupVersionKind()); ok && id.Group == "" && id.Kind == "Secret" {
 		if found, readErr := s.conn.Read(ctx, res, id); readErr == nil && found != nil {
 			err = diff.SecretsOf(found).Error(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // The report says why an object still exists that should be deleted. A refused deletion is
@@ -36,13 +37,13 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, newShelf())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, web)
 			s.works[web] = work.Work{Placement: web}
 			var told ledger.WorkSeen
 			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
 			for range test.tries {
-				if s.succeeded(t.Context(), stale{inv: s.inv[web], item: s.inv[web].items.of(m.ID)}, test.err) {
+				if s.succeeded(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(m.ID)}, test.err) {
 					t.Fatal("a removal that failed counts as done")
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
@@ -202,8 +203,8 @@ func (p *Preview) learn(ctx context.Context, works []work.Work) error {
 		}
 	}
 	for _, inv := range p.s.inv {
-		for it := range inv.items.all() {
-			gvks[it.gvk()] = true
+		for it := range inv.Items.All() {
+			gvks[it.GroupVersionKind()] = true
 		}
 	}
 	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
@@ -215,7 +216,7 @@ func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
 	t := task{wanted: wanted{key, m}}
 	t.res, _ = p.s.kinds.Of(m.Object.Object.GroupVersionKind())
 	if inv := p.s.inv[key]; inv != nil {
-		t.item = inv.items.of(m.ID)
+		t.item = inv.Items.Of(m.ID)
 	}
 	return t
 }
@@ -374,17 +375,17 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 			}
 		}
 	}
-	p.s.brake(ids, func(st stale) bool { return p.s.deletesLive(st, there[st.item.id()]) })
-	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
+	p.s.brake(ids, func(st stale) bool { return p.s.deletesLive(st, there[st.item.ID()]) })
+	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	var out []Change
 	for _, st := range stales {
-		out = append(out, p.goes(ctx, st, there[st.item.id()]))
+		out = append(out, p.goes(ctx, st, there[st.item.ID()]))
 	}
 	return out, nil
 }
 
 func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change {
-	c := Change{ID: st.item.id(), Placement: st.inv.Placement, Effect: Deletes}
+	c := Change{ID: st.item.ID(), Placement: st.inv.Placement, Effect: Deletes}
 	switch {
 	case p.s.releases(st, l):
 		c.Effect = Releases
@@ -393,7 +394,7 @@ func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change
 		return c
 	}
 	if c.Message = p.s.braked[c.ID].why; c.Message == "" {
-		r, _ := p.s.kinds.Of(st.item.gvk())
+		r, _ := p.s.kinds.Of(st.item.GroupVersionKind())
 		c.Message = p.s.content(ctx, r, st.item)
 	}
 	if c.Message != "" {
@@ -412,6 +413,6 @@ func (p *Preview) MissingPermissions(ctx context.Context, works []work.Work) ([]
 	}
 	p.s.last = works
 	needs, _ := p.s.needs()
-	missing, err := p.s.lacks(ctx, needs)
+	missing, err := permission.Lacking(ctx, p.s.conn, p.s.cfg.Concurrency, needs)
 	return rbac.Describe(missing), err
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // A stale is an object that a placement holds here and no longer wants.
 type stale struct {
-	inv  *inventory
-	item *item
+	inv  *inventory.Inventory
+	item *inventory.Item
 	// handedOver says that another placement wants it: it is only removed from this inventory.
 	handedOver bool
 	// newOwner is the placement that waits for it, and keeps it; zero if there is none.
@@ -31,9 +32,9 @@ func (st *stale) passesOn() bool { return st.handedOver || st.newOwner != api.Pl
 // only objects that are in an inventory and still have our label, each by its UID. The
 // inventory lists an object until it is gone.
 func (s *session) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
-	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.id(), b.item.id()) })
+	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	for _, st := range s.handOver(ctx, stales, touched) {
-		id := st.item.id()
+		id := st.item.ID()
 		s.pruned[st.inv.Placement] = true
 		if !st.passesOn() && s.stillHeld(st.item) {
 			continue
@@ -42,7 +43,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 			continue
 		}
 		if s.removed(ctx, st) {
-			st.inv.items.Drop(id)
+			st.inv.Items.Drop(id)
 			if !st.passesOn() {
 				delete(s.trouble, id)
 				delete(s.braked, id)
@@ -52,7 +53,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 		} else if l := s.live.Of(id); l != nil && l.Terminating && !st.passesOn() && st.item.Hash != "" {
 			given := *st.item
 			given.Hash = "" // if it is wanted again before it is gone, that is no drift
-			st.inv.items.put(given)
+			st.inv.Items.Put(given)
 			touched[st.inv.Placement] = true
 		}
 	}
@@ -60,7 +61,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 
 // removed reports whether an object is no longer ours.
 func (s *session) removed(ctx context.Context, st stale) bool {
-	id := st.item.id()
+	id := st.item.ID()
 	if st.handedOver {
 		w, _ := s.wanted.of(id)
 		return s.owns(w.placement, id)
@@ -68,7 +69,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if st.newOwner != (api.PlacementKey{}) {
 		return s.owns(st.newOwner, id)
 	}
-	if id.Namespace == api.Namespace || id == ownNamespace {
+	if id.Namespace == api.Namespace || id == inventory.Namespace {
 		return true // inventories of older versions may list it; it is never content
 	}
 	l, err := s.present(ctx, st.item)
@@ -78,7 +79,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	case l == nil || l.Fleet != s.cfg.Fleet:
 		return true // it is gone, or no longer ours
 	}
-	res, served, err := s.finder.Serves(ctx, st.item.gvk())
+	res, served, err := s.finder.Serves(ctx, st.item.GroupVersionKind())
 	if err != nil || !served {
 		return s.succeeded(ctx, st, err)
 	}
@@ -91,7 +92,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	}
 	if l.Terminating {
 		delete(s.trouble, id)
-		return !s.watch.Of(st.item.gvk()).Complete()
+		return !s.watch.Of(st.item.GroupVersionKind()).Complete()
 	}
 	if !s.allowed(st) {
 		if why := s.held(st, s.containersOf(st.inv)); why != "" {
@@ -118,7 +119,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	if !s.succeeded(ctx, st, err) {
 		return false
 	}
-	if result == connection.Deleted || !s.watch.Of(st.item.gvk()).Complete() {
+	if result == connection.Deleted || !s.watch.Of(st.item.GroupVersionKind()).Complete() {
 		return true // without a watch nothing would report when it is gone
 	}
 	going := *l
@@ -129,15 +130,15 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 
 // present returns the live object: as the watch has it or, if nothing watches it, as the server
 // returns it.
-func (s *session) present(ctx context.Context, it *item) (*observed.Object, error) {
-	if l := s.live.Of(it.id()); l != nil || s.watch.Of(it.gvk()).Complete() {
+func (s *session) present(ctx context.Context, it *inventory.Item) (*observed.Object, error) {
+	if l := s.live.Of(it.ID()); l != nil || s.watch.Of(it.GroupVersionKind()).Complete() {
 		return l, nil
 	}
-	res, served, err := s.finder.Serves(ctx, it.gvk())
+	res, served, err := s.finder.Serves(ctx, it.GroupVersionKind())
 	if err != nil || !served {
 		return nil, err
 	}
-	found, err := s.conn.Read(ctx, res, it.id())
+	found, err := s.conn.Read(ctx, res, it.ID())
 	if err != nil || found == nil {
 		return nil, err
 	}

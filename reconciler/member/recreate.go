@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
 // asksForRecreation reports whether the manifest requests that the object is deleted and
@@ -177,10 +178,10 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 
 // announceRecreation records in the inventory that the object of a task is created again, so that
 // its absence is no drift.
-func (s *session) announceRecreation(t task) *item {
+func (s *session) announceRecreation(t task) *inventory.Item {
 	announced := *t.item
 	announced.Hash = ""
-	s.inv[t.placement].items.put(announced)
+	s.inv[t.placement].Items.Put(announced)
 	return &announced
 }
 
@@ -209,15 +210,15 @@ func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Uns
 	}
 	inv := s.inv[t.placement]
 	s.announceRecreation(t)
-	if err := s.save(ctx, inv); err != nil {
-		inv.items.put(*t.item)
-		inv.written = "" // parts of it may be
+	if err := s.store.Save(ctx, inv); err != nil {
+		inv.Items.Put(*t.item)
+		inv.Invalidate() // parts of it may be
 		return connection.AlreadyGone, err
 	}
 	result, err := s.conn.Delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
 	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
 	if err != nil && connection.Answered(err) {
-		inv.items.put(*t.item) // the object is still there
+		inv.Items.Put(*t.item) // the object is still there
 	}
 	if err == nil && result != connection.AlreadyGone {
 		st := stale{inv: inv, item: t.item}

@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -29,7 +30,7 @@ import (
 func TestRefusesImmutable(t *testing.T) {
 	spec := field.NewPath("spec")
 	invalid := func(causes ...*field.Error) error {
-		return apierrors.NewInvalid(configMaps.GroupVersion().WithKind("ConfigMap").GroupKind(), "one", causes)
+		return apierrors.NewInvalid(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap").GroupKind(), "one", causes)
 	}
 	fixed := field.Invalid(spec.Child("template"), map[string]any{"image": "a: b"}, "field is immutable")
 	tests := map[string]struct {
@@ -48,8 +49,8 @@ func TestRefusesImmutable(t *testing.T) {
 		"a value that mentions it":      {invalid(field.Invalid(spec.Child("name"), "immutable", "must be lower case")), false},
 		"a value that quotes a verdict": {invalid(field.Invalid(spec.Child("name"), "x: field is immutable", "must be lower case")), false},
 		"an invalid value":              {invalid(field.Required(spec.Child("name"), "")), false},
-		"a conflict":                    {apierrors.NewConflict(configMaps.GroupResource(), "one", errors.New("the object is immutable")), false},
-		"an admission webhook":          {apierrors.NewForbidden(configMaps.GroupResource(), "one", errors.New("field is immutable")), false},
+		"a conflict":                    {apierrors.NewConflict(inventory.ConfigMaps.GroupResource(), "one", errors.New("the object is immutable")), false},
+		"an admission webhook":          {apierrors.NewForbidden(inventory.ConfigMaps.GroupResource(), "one", errors.New("field is immutable")), false},
 		"a webhook, in a server's words": {&apierrors.StatusError{ErrStatus: metav1.Status{
 			Code: 422, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "fixed.example.com" denied the request: spec.size: Invalid value: field is immutable`,
 			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: "Invalid value: \"large\": field is immutable"}}},
@@ -68,20 +69,20 @@ func TestRefusesImmutable(t *testing.T) {
 
 // A fixedShelf refuses to change the ConfigMap one, and a few other things about it.
 type fixedShelf struct {
-	*shelf
+	*apiserver.ConfigMaps
 	invalid   bool // something else about the object is invalid as well
 	finalizer bool // the object is terminating for a while
 	denied    bool // a webhook denies the new object
 	stays     bool // a webhook denies the deletion
 	// killed is what the cluster had right after the deletion.
-	killed *shelf
+	killed *apiserver.ConfigMaps
 }
 
 func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	one := path.Base(r.URL.Path) == "one"
-	switch there := f.maps["one"] != nil; {
+	switch there := f.Stored["one"] != nil; {
 	case r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == metav1.DryRunAll:
-		f.done = append(f.done, "TRY one")
+		f.Writes = append(f.Writes, "TRY one")
 		if f.denied {
 			apiserver.Refuse(w, http.StatusForbidden, `admission webhook "fixed.example.com" denied the request`)
 			return
@@ -96,19 +97,19 @@ func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		status := apierrors.NewInvalid(configMaps.GroupVersion().WithKind("ConfigMap").GroupKind(), "one", causes).Status()
+		status := apierrors.NewInvalid(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap").GroupKind(), "one", causes).Status()
 		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		json.NewEncoder(w).Encode(status) //nolint:errcheck // the test would see it
 	case one && r.Method == http.MethodDelete && f.finalizer:
-		f.done = append(f.done, "DELETE one")
-		f.maps["one"] = []byte(strings.Replace(string(f.maps["one"]), `"metadata":{`, `"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z",`, 1))
+		f.Writes = append(f.Writes, "DELETE one")
+		f.Stored["one"] = []byte(strings.Replace(string(f.Stored["one"]), `"metadata":{`, `"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z",`, 1))
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(stored("one", f.maps["one"])) //nolint:errcheck // the test would see it
+		w.Write(apiserver.WithUID("one", f.Stored["one"])) //nolint:errcheck // the test would see it
 	case one && r.Method == http.MethodDelete:
-		f.shelf.ServeHTTP(w, r)
-		f.killed = f.clone()
+		f.ConfigMaps.ServeHTTP(w, r)
+		f.killed = f.Clone()
 	default:
-		f.shelf.ServeHTTP(w, r)
+		f.ConfigMaps.ServeHTTP(w, r)
 	}
 }
 
@@ -135,11 +136,11 @@ func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, even
 	t.Helper()
 	s, events = sessionAt(t, h), &[]history.Entry{}
 	s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
-	s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
+	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	s.holding(oneManifest(), web)
-	it := *s.inv[web].items.of(oneManifest().ID)
+	it := *s.inv[web].Items.Of(oneManifest().ID)
 	it.UID = uid
-	s.inv[web].items.put(it)
+	s.inv[web].Items.Put(it)
 	s.cfg.Record = func(all ...history.Entry) { *events = append(*events, all...) }
 	return s, events
 }
@@ -186,15 +187,15 @@ func TestRecreation(t *testing.T) {
 			if test.another {
 				uid = ""
 			}
-			test.shelf.shelf = newShelf()
-			test.shelf.maps["one"] = storedOne(cmp.Or(test.notes, ours))
+			test.shelf.ConfigMaps = apiserver.NewConfigMaps()
+			test.shelf.Stored["one"] = storedOne(cmp.Or(test.notes, ours))
 			s, entries := recreatingAt(t, &test.shelf, uid)
 			s.cfg.Brake = cmp.Or(test.brake, s.cfg.Brake)
 			s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}, AllowDelete: test.allowed}})
 			s.processPrepared(t.Context(), map[api.ID]bool{id: true})
 
 			var writes []string
-			for _, done := range test.shelf.done {
+			for _, done := range test.shelf.Writes {
 				if strings.HasSuffix(done, " one") {
 					writes = append(writes, done)
 				}
@@ -216,7 +217,7 @@ func TestRecreation(t *testing.T) {
 			case 3:
 				want, hash = []history.Event{history.Deleted, history.Created}, m.Hash
 			}
-			if it := s.inv[web].items.of(id); it.Hash != hash {
+			if it := s.inv[web].Items.Of(id); it.Hash != hash {
 				t.Errorf("the inventory has the hash %q, want %q", it.Hash, hash)
 			}
 			reported := s.deletions.take(web)
@@ -237,12 +238,12 @@ func TestRecreation(t *testing.T) {
 // A preview of a recreation says whether the server would refuse the new object.
 func TestPreviewOfARecreation(t *testing.T) {
 	for denied, want := range map[bool]Effect{false: Recreates, true: Fails} {
-		shelf := &fixedShelf{shelf: newShelf(), denied: denied}
-		shelf.maps["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+		shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps(), denied: denied}
+		shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 		s, _ := recreatingAt(t, shelf, "uid of one")
 		m := changedOne(true)
 		s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
-		live, err := s.conn.Read(t.Context(), configMaps, m.ID)
+		live, err := s.conn.Read(t.Context(), inventory.ConfigMaps, m.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,10 +258,10 @@ func TestPreviewOfARecreation(t *testing.T) {
 // If gitfleet is killed between the deletion and the creation, that the object is gone is no
 // drift, also if the change in Git was reverted meanwhile.
 func TestKilledDuringARecreation(t *testing.T) {
-	before := &fixedShelf{shelf: newShelf()}
-	before.maps["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+	before := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps()}
+	before.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, _ := recreatingAt(t, before, "uid of one")
-	if err := s.save(t.Context(), s.inv[web]); err != nil {
+	if err := s.store.Save(t.Context(), s.inv[web]); err != nil {
 		t.Fatal(err)
 	}
 	ids := map[api.ID]bool{oneManifest().ID: true}
@@ -269,13 +270,13 @@ func TestKilledDuringARecreation(t *testing.T) {
 
 	s, entries := recreatingAt(t, before.killed, "uid of one")
 	clear(s.inv)
-	if err := s.inventories(t.Context()); err != nil {
+	if err := s.loadInventories(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
 	s.processPrepared(t.Context(), ids)
-	if got := eventsOf(*entries); !slices.Equal(got, []history.Event{history.Created}) || before.killed.maps["one"] == nil {
-		t.Errorf("history: %v, the cluster has %q", got, before.killed.names())
+	if got := eventsOf(*entries); !slices.Equal(got, []history.Event{history.Created}) || before.killed.Stored["one"] == nil {
+		t.Errorf("history: %v, the cluster has %q", got, before.killed.Names())
 	}
 }
 
@@ -308,7 +309,7 @@ func TestAllocatedByTheOldService(t *testing.T) {
 
 // An object is not recreated if Git has not changed, or if volumes would be deleted with it.
 func TestNotRecreated(t *testing.T) {
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	for name, test := range map[string]struct {
 		applied, retention string
 		want               string
@@ -326,7 +327,7 @@ func TestNotRecreated(t *testing.T) {
 		live.SetLabels(map[string]string{api.ManagedByLabel: s.cfg.Fleet})
 		live.SetAnnotations(map[string]string{api.PlacementAnnotation: web.String()})
 		live.Object["spec"] = map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": test.retention}}
-		task := task{wanted: wanted{web, m}, item: &item{Hash: test.applied, UID: "u"}}
+		task := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: test.applied, UID: "u"}}
 		if got := s.notRecreated(task, live); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
@@ -336,8 +337,8 @@ func TestNotRecreated(t *testing.T) {
 // A comparison of an object by one placement releases no deletion of it by another.
 func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	m, compares := oneManifest(), api.PlacementKey{Name: "compares"}
-	shelf := newShelf()
-	shelf.maps["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+	shelf := apiserver.NewConfigMaps()
+	shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 	s, _ := recreatingAt(t, shelf, "uid of one")
 	s.cfg.Brake = Brake{10, 0}
 	s.want([]work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
@@ -347,7 +348,7 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 		t.Fatal("the deletion is not held")
 	}
 	s.processPrepared(t.Context(), ids)
-	if s.braked[m.ID].why == "" || slices.Contains(shelf.done, "DELETE one") {
-		t.Errorf("held: %q, requests: %q", s.braked[m.ID].why, shelf.done)
+	if s.braked[m.ID].why == "" || slices.Contains(shelf.Writes, "DELETE one") {
+		t.Errorf("held: %q, requests: %q", s.braked[m.ID].why, shelf.Writes)
 	}
 }

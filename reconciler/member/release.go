@@ -15,7 +15,7 @@ import (
 // managedFields, and leaves everything else. If somebody changes the object meanwhile, it is
 // tried again. released is false if the object is gone, or another one has its name.
 func (s *session) release(ctx context.Context, res connection.Resource, st stale) (released bool, err error) {
-	id := st.item.id()
+	id := st.item.ID()
 	found, err := s.conn.Read(ctx, res, id)
 	if err != nil || found == nil || found.GetUID() != st.item.UID {
 		return false, err

@@ -78,7 +78,7 @@ func made(o *metav1.PartialObjectMetadata) bool {
 // addRemovalHistory adds to the history that an object was deleted, released, or that this
 // failed for the first time.
 func (s *session) addRemovalHistory(st stale, event history.Event, cause work.Cause, err error) {
-	id := st.item.id()
+	id := st.item.ID()
 	if s.cfg.Record == nil || err != nil && s.trouble[id] != nil {
 		return
 	}

@@ -7,10 +7,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 )
 
@@ -62,7 +64,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	o.Drifts, o.Deletions = s.memory.List(p), s.deletions.take(p)
 	if inv := s.inv[p]; inv != nil {
 		for id, b := range s.braked {
-			if inv.items.has(id) {
+			if inv.Items.Has(id) {
 				o.Braked = append(o.Braked, ledger.Braked{ID: id, Why: b.why})
 			}
 		}
@@ -80,17 +82,17 @@ func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, final
 	if inv == nil {
 		return nil, nil, nil
 	}
-	for it := range inv.items.all() {
-		l := s.live.Of(it.id())
-		if _, wanted := s.wanted.of(it.id()); wanted || l == nil || !l.Terminating {
+	for it := range inv.Items.All() {
+		l := s.live.Of(it.ID())
+		if _, wanted := s.wanted.of(it.ID()); wanted || l == nil || !l.Terminating {
 			continue
 		}
-		all = append(all, it.id())
+		all = append(all, it.ID())
 		if l.Foreground {
-			collecting = append(collecting, it.id())
+			collecting = append(collecting, it.ID())
 		}
 		if l.Finalizers != "" {
-			finalizing = append(finalizing, ledger.Finalizing{ID: it.id(), Finalizers: l.Finalizers})
+			finalizing = append(finalizing, ledger.Finalizing{ID: it.ID(), Finalizers: l.Finalizers})
 		}
 	}
 	slices.SortFunc(all, api.ID.Compare)
@@ -100,10 +102,10 @@ func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, final
 }
 
 // deletionErrors returns the objects of an inventory that could not be deleted, and why.
-func (s *session) deletionErrors(inv *inventory) []ledger.DeletionError {
+func (s *session) deletionErrors(inv *inventory.Inventory) []ledger.DeletionError {
 	var out []ledger.DeletionError
 	for id, t := range s.trouble {
-		if _, held := s.braked[id]; t.notDeleted != "" && !held && inv.items.has(id) {
+		if _, held := s.braked[id]; t.notDeleted != "" && !held && inv.Items.Has(id) {
 			out = append(out, ledger.DeletionError{ID: id, Message: t.notDeleted})
 		}
 	}
@@ -155,7 +157,7 @@ func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	out.Generation = generation
 	cond := h.Condition()
 	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
-	why, failed := s.hindered(id, h, generation)
+	why, failed := s.pods.Observe(id, h, generation)
 	if out.Available.OK {
 		return
 	}
@@ -170,6 +172,17 @@ func (s *session) availability(out *ledger.ObjectState, id api.ID) {
 	}
 }
 
+// askWhy has the pods read of workloads that stay unavailable.
+func (s *session) askWhy(ctx context.Context) {
+	s.pods.Ask(ctx, func(id api.ID) *unstructured.Unstructured {
+		w, isWanted := s.wanted.of(id)
+		if !isWanted {
+			return nil
+		}
+		return w.manifest.Object.Object
+	}, s.secrets)
+}
+
 // joined joins two clauses, each of which may be empty.
 func joined(a, b string) string {
 	if a == "" || b == "" {
@@ -181,7 +194,7 @@ func joined(a, b string) string {
 // seen returns the observation of a probe, with the permissions that are missing.
 func (s *session) seen(p probe.Result) ledger.ClusterSeen {
 	seen := p.Seen(s.cfg.Name)
-	switch forbidden := s.access.forbidden(); {
+	switch forbidden := s.access.Forbidden(); {
 	case p.Err == nil:
 		seen.Forbidden = forbidden
 	case apierrors.IsForbidden(p.Err) && len(forbidden) > 0:
@@ -192,7 +205,7 @@ func (s *session) seen(p probe.Result) ledger.ClusterSeen {
 
 // publishProbe reports what a probe has found, and logs what is new of it.
 func (s *session) publishProbe(p probe.Result) {
-	s.access.refused(p.Err)
+	s.access.RecordRefusal(p.Err)
 	s.cfg.Report(s.seen(p))
 	s.answers(p.Err)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
 // What cannot be done now is tried again, and the log is not told each time.
@@ -28,7 +29,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	s.kinds, s.unseen, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
-	s.inventory(web).items.put(item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
+	s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
 	for range 3 {
 		if s.prepared(t.Context(), map[api.ID]bool{cm("x"): true}) {
 			t.Error("the kinds are known")
@@ -73,7 +74,7 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 			s.fail(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
-			s.succeeded(t.Context(), stale{inv: inv, item: &item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
+			s.succeeded(t.Context(), stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
 		},
 	} {
 		s.trouble = map[api.ID]*trouble{}

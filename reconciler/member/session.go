@@ -14,12 +14,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
-	"github.com/gitfleet/gitfleet/reconciler/member/compact"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
@@ -33,16 +33,12 @@ type session struct {
 	kinds  *discovery.Kinds
 	finder *discovery.Finder
 
-	inv   map[api.PlacementKey]*inventory
-	parts compact.Map[part]
-	// claim is the claim on the cluster; nil if none is known.
-	claim *claim
-	// owners are the fleets that inventories name, damaged those of inventories that cannot be
-	// read. observingOnly says that one of them was another fleet, and nothing was written.
-	owners, damaged []ledger.Owner
-	observingOnly   bool
-	live            observed.Objects
-	watch           *watch.Set
+	inv   map[api.PlacementKey]*inventory.Inventory
+	store *inventory.Store
+	// observingOnly says that another fleet held the cluster, and nothing was written.
+	observingOnly bool
+	live          observed.Objects
+	watch         *watch.Set
 	// trouble is why an object is not as wanted.
 	trouble map[api.ID]*trouble
 	// verified are the ownership states of objects when they were last verified.
@@ -73,8 +69,6 @@ type session struct {
 
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
-	// housed says that our own namespace was created, or existed.
-	housed bool
 
 	// established are the groups of which a definition was established and not processed yet.
 	established map[string]bool
@@ -87,13 +81,12 @@ type session struct {
 	compareFailures retry.Backoff
 
 	sweeping sweep
-	running  sync.WaitGroup
 	found    *probe.Result // the last of them, until it is processed
 	prober   *probe.Prober
 	retry    *time.Timer
 	health   probe.Result
-	// stuck are the workloads that are not available; nil while all are.
-	stuck *stuck
+	// pods says why workloads are not available.
+	pods *pods.Tracker
 	// untried are the kinds whose objects no dry run is requested of, and why. Only a Preview
 	// has any.
 	untried map[schema.GroupVersionKind]string
@@ -115,7 +108,6 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	}
 	s := &session{
 		Agent: a, conn: c,
-		inv:     map[api.PlacementKey]*inventory{},
 		live:    observed.Objects{},
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.Standing{}, works: map[api.PlacementKey]work.Work{},
 		done:   map[api.PlacementKey]bool{},
@@ -124,12 +116,16 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 		expressions: availability.New(&a.cfg.Encoder.expressions),
 		retry:       time.NewTimer(0),
 	}
+	s.store = inventory.NewStore(c, a.membership, inventory.Config{
+		Cluster: a.cfg.Name, Fleet: a.cfg.Fleet, HasCommit: a.cfg.HasCommit, Live: &s.live, Log: a.cfg.Log,
+	})
 	s.kinds = discovery.New(c.Discovery)
 	s.prober = probe.New(c, probe.Config{
 		Cluster: a.cfg.Name, Interval: a.cfg.Probe, Observe: a.cfg.Observe, Seconds: a.cfg.Metrics.ProbeSeconds, Log: a.cfg.Log, Publish: s.publishProbe,
 	})
 	s.watch = watch.New(c, watch.Config{Cluster: a.cfg.Name, Restarts: a.cfg.Metrics.WatchRestarts, Log: a.cfg.Log, Expressions: s.expressions})
 	s.finder = discovery.NewFinder(c, s.kinds)
+	s.pods = pods.New(c, pods.Config{Cluster: a.cfg.Name, FailureTimeout: a.cfg.PodFailureTimeout, Wake: s.watch.Changes.Nudge, Log: a.cfg.Log})
 	s.sweeping.timer = time.NewTimer(time.Hour)
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
@@ -140,15 +136,16 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 			stopReading()
 		}
 	})
-	err = s.inventories(reading)
+	err = s.loadInventories(reading)
 	probing.Wait()
 	stopReading()
+	s.store.SetNamespaces(s.health.Namespaces)
 	if err = cmp.Or(s.health.Err, err); err != nil {
 		err = s.refusal(ctx, err)
 		c.Close()
 		return nil, err
 	}
-	s.access.next = time.Time{}
+	s.access.Expire()
 	s.reviewMissing(ctx)
 	a.cfg.Report(s.clusterReport())
 	s.introduced = true
@@ -196,11 +193,6 @@ func (s *session) placed(p api.PlacementKey) bool {
 	return ok && !w.Remove
 }
 
-func (s *session) owns(p api.PlacementKey, id api.ID) bool {
-	inv := s.inv[p]
-	return inv != nil && inv.items.has(id)
-}
-
 // sync reconciles everything.
 func (s *session) sync(ctx context.Context) {
 	if !s.mayWrite() {
@@ -214,7 +206,7 @@ func (s *session) sync(ctx context.Context) {
 	if s.prepared(ctx, ids) {
 		s.brake(ids, s.deletes) // it needs what the watches know
 		s.processPrepared(ctx, ids)
-		if s.foreign() {
+		if s.store.Foreign() {
 			return
 		}
 		s.checkWritten(ctx)
@@ -242,7 +234,7 @@ func (s *session) recheck(ctx context.Context) {
 // react processes what the watches saw.
 func (s *session) react(ctx context.Context) error {
 	touched := s.absorb()
-	if s.lostToOtherFleet(ctx, touched) {
+	if s.store.LostToOther(ctx, touched) {
 		s.observingOnly = true
 		return s.observeOnly(ctx, byCheck)
 	}
@@ -287,7 +279,7 @@ func (s *session) absorb() map[api.ID]bool {
 			touched[id] = true
 		}
 	}
-	for _, id := range s.replied() {
+	for _, id := range s.pods.Answers() {
 		touched[id] = true
 	}
 	return touched
@@ -389,8 +381,8 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, s.compared.Add(reportInterval))
 		}
 	}
-	if len(s.access.missing) > 0 {
-		first = retry.Earlier(first, s.access.next)
+	if len(s.access.Missing()) > 0 {
+		first = retry.Earlier(first, s.access.NextRetry())
 	}
 	if first.IsZero() {
 		s.retry.Stop()
@@ -430,6 +422,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	if p.Namespaces == nil {
 		s.health.Namespaces = before.Namespaces
 	}
+	s.store.SetNamespaces(s.health.Namespaces)
 	if p.Another != nil {
 		return reconnect(p.Another)
 	}
@@ -460,8 +453,8 @@ func (s *session) unwatch() {
 		used[w.manifest.Object.Object.GroupVersionKind()] = true
 	}
 	for _, inv := range s.inv {
-		for it := range inv.items.all() {
-			used[it.gvk()] = true
+		for it := range inv.Items.All() {
+			used[it.GroupVersionKind()] = true
 		}
 	}
 	for _, k := range slices.Clone(s.watch.All()) {

@@ -10,13 +10,14 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // That a cluster answers no more is logged once, though each try is from another
 // port, and so is that it does again.
 func TestSilenceIsLoggedOnce(t *testing.T) {
 	var logged strings.Builder
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	for port := range 5 {
 		at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
@@ -33,7 +34,7 @@ func TestSilenceIsLoggedOnce(t *testing.T) {
 // What failed is tried again once a cluster that was away has returned.
 func TestReturnedClusterIsTriedAgain(t *testing.T) {
 	for _, returned := range []bool{false, true} {
-		s := sessionAt(t, newShelf())
+		s := sessionAt(t, apiserver.NewConfigMaps())
 		s.trouble = map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}
 		if err := s.probed(t.Context(), probe.Result{Returned: returned}); err != nil {
 			t.Fatal(err)

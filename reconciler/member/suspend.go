@@ -28,11 +28,6 @@ func (s *session) spared(p api.PlacementKey, id api.ID) string {
 // resting reports whether nothing is written for a placement.
 func (s *session) resting(p api.PlacementKey) bool { return s.works[p].Suspended != "" }
 
-// unwritten reports whether an inventory should be written as soon as possible.
-func (s *session) unwritten(inv *inventory) bool {
-	return inv.written == "" && !s.resting(inv.Placement)
-}
-
 // astray reports whether a spared object may differ from what is wanted.
 func (s *session) astray(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !s.watch.Of(t.manifest.Object.Object.GroupVersionKind()).Complete() {

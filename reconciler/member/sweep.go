@@ -150,7 +150,7 @@ func (s *session) asApplied(id api.ID) (task, bool) {
 	t := task{wanted: w}
 	t.res, _ = s.kinds.Of(w.manifest.Object.Object.GroupVersionKind())
 	if inv := s.inv[w.placement]; inv != nil {
-		t.item = inv.items.of(id)
+		t.item = inv.Items.Of(id)
 	}
 	l := s.live.Of(id)
 	return t, t.item != nil && t.item.Hash == w.manifest.Hash && l != nil && !l.Terminating && l.Managed == t.item.Managed
@@ -213,10 +213,10 @@ func (s *session) missed(id api.ID, t task) {
 func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
 	for id := range wrong {
 		w, _ := s.wanted.of(id)
-		if inv := s.inv[w.placement]; inv != nil && inv.items.has(id) {
-			it := inv.items.of(id)
+		if inv := s.inv[w.placement]; inv != nil && inv.Items.Has(id) {
+			it := inv.Items.Of(id)
 			it.Managed = "" // whatever exists is not what was applied
-			inv.items.put(*it)
+			inv.Items.Put(*it)
 		}
 	}
 	s.process(ctx, wrong)

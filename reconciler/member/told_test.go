@@ -13,8 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // What a placement leaves behind goes, also if another one compares itself with
@@ -22,10 +24,10 @@ import (
 func TestComparingIsNotTakingOver(t *testing.T) {
 	left, compares := api.PlacementKey{Name: "left"}, api.PlacementKey{Name: "compares"}
 	m := oneManifest()
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.works = map[api.PlacementKey]work.Work{}
-	s.inv[left] = &inventory{Placement: left, items: items{}}
-	s.inv[left].items.put(item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
+	s.inv[left] = &inventory.Inventory{Placement: left}
+	s.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
 	s.want([]work.Work{
 		{Placement: left, Remove: true},
 		{Placement: compares, Strategy: api.ApplyStrategy{Type: api.ReportDiff}, Manifests: []*work.Manifest{m}},
@@ -39,7 +41,7 @@ func TestComparingIsNotTakingOver(t *testing.T) {
 // the revision is the same, and all of it is still to be done.
 func TestAnotherStrategyTypeIsNotCarriedOutYet(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.works, s.done = map[api.PlacementKey]work.Work{}, map[api.PlacementKey]bool{}
 	for _, typ := range []api.ApplyStrategyType{api.ReportDiff, api.ServerSideApply, api.ReportDiff} {
 		s.want([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
@@ -59,13 +61,13 @@ func TestAnotherStrategyTypeIsNotCarriedOutYet(t *testing.T) {
 // back to the one before, and delete the object.
 func TestInventoryNamesTheRevisionThatBroughtAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
-	shelf := newShelf()
+	shelf := apiserver.NewConfigMaps()
 	before, after := sessionAt(t, shelf), sessionAt(t, shelf)
 	before.works = map[api.PlacementKey]work.Work{web: {Placement: web, Revision: v2}}
-	before.inv[web] = &inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}, items: items{}}
-	before.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: configMaps}}, map[api.PlacementKey]bool{})
+	before.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
+	before.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
-	if err := after.inventories(t.Context()); err != nil {
+	if err := after.loadInventories(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := after.inv[web]; got == nil || got.Revision != v2 {
@@ -97,7 +99,7 @@ func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, newShelf())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest(), web)
 			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Namespace: one.Namespace, Finalizers: test.finalizers}}
 			if test.going {
@@ -125,13 +127,13 @@ func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 // placement stay.
 func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
-	s := sessionAt(t, newShelf())
+	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, web)
 	s.works[web] = work.Work{Placement: web, AllowDelete: true}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.watch.Wait()
 	defer cancel()
-	k := s.watch.Start(ctx, m.Object.Object.GroupVersionKind(), configMaps, false)
+	k := s.watch.Start(ctx, m.Object.Object.GroupVersionKind(), inventory.ConfigMaps, false)
 	if !s.watch.WaitForLists(ctx, []*watch.Kind{k}, time.Minute) {
 		t.Fatal("nothing is listed")
 	}
@@ -140,13 +142,13 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/log"},
 	}}
 	s.live.Put(m.ID, observed.Of(o))
-	s.kinds.Add(configMaps.GroupVersion().WithKind("ConfigMap"), configMaps)
+	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	for _, gone := range []bool{false, true} {
 		if gone {
 			s.live.Drop(m.ID)
 		}
 		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
-		if listed := s.inv[web].items.has(m.ID); listed == gone {
+		if listed := s.inv[web].Items.Has(m.ID); listed == gone {
 			t.Errorf("gone: %t, and in the inventory: %t", gone, listed)
 		}
 	}

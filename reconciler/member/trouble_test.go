@@ -13,6 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 )
 
 // What waits for a namespace is tried again as soon as we have made it, and not
@@ -39,8 +41,8 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
 		s.trouble = map[api.ID]*trouble{there: {next: later}, elsewhere: {next: later}}
-		it := item{Version: "v1", Kind: "Namespace", Name: "app"}
-		s.inventory(web).items.put(it)
+		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
+		s.inventory(web).Items.Put(it)
 		s.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
 			t.Fatalf("%d: the namespace is not made: %+v", code, s.trouble[app])
@@ -53,7 +55,7 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 
 // What is to be tried at once is, also where nobody was about to look at it.
 func TestHurryHasItTried(t *testing.T) {
-	s := &session{Agent: &Agent{}, retry: time.NewTimer(time.Hour), trouble: map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}}
+	s := &session{Agent: &Agent{access: new(permission.Reviewer)}, retry: time.NewTimer(time.Hour), trouble: map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}}
 	s.hurry("app")
 	s.reschedule()
 	select {

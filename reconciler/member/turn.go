@@ -27,7 +27,7 @@ func (s *session) start(ctx context.Context) error {
 	s.prober.Start(ctx, s.health.UID)
 	s.receiveFleet()
 	s.logForeign()
-	if s.observingOnly = s.foreign(); s.observingOnly {
+	if s.observingOnly = s.store.Foreign(); s.observingOnly {
 		s.schedule(foreignRetry)
 	}
 	defer s.turned(ctx)
@@ -51,11 +51,9 @@ func (s *session) stop(cancel context.CancelFunc) {
 	s.prober.Stop()
 	s.sweeping.timer.Stop()
 	s.retry.Stop()
-	if s.stuck != nil {
-		s.stuck.timer.Stop()
-	}
+	s.pods.Stop()
 	cancel()
-	s.running.Wait()
+	s.pods.Wait()
 	s.prober.Wait()
 	s.watch.Wait()
 	select {
@@ -96,7 +94,7 @@ func (s *session) wait(ctx context.Context) waking {
 		return byEnd
 	case <-leave:
 		return byLeave
-	case s.fleet = <-s.memberships:
+	case s.membership = <-s.memberships:
 		return byFleet
 	case s.last = <-s.Agent.works:
 		return byWorks
@@ -119,7 +117,7 @@ func (s *session) wait(ctx context.Context) waking {
 func (s *session) turn(ctx context.Context, woken waking) error {
 	defer s.turned(ctx)
 	s.receiveFleet() // it is sent before the works that belong to it
-	if s.foreign() || s.observingOnly {
+	if s.store.Foreign() || s.observingOnly {
 		return s.observeOnly(ctx, woken)
 	}
 	if err := s.act(ctx, woken); err != nil {

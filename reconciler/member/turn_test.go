@@ -13,14 +13,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Watches begin to tell at the end of a turn: those that there are then, and none
 // that the turn has ended.
 func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
 	watched := make(chan string, 10)
-	shelf := newShelf()
+	shelf := apiserver.NewConfigMaps()
 	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
 			watched <- r.URL.Path
@@ -40,7 +42,7 @@ func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
 	s.works, s.trouble = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}
 	deployments := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true}
 	unused := s.watch.Start(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, deployments, false)
-	used := s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, false)
+	used := s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps, false)
 	if !s.watch.WaitForLists(ctx, []*watch.Kind{unused, used}, time.Minute) {
 		t.Fatal("nothing is listed")
 	}

@@ -3,10 +3,12 @@ package member
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 )
 
@@ -42,4 +44,14 @@ func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
 		}
 	}
 	return nil
+}
+
+// definitionEstablished records that a definition was established, or that an established one
+// has changed. The definition's name ends with its group.
+func (s *session) definitionEstablished(definition api.ID) {
+	if s.established == nil {
+		s.established = map[string]bool{}
+	}
+	_, group, _ := strings.Cut(definition.Name, ".")
+	s.established[group] = true
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Of a kind that is not there it is said what would help: another version, its
@@ -43,7 +44,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, newShelf())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.kinds = discovery.New(nil)
 			w := work.Work{Placement: api.PlacementKey{Name: "web"}}
 			if test.holds != nil {

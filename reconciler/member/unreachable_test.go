@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -46,7 +47,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 		},
 		"no answer any more": {
 			func(t *testing.T) *session {
-				s := sessionAt(t, newShelf())
+				s := sessionAt(t, apiserver.NewConfigMaps())
 				for !s.conn.CutOff() {
 					s.conn.RecordResult(errors.New("no answer")) //nolint:errcheck // it is counted
 				}
@@ -72,9 +73,9 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 				s.fresh, s.braked, s.pruned = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
 				s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{web: true}
 				s.want([]work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
-				it := item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
-				s.inventory(web).items.put(it)
-				s.apply(t.Context(), []task{{wanted: wanted{web, m}, res: configMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
+				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
+				s.inventory(web).Items.Put(it)
+				s.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 
 				var told ledger.WorkSeen
 				s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }

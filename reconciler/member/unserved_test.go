@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -93,9 +94,9 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 			}))
 			s.works, s.trouble, s.braked = map[api.PlacementKey]work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*trouble{}, map[api.ID]braked{}
 			s.pruned = map[api.PlacementKey]bool{}
-			it := item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
-			s.inventory(web).items.put(it)
-			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.gvk(): true}); err != nil {
+			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
+			s.inventory(web).Items.Put(it)
+			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
 				t.Fatal(err)
 			}
 			s.kinds = discovery.New(s.conn.Discovery) // discovery did not list it when the session began
@@ -104,16 +105,16 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 				for _, bad := range s.trouble {
 					bad.next = bad.since
 				}
-				s.prune(t.Context(), s.stales(it.id()), map[api.PlacementKey]bool{})
+				s.prune(t.Context(), s.stales(it.ID()), map[api.PlacementKey]bool{})
 			}
-			if forgotten := !s.inv[web].items.has(it.id()); forgotten != test.forgotten {
+			if forgotten := !s.inv[web].Items.Has(it.ID()); forgotten != test.forgotten {
 				t.Errorf("the inventory has forgotten it: %t, want %t; asked for %q", forgotten, test.forgotten, asked)
 			}
 			if want := slices.DeleteFunc([]string{test.deleted}, func(p string) bool { return p == "" }); !slices.Equal(deleted, want) {
 				t.Errorf("deleted %q, want %q", deleted, want)
 			}
 			says := ""
-			if t := s.trouble[it.id()]; t != nil {
+			if t := s.trouble[it.ID()]; t != nil {
 				says = t.notDeleted
 			}
 			if (says == "") != (test.says == "") || !strings.Contains(says, test.says) {

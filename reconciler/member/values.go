@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -84,11 +85,11 @@ func (s *session) writtenWhileAway(id api.ID, now *observed.Object) bool {
 		return false
 	}
 	if known := s.inv[w.placement]; known != nil {
-		if it := known.items.of(id); it != nil && it.Others != "" && it.Others != now.Foreign() {
+		if it := known.Items.Of(id); it != nil && it.Others != "" && it.Others != now.Foreign() {
 			return true
 		}
 	}
-	inv := s.live.Of(inventoryID(inventoryName(s.cfg.Fleet, w.placement)))
+	inv := s.live.Of(inventory.FirstPart(s.cfg.Fleet, w.placement))
 	return inv != nil && now.Applied > inv.Applied+clockSkew
 }
 
@@ -101,7 +102,7 @@ func (s *session) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 	if old.UID != now.UID || now.Version <= old.Version {
 		return false
 	}
-	if s.parts.Of(id) != nil {
+	if s.store.Has(id) {
 		return now.Applied != old.Applied
 	}
 	if now.Applied != old.Applied || now.Others != old.Others || now.Generation != old.Generation {

@@ -14,7 +14,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An object is suspect when its values may be others and metadata do not show it:
@@ -40,12 +42,12 @@ func TestWrittenByOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			id := cm("one")
 			m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-			s := sessionAt(t, newShelf())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer s.watch.Wait()
 			defer cancel()
-			s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMaps, test.full)
+			s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps, test.full)
 			old := was
 			if test.now.Generation == 0 {
 				old.Generation = 0
@@ -67,7 +69,7 @@ func TestWrittenWhileAway(t *testing.T) {
 	if s.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
-	s.live.Put(inventoryID(inventoryName(s.cfg.Fleet, web)), &observed.Object{Applied: 100})
+	s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
 	for applied, want := range map[int64]bool{50: false, 100: false, 102: false, 103: true} {
 		if got := s.writtenByOthers(id, nil, &observed.Object{Applied: applied}); got != want {
 			t.Errorf("applied at %d: written by others %t", applied, got)
@@ -97,22 +99,22 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, http.NotFoundHandler())
+			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
 			s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
 			s.memory = drift.Memory{}
-			was := &inventory{Placement: web}
-			was.items.put(item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
+			was := &inventory.Inventory{Placement: web}
+			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
 			s.inv[web] = was
-			t0 := task{wanted: wanted{web, m}, item: was.items.of(id)}
+			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
 			s.recordAccepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
-			raw, _, err := was.pack()
-			if err != nil {
+			if err := s.store.Save(t.Context(), was); err != nil {
 				t.Fatal(err)
 			}
-			if s.inv[web], err = unpack(raw); err != nil {
+			if err := s.loadInventories(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
 			if got := s.writtenByOthers(id, nil, &test.now); got != test.want {
 				t.Errorf("written by Others: %t", got)
 			}
@@ -125,7 +127,7 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	tk := task{wanted: wanted{web, m}, item: &item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
+	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	outcomeAt := func(version string) *outcome {
 		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},

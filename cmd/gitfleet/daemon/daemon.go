@@ -28,6 +28,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/review"
@@ -209,7 +210,7 @@ func notifyOnFailure(notice func()) func(time.Duration, error) {
 // members creates agents that share what can be shared.
 type members struct {
 	cfg         settings.Config
-	credentials member.Credentials
+	credentials kubeconfig.Sources
 	encoder     *member.Encoder
 	metrics     *member.Metrics
 	limit       chan struct{}

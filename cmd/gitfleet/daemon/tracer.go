@@ -11,6 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -18,7 +19,7 @@ import (
 // hash, and the clone has the commit.
 type tracer struct {
 	cfg         settings.Config
-	credentials member.Credentials
+	credentials kubeconfig.Sources
 	repo        *gitsource.Repo
 }
 

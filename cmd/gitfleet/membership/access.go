@@ -21,9 +21,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
@@ -75,10 +75,10 @@ func (a *memberAccess) roles(ctx context.Context, manifest string, target *accou
 	if a.clusterAdmin {
 		return d, nil
 	}
-	var held []member.Holding
+	var held []inventory.Holding
 	if target != nil {
 		var err error
-		if held, err = member.Holdings(ctx, target.Config); err != nil {
+		if held, err = inventory.Holdings(ctx, target.Config); err != nil {
 			return nil, err
 		}
 		for _, h := range held {
@@ -164,7 +164,7 @@ func picksNumber(p *plan.Placement) bool {
 	return p.Spec.Spec.Policy != nil && p.Spec.Spec.Policy.PlacementType == api.PickN
 }
 
-func kindsOf(objects []*unstructured.Unstructured, held []member.Holding) map[schema.GroupVersionKind]bool {
+func kindsOf(objects []*unstructured.Unstructured, held []inventory.Holding) map[schema.GroupVersionKind]bool {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, o := range objects {
 		kinds[o.GroupVersionKind()] = true

@@ -22,8 +22,9 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/account"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
@@ -209,15 +210,15 @@ func (j *joinCommand) run(cmd *cobra.Command, name string) error {
 }
 
 // writeKubeconfig writes the kubeconfig of a member, and checks that the daemon can read it.
-func (j *joinCommand) writeKubeconfig(ctx context.Context, name string, kubeconfig []byte) error {
+func (j *joinCommand) writeKubeconfig(ctx context.Context, name string, content []byte) error {
 	if err := os.MkdirAll(j.kubeconfigDir, 0o700); err != nil {
 		return err
 	}
 	file := filepath.Join(j.kubeconfigDir, name+".kubeconfig")
-	if err := output.WriteFile(file, func(w io.Writer) error { _, err := w.Write(kubeconfig); return err }); err != nil {
+	if err := output.WriteFile(file, func(w io.Writer) error { _, err := w.Write(content); return err }); err != nil {
 		return err
 	}
-	_, err := member.Credentials{Dir: j.kubeconfigDir}.Config(ctx, name, "")
+	_, err := kubeconfig.Sources{Dir: j.kubeconfigDir}.Config(ctx, name, "")
 	if err != nil {
 		return fmt.Errorf("the daemon will not use the kubeconfig: %w", err)
 	}
@@ -280,7 +281,7 @@ objects, leave removes nothing, unless --force is set.`,
 			if err != nil {
 				return err
 			}
-			held, err := member.Holdings(cmd.Context(), target.Config)
+			held, err := inventory.Holdings(cmd.Context(), target.Config)
 			if err != nil {
 				return err
 			}
@@ -313,7 +314,7 @@ objects, leave removes nothing, unless --force is set.`,
 
 // describeHoldings lists what fleets hold on a cluster, a line for each inventory; empty if
 // they hold nothing.
-func describeHoldings(held []member.Holding) string {
+func describeHoldings(held []inventory.Holding) string {
 	var b strings.Builder
 	for _, h := range held {
 		whose := cmp.Or(h.Placement, "an unknown placement") + " of fleet " + h.Fleet
@@ -329,7 +330,7 @@ func describeHoldings(held []member.Holding) string {
 
 // kindsHeld adds the objects of inventories to the content that an account needs permissions
 // for.
-func kindsHeld(held []member.Holding, c *rbac.Content, resources rbac.Resources) {
+func kindsHeld(held []inventory.Holding, c *rbac.Content, resources rbac.Resources) {
 	for _, h := range held {
 		for _, o := range h.Objects {
 			c.Add(resources.Of(o.GroupVersionKind()), o.Namespace)

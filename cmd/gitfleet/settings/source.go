@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
-	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 )
 
 // GitConfig is the part of the configuration that is Git's.
@@ -78,8 +78,8 @@ func (c Config) HubOptions() hub.Options {
 }
 
 // Credentials is the part of the configuration that finds members.
-func (m MembersConfig) Credentials() (member.Credentials, error) {
-	c := member.Credentials{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}.Cached()
+func (m MembersConfig) Credentials() (kubeconfig.Sources, error) {
+	c := kubeconfig.Sources{Dir: m.KubeconfigDir, File: m.Kubeconfig, AllowExec: m.AllowExec, AllowInsecure: m.AllowInsecure}.Cached()
 	if m.SecretNamespace == "" {
 		return c, nil
 	}

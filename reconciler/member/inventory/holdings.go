@@ -1,4 +1,4 @@
-package member
+package inventory
 
 import (
 	"cmp"
@@ -44,9 +44,9 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 		return nil, err
 	}
 	chunks := map[string]*unstructured.Unstructured{}
-	opts := metav1.ListOptions{LabelSelector: inventoryLabel, Limit: 100}
+	opts := metav1.ListOptions{LabelSelector: label, Limit: 100}
 	for {
-		page, err := client.Resource(configMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, opts)
+		page, err := client.Resource(ConfigMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, opts)
 		if err != nil {
 			return nil, fmt.Errorf("read inventories: %w", connection.Plain(err))
 		}
@@ -59,7 +59,7 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 	}
 	var all []Holding
 	for name, first := range chunks {
-		if first.GetLabels()[inventoryLabel] == "0" {
+		if first.GetLabels()[label] == "0" {
 			all = append(all, holdingOf(name, first, chunks))
 		}
 	}
@@ -72,7 +72,7 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 func holdingOf(name string, first *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured) Holding {
 	h := Holding{Fleet: first.GetLabels()[api.ManagedByLabel], Placement: first.GetAnnotations()[api.PlacementAnnotation]}
 	parts, err := partsOf(first)
-	var inv *inventory
+	var inv *Inventory
 	if err == nil {
 		inv, err = join(name, parts, chunks)
 	}
@@ -80,8 +80,8 @@ func holdingOf(name string, first *unstructured.Unstructured, chunks map[string]
 		h.Damaged = err.Error()
 		return h
 	}
-	for it := range inv.items.all() {
-		h.Objects = append(h.Objects, HeldObject{it.id(), it.Version})
+	for it := range inv.Items.All() {
+		h.Objects = append(h.Objects, HeldObject{it.ID(), it.Version})
 	}
 	slices.SortFunc(h.Objects, func(a, b HeldObject) int { return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Version, b.Version)) })
 	return h

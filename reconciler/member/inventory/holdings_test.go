@@ -1,20 +1,20 @@
-package member
+package inventory
 
 import (
 	"net/http/httptest"
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Holdings returns the objects that each fleet has on the cluster.
 func TestHoldings(t *testing.T) {
-	shelf := newShelf()
-	s := sessionAt(t, shelf)
+	shelf := apiserver.NewConfigMaps()
+	s := storeAt(t, shelf)
 	inv := held(3)
-	if err := s.save(t.Context(), inv); err != nil {
-		t.Fatal(err)
-	}
+	save(t, s, inv)
 	srv := httptest.NewServer(shelf)
 	defer srv.Close()
 	got, err := Holdings(t.Context(), &rest.Config{Host: srv.URL})

@@ -1,4 +1,4 @@
-package member
+package inventory
 
 import (
 	"iter"
@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
 )
 
-// items are the objects in an inventory.
-type items struct{ compact.Map[packedItem] }
+// Items are the objects in an inventory.
+type Items struct{ compact.Map[packedItem] }
 
 type packedItem struct {
 	uid  compact.UID
@@ -25,8 +25,8 @@ type commonItem struct {
 	version, hash, managed, others, commit string
 }
 
-// of returns one item; nil if there is none.
-func (is items) of(id api.ID) *item {
+// Of returns one item; nil if there is none.
+func (is Items) Of(id api.ID) *Item {
 	p := is.Map.Of(id)
 	if p == nil {
 		return nil
@@ -35,11 +35,12 @@ func (is items) of(id api.ID) *item {
 	return &it
 }
 
-func (is items) has(id api.ID) bool { return is.Map.Of(id) != nil }
+// Has reports whether there is an item of an object.
+func (is Items) Has(id api.ID) bool { return is.Map.Of(id) != nil }
 
-// gvk returns the kind of an item in the version in which it was applied. ok is false if there
-// is no such item.
-func (is items) gvk(id api.ID) (gvk schema.GroupVersionKind, ok bool) {
+// GroupVersionKind returns the kind of an item in the version in which it was applied. ok is
+// false if there is no such item.
+func (is Items) GroupVersionKind(id api.ID) (gvk schema.GroupVersionKind, ok bool) {
 	p := is.Map.Of(id)
 	if p == nil {
 		return gvk, false
@@ -47,9 +48,9 @@ func (is items) gvk(id api.ID) (gvk schema.GroupVersionKind, ok bool) {
 	return id.GroupKind().WithVersion(p.rest.Value().version), true
 }
 
-// all yields every item, sorted by ID. The items must not change meanwhile.
-func (is items) all() iter.Seq[item] {
-	return func(yield func(item) bool) {
+// All yields every item, sorted by ID. The items must not change meanwhile.
+func (is Items) All() iter.Seq[Item] {
+	return func(yield func(Item) bool) {
 		for id, p := range is.Map.All() {
 			if !yield(p.item(id)) {
 				return
@@ -58,17 +59,18 @@ func (is items) all() iter.Seq[item] {
 	}
 }
 
-func (p *packedItem) item(id api.ID) item {
+func (p *packedItem) item(id api.ID) Item {
 	rest := p.rest.Value()
-	return item{
+	return Item{
 		Group: id.Group, Version: rest.version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
 		Hash: rest.hash, Managed: rest.managed, Others: rest.others, UID: p.uid.Unpack(rest.uid), Commit: rest.commit,
 	}
 }
 
-func (is *items) put(it item) {
+// Put adds an item, or replaces the one of the same object.
+func (is *Items) Put(it Item) {
 	uid, whole := compact.Pack(it.UID)
-	is.Map.Put(it.id(), packedItem{
+	is.Map.Put(it.ID(), packedItem{
 		uid:  uid,
 		rest: unique.Make(commonItem{uid: whole, version: it.Version, hash: it.Hash, managed: it.Managed, others: it.Others, commit: it.Commit}),
 	})

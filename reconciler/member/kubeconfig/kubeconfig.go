@@ -1,4 +1,5 @@
-package member
+// Package kubeconfig finds the kubeconfigs of members, and refuses those that are not safe to use.
+package kubeconfig
 
 import (
 	"cmp"
@@ -18,9 +19,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// Credentials configure where the kubeconfigs of members are stored. They never come from Git.
-// The sources are tried in the order of the fields, and the first that has the member is used.
-type Credentials struct {
+// Sources configure where the kubeconfigs of members are stored. They never come from Git. They
+// are tried in the order of the fields, and the first that has the member is used.
+type Sources struct {
 	// Dir is a directory with a file NAME.kubeconfig for each member.
 	Dir string
 	// File is one kubeconfig with a context for each member.
@@ -35,30 +36,30 @@ type Credentials struct {
 	AllowInsecure bool
 
 	// files caches kubeconfigs; nil reads them at each call.
-	files *kubeconfigs
+	files *cache
 }
 
-// Cached returns credentials that read a kubeconfig again only if its file has changed, so that
+// Cached returns sources that read a kubeconfig again only if its file has changed, so that
 // Config may be called often.
-func (c Credentials) Cached() Credentials {
-	c.files = &kubeconfigs{read: map[string]readFile{}}
-	return c
+func (s Sources) Cached() Sources {
+	s.files = &cache{read: map[string]readFile{}}
+	return s
 }
 
 // Config returns the client configuration of a member. contextName is the context to use. If it
 // is empty, the context in File is the one with the member's name, and in Dir and Secrets the
 // current one. Each call reads files that have changed.
-func (c Credentials) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
-	for _, find := range []func(ctx context.Context, name, contextName string) (*found, error){c.fromDir, c.fromFile, c.fromSecret} {
+func (s Sources) Config(ctx context.Context, name, contextName string) (*rest.Config, error) {
+	for _, find := range []func(ctx context.Context, name, contextName string) (*found, error){s.fromDir, s.fromFile, s.fromSecret} {
 		f, err := find(ctx, name, contextName)
 		if err != nil {
 			return nil, err
 		}
 		if f != nil {
-			return c.use(name, f)
+			return s.use(name, f)
 		}
 	}
-	if err := c.CheckDir(); err != nil {
+	if err := s.CheckDir(); err != nil {
 		return nil, fmt.Errorf("no credentials for member %s: %w", name, err)
 	}
 	return nil, fmt.Errorf("no credentials for member %s: put %s.kubeconfig into the directory of --kubeconfig-dir, a context %s into the file of --kubeconfig, or a Secret %s-kubeconfig into the daemon's namespace",
@@ -67,11 +68,11 @@ func (c Credentials) Config(ctx context.Context, name, contextName string) (*res
 
 // CheckDir returns an error that says what is wrong with Dir and how to fix it; nil if Dir can
 // be used, or is not set.
-func (c Credentials) CheckDir() error {
-	if c.Dir == "" {
+func (s Sources) CheckDir() error {
+	if s.Dir == "" {
 		return nil
 	}
-	_, err := os.ReadDir(c.Dir)
+	_, err := os.ReadDir(s.Dir)
 	fix := "name a directory that has a file NAME.kubeconfig for each member"
 	switch {
 	case err == nil:
@@ -93,17 +94,17 @@ type found struct {
 	local bool
 }
 
-func (c Credentials) fromDir(_ context.Context, name, contextName string) (*found, error) {
-	if c.Dir == "" {
+func (s Sources) fromDir(_ context.Context, name, contextName string) (*found, error) {
+	if s.Dir == "" {
 		return nil, nil
 	}
-	path := filepath.Join(c.Dir, name+".kubeconfig")
-	cfg, err := c.files.load(path)
+	path := filepath.Join(s.Dir, name+".kubeconfig")
+	cfg, err := s.files.load(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		if dir := c.CheckDir(); dir != nil {
+		if dir := s.CheckDir(); dir != nil {
 			err = dir
 		}
 		return nil, fmt.Errorf("read %s: %w", path, err)
@@ -111,49 +112,49 @@ func (c Credentials) fromDir(_ context.Context, name, contextName string) (*foun
 	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: path, local: true}, nil
 }
 
-func (c Credentials) fromFile(_ context.Context, name, contextName string) (*found, error) {
-	if c.File == "" {
+func (s Sources) fromFile(_ context.Context, name, contextName string) (*found, error) {
+	if s.File == "" {
 		return nil, nil
 	}
-	if _, err := os.Stat(c.File); err != nil {
+	if _, err := os.Stat(s.File); err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	cfg, err := c.files.load(c.File)
+	cfg, err := s.files.load(s.File)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", c.File, err)
+		return nil, fmt.Errorf("read %s: %w", s.File, err)
 	}
-	f := &found{config: cfg, context: cmp.Or(contextName, name), from: c.File, local: true}
+	f := &found{config: cfg, context: cmp.Or(contextName, name), from: s.File, local: true}
 	if cfg.Contexts[f.context] == nil {
 		return nil, nil // the member may have a Secret
 	}
 	return f, nil
 }
 
-func (c Credentials) fromSecret(ctx context.Context, name, contextName string) (*found, error) {
-	if c.Secrets == nil {
+func (s Sources) fromSecret(ctx context.Context, name, contextName string) (*found, error) {
+	if s.Secrets == nil {
 		return nil, nil
 	}
-	s, err := c.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // this is called often, so that the server's cache is good enough
+	secret, err := s.Secrets.Get(ctx, name+"-kubeconfig", metav1.GetOptions{ResourceVersion: "0"}) // this is called often, so that the server's cache is good enough
 	if connection.NotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s-kubeconfig: %w", name, err)
 	}
-	cfg, err := clientcmd.Load(s.Data["value"])
-	if err != nil || len(s.Data["value"]) == 0 {
+	cfg, err := clientcmd.Load(secret.Data["value"])
+	if err != nil || len(secret.Data["value"]) == 0 {
 		return nil, fmt.Errorf("read Secret %s-kubeconfig: its key \"value\" holds no kubeconfig", name)
 	}
-	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: "Secret " + s.Name}, nil
+	return &found{config: cfg, context: cmp.Or(contextName, cfg.CurrentContext), from: "Secret " + secret.Name}, nil
 }
 
 // use validates a kubeconfig and converts it into a client configuration.
-func (c Credentials) use(name string, f *found) (*rest.Config, error) {
+func (s Sources) use(name string, f *found) (*rest.Config, error) {
 	kctx := f.config.Contexts[f.context]
 	if kctx == nil {
 		return nil, fmt.Errorf("%s: no context %q for member %s", f.from, f.context, name)
 	}
-	if err := c.check(f, kctx); err != nil {
+	if err := s.check(f, kctx); err != nil {
 		return nil, fmt.Errorf("%s: context %q: %w", f.from, f.context, err)
 	}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*f.only(kctx), f.context, nil, nil).ClientConfig()
@@ -179,13 +180,13 @@ func (f *found) only(kctx *clientcmdapi.Context) *clientcmdapi.Config {
 
 // check refuses a kubeconfig that would run a program in the daemon, or that does not verify
 // the server.
-func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
+func (s Sources) check(f *found, kctx *clientcmdapi.Context) error {
 	user := f.config.AuthInfos[kctx.AuthInfo]
 	if user == nil && kctx.AuthInfo != "" {
 		return fmt.Errorf("it names the user %q, which is not there", kctx.AuthInfo) // client-go would send no credentials
 	}
 	if user != nil {
-		if (user.Exec != nil || user.AuthProvider != nil) && !c.AllowExec {
+		if (user.Exec != nil || user.AuthProvider != nil) && !s.AllowExec {
 			return errors.New("its user runs a program (exec or auth-provider): use a token or a client certificate, or allow it with the setting members.allowKubeconfigExec")
 		}
 		if !f.local && (user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "") {
@@ -193,7 +194,7 @@ func (c Credentials) check(f *found, kctx *clientcmdapi.Context) error {
 		}
 	}
 	if cluster := f.config.Clusters[kctx.Cluster]; cluster != nil {
-		if (cluster.InsecureSkipTLSVerify || !isHTTPS(cluster.Server)) && !c.AllowInsecure {
+		if (cluster.InsecureSkipTLSVerify || !isHTTPS(cluster.Server)) && !s.AllowInsecure {
 			return errors.New("its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with the setting members.allowInsecureKubeconfig")
 		}
 		if !f.local && cluster.CertificateAuthority != "" {

@@ -1,4 +1,4 @@
-package member
+package inventory
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 // requested at most once.
 func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 	const made, written = "/api/v1/namespaces/gitfleet-system", "/api/v1/namespaces/gitfleet-system/configmaps/"
-	first := written + inventoryName("prod", web)
+	first := written + nameOf("prod", web)
 	tests := map[string]struct {
 		seen  []string // nil if it was not read
 		there bool
@@ -28,9 +28,9 @@ func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			shelf, there := newShelf(), test.there
+			shelf, there := apiserver.NewConfigMaps(), test.there
 			var asked []string
-			s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := storeAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked = append(asked, r.URL.Path)
 				if r.URL.Path == made {
 					there = true
@@ -40,13 +40,11 @@ func TestOurNamespaceIsMadeWhereThereIsNone(t *testing.T) {
 				}
 				shelf.ServeHTTP(w, r)
 			}))
-			s.health.Namespaces = test.seen
+			s.SetNamespaces(test.seen)
 			inv := held(1)
 			for range 2 {
-				inv.written = ""
-				if err := s.save(t.Context(), inv); err != nil {
-					t.Fatal(err)
-				}
+				inv.Invalidate()
+				save(t, s, inv)
 			}
 			if !slices.Equal(asked, test.want) {
 				t.Errorf("asked for %q\nwant %q", asked, test.want)

@@ -1,4 +1,4 @@
-package member
+package kubeconfig
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 
 // A cached kubeconfig that may no longer be read is an error, as it would be after a restart.
 func TestCachedCredentialsThatBecomeUnreadable(t *testing.T) {
-	c := sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}.credentials(t).Cached()
+	c := sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a")}}.credentials(t).Cached()
 	path := filepath.Join(c.Dir, "east.kubeconfig")
 	if _, err := c.Config(t.Context(), "east", ""); err != nil {
 		t.Fatal(err)

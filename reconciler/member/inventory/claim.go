@@ -1,4 +1,4 @@
-package member
+package inventory
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // A claim is a ConfigMap on the cluster that records which fleet uses a fleet name there. Its
@@ -32,7 +31,7 @@ type claim struct {
 	version string
 }
 
-// claimPart is the value of inventoryLabel on a claim.
+// claimPart is the value of label on a claim.
 const claimPart = "claim"
 
 // errHeld is the error of writes to a cluster that another fleet holds.
@@ -41,117 +40,126 @@ var errHeld = errors.New("another fleet of the same name holds the cluster")
 // claimID returns the ID of the claim of a fleet name.
 func claimID(fleet string) api.ID {
 	sum := sha256.Sum256([]byte(fleet))
-	return inventoryID("claim-" + hex.EncodeToString(sum[:8]))
+	return configMapID("claim-" + hex.EncodeToString(sum[:8]))
 }
 
 // ensureClaim makes sure that this fleet has the claim before an inventory is written. It
 // creates a missing claim, and takes over that of an adopted fleet. If another fleet has the
-// claim, foreign reports true from then on and the error is errHeld.
-func (s *session) ensureClaim(ctx context.Context) error {
+// claim, Foreign reports true from then on and the error is errHeld.
+func (st *Store) ensureClaim(ctx context.Context) error {
 	switch {
-	case s.fleet.ID == "":
+	case st.membership.ID == "":
 		return nil
-	case s.foreign():
+	case st.Foreign():
 		return errHeld
-	case s.claim != nil && s.claim.owner == s.owner():
+	case st.hasClaim():
 		return nil
 	}
 	var err error
 	for range 2 {
-		err = s.writeClaim(ctx)
+		err = st.writeClaim(ctx)
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && !connection.NotFound(err) {
 			return err
 		}
 		// Another daemon was faster, or the response to an earlier request was lost.
-		if err := s.readClaim(ctx); err != nil {
+		if err := st.readClaim(ctx); err != nil {
 			return err
 		}
 		switch {
-		case s.foreign():
+		case st.Foreign():
 			return errHeld
-		case s.claim != nil && s.claim.owner == s.owner():
+		case st.hasClaim():
 			return nil
 		}
 	}
 	return err
 }
 
+// hasClaim reports whether the claim on the cluster is known to name this fleet.
+func (st *Store) hasClaim() bool { return st.claim != nil && st.claim.owner == st.membership.owner() }
+
 // writeClaim creates the claim, or replaces the version that was read.
-func (s *session) writeClaim(ctx context.Context) error {
-	id := claimID(s.cfg.Fleet)
+func (st *Store) writeClaim(ctx context.Context) error {
+	id := claimID(st.cfg.Fleet)
 	annotations := map[string]any{}
-	s.fleetAnnotations(annotations)
+	st.membership.annotate(annotations)
 	metadata := map[string]any{
 		"name": id.Name, "namespace": id.Namespace,
-		"labels":      map[string]any{api.ManagedByLabel: s.cfg.Fleet, inventoryLabel: claimPart},
+		"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: claimPart},
 		"annotations": annotations,
 	}
-	if s.claim != nil {
-		metadata["resourceVersion"] = s.claim.version
+	if st.claim != nil {
+		metadata["resourceVersion"] = st.claim.version
 	}
 	body, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 	if err != nil {
 		return err
 	}
 	var written *metav1.PartialObjectMetadata
-	err = s.withNamespace(ctx, func() (err error) {
-		if s.claim == nil {
-			written, err = s.conn.Create(ctx, configMaps, id, body)
+	err = st.withNamespace(ctx, func() (err error) {
+		if st.claim == nil {
+			written, err = st.conn.Create(ctx, ConfigMaps, id, body)
 		} else {
-			written, err = s.conn.Patch(ctx, configMaps, id, body, true)
+			written, err = st.conn.Patch(ctx, ConfigMaps, id, body, true)
 		}
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("claim the cluster: %w", err)
 	}
-	s.setClaim(written)
+	st.setClaim(written)
 	return nil
 }
 
 // readClaim reads the claim from the cluster.
-func (s *session) readClaim(ctx context.Context) error {
-	found, err := s.conn.Read(ctx, configMaps, claimID(s.cfg.Fleet))
+func (st *Store) readClaim(ctx context.Context) error {
+	found, err := st.conn.Read(ctx, ConfigMaps, claimID(st.cfg.Fleet))
 	if err != nil {
 		return fmt.Errorf("read the claim to the cluster: %w", err)
 	}
-	if s.claim = nil; found != nil {
-		s.setClaim(found)
-		s.owners = ownersOf(append(slices.Clone(s.owners), s.claim.owner))
+	if st.claim = nil; found != nil {
+		st.setClaim(found)
+		st.owners = sorted(append(slices.Clone(st.owners), st.claim.owner))
 	}
 	return nil
 }
 
 // setClaim records the claim in a response of the server.
-func (s *session) setClaim(o metav1.Object) {
-	s.claim = &claim{owner: s.ownerOf(o.GetAnnotations(), ""), uid: o.GetUID(), version: o.GetResourceVersion()}
-	id, l := inventoryID(o.GetName()), observed.Of(o)
-	s.live.Put(id, l)
-	s.parts.Put(id, part{managed: l.Managed, version: l.Version})
+func (st *Store) setClaim(o metav1.Object) {
+	st.claim = &claim{owner: st.ownerOf(o.GetAnnotations(), ""), uid: o.GetUID(), version: o.GetResourceVersion()}
+	st.put(api.PlacementKey{}, o)
 }
 
-// restoreClaim writes the claim again if somebody has changed or deleted it.
-func (s *session) restoreClaim(ctx context.Context) {
-	err := s.readClaim(ctx)
-	if err == nil && len(s.inv) > 0 {
-		err = s.ensureClaim(ctx)
+// ClaimChanged reports whether an object is the claim, and somebody has changed or deleted it
+// since it was last read or written; isClaim alone says that it is the claim.
+func (st *Store) ClaimChanged(id api.ID) (isClaim, changed bool) {
+	p := st.parts.Of(id)
+	if p == nil || id != claimID(st.cfg.Fleet) {
+		return false, false
 	}
-	if err != nil {
-		s.cfg.Log.Warn("claim not restored; trying again before the next inventory is written", "cluster", s.cfg.Name, "err", err)
-	}
+	l := st.cfg.Live.Of(id)
+	return true, l == nil || l.Version > p.version
 }
 
-// dropClaim deletes the claim, unless it has changed since it was read.
-func (s *session) dropClaim(ctx context.Context) error {
-	if s.claim == nil {
+// RestoreClaim reads the claim again and, if there are inventories, writes it unless it is as it
+// should be.
+func (st *Store) RestoreClaim(ctx context.Context, inventories int) error {
+	if err := st.readClaim(ctx); err != nil || inventories == 0 {
+		return err
+	}
+	return st.ensureClaim(ctx)
+}
+
+// DeleteClaim deletes the claim, unless it has changed since it was read.
+func (st *Store) DeleteClaim(ctx context.Context) error {
+	if st.claim == nil {
 		return nil
 	}
-	id := claimID(s.cfg.Fleet)
-	if _, err := s.conn.Delete(ctx, configMaps, id, s.claim.uid, metav1.DeletePropagationBackground); err != nil {
+	id := claimID(st.cfg.Fleet)
+	if _, err := st.conn.Delete(ctx, ConfigMaps, id, st.claim.uid, metav1.DeletePropagationBackground); err != nil {
 		return fmt.Errorf("give up the claim to the cluster: %w", err)
 	}
-	s.claim = nil
-	s.parts.Drop(id)
-	s.live.Drop(id)
+	st.claim = nil
+	st.drop(id)
 	return nil
 }

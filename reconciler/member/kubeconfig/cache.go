@@ -1,4 +1,4 @@
-package member
+package kubeconfig
 
 import (
 	"io/fs"
@@ -9,9 +9,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigs caches kubeconfigs by file. It is safe for concurrent use; the results must not
-// be changed.
-type kubeconfigs struct {
+// A cache caches kubeconfigs by file. It is safe for concurrent use; the results must not be
+// changed.
+type cache struct {
 	mu   sync.Mutex
 	read map[string]readFile
 }
@@ -23,23 +23,23 @@ type readFile struct {
 
 // load reads a kubeconfig unless its file is unchanged, and resolves the paths in it. A nil
 // receiver always reads.
-func (k *kubeconfigs) load(path string) (*clientcmdapi.Config, error) {
+func (k *cache) load(path string) (*clientcmdapi.Config, error) {
 	if k == nil {
-		return loadKubeconfig(path)
+		return loadFile(path)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	info, err := statReadable(path)
 	if err != nil {
 		delete(k.read, path)
-		return loadKubeconfig(path)
+		return loadFile(path)
 	}
 	was, known := k.read[path]
 	if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
 		return was.config, nil
 	}
 	delete(k.read, path)
-	cfg, err := loadKubeconfig(path)
+	cfg, err := loadFile(path)
 	if err == nil {
 		k.read[path] = readFile{info, cfg}
 	}
@@ -57,7 +57,7 @@ func statReadable(path string) (fs.FileInfo, error) {
 	return f.Stat()
 }
 
-func loadKubeconfig(path string) (*clientcmdapi.Config, error) {
+func loadFile(path string) (*clientcmdapi.Config, error) {
 	cfg, err := clientcmd.LoadFromFile(path)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package member
+package kubeconfig
 
 import (
 	"encoding/base64"
@@ -16,9 +16,9 @@ import (
 // planted is part of every credential, so that tests can check that no error contains it.
 const planted = "planted-credential-7f3a"
 
-// kubeconfig returns a kubeconfig in which each context has a different server, so that a test
+// configOf returns a kubeconfig in which each context has a different server, so that a test
 // can see which one was used.
-func kubeconfig(current string, contexts ...string) string {
+func configOf(current string, contexts ...string) string {
 	var clusters, users, links strings.Builder
 	for _, c := range contexts {
 		clusters.WriteString("- {name: " + c + ", cluster: {server: 'https://" + c + ".example:6443'}}\n")
@@ -35,7 +35,7 @@ func single(cluster, user string) string {
 		"}]\nusers: [{name: m, user: " + user + "}]\ncontexts: [{name: m, context: {cluster: m, user: m}}]\n"
 }
 
-// sources are Credentials with files and Secrets: those of Dir, File and Secrets that are not
+// sources are Sources with files and Secrets: those of Dir, File and Secrets that are not
 // nil are set.
 type sources struct {
 	dir     map[string]string // by file name
@@ -43,9 +43,9 @@ type sources struct {
 	secrets map[string]string // by Secret name
 }
 
-func (s sources) credentials(t *testing.T) Credentials {
+func (s sources) credentials(t *testing.T) Sources {
 	t.Helper()
-	var c Credentials
+	var c Sources
 	if s.dir != nil {
 		c.Dir = t.TempDir()
 		for name, text := range s.dir {
@@ -84,41 +84,41 @@ func TestCredentialsAreFound(t *testing.T) {
 		want    string
 	}{
 		"a file of its own": {
-			in:   sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a", "b")}},
+			in:   sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a", "b")}},
 			want: "https://a.example:6443",
 		},
 		"a file of its own, another context": {
-			in:      sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a", "b")}},
+			in:      sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a", "b")}},
 			context: "b", want: "https://b.example:6443",
 		},
 		"a context named like it": {
-			in:   sources{file: kubeconfig("west", "west", "east")},
+			in:   sources{file: configOf("west", "west", "east")},
 			want: "https://east.example:6443",
 		},
 		"a context named otherwise": {
-			in:      sources{file: kubeconfig("east", "east", "prod-east")},
+			in:      sources{file: configOf("east", "east", "prod-east")},
 			context: "prod-east", want: "https://prod-east.example:6443",
 		},
 		"a Secret": {
-			in:   sources{secrets: map[string]string{"east-kubeconfig": kubeconfig("a", "a", "b")}},
+			in:   sources{secrets: map[string]string{"east-kubeconfig": configOf("a", "a", "b")}},
 			want: "https://a.example:6443",
 		},
 		"a Secret, another context": {
-			in:      sources{secrets: map[string]string{"east-kubeconfig": kubeconfig("a", "a", "b")}},
+			in:      sources{secrets: map[string]string{"east-kubeconfig": configOf("a", "a", "b")}},
 			context: "b", want: "https://b.example:6443",
 		},
 		"its own file before the shared one": {
-			in:   sources{dir: map[string]string{"east.kubeconfig": kubeconfig("own", "own")}, file: kubeconfig("east", "east")},
+			in:   sources{dir: map[string]string{"east.kubeconfig": configOf("own", "own")}, file: configOf("east", "east")},
 			want: "https://own.example:6443",
 		},
 		"the shared file where it has none of its own": {
-			in:   sources{dir: map[string]string{"west.kubeconfig": kubeconfig("own", "own")}, file: kubeconfig("east", "east")},
+			in:   sources{dir: map[string]string{"west.kubeconfig": configOf("own", "own")}, file: configOf("east", "east")},
 			want: "https://east.example:6443",
 		},
 		"a Secret where the shared file does not know it": {
 			in: sources{
-				dir: map[string]string{}, file: kubeconfig("west", "west"),
-				secrets: map[string]string{"east-kubeconfig": kubeconfig("own", "own")},
+				dir: map[string]string{}, file: configOf("west", "west"),
+				secrets: map[string]string{"east-kubeconfig": configOf("own", "own")},
 			},
 			want: "https://own.example:6443",
 		},
@@ -138,11 +138,11 @@ func TestCredentialsAreFound(t *testing.T) {
 
 // A rotated credential is used by the next connection, since nothing is cached.
 func TestCredentialsAreReadAnew(t *testing.T) {
-	c := sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}.credentials(t)
+	c := sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a")}}.credentials(t)
 	if _, err := c.Config(t.Context(), "east", ""); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(c.Dir, "east.kubeconfig"), kubeconfig("b", "b"))
+	write(t, filepath.Join(c.Dir, "east.kubeconfig"), configOf("b", "b"))
 	got, err := c.Config(t.Context(), "east", "")
 	if err != nil || got.Host != "https://b.example:6443" {
 		t.Errorf("after the file changed: %v, %v", got, err)
@@ -151,7 +151,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 
 // Cached credentials are read again when their file is replaced, becomes invalid or is removed.
 func TestCachedCredentialsFollowTheirFile(t *testing.T) {
-	c := sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}.credentials(t).Cached()
+	c := sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a")}}.credentials(t).Cached()
 	path := filepath.Join(c.Dir, "east.kubeconfig")
 	host := func() string {
 		got, err := c.Config(t.Context(), "east", "")
@@ -162,7 +162,7 @@ func TestCachedCredentialsFollowTheirFile(t *testing.T) {
 	}
 	for i, want := range []string{"a", "a", "b", "b", "a"} {
 		if i > 0 {
-			write(t, path+".new", kubeconfig(want, want))
+			write(t, path+".new", configOf(want, want))
 			if err := os.Rename(path+".new", path); err != nil {
 				t.Fatal(err)
 			}
@@ -213,13 +213,13 @@ func TestCredentialsAreRefused(t *testing.T) {
 		text string
 		// file and secret are the errors of a file and of a Secret; empty if it is accepted.
 		file, secret string
-		allow        func(*Credentials)
+		allow        func(*Sources)
 	}{
 		"fine": {text: single(safe, token)},
 		"exec": {
 			text: single(safe, "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /bin/true}}"),
 			file: runsProgram, secret: runsProgram,
-			allow: func(c *Credentials) { c.AllowExec = true },
+			allow: func(c *Sources) { c.AllowExec = true },
 		},
 		"auth-provider": {
 			text: single(safe, "{auth-provider: {name: oidc, config: {id-token: "+planted+"}}}"),
@@ -228,12 +228,12 @@ func TestCredentialsAreRefused(t *testing.T) {
 		"insecure-skip-tls-verify": {
 			text: single("{server: 'https://m.example', insecure-skip-tls-verify: true}", token),
 			file: unchecked, secret: unchecked,
-			allow: func(c *Credentials) { c.AllowInsecure = true },
+			allow: func(c *Sources) { c.AllowInsecure = true },
 		},
 		"http": {
 			text: single("{server: 'http://m.example'}", token),
 			file: unchecked, secret: unchecked,
-			allow: func(c *Credentials) { c.AllowInsecure = true },
+			allow: func(c *Sources) { c.AllowInsecure = true },
 		},
 		"no scheme": {
 			text: single("{server: 'm.example:6443'}", token),
@@ -299,7 +299,7 @@ func TestDirectoryThatCannotBeRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
 	for dir, fix := range map[string]string{file + "-missing": "no such file or directory: make it", file: "not a directory: name a directory"} {
-		c := sources{file: kubeconfig("east", "east")}.credentials(t)
+		c := sources{file: configOf("east", "east")}.credentials(t)
 		c.Dir = dir
 		_, err := c.Config(t.Context(), "west", "")
 		for _, want := range []string{"west", "--kubeconfig-dir", dir, fix} {
@@ -317,10 +317,10 @@ func TestDirectoryThatCannotBeRead(t *testing.T) {
 			t.Errorf("the file has it: %v", err)
 		}
 	}
-	if err := (Credentials{Dir: t.TempDir()}).CheckDir(); err != nil {
+	if err := (Sources{Dir: t.TempDir()}).CheckDir(); err != nil {
 		t.Error(err)
 	}
-	if err := (Credentials{}).CheckDir(); err != nil {
+	if err := (Sources{}).CheckDir(); err != nil {
 		t.Error(err)
 	}
 }
@@ -337,20 +337,20 @@ func TestCredentialsThatDoNotWork(t *testing.T) {
 		want    []string
 	}{
 		"nothing at all":             {want: missing},
-		"not in the directory":       {in: sources{dir: map[string]string{"west.kubeconfig": kubeconfig("a", "a")}}, want: missing},
-		"not in the file":            {in: sources{file: kubeconfig("west", "west")}, want: missing},
-		"no such Secret":             {in: sources{secrets: map[string]string{"west-kubeconfig": kubeconfig("a", "a")}}, want: missing},
-		"nowhere":                    {in: sources{dir: map[string]string{}, file: kubeconfig("west", "west"), secrets: map[string]string{}}, want: missing},
-		"not in the file, by name":   {in: sources{file: kubeconfig("east", "east")}, context: "prod", want: []string{"no credentials for member east", "a context prod into the file"}},
-		"no such context":            {in: sources{dir: map[string]string{"east.kubeconfig": kubeconfig("a", "a")}}, context: "prod", want: []string{"east.kubeconfig", `no context "prod" for member east`}},
-		"no current context":         {in: sources{dir: map[string]string{"east.kubeconfig": kubeconfig("", "a")}}, want: []string{"east.kubeconfig", `no context "" for member east`}},
-		"no context in the Secret":   {in: sources{secrets: map[string]string{"east-kubeconfig": kubeconfig("b", "a")}}, want: []string{"Secret east-kubeconfig", `no context "b" for member east`}},
+		"not in the directory":       {in: sources{dir: map[string]string{"west.kubeconfig": configOf("a", "a")}}, want: missing},
+		"not in the file":            {in: sources{file: configOf("west", "west")}, want: missing},
+		"no such Secret":             {in: sources{secrets: map[string]string{"west-kubeconfig": configOf("a", "a")}}, want: missing},
+		"nowhere":                    {in: sources{dir: map[string]string{}, file: configOf("west", "west"), secrets: map[string]string{}}, want: missing},
+		"not in the file, by name":   {in: sources{file: configOf("east", "east")}, context: "prod", want: []string{"no credentials for member east", "a context prod into the file"}},
+		"no such context":            {in: sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a")}}, context: "prod", want: []string{"east.kubeconfig", `no context "prod" for member east`}},
+		"no current context":         {in: sources{dir: map[string]string{"east.kubeconfig": configOf("", "a")}}, want: []string{"east.kubeconfig", `no context "" for member east`}},
+		"no context in the Secret":   {in: sources{secrets: map[string]string{"east-kubeconfig": configOf("b", "a")}}, want: []string{"Secret east-kubeconfig", `no context "b" for member east`}},
 		"a file that is not YAML":    {in: sources{dir: map[string]string{"east.kubeconfig": broken}}, want: []string{"read ", "east.kubeconfig"}},
 		"a file of wrong types":      {in: sources{dir: map[string]string{"east.kubeconfig": wrongType}}, want: []string{"read ", "east.kubeconfig"}},
 		"a shared file, not YAML":    {in: sources{file: broken}, want: []string{"read ", "config"}},
 		"a Secret that is not YAML":  {in: sources{secrets: map[string]string{"east-kubeconfig": broken}}, want: []string{`read Secret east-kubeconfig: its key "value" holds no kubeconfig`}},
 		"an empty Secret":            {in: sources{secrets: map[string]string{"east-kubeconfig": ""}}, want: []string{`read Secret east-kubeconfig: its key "value" holds no kubeconfig`}},
-		"a user that does not exist": {in: sources{dir: map[string]string{"east.kubeconfig": strings.Replace(kubeconfig("a", "a"), "user: a}", "user: z}", 1)}}, want: []string{"east.kubeconfig", `context "a": it names the user "z", which is not there`}},
+		"a user that does not exist": {in: sources{dir: map[string]string{"east.kubeconfig": strings.Replace(configOf("a", "a"), "user: a}", "user: z}", 1)}}, want: []string{"east.kubeconfig", `context "a": it names the user "z", which is not there`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -372,7 +372,7 @@ func TestCredentialsThatDoNotWork(t *testing.T) {
 // without credentials.
 func TestMissingSharedFileIsSaid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nowhere")
-	_, err := Credentials{File: path}.Config(t.Context(), "east", "")
+	_, err := Sources{File: path}.Config(t.Context(), "east", "")
 	if err == nil || !strings.Contains(err.Error(), "read kubeconfig") || !strings.Contains(err.Error(), path) {
 		t.Errorf("it says: %v", err)
 	}
@@ -380,7 +380,7 @@ func TestMissingSharedFileIsSaid(t *testing.T) {
 
 // Only the context of the member is validated, not the other contexts of a shared file.
 func TestOtherContextsAreNotJudged(t *testing.T) {
-	both := strings.Replace(kubeconfig("east", "east"), "users:\n", "users:\n- {name: x, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}}\n", 1)
+	both := strings.Replace(configOf("east", "east"), "users:\n", "users:\n- {name: x, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}}\n", 1)
 	both = strings.Replace(both, "contexts:\n", "contexts:\n- {name: west, context: {cluster: east, user: x}}\n", 1)
 	c := sources{file: both}.credentials(t)
 	if _, err := c.Config(t.Context(), "east", ""); err != nil {

@@ -1,0 +1,97 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+)
+
+const (
+	// label numbers the parts of an inventory from 0.
+	label     = "gitfleet.dev/inventory"
+	dataKey   = "inventory"
+	digestKey = "gitfleet.dev/inventory-digest"
+	partsKey  = "gitfleet.dev/inventory-parts"
+)
+
+// partSize keeps a ConfigMap with its base64 data below the 1 MiB that an API server accepts.
+// Only tests change it.
+var partSize = 700 << 10
+
+// ConfigMaps are the objects that inventories are stored in.
+var ConfigMaps = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
+
+var namespaces = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Namespaced: false}
+
+// Namespace is the Namespace that inventories are in.
+var Namespace = api.ID{Kind: "Namespace", Name: api.Namespace}
+
+// FirstPart returns the ID of the first ConfigMap of the inventory of a placement, which is
+// written last.
+func FirstPart(fleet string, p api.PlacementKey) api.ID { return configMapID(nameOf(fleet, p)) }
+
+// nameOf returns the name of the first part. It begins with the placement as far as that fits,
+// and ends with a hash that makes it unique.
+func nameOf(fleet string, p api.PlacementKey) string {
+	sum := sha256.Sum256([]byte(fleet + "\x00" + p.String()))
+	readable := strings.ToLower(strings.ReplaceAll(p.String(), "/", "-"))
+	return "inventory-" + readable[:min(len(readable), 150)] + "-" + hex.EncodeToString(sum[:5])
+}
+
+func partName(name string, part int) string {
+	if part == 0 {
+		return name
+	}
+	return name + "." + strconv.Itoa(part)
+}
+
+func configMapID(name string) api.ID {
+	return api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: name}
+}
+
+// A part is one ConfigMap of an inventory, as it was last written.
+type part struct {
+	placement api.PlacementKey
+	managed   string
+	version   uint64
+}
+
+// partsOf returns the number of ConfigMaps of an inventory, given the first one.
+func partsOf(first *unstructured.Unstructured) (int, error) {
+	return strconv.Atoi(first.GetAnnotations()[partsKey])
+}
+
+// join returns the inventory that some ConfigMaps hold, by their names.
+func join(name string, parts int, chunks map[string]*unstructured.Unstructured) (*Inventory, error) {
+	var raw []byte
+	for n := range parts {
+		o := chunks[partName(name, n)]
+		if o == nil {
+			return nil, fmt.Errorf("part %d of %d is missing", n+1, parts)
+		}
+		text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
+		chunk, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, fmt.Errorf("part %d: %w", n+1, err)
+		}
+		raw = append(raw, chunk...)
+	}
+	if want := chunks[name].GetAnnotations()[digestKey]; digestOf(raw) != want {
+		return nil, fmt.Errorf("its digest is not %s", want)
+	}
+	inv, err := unpack(raw)
+	if err != nil {
+		return nil, err
+	}
+	inv.parts = parts
+	return inv, nil
+}

@@ -1,0 +1,149 @@
+// Package inventory keeps lists of what each placement owns on a member cluster, on the cluster
+// itself.
+//
+// A Store reads and writes inventories as ConfigMaps in our namespace, so that they survive the
+// loss of everything else. It also writes a claim, by which two fleets of the same name notice
+// each other. While another fleet holds the cluster, it writes nothing.
+package inventory
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+)
+
+// An Inventory lists the objects that one placement owns on a cluster, and the revision that it
+// has reached. It decides what may be deleted.
+type Inventory struct {
+	Placement api.PlacementKey
+	Revision  placement.Revision
+	// Abandon says that the objects stay when the placement is deleted.
+	Abandon bool
+	// Adopted says that a user adopted the inventory from another fleet, and that it still has
+	// objects which are not in the repository.
+	Adopted bool
+	Items   Items
+	// Failures limits the log lines about failed writes.
+	Failures retry.LogLimiter
+
+	// parts is the number of ConfigMaps of the last write.
+	parts int
+	// written is the digest of the inventory on the cluster; empty if it may not be there.
+	written string
+	// owner is the owner in the ConfigMaps on the cluster.
+	owner ledger.Owner
+}
+
+// An Item is an object that we have applied, or may have.
+type Item struct {
+	Group     string `json:"g,omitempty"`
+	Version   string `json:"v"`
+	Kind      string `json:"k"`
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"n"`
+	// Hash is the hash of the content that was applied last; empty if the object was only
+	// announced.
+	Hash string `json:"h,omitempty"`
+	// Managed is the hash of our managedFields entry after the last apply.
+	Managed string `json:"m,omitempty"`
+	// Others identifies the fields that others owned when the object was accepted with their
+	// values; see observed.Object.Foreign. It is empty if we own all applied fields, since
+	// Managed then shows every change.
+	Others string    `json:"o,omitempty"`
+	UID    types.UID `json:"u,omitempty"`
+	// Commit is the commit that last changed the object.
+	Commit string `json:"c,omitempty"`
+}
+
+// ID returns the ID of the object.
+func (i *Item) ID() api.ID {
+	return api.ID{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
+}
+
+// GroupVersionKind returns the kind of the object in the version in which it was applied.
+func (i *Item) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: i.Group, Version: i.Version, Kind: i.Kind}
+}
+
+// Stored reports whether the inventory was on the cluster when it was last read or written.
+func (inv *Inventory) Stored() bool { return inv.written != "" }
+
+// Invalidate makes the next Save write the inventory, even if it has not changed.
+func (inv *Inventory) Invalidate() { inv.written = "" }
+
+// encoded is an inventory as it is stored.
+type encoded struct {
+	Placement api.PlacementKey   `json:"placement"`
+	Revision  placement.Revision `json:"revision"`
+	Abandon   bool               `json:"abandon,omitempty"`
+	Adopted   bool               `json:"adopted,omitempty"`
+	Items     []Item             `json:"items"`
+}
+
+// gzipWriters are shared by all stores, since a writer is large and an inventory is packed after
+// every change. Better compression of hashes, which are most of the content, is not worth the
+// time.
+var gzipWriters = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic("inventory: " + err.Error()) // the level is valid
+	}
+	return w
+}}
+
+// pack returns the inventory's bytes and their digest. Equal inventories give
+// equal bytes.
+func (inv *Inventory) pack() (raw []byte, digest string, err error) {
+	e := encoded{Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted}
+	for it := range inv.Items.All() {
+		e.Items = append(e.Items, it)
+	}
+	var buf bytes.Buffer
+	zip := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(zip)
+	zip.Reset(&buf)
+	if err := json.NewEncoder(zip).Encode(e); err != nil {
+		return nil, "", err
+	}
+	if err := zip.Close(); err != nil {
+		return nil, "", err
+	}
+	return buf.Bytes(), digestOf(buf.Bytes()), nil
+}
+
+func digestOf(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+func unpack(raw []byte) (*Inventory, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := io.ReadAll(io.LimitReader(zip, 256<<20))
+	if err != nil {
+		return nil, err
+	}
+	var e encoded
+	if err := json.Unmarshal(plain, &e); err != nil {
+		return nil, err
+	}
+	inv := &Inventory{Placement: e.Placement, Revision: e.Revision, Abandon: e.Abandon, Adopted: e.Adopted}
+	for _, it := range e.Items {
+		inv.Items.Put(it)
+	}
+	return inv, nil
+}

@@ -1,0 +1,161 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A Membership is a fleet, with the adopted fleets whose inventories it takes over. While the fleet has no ID, every inventory with its name counts as its own.
+type Membership struct {
+	ledger.Fleet
+	Adopted []ledger.Adoption
+}
+
+// owner returns the owner that inventories of this fleet name.
+func (m *Membership) owner() ledger.Owner { return ledger.Owner{ID: m.ID, Source: m.Source} }
+
+// adoption returns the adoption because of which inventories of an owner are taken over; nil if
+// there is none.
+func (m *Membership) adoption(o ledger.Owner) *ledger.Adoption {
+	i := slices.IndexFunc(m.Adopted, func(x ledger.Adoption) bool { return x.ID == o.ID })
+	if i < 0 {
+		return nil
+	}
+	return &m.Adopted[i]
+}
+
+// isOther reports whether an owner is another fleet, which was not adopted.
+func (m *Membership) isOther(o ledger.Owner) bool {
+	return o.ID != m.ID && m.adoption(o) == nil
+}
+
+// annotate adds the annotations about the fleet that each part of an inventory has.
+func (m *Membership) annotate(annotations map[string]any) {
+	if m.ID != "" {
+		annotations[api.FleetIDAnnotation], annotations[api.FleetSourceAnnotation] = m.ID, m.Source
+	}
+}
+
+// SetMembership replaces the fleet that the store writes for.
+func (st *Store) SetMembership(m Membership) { st.membership = m }
+
+// Owners returns the fleets that the claim and the inventories on the cluster name, sorted. The
+// caller does not change them.
+func (st *Store) Owners() []ledger.Owner { return st.owners }
+
+// Foreign reports whether the cluster has an inventory or the claim of another fleet.
+func (st *Store) Foreign() bool {
+	return st.membership.ID != "" && slices.ContainsFunc(st.owners, st.membership.isOther)
+}
+
+// Holders returns the other fleets that hold the cluster.
+func (st *Store) Holders() []ledger.Owner {
+	if !st.Foreign() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(st.owners), func(o ledger.Owner) bool { return !st.membership.isOther(o) })
+}
+
+// UpdateOwners computes the owners anew from the inventories that the cluster has, and reports
+// whether they have changed.
+func (st *Store) UpdateOwners(all map[api.PlacementKey]*Inventory) (changed bool) {
+	now := slices.Clone(st.damaged)
+	if st.claim != nil {
+		now = append(now, st.claim.owner)
+	}
+	for _, inv := range all {
+		if inv.Stored() {
+			now = append(now, inv.owner)
+		}
+	}
+	if now = sorted(now); slices.Equal(now, st.owners) {
+		return false
+	}
+	st.owners = append([]ledger.Owner{}, now...)
+	return true
+}
+
+// NamesOther reports whether an inventory on the cluster does not name this fleet yet.
+func (st *Store) NamesOther(inv *Inventory) bool { return inv.owner != st.membership.owner() }
+
+// Adopt marks an inventory as adopted if a user has adopted it from another fleet: its objects
+// were never in our repository, and none of them is deleted until a commit allows it.
+func (st *Store) Adopt(inv *Inventory) {
+	if a := st.membership.adoption(inv.owner); a != nil && a.By != "" {
+		inv.Adopted = true
+	}
+}
+
+// Has reports whether an object is a ConfigMap of the store.
+func (st *Store) Has(id api.ID) bool { return st.parts.Of(id) != nil }
+
+// Changed returns the placement whose inventory somebody else has changed or deleted by changing
+// an object. suspect says that the values of the object may have changed although its ownership
+// has not.
+func (st *Store) Changed(id api.ID, suspect bool) (p api.PlacementKey, changed bool) {
+	known := st.parts.Of(id)
+	if known == nil {
+		return p, false
+	}
+	if l := st.cfg.Live.Of(id); l != nil && (l.Managed == known.managed && !suspect || l.Terminating) {
+		return p, false
+	}
+	return known.placement, true
+}
+
+// WrittenByOthers returns those of some objects that are inventories or claims with our fleet
+// name and that others have written. Another gitfleet owns the same fields as we do, so that
+// only the version shows this.
+func (st *Store) WrittenByOthers(objects map[api.ID]bool) []api.ID {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(objects)), func(id api.ID) bool {
+		if id.Kind != "ConfigMap" || id.Group != "" || id.Namespace != api.Namespace {
+			return true
+		}
+		l, p := st.cfg.Live.Of(id), st.parts.Of(id)
+		if l == nil {
+			return p == nil
+		}
+		return l.Fleet != st.cfg.Fleet || p != nil && p.managed == l.Managed && p.version >= l.Version
+	})
+}
+
+// LostToOther reports whether one of some objects is an inventory that others have written and
+// that belongs to another fleet, so that the cluster must no longer be written.
+func (st *Store) LostToOther(ctx context.Context, objects map[api.ID]bool) bool {
+	if st.membership.ID == "" || len(st.WrittenByOthers(objects)) == 0 {
+		return false
+	}
+	list, err := st.list(ctx)
+	if err != nil {
+		return true // until the cluster is known to be ours
+	}
+	for i := range list {
+		if o := st.ownerOf(list[i].GetAnnotations(), ""); o.ID != "" && st.membership.isOther(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownerOf returns the owner of an inventory. commit is a commit that the inventory names.
+func (st *Store) ownerOf(annotations map[string]string, commit string) ledger.Owner {
+	o := ledger.Owner{ID: annotations[api.FleetIDAnnotation], Source: annotations[api.FleetSourceAnnotation]}
+	if o.ID == "" && commit != "" && st.cfg.HasCommit != nil && !st.cfg.HasCommit(commit) {
+		o.UnknownCommit = commit
+	}
+	return o
+}
+
+// sorted sorts owners, and removes duplicates.
+func sorted(list []ledger.Owner) []ledger.Owner {
+	slices.SortFunc(list, func(a, b ledger.Owner) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Source, b.Source), strings.Compare(a.UnknownCommit, b.UnknownCommit))
+	})
+	return slices.Compact(list)
+}

@@ -1,0 +1,79 @@
+package inventory
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/apiserver"
+)
+
+var (
+	here    = ledger.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/fleet"}
+	another = ledger.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
+)
+
+// Every part of an inventory names the owner, which can also be read from a damaged inventory.
+func TestInventoriesNameTheirFleet(t *testing.T) {
+	smallParts(t)
+	at := apiserver.NewConfigMaps()
+	save(t, storeFor(t, here, at), heavy(3))
+	s := storeFor(t, here, at)
+	load(t, s)
+	if s.Foreign() || !slices.Equal(s.owners, []ledger.Owner{{ID: "ours", Source: here.Source}}) {
+		t.Errorf("owners: %v, foreign: %v", s.owners, s.Foreign())
+	}
+	for _, name := range at.Names() {
+		var o struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		if err := json.Unmarshal(at.Stored[name], &o); err != nil || o.Metadata.Annotations[api.FleetIDAnnotation] != "ours" {
+			t.Errorf("%s: %v, %v", name, o.Metadata.Annotations, err)
+		}
+	}
+	delete(at.Stored, at.Names()[2])
+	s = storeFor(t, another, at)
+	if all := load(t, s); !s.Foreign() || len(all) > 0 {
+		t.Errorf("a damaged inventory of another fleet: owners %v", s.owners)
+	}
+}
+
+// An inventory that somebody else has written is read before it is restored. If it belongs to
+// another fleet now, nothing is written.
+func TestTakenInventoryIsNotPutBack(t *testing.T) {
+	for _, id := range []api.ID{FirstPart("prod", web), claimID("prod")} {
+		at := apiserver.NewConfigMaps()
+		mine := storeFor(t, here, at)
+		save(t, mine, held(3))
+		touched := map[api.ID]bool{id: true}
+		if mine.LostToOther(t.Context(), touched) {
+			t.Errorf("our own %s is taken for another's", id)
+		}
+		l := *mine.cfg.Live.Of(id)
+		l.Version, l.Fleet = l.Version+1, "prod" // other gitfleets own the same fields
+		mine.cfg.Live.Put(id, &l)
+		if mine.LostToOther(t.Context(), touched) {
+			t.Errorf("the edited %s is taken for another fleet's", id)
+		}
+		taking := storeFor(t, another, at)
+		taking.membership.Adopted = []ledger.Adoption{{Cluster: "east", ID: "ours", By: "sam"}}
+		save(t, taking, held(3))
+		if !mine.LostToOther(t.Context(), touched) {
+			t.Errorf("%s that another fleet has taken is not noticed", id)
+		}
+	}
+}
+
+func TestCommitsTellOldInventoriesApart(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	save(t, storeFor(t, ledger.Fleet{}, at), held(3))
+	for commit, want := range map[string]string{"c1": "", "c2": "c1"} {
+		s := storeFor(t, here, at)
+		s.cfg.HasCommit = func(hash string) bool { return hash == commit }
+		if load(t, s); !slices.Equal(s.owners, []ledger.Owner{{UnknownCommit: want}}) {
+			t.Errorf("with commit %s: %v", commit, s.owners)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package inventory
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/compact"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+)
+
+// Config configures a store. All fields must be set except HasCommit.
+type Config struct {
+	// Cluster is the name of the cluster in log lines, Fleet the value of the managed-by label.
+	Cluster, Fleet string
+	// HasCommit reports whether the repository has a commit; nil means that it has every commit.
+	HasCommit func(hash string) bool
+	// Live are the objects that are known on the cluster. The store adds and removes its
+	// ConfigMaps.
+	Live *observed.Objects
+	Log  *slog.Logger
+}
+
+// A Store reads and writes the inventories of a fleet on one cluster. One goroutine uses it.
+type Store struct {
+	conn       *connection.Conn
+	cfg        Config
+	membership Membership
+	parts      compact.Map[part]
+	// claim is the claim on the cluster; nil if none is known.
+	claim *claim
+	// owners are the fleets that inventories name, damaged those of inventories that cannot be
+	// read.
+	owners, damaged []ledger.Owner
+	// noNamespace says that the cluster does not have our namespace, namespaceMade that it was
+	// created, or existed.
+	noNamespace, namespaceMade bool
+}
+
+// NewStore returns a store that writes for a membership.
+func NewStore(conn *connection.Conn, m Membership, cfg Config) *Store {
+	return &Store{conn: conn, membership: m, cfg: cfg}
+}
+
+// Load reads the inventories on the cluster. One that cannot be decoded is logged and not
+// changed, and nothing is deleted because of it.
+func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, error) {
+	list, err := st.list(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read inventories: %w", err)
+	}
+	chunks := map[string]*unstructured.Unstructured{}
+	for i := range list {
+		chunks[list[i].GetName()] = &list[i]
+	}
+	st.damaged, st.claim, st.parts = nil, nil, nil
+	owners := []ledger.Owner{}
+	if o := chunks[claimID(st.cfg.Fleet).Name]; o != nil {
+		st.setClaim(o)
+		owners = append(owners, st.claim.owner)
+	}
+	all := map[api.PlacementKey]*Inventory{}
+	for i := range list {
+		first := &list[i]
+		parts, err := partsOf(first)
+		if err != nil || first.GetLabels()[label] != "0" {
+			continue
+		}
+		inv, err := join(first.GetName(), parts, chunks)
+		if err != nil {
+			st.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
+				"cluster", st.cfg.Cluster, "object", first.GetName(), "err", err)
+			st.damaged = append(st.damaged, st.ownerOf(first.GetAnnotations(), ""))
+			continue
+		}
+		inv.owner = st.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
+		owners = append(owners, inv.owner)
+		inv.written = first.GetAnnotations()[digestKey]
+		all[inv.Placement] = inv
+		for n := range parts {
+			o := chunks[partName(first.GetName(), n)]
+			st.put(inv.Placement, o)
+		}
+	}
+	st.owners = sorted(append(owners, st.damaged...))
+	return all, nil
+}
+
+// put records a ConfigMap as the server has it.
+func (st *Store) put(p api.PlacementKey, o metav1.Object) {
+	id, l := configMapID(o.GetName()), observed.Of(o)
+	st.cfg.Live.Put(id, l)
+	st.parts.Put(id, part{placement: p, managed: l.Managed, version: l.Version})
+}
+
+// drop records that a ConfigMap is gone.
+func (st *Store) drop(id api.ID) {
+	st.parts.Drop(id)
+	st.cfg.Live.Drop(id)
+}
+
+func (st *Store) list(ctx context.Context) ([]unstructured.Unstructured, error) {
+	var out []unstructured.Unstructured
+	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label, Limit: 100}
+	for {
+		page, err := st.conn.WholePage(ctx, ConfigMaps, api.Namespace, &opts)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.Items...)
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// Save writes an inventory, unless the cluster already has it.
+func (st *Store) Save(ctx context.Context, inv *Inventory) error {
+	st.Adopt(inv)
+	raw, digest, err := inv.pack()
+	if err != nil {
+		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+	}
+	if digest == inv.written && !st.NamesOther(inv) {
+		return nil
+	}
+	if err := st.ensureClaim(ctx); err != nil {
+		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+	}
+	name := nameOf(st.cfg.Fleet, inv.Placement)
+	parts := max(1, (len(raw)+partSize-1)/partSize)
+	// The first part has the digest of the whole and is written last. So the digest of an
+	// interrupted write does not match, and that inventory is not used.
+	for part := parts - 1; part >= 0; part-- {
+		chunk := raw[part*partSize : min(len(raw), (part+1)*partSize)]
+		if err := st.savePart(ctx, partName(name, part), inv.Placement, part, chunk, digest, parts); err != nil {
+			return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
+		}
+	}
+	for part := parts; part < inv.parts; part++ {
+		if err := st.deletePart(ctx, partName(name, part)); err != nil {
+			return fmt.Errorf("shorten inventory of %s: %w", inv.Placement, err)
+		}
+	}
+	inv.parts, inv.written, inv.owner = parts, digest, st.membership.owner()
+	return nil
+}
+
+func (st *Store) savePart(ctx context.Context, name string, p api.PlacementKey, n int, chunk []byte, digest string, parts int) error {
+	annotations := map[string]any{
+		api.PlacementAnnotation: p.String(), digestKey: digest, partsKey: strconv.Itoa(parts),
+	}
+	st.membership.annotate(annotations)
+	o := map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"name": name, "namespace": api.Namespace,
+			"labels":      map[string]any{api.ManagedByLabel: st.cfg.Fleet, label: strconv.Itoa(n)},
+			"annotations": annotations,
+		},
+		"binaryData": map[string]any{dataKey: base64.StdEncoding.EncodeToString(chunk)},
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	var written *metav1.PartialObjectMetadata
+	err = st.withNamespace(ctx, func() (err error) {
+		written, err = st.conn.Patch(ctx, ConfigMaps, configMapID(name), body, true)
+		return err
+	})
+	if err == nil {
+		st.put(p, written)
+	}
+	return err
+}
+
+func (st *Store) deletePart(ctx context.Context, name string) error {
+	id := configMapID(name)
+	st.drop(id)
+	_, err := st.conn.Delete(ctx, ConfigMaps, id, "", metav1.DeletePropagationBackground)
+	return err
+}
+
+// Delete removes an empty inventory from the cluster.
+func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
+	name := nameOf(st.cfg.Fleet, inv.Placement)
+	for part := max(1, inv.parts) - 1; part >= 0; part-- {
+		if err := st.deletePart(ctx, partName(name, part)); err != nil {
+			return fmt.Errorf("remove inventory of %s: %w", inv.Placement, err)
+		}
+	}
+	inv.written, inv.parts = "", 0
+	return nil
+}
+
+// SetNamespaces tells the store which namespaces the cluster has; nil if that is not known.
+func (st *Store) SetNamespaces(names []string) {
+	st.noNamespace = names != nil && !slices.Contains(names, api.Namespace)
+}
+
+// ForgetNamespace makes the next write create our namespace if it is known to be missing.
+func (st *Store) ForgetNamespace() { st.namespaceMade = false }
+
+// createNamespace creates our namespace, once, if the cluster is known not to have it: a server
+// waits before it refuses a write to a missing namespace.
+func (st *Store) createNamespace(ctx context.Context) error {
+	if !st.namespaceMade && st.noNamespace {
+		if err := st.applyNamespace(ctx); err != nil {
+			return err
+		}
+	}
+	st.namespaceMade = true
+	return nil
+}
+
+// withNamespace calls do, which writes to our namespace. If the namespace is missing, it
+// creates it and calls do again.
+func (st *Store) withNamespace(ctx context.Context, do func() error) error {
+	if err := st.createNamespace(ctx); err != nil {
+		return err
+	}
+	err := do()
+	if connection.NotFound(err) {
+		if err = st.applyNamespace(ctx); err == nil {
+			err = do()
+		}
+	}
+	return err
+}
+
+func (st *Store) applyNamespace(ctx context.Context) error {
+	body := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + api.Namespace + `"}}`)
+	_, err := st.conn.Patch(ctx, namespaces, Namespace, body, true)
+	return err
+}

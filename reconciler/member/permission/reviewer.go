@@ -1,0 +1,143 @@
+package permission
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+)
+
+const (
+	// Retry is the time between two reviews of permissions that were missing.
+	Retry = time.Minute
+	// pause is the time between two reviews of the same permissions if none was missing:
+	// admission webhooks and quotas refuse requests as well.
+	pause = 5 * time.Minute
+)
+
+// Config configures a reviewer. All fields must be set.
+type Config struct {
+	// Cluster is the name of the cluster in log lines.
+	Cluster string
+	// Concurrency bounds the concurrent requests.
+	Concurrency int
+	Log         *slog.Logger
+}
+
+// A Reviewer reviews the permissions on one cluster. One goroutine uses it, except that any may
+// call RecordRefusal and Forbidden.
+type Reviewer struct {
+	cfg Config
+	// refused says that the cluster has refused a request since the last review.
+	refused atomic.Bool
+	// asked are the permissions of the last review, and basis is the state that they were derived
+	// from. The same permissions are not reviewed again before next.
+	asked   []rbac.Permission
+	basis   Basis
+	next    time.Time
+	missing []rbac.Permission
+	// forbidden are the missing permissions as reports and errors show them.
+	forbidden atomic.Pointer[[]string]
+	logged    retry.LogLimiter
+}
+
+// A Basis is the state that the needed permissions are derived from. It changes when other
+// permissions may be needed. The zero value stands for no state.
+type Basis struct {
+	// Works is the address of the first work, and Count is the number of works.
+	Works *work.Work
+	Count int
+	// Kinds is the number of kinds of which it is known how the cluster serves them.
+	Kinds   int
+	Leaving bool
+	// Known is always true.
+	Known bool
+}
+
+// New returns a reviewer that knows of no refused request.
+func New(cfg Config) *Reviewer { return &Reviewer{cfg: cfg} }
+
+// RecordRefusal records that the cluster has refused a request, if the error is Forbidden.
+func (r *Reviewer) RecordRefusal(err error) {
+	if apierrors.IsForbidden(err) {
+		r.refused.Store(true)
+	}
+}
+
+// Forbidden returns the missing permissions as text.
+func (r *Reviewer) Forbidden() []string {
+	if told := r.forbidden.Load(); told != nil {
+		return *told
+	}
+	return nil
+}
+
+// Missing returns the missing permissions. The caller does not change them.
+func (r *Reviewer) Missing() []rbac.Permission { return r.missing }
+
+// NextRetry returns when the missing permissions are to be reviewed again; zero if none are
+// missing.
+func (r *Reviewer) NextRetry() time.Time {
+	if len(r.missing) == 0 {
+		return time.Time{}
+	}
+	return r.next
+}
+
+// Expire makes the missing permissions due for a review.
+func (r *Reviewer) Expire() { r.next = time.Time{} }
+
+// Refused reports whether the cluster has refused a request since the last review.
+func (r *Reviewer) Refused() bool { return r.refused.Load() }
+
+// Recent reports whether permissions with the same basis were reviewed a short while ago.
+func (r *Reviewer) Recent(b Basis) bool { return b == r.basis && time.Now().Before(r.next) }
+
+// Review reviews the permissions that are needed, unless the same ones were reviewed a short
+// while ago. reviewed says that it did, changed that others are missing than before.
+func (r *Reviewer) Review(ctx context.Context, conn *connection.Conn, b Basis, needs []rbac.Permission) (reviewed, changed bool) {
+	r.basis = b
+	if time.Now().Before(r.next) && slices.Equal(needs, r.asked) {
+		return false, false
+	}
+	r.refused.Store(false)
+	r.asked = needs
+	return true, r.Update(ctx, conn, needs)
+}
+
+// Update reviews some permissions; all others count as granted. It reports whether others are
+// missing than before.
+func (r *Reviewer) Update(ctx context.Context, conn *connection.Conn, needs []rbac.Permission) (changed bool) {
+	r.next = time.Now().Add(pause)
+	missing, err := Lacking(ctx, conn, r.cfg.Concurrency, needs)
+	if err != nil {
+		if r.logged.Due(connection.WithoutPort(err)) {
+			r.cfg.Log.Warn("permissions cannot be reviewed", "cluster", r.cfg.Cluster, "err", err)
+		}
+		return false
+	}
+	r.missing = missing
+	if len(missing) > 0 {
+		r.next = time.Now().Add(Retry)
+	}
+	now := rbac.Describe(missing)
+	if slices.Equal(now, r.Forbidden()) {
+		return false
+	}
+	r.forbidden.Store(&now)
+	if len(now) == 0 {
+		r.cfg.Log.Info("no permissions are missing any more", "cluster", r.cfg.Cluster)
+	} else {
+		r.cfg.Log.Warn("permissions are missing", "cluster", r.cfg.Cluster, "permissions", strings.Join(now, "; "))
+	}
+	return true
+}
