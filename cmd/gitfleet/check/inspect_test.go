@@ -1,0 +1,131 @@
+package check
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+)
+
+// files are a repository: names and YAML.
+func files(all ...string) fstest.MapFS {
+	out := fstest.MapFS{}
+	for i := 0; i < len(all); i += 2 {
+		out[all[i]] = &fstest.MapFile{Data: []byte(all[i+1])}
+	}
+	return out
+}
+
+func memberCluster(name, labels string) string {
+	return "---\n{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: " + name + ", labels: {" + labels + "}}, spec: {identity: {kind: User, name: gitfleet}}}\n"
+}
+
+func crp(namespace, rest string) string {
+	return "---\n{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: " + namespace + "}, spec: {resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + namespace + "}], " + rest + "}}\n"
+}
+
+func namespace(name string) string {
+	return "---\n{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}\n"
+}
+
+func configMap(name string) string {
+	return "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: web}}\n"
+}
+
+func override(terms, rule string) string {
+	return "---\n{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceOverride, metadata: {name: o}, spec: {clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: [" +
+		terms + "]}, " + rule + "}]}}}\n"
+}
+
+// What has no effect is warned of where it is, what could not be carried out is an error, and what
+// only a running fleet knows is not judged.
+func TestInspect(t *testing.T) {
+	const (
+		all      = "policy: {placementType: PickAll}"
+		labelled = "jsonPatchOverrides: [{op: add, path: /metadata/labels, value: {a: b}}]"
+		near     = "policy: {placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {region: eu}}}]}}}}"
+		large    = "policy: {placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: kubernetes-fleet.io/node-count, operator: Ge, values: ['3']}]}}]}}}}"
+	)
+	two := memberCluster("ams", "region: eu") + memberCluster("chi", "region: us")
+	for name, test := range map[string]struct {
+		of   fstest.MapFS
+		want []string
+	}{
+		"all has an effect":       {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web")+configMap("one")), nil},
+		"no placement":            {files("c.yaml", two, "w.yaml", namespace("web")), []string{"there is no placement, so nothing goes anywhere; add a ClusterResourcePlacement or a ResourcePlacement (warning) [dead-configuration]"}},
+		"no member":               {files("p.yaml", crp("web", all), "w.yaml", namespace("web")), []string{"there is no MemberCluster, so nothing goes anywhere; add one for each member (warning) [dead-configuration]"}},
+		"a member without effect": {files("c.yaml", two, "p.yaml", crp("web", near), "w.yaml", namespace("web")), []string{"c.yaml:4: no placement selects the cluster chi (warning) [dead-configuration]"}},
+		"a member in reserve":     {files("c.yaml", two, "p.yaml", crp("web", "policy: {placementType: PickN, numberOfClusters: 1}"), "w.yaml", namespace("web")), nil},
+		"by unknown properties":   {files("c.yaml", two, "p.yaml", crp("web", large), "w.yaml", namespace("web")), nil},
+		"too few members": {files("c.yaml", two, "p.yaml", crp("web", "policy: {placementType: PickN, numberOfClusters: 3}"), "w.yaml", namespace("web")), []string{
+			"p.yaml:2: spec.policy: selects 2 of the 3 clusters it asks for: there are no more; declare more, or lower numberOfClusters (warning) [dead-configuration]",
+		}},
+		"no member that matches": {files("c.yaml", memberCluster("chi", "region: us"), "p.yaml", crp("web", near), "w.yaml", namespace("web")), []string{
+			"c.yaml:2: no placement selects the cluster chi (warning) [dead-configuration]",
+			"p.yaml:2: spec.policy: selects no cluster: cluster does not match with any of the required cluster affinity terms (chi) (warning) [dead-configuration]",
+		}},
+		"an object of a file that nothing selects": {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web")+namespace("other")), []string{
+			"w.yaml:4: no placement selects Namespace/other (warning) [dead-configuration]",
+		}},
+		"a whole file that nothing selects": {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web"), "x.yaml", namespace("one")+namespace("two")), []string{
+			"x.yaml: no placement selects anything in this file: Namespace/one, Namespace/two (warning) [dead-configuration]",
+		}},
+		"a rule for no member": {files("c.yaml", two, "o.yaml", override("{labelSelector: {matchLabels: {region: jp}}}", labelled), "p.yaml", crp("web", all), "w.yaml", namespace("web")), []string{
+			"o.yaml:2: spec.policy.overrideRules[0].clusterSelector: matches no cluster, so this rule changes nothing (warning) [dead-configuration]",
+		}},
+		"a rule for every member": {files("c.yaml", two, "o.yaml", override("", labelled), "p.yaml", crp("web", all), "w.yaml", namespace("web")), nil},
+		"an override that cannot be applied": {
+			files("c.yaml", two, "o.yaml", override("{labelSelector: {matchLabels: {region: eu}}}", "jsonPatchOverrides: [{op: remove, path: /spec/nothing}]"), "p.yaml", crp("web", all), "w.yaml", namespace("web")),
+			[]string{"o.yaml:2: crp/web gets nothing new on ams: "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c1"}, test.of)
+			found, _, err := examine(s, err, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range found {
+				text := f.text() + " [" + f.rule.id + "]"
+				if f.rule == unfit {
+					text = text[:strings.Index(text, "on ams: ")+len("on ams: ")]
+				}
+				got = append(got, text)
+			}
+			if !reflect.DeepEqual(got, test.want) {
+				t.Errorf("%q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Of the reasons why clusters are not selected the most frequent are named, with their clusters.
+func TestObjections(t *testing.T) {
+	decisions := func(reasons ...string) (out []placement.Decision) {
+		for i, r := range reasons {
+			out = append(out, placement.Decision{Cluster: fmt.Sprintf("c%d", i), Selected: r == "", Reason: r})
+		}
+		return out
+	}
+	for name, test := range map[string]struct {
+		of   []placement.Decision
+		want string
+	}{
+		"none":           {decisions("", ""), ""},
+		"by number":      {decisions("taint", "label", "", "label"), "label (c1, c3); taint (c0)"},
+		"by name":        {decisions("b", "a"), "a (c1); b (c0)"},
+		"without prefix": {decisions("ClusterUnschedulable, taint", "taint"), "taint (c0, c1)"},
+		"not too many":   {decisions("a", "b", "c", "d", "e"), "a (c0); b (c1); c (c2); 2 other reasons"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := objections(test.of); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
