@@ -3,6 +3,7 @@ package work
 import (
 	"testing"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -39,5 +40,101 @@ func TestHeld(t *testing.T) {
 				t.Errorf("Held(%s) = %q, want %q", test.id, got, test.want)
 			}
 		})
+	}
+}
+
+// Holds are equal if they hold the same for the same reason.
+func TestHoldsAreEqual(t *testing.T) {
+	hold := Hold{Why: "guarded", Kind: api.GroupKind{Kind: "Namespace"}, Except: []string{"a", "b"}}
+	tests := map[string]struct {
+		other Hold
+		want  bool
+	}{
+		"the same":      {Hold{Why: "guarded", Kind: api.GroupKind{Kind: "Namespace"}, Except: []string{"a", "b"}}, true},
+		"why":           {Hold{Why: "all", Kind: hold.Kind, Except: hold.Except}, false},
+		"of what":       {Hold{Why: hold.Why, Except: hold.Except}, false},
+		"except what":   {Hold{Why: hold.Why, Kind: hold.Kind, Except: []string{"a"}}, false},
+		"except others": {Hold{Why: hold.Why, Kind: hold.Kind, Except: []string{"a", "c"}}, false},
+	}
+	for name, test := range tests {
+		if got := hold.Equal(test.other); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Only namespaces and definitions take other objects with them, and only those that are theirs.
+func TestContains(t *testing.T) {
+	crd := func(name string) api.ID {
+		return api.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
+	}
+	one := api.ID{Group: "example.com", Kind: "Widget", Namespace: "web", Name: "one"}
+	tests := map[string]struct {
+		of, id api.ID
+		want   bool
+	}{
+		"its namespace":            {api.ID{Kind: "Namespace", Name: "web"}, one, true},
+		"another namespace":        {api.ID{Kind: "Namespace", Name: "shop"}, one, false},
+		"a kind of that name":      {api.ID{Group: "example.com", Kind: "Namespace", Name: "web"}, one, false},
+		"its definition":           {crd("widgets.example.com"), one, true},
+		"of a longer group":        {crd("widgets.my.example.com"), api.ID{Group: "my.example.com", Kind: "Widget"}, true},
+		"of another group":         {crd("widgets.example.org"), one, false},
+		"of a group that ends so":  {crd("widgets.anexample.com"), one, false},
+		"of the core":              {crd("widgets.example.com"), api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, false},
+		"an object of another one": {api.ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "one"}, one, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := contains(test.of, test.id); got != test.want {
+				t.Errorf("%t, want %t", got, test.want)
+			}
+			if test.want && !Contains(test.of.GroupKind()) {
+				t.Errorf("its kind %s takes nothing with it", test.of.GroupKind())
+			}
+		})
+	}
+	if Contains(one.GroupKind()) {
+		t.Error("a custom resource takes others with it")
+	}
+}
+
+// A suspension of the work comes before those of its objects.
+func TestSuspendedReason(t *testing.T) {
+	id := func(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
+	objects := []SuspendedObject{{id("a"), "first"}, {id("c"), "second"}}
+	tests := map[string]struct {
+		w    Work
+		id   api.ID
+		want string
+	}{
+		"nothing is":         {Work{}, id("a"), ""},
+		"the object is":      {Work{SuspendedObjects: objects}, id("c"), "second"},
+		"another object is":  {Work{SuspendedObjects: objects}, id("b"), ""},
+		"all is":             {Work{Suspended: "all"}, id("b"), "all"},
+		"all and the object": {Work{Suspended: "all", SuspendedObjects: objects}, id("a"), "all"},
+	}
+	for name, test := range tests {
+		if got := test.w.SuspendedReason(test.id); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A work that writes nothing yet only keeps what is handed over to it.
+func TestUnreleased(t *testing.T) {
+	tests := map[string]struct {
+		w    Work
+		want bool
+	}{
+		"it waits for its rollout":  {Work{Keep: true, Awaited: []*Manifest{{}}}, true},
+		"it has a revision":         {Work{Keep: true, Revision: placement.Revision{Hash: "a"}}, false},
+		"it has manifests":          {Work{Keep: true, Manifests: []*Manifest{{}}}, false},
+		"it is to hold nothing":     {Work{}, false},
+		"it is to be removed there": {Work{Remove: true}, false},
+	}
+	for name, test := range tests {
+		if got := test.w.Unreleased(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A commit allows the deletions of the placements that its trailers name, and of no others.
+func TestAllows(t *testing.T) {
+	crp, rp := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "shop", Name: "web"}
+	for name, test := range map[string]struct {
+		message string
+		crp, rp bool
+	}{
+		"no trailer":                {"Remove web", false, false},
+		"by kind and name":          {"Remove web\n\nGitfleet-Allow-Delete: crp/web", true, false},
+		"by name":                   {"Remove web\n\nGitfleet-Allow-Delete: web", true, false},
+		"with the namespace":        {"Remove web\n\nGitfleet-Allow-Delete: shop/web", false, true},
+		"kind, namespace and name":  {"Remove web\n\nGitfleet-Allow-Delete: rp/shop/web", false, true},
+		"a list":                    {"Remove web\n\nGitfleet-Allow-Delete: api, crp/web ,rp/shop/web", true, true},
+		"several trailers":          {"Remove web\n\nGitfleet-Allow-Delete: rp/shop/web\nSigned-off-by: Ada\nGitfleet-Allow-Delete: web", true, true},
+		"all":                       {"Remove web\n\nGitfleet-Allow-Delete: *", true, true},
+		"in any case":               {"Remove web\n\ngitfleet-allow-delete: web", true, false},
+		"with Windows lines":        {"Remove web\r\n\r\nGitfleet-Allow-Delete: web\r\n", true, false},
+		"with lines after it":       {"Remove web\n\nGitfleet-Allow-Delete: web\n\n\n", true, false},
+		"not in the last paragraph": {"Remove web\n\nGitfleet-Allow-Delete: web\n\nAs agreed.", false, false},
+		"the subject alone":         {"Gitfleet-Allow-Delete: web", true, false},
+		"quoted in a sentence":      {"Remove web\n\nthe trailer Gitfleet-Allow-Delete: web is missing", false, false},
+		"another placement":         {"Remove web\n\nGitfleet-Allow-Delete: webs, we", false, false},
+		"without a name":            {"Remove web\n\nGitfleet-Allow-Delete:", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Allows(test.message, crp); got != test.crp {
+				t.Errorf("of %s: %t", crp, got)
+			}
+			if got := Allows(test.message, rp); got != test.rp {
+				t.Errorf("of %s: %t", rp, got)
+			}
+		})
+	}
+}
+
+// A commit that would empty the fleet is refused, unless it says that all may be deleted or there
+// is nothing to lose.
+func TestRemovesEverything(t *testing.T) {
+	cluster, web := []*hub.Cluster{{}}, []*hub.Placement{{Key: api.PlacementKey{Name: "web"}}}
+	filled := func() *ledger.Ledger {
+		l := ledger.New()
+		l.Fold(ledger.ClusterSeen{Cluster: "east", At: time.Unix(1, 0), Healthy: true})
+		l.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{Generation: 1})
+		return l
+	}
+	for name, test := range map[string]struct {
+		message string
+		head    hub.Snapshot
+		ledger  *ledger.Ledger
+		want    string // what the reason contains; empty if it is accepted
+	}{
+		"it has both":                 {"", hub.Snapshot{Clusters: cluster, Placements: web}, filled(), ""},
+		"no cluster":                  {"", hub.Snapshot{Placements: web}, filled(), "no MemberCluster left"},
+		"no placement":                {"", hub.Snapshot{Clusters: cluster}, filled(), "no placement left"},
+		"neither":                     {"", hub.Snapshot{}, filled(), "no MemberCluster left"},
+		"as intended":                 {"Empty it\n\nGitfleet-Allow-Delete: *", hub.Snapshot{}, filled(), ""},
+		"intended for one of them":    {"Empty it\n\nGitfleet-Allow-Delete: web", hub.Snapshot{Clusters: cluster}, filled(), "no placement left"},
+		"the fleet was empty already": {"", hub.Snapshot{}, ledger.New(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.head.Commit.Message = test.message
+			got := RemovesEverything(&test.head, test.ledger)
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+			if got != "" && !strings.HasSuffix(got, `"Gitfleet-Allow-Delete: *" to the message of a commit`) {
+				t.Errorf("it does not say what to do: %s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A cluster gets new placements if it has answered, until it has been unreachable for some time;
+// the reason does not change with the time.
+func TestIneligibleReason(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	down := func(ago time.Duration) *ledger.Cluster {
+		return &ledger.Cluster{Joined: now.Add(-time.Hour), Since: now.Add(-ago), LastSeen: now.Add(-ago)}
+	}
+	denied := ledger.ClusterSeen{Forbidden: []string{"list pods"}}
+	for name, test := range map[string]struct {
+		seen *ledger.Cluster
+		want string    // what the reason contains; empty if it is eligible
+		then time.Time // when that may change
+	}{
+		"unknown":                  {nil, "it has not answered yet", time.Time{}},
+		"never joined":             {&ledger.Cluster{}, "it has not answered yet", time.Time{}},
+		"healthy":                  {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
+		"down for a moment":        {down(time.Minute), "", now.Add(4*time.Minute + time.Second)},
+		"down for all of the time": {down(unreachableGrace), "", now.Add(time.Second)},
+		"never joined, and denied": {&ledger.Cluster{ClusterSeen: denied}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
+		"denied for longer":        {&ledger.Cluster{ClusterSeen: denied, Joined: now.Add(-time.Hour), Since: now.Add(-time.Hour)}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
+		"down for longer":          {down(unreachableGrace + time.Second), "no recent heartbeat signals (last received at 2026-03-01T11:54:59Z)", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, then := ineligibleReason(test.seen, now)
+			if (got == "") != (test.want == "") || !strings.HasSuffix(got, test.want) || !then.Equal(test.then) {
+				t.Errorf("%q until %s", got, then)
+			}
+		})
+	}
+}
+
+// Observed properties count for a quarter of an hour; then they are unknown, and what is declared
+// stays.
+func TestStaleProperties(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	declared := &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "east", Annotations: map[string]string{api.PropertyAnnotationPrefix + "price": "3", api.PropertyAnnotationPrefix + "size": "9"},
+	}}}
+	for name, test := range map[string]struct {
+		age   time.Duration
+		stale bool
+		nodes string
+	}{
+		"fresh":       {time.Minute, false, "5"},
+		"of an age":   {propertyMaxAge, false, "5"},
+		"of too much": {propertyMaxAge + time.Second, true, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := &ledger.Cluster{Observed: now.Add(-test.age), ClusterSeen: ledger.ClusterSeen{
+				Properties: map[string]string{"nodes": "5", "size": "1"}, Namespaces: []string{"web"},
+			}}
+			if Stale(seen, now) != test.stale || StaleFrom(seen).Before(now) != test.stale {
+				t.Errorf("stale: %t, from %s", Stale(seen, now), StaleFrom(seen))
+			}
+			c := Cluster(declared, withoutStale(seen, now))
+			nodes, price, size := c.Properties["nodes"], c.Properties["price"], c.Properties["size"]
+			if nodes.String() != test.nodes || price.String() != "3" || size.String() != "9" {
+				t.Errorf("properties: %v", c.Properties)
+			}
+			if (c.Namespaces == nil) != test.stale || !test.stale && !c.Namespaces["web"] {
+				t.Errorf("namespaces: %v", c.Namespaces)
+			}
+			if len(seen.Properties) != 2 || len(seen.Namespaces) != 1 {
+				t.Error("the ledger is changed")
+			}
+		})
+	}
+	if Stale(nil, now) || withoutStale(nil, now) != nil {
+		t.Error("a cluster that was never seen is stale")
+	}
+}
+
+// An override is bound to a placement of its scope, of all clusters unless it says otherwise.
+func TestBoundTo(t *testing.T) {
+	crp, rp := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "shop", Name: "web"}
+	for name, test := range map[string]struct {
+		ref     *api.PlacementRef
+		crp, rp bool
+	}{
+		"to none":               {nil, false, false},
+		"to one of all":         {&api.PlacementRef{Name: "web", Scope: api.ClusterScoped}, true, false},
+		"to one of all, unsaid": {&api.PlacementRef{Name: "web"}, true, false},
+		"to one of a namespace": {&api.PlacementRef{Name: "web", Scope: api.NamespaceScoped}, false, true},
+		"to another":            {&api.PlacementRef{Name: "api", Scope: api.NamespaceScoped}, false, false},
+	} {
+		if got := boundTo(test.ref, "shop", crp); got != test.crp {
+			t.Errorf("%s: to %s: %t", name, crp, got)
+		}
+		if got := boundTo(test.ref, "shop", rp); got != test.rp {
+			t.Errorf("%s: to %s: %t", name, rp, got)
+		}
+	}
+}
