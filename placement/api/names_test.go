@@ -19,6 +19,7 @@ func TestClosest(t *testing.T) {
 		"case does not count":    {"PLACEMENTTYPE", []string{"placementType"}, "placementType"},
 		"the nearest":            {"cluste", []string{"clusters", "cluster"}, "cluster"},
 		"the first of two":       {"bat", []string{"cat", "hat"}, "cat"},
+		"a short word, swapped":  {"wbe", []string{"web"}, "web"},
 		"a short word, one off":  {"wb", []string{"web"}, "web"},
 		"a short word, two off":  {"wx", []string{"web"}, ""},
 		"one letter is no word":  {"w", []string{"x", "we"}, ""},

@@ -41,7 +41,7 @@ func TestFingerprintOfADrift(t *testing.T) {
 		"a number that was a text": {[]api.Difference{change("/data/a", "1", "2", asJSON("1", "2")), change("/data/b", "1", "2")}, false},
 		"none":                     {nil, false},
 	} {
-		if got := Fingerprint(first) == Fingerprint(test.other); got != test.same {
+		if got := Fingerprint(first, "") == Fingerprint(test.other, ""); got != test.same {
 			t.Errorf("%s: the same fingerprint: %t", name, got)
 		}
 	}

@@ -112,11 +112,12 @@ Changes:
 			[]forecast.Deletion{
 				deletion("ams", "one", "crp/web", "too many"), deletion("ams", "two", "crp/web", "too many"), deletion("ams", "three", "crp/web", ""),
 				deletion("ber", "one", "crp/web", "too many"), deletion("ber", "two", "crp/web", "too many"), deletion("ber", "four", "crp/web", "a Namespace"),
+				deletion("chi", "five", "crp/web", "too many"),
 			}, `
 Changes:
   chi
 
-6 objects on 2 clusters would be deleted; 5 would be held until the message of a commit has the trailer
+7 objects on 3 clusters would be deleted; 6 would be held until the message of a commit has the trailer
   Gitfleet-Allow-Delete: crp/web
 Held deletions:
   crp/web on ams, ber: too many
@@ -124,6 +125,8 @@ Held deletions:
     ConfigMap/web/two
   crp/web on ber: a Namespace
     ConfigMap/web/four
+  crp/web on chi: too many
+    ConfigMap/web/five
 
 `},
 	} {
