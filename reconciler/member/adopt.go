@@ -17,9 +17,9 @@ import (
 
 // body returns the body of the request that applies an object: the bytes that all clusters
 // share or, if the manifest leaves fields to others, bytes made for this cluster.
-func (s *session) body(t task, commit string, saw snapshot) ([]byte, error) {
+func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
-		return s.cfg.Encoder.encode(t.manifest, t.placement, commit)
+		return x.encoder.encode(t.manifest, t.placement, commit)
 	}
 	pointers, err := diff.IgnoredFields(t.manifest.Object.Object)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *session) body(t task, commit string, saw snapshot) ([]byte, error) {
 	}
 	own := *t.manifest.Object
 	own.Object = diff.Leave(own.Object, saw.live, append(pointers, paths(saw.rivals)...), api.FieldManager)
-	return s.cfg.Encoder.encodeUnshared(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
+	return x.encoder.encodeUnshared(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
 }
 
 // clientSide are the field managers of kubectl's client-side apply.
@@ -36,15 +36,15 @@ var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 // adopt takes over the fields of an object that was applied on the client before and has just
 // been taken over. Otherwise kubectl would continue to own fields that the manifest no longer
 // has, and they would never be removed.
-func (s *session) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (x *executor) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
 	if err != nil || patch == nil {
 		return stored, err
 	}
-	if err := s.conn.Send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
+	if err := x.conn.Send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
 		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
 	}
-	stored, _, err = s.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(s.works[t.placement].Strategy))
+	stored, _, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
 	return stored, err
 }
 

@@ -15,7 +15,7 @@ import (
 func (s *session) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) []task {
 	grown := map[api.PlacementKey]*inventory.Inventory{}
 	for _, t := range tasks {
-		if t.item == nil && t.spared == "" && !s.reports(t.placement) {
+		if t.item == nil && t.spared == "" && !s.works.reports(t.placement) {
 			grown[t.placement] = s.inventory(t.placement)
 		}
 	}

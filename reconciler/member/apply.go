@@ -38,6 +38,7 @@ type task struct {
 	// found is the result of a survey about an object that was never applied; nil without a
 	// survey.
 	found *finding
+	inputs
 }
 
 // An outcome is the result of a task.
@@ -151,19 +152,19 @@ func (s *session) stales(id api.ID) []stale {
 	var out []stale
 	w, isWanted := s.wanted.of(id)
 	// A placement that only compares objects takes none over.
-	taken := isWanted && !s.reports(w.placement)
+	taken := isWanted && !s.works.reports(w.placement)
 	for p, inv := range s.inv {
-		if isWanted && p == w.placement || !s.prunes(p) {
+		if isWanted && p == w.placement || !s.works.prunes(p) {
 			continue
 		}
 		it := inv.Items.Of(id)
-		if it == nil || s.spared(p, id) != "" {
+		if it == nil || s.works.spared(p, id) != "" {
 			continue
 		}
 		st := stale{inv: inv, item: it, handedOver: taken}
 		if !taken {
 			owner, found := s.newOwner(id, p)
-			if found && (owner == p || s.resting(owner)) {
+			if found && (owner == p || s.works.resting(owner)) {
 				continue // the object is kept for its next owner
 			}
 			st.newOwner = owner
@@ -171,13 +172,6 @@ func (s *session) stales(id api.ID) []stale {
 		out = append(out, st)
 	}
 	return out
-}
-
-// prunes reports whether objects are removed that the inventory of a placement lists and its
-// work does not. They are not while the work is unknown.
-func (s *session) prunes(p api.PlacementKey) bool {
-	w, told := s.works[p]
-	return told && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
 // task reports whether an object needs a task, according to the known state and without a
@@ -199,10 +193,10 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 	}
 	l := s.live.Of(id)
 	t.absent = l == nil
-	if s.reports(w.placement) {
+	if s.works.reports(w.placement) {
 		return t, true
 	}
-	if t.spared = s.spared(w.placement, id); t.spared != "" {
+	if t.spared = s.works.spared(w.placement, id); t.spared != "" {
 		return t, s.astray(t, l) || s.suspects[id]
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
@@ -225,12 +219,7 @@ func (s *session) task(id api.ID, w wanted) (task, bool) {
 		return t, s.trouble[id] != nil || s.unverified(w)
 	}
 	t.held = s.holds(t, l)
-	return t, t.held || s.protects(w.placement) || s.undone(t, l)
-}
-
-// protects reports whether a placement does not restore drift.
-func (s *session) protects(p api.PlacementKey) bool {
-	return s.works[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
+	return t, t.held || s.works.protects(w.placement) || s.undone(t, l)
 }
 
 // apply runs the tasks in waves, several tasks of a wave in parallel. A task that fails does
@@ -264,6 +253,7 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 // stopped answering, the remaining tasks are skipped.
 func (s *session) runWave(ctx context.Context, tasks []task) []outcome {
 	out := make([]outcome, len(tasks))
+	x := s.executor()
 	slots := make(chan struct{}, s.cfg.Concurrency)
 	var wg sync.WaitGroup
 	for i := range tasks {
@@ -272,11 +262,12 @@ func (s *session) runWave(ctx context.Context, tasks []task) []outcome {
 			continue
 		}
 		slots <- struct{}{}
+		t := s.withInputs(tasks[i])
 		giveBack := takePlace(ctx, s.cfg.Limit) // acquired before the goroutine is started, since thousands of clusters may wait for a slot
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer giveBack()
-			out[i] = s.do(ctx, tasks[i])
+			out[i] = x.do(ctx, t)
 		})
 	}
 	wg.Wait()
@@ -320,7 +311,7 @@ func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		delete(s.trouble, id)
 		return
 	}
-	if o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !s.reports(o.placement) {
+	if o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !s.works.reports(o.placement) {
 		delete(s.trouble, id)
 		return
 	}

@@ -175,7 +175,7 @@ func (s *session) releases(st stale, l *observed.Object) bool { return l.Kept ||
 
 // abandons reports whether a deleted placement leaves its objects on the cluster.
 func (s *session) abandons(st stale) bool {
-	return st.inv.Abandon && !s.placed(st.inv.Placement)
+	return st.inv.Abandon && !s.works.placed(st.inv.Placement)
 }
 
 // hold keeps an object because of the state of the cluster, and schedules checks of that state:

@@ -28,11 +28,11 @@ type comparison struct {
 // compare returns the differences between the desired and the live object, and who made each of
 // them. Fields of rivals are left out. A partial comparison uses a server-side dry run; if the
 // server refuses it, the comparison is made without one.
-func (s *session) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []rival) (comparison, error) {
+func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []rival) (comparison, error) {
 	desired, opt := t.manifest.Object.Object, diff.Options{Ignore: paths(rivals)}
 	var c comparison
-	if live != nil && s.works[t.placement].Strategy.ComparisonOption != api.FullComparison {
-		merged, err := s.merged(ctx, t)
+	if live != nil && x.works[t.placement].Strategy.ComparisonOption != api.FullComparison {
+		merged, err := x.merged(ctx, t)
 		switch {
 		case err == nil:
 			desired = merged
@@ -78,15 +78,15 @@ func withoutDryRun(err error) string {
 }
 
 // merged returns the object that an apply would produce.
-func (s *session) merged(ctx context.Context, t task) (*unstructured.Unstructured, error) {
-	if why := s.untried[t.manifest.Object.Object.GroupVersionKind()]; why != "" {
+func (x *executor) merged(ctx context.Context, t task) (*unstructured.Unstructured, error) {
+	if why := x.untried[t.manifest.Object.Object.GroupVersionKind()]; why != "" {
 		return nil, &notTriedError{why}
 	}
-	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, "")
+	body, err := x.encoder.encode(t.manifest, t.placement, "")
 	if err != nil {
 		return nil, err
 	}
-	return s.conn.DryRun(ctx, t.res, t.manifest.ID, body)
+	return x.conn.DryRun(ctx, t.res, t.manifest.ID, body)
 }
 
 // refusesDryRun reports whether a server refused a dry run because of a webhook that does not
@@ -121,14 +121,14 @@ func isServerError(err error) bool {
 
 // compareAfter finds differences that the apply did not correct. They are drift of an object
 // that is still applied.
-func (s *session) compareAfter(ctx context.Context, o *outcome) {
-	live, err := s.conn.Read(ctx, o.res, o.manifest.ID)
+func (x *executor) compareAfter(ctx context.Context, o *outcome) {
+	live, err := x.conn.Read(ctx, o.res, o.manifest.ID)
 	if err == nil && live == nil {
 		err = errors.New("it is gone")
 	}
 	var c comparison
 	if err == nil {
-		c, err = s.compare(ctx, o.task, live, o.rivals)
+		c, err = x.compare(ctx, o.task, live, o.rivals)
 	}
 	if err != nil {
 		o.cond = diff.AppliedUnverified()
@@ -138,16 +138,16 @@ func (s *session) compareAfter(ctx context.Context, o *outcome) {
 
 // before returns what others have changed on an object that is about to be applied again, which
 // cannot be determined afterwards. It sends no request, and may miss changes.
-func (s *session) before(t task, live *unstructured.Unstructured, rivals []rival) ledger.Drift {
+func (x *executor) before(t task, live *unstructured.Unstructured, rivals []rival) ledger.Drift {
 	if live == nil {
 		return ledger.Drift{Deleted: true}
 	}
 	d := ledger.Drift{Generation: live.GetGeneration()}
 	opt := diff.Options{Structural: true, Ignore: paths(rivals)}
 	details := diff.Compare(t.manifest.Object.Object, live, opt)
-	if marked := live.GetLabels()[api.ManagedByLabel]; marked != s.cfg.Fleet {
+	if marked := live.GetLabels()[api.ManagedByLabel]; marked != x.fleet {
 		details = append(details, api.PatchDetail{
-			Path: "/metadata/labels/" + api.EscapeKey(api.ManagedByLabel), ValueInHub: s.cfg.Fleet, ValueInMember: marked,
+			Path: "/metadata/labels/" + api.EscapeKey(api.ManagedByLabel), ValueInHub: x.fleet, ValueInMember: marked,
 		})
 	}
 	d.Paths = diff.Exact(t.manifest.Object.Object, live, opt, t.attribute(live, details))

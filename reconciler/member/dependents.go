@@ -19,7 +19,7 @@ var childless = map[string]bool{
 // the Pods of a Job.
 func (s *session) propagation(st stale) metav1.DeletionPropagation {
 	kind := st.item.ID().GroupKind()
-	if s.placed(st.inv.Placement) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
+	if s.works.placed(st.inv.Placement) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
 		return metav1.DeletePropagationBackground
 	}
 	return metav1.DeletePropagationForeground

@@ -8,11 +8,11 @@ import (
 
 // heldDeleted returns the outcome for an object that somebody deleted, and that is not created
 // again until a user decides.
-func (s *session) heldDeleted(o outcome) outcome {
+func (x *executor) heldDeleted(o outcome) outcome {
 	o.gone, o.cond = true, diff.Applied()
-	o.cond.Message = heldMessage(s.driftRule(o.task))
-	if r, known := s.resolution(o.placement, o.manifest.ID); known {
-		o.cond.Message = r.Message
+	o.cond.Message = heldMessage(o.rule)
+	if o.resolution != nil {
+		o.cond.Message = o.resolution.Message
 	}
 	return o
 }

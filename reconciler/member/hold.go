@@ -50,7 +50,7 @@ func (a *Agent) Resolve(all ledger.Resolutions) {
 // holds reports whether the drift of an object is held. That of an object that lost its label
 // is not, since no edit of the manifest could express it.
 func (s *session) holds(t task, l *observed.Object) bool {
-	if l == nil && s.driftRule(t).Mode != api.DriftPropose || l != nil && l.Fleet != s.cfg.Fleet || s.reverts(t) || s.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
+	if l == nil && s.driftRule(t).Mode != api.DriftPropose || l != nil && l.Fleet != s.cfg.Fleet || s.reverts(t) || s.works.protects(t.placement) || diff.CompareAfter(s.works[t.placement].Strategy) {
 		return false
 	}
 	r, known := s.resolution(t.placement, t.manifest.ID)
@@ -88,26 +88,26 @@ func (s *session) resolve(ctx context.Context) {
 }
 
 // compareHeld compares an object whose drift is held. If it still differs, it is not written.
-func (s *session) compareHeld(ctx context.Context, t task) outcome {
+func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.Nothing}
-	live, c, err := s.readAndCompare(ctx, t)
+	live, c, err := x.readAndCompare(ctx, t)
 	switch {
 	case err != nil:
-		return s.readFailed(o, diff.DriftCompareFailed(err), err)
-	case live == nil && s.driftRule(t).Mode == api.DriftPropose:
-		return s.heldDeleted(o)
+		return x.readFailed(o, diff.DriftCompareFailed(err), err)
+	case live == nil && t.rule.Mode == api.DriftPropose:
+		return x.heldDeleted(o)
 	case t.absent && live != nil: // the object lost its label
 		t.held = false
-		return s.readAndApply(ctx, t)
+		return x.readAndApply(ctx, t)
 	case live == nil || len(c.diffs) == 0:
 		t.drift = false // nothing changes: the apply only owns the fields again
-		return s.readAndApply(ctx, t)
+		return x.readAndApply(ctx, t)
 	}
 	o.diffs, o.gen = c.diffs, live.GetGeneration()
 	o.cond = diff.Applied()
-	o.cond.Message = heldMessage(s.driftRule(t))
-	if r, known := s.resolution(t.placement, t.manifest.ID); known {
-		o.cond.Message = r.Message
+	o.cond.Message = heldMessage(t.rule)
+	if t.resolution != nil {
+		o.cond.Message = t.resolution.Message
 	}
 	return o
 }
@@ -121,14 +121,14 @@ func (s *session) accepts(t task, l *observed.Object) bool {
 
 // accept does not write an object that already equals its new version. Otherwise the new
 // version is applied as usual.
-func (s *session) accept(ctx context.Context, t task) outcome {
-	live, c, err := s.readAndCompare(ctx, t)
+func (x *executor) accept(ctx context.Context, t task) outcome {
+	live, c, err := x.readAndCompare(ctx, t)
 	if err != nil || live == nil || len(c.diffs) > 0 || live.GetUID() != t.item.UID {
-		return s.readAndApply(ctx, t)
+		return x.readAndApply(ctx, t)
 	}
-	accepted, facts := observed.Of(live), s.facts(t, live)
+	accepted, facts := observed.Of(live), x.facts(t, live)
 	if accepted.Managed == "" || facts.Owner != diff.Ours || facts.CoOwned {
-		return s.readAndApply(ctx, t)
+		return x.readAndApply(ctx, t)
 	}
 	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: accepted}
 }
@@ -143,12 +143,12 @@ func (s *session) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) 
 	s.memory.End(o.placement, s.memory[o.placement][o.manifest.ID])
 }
 
-func (s *session) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {
-	live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
+func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {
+	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || live == nil {
 		return nil, comparison{}, err
 	}
-	c, err := s.compare(ctx, t, live, s.rivals(ctx, t, live))
+	c, err := x.compare(ctx, t, live, x.rivals(ctx, t, live))
 	return live, c, err
 }
 

@@ -40,7 +40,7 @@ func (s *session) owns(p api.PlacementKey, id api.ID) bool {
 
 // unwritten reports whether an inventory should be written as soon as possible.
 func (s *session) unwritten(inv *inventory.Inventory) bool {
-	return !inv.Stored() && !s.resting(inv.Placement)
+	return !inv.Stored() && !s.works.resting(inv.Placement)
 }
 
 // saveInventories writes the inventories that changed, each at most once, and removes empty
@@ -54,7 +54,7 @@ func (s *session) saveInventories(ctx context.Context, touched map[api.Placement
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
 		inv := s.inv[p]
-		if inv == nil || s.resting(p) {
+		if inv == nil || s.works.resting(p) {
 			continue
 		}
 		w, told := s.works[p]
@@ -123,7 +123,7 @@ func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]boo
 			continue
 		}
 		inv.Invalidate()
-		if s.resting(p) {
+		if s.works.resting(p) {
 			continue // it is written again once the suspension is over
 		}
 		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())

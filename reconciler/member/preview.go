@@ -218,7 +218,7 @@ func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
 	if inv := p.s.inv[key]; inv != nil {
 		t.item = inv.Items.Of(m.ID)
 	}
-	return t
+	return p.s.withInputs(t)
 }
 
 // each calls look for all objects, several at a time, and returns the results in the order of
@@ -262,7 +262,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 		return nil, err
 	}
 	if live == nil {
-		if c.Effect = Adds; p.s.reports(t.placement) {
+		if c.Effect = Adds; p.s.works.reports(t.placement) {
 			c.Effect, c.Message = Differs, "it is only reported"
 		}
 		return c, nil
@@ -272,14 +272,14 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
-	rivals := p.s.rivals(ctx, t, live)
-	facts := p.s.facts(t, live)
+	rivals := p.s.executor().rivals(ctx, t, live)
+	facts := p.s.executor().facts(t, live)
 	var found comparison
 	for {
 		switch do, why := diff.Decide(facts); do {
 		case diff.NeedRead:
 			var err error
-			if found, err = p.s.compare(ctx, t, live, rivals); err != nil {
+			if found, err = p.s.executor().compare(ctx, t, live, rivals); err != nil {
 				return nil, err
 			}
 			facts.Compared, facts.Diffs = true, len(found.diffs)
@@ -291,7 +291,7 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 			}
 			c.Effect, c.Diffs, c.Message = Differs, found.diffs, "it is only reported"
 			if do == diff.Refuse {
-				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.markerStale) != diff.Ours
+				c.Refused = diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 				c.Message = diff.Refused(why, diff.Owners(live, p.s.cfg.Fleet, t.placement), found.degraded).Message
 			}
 			return c, nil
@@ -307,11 +307,11 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
-	check := p.s.checkValues(ctx, t, live)
+	check := p.s.executor().checkValues(ctx, t, live)
 	switch {
 	case check.unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
-	case check.changed && p.s.protects(t.placement):
+	case check.changed && p.s.works.protects(t.placement):
 		c.Effect, c.Message = Differs, diff.Refused(diff.Drifts, "", false).Message
 	case check.changed:
 		return p.applied(ctx, t, c, live, rivals)
@@ -325,9 +325,9 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 
 // applied is what applying an object would change; nil if nothing.
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
-	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.markerStale) != diff.Ours
+	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: paths(rivals)}
-	desired, err := p.s.merged(ctx, t)
+	desired, err := p.s.executor().merged(ctx, t)
 	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t, live) == ""
 	if recreates {
 		if refusal := p.s.tryRecreation(ctx, t, live); refusal != nil {

@@ -31,7 +31,7 @@ func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool
 func (s *session) recordDrift(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	was := s.memory.State(p, id)
-	ours := o.item != nil && o.item.Hash != "" && !s.reports(p)
+	ours := o.item != nil && o.item.Hash != "" && !s.works.reports(p)
 	contest := contested(o.rivals)
 	back := o.putsBack()
 	switch {

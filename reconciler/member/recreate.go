@@ -149,7 +149,7 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 		if why := s.notRecreated(t, live); why != "" {
 			err = errors.New(why)
 		} else if result, err = s.deleteRead(ctx, t, live); err != nil {
-			err = s.scrub(ctx, t, live, err)
+			err = s.executor().scrub(ctx, t, live, err)
 		}
 	}
 	if err != nil {
@@ -289,7 +289,7 @@ func allocations(service *unstructured.Unstructured) iter.Seq2[map[string]any, s
 func (s *session) notRecreated(t task, live *unstructured.Unstructured) string {
 	policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {
-	case diff.OwnerOf(live, s.cfg.Fleet, t.placement, s.markerStale) != diff.Ours, t.item == nil, t.item.UID != live.GetUID():
+	case diff.OwnerOf(live, s.cfg.Fleet, t.placement, s.works.markerStale) != diff.Ours, t.item == nil, t.item.UID != live.GetUID():
 		return "it was not applied by this placement"
 	case t.item.Hash == t.manifest.Hash:
 		return "its content in Git has not changed since it was applied"

@@ -32,7 +32,7 @@ func (s *session) addHistory(o outcome) {
 		}
 	case o.immutable && asksForRecreation(o.manifest):
 		return // it is recreated, or recreate records why it is not
-	case o.cond.Status == metav1.ConditionFalse && !s.reports(o.placement):
+	case o.cond.Status == metav1.ConditionFalse && !s.works.reports(o.placement):
 		if t := s.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
 			return
 		}

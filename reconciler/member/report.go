@@ -47,7 +47,7 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	if w.Unreleased() {
 		return
 	}
-	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Compared: s.reports(p), Total: len(w.Manifests)}
+	o := ledger.WorkSeen{Cluster: s.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: s.done[p], Compared: s.works.reports(p), Total: len(w.Manifests)}
 	o.Removed = w.Remove && s.inv[p] == nil
 	o.Lingering, o.Collecting, o.Finalizing = s.lingering(p)
 	for _, m := range w.Manifests {
@@ -141,7 +141,7 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		return out, t != nil
 	}
 	s.availability(&out, id)
-	if !out.Available.OK && s.spared(p, id) != "" {
+	if !out.Available.OK && s.works.spared(p, id) != "" {
 		out.Applied.Reason = api.Suspended // whoever rates the cluster ignores it
 	}
 	return out, t != nil || !out.Available.OK

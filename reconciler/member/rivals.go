@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // A rival is an autoscaler that owns a field which the manifest sets. Applying the field again
@@ -29,19 +31,18 @@ func scales(t task, entries []metav1.ManagedFieldsEntry) bool {
 	return sets && diff.Autoscaled(entries)
 }
 
-// scaled is scales for an object as its watch knows it.
-func (s *session) scaled(w wanted) bool {
-	l := s.live.Of(w.manifest.ID)
-	if l == nil || !l.Scaled {
+// scaled is scales for an object as its watch knows it; nil if it does not.
+func scaled(m *work.Manifest, known *observed.Object) bool {
+	if known == nil || !known.Scaled {
 		return false
 	}
-	_, sets, _ := unstructured.NestedFieldNoCopy(w.manifest.Object.Object.Object, "spec", "replicas")
+	_, sets, _ := unstructured.NestedFieldNoCopy(m.Object.Object.Object, "spec", "replicas")
 	return sets
 }
 
 // rivals returns the autoscalers that own fields of the manifest, except fields that the object
 // leaves to others. An autoscaler that no longer exists is none.
-func (s *session) rivals(ctx context.Context, t task, live *unstructured.Unstructured) []rival {
+func (x *executor) rivals(ctx context.Context, t task, live *unstructured.Unstructured) []rival {
 	if live == nil {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (s *session) rivals(ctx context.Context, t task, live *unstructured.Unstruc
 		if !r.Autoscaler || slices.ContainsFunc(ignored, func(p string) bool { return r.Path == p || strings.HasPrefix(r.Path, p+"/") }) {
 			continue
 		}
-		if name, there := s.autoscaler(ctx, t.manifest.ID, r.By); there {
+		if name, there := x.autoscaler(ctx, t.manifest.ID, r.By); there {
 			list = append(list, rival{r, name})
 		}
 	}
@@ -74,10 +75,10 @@ func among(manager string, parts []string) bool {
 // autoscaler returns the name of what scales an object: the HorizontalPodAutoscaler that
 // targets it, or the ScaledObject behind that, or else its field manager. there is false if the
 // manager is no autoscaler, or one that no longer exists.
-func (s *session) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
+func (x *executor) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
 	unknown := true
 	for opts := (metav1.ListOptions{Limit: 500}); unknown; {
-		list, err := s.conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &opts)
+		list, err := x.conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &opts)
 		if err != nil {
 			break
 		}

@@ -58,7 +58,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if err != nil {
 		return nil, err
 	}
-	rivals := p.s.rivals(ctx, t, live)
+	rivals := p.s.executor().rivals(ctx, t, live)
 	desired, err := p.asApplied(t, snapshot{live, rivals})
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 // asApplied returns the object that is sent to apply a manifest. Annotations that only say where
 // it comes from are those of the live object: another file or commit is no difference.
 func (p *Preview) asApplied(t task, saw snapshot) (*unstructured.Unstructured, error) {
-	raw, err := p.s.body(t, p.s.works[t.placement].Revision.Commit, saw)
+	raw, err := p.s.executor().body(t, p.s.works[t.placement].Revision.Commit, saw)
 	if err != nil {
 		return nil, err
 	}

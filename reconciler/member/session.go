@@ -44,7 +44,7 @@ type session struct {
 	// verified are the ownership states of objects when they were last verified.
 	verified map[api.ID]observed.Standing
 
-	works       map[api.PlacementKey]work.Work
+	works       desired
 	wanted      wants
 	expressions *availability.Expressions
 	// newOwners are the placements that wait for objects; nil until they are needed.
@@ -185,12 +185,6 @@ func (s *session) want(works []work.Work) {
 // Plans prevent this, and only a plan can correct it.
 func (s *session) better(old, new wanted) bool {
 	return s.owns(new.placement, new.manifest.ID) && !s.owns(old.placement, old.manifest.ID)
-}
-
-// placed reports whether a placement has anything here.
-func (s *session) placed(p api.PlacementKey) bool {
-	w, ok := s.works[p]
-	return ok && !w.Remove
 }
 
 // sync reconciles everything.
@@ -334,7 +328,7 @@ func (s *session) again(ctx context.Context) {
 	}
 	if s.reportsDue(now) {
 		for id, w := range s.wanted.all() {
-			if s.reports(w.placement) {
+			if s.works.reports(w.placement) {
 				due[id] = true
 			}
 		}
@@ -377,7 +371,7 @@ func (s *session) reschedule() {
 		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.compareNext))))
 	}
 	for p := range s.works {
-		if s.reports(p) {
+		if s.works.reports(p) {
 			first = retry.Earlier(first, s.compared.Add(reportInterval))
 		}
 	}
@@ -394,11 +388,6 @@ func (s *session) reschedule() {
 // reportInterval is the time between two comparisons of placements that only compare: objects
 // that are not ours are not watched.
 const reportInterval = 5 * time.Minute
-
-// reports reports whether a placement compares and never writes.
-func (s *session) reports(p api.PlacementKey) bool {
-	return s.works[p].Strategy.Type == api.ReportDiff
-}
 
 // reportsDue reports whether it is time to compare again.
 func (s *session) reportsDue(now time.Time) bool {

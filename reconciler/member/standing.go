@@ -13,7 +13,7 @@ import (
 // verifies reports whether an object must be read to know its state: because it is compared in
 // full, or an autoscaler may scale it.
 func (s *session) verifies(w wanted) bool {
-	return diff.CompareAfter(s.works[w.placement].Strategy) || s.scaled(w)
+	return diff.CompareAfter(s.works[w.placement].Strategy) || scaled(w.manifest, s.live.Of(w.manifest.ID))
 }
 
 // unverified reports whether an object must be read, and was not since others last changed it.

@@ -16,18 +16,6 @@ import (
 // What a person has suspended is watched and compared as usual, and never written: not applied,
 // corrected, removed or added to an inventory.
 
-// spared returns why an object is not written for a placement; empty if it is written.
-func (s *session) spared(p api.PlacementKey, id api.ID) string {
-	w, told := s.works[p]
-	if !told {
-		return ""
-	}
-	return w.SuspendedReason(id)
-}
-
-// resting reports whether nothing is written for a placement.
-func (s *session) resting(p api.PlacementKey) bool { return s.works[p].Suspended != "" }
-
 // astray reports whether a spared object may differ from what is wanted.
 func (s *session) astray(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !s.watch.Of(t.manifest.Object.Object.GroupVersionKind()).Complete() {
@@ -38,12 +26,12 @@ func (s *session) astray(t task, l *observed.Object) bool {
 }
 
 // observeSpared compares a spared object and leaves it as it is.
-func (s *session) observeSpared(ctx context.Context, t task) outcome {
+func (x *executor) observeSpared(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
-	live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
+	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	var c comparison
 	if err == nil {
-		c, err = s.compare(ctx, t, live, s.rivals(ctx, t, live))
+		c, err = x.compare(ctx, t, live, x.rivals(ctx, t, live))
 	}
 	o.diffs = c.diffs
 	if err != nil {

@@ -99,6 +99,7 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	}
 	found := map[api.ID]bool{}
 	var tasks []task
+	x := s.executor()
 	var checks []valuesCheck
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + s.cfg.Fleet, Limit: 250}
 	for {
@@ -118,7 +119,7 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 			case s.unheard(o):
 				s.sweeping.doubts[id] = observed.Of(o)
 			default:
-				tasks, checks = append(tasks, t), append(checks, s.checkValues(ctx, t, o))
+				tasks, checks = append(tasks, t), append(checks, x.checkValues(ctx, s.withInputs(t), o))
 			}
 		}
 		if opts.Continue = page.GetContinue(); opts.Continue == "" {
@@ -144,7 +145,7 @@ func (s *session) settled(id api.ID) (task, bool) {
 // asApplied is settled for an object with a change that may not have been processed yet.
 func (s *session) asApplied(id api.ID) (task, bool) {
 	w, isWanted := s.wanted.of(id)
-	if !isWanted || s.trouble[id] != nil || s.reports(w.placement) || s.spared(w.placement, id) != "" || s.scaled(w) {
+	if !isWanted || s.trouble[id] != nil || s.works.reports(w.placement) || s.works.spared(w.placement, id) != "" || scaled(w.manifest, s.live.Of(w.manifest.ID)) {
 		return task{}, false
 	}
 	t := task{wanted: w}

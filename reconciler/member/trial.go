@@ -92,7 +92,7 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 	c, err := p.look(ctx, t)
 	if err == nil && c != nil && c.Effect == Adds && t.res != (connection.Resource{}) {
-		_, err = p.s.merged(ctx, t)
+		_, err = p.s.executor().merged(ctx, t)
 	}
 	switch {
 	case ctx.Err() != nil:

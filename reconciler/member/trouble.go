@@ -101,7 +101,7 @@ func (s *session) fail(o outcome) {
 	case t.refused != nil && s.watched(id):
 		t.next = now.Add(unwatchedRetry) // any change of it is told
 	}
-	if s.reports(o.placement) && o.err == nil {
+	if s.works.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
 	}
 	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {

@@ -36,7 +36,7 @@ type valuesCheck struct {
 // checkValues compares the values of a live object with those that were applied. A difference
 // that a structural comparison finds is confirmed with a server-side dry run, which includes
 // admission webhooks.
-func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
+func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
 	desired := t.manifest.Object.Object
 	var ignored []api.Difference
 	if leavesFields(t.manifest) {
@@ -46,15 +46,15 @@ func (s *session) checkValues(ctx context.Context, t task, live *unstructured.Un
 	if len(structural) == 0 {
 		return valuesCheck{ignored: ignored}
 	}
-	known := s.memory.Altered(t.placement, t.manifest.ID)
-	merged, err := s.merged(ctx, t)
+	known := t.alteredBefore
+	merged, err := x.merged(ctx, t)
 	switch {
 	case refusesDryRun(err):
 		return valuesCheck{changed: !sameValues(structural, known), altered: known, ignored: ignored}
 	case err != nil:
 		return valuesCheck{unknown: true}
 	}
-	again, err := s.conn.Read(ctx, t.res, t.manifest.ID)
+	again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
 		return valuesCheck{unknown: true} // it is changing right now
 	}
@@ -148,11 +148,13 @@ func (s *session) checkWritten(ctx context.Context) {
 		s.sweepNow(ctx)
 		return
 	}
+	x := s.executor()
 	checks := make([]valuesCheck, len(tasks))
 	slots := make(chan struct{}, s.cfg.Concurrency)
 	var wg sync.WaitGroup
 	for i, t := range tasks {
 		slots <- struct{}{}
+		t = s.withInputs(t)
 		giveBack := takePlace(ctx, s.cfg.Limit)
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -162,7 +164,7 @@ func (s *session) checkWritten(ctx context.Context) {
 				checks[i].unknown = true // if it is gone, its watch event follows
 				return
 			}
-			checks[i] = s.checkValues(ctx, t, live)
+			checks[i] = x.checkValues(ctx, t, live)
 		})
 	}
 	wg.Wait()
