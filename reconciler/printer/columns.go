@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"cmp"
+	"fmt"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,6 +46,9 @@ var Placements = []Column{
 	Text("Available", "Whether all that was placed is available.", 0, conditionStatus(api.Available)),
 	Text("Available-Gen", "Generation of the spec that this is said of.", 0, observedGeneration(api.Available)),
 	age,
+	Text("Clusters", "Selected clusters, and how many were asked for if some were not found.", 1, selectedClusters),
+	Text("Applied", "Clusters on which all was applied.", 1, appliedClusters),
+	Text("Message", "Message of the first condition that is not true.", 1, firstProblem),
 }
 
 // placed has what the two kinds of placement have in common.
@@ -86,6 +91,57 @@ func observedGeneration(suffix string) func(Row) string {
 	}
 }
 
+func selectedClusters(r Row) string {
+	statuses := placementOf(r).status.PlacementStatuses
+	if found := len(selected(statuses)); found < len(statuses) {
+		return fmt.Sprintf("%d/%d", found, len(statuses))
+	}
+	return strconv.Itoa(len(statuses))
+}
+
+func appliedClusters(r Row) string {
+	clusters, applied := selected(placementOf(r).status.PlacementStatuses), 0
+	for _, c := range clusters {
+		if meta.IsStatusConditionTrue(c.Conditions, api.Applied) {
+			applied++
+		}
+	}
+	return fmt.Sprintf("%d/%d", applied, len(clusters))
+}
+
+// selected returns the statuses that are of a cluster.
+func selected(statuses []api.PerClusterPlacementStatus) (out []api.PerClusterPlacementStatus) {
+	for _, c := range statuses {
+		if c.ClusterName != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func firstProblem(r Row) string {
+	status := placementOf(r).status
+	for _, c := range status.PlacementStatuses {
+		if text := firstUntrue(c.Conditions); text != "" {
+			if c.ClusterName != "" {
+				text = c.ClusterName + ": " + text
+			}
+			return text
+		}
+	}
+	return firstUntrue(status.Conditions)
+}
+
+// firstUntrue returns the message of the first condition that is not true; empty if all are.
+func firstUntrue(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Status != metav1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
 // Clusters are the columns of MemberClusters.
 var Clusters = []Column{
 	Name,
@@ -97,10 +153,8 @@ var Clusters = []Column{
 	}),
 	age,
 	Text("Member-Agent-Last-Seen", "Time since the cluster last answered.", 0, func(r Row) string {
-		for _, a := range memberOf(r).Status.AgentStatus {
-			if a.Type == api.MemberAgent {
-				return r.Since(a.LastReceivedHeartbeat.Time)
-			}
+		if seen := agentOf(r).LastReceivedHeartbeat.Time; !seen.IsZero() {
+			return r.Since(seen)
 		}
 		return ""
 	}),
@@ -111,6 +165,18 @@ var Clusters = []Column{
 	Text("Available-Memory", "Memory that is not requested.", 0, usage("memory", available)),
 	Text("Allocatable-CPU", "CPU for workloads.", 1, usage("cpu", allocatable)),
 	Text("Allocatable-Memory", "Memory for workloads.", 1, usage("memory", allocatable)),
+	Text("Healthy", "Whether the cluster answers.", 1, func(r Row) string {
+		if c := meta.FindStatusCondition(agentOf(r).Conditions, api.Healthy); c != nil {
+			return string(c.Status)
+		}
+		return ""
+	}),
+	Text("Version", "Version of Kubernetes.", 1, func(r Row) string {
+		return memberOf(r).Status.Properties["k8s.io/k8s-version"].Value
+	}),
+	Text("Message", "Message of the first condition that is not true.", 1, func(r Row) string {
+		return cmp.Or(firstUntrue(agentOf(r).Conditions), firstUntrue(memberOf(r).Status.Conditions))
+	}),
 }
 
 func memberOf(r Row) *api.MemberCluster {
@@ -118,6 +184,16 @@ func memberOf(r Row) *api.MemberCluster {
 		return m
 	}
 	return &api.MemberCluster{}
+}
+
+// agentOf returns the status of the agent of a member; an empty one if it has none.
+func agentOf(r Row) api.AgentStatus {
+	for _, a := range memberOf(r).Status.AgentStatus {
+		if a.Type == api.MemberAgent {
+			return a
+		}
+	}
+	return api.AgentStatus{}
 }
 
 func available(u *api.ResourceUsage) api.ResourceList   { return u.Available }

@@ -1,6 +1,6 @@
 // Package printer has the columns of the tables that list objects of the hub: kubectl get prints
 // them from the served API, and gitfleet get from a report. Those of KubeFleet's kinds are the
-// printer columns of KubeFleet's definitions.
+// printer columns of KubeFleet's definitions; wide tables have more.
 package printer
 
 import (
