@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// longLoad is the duration of a load that leaves much more garbage than the turns after it.
+	// longLoad is the duration from which a load leaves much more garbage than the turns after
+	// it.
 	longLoad = 500 * time.Millisecond
-	// trimDelay is the time for the turns that follow a load.
+	// trimDelay leaves time for the turns that follow a load.
 	trimDelay = 5 * time.Second
 )
 
 // A memoryTrimmer returns memory to the operating system after a long load. Otherwise the heap
-// stays about as large as at the peak of the load until something else happens.
+// keeps nearly the size of the peak.
 type memoryTrimmer struct{ timer *time.Timer }
 
 func newMemoryTrimmer(giveBack func()) *memoryTrimmer {
@@ -32,8 +33,8 @@ func (c *memoryTrimmer) after(took time.Duration) {
 
 func (c *memoryTrimmer) stop() { c.timer.Stop() }
 
-// freeMemory returns unused memory to the operating system. A sync.Pool gives up its
-// buffers only at the second collection in a row.
+// freeMemory returns unused memory to the operating system. A sync.Pool releases its buffers
+// only at the second garbage collection in a row.
 func freeMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Memory is given back once after the last of some long loads, and not for short
-// ones: a commit of one file leaves next to nothing.
+// Memory is returned once after the last of several long loads, and not after short ones: a
+// commit of one file leaves hardly any garbage.
 func TestMemoryIsGivenBackAfterLongLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := 0

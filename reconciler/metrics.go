@@ -146,8 +146,8 @@ func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
 	}
 }
 
-// propagated measures how long the content assigned to a cluster took to be applied and to
-// be available; was and is are the entry before and after a change. Content without a
+// propagated measures how long it took until the content assigned to a cluster was applied, and
+// until it was available. was and is are the entry before and after a change. Content without a
 // recorded time of detection, from an older version, is left out.
 func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
 	if was == nil || is == nil || is.Binding.Removing {
@@ -163,7 +163,7 @@ func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
 	for _, stage := range milestones(was, is) {
 		labels := prometheus.Labels{"commit": is.Binding.Assigned.Commit, "cluster": is.Binding.Cluster}
 		if id := tracing.TraceID(is.Binding.Assigned.Commit); m.Traced && id != "" {
-			labels = prometheus.Labels{"trace_id": id, "cluster": is.Binding.Cluster} // all three labels would be too long
+			labels = prometheus.Labels{"trace_id": id, "cluster": is.Binding.Cluster} // with all three labels the exemplar would be too long
 		}
 		m.Propagation.WithLabelValues(stage.name).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, stage.at.Sub(seen).Seconds()), labels)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// The delays of retrying a commit that clusters are assigned to and that could not be loaded.
+// The delays before another attempt to load a commit that clusters are assigned to.
 const firstRetry, lastRetry = 30 * time.Second, 10 * time.Minute
 
-// A retry is when to load a commit again, after how many failures.
+// A retry is the time of the next attempt to load a commit, and the number of failures.
 type retry struct {
 	failures int
 	at       time.Time
@@ -40,8 +40,8 @@ func (r *Reconciler) pastLoaded(l loaded, now time.Time) {
 	r.again[hash] = retry{failures + 1, now.Add(wait)}
 }
 
-// requestCommits requests the commits that clusters are still assigned to, and drops those that
-// none is.
+// requestCommits requests the commits that clusters are still assigned to, and drops those to
+// which none is assigned.
 func (r *Reconciler) requestCommits(p *plan.Plan, now time.Time) {
 	for hash := range r.past {
 		if !p.Commits[hash] && hash != r.head.Commit.Hash {
@@ -67,6 +67,6 @@ func (r *Reconciler) want(hash string, now time.Time) {
 	select {
 	case r.wanted <- hash:
 		r.asked[hash] = true
-	default: // one is being loaded, and its arrival causes another turn
+	default: // another commit is being loaded, after which there is another turn
 	}
 }

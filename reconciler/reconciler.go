@@ -1,8 +1,8 @@
 // Package reconciler runs the reconcile loop: it receives commits and observations, plans the
 // fleet, records the plan in the ledger, sends works to the members, and publishes a report.
 //
-// One goroutine owns the ledger and the current snapshot. Others send it values; it never waits
-// for Git or a cluster.
+// One goroutine owns the ledger and the current snapshot, and others send values to it. It
+// never waits for Git or a cluster.
 package reconciler
 
 import (
@@ -45,20 +45,20 @@ type Member interface {
 	Set([]work.Work)
 	// Leave releases everything on the cluster and closes the channel when that is done.
 	Leave() <-chan struct{}
-	// Check checks everything the cluster holds, and retries failures at once; it never blocks.
+	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
 	Check()
 	// Run works until ctx is done.
 	Run(ctx context.Context) error
 }
 
-// A DriftRestorer is a member whose reports of a placement have all its drifts, also those from
+// A DriftRestorer is a member whose reports have all drift of a placement, also drift from
 // before it was started.
 type DriftRestorer interface {
 	// RestoreDrifts is called once, before Run, with the recorded drifts.
 	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
 }
 
-// A Resolver is a member that leaves drift as it is until it is decided what to do about it.
+// A Resolver is a member that holds drift until there is a decision about it.
 type Resolver interface {
 	// Resolve replaces the resolutions of held drifts; it never blocks.
 	Resolve(ledger.Resolutions)
@@ -66,22 +66,23 @@ type Resolver interface {
 
 // Config configures a Reconciler. All fields but Now, Record, Metrics and Traces must be set.
 type Config struct {
-	// Fleet is the name and the source of this fleet, and the ID that it gets if it has none.
+	// Fleet is the name and the source of this fleet, and the ID to use if it does not have one
+	// yet.
 	Fleet  ledger.Fleet
 	Source Source
 	// Loader loads new commits, and Past those that clusters are still assigned to; they are
 	// used concurrently.
 	Loader, Past *hub.Loader
 	Store        ledger.Store
-	// Attempts is the file of the commits being loaded, so that a commit that ends the process
-	// is not loaded at every start; empty for none.
+	// Attempts is the file that records which commits are being loaded, so that a commit that
+	// crashes the process is not loaded at every start; empty for none.
 	Attempts string
 	// Member creates the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
 	// Conditions are the condition names in reports.
 	Conditions status.Conditions
-	// MaxUnreachable is how many unreachable clusters (or which share of the wanted clusters) a
-	// rollout may pass over; nil means all.
+	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a
+	// rollout may skip; nil means all.
 	MaxUnreachable *intstr.IntOrString
 	// AvailableTimeout is how long a cluster may take to become available before its update
 	// counts as failed; zero means no limit.
@@ -124,21 +125,21 @@ type Reconciler struct {
 	planned []history.Entry
 	// userActions are history entries of users' actions since the ledger was last saved.
 	userActions []history.Entry
-	// last is the time of the last turn, due that of the next at the latest, and saveBy when
-	// observations are saved; zero if nothing waits.
+	// last is the time of the last turn, due the latest time of the next one, and saveBy the
+	// time at which observations are saved; zero if there are none to save.
 	last, due, saveBy time.Time
 
-	// works are the works last sent to clusters; unseen is how many clusters a placement leaves
-	// room for, because they have not answered since the ledger was lost.
+	// works are the works that were last sent to clusters. unseen is the number of clusters for
+	// which a placement leaves room, because they have not answered since the ledger was lost.
 	works  map[string][]work.Work
 	unseen map[api.PlacementKey]int
 	// pendingAnswers are the commands whose answers wait for the end of the turn.
 	pendingAnswers []pendingAnswer
 
-	// rebuilding says that the ledger was empty at the start, and members may still report
-	// their inventories. Nothing is saved meanwhile, or a restart after a crash would not know
-	// that the ledger was lost. rebuilt says that there were inventories, and that nothing is
-	// planned yet.
+	// rebuilding says that the ledger was empty at the start, and that members may still report
+	// their inventories. Nothing is saved meanwhile, since after a crash it would not be known
+	// that the ledger was lost. rebuilt says that there were inventories, and that nothing was
+	// planned since.
 	rebuilding bool
 	rebuilt    bool
 	started    time.Time
@@ -146,12 +147,14 @@ type Reconciler struct {
 	members map[string]*runningMember
 	// resolutions are the resolutions of held drifts, by cluster.
 	resolutions map[string]ledger.Resolutions
-	// ending are closed when the last agent of a cluster, told to stop, has ended.
+	// ending has a channel for each cluster that is closed when its last agent, which was
+	// stopped, has ended.
 	ending map[string]<-chan struct{}
 	wanted chan string // commits for the Past loader
 	asked  map[string]bool
-	// attempts records loads in progress, and retries are commits to load again. headFatal is
-	// set while the newest commit is refused because loading it ended the process.
+	// attempts records the commits that are being loaded, and retries are commits to load
+	// again. headFatal is set while the newest commit is refused because loading it has crashed
+	// the process.
 	attempts  *attempts
 	headFatal bool
 	retries   chan gitsource.Commit
@@ -178,7 +181,7 @@ func New(cfg Config) *Reconciler {
 }
 
 // Run runs the loop until ctx is done. When it returns, everything it started has ended and the
-// ledger is saved. An error means that it cannot go on.
+// ledger is saved. An error means that the loop cannot continue.
 func (r *Reconciler) Run(ctx context.Context) error {
 	var err error
 	if r.ledger, err = r.cfg.Store.Load(); err != nil {
@@ -203,8 +206,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return nil
 }
 
-// setFleet records the fleet's identity. If the ledger is empty, members may still report the
-// ID it had.
+// setFleet records the fleet's identity. If the ledger is empty, the ID may still be determined
+// from the reports of members.
 func (r *Reconciler) setFleet() {
 	f := r.cfg.Fleet
 	switch id := r.ledger.Fleet().ID; {
@@ -226,7 +229,8 @@ func (r *Reconciler) Resolve(all map[string]ledger.Resolutions) {
 // concurrently.
 func (r *Reconciler) Notice() { r.events.put(func() {}) }
 
-// loadLastHead loads the commit that was in force before a restart: newer ones may be refused.
+// loadLastHead loads the commit that was in force before a restart, since newer ones may be
+// refused.
 func (r *Reconciler) loadLastHead(ctx context.Context, hash string) {
 	if hash == "" {
 		return
@@ -302,7 +306,7 @@ type loaded struct {
 	err      error
 	past     bool
 	resumed  bool
-	// again says that it was loaded again, and a newer one may have arrived since.
+	// again says that it was loaded again, so that there may be a newer one.
 	again bool
 	took  time.Duration
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Leadership is what a standby knows of the replica that leads.
+// A Leadership gives a standby access to the state of the leader.
 type Leadership interface {
-	// Newer returns the ledger of the leader, unless its version is the one that is known.
+	// Newer returns the ledger of the leader, unless its version is known.
 	Newer(known string) (l *ledger.Ledger, version string, err error)
-	// Leader is who leads; empty if nobody is known to.
+	// Leader returns the identity of the leader; empty if it is not known.
 	Leader() string
 }
 
-// How often a standby reads the ledger, and how old its report may become although
-// nothing has changed.
+// The time between two reads of the ledger, and the maximum age of a report although nothing
+// has changed.
 const (
 	ledgerInterval = 2 * time.Second
 	refreshAfter   = 10 * time.Second
 )
 
-// Follow publishes reports of what another replica decides, until ctx is done: from the
-// ledger that the leader saves, and from the commits of the repository. It decides
-// nothing, saves nothing and starts no members. While the ledger cannot be read, no report
-// is published, and the last one grows old. Only Follow or Run may be called, once.
+// Follow publishes reports about the decisions of another replica until ctx is done, from the
+// ledger that the leader saves and the commits of the repository. It makes no decisions, saves
+// nothing and starts no members. While the ledger cannot be read, no report is published, and
+// the age of the last one grows. Either Follow or Run may be called, once.
 func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
 	r.started = r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -50,8 +50,8 @@ func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
 type reader struct {
 	of      Leadership
 	version string
-	// confirmed is when the ledger was last known to be the newest, wait how long until
-	// it is read again.
+	// confirmed is when the ledger was last known to be the newest. wait is the time until it
+	// is read again.
 	confirmed time.Time
 	wait      time.Duration
 	failing   bool
@@ -88,7 +88,7 @@ func (r *Reconciler) standBy(ctx context.Context, of Leadership) {
 func (r *Reconciler) readLedger(from *reader) (news bool) {
 	start := time.Now()
 	l, version, err := from.of.Newer(from.version)
-	from.wait = max(ledgerInterval, 4*time.Since(start)) // a large ledger takes its time
+	from.wait = max(ledgerInterval, 4*time.Since(start)) // reading a large ledger takes long
 	if err != nil {
 		if !from.failing {
 			r.cfg.Log.Warn("ledger of the leader not read; what this replica answers grows old", "err", err)
@@ -101,11 +101,11 @@ func (r *Reconciler) readLedger(from *reader) (news bool) {
 		return false
 	}
 	from.version, r.ledger = version, l
-	r.memo, r.statusMemo = plan.NewMemo(), status.NewMemo() // they know an older ledger by its versions
+	r.memo, r.statusMemo = plan.NewMemo(), status.NewMemo() // the caches refer to versions of the old ledger
 	return true
 }
 
-// drainCommits takes in commits, and reports whether there were any.
+// drainCommits processes new commits, and reports whether there were any.
 func (r *Reconciler) drainCommits(now time.Time) (news bool) {
 	happened := r.events.drain()
 	for _, l := range happened.past {
@@ -118,12 +118,12 @@ func (r *Reconciler) drainCommits(now time.Time) (news bool) {
 	return len(happened.past)+len(happened.heads) > 0
 }
 
-// headLoaded takes in a new commit, which the leader puts in force or refuses.
+// headLoaded processes a new commit, which the leader puts in force or refuses.
 func (r *Reconciler) headLoaded(l loaded) {
 	former := r.source.Newest.Hash
 	inForce := r.ledger != nil && r.ledger.Head() == former
 	reported := r.head != nil && r.head.Commit.Hash == former
-	if former != l.commit.Hash && !inForce && !reported { // without a report, nothing else drops it
+	if former != l.commit.Hash && !inForce && !reported { // without a report nothing else drops it
 		delete(r.past, former)
 	}
 	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
@@ -139,8 +139,7 @@ func (r *Reconciler) headLoaded(l loaded) {
 	}
 }
 
-// publishCopy publishes a report, unless there is no commit in force, or it has yet to be
-// loaded.
+// publishCopy publishes a report, unless there is no commit in force or it was not loaded yet.
 func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reader) bool {
 	hash := r.ledger.Head()
 	if hash == "" {
@@ -148,7 +147,7 @@ func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reade
 	}
 	snapshot := r.past[hash]
 	if snapshot == nil {
-		if _, err := r.cfg.Source.Commit(ctx, hash); err == nil { // else it comes with a poll
+		if _, err := r.cfg.Source.Commit(ctx, hash); err == nil { // otherwise a poll will fetch it
 			r.want(hash, now)
 		}
 		return false
@@ -158,7 +157,7 @@ func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reade
 		r.source.InForce, r.source.Since = snapshot.Commit, now
 	}
 	p := r.resolve(now)
-	p.UpdateLedger(r.ledger) // in memory: the leader decides the same
+	p.UpdateLedger(r.ledger) // only in memory, since the leader makes the same decision
 	newest := r.past[r.source.Newest.Hash]
 	r.requestCommits(p, now)
 	if newest != nil {

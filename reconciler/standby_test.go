@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A standby that cannot report, because it cannot read the ledger, keeps the commits that it
-// needs and not all that arrive.
+// A standby that cannot report because it cannot read the ledger keeps only the commits that it
+// needs.
 func TestStandbyKeepsFewCommits(t *testing.T) {
 	for name, known := range map[string]*ledger.Ledger{"without a ledger": nil, "with a ledger": ledger.New()} {
 		t.Run(name, func(t *testing.T) {

@@ -121,7 +121,7 @@ func (r *Reconciler) objects(cluster string) []api.ID {
 	return slices.SortedFunc(maps.Keys(ids), api.ID.Compare)
 }
 
-// suspended finds the suspension that an order means, even if its subject no longer exists.
+// suspended finds the suspension that an order refers to, even if its subject no longer exists.
 func (r *Reconciler) suspended(o Order) (ledger.Subject, bool) {
 	object, _ := api.ParseObject(o.Subject, o.Namespace)
 	for _, s := range r.ledger.Suspensions() {

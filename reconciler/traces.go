@@ -14,7 +14,7 @@ import (
 // A milestone is a stage that the content assigned to a cluster has reached.
 type milestone struct {
 	name      string
-	since, at time.Time // since is the end of the stage before
+	since, at time.Time // since is the end of the previous stage
 }
 
 // milestones returns the stages that a cluster has reached between two states of its entry.
@@ -67,8 +67,8 @@ func (r *Reconciler) traceCommit(start time.Time) {
 	r.untraced = time.Time{}
 }
 
-// traceCluster sends the stages that a placement has reached on a cluster between two states
-// of its entry, and what failed there meanwhile, by the entries of the history.
+// traceCluster sends the stages that a placement has reached on a cluster between two states of
+// its entry. The entries of the history have the failures in between.
 func (r *Reconciler) traceCluster(s subject, was, is *ledger.Entry, entries []history.Entry) {
 	if r.cfg.Traces == nil || was == nil || is == nil || is == was || is.Binding.Removing {
 		return

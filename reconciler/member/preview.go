@@ -301,8 +301,8 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 	}
 }
 
-// values is what becomes of an object of which nothing is changed or drifted by
-// its metadata: its values may be others all the same.
+// values returns the change of an object whose metadata shows no change or drift, since its
+// values may still differ.
 func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
 	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
 		return nil, nil
@@ -323,7 +323,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	return c, nil
 }
 
-// applied is what applying an object would change; nil if nothing.
+// applied returns the change that applying an object would make; nil if there is none.
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: paths(rivals)}
@@ -358,7 +358,8 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	return c, nil
 }
 
-// gone lists what nobody wants any more, in the order in which it would go.
+// gone lists the objects that are no longer desired, in the order in which they would be
+// removed.
 func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 	ids := p.s.inventoried()
 	var stales []stale
@@ -405,8 +406,8 @@ func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change
 
 func heldText(why string) string { return "held until a commit allows it: " + why }
 
-// MissingPermissions reviews all permissions that holding some works takes, and describes
-// those that the cluster does not grant.
+// MissingPermissions reviews all permissions that some works need, and describes those that the
+// cluster does not grant.
 func (p *Preview) MissingPermissions(ctx context.Context, works []work.Work) ([]string, error) {
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err

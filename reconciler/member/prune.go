@@ -15,13 +15,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// A stale is an object that a placement holds here and no longer wants.
+// A stale is an object that the inventory of a placement lists here and that the placement no
+// longer wants.
 type stale struct {
 	inv  *inventory.Inventory
 	item *inventory.Item
 	// handedOver says that another placement wants it: it is only removed from this inventory.
 	handedOver bool
-	// newOwner is the placement that waits for it, and keeps it; zero if there is none.
+	// newOwner is the placement that waits for the object and keeps it; zero if there is none.
 	newOwner api.PlacementKey
 }
 
@@ -59,7 +60,7 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 	}
 }
 
-// removed reports whether an object is no longer ours.
+// removed removes an object, and reports whether it is no longer ours.
 func (s *session) removed(ctx context.Context, st stale) bool {
 	id := st.item.ID()
 	if st.handedOver {
@@ -128,7 +129,7 @@ func (s *session) removed(ctx context.Context, st stale) bool {
 	return false
 }
 
-// present returns the live object: as the watch has it or, if nothing watches it, as the server
+// present returns the live object as its watch knows it or, without a watch, as the server
 // returns it.
 func (s *session) present(ctx context.Context, it *inventory.Item) (*observed.Object, error) {
 	if l := s.live.Of(it.ID()); l != nil || s.watch.Of(it.GroupVersionKind()).Complete() {

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 )
 
-// RestoreDrifts gives an agent the drifts of its cluster that a ledger has. It may be called
-// before Run, and does not change its argument.
+// RestoreDrifts sets the recorded drift of the cluster, as loaded from a ledger. It may be
+// called before Run, and does not change its argument.
 func (a *Agent) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drift) {
 	for p, list := range drifts {
 		for _, d := range list {
@@ -20,8 +20,8 @@ func (a *Agent) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drift) {
 	}
 }
 
-// note records a drift of the object of a task: now is what is observed. anew says that the
-// object has drifted once more.
+// note records the observed drift of the object of a task. anew says that the object has
+// drifted once more.
 func (s *session) note(t task, state api.DriftState, now ledger.Drift, anew bool) {
 	now.Message = connection.Cut(now.Message)
 	s.memory.Record(t.placement, t.manifest, state, now, anew)
@@ -76,7 +76,7 @@ func (s *session) recordDrift(o *outcome) {
 	}
 }
 
-// putsBack reports whether the write corrected a drift. If no field had changed, a write to a
+// putsBack reports whether the write corrected drift. If no field had changed, a write to a
 // contested object, or to an existing one that leaves fields to others, only gives up the
 // ownership of fields.
 func (o *outcome) putsBack() bool {
@@ -87,7 +87,7 @@ func (o *outcome) putsBack() bool {
 	return changed || len(o.rivals) == 0 && (o.before.Deleted || !leavesFields(o.manifest))
 }
 
-// putBack records that a drift was corrected.
+// putBack records that drift was corrected.
 func (s *session) putBack(o *outcome) {
 	what, change := o.before, "edited"
 	if r, known := s.resolution(o.placement, o.manifest.ID); known {
@@ -110,7 +110,7 @@ func (s *session) putBack(o *outcome) {
 // ignoredMessage says why a difference is not corrected.
 const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks"
 
-// ignoredDrift is the record of differences in fields that an object leaves to others.
+// ignoredDrift returns the record of differences in fields that an object leaves to others.
 func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
 	return ledger.Drift{Message: ignoredMessage, Generation: generation, Paths: left, By: diff.Actors(left)}
 }
@@ -120,8 +120,8 @@ func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Object, live))
 }
 
-// ended records the end of drifts that nobody corrected here: those that were standing and are
-// no longer observed.
+// ended records the end of drift that was not corrected here: it was standing and is no longer
+// observed.
 func (s *session) ended(p api.PlacementKey) {
 	if !s.done[p] || s.conn.CutOff() {
 		return

@@ -25,8 +25,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// Only a server's verdict that nothing but immutable fields is wrong has an object recreated:
-// after any other, the new object would be refused as well.
+// An object is recreated only if the server itself says that nothing but immutable fields is
+// wrong. In other cases, a new object would be refused as well.
 func TestRefusesImmutable(t *testing.T) {
 	spec := field.NewPath("spec")
 	invalid := func(causes ...*field.Error) error {
@@ -67,7 +67,7 @@ func TestRefusesImmutable(t *testing.T) {
 	}
 }
 
-// A fixedShelf refuses to change the ConfigMap one, and a few other things about it.
+// A fixedShelf refuses to change the ConfigMap one, and can simulate other problems with it.
 type fixedShelf struct {
 	*apiserver.ConfigMaps
 	invalid   bool // something else about the object is invalid as well
@@ -119,7 +119,7 @@ func storedOne(notes string) []byte {
 		api.ManagedByLabel, notes)
 }
 
-// changedOne is another content of the manifest of one. It may ask for recreation.
+// changedOne is the manifest of one with other content. It may request recreation.
 func changedOne(asks bool) *work.Manifest {
 	m := oneManifest()
 	m.Hash = "new"
@@ -130,8 +130,8 @@ func changedOne(asks bool) *work.Manifest {
 	return m
 }
 
-// recreatingAt returns a session of the placement web that applied one with some UID, and where
-// it records its history.
+// recreatingAt returns a session whose placement web has applied the ConfigMap one with a UID,
+// and the history that the session records.
 func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, events *[]history.Entry) {
 	t.Helper()
 	s, events = sessionAt(t, h), &[]history.Entry{}
@@ -152,21 +152,21 @@ func eventsOf(entries []history.Entry) (all []history.Event) {
 	return all
 }
 
-// An object that asks for it is deleted and created anew when an immutable field changes, and
-// only if it is the placement's, nothing else is wrong with it, the new object is not denied, and
-// not too much is deleted. If it is not recreated, the history says why, once.
+// An object that requests it is recreated when an immutable field changes, but only if the
+// placement owns it, nothing else is wrong with it, the new object is not denied, and not too
+// much is deleted. Otherwise the history says why, once.
 func TestRecreation(t *testing.T) {
 	ours := fmt.Sprintf("%q:%q", api.PlacementAnnotation, web)
 	recreated := []string{"TRY one", "DELETE one", "PATCH one"}
 	tests := map[string]struct {
-		silent  bool   // the manifest does not ask for it
-		another bool   // the object is not the one that was applied
+		silent  bool   // the manifest does not request it
+		another bool   // the object was replaced since it was applied
 		notes   string // annotations of the live object; ours if empty
 		shelf   fixedShelf
 		brake   Brake
 		allowed bool
-		want    []string // writes of the object
-		message string   // of the object, if it is not applied
+		want    []string // expected writes of the object
+		message string   // message of the object if it is not applied
 	}{
 		"it asks for it":              {want: recreated},
 		"it does not ask":             {silent: true, message: `give it in Git the annotation gitfleet.dev/recreate: "true"`},

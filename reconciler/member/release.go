@@ -11,9 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// release gives an object up: it removes our label, our annotations and our entry in
-// managedFields, and leaves everything else. If somebody changes the object meanwhile, it is
-// tried again. released is false if the object is gone, or another one has its name.
+// release removes our label, our annotations and our entry in managedFields from an object, and
+// leaves the rest. If somebody changes the object meanwhile, it tries again. released is false
+// if the object is gone, or another object has its name.
 func (s *session) release(ctx context.Context, res connection.Resource, st stale) (released bool, err error) {
 	id := st.item.ID()
 	found, err := s.conn.Read(ctx, res, id)

@@ -22,7 +22,7 @@ func (s *session) addHistory(o outcome) {
 	e := s.entry(o.placement, o.manifest.ID)
 	switch {
 	case o.drift && o.written != nil && !o.repairs():
-		return // it was as wanted
+		return // it was already as desired
 	case o.written != nil:
 		e.Event = s.written(o)
 		if e.Event == history.Repaired {
@@ -50,7 +50,7 @@ func (s *session) entry(p api.PlacementKey, id api.ID) history.Entry {
 }
 
 // written returns the event of a write. For an object that was not known to exist, its age
-// tells whether we created it: then it is as old as our fields.
+// shows whether we created it: it is then as old as our fields.
 func (s *session) written(o outcome) history.Event {
 	switch {
 	case o.drift:

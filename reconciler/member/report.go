@@ -75,8 +75,8 @@ func (s *session) report(ctx context.Context, p api.PlacementKey) {
 	s.cfg.Report(o)
 }
 
-// lingering returns the unwanted objects of a placement that are terminating, and which of them
-// wait for the garbage collector, and which have finalizers.
+// lingering returns the undesired objects of a placement that are terminating, those of them
+// that wait for the garbage collector, and those that have finalizers.
 func (s *session) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []ledger.Finalizing) {
 	inv := s.inv[p]
 	if inv == nil {
@@ -113,7 +113,7 @@ func (s *session) deletionErrors(inv *inventory.Inventory) []ledger.DeletionErro
 	return out
 }
 
-// state returns the state of an object, and whether it is worth reporting.
+// state returns the state of an object, and whether it has to be in the report.
 func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
 	var out ledger.ObjectState
 	if w, _ := s.wanted.of(id); w.placement != p {
@@ -133,7 +133,7 @@ func (s *session) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool
 		out.Applied = ledger.Verdict{OK: true, Reason: api.ManifestApplied}
 	}
 	if s.works[p].Strategy.Type == api.ReportDiff {
-		out.Available.OK = true // whether it is available is not asked
+		out.Available.OK = true // availability is not checked
 		return out, t != nil
 	}
 	if s.leftDeleted(p, id) && s.live.Of(id) == nil {
@@ -203,7 +203,7 @@ func (s *session) seen(p probe.Result) ledger.ClusterSeen {
 	return seen
 }
 
-// publishProbe reports what a probe has found, and logs what is new of it.
+// publishProbe reports the result of a probe, and logs what has changed.
 func (s *session) publishProbe(p probe.Result) {
 	s.access.RecordRefusal(p.Err)
 	s.cfg.Report(s.seen(p))

@@ -21,7 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
-// What cannot be done now is tried again, and the log is not told each time.
+// A failure is retried, but not logged each time.
 func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
@@ -41,8 +41,8 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// Another error about an object is logged, also if our reason is the same; the same
-// one that only counts on is not.
+// Another error about an object is logged, also if it has the same reason. The same error that
+// only differs in a number is not.
 func TestAnotherErrorIsLogged(t *testing.T) {
 	denied := func(code int32, reason metav1.StatusReason, message string, fields ...string) error {
 		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{}}}

@@ -17,11 +17,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// A rival is an autoscaler that owns a field which the manifest sets. Applying the field again
-// and again would scale the workload up and down.
+// A rival is an autoscaler that owns a field which the manifest also sets. Applying that field
+// again and again would scale the workload up and down.
 type rival struct {
 	diff.Rival
-	name string // for a person
+	name string // for messages
 }
 
 // scales reports whether an autoscaler may own fields of an object that is to be applied, as
@@ -61,8 +61,9 @@ func (x *executor) rivals(ctx context.Context, t task, live *unstructured.Unstru
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
-// scalers are substrings of the field managers of autoscalers, throughOthers of those that
-// scale through a HorizontalPodAutoscaler. Any other manager is a person with some tool.
+// scalers are substrings of the field managers of autoscalers, and throughOthers those of
+// autoscalers that scale through a HorizontalPodAutoscaler. Any other manager is a user with
+// some tool.
 var (
 	scalers       = []string{"autoscal", "scaler", "knative"}
 	throughOthers = []string{"kube-controller-manager", "keda"}
@@ -132,7 +133,8 @@ func contested(rivals []rival) []api.Difference {
 	return out
 }
 
-// contestMessage says what scales an object, and how to end the contest.
+// contestMessage says what scales an object, and what to change so that gitfleet and the
+// autoscaler do not overwrite each other.
 func contestMessage(rivals []rival) string {
 	var parts []string
 	for _, r := range rivals {

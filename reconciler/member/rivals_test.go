@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// An autoscaler is found on whichever page it is.
+// An autoscaler is found even if it is on a later page of the list.
 func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
 	const hpa = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"web"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
 	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {

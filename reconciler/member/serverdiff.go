@@ -13,10 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// ServerChanges lists what would change as Changes does, but has the API server decide by a dry
-// run of each object whether it differs, and not gitfleet's records and comparisons. What gitfleet
-// would do about a difference does not matter: an object that it would not take over, or of which
-// it leaves the drift, is a change like others.
+// ServerChanges lists what would change like Changes, but the API server decides by a dry run
+// of each object whether it differs, instead of gitfleet's records and comparisons. It lists
+// every difference, also of objects that gitfleet would not take over, or whose drift it would
+// not revert.
 func (p *Preview) ServerChanges(ctx context.Context, works []work.Work) ([]Change, error) {
 	tasks, err := p.tasks(ctx, works)
 	if err != nil {
@@ -29,8 +29,8 @@ func (p *Preview) ServerChanges(ctx context.Context, works []work.Work) ([]Chang
 	return p.changes(ctx, tasks, func(ctx context.Context, t task) (*Change, error) { return p.askServer(ctx, manager, t) })
 }
 
-// resourceManager returns a manager over the connection of the preview, which cannot write. It
-// knows the kinds of some tasks.
+// resourceManager returns a manager that uses the connection of the preview, which cannot
+// write. It knows the kinds of some tasks.
 func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, t := range tasks {
@@ -48,13 +48,13 @@ func (p *Preview) resourceManager(tasks []task) (*ssa.ResourceManager, error) {
 	return ssa.NewResourceManager(c, nil, ssa.Owner{Field: api.FieldManager, Group: "gitfleet.dev"}), nil
 }
 
-// askServer has the API server say whether one object would change; nil if it would not. An
-// object that is not tried is compared as Changes does.
+// askServer returns the change of one object according to the API server; nil if there is none.
+// An object of which no dry run may be requested is compared as in Changes.
 func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t task) (*Change, error) {
 	if t.res == (connection.Resource{}) || p.s.untried[t.manifest.Object.Object.GroupVersionKind()] != "" {
 		return p.look(ctx, t)
 	}
-	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID) // Diff takes an object that cannot be read for a new one
+	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID) // Diff treats an object that cannot be read as a new one
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case live == nil && err != nil:
-		return p.try(ctx, t) // which tells why it is refused
+		return p.try(ctx, t) // which finds out why the object is refused
 	case live == nil:
 		return c, nil
 	case err == nil && verdict.Action != ssa.ConfiguredAction:
@@ -85,8 +85,8 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	return found, err
 }
 
-// asApplied returns the object that is sent to apply a manifest. Annotations that only say where
-// it comes from are those of the live object: another file or commit is no difference.
+// asApplied returns the object that is sent to apply a manifest. It has the live object's
+// annotations about its origin, since another file or commit is not a difference.
 func (p *Preview) asApplied(t task, saw snapshot) (*unstructured.Unstructured, error) {
 	raw, err := p.s.executor().body(t, p.s.works[t.placement].Revision.Commit, saw)
 	if err != nil {

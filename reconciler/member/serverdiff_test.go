@@ -18,9 +18,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// The server decides by a dry run what differs, also of objects that gitfleet would leave as they
-// are. No dry run of an object of an aggregated API is requested, by neither comparison: the API
-// may ignore that it is one.
+// The server decides by a dry run what differs, also for objects that gitfleet would not
+// change. Neither comparison requests a dry run of an object of an aggregated API, which may
+// ignore that it is a dry run.
 func TestServerChanges(t *testing.T) {
 	cluster := simulated.New(simulated.Options{}).Cluster("east")
 	direct := cluster.Config()

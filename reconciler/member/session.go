@@ -25,8 +25,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
-// A session is one connection to the cluster and everything known through it. It belongs to the
-// agent's goroutine; only changes and silent are shared.
+// A session is one connection to the cluster and everything that is known through it. It
+// belongs to the agent's goroutine; only changes and silent are shared.
 type session struct {
 	*Agent
 	conn   *connection.Conn
@@ -53,30 +53,31 @@ type session struct {
 	blocked bool
 	// unknown limits the log lines about unknown kinds.
 	unknown retry.LogLimiter
-	// introduced says that the inventories of the cluster were reported.
+	// leaving says that everything on this cluster is being released.
 	introduced bool
 	// leaving says that everything here is being given up.
 	leaving bool
-	// compared is when placements that only compare were last compared.
+	// compared is when placements that only report differences were last compared.
 	compared time.Time
-	// braked are the objects whose deletion is held, and why.
+	// braked are the objects whose deletion is held, with the reason.
 	braked map[api.ID]braked
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
-	// done are the placements whose objects were all tried at the current revision.
+	// done are the placements of whose current revision all objects were tried.
 	done map[api.PlacementKey]bool
 
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
 
-	// established are the groups of which a definition was established and not processed yet.
+	// established are the groups with a newly established definition that was not processed
+	// yet.
 	established map[string]bool
-	// unseen are objects whose change was recorded and not processed yet.
+	// unseen are objects with a recorded change that was not processed yet.
 	unseen map[api.ID]bool
 	// suspects are objects that others have written, and whose values were not compared since.
 	suspects map[api.ID]bool
-	// compareNext is when values that could not be compared are compared again.
+	// compareNext is the time of the next comparison of values that could not be compared.
 	compareNext     time.Time
 	compareFailures retry.Backoff
 
@@ -90,17 +91,17 @@ type session struct {
 	// untried are the kinds whose objects no dry run is requested of, and why. Only a Preview
 	// has any.
 	untried map[schema.GroupVersionKind]string
-	// hidden are the Secrets that no text may quote; nil until a turn needs them.
+	// hidden are the Secrets whose values no text may contain; nil until a turn needs them.
 	hidden *diff.Secrets
 }
 
-// A wanted is an object that should be on the cluster.
+// A wanted is a desired object with its placement.
 type wanted struct {
 	placement api.PlacementKey
 	manifest  *work.Manifest
 }
 
-// open connects, and reads the inventories. It writes nothing.
+// open connects to the cluster and reads the inventories. It writes nothing.
 func (a *Agent) open(ctx context.Context) (*session, error) {
 	c, err := a.connection.Open(ctx)
 	if err != nil {
@@ -152,7 +153,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// want replaces what the cluster should have.
+// want replaces the desired state of the cluster.
 func (s *session) want(works []work.Work) {
 	was, before := s.works, s.wanted
 	if len(was) == 0 {
@@ -175,14 +176,14 @@ func (s *session) want(works []work.Work) {
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
 		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
-			delete(s.trouble, id) // it was the trouble of another placement
+			delete(s.trouble, id) // that was the trouble of another placement
 		}
 	}
 	s.memory.Forget(s.works)
 }
 
-// better reports which of two placements gets an object that both want: the one that has it.
-// Plans prevent this, and only a plan can correct it.
+// better reports whether new, and not old, gets an object that both placements want: the one
+// that has it keeps it. Plans prevent this, and only a plan can correct it.
 func (s *session) better(old, new wanted) bool {
 	return s.owns(new.placement, new.manifest.ID) && !s.owns(old.placement, old.manifest.ID)
 }
@@ -198,7 +199,7 @@ func (s *session) sync(ctx context.Context) {
 	}
 	s.compared, s.blocked = time.Now(), false
 	if s.prepared(ctx, ids) {
-		s.brake(ids, s.deletes) // it needs what the watches know
+		s.brake(ids, s.deletes) // the brake needs the state from the watches
 		s.processPrepared(ctx, ids)
 		if s.store.Foreign() {
 			return
@@ -212,7 +213,7 @@ func (s *session) sync(ctx context.Context) {
 	s.reportAll(ctx)
 }
 
-// recheck checks everything again, as a person requested.
+// recheck checks everything again because a user requested it.
 func (s *session) recheck(ctx context.Context) {
 	for _, t := range s.trouble {
 		t.next = time.Time{}
@@ -225,7 +226,7 @@ func (s *session) recheck(ctx context.Context) {
 	}
 }
 
-// react processes what the watches saw.
+// react processes the changes that the watches reported.
 func (s *session) react(ctx context.Context) error {
 	touched := s.absorb()
 	if s.store.LostToOther(ctx, touched) {
@@ -242,8 +243,8 @@ func (s *session) react(ctx context.Context) error {
 	return nil
 }
 
-// absorb records what the watches saw, unless a later write of our own is known. It returns the
-// objects that changed since the last call.
+// absorb records the changes that the watches reported, unless a later write of our own is
+// known. It returns the objects that have changed since the last call.
 func (s *session) absorb() map[api.ID]bool {
 	news := s.watch.Changes.Drain()
 	touched := s.unseen
@@ -256,7 +257,7 @@ func (s *session) absorb() map[api.ID]bool {
 	for id, l := range news.Seen {
 		old := s.live.Of(id)
 		if old != nil && (l.Version < old.Version || l.Version == old.Version && *l == *old) {
-			continue // that is known, or superseded
+			continue // already known or superseded
 		}
 		if id.GroupKind() == discovery.Definitions && l.Health.State == health.Available && (old == nil || old.Health.State != health.Available || old.Generation != l.Generation) {
 			s.definitionEstablished(id)
@@ -302,7 +303,7 @@ func (s *session) revive(touched map[api.ID]bool) {
 	s.established = nil
 }
 
-// again retries what failed and is due.
+// again retries the failures that are due.
 func (s *session) again(ctx context.Context) {
 	s.reviewMissing(ctx)
 	if s.blocked {
@@ -385,8 +386,8 @@ func (s *session) reschedule() {
 	s.schedule(time.Until(first))
 }
 
-// reportInterval is the time between two comparisons of placements that only compare: objects
-// that are not ours are not watched.
+// reportInterval is the time between two comparisons of placements that only report
+// differences. They have to be repeated, since objects that are not ours are not watched.
 const reportInterval = 5 * time.Minute
 
 // reportsDue reports whether it is time to compare again.
@@ -435,7 +436,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	return nil
 }
 
-// unwatch ends the watches of kinds of which nothing is left here.
+// unwatch ends the watches of kinds that have no objects here any more.
 func (s *session) unwatch() {
 	used := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	for _, w := range s.wanted.all() {

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// That a cluster answers no more is logged once, though each try is from another
-// port, and so is that it does again.
+// It is logged once that a cluster does not answer any more, although each attempt is from
+// another port, and once that it answers again.
 func TestSilenceIsLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionAt(t, apiserver.NewConfigMaps())
@@ -31,7 +31,7 @@ func TestSilenceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// What failed is tried again once a cluster that was away has returned.
+// Failures are retried once a cluster answers again.
 func TestReturnedClusterIsTriedAgain(t *testing.T) {
 	for _, returned := range []bool{false, true} {
 		s := sessionAt(t, apiserver.NewConfigMaps())

@@ -10,19 +10,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// verifies reports whether an object must be read to know its state: because it is compared in
-// full, or an autoscaler may scale it.
+// verifies reports whether an object must be read to know its state, because it is compared in
+// full or an autoscaler may scale it.
 func (s *session) verifies(w wanted) bool {
 	return diff.CompareAfter(s.works[w.placement].Strategy) || scaled(w.manifest, s.live.Of(w.manifest.ID))
 }
 
-// unverified reports whether an object must be read, and was not since others last changed it.
+// unverified reports whether an object must be read, and was not read since others last changed
+// it.
 func (s *session) unverified(w wanted) bool {
 	verified, ok := s.verified[w.manifest.ID]
 	return s.verifies(w) && (!ok || verified != s.live.Standing(w.manifest.ID))
 }
 
-// waits reports whether a retry of an object is not due yet. If the object was left alone
+// waits reports whether a retry of an object is not due yet. If the object was not written
 // because of its state, any change may make the retry due, at most once a second.
 func (s *session) waits(t *trouble, id api.ID) bool {
 	now := time.Now()

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// A finding is what is known of an object before it is first applied.
+// A finding is the state of an object before it is first applied.
 type finding struct {
 	// meta is the object's metadata; nil if it does not exist.
 	meta *metav1.PartialObjectMetadata
@@ -24,9 +24,9 @@ type place struct {
 	namespace string
 }
 
-// survey finds out which of the objects that were never applied exist already: those may belong
-// to somebody, and the others need no further read. Several objects of a kind are found with
-// one list.
+// survey determines which of the objects that were never applied already exist: those may
+// belong to somebody, and the others need not be read again. Several objects of a kind are
+// found with one list request.
 func (s *session) survey(ctx context.Context, tasks []task) {
 	places := map[place][]*task{}
 	for i := range tasks {
@@ -44,7 +44,7 @@ func (s *session) survey(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	for at, tasks := range places {
 		if len(tasks) == 1 {
-			continue // reading it costs no more than a list
+			continue // reading the object costs no more than a list
 		}
 		slots <- struct{}{}
 		wg.Add(1)
@@ -57,9 +57,9 @@ func (s *session) survey(ctx context.Context, tasks []task) {
 	wg.Wait()
 }
 
-// cannotBeThere reports whether an object could only exist if somebody created it within the
-// last moments: a namespace that did not exist, or an object in one that was just created. That
-// is enough if everything may be taken over in any case.
+// cannotBeThere reports whether an object could exist only if somebody has created it within
+// the last moments: a namespace that did not exist, or an object in a namespace that was just
+// created. That is certain enough if everything may be taken over anyway.
 func (s *session) cannotBeThere(t *task) bool {
 	id := t.manifest.ID
 	switch {
@@ -73,7 +73,7 @@ func (s *session) cannotBeThere(t *task) bool {
 }
 
 // surveyPlace looks up the objects of some tasks in one collection. If the collection is much
-// larger, or the list is refused, each object is read.
+// larger than the number of tasks, or the list is refused, each object is read.
 func (s *session) surveyPlace(ctx context.Context, at place, tasks []*task) {
 	const limit = 500
 	there := map[api.ID]*metav1.PartialObjectMetadata{}

@@ -13,13 +13,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// What a person has suspended is watched and compared as usual, and never written: not applied,
+// Suspended objects are watched and compared as usual, but never written: not applied,
 // corrected, removed or added to an inventory.
 
 // astray reports whether a spared object may differ from what is wanted.
 func (s *session) astray(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !s.watch.Of(t.manifest.Object.Object.GroupVersionKind()).Complete() {
-		return s.trouble[t.manifest.ID] != nil // nothing watches it
+		return s.trouble[t.manifest.ID] != nil // no watch reports it
 	}
 	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||
 		l.Managed != t.item.Managed || l.Fleet != s.cfg.Fleet || s.trouble[t.manifest.ID] != nil
@@ -44,8 +44,8 @@ func (x *executor) observeSpared(ctx context.Context, t task) outcome {
 	return o
 }
 
-// suspended returns the condition of a spared object: applied if the wanted content was applied
-// before.
+// suspended returns the condition of a spared object: it counts as applied if the desired
+// content was applied before.
 func (t *task) suspended() metav1.Condition {
 	if t.item == nil || t.item.Hash != t.manifest.Hash {
 		return diff.NotApplied(api.Suspended, t.spared)
@@ -55,12 +55,12 @@ func (t *task) suspended() metav1.Condition {
 	return c
 }
 
-// asWanted reports whether a spared object equals what is wanted.
+// asWanted reports whether a spared object equals the desired one.
 func (o *outcome) asWanted() bool {
 	return o.spared != "" && o.err == nil && len(o.diffs) == 0 && o.cond.Status == metav1.ConditionTrue
 }
 
-// lookAgain forgets the state of objects that are no longer spared, or newly spared.
+// lookAgain forgets the state of objects whose suspension has begun or ended.
 func (s *session) lookAgain(was, now work.Work) {
 	for _, m := range now.Manifests {
 		if t := s.trouble[m.ID]; t != nil && t.recreate && now.AllowDelete && !was.AllowDelete {

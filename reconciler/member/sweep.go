@@ -16,14 +16,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// A sweep checks that watches report everything. A few times a day it lists all our objects,
-// kind by kind, and compares them with what is known. A difference that no watch has reported
-// is reverted like any drift, and counted as a fault of the watch.
+// A sweep verifies that the watches report everything. A few times a day it lists all our
+// objects, kind by kind, and compares them with the known state. A difference that no watch has
+// reported is reverted like any drift, and counted as a fault of the watch.
 type sweep struct {
 	timer *time.Timer
-	// kinds remain to be listed in this round, doubts to be checked again.
+	// kinds are those that remain to be listed in this round, and doubts are objects to be
+	// checked again.
 	kinds  []schema.GroupVersionKind
-	doubts map[api.ID]*observed.Object // as it was read; nil if it did not exist
+	doubts map[api.ID]*observed.Object // the object as it was read; nil if it did not exist
 	busy   bool                        // a round has begun
 }
 
@@ -35,7 +36,7 @@ func (s *session) pause() time.Duration {
 	if s.sweeping.busy {
 		return min(grace, s.cfg.Sweep)
 	}
-	return s.cfg.Sweep*3/4 + rand.N(s.cfg.Sweep/2+1) // clusters are swept at different times
+	return s.cfg.Sweep*3/4 + rand.N(s.cfg.Sweep/2+1) // clusters are not all swept at the same time
 }
 
 // pauseSweep schedules the next step of the sweep, if sweeps are enabled.
@@ -45,7 +46,7 @@ func (s *session) pauseSweep() {
 	}
 }
 
-// sweepOn runs one step of a sweep: it checks the doubts, and lists one more kind.
+// sweepOn runs one step of a sweep: it checks the doubts and lists one more kind.
 func (s *session) sweepOn(ctx context.Context) {
 	defer s.pauseSweep()
 	if s.conn.CutOff() || s.leaving || s.blocked {
@@ -75,7 +76,7 @@ func (s *session) sweepOneKind(ctx context.Context, gvk schema.GroupVersionKind)
 	}
 }
 
-// sweepNow runs a whole sweep: a person requested it, or very much was written.
+// sweepNow runs a whole sweep, because a user requested it or because very much was written.
 func (s *session) sweepNow(ctx context.Context) {
 	w := &s.sweeping
 	if !w.busy {
@@ -91,7 +92,7 @@ func (s *session) sweepNow(ctx context.Context) {
 	s.pauseSweep()
 }
 
-// sweepKind compares all objects of a kind with what is known of them.
+// sweepKind compares all objects of a kind with their known state.
 func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) error {
 	res, ok := s.kinds.Of(gvk)
 	if !ok || !s.watch.Of(gvk).Complete() {
@@ -114,7 +115,7 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 			switch t, settled := s.settled(id); {
 			case !settled:
 				if s.unseen[id] {
-					s.suspects[id] = true // compared when its change is processed
+					s.suspects[id] = true // compared when the change of the object is processed
 				}
 			case s.unheard(o):
 				s.sweeping.doubts[id] = observed.Of(o)
@@ -135,8 +136,8 @@ func (s *session) sweepKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	return nil
 }
 
-// settled returns the task of an object, and whether everything known says that there is
-// nothing to do about it.
+// settled returns the task of an object, and whether according to the known state nothing has
+// to be done about it.
 func (s *session) settled(id api.ID) (task, bool) {
 	t, asApplied := s.asApplied(id)
 	return t, asApplied && !s.unseen[id]
@@ -163,7 +164,8 @@ func (s *session) unheard(o *unstructured.Unstructured) bool {
 	return l == nil || observed.ParseVersion(o.GetResourceVersion()) > l.Version
 }
 
-// settleDoubts checks again what watches had not reported when it was read.
+// settleDoubts checks again the objects whose state a watch had not reported when they were
+// read.
 func (s *session) settleDoubts(ctx context.Context) {
 	wrong := map[api.ID]bool{}
 	for id, read := range s.sweeping.doubts {
@@ -195,7 +197,7 @@ func (s *session) settleDoubts(ctx context.Context) {
 	s.mend(ctx, wrong)
 }
 
-// distrust restarts the watch of an object's kind with a list.
+// distrust restarts the watch of an object's kind, beginning with a list.
 func (s *session) distrust(t task) {
 	gvk := t.manifest.Object.Object.GroupVersionKind()
 	if k := s.watch.Of(gvk); k != nil {
@@ -203,14 +205,14 @@ func (s *session) distrust(t task) {
 	}
 }
 
-// missed reports that a sweep has found something that no watch has reported.
+// missed records that a sweep has found a change that no watch has reported.
 func (s *session) missed(id api.ID, t task) {
 	s.cfg.Metrics.Missed.WithLabelValues(s.cfg.Name).Inc()
 	s.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", s.cfg.Name,
 		"placement", t.placement.String(), "object", id.String(), "err", fmt.Errorf("found by the sweep"))
 }
 
-// mend applies objects again whose metadata does not show that they were changed.
+// mend applies objects again that have changed although their metadata does not show it.
 func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
 	for id := range wrong {
 		w, _ := s.wanted.of(id)

@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// What a placement leaves behind goes, also if another one compares itself with
-// it: who only compares takes over nothing.
+// A stale object is removed even if another placement compares it: a placement that only
+// reports differences takes over nothing.
 func TestComparingIsNotTakingOver(t *testing.T) {
 	left, compares := api.PlacementKey{Name: "left"}, api.PlacementKey{Name: "compares"}
 	m := oneManifest()
@@ -37,8 +37,8 @@ func TestComparingIsNotTakingOver(t *testing.T) {
 	}
 }
 
-// What was only compared has not been applied yet, and what was applied not compared:
-// the revision is the same, and all of it is still to be done.
+// After a change between applying and reporting differences, the work is not done yet although
+// the revision is the same.
 func TestAnotherStrategyTypeIsNotCarriedOutYet(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
@@ -56,9 +56,9 @@ func TestAnotherStrategyTypeIsNotCarriedOutYet(t *testing.T) {
 	}
 }
 
-// An inventory names the revision that brought an object as soon as it lists
-// it: whoever has forgotten what the cluster was told then does not take it
-// back to the one before, and delete the object.
+// An inventory has the revision that added an object as soon as it lists the object. After the
+// ledger was lost, the cluster is not returned to the revision before, which would delete the
+// object.
 func TestInventoryNamesTheRevisionThatBroughtAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
 	shelf := apiserver.NewConfigMaps()
@@ -82,8 +82,8 @@ func oneManifest() *work.Manifest {
 	}}}}
 }
 
-// What is on its way out is told, and of that what the garbage collector has to be
-// done with first: it may be that nobody here can do anything about it.
+// Objects that are being deleted are reported, and also which of them wait for the garbage
+// collector, since a user may not be able to do anything about that.
 func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 	web, one := api.PlacementKey{Name: "web"}, oneManifest().ID
 	tests := map[string]struct {
@@ -108,7 +108,7 @@ func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 			s.live.Put(one, observed.Of(o))
 			var told ledger.WorkSeen
 			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
-			for _, remove := range []bool{true, false} { // all of the placement goes, or only the object
+			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
 				s.works[web] = work.Work{Placement: web, Remove: remove}
 				s.report(t.Context(), web)
 				if !slices.Equal(told.Lingering, test.lingering) || !slices.Equal(told.Collecting, test.collected) {
@@ -123,8 +123,8 @@ func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 	}
 }
 
-// An object that was deleted stays in the inventory until it is gone, also if others of its
-// placement stay.
+// An object that was deleted stays in the inventory until it is gone, even if other objects of
+// its placement stay.
 func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())

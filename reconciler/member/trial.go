@@ -19,11 +19,11 @@ type Target struct {
 	ID        api.ID
 }
 
-// Try says what would become of some objects if the cluster were told to hold some works.
-// Objects that are as they would be, or are suspended, are left out. Beyond what Changes does,
-// the API server tries objects that are not there yet, and an object that nothing can be told
-// of has the effect Unknown. An object is tried only where a dry run is known to store nothing.
-// An error means that the cluster does not answer.
+// Try returns what would happen to some objects if the cluster had these works. Objects that
+// would not change, or are suspended, are left out. In contrast to Changes, the API server also
+// checks objects that do not exist yet, and an object whose effect cannot be determined has the
+// effect Unknown. An object is tried only if a dry run is known to store nothing. An error
+// means that the cluster does not answer.
 func (p *Preview) Try(ctx context.Context, works []work.Work, targets []Target) ([]Change, error) {
 	p.s.want(works)
 	if err := p.learn(ctx, works); err != nil {
@@ -63,9 +63,9 @@ var kubernetesGroups = map[string]bool{
 	"rbac.authorization.k8s.io": true, "resource.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true, "storagemigration.k8s.io": true,
 }
 
-// unsafe returns the kinds whose objects must not be tried, and why: an aggregated API server
-// may ignore dryRun and store the object. Kinds of Kubernetes itself and those that a
-// CustomResourceDefinition of the cluster defines are safe.
+// unsafe returns the kinds whose objects must not be tried, with the reason: an aggregated API
+// server may ignore dryRun and store the object. Built-in kinds, and those that a
+// CustomResourceDefinition of the cluster defines, are safe.
 func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVersionKind]string, error) {
 	unsafe := map[schema.GroupVersionKind]string{}
 	for _, t := range tasks {
@@ -88,7 +88,8 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 	return unsafe, nil
 }
 
-// try looks at one object, and has the server create it without a trace if it is not there.
+// try determines the change of one object. If the object does not exist, the server creates it
+// in a dry run.
 func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 	c, err := p.look(ctx, t)
 	if err == nil && c != nil && c.Effect == Adds && t.res != (connection.Resource{}) {
@@ -106,8 +107,9 @@ func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 	return c, nil
 }
 
-// doubt makes a change Unknown if the answer of the server says nothing of the object: the
-// server lacks what it needs to tell, or does not have the definition of the kind as it will be.
+// doubt makes a change Unknown if the response of the server says nothing about the object: the
+// server does not have what it needs to decide, or not the definition of the kind as it will
+// be.
 func (p *Preview) doubt(t task, c *Change) {
 	gvk := t.manifest.Object.Object.GroupVersionKind()
 	unserved := t.res == (connection.Resource{})
@@ -120,13 +122,13 @@ func (p *Preview) doubt(t task, c *Change) {
 	}
 }
 
-// applies reports whether an object was applied with the content that is wanted.
+// applies reports whether an object was applied with its desired content.
 func (p *Preview) applies(w wanted) bool {
 	t := p.task(w.placement, w.manifest)
 	return t.item != nil && t.item.Hash == t.manifest.Hash
 }
 
-// untried is what the error of a server says of an object.
+// untried returns the change of an object whose dry run failed with an error.
 func (p *Preview) untried(t task, err error) *Change {
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Unknown, Message: diff.SecretsOf(t.manifest.Object.Object).Error(err).Error()}
 	namespace, comes := p.s.wanted.of(api.ID{Kind: "Namespace", Name: t.manifest.ID.Namespace})

@@ -27,12 +27,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// A gatekeeper is in front of a cluster. It denies some objects by name, and notes what would
-// be stored and which objects are tried.
+// A gatekeeper is a transport in front of a cluster. It denies some objects by name, and
+// records what would be stored and which objects are tried.
 type gatekeeper struct {
 	next   http.RoundTripper
 	denies map[string]string
-	// codes are those of answers in place of the cluster's, by method and path.
+	// codes are the status codes of responses that replace those of the cluster, by method and
+	// path.
 	codes map[string]int
 
 	mu            sync.Mutex
@@ -75,8 +76,8 @@ func (g *gatekeeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// A trial has the cluster say what would become of objects, those too that are not there yet,
-// and stores nothing.
+// Try determines the effects on objects, also on those that do not exist yet, and stores
+// nothing.
 func TestTry(t *testing.T) {
 	cluster := simulated.New(simulated.Options{}).Cluster("east")
 	direct := cluster.Config()
@@ -157,7 +158,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// tryAt is what a cluster behind a gatekeeper says.
+// tryAt returns the result of Try for a cluster behind a gatekeeper.
 func tryAt(t *testing.T, host string, gate *gatekeeper, works []work.Work, targets []member.Target) []member.Change {
 	t.Helper()
 	changes, err := previewAt(t, host, gate).Try(t.Context(), works, targets)
@@ -167,7 +168,7 @@ func tryAt(t *testing.T, host string, gate *gatekeeper, works []work.Work, targe
 	return changes
 }
 
-// previewAt is a preview of a cluster behind a gatekeeper.
+// previewAt returns a preview of a cluster behind a gatekeeper.
 func previewAt(t *testing.T, host string, gate *gatekeeper) *member.Preview {
 	t.Helper()
 	p, _, err := member.Peek(t.Context(), member.Config{
@@ -191,7 +192,7 @@ func configMap(name string) *unstructured.Unstructured {
 	}}
 }
 
-// gadget is an object of a kind that definitionOf defines.
+// gadget returns an object of a kind that definitionOf defines.
 func gadget(group, name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": group + "/v1", "kind": "Gadget", "metadata": map[string]any{"name": name, "namespace": "default"}, "spec": map[string]any{"size": "1"},
@@ -208,15 +209,16 @@ func definitionOf(group string) *unstructured.Unstructured {
 	}}
 }
 
-// An object is tried only where a dry run stores nothing; what a server cannot tell, or what a
-// definition of the same plan decides, is not refused; and what is suspended is left out.
+// An object is tried only if a dry run stores nothing. If the server cannot decide about an
+// object, or a definition in the same plan decides about it, the object is not refused.
+// Suspended objects are left out.
 func TestTryOfWhatCannotBeTold(t *testing.T) {
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 	for name, test := range map[string]struct {
 		defined []string // the groups whose definitions the cluster has
 		codes   map[string]int
 		objects []*unstructured.Unstructured
-		// others are of the works too, and not asked about.
+		// others belong to the works but are not among the targets.
 		others    []*unstructured.Unstructured
 		there     bool
 		suspended string

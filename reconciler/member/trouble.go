@@ -14,51 +14,50 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// A trouble is why one object is not as it should be, and when it is tried
-// again.
+// A trouble is the reason why one object is not as desired, and the time of its next retry.
 type trouble struct {
 	cond        metav1.Condition
 	diffs       []api.Difference
 	drift       bool
 	gen         int64
-	since       time.Time // the condition's
-	first, last time.Time // of the differences
+	since       time.Time // time of the condition
+	first, last time.Time // when the differences were first and last seen
 
-	hash string // of the content that was tried
-	// refused is how the object stood when it was left alone for what it is; nil
-	// if it failed otherwise.
+	hash string // hash of the content that was tried
+	// refused is the ownership state of the object if it was not written because of its state;
+	// nil if it failed for another reason.
 	refused     *observed.Standing
 	unknownKind bool
-	// notDeleted is why the cluster does not let go of an object that nobody wants.
+	// notDeleted is the reason why the cluster does not delete an undesired object.
 	notDeleted string
-	// recreate says that the object asks to be recreated, and that the server refused it
-	// because of immutable fields.
+	// recreate says that the object requests recreation, and that the server refused it because
+	// of immutable fields.
 	recreate bool
-	// notRecreated is why it was last not recreated, as far as the history has that.
+	// notRecreated is why it was not recreated the last time, if the history has that.
 	notRecreated string
-	// namespaceMissing says that it failed for want of its namespace.
+	// namespaceMissing says that it failed because its namespace is missing.
 	namespaceMissing bool
-	// pending says that what is in the way comes or passes by itself.
+	// pending says that the reason will pass by itself.
 	pending  bool
 	failures retry.Backoff
 	next     time.Time
 	logged   retry.LogLimiter
 }
 
-// The bounds of the time between two tries of one object.
+// The shortest and longest time between two retries of one object.
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
-	// confirmation is when an object that was left alone is looked at once more:
-	// what one writer does to the same fields within a second cannot be told apart.
+	// confirmation is the delay after which an object that was not written is checked once
+	// more: two changes of one writer to the same fields within a second cannot be told apart.
 	confirmation = 2 * time.Second
-	// unwatchedRetry is for what the watch tells of, should it ever not.
+	// unwatchedRetry is the delay of a retry if the watch reports the changes that matter, in
+	// case that it fails to.
 	unwatchedRetry = 6 * time.Hour
 )
 
-// fail notes what keeps an object from being as it should, and when to try it
-// again: later each time, until its content changes or something happens that
-// it was waiting for.
+// fail records why an object is not as desired, and schedules its retry with backoff. The
+// backoff ends when its content changes, or something happens that it waited for.
 func (s *session) fail(o outcome) {
 	o.cond.Message = connection.Cut(o.cond.Message)
 	id, now := o.manifest.ID, time.Now()
@@ -88,18 +87,18 @@ func (s *session) fail(o outcome) {
 	t.pending = s.passes(o)
 	first := firstRetry
 	if t.namespaceMissing {
-		first = 100 * time.Millisecond // it comes with what is being applied just now
+		first = 100 * time.Millisecond // the missing object is just being applied
 	}
 	t.next = now.Add(max(t.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
 	switch {
 	case t.unknownKind:
-		t.next = s.kinds.NextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup is for all objects of a kind
+		t.next = s.kinds.NextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup serves all objects of a kind
 	case o.spared != "" && o.err == nil && !s.watched(id):
 		t.next = now.Add(reportInterval)
 	case t.refused != nil && s.watched(id) && !confirmed:
 		t.next = now.Add(confirmation)
 	case t.refused != nil && s.watched(id):
-		t.next = now.Add(unwatchedRetry) // any change of it is told
+		t.next = now.Add(unwatchedRetry) // the watch reports any change of it
 	}
 	if s.works.reports(o.placement) && o.err == nil {
 		t.next = s.compared.Add(reportInterval)
@@ -110,9 +109,9 @@ func (s *session) fail(o outcome) {
 	}
 }
 
-// passes reports whether what kept an object from being applied comes or passes by
-// itself: its definition or its namespace that is placed here as well, an API server
-// or an admission webhook that does not answer.
+// passes reports whether the reason why an object was not applied will pass by itself: its
+// definition or namespace is placed here too, or an API server or admission webhook does not
+// respond.
 func (s *session) passes(o outcome) bool {
 	var coming *pendingDefinition
 	switch {
@@ -129,23 +128,22 @@ func (s *session) passes(o outcome) bool {
 		apierrors.IsServerTimeout(o.err) || apierrors.IsTimeout(o.err)
 }
 
-// hurry returns the failed objects of a namespace, to be retried at once. This
-// retry does not increase their backoff; the backoff of objects that waited for
-// the namespace is reset.
+// hurry returns the failed objects of a namespace, which are to be retried at once. That retry
+// does not increase their backoff, and resets that of objects that waited for the namespace.
 func (s *session) hurry(namespace string) (ids []api.ID) {
 	for id, t := range s.trouble {
 		if id.Namespace == namespace && !t.unknownKind {
 			if t.failures--; t.namespaceMissing || t.failures < 0 {
 				t.failures = 0
 			}
-			t.next = time.Now() // and not never: the timer has to be set for it
+			t.next = time.Now() // not zero, since the timer has to be set
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-// watched reports whether the watch tells of every change of an object.
+// watched reports whether the watch reports every change of an object.
 func (s *session) watched(id api.ID) bool {
 	w, isWanted := s.wanted.of(id)
 	return isWanted && s.live.Of(id) != nil && s.watch.Of(w.manifest.Object.Object.GroupVersionKind()).Complete()

@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 )
 
-// What waits for a namespace is tried again as soon as we have made it, and not
-// when its own time comes; the watch then tells what we know already.
+// An object that waits for a namespace is retried as soon as we have created the namespace,
+// before its next retry is due. The watch event that follows adds nothing.
 func TestNamespaceWeMakeRevives(t *testing.T) {
 	namespaces := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Namespaced: false}
 	app := api.ID{Kind: "Namespace", Name: "app"}
@@ -53,7 +53,8 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 	}
 }
 
-// What is to be tried at once is, also where nobody was about to look at it.
+// An object that is to be retried at once is retried even if nothing else has to be done for
+// it.
 func TestHurryHasItTried(t *testing.T) {
 	s := &session{Agent: &Agent{access: new(permission.Reviewer)}, retry: time.NewTimer(time.Hour), trouble: map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}}
 	s.hurry("app")

@@ -6,7 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// run runs the session until ctx is done or the connection is to be given up, and stops
+// run runs the session until ctx is done or the connection has to be closed, and stops
 // everything it started before it returns.
 func (s *session) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -40,7 +40,7 @@ func (s *session) start(ctx context.Context) error {
 }
 
 // turned ends a turn. It reviews permissions if a request was refused, starts new watches, and
-// drops what only the turn needed.
+// drops data that only the turn needed.
 func (s *session) turned(ctx context.Context) {
 	s.review(ctx)
 	s.watch.Begin()
@@ -80,14 +80,15 @@ const (
 	byProbe
 )
 
-// wait waits until there is something to do. The goroutine of a cluster is nearly always here.
+// wait waits until there is something to do. The goroutine of a cluster spends nearly all of
+// its time here.
 func (s *session) wait(ctx context.Context) waking {
 	leave, check := s.leave, s.Agent.check
 	if s.leaving {
 		leave = nil
 	}
 	if s.last == nil {
-		check = nil // there is nothing to check before the first works
+		check = nil // before the first works there is nothing to check
 	}
 	select {
 	case <-ctx.Done():
@@ -113,7 +114,7 @@ func (s *session) wait(ctx context.Context) waking {
 	}
 }
 
-// turn does what there is to do. An error ends the session.
+// turn processes one reason to run. An error ends the session.
 func (s *session) turn(ctx context.Context, woken waking) error {
 	defer s.turned(ctx)
 	s.receiveFleet() // it is sent before the works that belong to it
@@ -159,8 +160,8 @@ func (s *session) act(ctx context.Context, woken waking) error {
 	return nil
 }
 
-// moveOn makes watches resume over the connection with the new credentials, and closes the
-// other connections.
+// moveOn makes watches resume over a connection with the new credentials, and closes the other
+// connections.
 func (s *session) moveOn(replaced []*connection.Clients) {
 	s.watch.Reconnect()
 	for _, c := range replaced {

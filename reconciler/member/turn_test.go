@@ -18,8 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// Watches begin to tell at the end of a turn: those that there are then, and none
-// that the turn has ended.
+// The watches that exist at the end of a turn begin to report changes then, and watches that
+// the turn has ended do not.
 func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
 	watched := make(chan string, 10)
 	shelf := apiserver.NewConfigMaps()

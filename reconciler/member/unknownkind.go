@@ -13,7 +13,7 @@ import (
 )
 
 // unknownKind returns why a kind is not known. If its definition is placed here too, the kind
-// only waits for that.
+// only has to wait for the definition.
 func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
 	err := s.kinds.Why(gvk)
 	var none *discovery.MissingDefinition
@@ -29,14 +29,14 @@ func (s *session) unknownKind(gvk schema.GroupVersionKind) error {
 	return err
 }
 
-// A pendingDefinition says that a kind waits for its definition, which is placed on the cluster
-// too, to be established.
+// A pendingDefinition says that a kind waits until its definition, which is placed on the
+// cluster too, is established.
 type pendingDefinition struct{ error }
 
 // Unwrap returns the error of the API server.
 func (c *pendingDefinition) Unwrap() error { return c.error }
 
-// definition returns what wants the definition of a kind here; nil if nothing does.
+// definition returns the desired definition of a kind on this cluster; nil if there is none.
 func (s *session) definition(gvk schema.GroupVersionKind) *wanted {
 	for id, w := range s.wanted.all() {
 		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Object, gvk) {

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// Of a kind that is not there it is said what would help: another version, its
-// definition, or patience if that is placed here as well.
+// The error about an unknown kind says what would help: another version, its definition, or
+// waiting if the definition is placed here too.
 func TestUnknownKindsAreExplained(t *testing.T) {
 	definition := func(kind, version string, served bool) *work.Manifest {
 		m := oneManifest()
@@ -30,7 +30,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 	tests := map[string]struct {
 		gvk   schema.GroupVersionKind
 		holds *work.Manifest
-		fails bool // to be applied
+		fails bool // the definition cannot be applied
 		want  string
 	}{
 		"no definition":        {gadget, nil, false, missing},

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// An object that was not applied because the cluster did not answer is not reported as
-// failed, and its condition does not say that the API server has refused it.
+// An object that was not applied because the cluster did not respond is not reported as failed,
+// and its condition does not say that the API server has refused it.
 func TestNoAnswerIsNoRefusal(t *testing.T) {
 	strategies := map[string]api.ApplyStrategy{
 		"written at once": {WhenToTakeOver: api.TakeOverAlways},
@@ -36,7 +36,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 		"broken connection": {
 			func(t *testing.T) *session {
 				return sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if r.Method == http.MethodGet { // which is tried again for seconds
+					if r.Method == http.MethodGet { // a read is retried for seconds
 						apiserver.Refuse(w, http.StatusNotFound, "not found")
 						return
 					}
@@ -65,7 +65,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 	for server, test := range servers {
 		for strategy, how := range strategies {
 			if server == "broken connection" && how.Type == api.ReportDiff {
-				continue // of what is not there nothing more is asked
+				continue // for an object that does not exist, no further request is sent
 			}
 			t.Run(server+", "+strategy, func(t *testing.T) {
 				s, m := test.session(t), oneManifest()

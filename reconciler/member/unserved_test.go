@@ -17,9 +17,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// An inventory drops an object that is to be removed only when the object is gone. It is
-// not enough that discovery does not list its kind: discovery may be stale, an aggregated
-// API may be down, or another version may be served.
+// An inventory drops an object that is to be removed only when the object is gone. It is not
+// enough that discovery does not list its kind: discovery may be stale, an aggregated API may
+// be down, or another version may be served.
 func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 	const version, group = "/apis/example.com/v1", "/apis/example.com"
 	const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -43,7 +43,7 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		answers   map[string]any // by path; a number is the code of a refusal; others are not found
+		answers   map[string]any // responses by path; a number is a status code; other paths are not found
 		forgotten bool
 		deleted   string // the path
 		says      string
@@ -99,7 +99,7 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
 				t.Fatal(err)
 			}
-			s.kinds = discovery.New(s.conn.Discovery) // discovery did not list it when the session began
+			s.kinds = discovery.New(s.conn.Discovery) // discovery did not list the kind when the session began
 			s.finder = discovery.NewFinder(s.conn, s.kinds)
 			for range passingFailures {
 				for _, bad := range s.trouble {

@@ -16,10 +16,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// Values can change while nothing changes in the ownership of fields: somebody applies under
-// our own field manager, or an admission webhook mutates what others write. The metadata does
-// not show it, so an object that others have written is read, and its values are compared with
-// those that were applied.
+// Values can change without a change of field ownership: somebody applies under our own field
+// manager, or an admission webhook changes what others write. The metadata does not show that.
+// So an object that others have written is read, and its values are compared with those that
+// were applied.
 
 // A valuesCheck is the result of comparing the values of an object.
 type valuesCheck struct {
@@ -29,12 +29,12 @@ type valuesCheck struct {
 	altered []api.PatchDetail
 	// ignored are the differences in fields that the object leaves to others.
 	ignored []api.Difference
-	// unknown says that the values could not be compared now.
+	// unknown says that the values could not be compared.
 	unknown bool
 }
 
 // checkValues compares the values of a live object with those that were applied. A difference
-// that a structural comparison finds is confirmed with a server-side dry run, which includes
+// that a structural comparison finds is confirmed by a server-side dry run, which includes
 // admission webhooks.
 func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
 	desired := t.manifest.Object.Object
@@ -56,14 +56,14 @@ func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.U
 	}
 	again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
-		return valuesCheck{unknown: true} // it is changing right now
+		return valuesCheck{unknown: true} // the object is changing at the moment
 	}
 	altered := diff.Altered(desired, merged, nil)
 	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
 	return valuesCheck{changed: len(found) > 0, altered: altered, ignored: ignored}
 }
 
-// sameValues reports whether two comparisons found the same, as far as it is recorded.
+// sameValues reports whether two comparisons have the same result, as far as it is recorded.
 func sameValues(found, known []api.PatchDetail) bool {
 	return slices.EqualFunc(drift.Shorten(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
 }
@@ -73,12 +73,13 @@ func differences(details []api.PatchDetail) []api.Difference {
 	return diff.Differences(nil, api.FieldManager, details)
 }
 
-// clockSkew bounds the difference between the clocks of a cluster's API servers.
+// clockSkew is the maximum difference between the clocks of a cluster's API servers.
 const clockSkew = 2 // seconds
 
-// writtenWhileAway reports whether an object of which only the inventory is known was applied
-// under our name after the inventory was last written, by us, to correct a drift, or by others;
-// or whether others have written to an object that was accepted with values of theirs.
+// writtenWhileAway reports whether an object of which only the inventory is known may have been
+// changed while the agent was not running: it was applied under our name after the inventory
+// was last written, or it was accepted with the values of others and they have written to it
+// since.
 func (s *session) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	w, isWanted := s.wanted.of(id)
 	if !isWanted {
@@ -93,8 +94,8 @@ func (s *session) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	return inv != nil && now.Applied > inv.Applied+clockSkew
 }
 
-// writtenByOthers reports whether others have written an object since it was last known, so
-// that its values may have changed. Changes of its status do not count.
+// writtenByOthers reports whether others have written an object since its state was last known,
+// so that its values may have changed. Changes of its status do not count.
 func (s *session) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 	if old == nil {
 		return s.writtenWhileAway(id, now)
@@ -111,8 +112,8 @@ func (s *session) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 	if now.Generation > 0 {
 		return false
 	}
-	// A kind without generations whose metadata is watched has no status that matters: a new
-	// version is new content.
+	// A watch of metadata without generations sees each version as new content, since such
+	// kinds have no relevant status.
 	w, isWanted := s.wanted.of(id)
 	if !isWanted {
 		return false
@@ -125,7 +126,8 @@ func (s *session) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 // again.
 const valuesRetry = 2 * time.Second
 
-// manySuspects is the number from which lists are cheaper for the server than single reads.
+// manySuspects is the number of objects from which lists are cheaper for the server than single
+// reads.
 const manySuspects = 100
 
 // checkWritten compares the values of objects that others have written, and corrects what they
@@ -161,7 +163,7 @@ func (s *session) checkWritten(ctx context.Context) {
 			defer giveBack()
 			live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
 			if err != nil || live == nil {
-				checks[i].unknown = true // if it is gone, its watch event follows
+				checks[i].unknown = true // if the object is gone, its watch event follows
 				return
 			}
 			checks[i] = x.checkValues(ctx, t, live)
@@ -208,8 +210,8 @@ func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []val
 const alteredMessage = "the API server or an admission webhook stores other values than are applied, at each apply; " +
 	"put them into the manifest, or exempt the object from the webhook"
 
-// noteAltered records which fields the server stores differently from what is applied; without
-// any, that drift ends. It reports whether the record has changed.
+// noteAltered records the fields that the server stores differently from what is applied. If
+// there are none, that drift ends. It reports whether the record has changed.
 func (s *session) noteAltered(t task, generation int64, altered []api.PatchDetail) bool {
 	p, id := t.placement, t.manifest.ID
 	known := s.memory.State(p, id) == api.DriftAltered
@@ -224,9 +226,9 @@ func (s *session) noteAltered(t task, generation int64, altered []api.PatchDetai
 	return true
 }
 
-// noteIgnored records the current values of fields that an object leaves to others; without
-// any, that drift ends. It reports whether the record has changed. A record of a drift in other
-// fields is kept.
+// noteIgnored records the current values of fields that an object leaves to others. If there
+// are none, that drift ends. It reports whether the record has changed. A record of drift in
+// other fields is kept.
 func (s *session) noteIgnored(t task, generation int64, ignored []api.Difference) bool {
 	was := s.memory[t.placement][t.manifest.ID]
 	switch was.State {
@@ -238,9 +240,9 @@ func (s *session) noteIgnored(t task, generation int64, ignored []api.Difference
 	return s.noteLasting(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
 
-// noteLasting records a drift that lasts while it has paths, and ends it once it has none. It
+// noteLasting records drift that lasts while it has paths, and ends it once it has none. It
 // reports whether the record has changed. unchanged says that the paths are those of the
-// record; anew is that of note.
+// record; for anew see note.
 func (s *session) noteLasting(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
 	was := s.memory[t.placement][t.manifest.ID]
 	known := was.State == state

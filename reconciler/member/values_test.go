@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// An object is suspect when its values may be others and metadata do not show it:
-// after any write that is not ours, but not after a new status.
+// An object is suspect if its values may have changed without a trace in the metadata: after
+// any write that is not ours, but not after a change of the status.
 func TestWrittenByOthers(t *testing.T) {
 	was := observed.Object{UID: "1", Version: 5, Generation: 2, Applied: 100, Others: 7}
 	tests := map[string]struct {
@@ -59,8 +59,8 @@ func TestWrittenByOthers(t *testing.T) {
 	}
 }
 
-// After a restart the time of the inventory shows what was applied since: whoever
-// applied under our name is noticed.
+// After a restart, the time in the inventory shows whether somebody has applied under our name
+// since.
 func TestWrittenWhileAway(t *testing.T) {
 	id := cm("one")
 	m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
@@ -80,8 +80,9 @@ func TestWrittenWhileAway(t *testing.T) {
 	}
 }
 
-// An object was accepted with a value of somebody else, whose field does not show in our part of
-// the ownership: a restart notices that they have written to it meanwhile.
+// If an object was accepted with the value of somebody else, our part of the ownership does not
+// show changes of that field. After a restart, it is still noticed that they have written to
+// it.
 func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 	m := oneManifest()
 	id := m.ID
@@ -122,8 +123,7 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 	}
 }
 
-// A put-back that changed nothing was none: it is neither remembered as a drift,
-// nor does it count towards a contest.
+// A write that changed nothing is neither recorded as drift nor counted for a contest.
 func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
@@ -148,8 +148,8 @@ func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 	}
 }
 
-// What a cluster alters at each apply is remembered while it does, and over when
-// it does so no more; what was remembered of the object before counts on.
+// Fields that a cluster alters at each apply are recorded until it does not alter them any
+// more. An earlier record of the object continues to count.
 func TestAlteredIsRememberedUntilItEnds(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// wants are the objects that should be here, sorted by ID.
+// wants are the desired objects, sorted by ID.
 type wants []want
 
 type want struct {
@@ -16,8 +16,8 @@ type want struct {
 	manifest  *work.Manifest
 }
 
-// wantsOf sorts what works want. If two want the same object, better decides
-// whether the second is to have it.
+// wantsOf returns the sorted objects of works. If two works have the same object, better
+// decides whether the second gets it.
 func wantsOf(works []work.Work, better func(old, new wanted) bool) wants {
 	n := 0
 	for _, w := range works {
@@ -45,7 +45,7 @@ func wantsOf(works []work.Work, better func(old, new wanted) bool) wants {
 
 func (w want) wanted() wanted { return wanted{*w.placement, w.manifest} }
 
-// of returns who wants an object, and whether anybody does.
+// of returns the work that has an object, and whether there is one.
 func (ws wants) of(id api.ID) (wanted, bool) {
 	i, found := slices.BinarySearchFunc(ws, id, func(w want, id api.ID) int { return w.manifest.ID.Compare(id) })
 	if !found {

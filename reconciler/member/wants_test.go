@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// Whatever is wanted is found, once; whoever is better gets what two want.
+// Every desired object is found once. If two placements want it, the better one gets it.
 func TestWantsAreFound(t *testing.T) {
 	manifest := func(name string) *work.Manifest {
 		return &work.Manifest{Object: &api.Object{ID: cm(name), Object: &unstructured.Unstructured{}}}

@@ -30,18 +30,18 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// A mutator stands between an agent and its cluster, and changes data.key of what
-// is applied to one ConfigMap, as an admission webhook would.
+// A mutator is a transport between an agent and its cluster that changes data.key of one
+// applied ConfigMap, as an admission webhook would.
 type mutator struct {
 	next http.RoundTripper
 
 	mu sync.Mutex
-	// value is what data.key becomes; nil leaves it as it is.
+	// value returns the new value of data.key; nil does not change it.
 	value func() string
-	// noDryRun has it refuse dry runs, as the API server does for a webhook with
-	// side effects.
+	// noDryRun makes it refuse dry runs, as the API server does for a webhook with side
+	// effects.
 	noDryRun bool
-	// failing is the number of dry runs that get no answer.
+	// failing is the number of dry runs that get no response.
 	failing int
 	writes  []string
 }
@@ -85,7 +85,7 @@ func (m *mutator) mutate(value func() string) {
 	m.value = value
 }
 
-// applies returns how often gitfleet wrote since it was last asked.
+// applies returns the number of writes by gitfleet since the last call.
 func (m *mutator) applies() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,9 +98,9 @@ func (m *mutator) applies() (n int) {
 	return n
 }
 
-// What a webhook changes at each apply is reported, and never fought: whether or not
-// it takes part in dry runs, and also if it never sets the same value twice. Once
-// it changes nothing any more the manifest counts again.
+// A field that a webhook changes at each apply is reported and not applied again and again,
+// whether or not the webhook supports dry runs, and even if it never sets the same value twice.
+// Once the webhook stops, the value of the manifest is applied.
 func TestWebhookIsReportedAndNotFought(t *testing.T) {
 	never := func() func() string {
 		n := 0
@@ -109,7 +109,7 @@ func TestWebhookIsReportedAndNotFought(t *testing.T) {
 	tests := map[string]struct {
 		value    func() string
 		noDryRun bool
-		// restart is how often gitfleet writes after a restart to find out.
+		// restart is how many times gitfleet writes after a restart to determine this.
 		restart int
 	}{
 		"a webhook":                       {func() string { return "mutant" }, false, 0},
@@ -163,9 +163,9 @@ func TestWebhookIsReportedAndNotFought(t *testing.T) {
 	}
 }
 
-// Somebody who applies under gitfleet's own field manager changes a value and not
-// who owns it: it is put back at once, by one write, whether that was within the
-// second of gitfleet's own apply, later, or while gitfleet was not running.
+// If somebody applies a value under gitfleet's own field manager, ownership does not change.
+// The value is still restored at once with one write, whether it was changed within the second
+// of gitfleet's own apply, later, or while gitfleet was not running.
 func TestApplyUnderOurNameIsPutBack(t *testing.T) {
 	tests := map[string]struct {
 		after time.Duration
@@ -217,8 +217,8 @@ func TestValuesAreComparedAgain(t *testing.T) {
 	})
 }
 
-// The newest values of fields that an object asks to leave alone are recorded each time
-// that somebody changes them. The drift ends once they have the values of Git.
+// The newest values of fields that an object leaves to others are recorded each time they
+// change. The drift ends once they have the values in Git.
 func TestNewestIgnoredValuesAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook, _, a := newMutated(t)
@@ -237,19 +237,19 @@ func TestNewestIgnoredValuesAreRemembered(t *testing.T) {
 		if d := a.drift(); d.State != api.DriftEnded {
 			t.Errorf("once it is as in Git it is remembered as %+v", d)
 		}
-		if n := hook.applies(); n > 1 { // the first gives the field up
+		if n := hook.applies(); n > 1 { // the first write gives up the ownership of the field
 			t.Errorf("it was written %d times", n)
 		}
 		a.stop()
 	})
 }
 
-// A check that is requested while the agent still connects compares values as well. No
-// watch event would lead to that comparison.
+// A check that is requested while the agent is still connecting compares values as well, which
+// no watch event would cause.
 func TestCheckWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, direct, a := startMutated(t)
-		for range 10 { // a select takes the check before or after the works
+		for range 10 { // the check may be received before or after the works
 			a.stop()
 			a.tamper(direct)
 			a.checkFirst = true
@@ -260,8 +260,8 @@ func TestCheckWhileConnecting(t *testing.T) {
 	})
 }
 
-// A change of a suspended object under our own name is reported and left; after
-// resume it is put back.
+// A change of a suspended object under our own name is reported and not reverted; after resume
+// it is reverted.
 func TestApplyUnderOurNameWhileSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook, direct, a := startMutated(t)
@@ -337,14 +337,14 @@ func TestPreviewComparesValues(t *testing.T) {
 	})
 }
 
-// A watched agent is one whose last report on crp/web is kept.
+// A watched agent is one whose last report about crp/web is kept.
 type watched struct {
 	t      *testing.T
 	config *rest.Config
 	*member.Agent
-	// ignore is what the ConfigMap has in gitfleet.dev/ignore-fields.
+	// ignore is the value of gitfleet.dev/ignore-fields on the ConfigMap.
 	ignore string
-	// checkFirst asks for a check before the agent runs.
+	// checkFirst requests a check before the agent runs.
 	checkFirst bool
 	cancel     context.CancelFunc
 	done       chan struct{}
@@ -353,15 +353,15 @@ type watched struct {
 	seen ledger.WorkSeen
 }
 
-// newMutated returns an agent that has not started, on a simulated cluster behind a
-// mutator. direct reaches the cluster itself.
+// newMutated returns an agent that was not started, for a simulated cluster behind a mutator.
+// direct accesses the cluster itself.
 func newMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched) {
 	cluster := simulated.New(simulated.Options{}).Cluster("east")
 	hook, direct = &mutator{next: cluster.RoundTripper()}, cluster.Config()
 	return hook, direct, &watched{t: t, config: &rest.Config{Host: direct.Host, Transport: hook, QPS: -1}}
 }
 
-// startMutated is newMutated with an agent that runs and has applied its work.
+// startMutated is newMutated with a running agent that has applied its work.
 func startMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched) {
 	hook, direct, a = newMutated(t)
 	a.start()
@@ -396,7 +396,7 @@ func (a *watched) start() {
 
 func (a *watched) stop() { a.cancel(); <-a.done }
 
-// drift is what is remembered of the only object.
+// drift returns the recorded drift of the only object.
 func (a *watched) drift() ledger.Drift {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -406,7 +406,7 @@ func (a *watched) drift() ledger.Drift {
 	return a.seen.Drifts[0]
 }
 
-// work is what crp/web places: one ConfigMap.
+// work returns the work of crp/web: one ConfigMap.
 func (a *watched) work() work.Work {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "mutated", "namespace": "default"},

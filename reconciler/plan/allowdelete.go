@@ -42,9 +42,9 @@ func allowed(message string) []string {
 	return names
 }
 
-// RemovesEverything returns why a snapshot is refused: it has no cluster although there are some,
-// or no placement. Such a commit is usually a mistake, and is accepted only with the trailer "*".
-// The result is empty if the snapshot is acceptable.
+// RemovesEverything returns why a snapshot is refused: it has no placement, or no cluster
+// although there are clusters now. Such a commit is usually a mistake, and is accepted only
+// with the trailer "*". The result is empty if the snapshot is acceptable.
 func RemovesEverything(head *hub.Snapshot, l *ledger.Ledger) string {
 	for _, name := range allowed(head.Commit.Message) {
 		if name == "*" {

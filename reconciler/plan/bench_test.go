@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// large is a fleet of many clusters in groups of a hundred, and of placements
-// of mixed policies that hold a hundred clusters each.
+// large returns a fleet of many clusters in groups of a hundred, with placements of mixed
+// policies on a hundred clusters each.
 func large(b testing.TB, clusters, placements int) Input {
 	b.Helper()
 	files := fstest.MapFS{}
@@ -57,7 +57,7 @@ func policy(i, clusters int) string {
 	return fmt.Sprintf("{placementType: PickN, numberOfClusters: 100, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 50, preference: {labelSelector: {matchLabels: {group: %s}}}}]}}}", group)
 }
 
-// settle turns until all is applied and nothing is decided any more.
+// settle plans until everything is applied and the plan does not change any more.
 func settle(b testing.TB, in *Input) {
 	b.Helper()
 	for range 20 {
@@ -81,8 +81,8 @@ func settle(b testing.TB, in *Input) {
 	b.Fatal("the fleet does not settle")
 }
 
-// A thousand clusters and a thousand placements, planned from nothing
-// but what is in the ledger.
+// BenchmarkResolveAll plans a thousand clusters and a thousand placements, with only the
+// ledger.
 func BenchmarkResolveAll(b *testing.B) {
 	for _, n := range []int{250, 500, 1000} {
 		b.Run(fmt.Sprintf("clusters=%d/placements=%d", n, n), func(b *testing.B) {
@@ -97,7 +97,8 @@ func BenchmarkResolveAll(b *testing.B) {
 	}
 }
 
-// The turn after one member has said something new of one placement.
+// BenchmarkResolveOneReport plans after one member has reported something new about one
+// placement.
 func BenchmarkResolveOneReport(b *testing.B) {
 	in := large(b, 1000, 1000)
 	settle(b, &in)
@@ -114,8 +115,8 @@ func BenchmarkResolveOneReport(b *testing.B) {
 	}
 }
 
-// The turn after one member was probed and something about it is different,
-// but nothing that a placement looks at.
+// BenchmarkResolveOneProbe plans after a probe of one cluster that changes nothing that a
+// placement depends on.
 func BenchmarkResolveOneProbe(b *testing.B) {
 	in := large(b, 1000, 1000)
 	settle(b, &in)
@@ -129,7 +130,8 @@ func BenchmarkResolveOneProbe(b *testing.B) {
 	}
 }
 
-// A label of one cluster changes: every placement is planned again.
+// BenchmarkResolveOneLabel plans after a label of one cluster has changed, which affects every
+// placement.
 func BenchmarkResolveOneLabel(b *testing.B) {
 	in := large(b, 1000, 1000)
 	settle(b, &in)
@@ -146,8 +148,8 @@ func BenchmarkResolveOneLabel(b *testing.B) {
 	}
 }
 
-// A turn of a fleet in which two placements want the same hundred objects on
-// each of a thousand clusters, after one member has said something new.
+// BenchmarkResolveConflict plans a fleet in which two placements want the same hundred objects
+// on each of a thousand clusters, after one member has reported something new.
 func BenchmarkResolveConflict(b *testing.B) {
 	files := fstest.MapFS{}
 	text := "{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n"
@@ -181,9 +183,8 @@ func BenchmarkResolveConflict(b *testing.B) {
 	}
 }
 
-// What a turn allocates after one report depends on the placement that was
-// reported on, and next to nothing on how many others there are. A pointer for
-// each is what a list of all takes.
+// The memory that a turn allocates after one report depends on the reported placement, and
+// hardly on the number of others: a list of all takes one pointer for each.
 func TestATurnAllocatesNothingForTheRestOfTheFleet(t *testing.T) {
 	few, many := bytesOfOneReport(t, 30), bytesOfOneReport(t, 300)
 	if limit := few + 270*16 + few/10; many > limit {
@@ -191,7 +192,7 @@ func TestATurnAllocatesNothingForTheRestOfTheFleet(t *testing.T) {
 	}
 }
 
-// bytesOfOneReport is what the leanest of some turns allocates.
+// bytesOfOneReport returns the smallest number of bytes that one of several turns allocates.
 func bytesOfOneReport(t *testing.T, placements int) uint64 {
 	in := large(t, 100, placements)
 	settle(t, &in)

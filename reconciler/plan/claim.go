@@ -8,16 +8,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A claimant is a placement on a cluster where it selects shared objects: everything its claim
-// is made from.
+// A claimant is a placement on a cluster on which it selects shared objects. It has everything
+// that its claim is computed from.
 type claimant struct {
 	key    api.PlacementKey
 	result *result
 	on     *OnCluster
-	work   *work.Work // what is planned for it; nil if nothing
+	work   *work.Work // the planned work; nil if there is none
 }
 
-// same reports whether nothing has changed that affects the resolution.
+// same reports whether nothing that affects the resolution has changed.
 func (p *claimant) same(o *claimant) bool {
 	a, b := p.on, o.on
 	if p.key != o.key || p.result.placement.Spec != o.result.placement.Spec || p.result.prepared != o.result.prepared || (p.work == nil) != (o.work == nil) || p.work != nil && !sameWork(p.work, o.work) {
@@ -36,24 +36,24 @@ func sameContents(a, b *work.Rendered) bool {
 	return a == b || a != nil && b != nil && a.Hash == b.Hash && ledger.Identical(a.Manifests, b.Manifests)
 }
 
-// A claim is what a claimant wants of the shared objects.
+// A claim says which of the shared objects a claimant wants.
 type claim struct {
 	claimant
-	// assigned are the objects of the assigned revision, upcoming those of the latest revision
-	// if the rollout has not reached the cluster. held are those it held until now, if that
-	// differs.
+	// assigned are the objects of the assigned revision. upcoming are those of the latest
+	// revision, if the rollout has not reached the cluster. held are those that the placement
+	// held until now, if they differ.
 	assigned, upcoming, held map[api.ID]*work.Manifest
-	// maybeHeld are the objects that it may hold, if the content of its revision is not known;
-	// maybeRemoved those that it may have held.
+	// maybeHeld are the objects that the placement may hold if the content of its revision is
+	// not known. maybeRemoved are those that it may have held before.
 	maybeHeld, maybeRemoved map[api.ID]bool
-	// early are upcoming objects that are assigned now.
+	// early are upcoming objects that are assigned already now.
 	early map[api.ID]*work.Manifest
 	// yieldedBefore are the objects that were left to others until now.
 	yieldedBefore map[api.ID]bool
-	// contentUnknown says that the latest content is not known: what was assigned early is
-	// kept.
+	// contentUnknown says that the latest content is not known, so that objects that were
+	// assigned early are kept.
 	contentUnknown bool
-	// reportOnly says that the placement only compares and owns nothing.
+	// reportOnly says that the placement only reports differences and owns nothing.
 	reportOnly bool
 
 	outcome ledger.Claims
@@ -130,7 +130,7 @@ func (r *resolver) claim(p claimant) *claim {
 	return cl
 }
 
-// addUpcoming adds what the placement will want.
+// addUpcoming adds the objects of the latest revision.
 func (r *resolver) addUpcoming(cl *claim) {
 	c := cl.on
 	switch {
@@ -146,8 +146,8 @@ func (r *resolver) addUpcoming(cl *claim) {
 	}
 }
 
-// guessHeld adds to the objects that the placement may hold those that others yield to it, if
-// its content is not known. If it is being removed, they may have been removed.
+// guessHeld adds the objects that others yield to the placement to those that it may hold, if
+// its content is not known. If the placement is being removed, they may have been removed.
 func (cl *claim) guessHeld(others []*claim) {
 	goes := cl.work != nil && cl.work.Remove && cl.on.heldContent == nil
 	if cl.maybeHeld == nil && !goes {
@@ -167,7 +167,7 @@ func (cl *claim) guessHeld(others []*claim) {
 	}
 }
 
-// sharedObjects returns the shared objects of a content.
+// sharedObjects returns the shared objects in a content.
 func (r *resolver) sharedObjects(ms []*work.Manifest) map[api.ID]*work.Manifest {
 	if len(ms) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (r *resolver) sharedObjects(ms []*work.Manifest) map[api.ID]*work.Manifest 
 	return out
 }
 
-// reassigned reports whether the cluster is assigned another revision by this plan.
+// reassigned reports whether this plan assigns another revision to the cluster.
 func (cl *claim) reassigned() bool {
 	return cl.wasRemoving() || cl.on.Entry == nil || cl.on.Entry.Binding.Assigned != cl.on.Binding.Assigned
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A cluster gets its own drift rule with its works, and the next one as soon as a commit
-// changes nothing else.
+// A cluster gets its drift rule with its works. A commit that changes only the rule is enough
+// for it to get the new one.
 func TestClustersGetTheirDriftRules(t *testing.T) {
 	s := newScene(t)
 	const fleet = members + app + "1" + placed

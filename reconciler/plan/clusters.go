@@ -25,7 +25,7 @@ func Stale(seen *ledger.Cluster, now time.Time) bool {
 	return seen != nil && now.Sub(seen.Observed) > propertyMaxAge
 }
 
-// StaleFrom is when the observed properties of a cluster became, or will become, stale.
+// StaleFrom returns the time from which the observed properties of a cluster are stale.
 func StaleFrom(seen *ledger.Cluster) time.Time { return seen.Observed.Add(propertyMaxAge) }
 
 // withoutStale leaves out stale properties and namespaces.
@@ -38,7 +38,8 @@ func withoutStale(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
 	return &out
 }
 
-// Cluster returns a member cluster as the scheduler sees it, without its eligibility.
+// Cluster returns a member cluster in the form that the scheduler uses, without its
+// eligibility.
 func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	out := placement.Cluster{Name: c.Name, Labels: c.Labels, Taints: c.Spec.Taints, Properties: map[string]resource.Quantity{}}
 	if seen != nil {
@@ -61,8 +62,8 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	return out
 }
 
-// ineligibleReason returns why a cluster gets no new placements; empty if it does, with the
-// time at which that could change.
+// ineligibleReason returns why a cluster gets no new placements, and the time at which that
+// could change; empty if it does get them.
 func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	denied := seen.Denied()
 	switch {
@@ -79,7 +80,7 @@ func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	if denied != "" {
 		return "cluster is not connected to the fleet: " + denied, time.Time{}
 	}
-	// The message has the time, not the age: a text that changes with the time would be a
-	// change of status in every turn.
+	// The message has the time and not the age, since a changing text would change the status
+	// in every turn.
 	return "cluster is not connected to the fleet: no recent heartbeat signals (last received at " + seen.LastSeen.UTC().Format(time.RFC3339) + ")", time.Time{}
 }

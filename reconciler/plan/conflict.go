@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A conflict is between two placements of the head that select the same objects: one owns them,
-// the other goes without.
+// A conflict exists if two placements of the head select the same objects: one owns them, and
+// the other one does not get them.
 type conflict struct{ owner, without api.PlacementKey }
 
 // conflictObjects are the objects of a conflict on one cluster, by ID. Equal lists are shared
@@ -40,8 +40,8 @@ func (n conflictObjects) shareCopies(o conflictObjects) conflictObjects {
 	return n
 }
 
-// recordConflict records that more than one placement has an object in its latest content. An
-// object that passes from one placement to another with their rollouts is not a conflict.
+// recordConflict records that more than one placement has an object in its latest content. It
+// is not a conflict if the object passes from one placement to another with their rollouts.
 func (r *resolver) recordConflict(res *resolution, owner *claim, id api.ID) {
 	wanting := func(cl *claim) bool { return cl.wants(id) }
 	if owner == nil || !owner.wants(id) {
@@ -54,8 +54,7 @@ func (r *resolver) recordConflict(res *resolution, owner *claim, id api.ID) {
 	}
 }
 
-// A conflictExtent says which objects a conflict is about, on how many clusters, and on which
-// first.
+// A conflictExtent describes the objects of a conflict and its clusters.
 type conflictExtent struct {
 	lists    map[*api.ID][]api.ID
 	clusters int
@@ -88,7 +87,7 @@ func (e *conflictExtent) String() string {
 			all[id] = true
 		}
 	}
-	// Cluster-scoped objects first: a Namespace says most.
+	// Cluster-scoped objects come first, since a Namespace is the most informative.
 	ids := slices.SortedFunc(maps.Keys(all), func(a, b api.ID) int {
 		return cmp.Or(cmp.Compare(min(len(a.Namespace), 1), min(len(b.Namespace), 1)), a.Compare(b))
 	})
@@ -192,7 +191,7 @@ func (cl *claim) resolvedCluster(now time.Time) *OnCluster {
 	out := *cl.on
 	out.Claims, out.Yielded = cl.outcome, cl.yielded
 	if !sameContent(cl.outcome, cl.on.Claims) && !cl.reassigned() {
-		// The work changes: reports about the work before do not count.
+		// The work changes, so that reports about the old work do not count.
 		out.Binding.AssignedAt = now
 	}
 	return &out
@@ -203,7 +202,7 @@ func (res *resolution) claimOf(key api.PlacementKey) *claim {
 	return res.claims[slices.IndexFunc(res.claims, func(cl *claim) bool { return cl.key == key })]
 }
 
-// sameContent reports whether both leave out and add the same objects.
+// sameContent reports whether both claims leave out and add the same objects.
 func sameContent(a, b ledger.Claims) bool {
 	return slices.Equal(a.Early, b.Early) && slices.EqualFunc(a.Yields, b.Yields, func(x, y ledger.Yield) bool { return x.ID == y.ID })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// loadHeldContent sets the content that the cluster was assigned before this plan or before its
-// removal began: some of it may still be there.
+// loadHeldContent sets the content that the cluster was assigned before this plan, or before
+// its removal began, since some of it may still be on the cluster.
 func (pl *planner) loadHeldContent(c *OnCluster) {
 	if c.Entry == nil || !c.Entry.Binding.Released() {
 		return
@@ -65,8 +65,8 @@ func (pl *planner) knownContents(commit string) iter.Seq[*prepared] {
 	}
 }
 
-// renderedWithHash returns the content for a cluster, with its current labels or those of a
-// revision, if it has the hash of the revision.
+// renderedWithHash renders the content for a cluster with its current labels or those of a
+// revision, and returns it if it has the hash of the revision.
 func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (content *work.Rendered, known bool) {
 	rendered, err := p.renderer.For(c)
 	if rendered.Hash != r.Hash && p.renderer.Labels(c) != r.Labels {
@@ -95,14 +95,14 @@ func (pl *planner) otherSnapshots(commit string) []*hub.Snapshot {
 	return all
 }
 
-// markInUse records that clusters are assigned to a content, or were until now.
+// markInUse records that clusters are, or were until now, assigned to a content.
 func (pl *planner) markInUse(p *prepared) {
 	if !slices.Contains(pl.current.contentsInUse, p) {
 		pl.current.contentsInUse = append(pl.current.contentsInUse, p)
 	}
 }
 
-// recordMissing records that the content of a commit is needed and not known.
+// recordMissing records that the content of a commit is needed but not known.
 func (pl *planner) recordMissing(commit string) {
 	if slices.Contains(pl.current.missingCommits, commit) {
 		return

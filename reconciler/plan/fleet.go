@@ -14,21 +14,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A fleet is the list of clusters as the scheduler sees them, updated incrementally: one probe
-// changes one cluster, and usually nothing that matters to a placement.
+// A fleet is the list of clusters in the form that the scheduler uses. It is updated
+// incrementally, since one probe changes one cluster, and usually nothing that a placement
+// depends on.
 type fleet struct {
 	list    []placement.Cluster // by name, as declared
 	sources []clusterSource
 	index   map[string]int
-	// version counts the changes that affect every placement, propertiesVersion those of
-	// properties, which affect the placements whose policies use them.
+	// version counts the changes that affect every placement. propertiesVersion counts changes
+	// of properties, which affect only placements whose policies use them.
 	version, propertiesVersion uint64
 	// changed are the clusters whose health, error, foreign owner or drift rule changed in this
 	// call.
 	changed []string
 }
 
-// A clusterSource has the values from which a cluster of the fleet was computed, to detect
+// A clusterSource has the inputs from which a cluster of the fleet was computed, to detect
 // changes.
 type clusterSource struct {
 	declared    *hub.Cluster
@@ -39,7 +40,7 @@ type clusterSource struct {
 	refusal     string
 }
 
-// update brings the fleet up to date, and returns when it could change without new input.
+// update updates the fleet, and returns when it could change without new input.
 func (f *fleet) update(in Input) time.Time {
 	before, list := f.index, f.list
 	if !slices.EqualFunc(in.Head.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name }) {
@@ -50,7 +51,7 @@ func (f *fleet) update(in Input) time.Time {
 			f.index[c.Name] = i
 		}
 	}
-	sources, next := f.sources, list // shared with earlier plans until something changes
+	sources, next := f.sources, list // shared with earlier plans until a cluster changes
 	if list == nil {
 		sources, next = make([]clusterSource, len(in.Head.Clusters)), make([]placement.Cluster, len(in.Head.Clusters))
 	}
@@ -119,7 +120,8 @@ func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, objection string)
 	return out
 }
 
-// diffClusters compares two states of a cluster. shape covers everything but properties.
+// diffClusters compares two states of a cluster. shape reports changes of anything but
+// properties, and values changes of properties.
 func diffClusters(a, b *placement.Cluster) (shape, values bool) {
 	shape = a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
 		(a.Namespaces == nil) != (b.Namespaces == nil) || !maps.Equal(a.Namespaces, b.Namespaces)

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// Some deletions are most often mistakes. They are held, however many they are, until a
-// commit's trailer allows them. Holds are derived from the head commit and not stored, so that
+// Some deletions are usually mistakes. They are held, whatever their number, until a trailer in
+// a commit message allows them. Holds are derived from the head commit and not stored, so that
 // neither a restart nor a lost commit releases one.
 
 var (
@@ -62,8 +62,8 @@ func (p *Placement) RemovalHolds(cluster string) []work.Hold {
 	return nil
 }
 
-// registered reports whether a cluster is a member of the fleet. It is true of all clusters
-// if the placement was not scheduled.
+// registered reports whether a cluster is a member of the fleet. If the placement was not
+// scheduled, it is true for all clusters.
 func (p *Placement) registered(cluster string) bool {
 	return p.Request == nil || slices.ContainsFunc(p.Request.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
 }
@@ -102,8 +102,8 @@ func (pl *planner) holdsFor(p *Placement, cluster string, w *work.Work) []work.H
 }
 
 // successorMayDelete reports whether deletions are allowed under the new key of a renamed
-// placement on a cluster that is assigned the newest content. What the cluster still holds under
-// the earlier key is deleted on the way to that content.
+// placement, on a cluster that is assigned the newest content. Objects that the cluster still
+// holds under the earlier key are deleted on the way to that content.
 func (pl *planner) successorMayDelete(cluster string) bool {
 	if pl.current.successor == nil {
 		return false
@@ -113,8 +113,8 @@ func (pl *planner) successorMayDelete(cluster string) bool {
 }
 
 // renameHolds returns the holds on the objects that a renamed placement still holds under its
-// earlier key. What is deleted is what the new key does not select, and the holds are those of
-// the new key.
+// earlier key. The objects that would be deleted are those that the new key does not select,
+// and the holds are those of the new key.
 func (pl *planner) renameHolds() []work.Hold {
 	successor := pl.current.successor
 	if successor == nil || successor.placement.Spec == nil {
@@ -186,9 +186,9 @@ func selectorText(p *Placement, i int) string {
 	return fmt.Sprintf("spec.resourceSelectors[%d] (%s)", i, what)
 }
 
-// updateAllowedContent records that the head allows deletions of the placement. That stays so
-// as long as the content of the placement is the same, whatever commits follow, because
-// clusters get it one after the other.
+// updateAllowedContent records that the head allows deletions of the placement. They stay
+// allowed while the content of the placement is the same, whatever commits follow, because
+// clusters get that content one after the other.
 func (pl *planner) updateAllowedContent(p *Placement) {
 	before := p.Record.AllowedContent
 	switch {

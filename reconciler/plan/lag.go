@@ -30,18 +30,18 @@ func (pl *planner) finishRollout(p *Placement) {
 	}
 }
 
-// A Lag is how far a cluster is behind the commit in force. It is zero if the cluster has
+// A Lag says how far a cluster is behind the commit in force. It is zero if the cluster has
 // applied the content of that commit.
 type Lag struct {
 	// Commits counts the changes of the placement's content that the cluster has not
 	// fully applied.
 	Commits int
-	// Since is when the first of them was seen, or when the cluster was chosen, if
-	// that was later; zero if neither was recorded.
+	// Since is when the first of them was seen, or when the cluster was selected, if that was
+	// later; zero if neither was recorded.
 	Since time.Time
 }
 
-// Lag is how far a cluster of the placement is behind the commit in force.
+// Lag returns how far a cluster of the placement is behind the commit in force.
 func (p *Placement) Lag(c *OnCluster) Lag {
 	if p.Spec == nil || c.Binding.Unscheduled || c.Binding.Removing || c.Latest.Hash == "" || p.Spec.Spec.Strategy.ReportsDiff() || c.holdsLatest() {
 		return Lag{}

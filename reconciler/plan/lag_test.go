@@ -54,7 +54,7 @@ func TestLag(t *testing.T) {
 	for range 3 {
 		s.resolve()
 		s.do([]string{"done"})
-		s.do([]string{"wait", "1m"}) // what cannot be tracked counts as available by then
+		s.do([]string{"wait", "1m"}) // an object that cannot be tracked counts as available after that time
 	}
 	expect("in the end", "east", Lag{})
 	expect("in the end", "west", Lag{})

@@ -17,19 +17,20 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A model is a fleet whose members do what they are told when they get to it,
-// and whose daemon may lose its memory at any time.
+// A model is a fleet whose members do their works at some later time, and whose daemon may lose
+// its memory at any time.
 type model struct {
 	t    *rapid.T
 	tb   testing.TB
 	in   Input
 	last *Plan
-	// commits are all there were, waiting those that are asked for.
+	// commits are all commits so far, and waiting those that were requested.
 	commits map[string]*hub.Snapshot
 	waiting map[string]bool
 	loader  *hub.Loader
 	store   ledger.Store
-	// owners are what is on each cluster, told what should be, and whose it is.
+	// owners are the objects on each cluster with their owners, and told the objects of its
+	// works with theirs.
 	owners, told map[string]map[api.ID]api.PlacementKey
 	down         map[string]bool
 }
@@ -51,8 +52,8 @@ func newModel(t *rapid.T, tb testing.TB) *model {
 	return m
 }
 
-// commit makes a head of some of three placements, which select some of three
-// namespaces each.
+// commit creates a head with some of three placements, each of which selects some of three
+// namespaces.
 func (m *model) commit() {
 	text := "clusters " + strings.Join(fleetOfThree, " ") + "\n"
 	for _, n := range []string{"red", "green", "blue"} {
@@ -87,7 +88,7 @@ func (m *model) probe(cluster string) {
 
 func (m *model) tick() { m.in.Now = m.in.Now.Add(time.Second) }
 
-// turn does what the loop does, and holds the plan to what is always true.
+// turn does what the loop does, and checks the invariants of the plan.
 func (m *model) turn() {
 	m.tick()
 	p := Resolve(m.in)
@@ -109,8 +110,8 @@ func (m *model) turn() {
 	}
 }
 
-// check holds what a cluster is told to what is always true: no object has two
-// owners, and none that had one is without, if another placement wants it.
+// check checks the invariants of a cluster's works: no object has two owners, and an object
+// that had an owner still has one if any placement wants it.
 func (m *model) check(cluster string) {
 	now := map[api.ID]api.PlacementKey{}
 	kept, unreleased := map[api.PlacementKey]bool{}, map[api.PlacementKey]bool{}
@@ -131,7 +132,7 @@ func (m *model) check(cluster string) {
 			if taker := m.wants(cluster, id, owner); taker != nil {
 				m.t.Fatalf("on %s nobody has %s any more, which was %s's, and %s wants it", cluster, id, owner, taker.Key)
 			}
-		case other != owner && kept[owner] && !unreleased[owner]: // until then it only keeps what is passed on to it
+		case other != owner && kept[owner] && !unreleased[owner]: // until then the work only keeps objects that are handed over to it
 			if m.goesOnWanting(owner, cluster, id) {
 				m.t.Fatalf("on %s %s takes %s from %s, of which nobody knows what it holds", cluster, other, id, owner)
 			}
@@ -140,8 +141,8 @@ func (m *model) check(cluster string) {
 	m.told[cluster] = now
 }
 
-// wants returns a placement of the head that wants an object on a cluster it
-// holds, and is not the one given.
+// wants returns a placement of the head, other than but, that wants an object on a cluster it
+// holds.
 func (m *model) wants(cluster string, id api.ID, but api.PlacementKey) *Placement {
 	for _, p := range m.last.Placements {
 		if p.Key != but && m.goesOnWanting(p.Key, cluster, id) {
@@ -151,15 +152,14 @@ func (m *model) wants(cluster string, id api.ID, but api.PlacementKey) *Placemen
 	return nil
 }
 
-// goesOnWanting reports whether the newest content of a placement has an object
-// on a cluster.
+// goesOnWanting reports whether the newest content of a placement has an object on a cluster.
 func (m *model) goesOnWanting(key api.PlacementKey, cluster string, id api.ID) bool {
 	c := claimsOf(m.last, key, cluster)
 	return c != nil && !c.Binding.Unscheduled && !c.Binding.Removing &&
 		slices.ContainsFunc(c.Content.Manifests, func(o *work.Manifest) bool { return o.ID == id })
 }
 
-// work has a member do what it was told.
+// work makes a member do its works.
 func (m *model) work(cluster string) {
 	m.tick()
 	has := m.owners[cluster]
@@ -185,9 +185,8 @@ func (m *model) work(cluster string) {
 	}
 }
 
-// Through commits, rollouts, outages and restarts: no object has two owners, none
-// is without one that had one and is still wanted, and in the end everything is
-// where it should be.
+// During commits, rollouts, outages and restarts, no object has two owners, and no object that
+// is still wanted loses its owner. In the end, every object has the right owner.
 func TestEveryObjectHasOneOwner(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, t)
@@ -220,7 +219,7 @@ func TestEveryObjectHasOneOwner(t *testing.T) {
 	})
 }
 
-// finish lets everything come to rest, and looks whether all is well.
+// finish runs turns until nothing changes, and checks the result.
 func (m *model) finish() {
 	for _, c := range fleetOfThree {
 		m.down[c] = false
@@ -259,7 +258,7 @@ func (m *model) finish() {
 			}
 		}
 	}
-	// And whoever forgets everything but the ledger comes to the same.
+	// A daemon that has only the ledger comes to the same result.
 	fresh := m.in
 	fresh.Memo, fresh.Past = NewMemo(), maps.Clone(m.commits)
 	if got, want := describe(Resolve(fresh)), describe(m.last); got != want {
@@ -267,8 +266,8 @@ func (m *model) finish() {
 	}
 }
 
-// compare holds what a cluster has to what it was told: no less, and no more but
-// what a placement keeps.
+// compare checks that a cluster has the objects of its works, and no others except those that a
+// placement keeps.
 func (m *model) compare(cluster string) {
 	should, kept := map[api.ID]api.PlacementKey{}, map[api.PlacementKey]bool{}
 	for _, w := range m.last.Works[cluster] {

@@ -8,9 +8,9 @@ import (
 )
 
 // After the ledger was lost, a placement may be on clusters that have not answered since. PickN
-// chooses no others in their place: it would have to remove one as soon as they answer. That
-// ends for a placement once all declared clusters have answered, once it is found on as many
-// clusters as it wants, or once a user resumes it.
+// selects no others in their place, since it would have to remove them as soon as those
+// clusters answer. This ends for a placement once all declared clusters have answered, once it
+// is found on as many clusters as it wants, or once a user resumes it.
 
 // unansweredClusters counts the declared clusters that have not answered since the ledger was
 // lost.
@@ -24,7 +24,7 @@ func (pl *planner) unansweredClusters() int {
 	return n
 }
 
-// policyAfterLoss returns the policy of a placement, with fewer clusters to choose while
+// policyAfterLoss returns the policy of a placement, with fewer clusters to select while
 // clusters that have not answered may hold the placement.
 func (pl *planner) policyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
 	policy := p.Spec.Spec.Policy
@@ -53,7 +53,7 @@ func clustersHave(clusters int) string {
 }
 
 // schedule calls the scheduler with the policy of the request, and reports the number of
-// clusters that the placement itself asks for.
+// clusters that the placement's own policy requests.
 func (pl *planner) schedule(p *Placement) placement.Outcome {
 	out := placement.Schedule(*p.Request)
 	if p.Request.Policy != p.Spec.Spec.Policy {

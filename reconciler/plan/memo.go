@@ -13,8 +13,8 @@ import (
 )
 
 // A Memo caches results between calls of Resolve. It affects only how long a call takes, with
-// one exception: content that was rendered once stays known without its commit. A Memo must not
-// be used concurrently.
+// one exception: content that was rendered once remains known without its commit. A Memo must
+// not be used concurrently.
 type Memo struct {
 	head    *commitCache
 	commits map[*hub.Snapshot]*commitCache
@@ -88,13 +88,13 @@ type commitCache struct {
 	placements map[api.PlacementKey]*prepared
 }
 
-// prepared is what a placement selects at one commit, ready to be rendered.
+// prepared has the objects that a placement selects at one commit, ready to be rendered.
 type prepared struct {
 	key         api.PlacementKey
 	selection   placement.Selection
 	renderer    *work.Renderer // nil if the selection is invalid
-	hash        string         // of the content before overrides
-	fingerprint string         // of the content with overrides; empty until it is needed
+	hash        string         // hash of the content before overrides
+	fingerprint string         // fingerprint of the content with overrides; empty until it is needed
 	cros        []*api.ClusterResourceOverride
 	ros         []*api.ResourceOverride
 }
@@ -181,8 +181,8 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 	return current
 }
 
-// rendersLike reports whether the renderer of an older commit renders the same content: then it
-// is reused, with everything it caches.
+// rendersLike reports whether the renderer of an older commit renders the same content. Then
+// that one is reused, with everything it has cached.
 func (p *prepared) rendersLike(o *prepared) bool {
 	return p.renderer != nil && p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) &&
 		slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros)

@@ -7,10 +7,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// An overlapIndex knows which objects belong to more than one placement on any cluster: in the
+// An overlapIndex has the objects that belong to more than one placement on any cluster: in the
 // latest content, in an older content that a cluster is assigned to, or in the claims so far.
-// It is updated incrementally, so that a fleet without overlaps pays only for the objects of
-// new content, once.
+// It is updated incrementally, so that a fleet without overlaps pays only once for the objects
+// of new content.
 type overlapIndex struct {
 	entered map[api.PlacementKey]overlapEntries
 	owners  map[api.ID][]contentOwner
@@ -21,7 +21,7 @@ type overlapIndex struct {
 	version uint64
 }
 
-// overlapEntries are what is in the index for one placement.
+// overlapEntries are the entries of one placement in the index.
 type overlapEntries struct {
 	uses    []*prepared
 	claimed []api.ID

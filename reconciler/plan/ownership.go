@@ -12,9 +12,9 @@ import (
 )
 
 // If two placements select an object on the same cluster, one owns it and the other leaves it
-// out. The owner keeps it. When the owner gives it up, the other gets it in the same plan, so
-// that members hand it over instead of deleting it. If the other's rollout has not reached the
-// cluster yet, it gets the object early.
+// out. The owner keeps it. When the owner gives it up, the other one gets it in the same plan,
+// so that members hand it over instead of deleting it. If the rollout of the other one has not
+// reached the cluster yet, it gets the object early.
 
 // resolve decides the ownership of the shared objects of one cluster, one by one.
 func (r *resolver) resolve(cluster string, claimants []claimant) *resolution {
@@ -96,7 +96,7 @@ func handOver(claims []*claim, id api.ID) {
 	}
 }
 
-// owner picks the owner of an object among the claims that qualify; nil if none does.
+// owner returns the owner of an object among the claims that qualify; nil if none does.
 func (r *resolver) owner(claims []*claim, id api.ID, may func(*claim) bool) *claim {
 	var first *claim
 	for _, cl := range claims {
@@ -109,10 +109,10 @@ func (r *resolver) owner(claims []*claim, id api.ID, may func(*claim) bool) *cla
 
 // The ranks of claims to an object, the best first.
 const (
-	holder         = iota // and was not told to yield it
+	holder         = iota // and its work has the object
 	possibleHolder        // its content is not known
 	newcomer
-	yielder  // yielded it to another until now
+	yielder  // the object was left to another one until now
 	reporter // never writes
 )
 

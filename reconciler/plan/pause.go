@@ -6,13 +6,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// While a commit that a cluster is assigned to is being loaded, it is not known what the
-// cluster holds, and no assignment there changes: an object that one placement gives up may be
-// one that another is about to get, and must not be deleted in between. A pause lasts as long
-// as loading the commit. A commit that cannot be loaded pauses nothing.
+// While a commit to which a cluster is assigned is being loaded, the content of the cluster is
+// not known, and no assignment there changes: an object that one placement gives up may be one
+// that another is about to get, and must not be deleted in between. The cluster is paused until
+// the commit is loaded. A commit that cannot be loaded pauses nothing.
 
-// pauseClusters finds the clusters to pause, and plans the placements on clusters whose pause
-// began or ended again.
+// pauseClusters finds the clusters to pause. It plans the placements again that are on clusters
+// whose pause has begun or ended.
 func (pl *planner) pauseClusters(keys []api.PlacementKey) {
 	now := pl.clustersLoading()
 	for cluster := range now {

@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// plan plans one placement, without regard to objects that other placements select as well.
+// plan plans one placement, without considering objects that other placements select as well.
 func (pl *planner) plan(p *Placement, record *ledger.Placement) {
 	if pl.current.unclearRename != "" {
 		pl.keepUnclear(p, record, pl.current.unclearRename)
@@ -25,7 +25,7 @@ func (pl *planner) plan(p *Placement, record *ledger.Placement) {
 	pl.decide(p, record)
 }
 
-// updateRecord brings the record of a placement up to date.
+// updateRecord updates the record of a placement.
 func (pl *planner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
 		p.Record = ledger.Placement{Index: -1, Created: pl.Head.Commit.Time, Found: pl.Rebuilt || record != nil && !record.Deleted && record.Found}
@@ -97,8 +97,8 @@ func (pl *planner) decide(p *Placement, record *ledger.Placement) {
 	pl.planWorks(p)
 }
 
-// cachedSchedule returns the scheduler's previous answer if its input is the same. What members
-// report of content does not change where placements are scheduled.
+// cachedSchedule returns the scheduler's previous result if its input is the same. Reports of
+// members about content do not affect scheduling.
 func (pl *planner) cachedSchedule(p *Placement) (placement.Outcome, bool) {
 	old := pl.memo.results[p.Key]
 	if old == nil || old.placement.Request == nil || old.scheduling() != pl.current.scheduling() {
@@ -129,7 +129,7 @@ func (p *Placement) warn(field string, messages ...string) {
 }
 
 // bindings returns the bindings of a placement on declared clusters. Clusters that are no
-// longer declared are unbound at once: their agents give up everything they own.
+// longer declared are unbound at once, since their agents release everything they own.
 func (pl *planner) bindings(p *Placement, record *ledger.Placement) []placement.Binding {
 	if record == nil {
 		return nil
@@ -148,7 +148,7 @@ func notRemoving(bs []placement.Binding) []placement.Binding {
 	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
 }
 
-// adoptFound puts bindings that were rebuilt from inventories after the ledger was lost under
+// adoptFound assigns bindings that were rebuilt from inventories after the ledger was lost to
 // the current policy: the placement keeps those clusters without scheduling them again. If
 // there are more than wanted, the oldest stay.
 func adoptFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
@@ -256,17 +256,17 @@ func (pl *planner) planCluster(b placement.Binding, record *ledger.Placement) *O
 	c.Content, c.Err = pl.current.prepared.renderer.For(cluster)
 	c.Latest = placement.Revision{Commit: pl.Head.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
 	if b.Assigned.Hash == c.Latest.Hash {
-		c.Latest = b.Assigned // keep the commit that brought the content, not the newest one
+		c.Latest = b.Assigned // keep the commit that first had the content, not the newest one
 	}
 	if c.heldContent != nil && c.heldContent.Hash == c.Content.Hash {
-		c.heldContent = &c.Content // keep one of two equal contents in memory
+		c.heldContent = &c.Content // use the same memory for two equal contents
 	}
 	return c
 }
 
-// cancelRemoval ends the removal from a cluster that is selected again: the binding gets back
-// the revision it had, so that no object is left behind, and the cluster counts until the
-// rollout reaches it.
+// cancelRemoval ends the removal from a cluster that is selected again. The binding gets back
+// its revision, so that no object is left behind, and the cluster counts until the rollout
+// reaches it.
 func (pl *planner) cancelRemoval(c *OnCluster) {
 	if c.Binding.Released() || c.Entry == nil || !c.Entry.Binding.Removing || isRemoved(c.Entry) {
 		return
@@ -278,7 +278,7 @@ func (pl *planner) cancelRemoval(c *OnCluster) {
 	c.Binding.Assigned, c.Binding.AssignedAt = c.Entry.Binding.Assigned, pl.Now
 }
 
-// listChanges lists what the ledger does not have yet.
+// listChanges lists the changes that the ledger does not have yet.
 func (pl *planner) listChanges(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	old := make(map[string]placement.Binding, len(before))
 	for _, b := range before {
@@ -305,7 +305,7 @@ func sameBinding(a, b placement.Binding) bool {
 	return score && a == b
 }
 
-// isRemoved reports whether nothing of the placement is left on a cluster; e may be nil.
+// isRemoved reports whether no object of the placement is left on a cluster; e may be nil.
 func isRemoved(e *ledger.Entry) bool { return e != nil && e.Removed() }
 
 // removePlacement removes a placement that is no longer in Git from all clusters at once.

@@ -1,9 +1,9 @@
 // Package plan computes the next state of the fleet.
 //
-// Resolve answers, for one commit and one moment: which objects each placement selects, which
-// clusters it gets, and which of them may be updated now. The Plan holds everything that
-// follows from that: what to record in the ledger, the works of each cluster, and when to plan
-// again. Resolve does no I/O and changes nothing but the Memo.
+// For one commit and one time, Resolve computes which objects each placement selects, which
+// clusters it gets, and which of them may be updated now. The resulting Plan has everything
+// that follows from that: the changes of the ledger, the works of each cluster, and the time of
+// the next plan. Resolve does no I/O and changes nothing but the Memo.
 package plan
 
 import (
@@ -31,14 +31,14 @@ type Input struct {
 	// Lost has the commits that cannot be loaded, with the error.
 	Lost   map[string]error
 	Ledger *ledger.Ledger
-	// Observed overrides, by cluster name, what the ledger knows of a cluster. Offline plans
-	// use it. It may be nil.
+	// Observed overrides what the ledger knows about clusters, by name. Offline plans use it.
+	// It may be nil.
 	Observed map[string]placement.Cluster
 	// Holdings has the IDs of the objects that a placement holds, for an offline plan that
 	// knows them but not the commits they came from. It may be nil.
 	Holdings map[api.PlacementKey][]api.ID
-	// MaxUnreachable is how many unreachable clusters (or which share of the wanted clusters) a
-	// rollout may pass over; nil means all.
+	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a
+	// rollout may skip; nil means all.
 	MaxUnreachable *intstr.IntOrString
 	// AvailableTimeout is how long a cluster may take to become available before its update
 	// counts as failed; an annotation of a placement overrides it. Zero means no limit.
@@ -46,8 +46,8 @@ type Input struct {
 	Now              time.Time
 	// HeadSeen is when the head commit was first seen, before it was loaded; zero means Now.
 	HeadSeen time.Time
-	// ShortDecisions limits the decisions on clusters that are not selected to as many as are
-	// missing. In a large fleet they are most of the decisions.
+	// ShortDecisions limits the decisions about clusters that are not selected to the number of
+	// missing clusters. In a large fleet they are most of the decisions.
 	ShortDecisions bool
 	// Rebuilt says that the ledger was lost and rebuilt from the inventories of the members,
 	// and that nothing was planned since.
@@ -62,13 +62,13 @@ type Plan struct {
 	Placements []*Placement
 	// Members are the declared member clusters, by name.
 	Members []*hub.Cluster
-	// Clusters are the same clusters as the scheduler sees them, in the same order.
+	// Clusters are the same clusters in the form that the scheduler uses, in the same order.
 	Clusters []placement.Cluster
 	// Works are the works of each cluster, by placement; nil if nothing has been planned yet.
 	Works map[string][]work.Work
 	// Commits are the commits besides the head whose content clusters are assigned to.
 	Commits map[string]bool
-	// Warnings are those that belong to no placement: overrides that select nothing.
+	// Warnings are the warnings that belong to no placement: overrides that select nothing.
 	Warnings problem.List
 	// Left are the clusters in the ledger that are no longer members.
 	Left []string
@@ -88,8 +88,8 @@ type Placement struct {
 	Request  *placement.Request
 	Schedule placement.Outcome
 	Rollout  rollout.Plan
-	// Unseen is how many clusters have not answered since the ledger was lost, if fewer
-	// clusters than wanted are chosen because those may hold the placement.
+	// Unseen is how many clusters have not answered since the ledger was lost. It is set if
+	// fewer clusters than wanted are selected because those may hold the placement.
 	Unseen int
 	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
@@ -97,19 +97,19 @@ type Placement struct {
 	Warnings problem.List
 	// Pending says that nothing is decided yet.
 	Pending bool
-	// Unclear is why it is uncertain whether the placement was renamed; empty if it is certain.
-	// Meanwhile the placement keeps its objects.
+	// Unclear is the reason why it is uncertain whether the placement was renamed; empty if it
+	// is certain. Meanwhile the placement keeps its objects.
 	Unclear string
-	// InternalError says that planning the placement panicked, and Stack where; the placement
-	// keeps what it holds.
+	// InternalError says that planning the placement has panicked, and Stack where. The
+	// placement keeps what it holds.
 	InternalError, Stack string
 
 	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
 	Record        ledger.Placement
 	RecordChanged bool
-	// Changed are the bindings that are new or different, Claimed the clusters whose Claims
-	// are, and Unbind those whose bindings are to be deleted. Forget says that the whole record
-	// is to be deleted.
+	// Changed are the bindings that are new or different, Claimed the clusters with changed
+	// claims, and Unbind the clusters whose bindings are to be deleted. Forget says that the
+	// whole record is to be deleted.
 	Changed []placement.Binding
 	Claimed []*OnCluster
 	Unbind  []string
@@ -136,22 +136,24 @@ type OnCluster struct {
 	Latest placement.Revision
 	// Content is the content of Latest.
 	Content work.Rendered
-	// Err is why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
+	// Err is the reason why Latest has no content: a *work.OverrideError or
+	// *work.EnvelopeError.
 	Err error
 	// provenContent is the assigned content if it is the proven one: neither Latest nor
 	// heldContent.
 	provenContent *work.Rendered
-	// Held is why the cluster does not get Latest yet; empty if it does.
+	// Held is the reason why the cluster does not get Latest yet; empty if it does.
 	Held string
-	// Failure is why the assigned content will not become available by itself; empty if it is
-	// available, progressing or not judged.
+	// Failure is the reason why the assigned content will not become available by itself; empty
+	// if it is available, progressing or not judged.
 	Failure string
 	// TimedOut says that the Failure is the availability timeout.
 	TimedOut bool
-	// Suspended is why the placement writes nothing to the cluster; empty if it does.
+	// Suspended is the reason why the placement writes nothing to the cluster; empty if it
+	// does.
 	Suspended string
-	// Foreign is why nothing at all is written to the cluster: another fleet holds it. It is
-	// empty otherwise.
+	// Foreign is the reason why nothing at all is written to the cluster: it is set if another
+	// fleet holds the cluster.
 	Foreign string
 	// DeleteAllowed says that a commit allows the deletions on this cluster.
 	DeleteAllowed bool
@@ -159,8 +161,8 @@ type OnCluster struct {
 	suspendedObjects []work.SuspendedObject
 	// driftRule is the api.DriftAnnotation of the cluster.
 	driftRule string
-	// Claims are the differences between what is assigned and what the cluster is told to hold,
-	// because other placements select the same objects.
+	// Claims are the differences between the assigned content and the objects that the cluster
+	// is sent, because other placements select the same objects.
 	Claims ledger.Claims
 	// Yielded are the objects left to other placements, by ID.
 	Yielded []Yielded
@@ -205,8 +207,8 @@ func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
 	return seen.Braked, c.DeleteAllowed
 }
 
-// Seen is what the member reported of the assigned revision; nil if nothing yet. A report from
-// before the assignment does not count, even if the content is the same.
+// Seen returns the member's report about the assigned revision; nil if there is none yet. A
+// report from before the assignment does not count, even if the content is the same.
 func (c *OnCluster) Seen() *ledger.WorkSeen {
 	if c.Entry == nil || c.Entry.Seen == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 type result struct {
 	cacheKey
 	placement *Placement
-	// works are the works of its clusters, before conflicts are resolved.
+	// works are the works of its clusters before conflicts are resolved.
 	works []clusterWork
 	// contentsInUse are the contents that clusters are assigned or held until now.
 	contentsInUse []*prepared
@@ -79,7 +79,7 @@ func newPlanner(in Input) *planner {
 	return pl
 }
 
-// finish resolves conflicts and puts the results together.
+// finish resolves conflicts and assembles the plan.
 func (pl *planner) finish() *Plan {
 	m := pl.memo
 	p := &Plan{
@@ -97,7 +97,7 @@ func (pl *planner) finish() *Plan {
 	m.results, m.spareResults = pl.results, m.results
 	clear(m.spareResults)
 	if p.Placements, p.Works = pl.resolveConflicts(changed); p.Works == nil {
-		p.Works = map[string][]work.Work{} // planned, and empty
+		p.Works = map[string][]work.Work{} // not nil, since there is a plan
 	}
 	m.prune(func(s *hub.Snapshot) bool { return p.Commits[s.Commit.Hash] && pl.Past[s.Commit.Hash] == s })
 	return p
@@ -122,7 +122,7 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 	pl.results[key] = pl.current
 }
 
-// resultKey collects what the result for a placement depends on.
+// resultKey collects everything that the result for a placement depends on.
 func (pl *planner) resultKey(key api.PlacementKey, record *ledger.Placement) cacheKey {
 	in := cacheKey{
 		spec: pl.memo.spec(key), fleetVersion: pl.memo.fleet.version, suspensionsVersion: pl.memo.suspensions.version,

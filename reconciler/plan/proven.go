@@ -8,8 +8,8 @@ import (
 )
 
 // recordProven records that the newest content is available on every cluster, with the first
-// commit that had it. Empty content and content with held deletions do not count: nobody wants
-// to roll back to them.
+// commit that had it. Empty content and content with held deletions do not count, since nobody
+// wants to roll back to them.
 func (pl *planner) recordProven(p *Placement) {
 	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
 		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
@@ -27,9 +27,9 @@ func (c *OnCluster) holdsDeletions() bool {
 	return len(held) > 0
 }
 
-// assignProven offers the proven content (the last that was available on every cluster) to
-// clusters that join a stopped rollout. It reports whether any can get it. If its commit has to
-// be loaded, such clusters wait.
+// assignProven assigns the proven content, which was the last to be available on every cluster,
+// to clusters that join a stopped rollout. It reports whether any cluster can get it. If its
+// commit has to be loaded, such clusters wait.
 func (pl *planner) assignProven(p *Placement, bindings []rollout.Binding) bool {
 	assigned := false
 	for i := range bindings {

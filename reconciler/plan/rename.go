@@ -12,15 +12,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A placement that appears in the commit in which another of the same kind and
-// namespace disappears, and selects at least one object that the other holds, is
-// the same placement under a new name: it takes over the record of the other, with
-// its bindings, revisions and stops. So a rename is no rollout, and no way around
-// one. Where more than one placement qualifies, nobody can tell which is meant:
-// then nothing is removed, and nothing new is placed, until a commit makes it clear.
+// If one commit adds a placement and removes another one of the same kind and namespace, and
+// the new one selects at least one object that the other one holds, it is the same placement
+// under a new name: it takes over the record of the other, with its bindings, revisions and
+// stops. So a rename causes no rollout, and cannot be used to bypass one. If more than one
+// placement qualifies, it is not known which one is meant: then nothing is removed, and nothing
+// new is placed, until a commit makes it clear.
 
-// rename finds the placements that were renamed, and continues with a copy of the ledger
-// that has them under their new keys.
+// rename finds the renamed placements, and continues with a copy of the ledger that has them
+// under their new keys.
 func (pl *planner) rename() {
 	now := pl.listKey()
 	if pl.memo.withoutRenames == now {
@@ -34,7 +34,7 @@ func (pl *planner) rename() {
 		pl.Ledger = pl.Ledger.Renamed(pl.renamed)
 		pl.memo.suspensions.update(pl.Input) // suspensions are renamed as well
 	case len(pl.unclear) == 0:
-		pl.memo.withoutRenames = now // nothing to look for until a placement comes or goes
+		pl.memo.withoutRenames = now // nothing can be found until a placement is added or removed
 	}
 }
 
@@ -50,7 +50,7 @@ type match struct {
 // A successor is a new placement that selects objects of a placement that is gone.
 type successor struct {
 	*hub.Placement
-	// doubt is why that is not certain; empty if it is.
+	// doubt is the reason why that is not certain; empty if it is.
 	doubt string
 }
 
@@ -173,11 +173,11 @@ func named(all []successor) string {
 	return strings.Join(names, " and ")
 }
 
-// holdings are the objects that a placement holds, as far as they are known.
+// holdings are the known objects that a placement holds.
 type holdings struct {
 	ids map[api.ID]bool
-	// unknown is why the rest is not known. reading says that a commit is still being loaded,
-	// and that the rest is known afterwards.
+	// unknown is the reason why there may be others. reading says that a commit is still being
+	// loaded, and that they will be known afterwards.
 	unknown string
 	reading bool
 }
@@ -227,8 +227,8 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 	return held
 }
 
-// selectsAny reports whether a new placement selects any of the objects that another
-// holds. doubt is why that is not known.
+// selectsAny reports whether a new placement selects any of the objects that another one holds.
+// doubt is the reason why that is not known.
 func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, doubt string) {
 	defer func() {
 		if recover() != nil {
@@ -273,8 +273,8 @@ func (pl *planner) keepUnclear(p *Placement, record *ledger.Placement, why strin
 	}
 }
 
-// inherited reports whether a cluster still holds, under the new key of a renamed
-// placement, a revision whose content is not known. Then nothing of it is removed.
+// inherited reports whether a cluster still holds, under the new key of a renamed placement, a
+// revision whose content is not known. Then none of its objects is removed.
 func (pl *planner) inherited(p *Placement, c *OnCluster) bool {
 	if c.heldContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
 		return false
@@ -288,8 +288,8 @@ func (pl *planner) inherited(p *Placement, c *OnCluster) bool {
 		!pl.gives(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
 }
 
-// gives reports whether the head renders the content with the hash for a cluster of a
-// placement: then the content is known even if the commit that brought it is lost.
+// gives reports whether the head renders content with this hash for a cluster of a placement.
+// Then the content is known even if the commit that first had it is lost.
 func (pl *planner) gives(key api.PlacementKey, name, hash string) bool {
 	now := pl.memo.prepare(pl.Head, key)
 	cluster, declared := pl.memo.fleet.cluster(name)

@@ -2,7 +2,7 @@ package plan
 
 import "testing"
 
-// A rename is found in each plan until it is written to the ledger.
+// A rename is found in each plan until it is recorded in the ledger.
 func TestARenameIsFoundUntilItIsWrittenDown(t *testing.T) {
 	s := newScene(t)
 	s.commit("v1", nil, []byte("clusters a\nnamespace web\nplace old of web\n"))

@@ -117,7 +117,7 @@ func (res *resolution) applyTo(list []work.Work) []work.Work {
 // assignedWork returns the final work of the claim's placement.
 func (cl *claim) assignedWork(paused bool) work.Work {
 	p := cl.result.placement
-	// As long as no revision is assigned, all objects it holds were assigned early.
+	// As long as no revision is assigned, all of its objects were assigned early.
 	w := work.Work{Placement: cl.key, Keep: paused, Abandon: p.Record.Abandon, Suspended: cl.on.Suspended, SuspendedObjects: cl.on.suspendedObjects, ClusterDrift: cl.on.driftRule}
 	if cl.work != nil {
 		w = *cl.work
@@ -135,7 +135,7 @@ func (cl *claim) assignedWork(paused bool) work.Work {
 		}
 	}
 	if len(cl.outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.reportOnly && !cl.contentUnknown {
-		w.Awaited = cl.on.Content.Manifests // objects left to another are not given up
+		w.Awaited = cl.on.Content.Manifests // objects left to another placement are not given up
 	}
 	if w.Manifests = manifests; len(cl.outcome.Early) > 0 {
 		for _, id := range cl.outcome.Early {
@@ -149,7 +149,7 @@ func (cl *claim) assignedWork(paused bool) work.Work {
 	return w
 }
 
-// keepAll leaves the ownership of everything on a cluster as it is.
+// keepAll does not change the ownership of any object on a cluster.
 func (r *resolver) keepAll(res *resolution) {
 	for _, cl := range res.claims {
 		cl.outcome = cl.on.Claims

@@ -12,13 +12,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// rollOut advances the rollout and writes its answer into the bindings.
+// rollOut advances the rollout and records the result in the bindings.
 func (pl *planner) rollOut(p *Placement) {
 	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
 		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
-		in.AvailableTimeout = timeout // the loader has refused invalid values
+		in.AvailableTimeout = timeout // the loader has refused invalid durations
 	}
 	byCluster := make(map[string]*OnCluster, len(p.Clusters))
 	for _, c := range p.Clusters {
@@ -75,8 +75,8 @@ func (pl *planner) rollOut(p *Placement) {
 	pl.current.wake = p.Rollout.Wake
 }
 
-// missingPermissions returns the missing permissions of a cluster that cannot be used for that reason;
-// empty if it can be used or if the reason is another.
+// missingPermissions returns the missing permissions of a cluster that cannot be used because
+// of them; empty if it can be used, or cannot for another reason.
 func (pl *planner) missingPermissions(c *OnCluster) string {
 	if seen := pl.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy {
 		return seen.Denied()
@@ -99,7 +99,7 @@ func (pl *planner) stops(p *Placement) []rollout.Stop {
 	return out
 }
 
-// notRepairedReason says why changes by others to what a waiting cluster holds are not
+// notRepairedReason returns the reason why changes by others on a waiting cluster are not
 // reverted; empty if they are.
 func (pl *planner) notRepairedReason(c *OnCluster) string {
 	if c.Entry == nil || !c.Entry.Binding.Released() || c.heldContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
@@ -153,8 +153,8 @@ func (pl *planner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
 	return b
 }
 
-// rolloutStatus returns what the member reported of the assigned revision, as input of the
-// rollout.
+// rolloutStatus returns the member's report about the assigned revision in the form that the
+// rollout uses.
 func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 	if c.Err != nil && c.UpToDate() || c.notRenderable && c.Binding.Assigned == c.Entry.Binding.Assigned {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt, Failure: c.renderError()}
@@ -175,9 +175,9 @@ func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 		out.Health, out.Failure = rollout.DiffFailed, c.failure(w)
 	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || hasLastingYield(c.Claims.Yields):
 		out.Health, out.Failure = rollout.Failed, c.failure(w)
-	// An object that passes on with another placement's rollout is there, with the other's
-	// content. It must not hold up the rollout: two rollouts could wait for each other for
-	// ever.
+	// An object that passes to this placement with another one's rollout exists, with the other
+	// one's content. It must not delay this rollout, since two rollouts could wait for each
+	// other forever.
 	case !w.Available():
 		out.Health, out.Failure, out.Since = rollout.Unavailable, c.failure(w), pl.unavailableSince(c)
 	case w.Untrackable > 0:
@@ -191,9 +191,9 @@ func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 	return out
 }
 
-// unavailableSince is when the availability timeout started to run. It starts anew when the
-// cluster is reachable again, since it may have been available in between. It does not end
-// before the member has reported since the process started.
+// unavailableSince returns the beginning of the availability timeout. It begins again when the
+// cluster becomes reachable, since the content may have been available in between. It never
+// ends before the member has reported since the process started.
 func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 	if !c.Entry.Reported() {
 		return pl.Now
@@ -205,7 +205,7 @@ func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 	return since
 }
 
-// failure names the first object that failed, and why; empty if none did.
+// failure describes the first object that failed, with the reason; empty if none did.
 func (c *OnCluster) failure(w *ledger.WorkSeen) string {
 	if o := w.Failed(); o != nil {
 		return o.ID.String() + ": " + cmp.Or(o.Failure, o.Applied.Message)
@@ -221,7 +221,7 @@ func (c *OnCluster) failure(w *ledger.WorkSeen) string {
 	return ""
 }
 
-// renderError is why there is no content for the cluster.
+// renderError returns the reason why there is no content for the cluster.
 func (c *OnCluster) renderError() string {
 	if c.Err != nil {
 		return c.Err.Error()

@@ -20,29 +20,29 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// TestScenes plays the stories of testdata. Each file of an archive is a
-// command, and what follows it is what it prints, but for a commit, whose
-// content follows:
+// TestScenes runs the scenes in testdata. Each file of an archive is a command, and its content
+// is what the command prints, except for a commit, whose content is hub.yaml:
 //
-//	commit v1 [crp/web]    the head from now on; hub.yaml follows. It allows what
-//	                       the placement deletes
-//	seen east west         the clusters answer, and are ready
-//	down east              it does not answer
-//	done [web] [east]      the members did what they were told last: all of it
+//	commit v1 [crp/web]    the new head; it allows deletions of the
+//	                       named placements
+//	seen east west         the clusters answer and are ready
+//	down east              the cluster does not answer
+//	done [web] [east]      the members do everything in their last works
 //	fail web east          the first object there fails
 //	slow web east          the first object there is not available yet
-//	stuck web east         nor will it be by itself
-//	load v1                a commit that clusters wait at has been read
-//	lose v1                it cannot be read
-//	restart                nothing is remembered but the ledger
-//	forget                 the ledger is lost; members that answer say what they
-//	                       hold, the others when they are seen
-//	panic web              thinking about a placement fails, until mend
+//	stuck web east         and will not become available by itself
+//	load v1                a commit that clusters wait for was loaded
+//	lose v1                it cannot be loaded
+//	restart                only the ledger is kept
+//	forget                 the ledger is lost; members that answer report
+//	                       their inventories, the others when they are seen
+//	panic web              planning a placement panics, until mend
 //	wait 30s
-//	members                prints what they have, and what is not deleted there
+//	members                prints the objects on the members, and the held
+//	                       deletions there
 //	proven web             prints the last commit that was available everywhere
-//	plan                   prints what each cluster shall hold, who waits, and
-//	                       what a person should look at
+//	plan                   prints the works of each cluster, what waits, and
+//	                       what a user should look at
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		s := newScene(t)
@@ -66,11 +66,11 @@ type scene struct {
 	loader  *hub.Loader
 	commits map[string]*hub.Snapshot
 	last    *Plan
-	// broken are placements whose planning panics.
+	// broken are the placements whose planning panics.
 	broken []api.PlacementKey
-	// holds are what the members have, as far as they said so.
+	// holds are the revisions that the members have reported.
 	holds map[string]map[api.PlacementKey]placement.Revision
-	// objects are what there is on the members, by cluster, and whose it is.
+	// objects are the objects on the members with their owners, by cluster.
 	objects map[string]map[api.ID]api.PlacementKey
 }
 
@@ -96,7 +96,7 @@ func (s *scene) commit(name string, allowed []string, data []byte) {
 	}
 	s.commits[name] = snapshot
 	if s.in.Head != nil {
-		s.in.Past[s.in.Head.Commit.Hash] = s.in.Head // as the loop has it until the next turn is over
+		s.in.Past[s.in.Head.Commit.Hash] = s.in.Head // as in the loop until the next turn is over
 	}
 	s.in.Head = snapshot
 }
@@ -156,7 +156,7 @@ func (s *scene) do(words []string) string {
 	return ""
 }
 
-// reloaded is a ledger after a restart.
+// reloaded returns a ledger after a restart.
 func reloaded(t testing.TB, store ledger.Store, l *ledger.Ledger) *ledger.Ledger {
 	t.Helper()
 	err := store.Save(l)
@@ -189,7 +189,7 @@ func (s *scene) resolve() *Plan {
 	return p
 }
 
-// check holds a plan to what must be true of every plan.
+// check checks the invariants of a plan.
 func (s *scene) check(p *Plan) {
 	s.t.Helper()
 	for cluster, works := range p.Works {
@@ -210,7 +210,7 @@ func (s *scene) check(p *Plan) {
 	if len(s.broken) > 0 || len(s.in.Lost) > 0 || len(p.Commits) > 0 {
 		return
 	}
-	// With nothing but the commits remembered the answer is the same.
+	// With an empty Memo the plan is the same.
 	fresh := s.in
 	fresh.Memo = NewMemo()
 	fresh.Past = maps.Clone(s.commits)
@@ -219,8 +219,8 @@ func (s *scene) check(p *Plan) {
 	}
 }
 
-// checkAwaited holds a plan to naming, wherever a cluster does not get the newest
-// content yet, what nobody may delete until it does.
+// checkAwaited checks that wherever a cluster does not get the newest content yet, the works
+// list the objects that must not be deleted until then.
 func (s *scene) checkAwaited(p *Plan) {
 	s.t.Helper()
 	for _, pl := range p.Placements {
@@ -246,8 +246,7 @@ func (s *scene) checkAwaited(p *Plan) {
 	}
 }
 
-// done has members do what they were told: those named, for the placements
-// named.
+// done makes members do their works: the given members, for the given placements.
 func (s *scene) done(args []string) {
 	named := func(name string) bool { return len(args) == 0 || slices.Contains(args, name) }
 	for cluster, works := range s.last.Works {
@@ -266,7 +265,7 @@ func (s *scene) done(args []string) {
 	}
 }
 
-// carryOut has a member do what it was told, and returns what it says.
+// carryOut makes a member do its work, and returns its report.
 func (s *scene) carryOut(cluster string, w work.Work) ledger.WorkSeen {
 	objects := s.objects[cluster]
 	if objects == nil {
@@ -287,7 +286,7 @@ func (s *scene) carryOut(cluster string, w work.Work) ledger.WorkSeen {
 	return o
 }
 
-// heldOn are the objects that a work gives up on a cluster, and that are held.
+// heldOn returns the held deletions of a work on a cluster.
 func (s *scene) heldOn(cluster string, w work.Work) []ledger.Braked {
 	goes := maps.Clone(s.objects[cluster])
 	maps.DeleteFunc(goes, func(id api.ID, by api.PlacementKey) bool {
@@ -310,7 +309,7 @@ func word(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
 	}
 }
 
-// members writes down what they have for a person.
+// members formats the objects on the members.
 func (s *scene) members() string {
 	var b strings.Builder
 	for _, cluster := range slices.Sorted(maps.Keys(s.objects)) {
@@ -330,8 +329,7 @@ func (s *scene) members() string {
 	return b.String()
 }
 
-// except has a member say of the first object of a placement that it is not as it
-// should be.
+// except makes a member report a state of the first object of a placement.
 func (s *scene) except(name, cluster string, state ledger.ObjectState) {
 	for _, w := range s.last.Works[cluster] {
 		if w.Placement.Name == name {
@@ -343,8 +341,7 @@ func (s *scene) except(name, cluster string, state ledger.ObjectState) {
 	}
 }
 
-// forget loses the ledger, and has the members that answered say what they
-// hold.
+// forget loses the ledger, and makes the members that answer report their inventories.
 func (s *scene) forget() {
 	old := s.in.Ledger
 	s.in.Ledger, s.in.Memo, s.in.Past, s.store = ledger.New(), NewMemo(), map[string]*hub.Snapshot{}, ledger.Memory()
@@ -356,7 +353,7 @@ func (s *scene) forget() {
 	s.in.Rebuilt = len(s.in.Ledger.Placements()) > 0
 }
 
-// answer is what a cluster says that is ready; the first time also what it holds.
+// answer returns the report of a cluster that is ready; the first one has its inventories.
 func (s *scene) answer(cluster string) ledger.ClusterSeen {
 	o := ledger.ClusterSeen{Cluster: cluster, At: s.in.Now, Healthy: true, Properties: map[string]string{}}
 	if known := s.in.Ledger.Cluster(cluster); known == nil || known.Joined.IsZero() {
@@ -367,7 +364,7 @@ func (s *scene) answer(cluster string) ledger.ClusterSeen {
 	return o
 }
 
-// describe writes a plan down for a person.
+// describe formats a plan.
 func describe(p *Plan) string {
 	var b strings.Builder
 	for _, cluster := range slices.Sorted(maps.Keys(p.Works)) {

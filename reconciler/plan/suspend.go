@@ -13,9 +13,9 @@ import (
 // suspensions are the suspensions in force, kept between calls.
 type suspensions struct {
 	list    []ledger.Suspension
-	reasons map[ledger.Subject]string // by what is suspended
-	// objects are the suspended objects, by cluster; those of "" are suspended on every
-	// cluster, and are in each of the other lists as well.
+	reasons map[ledger.Subject]string // by subject
+	// objects are the suspended objects by cluster. Those of "" are suspended on every cluster,
+	// and are also in each of the other lists.
 	objects map[string][]work.SuspendedObject
 	// version counts the changes; each affects every placement.
 	version uint64

@@ -15,7 +15,7 @@ const members, app, placed = "clusters east west\n", "namespace shop\nconfigmap 
 
 func settings() api.ID { return api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "settings"} }
 
-// rested is a fleet that holds v1 of one placement, and has v2 before it.
+// rested returns a fleet that has v1 of one placement, and v2 as the head.
 func rested(t *testing.T, suspensions ...ledger.Suspension) *scene {
 	s := newScene(t)
 	s.commit("v1", nil, []byte(members+app+"1"+placed))
@@ -38,8 +38,8 @@ func onCluster(t *testing.T, p *Plan, cluster string) work.Work {
 	return works[0]
 }
 
-// What is suspended keeps what it has, is told so, and says why it waits; all
-// else goes on.
+// Suspended clusters keep their content, and their works and the reason why they wait say so.
+// Other clusters are updated.
 func TestSuspendedClustersKeepWhatTheyHave(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	tests := map[string]struct {
@@ -79,7 +79,7 @@ func TestSuspendedClustersKeepWhatTheyHave(t *testing.T) {
 	}
 }
 
-// A suspension ends by itself: the plan says when it will, and is another then.
+// A suspension ends at its time, which is the wake time of the plan.
 func TestSuspensionsEndByThemselves(t *testing.T) {
 	until := noon.Add(time.Hour)
 	s := rested(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice", Until: until})
@@ -93,8 +93,8 @@ func TestSuspensionsEndByThemselves(t *testing.T) {
 	}
 }
 
-// A placement that is gone from Git is not taken off what is suspended, and is
-// once that is over. A cluster that is gone is not let go of.
+// A placement that is removed from Git stays on suspended clusters until the suspension ends. A
+// cluster that is removed from Git is not released while it is suspended.
 func TestSuspendedContentIsNotRemoved(t *testing.T) {
 	s := rested(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
 	s.commit("v3", nil, []byte(members+app+"2"))
@@ -121,7 +121,7 @@ func TestSuspendedContentIsNotRemoved(t *testing.T) {
 	}
 }
 
-// A rollout that a failed update has stopped goes on when somebody says so.
+// A rollout that a failed update has stopped continues when a user resumes it.
 func TestProceedResumesAStoppedRollout(t *testing.T) {
 	s := rested(t)
 	s.commit("v2", nil, []byte(members+app+"2"+strings.Replace(placed, "100%", "1", 1)))

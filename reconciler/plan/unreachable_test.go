@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A cluster that cannot be used because permissions are missing is not chosen, and its
-// decision says so. A healthy cluster that lacks some permissions can be chosen.
+// A cluster that cannot be used because permissions are missing is not selected, and its
+// decision says so. A healthy cluster that lacks some permissions can be selected.
 func TestAClusterWithoutPermissionsIsNotCalledUnreachable(t *testing.T) {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	seen := func(healthy bool, joined time.Time, forbidden ...string) *ledger.Cluster {
@@ -45,8 +45,7 @@ func TestAClusterWithoutPermissionsIsNotCalledUnreachable(t *testing.T) {
 	}
 }
 
-// A cluster that does not answer holds up a rollout only if there are more of
-// them than may be.
+// Clusters that do not answer delay a rollout only if there are more of them than allowed.
 func TestUnreachableClustersHoldUpARolloutBeyondTheirBudget(t *testing.T) {
 	none, all := intstr.FromInt32(0), intstr.FromString("100%")
 	for name, test := range map[string]struct {
@@ -70,7 +69,7 @@ func TestUnreachableClustersHoldUpARolloutBeyondTheirBudget(t *testing.T) {
 	}
 }
 
-// A rollout that a cluster stops which answers and cannot be used says why.
+// If a cluster that answers but cannot be used stops a rollout, the reason is shown.
 func TestStoppedByAClusterThatCannotBeUsed(t *testing.T) {
 	for why, seen := range map[string]ledger.ClusterSeen{
 		"permissions are missing on it": {Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}},

@@ -6,8 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A work with another cause is dispatched again: the cluster names the cause of each
-// deletion.
+// A work with another cause is sent again, since the member reports the cause of each deletion.
 func TestWorksWithOtherCausesDiffer(t *testing.T) {
 	a := work.Work{Remove: true, Cause: work.Cause{Why: "no longer selected since the placement was renamed to crp/shop"}}
 	b := a

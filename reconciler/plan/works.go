@@ -46,9 +46,9 @@ func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 		w.Keep = true
 	case c.Binding.Removing:
 		w.Remove = true
-		// What a cluster or a content no longer has is deleted; only the end of the placement
-		// itself abandons objects. With ReportDiff nothing is deleted, and what is there is
-		// given up.
+		// Objects that the content or the cluster no longer has are deleted; only the removal
+		// of the placement itself can abandon objects. With ReportDiff nothing is deleted, and
+		// objects are released.
 		w.Abandon = p.Spec == nil && p.Record.Abandon
 		if w.Strategy.Type == api.ReportDiff {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
@@ -73,7 +73,8 @@ func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 	return w, true
 }
 
-// deleteCause returns why objects are deleted that the placement no longer has on a cluster.
+// deleteCause returns the reason for deleting objects that the placement no longer has on a
+// cluster.
 func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 	switch {
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Adoptable says why the drift of an object cannot be adopted by editing its file;
-// nil if it can.
+// Adoptable returns the reason why the drift of an object cannot be adopted by editing its
+// file; nil if it can.
 func Adoptable(t *status.Trace) error {
 	id := t.ID()
 	masked := func(d api.Difference) bool {

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// replaceEntry replaces a value that is a list or a map, or becomes one.
+// replaceEntry replaces a value where the old or the new one is a list or a map.
 func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 	from := s.offset(f.node)
 	if flow {
@@ -19,7 +19,7 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 		text, err := flowText(v, s.isJSON(f.parent))
 		return cut{from, to, text}, err
 	}
-	if !collection(v) { // in place of a list or a map
+	if !collection(v) { // the old value is a list or a map
 		v = canonical(v)
 	}
 	indent, wrapped := f.parent.Column-1, any(map[string]any{f.last: v})
@@ -40,7 +40,7 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 	return cut{from, end, text}, nil
 }
 
-// flowText writes a value on one line: as JSON, or as people write YAML.
+// flowText formats a value on one line: as JSON, or as YAML in flow style.
 func flowText(v any, isJSON bool) (string, error) {
 	if text, isText := v.(string); isText && !isJSON {
 		return scalar(text, 0, true)

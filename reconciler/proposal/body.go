@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// most bounds what one pull request lists of clusters, writers and fields, mostReason the
-// characters of a reason.
+// most is the maximum number of clusters, writers and fields that one pull request lists, and
+// mostReason the maximum length of a reason in characters.
 const (
 	most       = 50
 	mostReason = 1000
@@ -21,7 +21,7 @@ const (
 	longestTitle = 255
 )
 
-// title is that of the pull request or issue of an offer.
+// title returns the title of the pull request or issue of an offer.
 func (o *offer) title() string {
 	what, where := "deleted", count(len(o.drifts), "cluster")
 	if !o.deleted {
@@ -72,11 +72,11 @@ func fieldName(path string) string {
 	return ""
 }
 
-// trailer is the line by which a commit is known to be gitfleet's own for a change.
+// trailer returns the line that marks a commit as gitfleet's own for a change.
 func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
 
-// message is that of the commit. It has no number in it that changes while the pull
-// request is open.
+// message returns the commit message. It contains no number that changes while the pull request
+// is open.
 func (o *offer) message() string {
 	var b strings.Builder
 	if o.deleted {
@@ -95,8 +95,9 @@ func (o *offer) message() string {
 	return b.String()
 }
 
-// body is what people decide by. What comes from a member is in code blocks that it
-// cannot end. The offers that wait until fewer pull requests are open are listed in it.
+// body returns the information that people need for the decision. Text from a member is in code
+// blocks that it cannot close. The offers that wait until fewer pull requests are open are
+// listed, too.
 func (o *offer) body(fleet string, waiting []*offer) string {
 	var b strings.Builder
 	verb, held := "changed", "The object is left as it is"
@@ -167,7 +168,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	return b.String()
 }
 
-// writeEdit writes what merging and closing do.
+// writeEdit says what happens if the pull request is merged or closed.
 func (o *offer) writeEdit(b *strings.Builder) {
 	if o.override != "" {
 		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", code(o.override), code(o.changes[0].Path))
@@ -186,14 +187,14 @@ func (o *offer) writeEdit(b *strings.Builder) {
 	b.WriteString("\n\n**Closing** without merging " + o.closing())
 }
 
-// writeManual writes why there is no edit, and what closing does.
+// writeManual says why there is no edit, and what happens if the issue is closed.
 func (o *offer) writeManual(b *strings.Builder) {
 	fmt.Fprintf(b, "**Why this is no pull request:** no edit of the files in Git makes the change: %s\n\n", code(shortened(o.reason.Error(), mostReason)))
 	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")
 	b.WriteString("**Closing** " + o.closing())
 }
 
-// closing says what closing does, and what the label does instead.
+// closing says what happens if the request is closed, and what the label changes.
 func (o *offer) closing() string {
 	putsBack, keeps := "puts the object back to what is in Git", "keeps the object as it is"
 	if o.deleted {
@@ -202,7 +203,7 @@ func (o *offer) closing() string {
 	return putsBack + ". The same change is not offered again. The label " + code(holdLabel) + " " + keeps + ", also after closing, until it is removed.\n\n"
 }
 
-// shortened returns at most a number of characters of a text.
+// shortened cuts a text to a number of characters.
 func shortened(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -217,7 +218,7 @@ func at(t time.Time) string {
 	return " at " + t.UTC().Format(time.RFC3339)
 }
 
-// nameOf is an object without its kind.
+// nameOf returns the name of an object without its kind.
 func nameOf(id api.ID) string {
 	if id.Namespace == "" {
 		return id.Name
@@ -232,7 +233,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// list names some of many.
+// list lists the first few names.
 func list(names []string) string {
 	var out []string
 	for _, name := range names[:min(len(names), most)] {
@@ -250,23 +251,23 @@ func code(text string) string { return markdown.Code(text) }
 
 func codeBlock(language, text string) string { return markdown.CodeBlock(language, text) }
 
-// What gitfleet comments once on a pull request whose branch it leaves alone.
+// The comments that gitfleet adds once to a pull request whose branch it does not change.
 const (
 	outdatedMarker  = "<!-- gitfleet: outdated -->"
 	outdatedComment = "The base branch has another version of the changed file by now. gitfleet leaves this branch as it is, since other people have pushed to it: " +
 		"update it, or close the pull request and make the change in Git."
 )
 
-// The comments in a body that say what a pull request is about, and that gitfleet closed
-// it.
+// The comments in a body that identify the change of a pull request, and say that gitfleet
+// closed it.
 const endedMarker = "<!-- gitfleet: ended -->"
 
 func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " + hash + " -->" }
 
 var where = regexp.MustCompile(`(?m)^\*\*Where:\*\* (.+); first seen at `)
 
-// names reports whether a body may name one of some clusters as one that has the change:
-// one that lists only some of its clusters, or was edited, may name any.
+// names reports whether a body may list one of some clusters as one that has the change. A body
+// that lists only some of the clusters, or was edited, may list any.
 func names(body string, clusters []string) bool {
 	found := where.FindStringSubmatch(body)
 	if found == nil {
@@ -278,17 +279,16 @@ func names(body string, clusters []string) bool {
 
 var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)
 
-// ended is the body of what gitfleet closes.
+// ended returns the body of a request that gitfleet closes.
 func ended(body string) string { return strings.TrimSpace(body) + "\n" + endedMarker + "\n" }
 
-// endedByGitfleet reports whether gitfleet closed a pull request because its drift was
-// over.
+// endedByGitfleet reports whether gitfleet closed a pull request because its drift had ended.
 func endedByGitfleet(body string) bool {
 	return strings.HasSuffix(strings.TrimSpace(body), endedMarker)
 }
 
-// markedAs returns the change that a pull request of a fleet is about; empty if it is of
-// another fleet.
+// markedAs returns the hash of the change in the body of a fleet's pull request; empty if it
+// belongs to another fleet.
 func markedAs(body, fleet string) (hash string) {
 	found := marked.FindStringSubmatch(body)
 	if found == nil || found[1] != fleet {

@@ -10,9 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// 300 changes at once on 100 clusters, which people merge and close one after the other:
-// every one is offered once, never more are open than allowed, and the forge is asked for
-// little.
+// 300 changes at once on 100 clusters, which people merge and close one after the other: every
+// change is offered once, never more requests are open than allowed, and few requests are sent
+// to the forge.
 func TestManyDriftsAtOnce(t *testing.T) {
 	const changes, maxOpen = 300, 10
 	p := newProposing(maxOpen)
@@ -37,7 +37,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 		}
 		for i, pr := range open {
 			if i%2 == 0 {
-				continue // people take their time
+				continue // people decide only now and then
 			}
 			state := forge.Merged
 			if pr.Number%3 == 0 {
@@ -45,7 +45,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 			}
 			p.forge.end(pr.Number, state)
 			decided[pr.Branch] = state
-			// Once its commit is in force, a merged change is no drift any more.
+			// once its commit is in force, a merged change is no drift any more
 			if state == forge.Merged {
 				held = slices.DeleteFunc(held, func(o *offer) bool { return branchPrefix+o.hash == pr.Branch })
 			}
@@ -74,8 +74,8 @@ func TestManyDriftsAtOnce(t *testing.T) {
 	}
 }
 
-// A webhook has the pull requests looked at before the interval is over, but not at each
-// of many.
+// A webhook causes a check of the pull requests before the interval is over, but many webhooks
+// cause only one.
 func TestAWebhookWakesTheProposer(t *testing.T) {
 	p := newProposing(10)
 	p.cfg.Interval = time.Hour
@@ -104,7 +104,8 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 	}
 }
 
-// What a forge is asked while pull requests are open and nothing happens.
+// BenchmarkIdle measures the requests to the forge while pull requests are open and nothing
+// happens.
 func BenchmarkIdle(b *testing.B) {
 	p := newProposing(10)
 	var held []*offer
@@ -119,7 +120,7 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(float64(p.forge.requests-before)/p.forge.now.Sub(began).Minutes(), "requests/min")
 }
 
-// Changes that fall due one after the other do not edit the newest pull request each time.
+// If changes become due one after the other, the newest pull request is not edited each time.
 func TestTheListOfWaitingChangesIsEditedSeldom(t *testing.T) {
 	p := newProposing(1)
 	held := []*offer{heldChange(0, "east")}

@@ -16,16 +16,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// textFields are the maps of Kubernetes objects whose values are always text.
+// textFields are the maps of Kubernetes objects whose values are always strings.
 var textFields = []string{"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData"}
 
-// errInManifest is returned where a manifest has the value of the member already.
+// errInManifest is returned if a manifest already has the value of the member.
 var errInManifest = errors.New("the manifest has it already")
 
-// Changes returns the changes that give a manifest, which stays as it is, the values that
-// a member has, in the order in which they are to be made. It returns a *FieldError
-// without a line if the manifest does not have the value that the drift names as that of
-// Git, or if a value of the member is not known.
+// Changes returns the changes that give a manifest the values of a member, in the order in
+// which they must be made. The manifest itself is not changed. The error is a *FieldError
+// without a line if the manifest does not have the value that the drift gives as that of Git,
+// or if a value of the member is not known.
 func Changes(manifest map[string]any, drift []api.Difference) ([]Change, error) {
 	current := canonical(runtime.DeepCopyJSON(manifest))
 	var out, removed []Change
@@ -49,7 +49,7 @@ func Changes(manifest map[string]any, drift []api.Difference) ([]Change, error) 
 		}
 		return nil, errInManifest
 	}
-	slices.Reverse(removed) // of a list, the last item goes first
+	slices.Reverse(removed) // the last item of a list is removed first
 	out = append(out, removed...)
 	for i, c := range out {
 		c = withParents(current, c)
@@ -62,7 +62,7 @@ func Changes(manifest map[string]any, drift []api.Difference) ([]Change, error) 
 	return out, nil
 }
 
-// changeOf returns the change that one difference means for a manifest.
+// changeOf returns the change of a manifest for one difference.
 func changeOf(manifest any, d api.Difference) (Change, error) {
 	c := Change{Path: d.Path, Remove: d.ValueInMember == "" && d.MemberJSON == nil}
 	if strings.Contains(d.ValueInHub, diff.Mask) || strings.Contains(d.ValueInMember, diff.Mask) {
@@ -90,7 +90,7 @@ func changeOf(manifest any, d api.Difference) (Change, error) {
 	return c, nil
 }
 
-// lookUp follows a pointer; there is nothing at the end of a list.
+// lookUp returns the value at a pointer. A pointer past the end of a list has none.
 func lookUp(v any, keys []string) (value any, there bool) {
 	for _, key := range keys {
 		switch in := v.(type) {
@@ -111,8 +111,8 @@ func lookUp(v any, keys []string) (value any, there bool) {
 	return v, true
 }
 
-// means reports whether a value of a manifest is what a drift names as that of Git. An
-// API server may write a quantity in another way, and adds defaults.
+// means reports whether a value of a manifest is the one that a drift gives as that of Git. An
+// API server may write a quantity differently, and adds defaults.
 func means(v any, d api.Difference) bool {
 	if d.HubJSON != nil {
 		var hub any
@@ -133,7 +133,7 @@ func sameQuantity(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-// covers reports whether all that a manifest says is in what an API server made of it.
+// covers reports whether the stored value has everything that the manifest sets.
 func covers(manifest, stored any) bool {
 	switch m := manifest.(type) {
 	case map[string]any:
@@ -151,8 +151,8 @@ func covers(manifest, stored any) bool {
 	return reflect.DeepEqual(manifest, stored) || sameQuantity(diff.Text(manifest), diff.Text(stored))
 }
 
-// memberValue is the value of the member. Where the drift has it as text only, the value
-// in the manifest says what it is a text of.
+// memberValue returns the value of the member. If the drift has it only as text, its type is
+// taken from the value in the manifest.
 func memberValue(d api.Difference, now any, there bool, keys []string) (any, error) {
 	if d.MemberJSON != nil {
 		var v any
@@ -176,7 +176,7 @@ func memberValue(d api.Difference, now any, there bool, keys []string) (any, err
 	return value, nil
 }
 
-// withParents returns a change that also makes the maps that its field is in and that the
+// withParents extends a change so that it also creates the maps around its field that the
 // manifest does not have.
 func withParents(manifest any, c Change) Change {
 	keys := api.SplitPointer(c.Path)
@@ -193,7 +193,7 @@ func withParents(manifest any, c Change) Change {
 	return c
 }
 
-// pointer is the JSON pointer with some keys.
+// pointer returns the JSON pointer with these keys.
 func pointer(keys []string) string {
 	var b strings.Builder
 	for _, key := range keys {
@@ -202,7 +202,7 @@ func pointer(keys []string) string {
 	return b.String()
 }
 
-// typed is the JSON value that a text means: a number, a boolean, or the text itself.
+// typed returns the JSON value that a text stands for: a number, a boolean, or the text itself.
 func typed(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A drift becomes changes only if the manifest has the value that the drift names as that
-// of Git, and if the value of the member is known.
+// Drift can be converted into changes only if the manifest has the value that the drift gives
+// as that of Git, and the value of the member is known.
 func TestChanges(t *testing.T) {
 	var manifest map[string]any
 	text := `{"kind": "Deployment", "metadata": {"labels": {"app": "web"}}, "spec": {"replicas": 3, "name": "web", "args": ["a", "b"], "cpu": "1000m", "item": {"a": 1}}}`

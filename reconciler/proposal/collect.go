@@ -21,82 +21,82 @@ import (
 // An offer is one distinct change: the same fields of the same object have the same values on
 // one or more clusters.
 type offer struct {
-	// hash identifies the change, over restarts too.
+	// hash identifies the change, also across restarts.
 	hash   string
 	id     api.ID
 	origin api.Origin
-	// source is the line of the object in Git while origin is not known.
+	// source is the line of the object in Git, used while origin is not known.
 	source string
-	// reason is why no edit of the files can express the change; nil if changes do. partial says
-	// that one could if all clusters that get the object had the change. Those that have the
-	// object as it is in Git may report the same change a moment later.
+	// reason is the reason why no edit of the files can express the change; nil if changes do.
+	// partial says that an edit could if all clusters that get the object had the change: the
+	// other clusters may report the same change a moment later.
 	reason  error
 	partial bool
-	// changes are the edit, by path; paths the fields that it is for.
+	// changes are the edit, by path. paths are the fields that it changes.
 	changes []FileChange
 	paths   []api.Difference
 	// rest identifies the fields and values of which paths has only a part; empty if it has all.
 	rest string
 	// deleted says that the object is gone from the clusters.
 	deleted bool
-	// drifts are the change on each cluster, by cluster.
+	// drifts are the drifts of the change, by cluster.
 	drifts []*status.Drift
-	// override names the override that the change is in; empty if the change is for all
-	// clusters. Then others are those that have the object as it is in Git.
+	// override names the override that the edit changes; empty if the edit is for all clusters.
+	// In that case others are the clusters that have the object as it is in Git.
 	override string
 	others   []string
-	// holders counts the clusters that get the object; zero if that is not known.
+	// holders is the number of clusters that get the object; zero if it is not known.
 	holders int
 }
 
-// A verdict is what is to become of one drift that is no part of an offer.
+// A verdict is the decision about one drift that is not part of an offer.
 type verdict struct {
 	drift *status.Drift
-	// of is the change that the drift is, with all its drifts.
+	// of is the change of the drift, with all its drifts.
 	of *offer
-	// state is that of the change.
+	// state is the state of the change.
 	state   State
 	message string
-	// undecided is the hash of the change if it may be an offer later; empty otherwise.
+	// undecided is the hash of the change if it may become an offer later; empty otherwise.
 	undecided string
 }
 
-// A partialError is returned where a change cannot be offered because of which clusters have it
-// now. Those that have the object as it is in Git may report the same change a moment later.
+// A partialError is returned for a change that cannot be offered because not all clusters have
+// it. The others may report the same change a moment later.
 type partialError struct{ err error }
 
 func (e *partialError) Error() string { return e.err.Error() }
 func (e *partialError) Unwrap() error { return e.err }
 
-// mostEdits bounds the edits of one pass, each of which loads the files. Other changes wait
-// for the next one.
+// mostEdits is the maximum number of edits that one pass computes, since each of them loads the
+// files. Other changes wait for the next pass.
 const mostEdits = 10
 
-// A collector makes offers of the held drifts of reports. It remembers the edits at the
-// commit in force, each of which was tried.
+// A collector groups the held drifts of reports into offers. It caches the edits for the commit
+// in force, each of which was verified.
 type collector struct {
 	fleet string
 	load  func(fs.FS) (*hub.Snapshot, error)
 
 	commit string
 	edits  map[string]tried
-	// left is how many edits the pass may still try. next is the first change that had none
-	// left, with which the next pass begins; empty if all were tried.
+	// left is the number of edits that this pass may still compute. next is the first change
+	// for which none was left, with which the next pass begins; empty if all were computed.
 	left int
 	next string
 	// unreadable says that a file could not be read in the last pass.
 	unreadable bool
-	// used are the edits that the last pass needed.
+	// used are the keys of the edits that the last pass needed.
 	used map[string]bool
 }
 
-// tried is what came of an edit.
+// tried is the result of computing an edit.
 type tried struct {
 	edit *Result
 	err  error
 }
 
-// collect groups the held drifts of a report. The files are those of the commit in force.
+// collect groups the held drifts of a report. The files must be those of the commit in force.
 func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, verdicts []verdict) {
 	if c.commit != r.Head.Commit.Hash {
 		c.commit, c.edits = r.Head.Commit.Hash, map[string]tried{}
@@ -154,8 +154,8 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 	return offers, verdicts
 }
 
-// newOffer returns an offer of the change that a drift is, without its drifts. mode is the drift
-// mode if that offers nothing.
+// newOffer returns an offer for the change of a drift, without drifts. mode is the drift mode
+// if that mode offers nothing.
 func newOffer(fleet, mode string, d *status.Drift) *offer {
 	o := &offer{id: d.ID(), paths: d.Paths, rest: d.Digest, deleted: d.Deleted}
 	values := []any{fleet, o.id, o.details()}
@@ -166,7 +166,7 @@ func newOffer(fleet, mode string, d *status.Drift) *offer {
 	return o
 }
 
-// details are the fields of a change with their values.
+// details returns the fields of a change with their values.
 func (o *offer) details() []any {
 	out := make([]any, 0, 2*len(o.paths))
 	for _, p := range o.paths {
@@ -178,36 +178,36 @@ func (o *offer) details() []any {
 	return out
 }
 
-// changeKey is the same for the same change of one object.
+// changeKey returns a key that is equal for equal changes of one object.
 func changeKey(d *status.Drift) string {
 	return fmt.Sprintln(d.ID(), ledger.Fingerprint(d.Paths, d.Digest), d.Deleted)
 }
 
-// errUnreadable is returned where the file cannot be read now.
+// errUnreadable is returned if the file cannot be read at the moment.
 var errUnreadable = errors.New("the file cannot be read from the commit in force")
 
-// errUnknown is returned where it is not known yet what the clusters are to have, as after a
-// restart until the commits that they are assigned are loaded.
+// errUnknown is returned if the desired content of the clusters is not known yet, for instance
+// after a restart until their commits are loaded.
 var errUnknown = errors.New("not known yet")
 
-// errNotTried is returned where the edit has to wait for those of other changes.
+// errNotTried is returned if the edit was not computed yet because other changes come first.
 var errNotTried = errors.New("left as it is; whether it can be offered as a pull request is found out after other changes")
 
-// An inGitError is returned where the commit in force has the change.
+// An inGitError is returned if the commit in force already has the change.
 type inGitError struct{ commit string }
 
 func (e *inGitError) Error() string {
 	return fmt.Sprintf("commit %.8s has it; left as it is until the rollout reaches the cluster", e.commit)
 }
 
-// finish makes the edit of an offer, and sorts what is known of its clusters.
+// finish computes the edit of an offer, and sorts its clusters.
 func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	t := Target{ID: o.id, Drift: o.paths, Deleted: o.deleted}
 	changed := map[string]bool{}
 	for _, d := range o.drifts {
 		trace := r.TraceDrift(d)
-		if trace == nil { // a member forgets the drift of an object that it is not to have
+		if trace == nil { // a member drops the drift of an object that it no longer gets
 			return fmt.Errorf("left as it is; what Git wants on %s is %w", d.Cluster, errUnknown)
 		}
 		if o.source == "" {
@@ -266,7 +266,7 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 
 // partial wraps err in a *partialError if an edit for all clusters that get the object would
 // work, so that only the set of changed clusters prevents the edit. It returns errUnreadable if
-// the files cannot be read now.
+// the files cannot be read at the moment.
 func partial(editor *Editor, t Target, err error) error {
 	if len(t.Others) == 0 || errors.Is(err, errUnreadable) {
 		return err
@@ -281,14 +281,14 @@ func partial(editor *Editor, t Target, err error) error {
 	return err
 }
 
-// hashOf identifies values that can be written as JSON.
+// hashOf returns a hash of values that can be encoded as JSON.
 func hashOf(values ...any) string {
-	text, _ := json.Marshal(values) // of texts and lists of them
+	text, _ := json.Marshal(values) // strings and lists of strings can always be encoded
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// line is where the object is in Git; empty if that is not known.
+// line returns the position of the object in Git; empty if it is not known.
 func (o *offer) line() string {
 	if o.origin.Path != "" {
 		return o.origin.String()
@@ -296,7 +296,7 @@ func (o *offer) line() string {
 	return o.source
 }
 
-// clusters are those that have the change.
+// clusters returns the clusters that have the change.
 func (o *offer) clusters() []string {
 	var out []string
 	for _, d := range o.drifts {
@@ -305,19 +305,19 @@ func (o *offer) clusters() []string {
 	return out
 }
 
-// first is when the object was first found to be changed on any cluster.
+// first returns when the change was first seen on any cluster.
 func (o *offer) first() time.Time {
 	return slices.MinFunc(o.drifts, func(a, b *status.Drift) int { return a.Since.Compare(b.Since) }).Since
 }
 
-// resolutions gives every drift what was decided about it, by cluster.
+// resolutions are the decisions about all drifts, by cluster.
 type resolutions map[string]ledger.Resolutions
 
 func (all resolutions) add(d *status.Drift, putBack bool, message string) {
 	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message})
 }
 
-// again has a drift compared once more, since its rule has ended.
+// again makes the member compare a drift again, since its rule has ended.
 func (all resolutions) again(d *status.Drift) {
 	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true, Message: "its drift mode has ended: " + d.Mode})
 }
@@ -325,7 +325,7 @@ func (all resolutions) again(d *status.Drift) {
 func (all resolutions) set(d *status.Drift, r ledger.Resolution) {
 	key, err := api.ParsePlacement(d.Placement)
 	if err != nil {
-		return // no report names a placement otherwise
+		return // every placement in a report has a valid key
 	}
 	if all[d.Cluster] == nil {
 		all[d.Cluster] = ledger.Resolutions{}

@@ -38,15 +38,16 @@ func loaded(t *testing.T, commit string, files fs.FS) *hub.Snapshot {
 	return head
 }
 
-// reporting is the report of a fleet on which an object is held as it is on some clusters.
+// reporting returns the report of a fleet in which the drift of an object is held on some
+// clusters.
 func reporting(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) *status.Report {
 	t.Helper()
 	in := holding(t, files, drift, clusters...)
 	return status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
 }
 
-// restarted is the report of such a fleet after a restart, before the commits that the
-// clusters are assigned are loaded: other files are in force by now.
+// restarted returns the report of such a fleet after a restart, before the commits of the
+// clusters are loaded. Other files are in force.
 func restarted(t *testing.T, in plan.Input, files fs.FS) *status.Report {
 	t.Helper()
 	in.Head = loaded(t, "decade", files)
@@ -54,7 +55,7 @@ func restarted(t *testing.T, in plan.Input, files fs.FS) *status.Report {
 	return status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
 }
 
-// holding is what the plan of a fleet is made from on which an object is held.
+// holding returns the input of the plan for a fleet in which the drift of an object is held.
 func holding(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) plan.Input {
 	t.Helper()
 	in := plan.Input{Head: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
@@ -80,8 +81,8 @@ func valued(value string) func(d *ledger.Drift) {
 	}
 }
 
-// The same change is one offer, whichever clusters have it: as an override if some others
-// have the object too.
+// Equal changes are one offer, whichever clusters have them. If other clusters have the object
+// too, the edit is an override.
 func TestCollect(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	load := func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }
@@ -117,8 +118,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// What no edit can express is offered with the reason; but a file that cannot be read now is no
-// such reason.
+// A change that no edit can express is offered with the reason. A file that cannot be read at
+// the moment is not such a reason.
 func TestWhatCannotBeOffered(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	tests := map[string]struct {
@@ -142,8 +143,8 @@ func TestWhatCannotBeOffered(t *testing.T) {
 	}
 }
 
-// After a restart, nothing is put back on a cluster behind the commit in force before the
-// content that it is assigned is known, and the pull request stays open.
+// After a restart, drift on a cluster that is behind the commit in force is not reverted before
+// the assigned content is known, and the pull request stays open.
 func TestUnknownContentPutsNothingBack(t *testing.T) {
 	const fleet = `
 clusters east west
@@ -177,8 +178,8 @@ place web unavailable 1
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 }
 
-// A cluster that the rollout has not reached gets the object too, also while the content that
-// it is assigned is not known: what is changed or deleted on all others is an override.
+// A cluster that the rollout has not reached also counts as getting the object, even while its
+// assigned content is not known. So a change that all other clusters have is still an override.
 func TestClustersThatTheRolloutHasNotReached(t *testing.T) {
 	const fleet = `
 clusters east west

@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// resolve says what was decided about every held drift.
+// resolve sends the decisions about all held drifts.
 func (p *Proposer) resolve(now time.Time) {
 	all, held := resolutions{}, newHeldChanges(now, p.report)
 	listed := map[*offer]bool{}
@@ -55,7 +55,7 @@ func (p *Proposer) resolve(now time.Time) {
 	}
 }
 
-// verdict is what was decided about a drift that is no part of an offer.
+// verdict returns the decision about a drift that is not part of an offer.
 func (p *Proposer) verdict(v verdict) (it heldItem, putBack bool) {
 	it = heldItem{v.of, v.state, "", v.message}
 	if c := p.changes[v.of.hash]; c != nil && c.branch != "" && v.state == Unsettled && c.heldState() != Closed {
@@ -71,11 +71,11 @@ func (p *Proposer) verdict(v verdict) (it heldItem, putBack bool) {
 	return it, false
 }
 
-// keeps reports whether a pull request or an issue of the change leaves the object as it is until
-// a person decides: it is open, or has the label for that.
+// keeps reports whether a pull request or issue of the change keeps the object as it is until a
+// user decides: it is open, or has the hold label.
 func (c *change) keeps() bool { return c.state == forge.Open || c.state == forge.Closed && c.hold }
 
-// decision is what was decided about a change.
+// decision returns the decision about a change.
 func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) {
 	what, reason := "a pull request", ""
 	switch {

@@ -16,13 +16,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// An Editor makes changes of objects in a tree. What it returns was tried: the edited
-// tree loads without new problems, gives the clusters the object as it is to be, and
-// changes no other object.
+// An Editor makes changes of objects in a tree, and verifies each result: the edited tree loads
+// without new problems, gives the clusters the wanted object, and changes no other object.
 type Editor struct {
-	// Load understands a tree.
+	// Load loads a tree.
 	Load func(fs.FS) (*hub.Snapshot, error)
-	// Files is the tree, and Head what Load returned for it.
+	// Files is the tree, and Head the result of Load for it.
 	Files fs.FS
 	Head  *hub.Snapshot
 
@@ -33,25 +32,25 @@ type Editor struct {
 type Target struct {
 	ID    api.ID
 	Drift []api.Difference
-	// Deleted says that the object is gone from the clusters altogether.
+	// Deleted says that the object was deleted on the clusters.
 	Deleted bool
-	// Changed are the clusters that have the change, Others those that have the object
+	// Changed are the clusters that have the change, and Others those that have the object
 	// without it.
 	Changed, Others []status.Holder
 }
 
-// A Result is how a change is made in a tree.
+// A Result is an edit that makes a change in a tree.
 type Result struct {
 	Files []FileChange
-	// Origin is where the object stands.
+	// Origin is the position of the object.
 	Origin api.Origin
-	// Override names the override that the edit is in; then it is for the clusters that
-	// have the change only. It is empty for an edit of what all clusters get.
+	// Override names the override that the edit changes, so that it affects only the clusters
+	// that have the change. It is empty if the edit affects all clusters.
 	Override string
 }
 
-// Edit makes a change. If only some clusters have it, it becomes an override for these,
-// and if none can be written, a change for all.
+// Edit makes a change. If only some clusters have it, the edit is an override for them. If no
+// override can express it, the edit is for all clusters.
 func (e *Editor) Edit(t Target) (*Result, error) {
 	if e.before == nil {
 		e.before = render(e.Head)
@@ -68,7 +67,7 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 		return nil, errors.New("no override can delete it on these clusters only")
 	}
 	if edit == nil && a.unreadable != nil {
-		return nil, a.unreadable // or it would become a change for all clusters
+		return nil, a.unreadable // otherwise the edit would be one for all clusters
 	}
 	if edit == nil {
 		files, err := a.source()
@@ -84,21 +83,21 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 	return edit, nil
 }
 
-// An attempt is one edit in the making.
+// An attempt is an edit that is being made.
 type attempt struct {
 	*Editor
 	Target
-	// manifest is the object as the first of the clusters gets it, and changes what is to
-	// become of it.
+	// manifest is the object as the first of the clusters gets it, and changes are the changes
+	// to make.
 	manifest *work.Manifest
 	changes  []Change
-	// want is the object as the clusters are to get it; nil where they are not to.
+	// want is the object that each cluster shall get; nil if it shall not get it.
 	want map[status.Holder]any
-	// unreadable is why files could not be read; nil if all could.
+	// unreadable is the error if a file could not be read; nil if all could.
 	unreadable error
 }
 
-// prepare finds out what the object is to be.
+// prepare determines the wanted object.
 func (a *attempt) prepare() error {
 	for i, at := range a.Changed {
 		m, err := a.before.object(at, a.ID)
@@ -129,7 +128,7 @@ func (a *attempt) prepare() error {
 	return nil
 }
 
-// made is an object with changes made.
+// made returns an object with changes made.
 func made(m *work.Manifest, changes []Change) (any, error) {
 	v := canonical(runtime.DeepCopyJSON(m.Object.Object.Object))
 	for _, c := range changes {
@@ -141,7 +140,7 @@ func made(m *work.Manifest, changes []Change) (any, error) {
 	return v, nil
 }
 
-// read returns a file of the tree with the changes made so far.
+// read returns a file of the tree with the changes so far.
 func (a *attempt) read(files []FileChange, path string) ([]byte, error) {
 	text, err := fs.ReadFile(treeWith(a.Files, files), path)
 	if err != nil {
@@ -150,13 +149,13 @@ func (a *attempt) read(files []FileChange, path string) ([]byte, error) {
 	return text, nil
 }
 
-// notRead notes that a file could not be read.
+// notRead records that a file could not be read.
 func (a *attempt) notRead(err error) error {
 	a.unreadable = fmt.Errorf("%w: %w", errUnreadable, err)
 	return a.unreadable
 }
 
-// with adds the new text of a file to the changes made so far.
+// with adds the new text of a file to the changes so far.
 func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChange, error) {
 	files = slices.Clone(files)
 	if i := slices.IndexFunc(files, func(c FileChange) bool { return c.Path == path }); i >= 0 {
@@ -170,8 +169,8 @@ func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChan
 	return append(files, FileChange{Path: path, Before: before, After: text}), nil
 }
 
-// verify loads the edited tree. The clusters of want have to get the object as it says,
-// and untouched clusters have to get what they have.
+// verify loads the edited tree. The clusters of want must get the object as it says, and the
+// others what they have.
 func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouched []status.Holder) error {
 	after, err := a.Load(treeWith(a.Files, files))
 	if broken, ok := errors.AsType[*hub.LoadError](err); ok {
@@ -213,7 +212,7 @@ func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouch
 	return nil
 }
 
-// keeps returns an error if a cluster gets other objects than before, besides one.
+// keeps returns an error if a cluster gets other objects than before, except for one.
 func (a *attempt) keeps(now *rendering, at status.Holder, but api.ID) error {
 	was, err := a.before.objects(at)
 	if err != nil {
@@ -229,7 +228,7 @@ func (a *attempt) keeps(now *rendering, at status.Holder, but api.ID) error {
 	return nil
 }
 
-// newProblem is a problem that a snapshot has and the one before does not have.
+// newProblem returns a problem that the snapshot after has and before does not have.
 func newProblem(before, after *hub.Snapshot) error {
 	type problem struct{ path, field, message string }
 	known := map[problem]int{}
@@ -245,7 +244,7 @@ func newProblem(before, after *hub.Snapshot) error {
 	return nil
 }
 
-// source makes the change in what the object comes from.
+// source makes the change in the files that the object comes from.
 func (a *attempt) source() ([]FileChange, error) {
 	if a.Deleted {
 		return a.remove()

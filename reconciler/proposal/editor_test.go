@@ -19,7 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// A drifted object is what an archive says of a change on some clusters.
+// A drifted is the description of a change on some clusters in an archive.
 type drifted struct {
 	Object, Placement string
 	Changed, Others   []string
@@ -60,7 +60,7 @@ func (d *drifted) target(t *testing.T) Target {
 	return out
 }
 
-// Each archive has a tree, drifts of its objects, and the edits that are made of them.
+// Each archive has a tree, drifts of its objects, and the resulting edits.
 func TestEditor(t *testing.T) {
 	golden.Archives(t, "testdata/edits/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		files := fstest.MapFS{}
@@ -89,7 +89,7 @@ func TestEditor(t *testing.T) {
 	})
 }
 
-// told is an edit as a person reads it.
+// told formats an edit.
 func told(r *Result, err error) string {
 	if err != nil {
 		return "refused: " + err.Error() + "\n"

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// Merged without the change, a pull request decides nothing: once its merge is in force the
-// change is offered anew.
+// A pull request that is merged without its change decides nothing: once the merge is in force,
+// the change is offered again.
 func TestAnEmptyMergeIsOfferedAnew(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -32,8 +32,8 @@ func TestAnEmptyMergeIsOfferedAnew(t *testing.T) {
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
 }
 
-// A pull request is followed whatever people make of its body; if it gets another base, the
-// change is offered anew.
+// A pull request is recognized whatever people do with its body. If its base is changed, the
+// change is offered again.
 func TestABodyOrBaseThatPeopleEdit(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -52,7 +52,8 @@ func TestABodyOrBaseThatPeopleEdit(t *testing.T) {
 	p.says(t, "east", "put back: https://git.example.com/pulls/2 was closed without merging")
 }
 
-// After the ledger was lost, the drift of a cluster that has not answered since is not over.
+// After the ledger was lost, drift on a cluster that has not answered since does not count as
+// ended.
 func TestADriftOfAnUnheardClusterIsNotOver(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	p := newProposing(10)

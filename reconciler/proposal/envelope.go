@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// inEnvelope returns the changes of an envelope that make the given changes of an object
-// in it. Those of an object that stands alone are what they are.
+// inEnvelope converts changes of an object in an envelope into changes of the envelope. Changes
+// of an object that is not in an envelope are returned unchanged.
 func inEnvelope(source *api.Object, m *work.Manifest, changes []Change) ([]Change, error) {
 	if m.Envelope == nil {
 		return changes, nil
@@ -47,7 +47,7 @@ func inEnvelope(source *api.Object, m *work.Manifest, changes []Change) ([]Chang
 	return nil, fmt.Errorf("%s: the envelope has no entry with the object", source.Origin)
 }
 
-// documentOf finds the document of a text that is an object.
+// documentOf returns a finder of the document with an object.
 func documentOf(id api.ID) finder {
 	return func(text []byte) (*yaml.Node, error) {
 		var found *yaml.Node
@@ -64,7 +64,7 @@ func documentOf(id api.ID) finder {
 	}
 }
 
-// idOf is the ID of a decoded object.
+// idOf returns the ID of a decoded object.
 func idOf(object map[string]any) api.ID {
 	return api.IDOf(&unstructured.Unstructured{Object: object})
 }

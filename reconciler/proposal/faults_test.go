@@ -12,7 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// A forge that fails is left alone for as long as it asks, and what is held says why.
+// While a forge fails, no request is sent for as long as it asks, and each held drift has the
+// reason.
 func TestAForgeThatFails(t *testing.T) {
 	p := newProposing(10)
 	p.forge.fail = &forge.StatusError{Status: 429, RetryAfter: 5 * time.Minute}
@@ -26,8 +27,8 @@ func TestAForgeThatFails(t *testing.T) {
 	p.says(t, "east", "offered as https://git.example.com/pulls/1")
 }
 
-// A branch that the forge refuses is tried again, later each time; others are followed
-// meanwhile, and no more are tried than may be open.
+// A branch that the forge refuses is retried with backoff. Others are still updated, and no
+// more are tried than may be open.
 func TestABranchThatIsRefused(t *testing.T) {
 	p := newProposing(2)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -48,9 +49,8 @@ func TestABranchThatIsRefused(t *testing.T) {
 	p.says(t, "west", "offered as https://git.example.com/pulls/2")
 }
 
-// Whatever keeps the forge from answering is said with each drift, with the time since
-// when; the forge is asked at most as often as the retries allow, and goes on where it
-// was.
+// Each drift says why the forge does not answer and since when. The forge gets no more requests
+// than the backoff allows, and afterwards the work continues where it was.
 func TestFaultsOfTheForge(t *testing.T) {
 	for name, err := range map[string]error{
 		"revoked token":     &forge.StatusError{Status: 401, Message: "invalid token"},
@@ -87,8 +87,8 @@ func TestFaultsOfTheForge(t *testing.T) {
 	}
 }
 
-// What concerns one change only, such as a base branch that was renamed, is said with that
-// change: the forge answers, and is asked at most as often as the retries allow.
+// An error about one change only, such as a renamed base branch, is shown with that change. The
+// forge gets no more requests than the backoff allows.
 func TestFaultsOfOneChange(t *testing.T) {
 	for name, err := range map[string]error{
 		"renamed base branch": &forge.StatusError{Status: 404, Message: "base branch main not found"},

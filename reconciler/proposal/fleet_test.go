@@ -18,18 +18,18 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A drifting is a proposing whose drifts are found in the reports of a fleet.
+// A drifting is a proposing whose drifts come from the reports of a fleet.
 type drifting struct {
 	*proposing
 	in    plan.Input
 	files fstest.MapFS
-	// loads counts how often files were loaded; broken is why they cannot be.
+	// loads counts how many times files were loaded. broken is the error if they cannot be.
 	loads  int
 	broken error
 }
 
-// newDrifting is of a fleet of some clusters, each of which has some ConfigMaps with a value
-// of its own.
+// newDrifting returns a fleet of some clusters, each with some ConfigMaps that all have
+// different values.
 func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 	t.Helper()
 	text := "namespace web\nplace web\nclusters"
@@ -70,7 +70,7 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 	return d
 }
 
-// step is one pass after some time.
+// step advances the time and runs one pass.
 func (d *drifting) step(t *testing.T, after time.Duration) (next time.Duration) {
 	t.Helper()
 	d.forge.now = d.forge.now.Add(after)
@@ -78,8 +78,8 @@ func (d *drifting) step(t *testing.T, after time.Duration) (next time.Duration) 
 	return d.advance(t.Context(), d.forge.now)
 }
 
-// counts are how many drifts are put back, how many wait for their edit, and how many are
-// left as they are for another reason.
+// counts returns how many drifts are reverted, how many wait for their edit, and how many are
+// held for another reason.
 func (d *drifting) counts() (putBack, waiting, held int) {
 	for _, all := range d.resolved {
 		for _, r := range all {
@@ -96,9 +96,9 @@ func (d *drifting) counts() (putBack, waiting, held int) {
 	return putBack, waiting, held
 }
 
-// 300 changes of 100 clusters at once, each of another value: no pass edits more than a few,
-// nothing is put back or lost meanwhile, and no more pull requests are opened than may be, with
-// few requests.
+// 300 different changes on 100 clusters at once: no pass computes more than a few edits, no
+// change is reverted or lost meanwhile, no more pull requests are opened than allowed, and few
+// requests are sent.
 func TestManyDriftsOfAFleet(t *testing.T) {
 	const clusters, configMaps, changes = 100, 3, 300
 	d := newDrifting(t, clusters, configMaps)
@@ -139,7 +139,7 @@ func TestManyDriftsOfAFleet(t *testing.T) {
 	}
 }
 
-// Changes whose files cannot be read now keep no others from being tried.
+// Changes whose files cannot be read at the moment do not prevent others from being tried.
 func TestChangesThatCannotBeReadKeepNoOthers(t *testing.T) {
 	d := newDrifting(t, mostEdits+5, 1)
 	d.broken = errors.New("disk error")

@@ -15,44 +15,45 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A State says how far the decision about a held change is.
+// A State is the state of the decision about a held change.
 type State string
 
 // The states of a held change.
 const (
-	// Waiting has no pull request or issue yet.
+	// Waiting: there is no pull request or issue yet.
 	Waiting State = "waiting"
-	// Open has an open pull request or issue.
+	// Open: the pull request or issue is open.
 	Open State = "open"
-	// Merged has a merged pull request whose commit is not in force on its clusters yet.
+	// Merged: the pull request is merged, and its commit is not in force on the clusters yet.
 	Merged State = "merged"
-	// Closed has a pull request that was closed without merging, or a closed issue: the change
-	// is put back.
+	// Closed: the pull request was closed without being merged, or the issue was closed. The
+	// change is reverted.
 	Closed State = "closed"
-	// OnHold has a closed pull request or issue with the label that keeps the object as it is.
+	// OnHold: the closed pull request or issue has the label that keeps the object as it is.
 	OnHold State = "on-hold"
-	// Reported is only reported, as its drift mode asks.
+	// Reported: the change is only reported, as its drift mode says.
 	Reported State = "reported"
-	// Inexpressible cannot be made by an edit of the files in Git, nor be offered as an issue:
-	// it is put back.
+	// Inexpressible: no edit of the files in Git can express the change, and it cannot be
+	// offered as an issue. It is reverted.
 	Inexpressible State = "inexpressible"
-	// Unsettled is in the commit in force already, or too little is known of it yet.
+	// Unsettled: the commit in force already has the change, or not enough is known about it
+	// yet.
 	Unsettled State = "unsettled"
 )
 
-// HeldVersion names the schema of a HeldList in JSON. What has this version keeps its fields; new
-// ones may come.
+// HeldVersion identifies the JSON schema of a HeldList. Fields of a version are never removed;
+// new ones may be added.
 const HeldVersion = "gitfleet.dev/proposals/v1"
 
-// A HeldList has all changes that are held, the oldest first.
+// A HeldList has all held changes, the oldest first.
 type HeldList struct {
 	APIVersion string `json:"apiVersion"`
-	// At is when they were last looked at.
+	// At is the time at which the list was computed.
 	At    time.Time    `json:"at"`
 	Items []HeldChange `json:"items"`
 }
 
-// Find returns the change that a name, or its beginning, is of.
+// Find returns the change with a name, of which the beginning is enough.
 func (l *HeldList) Find(name string) (*HeldChange, error) {
 	var names []string
 	for _, c := range l.Items {
@@ -65,7 +66,7 @@ func (l *HeldList) Find(name string) (*HeldChange, error) {
 	return &l.Items[i], nil
 }
 
-// findName returns which of some names begins as a text does.
+// findName returns the index of the only name that begins with a text.
 func findName(text string, names []string) (int, error) {
 	found := -1
 	for i, name := range names {
@@ -86,57 +87,59 @@ func findName(text string, names []string) (int, error) {
 // A HeldChange is one distinct change that is held: the same fields of one object have the same
 // values on one or more clusters.
 type HeldChange struct {
-	// Name identifies the change as long as it is held, and is part of the name of its branch.
+	// Name identifies the change while it is held, and is part of the name of its branch.
 	Name   string                 `json:"name"`
 	Object api.ResourceIdentifier `json:"object"`
 	State  State                  `json:"state"`
-	// URL is that of the pull request or issue; empty if there is none.
+	// URL is the URL of the pull request or issue; empty if there is none.
 	URL string `json:"url,omitempty"`
-	// Reason is why no edit of the files in Git makes the change; empty if Edits do, or if that is
-	// not known.
+	// Reason is the reason why no edit of the files in Git can express the change; empty if
+	// Edits do, or if that is not known.
 	Reason string `json:"reason,omitempty"`
 	// Message says what the change waits for.
 	Message string `json:"message"`
 	// Modes are the drift rules by which it is held.
 	Modes      []string `json:"modes"`
 	Placements []string `json:"placements"`
-	// Clusters have the change; Holders counts the clusters that get the object.
+	// Clusters are those that have the change. Holders is the number of clusters that get the
+	// object.
 	Clusters []string `json:"clusters"`
 	Holders  int      `json:"holders"`
-	// FirstSeen is when the object was first found to be changed on any cluster.
+	// FirstSeen is when the change was first seen on any cluster.
 	FirstSeen time.Time        `json:"firstSeen"`
 	Deleted   bool             `json:"deleted,omitempty"`
 	Fields    []api.Difference `json:"fields,omitempty"`
-	// By are those who changed it, by cluster.
+	// By are those who made the change, by cluster.
 	By []Writer `json:"by,omitempty"`
-	// Source is the line of the object in Git; empty if that is not known.
+	// Source is the line of the object in Git; empty if it is not known.
 	Source string `json:"source,omitempty"`
-	// Override names the override that the edit is in. If it is empty, merging changes the object
-	// on OtherClusters too.
+	// Override names the override that the edit changes. If it is empty, merging also changes
+	// the object on OtherClusters.
 	Override      string   `json:"override,omitempty"`
 	OtherClusters []string `json:"otherClusters,omitempty"`
-	// Edits are the differences that the pull request makes, by file.
+	// Edits are the diffs of the pull request, by file.
 	Edits []FileEdit `json:"edits,omitempty"`
 }
 
-// A Writer is who changed an object on a cluster.
+// A Writer is someone who changed an object on a cluster.
 type Writer struct {
 	Cluster string `json:"cluster"`
 	api.Actor
 }
 
-// A FileEdit is a unified diff of one file. It is empty if the file may have values of Secrets.
+// A FileEdit is a unified diff of one file. It is empty if the file may contain values of
+// Secrets.
 type FileEdit struct {
 	Path string `json:"path"`
 	Diff string `json:"diff,omitempty"`
 }
 
-// heldChanges are what a pass has found to be held. They are not changed afterwards.
+// heldChanges are the changes that a pass found to be held. They are immutable.
 type heldChanges struct {
 	at     time.Time
 	report *status.Report
 	items  []heldItem
-	// list describes them. It computes the edits once, when somebody asks.
+	// list describes them. It computes the diffs only once, when it is first called.
 	list func() *HeldList
 }
 
@@ -146,7 +149,7 @@ func newHeldChanges(at time.Time, report *status.Report) *heldChanges {
 	return h
 }
 
-// A heldItem is one change with what was decided about it.
+// A heldItem is one change with the decision about it.
 type heldItem struct {
 	*offer
 	state   State
@@ -154,8 +157,8 @@ type heldItem struct {
 	message string
 }
 
-// Held returns the changes that are held; nil before the first report. Any goroutine may call it,
-// and must not change what it returns.
+// Held returns the held changes; nil before the first report. Any goroutine may call it, and
+// must not modify the result.
 func (p *Proposer) Held() *HeldList {
 	if held := p.held.Load(); held != nil {
 		return held.list()
@@ -185,7 +188,7 @@ func (h *heldChanges) describe() *HeldList {
 	return list
 }
 
-// heldState is the state of a change that is an offer.
+// heldState returns the state of a change that is an offer.
 func (c *change) heldState() State {
 	switch {
 	case c.state == forge.Open:
@@ -226,15 +229,16 @@ func (it heldItem) describe() HeldChange {
 	return out
 }
 
-// secretKinds matches files that have Secrets, dataPatches those that patch the data of objects
-// whose kind may stand in another file; configMaps have data, too.
+// secretKinds matches files with Secrets. dataPatches matches files that patch data of an
+// object whose kind may be in another file, unless configMaps matches, since ConfigMaps have
+// data too.
 var (
 	secretKinds = regexp.MustCompile(`kind["']?\s*:\s*["']?Secret(List)?\b|secretGenerator|stringData`)
 	dataPatches = regexp.MustCompile(`path["']?\s*:\s*["']?/data/`)
 	configMaps  = regexp.MustCompile(`kind["']?\s*:\s*["']?ConfigMap\b`)
 )
 
-// mayHaveSecrets reports whether a file may have values of Secrets.
+// mayHaveSecrets reports whether a file may contain values of Secrets.
 func mayHaveSecrets(text []byte) bool {
 	return secretKinds.Match(text) || dataPatches.Match(text) && !configMaps.Match(text)
 }
@@ -257,12 +261,12 @@ func (f FileChange) describe() FileEdit {
 	}
 	text, err := difflib.GetUnifiedDiffString(d)
 	if err != nil {
-		return FileEdit{Path: f.Path} // it is written to memory, so there is none
+		return FileEdit{Path: f.Path} // writing to memory cannot fail
 	}
 	return FileEdit{f.Path, text}
 }
 
-// lines are those of a text, each with its line break.
+// lines splits a text into lines with their line breaks.
 func lines(text []byte) []string {
 	out := slices.Collect(strings.Lines(string(text)))
 	if last := len(out) - 1; last >= 0 && !strings.HasSuffix(out[last], "\n") {

@@ -12,15 +12,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 )
 
-// A change that no edit of the files in Git can express is offered as an issue: closed, it is put
-// back. Everything else about it is as with a pull request, which is why an issue is handled as
-// a [forge.PullRequest] whose branch is issuePrefix and the hash of the change.
+// A change that no edit of the files in Git can express is offered as an issue; if the issue is
+// closed, the change is reverted. Otherwise issues are handled like pull requests: an issue
+// becomes a [forge.PullRequest] whose branch is issuePrefix followed by the hash of the change.
 
 const (
-	// issuePrefix is what the branch of an issue begins with. No branch of that name exists.
+	// issuePrefix is the prefix of the branch names of issues. Such branches do not exist.
 	issuePrefix = "issue/"
-	// disabledRecheck is how long a repository without issues is not asked again whether it has
-	// them by now.
+	// disabledRecheck is the time between two checks whether a repository without issues has
+	// enabled them.
 	disabledRecheck = time.Hour
 )
 
@@ -116,7 +116,7 @@ func (p *Proposer) openIssues(ctx context.Context, now time.Time) (open map[stri
 		first, twice := open[issuePrefix+hash]
 		switch {
 		case hash == "":
-		case twice: // two daemons have opened one at the same time
+		case twice: // two daemons have opened an issue at the same time
 			err := p.cfg.Forge.CloseIssue(ctx, i.Number, "The same change is in "+first.URL+".", ended(i.Body))
 			if err != nil && isGeneral(err) {
 				return nil, false, err
@@ -188,8 +188,8 @@ func (p *Proposer) createIssue(ctx context.Context, o *offer) (*forge.PullReques
 	return &opened, nil
 }
 
-// replaceIssue closes the open issue of a change that an edit can express by now, so that it is
-// offered as a pull request. One with the label that keeps the object stays.
+// replaceIssue closes the open issue of a change that an edit can now express, so that it is
+// offered as a pull request. An issue with the hold label stays.
 func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
 	pr, open := p.open[c.branch]
 	if !open || c.hold {
@@ -217,8 +217,8 @@ func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
 	return nil
 }
 
-// withoutIssue is what was decided about a change that neither a pull request nor an issue
-// offers.
+// withoutIssue returns the decision about a change that is offered neither as a pull request
+// nor as an issue.
 func (p *Proposer) withoutIssue(o *offer, c *change, now time.Time) (putBack bool, message string) {
 	if o.partial && now.Sub(c.manualSince) < p.cfg.MinAge {
 		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, o.reason)

@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
-// deleted is the state of an issue that nobody can see any more.
+// deleted is the state of an issue that was deleted.
 const deleted forge.State = "deleted"
 
 func (f *fakeForge) ListIssues(_ context.Context, label string, state forge.State) ([]forge.Issue, error) {
@@ -77,15 +77,15 @@ func (f *fakeForge) endIssue(number int64) {
 	f.issues[number-1].State, f.issues[number-1].Ended = forge.Closed, f.now
 }
 
-// manualChange is a change that no edit of the files can express.
+// manualChange returns a change that no edit of the files can express.
 func manualChange(n int, clusters ...string) *offer {
 	o := heldChange(n, clusters...)
 	o.changes, o.reason = nil, errors.New("its value comes from the YAML anchor *port")
 	return o
 }
 
-// What no edit can express is offered as one issue once it has lasted, also after a restart, with
-// few requests.
+// A change that no edit can express is offered as one issue once it has lasted long enough,
+// also after a restart, with few requests.
 func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 110*time.Second, manualChange(7, "east"))
@@ -250,7 +250,8 @@ func TestIsIssueOfDrift(t *testing.T) {
 	}
 }
 
-// Closed, the change is put back, now and whenever it comes again; with the label it is not.
+// If the issue is closed, the change is reverted now and whenever it occurs again. With the
+// hold label it is not.
 func TestAClosedIssueHasTheChangePutBack(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
@@ -272,8 +273,8 @@ func TestAClosedIssueHasTheChangePutBack(t *testing.T) {
 	}
 }
 
-// A drift that is over closes its issue; one that comes again is offered anew. Issues of other
-// fleets are left alone.
+// When the drift ends, its issue is closed. If it occurs again, a new issue is opened. Issues
+// of other fleets are not touched.
 func TestADriftThatIsOverClosesItsIssue(t *testing.T) {
 	p := newProposing(10)
 	p.forge.issues = []*forge.Issue{{Number: 1, State: forge.Open, Labels: []string{issueLabel}, Body: marker("other-fleet", "0123456789abcdef")}}
@@ -291,7 +292,7 @@ func TestADriftThatIsOverClosesItsIssue(t *testing.T) {
 	}
 }
 
-// Issues count among what may be open, and deleted ones are opened anew.
+// Issues count for the maximum number of open requests, and deleted ones are opened again.
 func TestIssuesAreBounded(t *testing.T) {
 	p := newProposing(2)
 	all := []*offer{heldChange(7, "east"), manualChange(8, "west"), manualChange(9, "north")}
@@ -305,7 +306,7 @@ func TestIssuesAreBounded(t *testing.T) {
 	p.says(t, "west", "offered as https://git.example.com/issues/2")
 }
 
-// Two daemons that open an issue at the same moment keep the first one.
+// If two daemons open an issue at the same time, the first one is kept.
 func TestTwoDaemonsKeepOneIssue(t *testing.T) {
 	one := newProposing(10)
 	two := &proposing{forge: one.forge}
@@ -327,8 +328,8 @@ func TestTwoDaemonsKeepOneIssue(t *testing.T) {
 	}
 }
 
-// Without issues in the repository the change is put back, and the status says so once; when
-// they come back, it is offered.
+// If the repository has no issues, the change is reverted, and the status says so once. When
+// issues are enabled again, the change is offered.
 func TestARepositoryWithoutIssues(t *testing.T) {
 	p := newProposing(10)
 	p.forge.refuseIssues = forge.ErrIssuesDisabled
@@ -350,7 +351,7 @@ func TestARepositoryWithoutIssues(t *testing.T) {
 	p.says(t, "west", "offered as https://git.example.com/issues/1")
 }
 
-// A token that may not see issues keeps no pull request from being followed.
+// If the token may not read issues, pull requests are still handled.
 func TestIssuesThatCannotBeRead(t *testing.T) {
 	p := newProposing(10)
 	p.forge.refuseIssues = &forge.StatusError{Status: 403, Message: "no scope"}
@@ -373,7 +374,7 @@ func TestIssuesThatCannotBeRead(t *testing.T) {
 	p.says(t, "west", "offered as https://git.example.com/issues/1")
 }
 
-// People open and close issues by the commands for pull requests.
+// Users can open and close issues with the commands for pull requests.
 func TestIssuesAreOpenedAndClosedByCommand(t *testing.T) {
 	p := newProposing(10)
 	o := manualChange(7, "east")
@@ -393,8 +394,8 @@ func TestIssuesAreOpenedAndClosedByCommand(t *testing.T) {
 	p.says(t, "east", "offered as https://git.example.com/issues/2")
 }
 
-// A pull request whose change no edit makes any more is followed, after a restart too, and no
-// issue is opened beside it.
+// A pull request whose change no edit can make any more is still handled, also after a restart,
+// and no issue is opened for it.
 func TestAPullRequestStaysOnceNoEditMakesItsChange(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -407,7 +408,7 @@ func TestAPullRequestStaysOnceNoEditMakesItsChange(t *testing.T) {
 	}
 }
 
-// After a restart too, an issue is replaced by the pull request that an edit makes possible.
+// An issue is replaced by a pull request once an edit is possible, also after a restart.
 func TestAnIssueIsReplacedAfterARestart(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
@@ -418,7 +419,7 @@ func TestAnIssueIsReplacedAfterARestart(t *testing.T) {
 	}
 }
 
-// An issue that was closed, or got the label, since the issues were last listed is not replaced.
+// An issue that was closed or got the hold label since the last list is not replaced.
 func TestADecisionAboutAnIssueCounts(t *testing.T) {
 	for name, decide := range map[string]func(*forge.Issue){
 		"closed": func(i *forge.Issue) { i.State = forge.Closed },
@@ -437,7 +438,7 @@ func TestADecisionAboutAnIssueCounts(t *testing.T) {
 	}
 }
 
-// An issue has no value of a Secret.
+// An issue contains no value of a Secret.
 func TestIssuesMaskSecrets(t *testing.T) {
 	o := manualChange(7, "east")
 	o.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/password", ValueInHub: diff.Mask, ValueInMember: diff.Mask}}}

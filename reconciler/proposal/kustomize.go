@@ -13,9 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// built makes changes in the files that a kustomization is built of: where something sets
-// the field already, such as a patch, or the list of images; in the manifest, if that stands
-// in the same directory; and otherwise in a new patch of the kustomization.
+// built makes changes in the files of a kustomization. It prefers entries that already set the
+// field, such as a patch or an entry in the list of images; then the manifest, if it is in the
+// same directory; and otherwise adds a patch to the kustomization.
 func (a *attempt) built(source *api.Object, changes []Change) (files []FileChange, err error) {
 	var rest []Change
 	for _, c := range changes {
@@ -37,7 +37,7 @@ func (a *attempt) built(source *api.Object, changes []Change) (files []FileChang
 	return files, nil
 }
 
-// A site is where a change may be made: changes of something in a file.
+// A site is a position in a file where a change may be made.
 type site struct {
 	file    string
 	in      finder
@@ -56,8 +56,8 @@ func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
 	return a.with(files, s.file, text)
 }
 
-// gives reports whether an edited tree gives a field the value that it is to have, and
-// changes no other object.
+// gives reports whether an edited tree gives a field the wanted value, and changes no other
+// object.
 func (a *attempt) gives(files []FileChange, source *api.Object, c Change) bool {
 	after, err := a.Load(treeWith(a.Files, files))
 	if err != nil || sameBut(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
@@ -77,7 +77,7 @@ func (a *attempt) gives(files []FileChange, source *api.Object, c Change) bool {
 	return there != c.Remove && (c.Remove || reflect.DeepEqual(v, canonical(c.Value)))
 }
 
-// A kustomizationText is what is edited of a kustomization file.
+// A kustomizationText has the parts of a kustomization file that are edited.
 type kustomizationText struct {
 	Replicas []struct {
 		Name string `yaml:"name"`
@@ -100,7 +100,7 @@ type imageEntry struct {
 	Digest  string `yaml:"digest"`
 }
 
-// sites lists where a change of a built object may be made, the best first.
+// sites returns the positions where a change of a built object may be made, the best first.
 func (a *attempt) sites(files []FileChange, source *api.Object, c Change) []site {
 	root := source.Origin.Kustomization
 	var out []site
@@ -129,7 +129,7 @@ func (a *attempt) sites(files []FileChange, source *api.Object, c Change) []site
 	return out
 }
 
-// transformers are the entries of replicas and images that set a field.
+// transformers returns the entries of replicas and images that set a field.
 func (k *kustomizationText) transformers(file string, source *api.Object, c Change) []site {
 	var out []site
 	for i, r := range k.Replicas {
@@ -151,7 +151,7 @@ func (k *kustomizationText) transformers(file string, source *api.Object, c Chan
 	return out
 }
 
-// An image is the reference of one, in its parts.
+// An image is an image reference, split into its parts.
 type image struct{ name, tag, digest string }
 
 func imageOf(text string) image {
@@ -163,8 +163,8 @@ func imageOf(text string) image {
 	return out
 }
 
-// changes are those of an entry of images that turn one image into another; nil if the
-// entry is of another image, or cannot say it.
+// changes returns the changes of an entry in images that turn one image into another; nil if
+// the entry is for another image, or cannot express it.
 func (e imageEntry) changes(at string, before, after image) []Change {
 	if before.name != e.NewName && (e.NewName != "" || before.name != e.Name) || (before.digest == "") != (after.digest == "") || after.digest == "" && after.tag == "" {
 		return nil
@@ -182,7 +182,7 @@ func (e imageEntry) changes(at string, before, after image) []Change {
 	return out
 }
 
-// patches are the patches of a kustomization that set a field.
+// patches returns the patches of a kustomization that set a field.
 func (a *attempt) patches(files []FileChange, file string, k *kustomizationText, source *api.Object, c Change) []site {
 	var out []site
 	add := func(at, name, inline string) {
@@ -215,8 +215,8 @@ func (a *attempt) patches(files []FileChange, file string, k *kustomizationText,
 	return out
 }
 
-// sitesInPatch are the places of a patch that set a field: operations of a JSON patch, or
-// fields of a strategic merge patch.
+// sitesInPatch returns the positions in a patch that set a field: operations of a JSON patch,
+// or fields of a strategic merge patch.
 func sitesInPatch(file string, text []byte, source *api.Object, c Change) []site {
 	var out []site
 	n := -1
@@ -246,7 +246,7 @@ func sitesInPatch(file string, text []byte, source *api.Object, c Change) []site
 	return out
 }
 
-// document finds a document of a file by its number, from 0.
+// document returns a finder of the document of a file with a number, from 0.
 func document(number int) finder {
 	return func(text []byte) (*yaml.Node, error) {
 		var found *yaml.Node
@@ -263,7 +263,7 @@ func document(number int) finder {
 	}
 }
 
-// mergeKeys tell the items of lists apart that are merged.
+// mergeKeys identify the items of lists that are merged.
 var mergeKeys = []string{"name", "containerPort", "port", "mountPath", "devicePath", "ip", "key", "topologyKey", "type", "uid"}
 
 // inMerge finds the field of a strategic merge patch that sets a field of an object.
@@ -290,7 +290,7 @@ func inMerge(object, patch any, keys []string) (at []string, there bool) {
 	return at, there
 }
 
-// sameItem reports whether two items of a list are merged.
+// sameItem reports whether two items of a list would be merged.
 func sameItem(a, b any) bool {
 	x, isMap := a.(map[string]any)
 	y, ok := b.(map[string]any)
@@ -305,7 +305,7 @@ func sameItem(a, b any) bool {
 	return false
 }
 
-// newPatch adds a patch with some changes to the kustomization that is built.
+// newPatch adds a patch with some changes to the kustomization.
 func (a *attempt) newPatch(files []FileChange, source *api.Object, changes []Change) ([]FileChange, error) {
 	v := canonical(source.Object.DeepCopy().Object)
 	var operations []operation
@@ -323,7 +323,7 @@ func (a *attempt) newPatch(files []FileChange, source *api.Object, changes []Cha
 	return a.addPatch(files, source, text)
 }
 
-// addPatch adds a patch of an object to the kustomization that is built.
+// addPatch adds a patch of an object to the kustomization.
 func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) ([]FileChange, error) {
 	target := map[string]any{"kind": source.ID.Kind, "name": a.originalName(source)}
 	if source.ID.Group != "" {
@@ -344,7 +344,7 @@ func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) 
 	return a.inFile(files, site{root, firstDocument, []Change{add}})
 }
 
-// originalName is the name of an object before the kustomization changed it.
+// originalName returns the name of an object before the kustomization changed it.
 func (a *attempt) originalName(source *api.Object) string {
 	if source.Origin.Line > 0 {
 		if text, err := a.read(nil, source.Origin.Path); err == nil {

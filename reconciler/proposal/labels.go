@@ -10,18 +10,18 @@ import (
 // The labels of pull requests and issues.
 const (
 	driftLabel = "gitfleet/drift"
-	// holdLabel has the object left as it is for as long as a pull request has it, also
-	// one that was closed.
+	// holdLabel keeps the object as it is while a pull request or issue has it, even a closed
+	// one.
 	holdLabel = "gitfleet/hold"
-	// issueLabel is that of the issues of changes that people have to make in Git by hand.
+	// issueLabel is the label of issues, for changes that people have to make in Git by hand.
 	issueLabel      = "gitfleet/manual-edit"
 	placementLabel  = "placement/"
 	severityLabel   = "gitfleet/severity: "
-	longestLabel    = 50 // what the forges allow
+	longestLabel    = 50 // the maximum of the forges
 	defaultSeverity = "other"
 )
 
-// severities are tried in order; the first that fits one of the fields is that of the
+// severities are tried in order. The first one that matches one of the fields is that of the
 // change.
 var severities = []struct {
 	name string
@@ -34,7 +34,7 @@ var severities = []struct {
 	{"replicas", func(_ api.ID, path string) bool { return strings.HasSuffix(path, "/replicas") }},
 }
 
-// severity says what kind of change it is.
+// severity returns the severity of a change, for its label.
 func (o *offer) severity() string {
 	for _, s := range severities {
 		if slices.ContainsFunc(o.paths, func(d api.Difference) bool { return s.fits(o.id, d.Path) }) {
@@ -44,7 +44,7 @@ func (o *offer) severity() string {
 	return defaultSeverity
 }
 
-// labels are those that a pull request or an issue is opened with.
+// labels returns the labels with which a pull request or issue is opened.
 func (o *offer) labels() []string {
 	all := []string{driftLabel, severityLabel + o.severity()}
 	for _, d := range o.drifts {

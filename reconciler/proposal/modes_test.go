@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Without a forge, and with a mode that only reports, the object is left as it is; once
-// the time of a mode is over, it is compared again.
+// Without a forge, and with a mode that only reports, the object is not changed. Once the time
+// of a mode is over, the object is compared again.
 func TestModesOfHeldDrift(t *testing.T) {
 	p := newProposing(10)
 	p.cfg.Forge, p.cfg.Branches = nil, nil

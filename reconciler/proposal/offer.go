@@ -16,9 +16,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// sync looks what became of the pull requests and issues, closes those whose drift is over, and
-// opens those that are due. It asks the forge nothing if there is nothing to ask. The
-// error is one that every request is likely to meet; those of one change stay with it.
+// sync reads the state of the pull requests and issues, closes those whose drift has ended, and
+// opens those that are due. It sends no request if nothing is to be done. Only errors that
+// every request is likely to meet are returned; others are recorded with their change.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	p.allIssues = nil
 	if pulls, issues := p.toList(now); pulls || issues {
@@ -86,7 +86,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// try acts on one change. Only errors that every change is likely to meet are returned.
+// try acts on one change. It returns only errors that every request is likely to meet.
 func (p *Proposer) try(c *change, now time.Time, act func() error) error {
 	err := act()
 	switch {
@@ -100,8 +100,8 @@ func (p *Proposer) try(c *change, now time.Time, act func() error) error {
 	return nil
 }
 
-// lookAtMerged has a change offered anew if the commit in force has the merge of its pull
-// request and not the change: people took it out of the branch, or reverted it at once.
+// lookAtMerged makes a change be offered again if the commit in force has the merge of its pull
+// request but not the change: people have removed it from the branch, or reverted it at once.
 func (p *Proposer) lookAtMerged(ctx context.Context, c *change, now time.Time) error {
 	merged := false
 	if c.merge != "" {
@@ -131,8 +131,8 @@ func (p *Proposer) newest() string {
 	return last.Branch
 }
 
-// listWaiting returns the waiting offers as the body of a pull request lists them. It is brought
-// up to date once in an interval: in a burst, more changes wait with every pass.
+// listWaiting returns the waiting offers that the body of a pull request lists. The list is
+// updated once in an interval, since in a burst more changes wait with every pass.
 func (p *Proposer) listWaiting(offers []*offer, now time.Time) []*offer {
 	if now.Sub(p.waitingListed) >= p.cfg.Interval {
 		p.waitingList, p.waitingListed = p.waiting(offers), now
@@ -140,7 +140,7 @@ func (p *Proposer) listWaiting(offers []*offer, now time.Time) []*offer {
 	return p.waitingList
 }
 
-// waiting are the offers that no pull request is opened for yet, since enough are open.
+// waiting returns the offers for which no pull request was opened because enough are open.
 func (p *Proposer) waiting(offers []*offer) []*offer {
 	var out []*offer
 	for _, o := range offers {
@@ -190,12 +190,12 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// mostAttempts bounds how often one and the same change is offered anew after it was
-// over.
+// mostAttempts is the maximum number of times that the same change is offered again after it
+// had ended.
 const mostAttempts = 100
 
-// offer opens the pull request or issue of a change, or finds the one that is there already,
-// also in the other form: what an edit can express may have changed since.
+// offer opens the pull request or issue of a change, or finds an existing one, also of the
+// other kind, since it may have changed whether an edit can express the change.
 func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
 	for _, pr := range p.open {
 		if p.changeOf(pr) == o.hash {
@@ -266,7 +266,7 @@ func (p *Proposer) findPullRequest(ctx context.Context, hash string, since time.
 	return nil, "", nil
 }
 
-// full reports whether no more may be opened now, and notes that with the change.
+// full reports whether no more requests may be opened now, and records that with the change.
 func (p *Proposer) full(c *change) bool {
 	n := p.taken(c)
 	if n < p.cfg.MaxOpen || c.asked {
@@ -282,8 +282,8 @@ func (p *Proposer) full(c *change) bool {
 	return true
 }
 
-// taken counts the open pull requests and issues, and the other changes that could not be offered
-// and are tried again: what fails for all is not tried with all.
+// taken counts the open pull requests and issues, and also the other changes that could not be
+// offered and are retried: a failure that affects all must not be met by each of them.
 func (p *Proposer) taken(but *change) int {
 	n := len(p.open)
 	for _, c := range p.changes {
@@ -294,8 +294,7 @@ func (p *Proposer) taken(but *change) int {
 	return n
 }
 
-// over reports whether a pull request was about an earlier time at which the object was
-// changed in the same way.
+// over reports whether a pull request belongs to an earlier drift with the same change.
 func over(pr *forge.PullRequest, since time.Time) bool {
 	switch pr.State {
 	case forge.Merged:
@@ -330,7 +329,7 @@ func (p *Proposer) create(ctx context.Context, o *offer, branch string, now time
 	return &pr, nil
 }
 
-// commit is what the branch of an offer is to have.
+// commit returns the commit for the branch of an offer.
 func (p *Proposer) commit(o *offer, branch string, now time.Time) gitsource.BranchCommit {
 	c := gitsource.BranchCommit{Branch: branch, Base: p.known.commit, Files: map[string][]byte{}, Message: o.message(), Marker: trailer(o.hash), Time: now}
 	for _, f := range o.changes {
@@ -339,7 +338,7 @@ func (p *Proposer) commit(o *offer, branch string, now time.Time) gitsource.Bran
 	return c
 }
 
-// digest identifies the files that the branch of an offer is to have.
+// digest identifies the files in the branch of an offer.
 func (o *offer) digest() string {
 	h := sha256.New()
 	for _, f := range o.changes {
@@ -348,13 +347,13 @@ func (o *offer) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sameText reports whether two bodies differ in nothing but what a forge changes.
+// sameText reports whether two bodies are equal except for changes that a forge makes.
 func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// update brings the branch and the body of an open pull request or issue up to date. A pull
-// request whose change no edit makes any more stays as it is.
+// update updates the branch and the body of an open pull request or issue. A pull request whose
+// change no edit can make any more is not changed.
 func (p *Proposer) update(ctx context.Context, o *offer, c *change, waiting []*offer, now time.Time) error {
 	pr, there := p.open[c.branch]
 	if !there || isIssue(c.branch) != (o.reason != nil) {
@@ -382,7 +381,7 @@ func (p *Proposer) update(ctx context.Context, o *offer, c *change, waiting []*o
 	return nil
 }
 
-// commentOnce comments on a pull request, unless it has such a comment.
+// commentOnce adds a comment to a pull request, unless it already has it.
 func (p *Proposer) commentOnce(ctx context.Context, pr forge.PullRequest, marker, text string) error {
 	found, err := p.cfg.Forge.FindComment(ctx, pr.Number, marker)
 	if err != nil || found != nil {

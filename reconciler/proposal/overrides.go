@@ -17,12 +17,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// mostOperations is how many operations one rule of an override may have, and mostRules how
-// many rules an override may have.
+// mostOperations is the maximum number of operations in one rule of an override, and mostRules
+// the maximum number of rules in one override.
 const mostOperations, mostRules = 20, 20
 
-// newOverride makes the change in a new override for the clusters that have it. It
-// returns nil if none makes the change.
+// newOverride makes the change in a new override for the clusters that have it. It returns nil
+// if no override can.
 func (a *attempt) newOverride() *Result {
 	key := a.Changed[0].Placement
 	if len(a.changes) > mostOperations || slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return h.Placement != key }) {
@@ -44,7 +44,7 @@ func (a *attempt) newOverride() *Result {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// overrideName is the same for the same object and clusters.
+// overrideName returns a name that is the same for the same object and clusters.
 func (a *attempt) overrideName() string {
 	h := sha256.New()
 	fmt.Fprintln(h, a.ID.String())
@@ -62,8 +62,9 @@ func (a *attempt) overrideKind() string {
 	return "ResourceOverride"
 }
 
-// directories are where a new override may stand: beside the object, beside the
-// placement, or at the top. Files beside a kustomization are only read if it lists them.
+// directories returns where a new override may be written: beside the object, beside the
+// placement, or at the top. Files beside a kustomization are read only if the kustomization
+// lists them.
 func (a *attempt) directories(key api.PlacementKey) []string {
 	built := map[string]bool{}
 	for _, files := range a.Head.Sources {
@@ -91,7 +92,7 @@ func (a *attempt) directories(key api.PlacementKey) []string {
 	return out
 }
 
-// The fields of an override in the order in which people write them.
+// The fields of an override in the order in which people usually write them.
 type overrideFile struct {
 	APIVersion string            `yaml:"apiVersion"`
 	Kind       string            `yaml:"kind"`
@@ -128,14 +129,14 @@ type overrideRule struct {
 	JSONPatchOverrides []operation    `yaml:"jsonPatchOverrides,omitempty"`
 }
 
-// An operation is one of a JSON patch.
+// An operation is one operation of a JSON patch.
 type operation struct {
 	Op    string `yaml:"op"`
 	Path  string `yaml:"path"`
 	Value any    `yaml:"value,omitempty"`
 }
 
-// overrideText is the text of an override that makes the change.
+// overrideText returns the text of an override that makes the change.
 func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error) {
 	o := overrideFile{
 		APIVersion: api.PlacementGroup + "/v1beta1", Kind: a.overrideKind(), Metadata: map[string]string{"name": name},
@@ -159,7 +160,7 @@ func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error
 	return []byte(text), err
 }
 
-// newRule is a rule of an override that makes the change on the clusters that have it.
+// newRule returns a rule of an override that makes the change on the clusters that have it.
 func (a *attempt) newRule() (overrideRule, error) {
 	rule := overrideRule{ClusterSelector: map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
 	if a.Deleted {
@@ -176,7 +177,7 @@ func (a *attempt) newRule() (overrideRule, error) {
 	return rule, nil
 }
 
-// operationOf is a change as an operation of a JSON patch of an object.
+// operationOf converts a change into an operation of a JSON patch of an object.
 func operationOf(object any, c Change) operation {
 	if c.Remove {
 		return operation{Op: string(api.JSONPatchRemove), Path: c.Path}
@@ -188,8 +189,8 @@ func operationOf(object any, c Change) operation {
 	return operation{Op: string(op), Path: c.Path, Value: c.Value}
 }
 
-// selector selects the clusters that have the change, and no other that gets the object:
-// by a label that several of them have in common, or by name.
+// selector selects the clusters that have the change and no others that get the object: by a
+// label that several of them have, or by name.
 func (a *attempt) selector() map[string]any {
 	first := a.before.clusters[a.Changed[0].Cluster].Labels
 	for _, key := range slices.Sorted(maps.Keys(first)) {
@@ -212,17 +213,17 @@ func (a *attempt) selector() map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{"key": api.MemberNameLabel, "operator": "In", "values": names}}}
 }
 
-// An existingOverride is an override of the commit for the object alone. No object may have
-// two.
+// An existingOverride is an override in the commit that is for this object only. An object
+// cannot have two.
 type existingOverride struct {
 	name   string
 	origin api.Origin
 	rules  []api.OverrideRule
 }
 
-// inExistingOverride makes the change in an override that is there: in a rule that sets the
-// field, in one for exactly the clusters that have the change, or in a new one after all
-// others, which wins. It returns nil if there is none.
+// inExistingOverride makes the change in an existing override: in a rule that sets the field,
+// in a rule for exactly the clusters that have the change, or in a new rule after all others,
+// which takes precedence. It returns nil if none of them can.
 func (a *attempt) inExistingOverride() *Result {
 	for _, o := range a.existingOverrides() {
 		made := func(files []FileChange, err error) *Result {
@@ -269,7 +270,7 @@ func (a *attempt) existingOverrides() []existingOverride {
 	return out
 }
 
-// selects reports whether a rule is for a cluster.
+// selects reports whether a rule applies to a cluster.
 func (a *attempt) selects(rule api.OverrideRule, at status.Holder) bool {
 	terms := rule.ClusterSelector.ClusterSelectorTerms
 	return len(terms) == 0 || slices.ContainsFunc(terms, func(t api.ClusterSelectorTerm) bool {
@@ -278,15 +279,15 @@ func (a *attempt) selects(rule api.OverrideRule, at status.Holder) bool {
 	})
 }
 
-// exactly reports whether a rule is for the clusters that have the change, and for no others
+// exactly reports whether a rule applies to the clusters that have the change, and to no others
 // that have the object.
 func (a *attempt) exactly(rule api.OverrideRule) bool {
 	return len(a.Others) > 0 && !slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return !a.selects(rule, h) }) &&
 		!slices.ContainsFunc(a.Others, func(h status.Holder) bool { return a.selects(rule, h) })
 }
 
-// inRule makes the change in a rule of an override: in the operations on its fields, and
-// in new ones if the rule is for exactly these clusters.
+// inRule makes the change in a rule of an override: in the operations on its fields, and in new
+// operations if the rule applies to exactly these clusters.
 func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	rule := o.rules[index]
 	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", index)
@@ -308,7 +309,7 @@ func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	return a.inOverride(o, edits)
 }
 
-// inNewRule makes the change in a new rule after those that an override has.
+// inNewRule makes the change in a new rule after the existing ones.
 func (a *attempt) inNewRule(o existingOverride) ([]FileChange, error) {
 	rule, err := a.newRule()
 	if err != nil {
@@ -340,7 +341,7 @@ func (a *attempt) inOverride(o existingOverride, edits []Change) ([]FileChange, 
 	return a.with(nil, o.origin.Path, edited)
 }
 
-// asMap is an operation as a value of a manifest.
+// asMap returns an operation as a value of a manifest.
 func asMap(o operation) map[string]any {
 	out := map[string]any{"op": o.Op, "path": o.Path}
 	if o.Op != string(api.JSONPatchRemove) {

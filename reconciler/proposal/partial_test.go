@@ -16,8 +16,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// What no edit can express for some clusters only is offered as an issue once it has lasted: until
-// then the other clusters may report the same change, and it is offered as a pull request for all.
+// If no override can express a change of some clusters, it is offered as an issue once it has
+// lasted long enough: until then the other clusters may report the same change, so that a pull
+// request for all is possible.
 func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	gone := func(d *ledger.Drift) { d.Deleted = true }
@@ -46,14 +47,14 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	held(p, 70*time.Second, "east")
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/1; no edit of the files makes the change: no override can delete it on these clusters only")
 
-	// Once all clusters have the change, it is a pull request.
+	// once all clusters have the change, it is offered as a pull request
 	held(p, time.Minute, "east", "west")
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 	if i := p.forge.issues[0]; i.State != forge.Closed || !endedByGitfleet(i.Body) {
 		t.Errorf("the issue is %+v", i)
 	}
 
-	// Without issues it is put back, and not before the other clusters may have reported it.
+	// without issues it is reverted, but not before the other clusters may have reported it
 	p = newProposing(10)
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = withoutOverrides
@@ -70,7 +71,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 		t.Errorf("%d pull requests", n)
 	}
 
-	// The label keeps the object as it is, also once no edit makes the change any more.
+	// the label keeps the object as it is, also once no edit can make the change any more
 	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
 	held(p, time.Minute, "east", "west")
 	held(p, time.Minute, "east")
@@ -80,7 +81,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 	held(p, time.Hour, "east")
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold; the pull request is not kept up to date, since no edit of the files makes the change any more")
 
-	// A file that cannot be read makes no change for all clusters of one for some.
+	// if a file cannot be read, a change of some clusters is not offered for all of them
 	p = newProposing(10)
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	p.collector.load = func(tree fs.FS) (*hub.Snapshot, error) {
@@ -96,7 +97,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 		t.Errorf("decided %q, %d pull requests", got, len(p.forge.pulls))
 	}
 
-	// Without issues, what cannot be offered for any clusters is not waited for.
+	// without issues, a change that cannot be offered for any clusters is not delayed
 	p = newProposing(10)
 	p.forge.refuseIssues = forge.ErrIssuesDisabled
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }

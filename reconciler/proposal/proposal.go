@@ -1,7 +1,8 @@
-// Package proposal turns drift into changes of the repository.
+// Package proposal proposes drift as changes of the repository.
 //
-// Edit is the main function: it changes fields of one manifest in the text of its file
-// and leaves all other lines as they are. It reads no file and keeps no state.
+// Edit changes fields of one manifest in the text of its file, without changing other lines. An
+// Editor finds the edit of a tree that makes a change on some clusters. A Proposer opens pull
+// requests with such edits and acts on what people decide about them.
 package proposal
 
 import (
@@ -18,21 +19,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Change gives one field another value.
+// A Change sets or removes one field.
 type Change struct {
-	// Path is a JSON pointer into the manifest. A last element of "-" appends to a
-	// list.
+	// Path is a JSON pointer into the manifest. If its last element is "-", the value is
+	// appended to a list.
 	Path string
 	// Value is the new value, of a type that encoding/json decodes to, or an int64.
 	Value any
-	// Remove removes the field instead.
+	// Remove removes the field; Value is ignored.
 	Remove bool
 }
 
-// A FieldError says why one field cannot be edited.
+// A FieldError says why a field cannot be edited.
 type FieldError struct {
-	// Line is the line of the field, or of its nearest parent that exists; zero where
-	// that is not known.
+	// Line is the line of the field, or of its nearest existing parent; zero if it is not
+	// known.
 	Line   int
 	Path   string
 	Reason string
@@ -46,25 +47,24 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Reason)
 }
 
-// Edit returns the text of a YAML or JSON file in which fields of the manifest that
-// begins on a line, counted from 1, have other values. Lines of other fields stay as
-// they are, and so do comments, order, quotes and indentation. Changes are made one
-// after the other, as in RFC 6902, and are made all or none: the error is a
-// *FieldError if one of them cannot be expressed in this text, as where a field
-// comes from a YAML anchor.
+// Edit returns the text of a YAML or JSON file with changes of the manifest that begins on a
+// line, counted from 1. Lines of other fields do not change, and comments, order, quotes and
+// indentation are kept. The changes are made one after the other, as in RFC 6902; either all
+// are made or none. The error is a *FieldError if one of them cannot be expressed in this text,
+// for instance because the field comes from a YAML anchor.
 func Edit(text []byte, line int, changes []Change) ([]byte, error) {
 	return editAll(text, beginningOn(line), changes)
 }
 
-// A finder finds what is edited in the text of a file.
+// A finder finds the node to edit in the text of a file.
 type finder func(text []byte) (*yaml.Node, error)
 
-// beginningOn finds the manifest that begins on a line.
+// beginningOn returns a finder of the manifest that begins on a line.
 func beginningOn(line int) finder {
 	return func(text []byte) (*yaml.Node, error) { return manifestAt(text, line) }
 }
 
-// firstDocument finds whatever the first document of a file is.
+// firstDocument finds the first document of a file.
 func firstDocument(text []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -87,8 +87,8 @@ func editAll(text []byte, find finder, changes []Change) ([]byte, error) {
 	return text, nil
 }
 
-// edit makes one change. It parses the result and returns an error if anything else in
-// the manifest has changed.
+// edit makes one change. It parses the result, and returns an error if anything else in the
+// manifest has changed.
 func edit(text []byte, in finder, c Change) ([]byte, error) {
 	before, err := in(text)
 	if err != nil {
@@ -143,7 +143,7 @@ func manifestAt(text []byte, line int) (*yaml.Node, error) {
 	return nil, fmt.Errorf("no manifest begins on line %d", line)
 }
 
-// eachDocument visits the documents of a file, up to one that is no YAML.
+// eachDocument visits the documents of a file, up to one that is not valid YAML.
 func eachDocument(text []byte, visit func(*yaml.Node)) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -175,7 +175,8 @@ func within(n *yaml.Node, line int) *yaml.Node {
 	return nil
 }
 
-// entry finds a key of a mapping and its value; nil if it has no such key itself.
+// entry finds a key of a mapping and its value; nil if the mapping itself does not have the
+// key.
 func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
@@ -185,15 +186,15 @@ func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// A field is where a JSON pointer leads. node is nil if there is none yet.
+// A field is the position to which a JSON pointer leads. node is nil if there is none yet.
 type field struct {
 	path   string
 	parent *yaml.Node
 	last   string // the last element of the path
-	index  int    // of node in the parent, if that is a sequence
+	index  int    // index of node in the parent, if that is a sequence
 	key    *yaml.Node
 	node   *yaml.Node
-	// owner is the key or the dash that parent stands behind; nil at the top.
+	// owner is the key or the dash before the parent; nil at the top.
 	owner *yaml.Node
 }
 
@@ -205,8 +206,8 @@ func (f *field) fail(reason string) error {
 	return &FieldError{at.Line, f.path, reason}
 }
 
-// plain returns an error if the field or its parent uses an anchor, an alias or a tag, so
-// that it cannot be edited without an effect on other fields.
+// plain returns an error if the field or its parent uses an anchor, an alias or a tag, so that
+// an edit would affect other fields.
 func (f *field) plain() error {
 	for _, n := range []*yaml.Node{f.parent, f.node} {
 		switch {
@@ -272,8 +273,8 @@ func value(n *yaml.Node) (any, error) {
 	return canonical(v), nil
 }
 
-// canonical converts a decoded value to one Go type for each JSON type. Whole numbers are
-// int64, other numbers float64.
+// canonical converts a decoded value so that each JSON type has one Go type: integers are
+// int64, and other numbers float64.
 func canonical(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

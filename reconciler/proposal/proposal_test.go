@@ -67,7 +67,7 @@ func TestEdit(t *testing.T) {
 	tests := map[string]struct {
 		line   int
 		change Change
-		want   string // lines that go and come
+		want   string // removed and added lines
 	}{
 		"an image, with its comment":       {8, Change{Path: web + "/image", Value: "nginx:1.29"}, "-        image: nginx:1.28 # pinned\n+        image: nginx:1.29 # pinned"},
 		"a number":                         {8, Change{Path: "/spec/replicas", Value: 5}, "-  replicas: 3\n+  replicas: 5"},
@@ -120,8 +120,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// lineDiff lists the lines that go and those that come, by the longest common
-// subsequence of lines.
+// lineDiff lists the removed and added lines, by the longest common subsequence of lines.
 func lineDiff(a, b string) string {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	longest := make([][]int, len(x)+1)
@@ -149,8 +148,8 @@ func lineDiff(a, b string) string {
 	return strings.Join(out, "\n")
 }
 
-// What cannot be edited in place is refused, with the line and the reason, and
-// nothing is changed.
+// A field that cannot be edited in place is refused with the line and the reason, and nothing
+// changes.
 func TestEditRefuses(t *testing.T) {
 	const text = `apiVersion: v1
 kind: ConfigMap
@@ -284,8 +283,8 @@ func TestEditBack(t *testing.T) {
 	}
 }
 
-// Whatever the file and the value, Edit ends, and what it returns is a file that has
-// the manifest in the same place.
+// For any file and value, Edit terminates and returns a file that has the manifest at the same
+// position.
 func FuzzEdit(f *testing.F) {
 	for _, value := range []string{"x", "80", "a: b", "- x", "'", "\"", "#", " ", "", "é\n"} {
 		f.Add(deployment, "/spec/template/spec/containers/0/image", value)

@@ -19,16 +19,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// fakeForge keeps branches and pull requests in memory.
+// A fakeForge has branches and pull requests in memory.
 type fakeForge struct {
 	branches map[string]gitsource.BranchCommit
-	// others are branches that people have pushed to.
+	// others are branches to which people have pushed.
 	others   map[string]bool
 	pulls    []*forge.PullRequest
 	issues   []*forge.Issue
 	comments []string
 	requests int
-	// forgotten counts how often a list as new as the request was asked for.
+	// forgotten counts the calls of ForgetList.
 	forgotten int
 	// issueLists counts the lists of issues.
 	issueLists int
@@ -36,9 +36,9 @@ type fakeForge struct {
 	fail       error
 	// refuse is why no branch can be pushed, and refuseIssues why no issue can be read or opened.
 	refuse, refuseIssues error
-	// retargeted are pull requests that have another base now, by number.
+	// retargeted are the pull requests whose base was changed, by number.
 	retargeted map[int64]bool
-	// meanwhile is what happens just before a pull request is opened.
+	// meanwhile is called just before a pull request is opened.
 	meanwhile func()
 	now       time.Time
 }
@@ -144,12 +144,12 @@ func (f *fakeForge) end(number int64, s forge.State) {
 	f.pulls[number-1].State, f.pulls[number-1].Ended = s, f.now
 }
 
-// A proposing is a Proposer whose drifts and whose time a test decides.
+// A proposing is a Proposer whose drifts and time the test controls.
 type proposing struct {
 	*Proposer
 	forge    *fakeForge
 	resolved map[string]ledger.Resolutions
-	// entries are those of the history.
+	// entries are the entries of the history.
 	entries []history.Entry
 }
 
@@ -170,7 +170,7 @@ func (p *proposing) restart(maxOpen int) {
 	})
 }
 
-// after has some time pass, in steps, in which these changes are held.
+// after advances the time in steps, in which these changes are held.
 func (p *proposing) after(t testing.TB, d time.Duration, held ...*offer) {
 	t.Helper()
 	p.known.offers = held
@@ -180,7 +180,7 @@ func (p *proposing) after(t testing.TB, d time.Duration, held ...*offer) {
 	}
 }
 
-// decided is what the members were told about the change of a cluster.
+// decided returns the decision that the members received about the change of a cluster.
 func (p *proposing) decided(cluster string) string {
 	for _, r := range p.resolved[cluster] {
 		if r.PutBack {
@@ -213,12 +213,12 @@ func heldChange(n int, clusters ...string) *offer {
 	return o
 }
 
-// What lasted long enough is offered once, also after a restart.
+// A change that has lasted long enough is offered once, also after a restart.
 func TestChangesAreOfferedOnce(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 110*time.Second, heldChange(7, "east"))
 	p.says(t, "east", "held: left as it is; offered as a pull request once it has lasted for 2m0s")
-	if len(p.forge.pulls) != 0 || p.forge.requests > 2 { // both lists at the start
+	if len(p.forge.pulls) != 0 || p.forge.requests > 2 { // at the start both pull requests and issues are listed
 		t.Errorf("%d pull requests after %d requests", len(p.forge.pulls), p.forge.requests)
 	}
 	p.after(t, time.Minute, heldChange(7, "east", "west"))
@@ -236,7 +236,7 @@ func TestChangesAreOfferedOnce(t *testing.T) {
 	}
 }
 
-// Killed between two steps, it goes on with what there is.
+// If it is killed between two steps, it continues with what exists on the forge.
 func TestABranchWithoutAPullRequestIsUsed(t *testing.T) {
 	p := newProposing(10)
 	branch := branchPrefix + heldChange(7).hash
@@ -247,8 +247,7 @@ func TestABranchWithoutAPullRequestIsUsed(t *testing.T) {
 	}
 }
 
-// Two daemons that follow one repository open one pull request, also if they do so at the
-// same moment.
+// Two daemons for one repository open one pull request, also if they do so at the same time.
 func TestTwoDaemonsOpenOnePullRequest(t *testing.T) {
 	one := newProposing(10)
 	two := &proposing{forge: one.forge}
@@ -263,7 +262,7 @@ func TestTwoDaemonsOpenOnePullRequest(t *testing.T) {
 	}
 }
 
-// Closed by people, the change is put back, now and whenever it comes again.
+// If people close the pull request, the change is reverted now and whenever it occurs again.
 func TestARejectedChangeIsPutBack(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -282,8 +281,8 @@ func TestARejectedChangeIsPutBack(t *testing.T) {
 	p.says(t, "west", "offered as https://git.example.com/pulls/2")
 }
 
-// Merged, the change is held until its commit is in force; made once more later, it is
-// another one.
+// After the merge, the change is held until the commit is in force. If it is made again later,
+// it is a new change.
 func TestAMergedChangeWaitsForItsCommit(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -297,7 +296,7 @@ func TestAMergedChangeWaitsForItsCommit(t *testing.T) {
 	}
 }
 
-// A drift that is over closes its pull request, and no other.
+// When the drift ends, its pull request is closed, and no other.
 func TestADriftThatIsOverClosesItsPullRequest(t *testing.T) {
 	p := newProposing(10)
 	p.forge.pulls = []*forge.PullRequest{
@@ -308,7 +307,7 @@ func TestADriftThatIsOverClosesItsPullRequest(t *testing.T) {
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.after(t, 30*time.Second)
 	p.restart(10)
-	p.after(t, 30*time.Second) // the members have not been heard yet
+	p.after(t, 30*time.Second) // the members have not reported yet
 	if p.forge.pulls[3].State != forge.Open {
 		t.Error("closed at once")
 	}
@@ -347,8 +346,8 @@ func TestOnlySoManyAreOpen(t *testing.T) {
 	}
 }
 
-// A branch is built anew when the edit of its files has become another one, and never
-// where people have pushed to it: they are told, once.
+// A branch is rebuilt when the edit of its files changes, but never if people have pushed to
+// it: then a comment says so, once.
 func TestABranchFollowsItsFiles(t *testing.T) {
 	edited := func(after string) *offer {
 		o := heldChange(7, "east")
@@ -387,8 +386,7 @@ func TestABranchFollowsItsFiles(t *testing.T) {
 	}
 }
 
-// The label gitfleet/hold keeps an object as it is, for as long as the pull request has
-// it.
+// The label gitfleet/hold keeps an object as it is while the pull request has it.
 func TestTheHoldLabel(t *testing.T) {
 	p := newProposing(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
@@ -403,12 +401,12 @@ func TestTheHoldLabel(t *testing.T) {
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "put back: https://git.example.com/pulls/1 was closed without merging")
 	p.after(t, time.Minute)
-	p.forge.pulls[0].Labels = []string{holdLabel} // while nobody has the change
+	p.forge.pulls[0].Labels = []string{holdLabel} // while no cluster has the change
 	p.after(t, time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "has the label gitfleet/hold")
 }
 
-// A pull request is labeled by what changed and where it belongs.
+// The labels of a pull request say what has changed and on which clusters.
 func TestLabels(t *testing.T) {
 	for path, want := range map[string]string{
 		"/spec/replicas": "replicas", "/spec/template/spec/containers/0/image": "image", "/data/key": "other",

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// remove takes an object that was deleted on all clusters that get it out of the tree. If
-// a kustomization builds it and its manifest cannot go, a patch of the kustomization
+// remove removes an object from the tree that was deleted on all clusters that get it. If a
+// kustomization builds it and its manifest cannot be removed, a patch of the kustomization
 // deletes it.
 func (a *attempt) remove() ([]FileChange, error) {
 	source := a.before.source(a.manifest)
@@ -41,7 +41,7 @@ func (a *attempt) remove() ([]FileChange, error) {
 	return a.addPatch(nil, source, text)
 }
 
-// removeEntry removes an entry of an envelope, if there is nothing else in it.
+// removeEntry removes an entry of an envelope, if the entry has no other object.
 func (a *attempt) removeEntry(source *api.Object) ([]FileChange, error) {
 	data, _ := source.Object.Object["data"].(map[string]any)
 	for key, entry := range data {
@@ -64,8 +64,8 @@ func (a *attempt) removeEntry(source *api.Object) ([]FileChange, error) {
 	return nil, fmt.Errorf("%s: the envelope has no entry with the object", source.Origin)
 }
 
-// removeManifest removes the document that an object stands in, and the file if it is the
-// only one, with the entries of kustomizations for it.
+// removeManifest removes the document of an object, or the file if it has no other document,
+// with the entries of kustomizations for that file.
 func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 	o := source.Origin
 	text, err := a.read(nil, o.Path)
@@ -105,8 +105,8 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 	return files, nil
 }
 
-// withoutDocument removes the document that begins on a line, with the comments before
-// it; nil if no other is left.
+// withoutDocument removes the document that begins on a line, with the comments before it; nil
+// if no document is left.
 func withoutDocument(text []byte, line int) ([]byte, error) {
 	s := source{text: text}
 	s.lines()
@@ -132,7 +132,7 @@ func withoutDocument(text []byte, line int) ([]byte, error) {
 	for to <= s.count() && !separates(to) {
 		to++
 	}
-	if from > 1 { // the separator before it goes as well
+	if from > 1 { // the separator before it is removed as well
 		from--
 	} else if to <= s.count() {
 		to++
@@ -146,8 +146,8 @@ func isKustomization(file string) bool {
 	return base == "kustomization.yaml" || base == "kustomization.yml" || base == "Kustomization"
 }
 
-// allowTrailers are the lines in the message of a commit that allow what it removes; nil
-// if it removes nothing.
+// allowTrailers returns the trailers that a commit message needs to allow what the commit
+// removes; nil if it removes nothing.
 func (o *offer) allowTrailers() []string {
 	if !o.deleted {
 		return nil

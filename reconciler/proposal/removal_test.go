@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The removal of a deleted object says so, and has the trailer that allows it.
+// The commit that removes a deleted object says so, and has the trailer that allows the
+// deletion.
 func TestARemovalAllowsTheDeletion(t *testing.T) {
 	o := heldChange(7, "east", "west")
 	o.deleted, o.paths = true, nil

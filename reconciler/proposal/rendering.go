@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A rendering is what clusters get of a snapshot.
+// A rendering has the objects that clusters get at a snapshot.
 type rendering struct {
 	snapshot  *hub.Snapshot
 	clusters  map[string]placement.Cluster
@@ -29,7 +29,7 @@ func render(s *hub.Snapshot) *rendering {
 	return r
 }
 
-// objects are what a cluster gets of a placement.
+// objects returns the objects that a cluster gets of a placement.
 func (r *rendering) objects(at status.Holder) ([]*work.Manifest, error) {
 	renderer := r.renderers[at.Placement]
 	if renderer == nil {
@@ -54,7 +54,7 @@ func (r *rendering) objects(at status.Holder) ([]*work.Manifest, error) {
 	return rendered.Manifests, err
 }
 
-// object is one of those that a cluster gets of a placement.
+// object returns one object that a cluster gets of a placement.
 func (r *rendering) object(at status.Holder, id api.ID) (*work.Manifest, error) {
 	all, err := r.objects(at)
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *rendering) object(at status.Holder, id api.ID) (*work.Manifest, error) 
 	return nil, fmt.Errorf("the commit does not give %s to %s any more", id, at.Cluster)
 }
 
-// source is the object of the repository that a manifest stands in: itself, or its
-// envelope.
+// source returns the object of the repository that contains a manifest: the object itself, or
+// its envelope.
 func (r *rendering) source(m *work.Manifest) *api.Object {
 	id := m.ID
 	if e := m.Envelope; e != nil {
@@ -85,7 +85,7 @@ func (r *rendering) source(m *work.Manifest) *api.Object {
 	return r.snapshot.Objects[i]
 }
 
-// hashes are those of all objects that a cluster gets, but for one.
+// hashes returns the hashes of all objects of a cluster except one.
 func hashes(all []*work.Manifest, but api.ID) map[api.ID]string {
 	out := map[api.ID]string{}
 	for _, m := range all {
@@ -96,7 +96,8 @@ func hashes(all []*work.Manifest, but api.ID) map[api.ID]string {
 	return out
 }
 
-// sameBut says which objects of two snapshots differ, besides those excepted.
+// sameBut returns an error that names the objects that differ between two snapshots, except for
+// the given ones.
 func sameBut(a, b *hub.Snapshot, except map[api.ID]bool) error {
 	of := func(s *hub.Snapshot) map[api.ID]string {
 		out := map[api.ID]string{}

@@ -20,34 +20,35 @@ func (e *RefusedError) Error() string { return e.why }
 
 func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-// A request is what somebody wants done about a held change.
+// A request is a user's request about a held change.
 type request struct {
 	do func(ctx context.Context, it heldItem, by string, now time.Time) (done func() string, err error)
-	// name is that of the change, or its beginning.
+	// name is the name of the change, or its beginning.
 	name, by string
 	done     chan response // capacity one
 }
 
-// A response is what came of a request.
+// A response is the result of a request.
 type response struct {
 	said string
 	err  error
 }
 
 // Close closes the pull request of a held change without merging it, or its issue, so that the
-// object is put back. A change that has none is put back at once. The name may be shortened as long as it is
-// of one change only; by is who asks.
+// object is restored. If there is neither, the change is reverted at once. The beginning of the
+// name is enough if it is unique; by is the user.
 func (p *Proposer) Close(ctx context.Context, name, by string) (said string, err error) {
 	return p.ask(ctx, request{p.close, name, by, make(chan response, 1)})
 }
 
-// Open opens the pull request or issue of a held change now: before it has lasted long enough, although
-// enough are open, or although one was closed without merging. The arguments are those of Close.
+// Open opens the pull request or issue of a held change now, even if it has not lasted long
+// enough, enough are open, or an earlier one was closed without being merged. The arguments are
+// those of Close.
 func (p *Proposer) Open(ctx context.Context, name, by string) (said string, err error) {
 	return p.ask(ctx, request{p.openNow, name, by, make(chan response, 1)})
 }
 
-// ask has Run handle a request.
+// ask makes Run handle a request.
 func (p *Proposer) ask(ctx context.Context, r request) (string, error) {
 	select {
 	case p.requests <- r:
@@ -62,7 +63,7 @@ func (p *Proposer) ask(ctx context.Context, r request) (string, error) {
 	}
 }
 
-// handle does what a request asks, and brings the forge and the members up to date.
+// handle executes a request, and updates the forge and the members.
 func (p *Proposer) handle(ctx context.Context, r request, now time.Time) response {
 	it, err := p.find(r.name)
 	if err != nil {
@@ -104,7 +105,7 @@ func (p *Proposer) find(name string) (heldItem, error) {
 	return held.items[i], nil
 }
 
-// leftAlone refuses a request that needs the forge while that asks to be left alone.
+// leftAlone refuses a request that needs the forge while the forge asks to send no requests.
 func (p *Proposer) leftAlone(now time.Time) error {
 	if wait := p.retry.LeftAlone(now); wait > 0 {
 		return refuse("the forge asks not to be asked for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
@@ -112,7 +113,7 @@ func (p *Proposer) leftAlone(now time.Time) error {
 	return nil
 }
 
-// record notes in the history who decided about a change.
+// record adds to the history who decided about a change.
 func (p *Proposer) record(event history.Event, it heldItem, by, message string) {
 	e := history.Entry{Kind: history.Action, Event: event, Object: it.id.String(), By: by, Message: message}
 	if clusters := it.clusters(); len(clusters) == 1 {
@@ -149,7 +150,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 			return nil, err
 		}
 		if current == nil || current.State != forge.Open || slices.Contains(current.Labels, holdLabel) {
-			p.listed = time.Time{} // what became of it is looked at now
+			p.listed = time.Time{} // reads its new state at once
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", c.url, holdLabel)
 		}
 		comment := "Closed by " + code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
@@ -158,7 +159,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 		}
 		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)
 		p.record(history.ProposalClosed, it, by, c.url)
-		p.listed = time.Time{} // what became of it is looked at now
+		p.listed = time.Time{} // reads its new state at once
 		return func() string { return fmt.Sprintf("%s is closed; %s will be put back on %s", c.url, it.id, where) }, nil
 	case Waiting, Reported, Inexpressible:
 		p.putBack[it.hash] = by
@@ -204,8 +205,8 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 	}, nil
 }
 
-// supersede notes on a closed pull request or issue that its rejection does not count any more, so that
-// another one is opened for the change, after a restart too.
+// supersede records on a closed pull request or issue that its rejection does not count any
+// more, so that another one is opened for the change, also after a restart.
 func (p *Proposer) supersede(ctx context.Context, c *change) error {
 	pr, err := p.current(ctx, c.branch, c.number)
 	if err != nil {

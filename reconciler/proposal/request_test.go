@@ -40,8 +40,8 @@ func refused(t *testing.T, err error, want string) {
 	}
 }
 
-// Closed by a command, the pull request is closed without merging, and the object is put back
-// now and after a restart.
+// The command closes the pull request without merging it, and the object is restored now and
+// after a restart.
 func TestCloseClosesThePullRequest(t *testing.T) {
 	p := newProposing(10)
 	o := heldChange(7, "east", "west")
@@ -68,7 +68,7 @@ func TestCloseClosesThePullRequest(t *testing.T) {
 	refused(t, err, "there is nothing to close")
 }
 
-// A change without a pull request is put back when somebody asks, and never offered.
+// A change without a pull request is reverted on request, and never offered.
 func TestCloseWithoutAPullRequestPutsBack(t *testing.T) {
 	p := newProposing(10)
 	o := heldChange(7, "east")
@@ -82,11 +82,11 @@ func TestCloseWithoutAPullRequestPutsBack(t *testing.T) {
 		t.Errorf("%d pull requests", n)
 	}
 	p.after(t, 10*time.Second)
-	p.after(t, 3*time.Minute, o) // made once more, it is another time
+	p.after(t, 3*time.Minute, o) // if the change is made again, it is a new one
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 }
 
-// Opened by a command, a change is offered before its age and although enough are open.
+// On request, a change is offered before it is old enough and although enough are open.
 func TestOpenOffersNow(t *testing.T) {
 	p := newProposing(1)
 	first, second := heldChange(7, "east"), heldChange(8, "east")
@@ -147,7 +147,7 @@ func TestOpenOffersARejectedChange(t *testing.T) {
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
 }
 
-// A forge that fails is no reason to say that something was done.
+// If the forge fails, the response does not say that something was done.
 func TestAForgeThatFailsIsSaid(t *testing.T) {
 	p := newProposing(10)
 	o := heldChange(7, "east")
@@ -158,7 +158,7 @@ func TestAForgeThatFailsIsSaid(t *testing.T) {
 	}
 }
 
-// A forge that asks to be left alone is not asked by a command either.
+// While the forge asks to send no requests, commands send none either.
 func TestCommandsLeaveTheForgeAlone(t *testing.T) {
 	p := newProposing(10)
 	o := heldChange(7, "east")
@@ -181,7 +181,7 @@ func TestCommandsLeaveTheForgeAlone(t *testing.T) {
 	}
 }
 
-// What is only reported is put back when somebody asks, and is not offered.
+// A change that is only reported is reverted on request, and is not offered.
 func TestReportedChangesCanBePutBack(t *testing.T) {
 	p := newProposing(10)
 	d := *heldChange(7, "east").drifts[0]
@@ -219,7 +219,7 @@ func TestRunHandlesRequests(t *testing.T) {
 	}
 }
 
-// What is held is described with its edit, unless the file may have values of Secrets.
+// A held change is described with its edit, unless the file may contain values of Secrets.
 func TestHeldDescribesTheEdit(t *testing.T) {
 	p := newProposing(10)
 	if p.Held() != nil {

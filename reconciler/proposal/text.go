@@ -11,10 +11,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A source is the text of a file, and where its lines begin.
+// A source is the text of a file with the offsets of its lines.
 type source struct {
 	text   []byte
-	starts []int // of each line, and the end of the text
+	starts []int // offset of each line, and the end of the text
 }
 
 // A cut replaces the text between two offsets.
@@ -49,7 +49,7 @@ func (s *source) line(n int) string {
 // count is the number of lines.
 func (s *source) count() int { return len(s.starts) - 1 }
 
-// offset is where a node begins.
+// offset returns the offset of a node.
 func (s *source) offset(n *yaml.Node) int {
 	at := s.starts[n.Line-1]
 	for range n.Column - 1 {
@@ -59,7 +59,7 @@ func (s *source) offset(n *yaml.Node) int {
 	return at
 }
 
-// change finds the text that has to be replaced to make a change.
+// change returns the replacement of text that makes a change.
 func (s *source) change(f *field, c Change) (cut, error) {
 	flow := f.parent.Style&yaml.FlowStyle != 0
 	switch {
@@ -84,7 +84,7 @@ func (s *source) change(f *field, c Change) (cut, error) {
 		return cut{}, err
 	}
 	text, err := scalar(c.Value, f.node.Style, flow)
-	if from == to { // a value that is left out
+	if from == to { // the value is empty
 		text = " " + text
 	}
 	return cut{from, to, text}, err
@@ -98,7 +98,7 @@ func collection(v any) bool {
 	return false
 }
 
-// end is where a scalar or a flow collection on one line ends.
+// end returns the end of a scalar, or of a flow collection on one line.
 func (s *source) end(n *yaml.Node) (int, error) {
 	at := s.offset(n)
 	rest := s.text[at:s.starts[n.Line]]
@@ -123,7 +123,7 @@ func (s *source) end(n *yaml.Node) (int, error) {
 	return at + len(n.Value), nil
 }
 
-// quoted is where a quoted scalar ends that begins at an offset; -1 if nowhere.
+// quoted returns the end of the quoted scalar that begins at an offset; -1 if it has none.
 func quoted(text []byte, at int) int {
 	quote := text[at]
 	for i := at + 1; i < len(text); i++ {
@@ -139,7 +139,7 @@ func quoted(text []byte, at int) int {
 	return -1
 }
 
-// closing is where a flow collection ends that begins at an offset.
+// closing returns the end of the flow collection that begins at an offset.
 func (s *source) closing(at int) (int, error) {
 	depth := 0
 	for i := at; i < len(s.text); i++ {
@@ -167,7 +167,7 @@ func (s *source) closing(at int) (int, error) {
 	return 0, errUnclosed
 }
 
-// scalar writes a value in the style of another if that can hold it.
+// scalar formats a value in the given style if possible.
 func scalar(v any, style yaml.Style, flow bool) (string, error) {
 	text, isText := v.(string)
 	if !isText {
@@ -191,12 +191,12 @@ func scalar(v any, style yaml.Style, flow bool) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// indentation is the number of spaces that a line begins with.
+// indentation returns the number of spaces at the beginning of a line.
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// after is the line behind a block that begins on a line and is indented deeper than
-// a column: blank lines and comments at its end are not part of it. A list that is
-// the value of a key may stand as far left as the key itself.
+// after returns the line after a block that begins on a line and is indented more than indent.
+// Blank lines and comments at its end are not part of it. A list that is the value of a key may
+// be indented like the key itself.
 func (s *source) after(line, indent int, list bool) int {
 	last := line
 	for n := line + 1; n <= s.count(); n++ {
@@ -215,7 +215,7 @@ func (s *source) after(line, indent int, list bool) int {
 	return last + 1
 }
 
-// extent is the line behind an entry of a block mapping or sequence.
+// extent returns the line after an entry of a block mapping or sequence.
 func (s *source) extent(f *field, key, node *yaml.Node) int {
 	if f.parent.Kind == yaml.SequenceNode {
 		return s.after(node.Line, f.parent.Column-1, false)
@@ -241,7 +241,7 @@ func (s *source) removeBlock(f *field) (cut, error) {
 	}
 	end := s.extent(f, f.key, f.node)
 	if prefix := s.line(begin.Line)[:s.offset(begin)-s.starts[begin.Line-1]]; f.key != nil && strings.TrimSpace(prefix) != "" {
-		// The first key of a list item stands behind the dash: the next one moves there.
+		// the first key of a list item is behind the dash, and the next key moves there
 		next := f.parent.Content[2]
 		if f.key != f.parent.Content[0] || next.Line < end {
 			return cut{}, errNested
@@ -277,7 +277,7 @@ func (s *source) addBlock(f *field, v any) (cut, error) {
 	return cut{at, at, text}, nil
 }
 
-// block writes a value as YAML that is indented by two spaces.
+// block formats a value as YAML, indented by two spaces.
 func block(v any) (string, error) {
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)

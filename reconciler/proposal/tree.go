@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// An editedTree is a tree with other content in some files. It adds files only to
-// directories that exist.
+// An editedTree is a tree in which some files have other content. New files are possible only
+// in existing directories.
 type editedTree struct {
 	base  fs.FS
-	files map[string][]byte // nil for a file that is removed
+	files map[string][]byte // nil for a removed file
 }
 
-// hasher is what a tree of Git implements, so that only what changed is parsed again.
+// A hasher is a tree with hashes, such as Git's. With them only changed files are parsed again.
 type hasher interface {
 	Hash(name string) (string, error)
 }
@@ -31,7 +31,7 @@ type hashedTree struct {
 	hasher hasher
 }
 
-// treeWith returns a tree with some changes made.
+// treeWith returns a tree with some changes.
 func treeWith(base fs.FS, changes []FileChange) fs.FS {
 	t := &editedTree{base, map[string][]byte{}}
 	for _, c := range changes {
@@ -43,8 +43,8 @@ func treeWith(base fs.FS, changes []FileChange) fs.FS {
 	return t
 }
 
-// Hash implements hub.Hasher. The hash of a file or directory with a change in it is none of
-// Git's, and the same for the same content.
+// Hash implements hub.Hasher. The hash of a changed file, or of a directory that contains one,
+// is never one of Git's, and equal for equal content.
 func (t *hashedTree) Hash(name string) (string, error) {
 	h, changed := sha256.New(), false
 	for _, file := range slices.Sorted(maps.Keys(t.files)) {
@@ -68,7 +68,7 @@ func (t *hashedTree) Hash(name string) (string, error) {
 	return "edited:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// below reports whether a file is somewhere in a directory.
+// below reports whether a file is in a directory or below it.
 func below(file, dir string) bool {
 	for file != "." {
 		if file = path.Dir(file); file == dir {

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// isGeneral reports whether an error is likely to be met by every request, of the forge or
-// of the Git server. Others are about one pull request or one branch.
+// isGeneral reports whether every request to the forge or the Git server is likely to fail in
+// the same way. Other errors are about one pull request or one branch.
 func isGeneral(err error) bool {
 	_, remote := errors.AsType[*remote.HTTPError](err)
 	return remote || forge.IsGeneral(err)

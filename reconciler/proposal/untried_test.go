@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// While it is not known whether an edit still makes a change, as after a restart, its open pull
-// request is shown as open, and a command can close it.
+// While it is not known whether an edit can still make a change, as after a restart, its open
+// pull request is shown as open, and a command can close it.
 func TestAnOpenPullRequestOfAnUntriedChangeIsOpen(t *testing.T) {
 	p := newProposing(10)
 	o := heldChange(7, "east")

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// A fakeLease is a Lease in memory, as the replica "one" sees it. It is missing while its
-// record is nil.
+// A fakeLease is a Lease in memory that the replica "one" accesses. If its record is nil, the
+// Lease does not exist.
 type fakeLease struct {
 	mu       sync.Mutex
 	record   *resourcelock.LeaderElectionRecord
@@ -58,8 +58,8 @@ func onLease(f *fakeLease) *Replica {
 	return r
 }
 
-// A replica leads only once no other one may write any more, also if somebody has deleted
-// the Lease or cleared its holder.
+// A replica leads only once no other one can write any more, even if somebody has deleted the
+// Lease or cleared its holder.
 func TestLeadingWaitsForTheFormerLeader(t *testing.T) {
 	tests := map[string]struct {
 		record   *resourcelock.LeaderElectionRecord
@@ -92,8 +92,8 @@ func TestLeadingWaitsForTheFormerLeader(t *testing.T) {
 	}
 }
 
-// A replica that is stopped while it waits for a former leader does not give the Lease back:
-// the next one would not wait.
+// A replica that is stopped while it waits for a former leader does not release the Lease,
+// since the next one would not wait.
 func TestLeaseIsNotGivenBackBeforeLeading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), fenceAfter/2)
@@ -109,8 +109,8 @@ func TestLeaseIsNotGivenBackBeforeLeading(t *testing.T) {
 	})
 }
 
-// A replica that was deposed writes nothing and leaves the Lease alone, however long it takes
-// to step down.
+// A replica that was deposed writes nothing and does not change the Lease, however long it
+// takes to stop.
 func TestDeposedReplicaRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &fakeLease{record: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: givenBack}}

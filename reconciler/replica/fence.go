@@ -9,36 +9,37 @@ import (
 	"time"
 )
 
-// ErrFenced is the error of a write that was not sent because this replica may not lead
-// any more.
+// ErrFenced is returned for a write that was not sent because this replica may not be the
+// leader any more.
 var ErrFenced = errors.New("not sent: this replica does not certainly hold the lease")
 
-// A Fence lets writes pass as long as this replica certainly holds the lease. The zero
-// value lets none pass. It is safe for concurrent use.
+// A Fence permits writes while this replica certainly holds the lease. The zero value permits
+// none. It is safe for concurrent use.
 type Fence struct {
-	until atomic.Pointer[time.Time] // nil while shut
-	now   func() time.Time          // nil for the clock of this machine
-	// closed is set once another replica has taken over: a renewal opens the fence no more.
+	until atomic.Pointer[time.Time] // nil while closed
+	now   func() time.Time          // nil for the system clock
+	// closed is set once another replica has taken over. A later renewal does not open the
+	// fence.
 	closed atomic.Bool
 }
 
-// open lets writes pass until a moment.
+// open permits writes until the given time.
 func (f *Fence) open(until time.Time) { f.until.Store(&until) }
 
 func (f *Fence) shut() { f.until.Store(nil) }
 
-// close shuts the fence for good.
+// close closes the fence forever.
 func (f *Fence) close() {
 	f.closed.Store(true)
 	f.shut()
 }
 
-// opened reports whether the fence was opened and not shut since, however long ago.
+// opened reports whether the fence was opened and not closed since, however long ago.
 func (f *Fence) opened() bool { return f.until.Load() != nil }
 
-// Held reports whether the lease is certainly held at this moment. The monotonic clock
-// does not count the time for which a machine is suspended, and the wall clock can be set
-// back: both have to agree.
+// Held reports whether the lease is certainly held now. The monotonic clock does not count the
+// time for which a machine is suspended, and the wall clock can be set back. So both have to
+// agree.
 func (f *Fence) Held() bool {
 	until := f.until.Load()
 	if until == nil || f.closed.Load() {
@@ -51,8 +52,7 @@ func (f *Fence) Held() bool {
 	return now.Before(*until) && now.Round(0).Before(until.Round(0))
 }
 
-// Wrap returns a transport that sends requests which may write only while the lease is
-// held.
+// Wrap returns a transport that sends requests that may write only while the lease is held.
 func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper { return &fenced{f, next} }
 
 type fenced struct {
@@ -71,9 +71,8 @@ func (t *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// Dial connects to a server on which a replica that does not lead has nothing to ask. Each
-// packet is sent only while the lease is held: what a process was about to send when it was
-// stopped has passed every earlier check.
+// Dial connects to a server that only the leader uses. Each packet is sent only while the lease
+// is held, since a process that was stopped may have passed all earlier checks.
 func (f *Fence) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {

@@ -14,31 +14,31 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// An Inspection is what a replica would find in the management cluster.
+// An Inspection is the state that a replica would find in the management cluster.
 type Inspection struct {
-	// Missing are the permissions of a replica that the account lacks.
+	// Missing are the permissions that a replica needs and the account does not have.
 	Missing []string
-	// Exists says that there is a Lease, Holder who holds it; empty if nobody does.
+	// Exists says that the Lease exists. Holder is its holder; empty if there is none.
 	Exists bool
 	Holder string
-	// Age is how long ago the Lease was renewed, by the clock of its holder. If that is not
-	// believable, Renewed says whether it was renewed while it was watched.
+	// Age is the time since the Lease was renewed, by the clock of its holder. If that time is
+	// not plausible, Renewed says whether the Lease was renewed while it was watched.
 	Age     time.Duration
 	Renewed bool
 }
 
-// An Inspector looks at the Lease and at what the account may do, and changes nothing.
+// An Inspector reads the Lease and the permissions of the account, and changes nothing.
 type Inspector struct {
 	Config
-	// Wrap is put around the transport; it may be nil.
+	// Wrap wraps the transport; it may be nil.
 	Wrap transport.WrapperFunc
-	// Now is the time in the management cluster, once that has answered.
+	// Now returns the time of the management cluster, once that has responded.
 	Now func() time.Time
-	// Watch is for how long a Lease is watched that seems not to be renewed.
+	// Watch is how long a Lease is watched that does not seem to be renewed.
 	Watch time.Duration
 }
 
-// permissions are those of a replica in the namespace of the Lease.
+// permissions returns the permissions that a replica needs in the namespace of the Lease.
 func (c Config) permissions() []authorizationv1.ResourceAttributes {
 	lease := func(verb, name string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Namespace: c.Namespace, Group: coordinationv1.GroupName, Resource: "leases", Verb: verb, Name: name}
@@ -50,7 +50,7 @@ func (c Config) permissions() []authorizationv1.ResourceAttributes {
 	return all
 }
 
-// Inspect reads the Lease if the account lacks no permission.
+// Inspect checks the permissions, and reads the Lease if none is missing.
 func (i Inspector) Inspect(ctx context.Context) (found Inspection, err error) {
 	config, err := clusterConfig(i.Kubeconfig)
 	if err != nil {
@@ -86,7 +86,7 @@ func (i Inspector) Inspect(ctx context.Context) (found Inspection, err error) {
 	return found, err
 }
 
-// readLease reads the Lease, and once more if it does not seem to be renewed.
+// readLease reads the Lease, and a second time if it does not seem to be renewed.
 func (i Inspector) readLease(ctx context.Context, leases coordination.LeaseInterface, found *Inspection) error {
 	lease, err := leases.Get(ctx, i.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

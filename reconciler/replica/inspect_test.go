@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// inspector returns an Inspector of an empty cluster, in which its account may do what
-// allowed says, and a client for the Leases there.
+// inspector returns an Inspector of an empty cluster, whose account has the permissions that
+// allowed reports, and a client for its Leases.
 func inspector(t *testing.T, allowed func(verb, resource string) bool) (Inspector, coordination.LeaseInterface) {
 	t.Helper()
 	server := httptest.NewServer(simulated.Reviewing(simulated.New(simulated.Options{}).Cluster("management"), allowed))
@@ -37,7 +37,7 @@ func inspector(t *testing.T, allowed func(verb, resource string) bool) (Inspecto
 	return Inspector{Config: Config{Kubeconfig: kubeconfig, Namespace: "default", Name: "gitfleet"}, Now: time.Now, Watch: time.Millisecond}, leases.Leases("default")
 }
 
-// All permissions that are missing are listed at once.
+// All missing permissions are listed at once.
 func TestInspectListsMissingPermissions(t *testing.T) {
 	t.Parallel()
 	i, _ := inspector(t, func(verb, resource string) bool { return verb == "get" || resource == "secrets" && verb == "create" })
@@ -51,7 +51,7 @@ func TestInspectListsMissingPermissions(t *testing.T) {
 	}
 }
 
-// A Lease is renewed if its time is believable, or if it changes while it is watched.
+// A Lease counts as renewed if its time is plausible, or if it changes while it is watched.
 func TestInspectWatchesALeaseThatSeemsExpired(t *testing.T) {
 	t.Parallel()
 	i, leases := inspector(t, func(string, string) bool { return true })

@@ -15,13 +15,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// rereadPeriod is how often a kubeconfig that is in use is read.
+// rereadPeriod is the minimum time between two reads of a kubeconfig that is in use.
 const rereadPeriod = 5 * time.Second
 
-// A kubeconfigFile has the credentials of requests to the management cluster, and is read
-// again while it is used. A file that cannot be used, or that names another server, is
-// reported, and the credentials from before are kept: another server may be another cluster,
-// with a Lease of its own.
+// A kubeconfigFile has the credentials for the management cluster. The file is read again while
+// it is in use. If it cannot be used, or names another server, that is logged and the old
+// credentials are kept, since another server may be another cluster with its own Lease.
 type kubeconfigFile struct {
 	path, host string
 	log        *slog.Logger
@@ -36,11 +35,11 @@ type kubeconfigFile struct {
 // current.
 type kubeconfigTransport struct {
 	file    *kubeconfigFile
-	protos  []string // that are offered to the server; nil for the default
+	protos  []string // protocols that are offered to the server; nil for the default
 	current http.RoundTripper
 }
 
-// openKubeconfig reads the file for the first time. host is its server.
+// openKubeconfig reads the file for the first time. host is the server in it.
 func openKubeconfig(path, host string, log *slog.Logger) (*kubeconfigFile, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -49,9 +48,9 @@ func openKubeconfig(path, host string, log *slog.Logger) (*kubeconfigFile, error
 	return &kubeconfigFile{path: path, host: host, log: log, read: time.Now(), content: content}, nil
 }
 
-// loadKubeconfig returns the config of a client with the file's credentials. An empty file, as
-// one that is just being written, is an error: clientcmd.BuildConfigFromFlags would take the
-// cluster that gitfleet runs in.
+// loadKubeconfig returns the client configuration with the file's credentials. An empty file,
+// such as one that is just being written, is an error: clientcmd.BuildConfigFromFlags would use
+// the cluster in which gitfleet runs.
 func loadKubeconfig(path string) (*rest.Config, error) {
 	config, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).Load()
 	switch {
@@ -63,8 +62,7 @@ func loadKubeconfig(path string) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 }
 
-// client returns the config of a client that uses the file, in place of one with the
-// credentials that the file has now.
+// client returns a client configuration that always uses the current credentials of the file.
 func (f *kubeconfigFile) client(config *rest.Config) (*rest.Config, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -101,7 +99,7 @@ func (t *kubeconfigTransport) RoundTrip(req *http.Request) (*http.Response, erro
 	return t.file.newest(t).RoundTrip(req)
 }
 
-// newest returns what a transport uses, after the file was read again if that is due.
+// newest returns the transport to use, after reading the file again if that is due.
 func (f *kubeconfigFile) newest(t *kubeconfigTransport) http.RoundTripper {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,9 +109,9 @@ func (f *kubeconfigFile) newest(t *kubeconfigTransport) http.RoundTripper {
 	f.read = time.Now()
 	content, err := os.ReadFile(f.path)
 	if err != nil || bytes.Equal(content, f.content) {
-		return t.current // a file that is just being replaced is there again soon
+		return t.current // a file that is being replaced will soon exist again
 	}
-	f.content = content // whose problem is reported once
+	f.content = content // its problem is logged only once
 	if err := f.replace(); err != nil {
 		f.log.Warn("kubeconfig of the management cluster cannot be used; the credentials from before are kept", "file", f.path, "err", err)
 	} else {
@@ -122,7 +120,8 @@ func (f *kubeconfigFile) newest(t *kubeconfigTransport) http.RoundTripper {
 	return t.current
 }
 
-// replace has all transports use what the file has now, or none if that cannot be used.
+// replace makes all transports use the current content of the file. If that is unusable, none
+// of them changes.
 func (f *kubeconfigFile) replace() error {
 	replaced := make([]http.RoundTripper, len(f.transports))
 	for i, t := range f.transports {

@@ -19,8 +19,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A kubeconfig with a token is read again once it was replaced. One that is broken, or that
-// names another server, changes nothing.
+// A kubeconfig with a token is read again when it is replaced. One that is invalid, or names
+// another server, changes nothing.
 func TestKubeconfigIsReadAgain(t *testing.T) {
 	var token atomic.Pointer[string]
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,8 +94,8 @@ func TestKubeconfigIsReadAgain(t *testing.T) {
 	check("four")
 }
 
-// A kubeconfig that is empty, as one that is just being written, is an error; in a
-// pod, the credentials of the pod are not used instead.
+// An empty kubeconfig, such as one that is just being written, is an error. In a pod, the
+// credentials of the pod are not used instead.
 func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

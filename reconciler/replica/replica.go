@@ -1,9 +1,9 @@
-// Package replica elects one of several gitfleets to lead.
+// Package replica elects the leader among several instances of gitfleet.
 //
-// A Lease of a management cluster says who leads, and Secrets beside it hold the ledger,
-// so that the next leader continues where the last one stopped. A Fence refuses every
-// write of a replica that does not certainly hold the lease: a process that was stopped
-// may find out late that another one leads.
+// A Lease in a management cluster says who leads. Secrets beside it have the ledger, so that
+// the next leader continues where the last one stopped. A Fence refuses every write of a
+// replica that does not certainly hold the lease, since a process that was stopped may learn
+// late that another one leads.
 package replica
 
 import (
@@ -23,58 +23,57 @@ import (
 )
 
 // Another replica takes over when the lease was not renewed for leaseDuration. The leader
-// renews it every retryPeriod, gives up after renewDeadline without success, and writes
-// nothing once fenceAfter has passed since it sent the last renewal that succeeded.
+// renews it every retryPeriod, gives up after renewDeadline without success, and writes nothing
+// once fenceAfter has passed since it sent the last successful renewal.
 const (
 	leaseDuration = 10 * time.Second
 	renewDeadline = 7 * time.Second
 	fenceAfter    = 8 * time.Second
 	retryPeriod   = time.Second
-	// leaseTimeout bounds each request for the lease, so that the deadline leaves time for
-	// more than one.
+	// leaseTimeout limits each request for the lease, so that there is time for more than one
+	// before the deadline.
 	leaseTimeout = 2 * time.Second
 )
 
-// givenBack is the duration in seconds of a Lease without a holder that its last holder gave
-// back.
+// givenBack is the duration in seconds in a Lease that its last holder has released.
 const givenBack = 1
 
-// ErrLost is the error of a replica that led and does not lead any more.
+// ErrLost is returned by a replica that has led and does not lead any more.
 var ErrLost = errors.New("another replica may lead: the lease was lost")
 
-// Config says which lease is stood for. All fields but Kubeconfig must be set.
+// Config configures a replica. All fields except Kubeconfig must be set.
 type Config struct {
-	// Kubeconfig is that of the management cluster; empty for the cluster that gitfleet
-	// runs in. A Replica reads the file again when it has changed.
+	// Kubeconfig is the kubeconfig of the management cluster; empty for the cluster in which
+	// gitfleet runs. A Replica reads the file again when it changes.
 	Kubeconfig string
 	// Namespace and Name are those of the Lease. The Secrets of the ledger are in the same
 	// namespace, and their names begin with Name.
 	Namespace, Name string
-	// Identity tells this process from all others.
+	// Identity identifies this process.
 	Identity string
 	Log      *slog.Logger
 }
 
-// A Replica stands for election.
+// A Replica takes part in the election.
 type Replica struct {
 	cfg   Config
 	rest  *rest.Config
 	fence *Fence
 	lock  *lock
-	// leader is who was last seen to hold the lease.
+	// leader is the last observed holder of the lease.
 	leader atomic.Pointer[string]
-	// lost has one value once another replica was found to have taken over.
+	// lost receives one value when another replica is found to have taken over.
 	lost chan struct{}
 }
 
-// New returns a replica that does not stand for election yet. It asks the cluster nothing.
+// New returns a replica that does not take part in the election yet. It sends no request.
 func New(cfg Config) (*Replica, error) {
 	config, err := clusterConfig(cfg.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	lease := leaseConfig(config)
-	if cfg.Kubeconfig != "" { // in a cluster client-go reads the token again
+	if cfg.Kubeconfig != "" { // in a cluster, client-go reads the token again
 		file, err := openKubeconfig(cfg.Kubeconfig, config.Host, cfg.Log)
 		if err != nil {
 			return nil, err
@@ -98,7 +97,7 @@ func New(cfg Config) (*Replica, error) {
 	return r, nil
 }
 
-// clusterConfig says how the management cluster is asked.
+// clusterConfig returns the client configuration of the management cluster.
 func clusterConfig(kubeconfig string) (config *rest.Config, err error) {
 	if kubeconfig != "" {
 		if config, err = loadKubeconfig(kubeconfig); err != nil {
@@ -111,21 +110,22 @@ func clusterConfig(kubeconfig string) (config *rest.Config, err error) {
 	return config, nil
 }
 
-// leaseConfig says how the Lease is asked for. An HTTP/1.1 request that times out closes its
-// connection, and the next one opens another; HTTP/2 would go on with one that is dead.
+// leaseConfig returns the client configuration for the Lease. It uses HTTP/1.1, where a request
+// that times out closes its connection and the next one opens another; HTTP/2 would continue
+// with a dead connection.
 func leaseConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Timeout, config.NextProtos = leaseTimeout, []string{"http/1.1"}
 	return config
 }
 
-// Fence is what all writes of this replica have to pass.
+// Fence returns the fence for all writes of this replica.
 func (r *Replica) Fence() *Fence { return r.fence }
 
-// Identity is what the lease calls this replica.
+// Identity returns the identity of this replica in the lease.
 func (r *Replica) Identity() string { return r.cfg.Identity }
 
-// Leader is the identity of the replica that was last seen to lead; empty if none was.
+// Leader returns the identity of the last observed leader; empty if there was none.
 func (r *Replica) Leader() string {
 	if leader := r.leader.Load(); leader != nil {
 		return *leader
@@ -133,8 +133,8 @@ func (r *Replica) Leader() string {
 	return ""
 }
 
-// Depose has this replica lead no longer, because another one has taken over, and never
-// again. It does not block.
+// Depose makes this replica stop leading, and never lead again, because another one has taken
+// over. It does not block.
 func (r *Replica) Depose() {
 	r.fence.close()
 	select {
@@ -143,11 +143,11 @@ func (r *Replica) Depose() {
 	}
 }
 
-// Run stands for election until ctx is done, and calls lead once this replica leads. If the
-// Lease was missing, or somebody else than its holder has cleared the holder, lead waits until
-// the fence of a former leader is certainly shut. The context of lead is done when the lease
-// is lost, and Run then returns ErrLost. Otherwise Run returns what lead returns, after it has
-// given the lease back for the next replica.
+// Run takes part in the election until ctx is done, and calls lead once this replica leads. If
+// the Lease was missing, or somebody other than its holder has cleared the holder, it first
+// waits until the fence of a former leader is certainly closed. The context of lead is done
+// when the lease is lost, and Run then returns ErrLost. Otherwise Run returns the result of
+// lead, after it has released the lease for the next replica.
 func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) error {
 	electing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
 	defer withdraw()
@@ -182,7 +182,7 @@ func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) err
 		select {
 		case <-time.After(fenceAfter):
 		case <-ctx.Done():
-			return nil // and the lease is not given back: the next replica has to wait too
+			return nil // and the lease is not released, since the next replica has to wait too
 		case <-ended:
 			return ErrLost
 		case <-r.lost:
@@ -213,7 +213,7 @@ func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) err
 	return err
 }
 
-// observe takes in who leads.
+// observe records the leader.
 func (r *Replica) observe(leader string) {
 	r.leader.Store(&leader)
 	if leader != r.cfg.Identity {
@@ -221,7 +221,7 @@ func (r *Replica) observe(leader string) {
 	}
 }
 
-// release gives the lease back, so that the next replica need not wait until it expires.
+// release releases the lease, so that the next replica does not have to wait until it expires.
 func (r *Replica) release() {
 	r.fence.shut()
 	ctx, cancel := context.WithTimeout(context.Background(), retryPeriod)
@@ -238,13 +238,13 @@ func (r *Replica) release() {
 	}
 }
 
-// A lock is the Lease. It opens the fence with each renewal.
+// A lock is the Lease. Each renewal opens the fence.
 type lock struct {
 	resourcelock.Interface
 	fence   *Fence
 	deposed func()
-	// unproven is set if the Lease may be acquired although a former leader has neither
-	// given it back nor let it expire: it is missing, or its holder was cleared.
+	// unproven is set if the Lease could be acquired although a former leader has neither
+	// released it nor let it expire: it was missing, or its holder was cleared.
 	unproven atomic.Bool
 }
 
@@ -254,7 +254,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	switch {
 	case apierrors.IsNotFound(err):
 		l.unproven.Store(true)
-	case err != nil, record.HolderIdentity == l.Identity(): // as it was when it was acquired
+	case err != nil, record.HolderIdentity == l.Identity(): // the state when it was acquired
 	default:
 		l.unproven.Store(record.HolderIdentity == "" && record.LeaseDurationSeconds != givenBack)
 	}
@@ -275,7 +275,7 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 func (l *lock) renew(record resourcelock.LeaderElectionRecord, send func() error) error {
-	sent := time.Now() // others count from when they see it, which is later
+	sent := time.Now() // others count from the time when they see it, which is later
 	err := send()
 	if err == nil && record.HolderIdentity == l.Identity() {
 		l.fence.open(sent.Add(fenceAfter))

@@ -19,7 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// management is a cluster with a Lease that was given back, as a kubeconfig.
+// management returns the kubeconfig of a cluster with a Lease that was released.
 func management(t *testing.T) string {
 	t.Helper()
 	f := simulated.New(simulated.Options{})
@@ -61,7 +61,7 @@ func stand(t *testing.T, kubeconfig, identity string) *Replica {
 type run struct {
 	*Replica
 	stop  context.CancelFunc
-	leads chan struct{} // closed once it leads
+	leads chan struct{} // closed when it leads
 	ended chan error
 }
 
@@ -80,8 +80,8 @@ func start(t *testing.T, kubeconfig, identity string) *run {
 	return r
 }
 
-// One replica leads at a time. Once it is stopped it gives the lease back, and the next
-// one leads.
+// Only one replica leads at a time. When it is stopped it releases the lease, and the next one
+// leads.
 func TestOneReplicaLeads(t *testing.T) {
 	t.Parallel()
 	kubeconfig := management(t)
@@ -114,8 +114,7 @@ func TestOneReplicaLeads(t *testing.T) {
 	}
 }
 
-// A leader that finds the lease in other hands writes nothing from then on, and steps
-// down.
+// A leader that finds another holder of the lease writes nothing from then on, and stops.
 func TestLeaderStepsDownWhenAnotherHasTheLease(t *testing.T) {
 	t.Parallel()
 	kubeconfig := management(t)
@@ -144,7 +143,7 @@ func TestLeaderStepsDownWhenAnotherHasTheLease(t *testing.T) {
 	}
 }
 
-// The Secrets of a ledger are written by whoever leads, and by nobody else.
+// Only the leader writes the Secrets of a ledger.
 func TestOnlyTheLeaderWritesTheLedger(t *testing.T) {
 	t.Parallel()
 	kubeconfig := management(t)
@@ -189,8 +188,8 @@ func TestOnlyTheLeaderWritesTheLedger(t *testing.T) {
 	}
 }
 
-// The fence is open until a moment by both clocks: a machine that was suspended has a
-// monotonic clock that did not go on, and a clock that was set back shows too early a time.
+// The fence is open only until a time by both clocks: the monotonic clock does not advance
+// while a machine is suspended, and a wall clock that was set back shows an earlier time.
 func TestFenceIsHeldByBothClocks(t *testing.T) {
 	began := time.Now()
 	later := began.Add(time.Hour)
@@ -229,7 +228,7 @@ func (c *counting) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// Whoever does not hold the lease reads, and sends nothing that could write.
+// A replica that does not hold the lease can read, but sends nothing that could write.
 func TestFencedTransport(t *testing.T) {
 	f, next := &Fence{}, &counting{}
 	send := func(method string) error {
@@ -260,8 +259,8 @@ func TestFencedTransport(t *testing.T) {
 	}
 }
 
-// Nothing leaves on a connection to a member while the lease is not held, also of what
-// was already under way.
+// While the lease is not held, nothing is sent on a connection to a member, not even the rest
+// of a request.
 func TestFencedConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// ledgerLabel has the name of the Lease, on every Secret of its ledger.
+	// ledgerLabel is on every Secret of a ledger, with the name of the Lease as its value.
 	ledgerLabel = "gitfleet.dev/ledger"
 	ledgerType  = "gitfleet.dev/ledger"
 	dataKey     = "data"
 )
 
-// requestTimeout bounds each request for the ledger: the loop waits for it.
+// requestTimeout limits each request for the ledger, since the loop waits for it.
 const requestTimeout = 5 * time.Second
 
-// Secrets are the values of a ledger in a namespace.
+// Secrets are the objects of a ledger in a namespace.
 type Secrets struct {
 	client core.SecretInterface
-	names  metadata.ResourceInterface // reads no data
+	names  metadata.ResourceInterface // reads metadata only
 	name   string
 }
 
-// Secrets returns those beside the lease. Writes pass the fence.
+// Secrets returns the Secrets beside the lease. Writes are subject to the fence.
 func (r *Replica) Secrets() (*Secrets, error) {
 	config := rest.CopyConfig(r.rest)
 	config.Wrap(r.fence.Wrap)
 	return newSecrets(config, r.cfg.Namespace, r.cfg.Name)
 }
 
-// Unfenced returns the Secrets of the ledger for a person who writes them without leading.
+// Unfenced returns the Secrets of the ledger for a command that writes them without being the
+// leader.
 func Unfenced(cfg Config) (*Secrets, error) {
 	config, err := clusterConfig(cfg.Kubeconfig)
 	if err != nil {
@@ -59,7 +60,7 @@ func newSecrets(config *rest.Config, namespace, name string) (*Secrets, error) {
 	return &Secrets{client.Secrets(namespace), metadatas.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace), name}, nil
 }
 
-// prefix is what the names of all Secrets of the ledger begin with.
+// prefix returns the prefix of the names of the ledger's Secrets.
 func (s *Secrets) prefix() string { return s.name + "-ledger-" }
 
 // Get implements ledger.Objects.

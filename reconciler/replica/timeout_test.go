@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A request for the Lease that is never answered ends long before the deadline for renewing
-// it.
+// A request for the Lease that gets no response ends well before the deadline for renewing it.
 func TestLeaseRequestsTimeOut(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

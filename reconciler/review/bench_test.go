@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// largeHub has 1,000 placements on 100 clusters.
+// largeHub returns a hub with 1,000 placements on 100 clusters.
 func largeHub(t testing.TB) fstest.MapFS {
 	var text strings.Builder
 	text.WriteString("clusters")
@@ -29,15 +29,15 @@ func largeHub(t testing.TB) fstest.MapFS {
 	return files(t, text.String())
 }
 
-// withChange is a hub with another text in one file.
+// withChange returns a hub in which one file has another text.
 func withChange(t testing.TB, base fstest.MapFS, n int) fstest.MapFS {
 	out := maps.Clone(base)
 	maps.Copy(out, files(t, fmt.Sprintf("configmap n0500/one v%d\n", n)))
 	return out
 }
 
-// What a daemon that runs does for a commit that changes one file, and for a pull request
-// with the same change.
+// BenchmarkChangeOfOneFile measures what a running daemon does for a commit that changes one
+// file, and for a pull request with the same change.
 func BenchmarkChangeOfOneFile(b *testing.B) {
 	base := largeHub(b)
 	s := newStage(b)

@@ -14,10 +14,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// maxComment bounds a comment in bytes. GitHub and Gitea take 65,536 characters.
+// maxComment is the maximum size of a comment in bytes. GitHub and Gitea accept 65,536
+// characters.
 const maxComment = 60_000
 
-// The most that one part of a comment lists.
+// The limits of the parts of a comment.
 const (
 	maxProblems   = 50
 	maxPlacements = 50
@@ -29,8 +30,8 @@ const (
 	maxText       = 300
 )
 
-// A comment is written part by part. A part that does not fit is left out whole, and said to
-// be.
+// A comment is written part by part. A part that does not fit is replaced by a note that says
+// so.
 type comment struct {
 	text    strings.Builder
 	dropped bool
@@ -45,35 +46,35 @@ func (c *comment) add(part string) {
 	c.text.WriteString(part)
 }
 
-// fold appends a part that is shown once somebody opens it.
+// fold appends a part that is collapsed at first.
 func (c *comment) fold(title, part string) {
 	if part != "" {
 		c.add("<details><summary>" + title + "</summary>\n\n" + part + "\n</details>\n\n")
 	}
 }
 
-// A subject is what a comment is about.
+// A subject is the pull request and plan of a comment.
 type subject struct {
 	fleet, branch string
 	base, head    string
 	number        int64
-	// key tells this plan from others of the pull request.
+	// key identifies the plan among those of the pull request.
 	key string
-	// lineURL is where people see a line of a file of a commit.
+	// lineURL returns the address at which a browser shows a line of a file of a commit.
 	lineURL func(commit, path string, line int) string
-	// asking says that members are yet to answer.
+	// asking says that members have not answered yet.
 	asking bool
 }
 
-// body is the comment. Texts that come from the pull request are in code, where they mean
-// nothing.
+// body returns the comment. Text from the pull request is formatted as code, so that it has no
+// effect as Markdown.
 func (r *Result) body(s subject) string {
 	c := &comment{}
 	c.add(marker(s.fleet) + "\n" + keyMarker(s.key) + "\n")
 	_, title := r.Status()
 	c.add(fmt.Sprintf("### gitfleet plan: %s\n\n", markdown.Code(shortened(title))))
 	fleet := markdown.Code(s.fleet)
-	if r.Clusters > 0 { // they are not counted for what cannot be planned
+	if r.Clusters > 0 { // they are not counted if there is no plan
 		fleet += " of " + count(r.Clusters, "cluster")
 	}
 	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s:\n\n", short(s.head), markdown.Code(s.branch), short(s.base), fleet))
@@ -101,7 +102,7 @@ func (r *Result) body(s subject) string {
 	return c.text.String()
 }
 
-// refuses reports whether problems keep a commit from coming into force.
+// refuses reports whether problems prevent a commit from coming into force.
 func refuses(ps problem.List) bool {
 	return slices.ContainsFunc(ps, func(p problem.Problem) bool { return p.Severity == problem.Error })
 }
@@ -121,7 +122,7 @@ func (r *Result) problemsText(s subject) string {
 	return b.String() + "\n"
 }
 
-// problemText is a problem whose place links to the line in the pull request.
+// problemText formats a problem. Its position is a link to the line in the pull request.
 func problemText(p problem.Problem, s subject) string {
 	link := ""
 	if p.Path != "" {
@@ -139,7 +140,7 @@ func problemMessage(p problem.Problem) string {
 	return markdown.Code(shortened(p.Marked()))
 }
 
-// summary is the totals.
+// summary returns the totals.
 func (r *Result) summary() string {
 	if r.None() {
 		return "Nothing changes: the same clusters get the same objects.\n\n"
@@ -160,7 +161,7 @@ func (r *Result) summary() string {
 	return fmt.Sprintf("%s, on %s. Each object counts on each cluster.\n\n", strings.Join(parts, ", "), count(t.clusters, "cluster"))
 }
 
-// heldText is which deletions would wait, and what allows them.
+// heldText says which deletions would be held, and what allows them.
 func (r *Result) heldText() string {
 	type reason struct{ placement, why string }
 	on := map[reason][]string{}
@@ -220,7 +221,7 @@ func (r *Result) placementsText() string {
 	return b.String() + "\n"
 }
 
-// placementText is what becomes of a placement.
+// placementText says what happens to a placement.
 func placementText(p forecast.PlacementChange) string {
 	text := strings.TrimSuffix(" "+p.Summary(), " ")
 	if p.RenamedFrom != "" {
@@ -244,7 +245,7 @@ func placementText(p forecast.PlacementChange) string {
 	return strings.TrimPrefix(text, ";")
 }
 
-// settingText is what a field of a placement is set to.
+// settingText formats the value of a field of a placement.
 func settingText(value string) string {
 	if value == "" {
 		return "not set"
@@ -252,7 +253,7 @@ func settingText(value string) string {
 	return markdown.Code(shortened(value))
 }
 
-// contentsText is which fields of which objects change.
+// contentsText says which fields of which objects change.
 func (r *Result) contentsText() string {
 	if len(r.Contents) == 0 {
 		return ""
@@ -269,13 +270,13 @@ func (r *Result) contentsText() string {
 	return b.String()
 }
 
-// Fields are how the fields of an object differ, the hub being before and the member after.
-// Values of Secrets are masked.
+// Fields returns the differences of the fields of an object, with the old value as hub and the
+// new one as member. Values of Secrets are masked.
 func Fields(c forecast.ContentChange) []api.PatchDetail {
 	return diff.Compare(diff.Normalize(c.Before.Object.Object), diff.Normalize(c.After.Object.Object), diff.Options{})
 }
 
-// fieldsText is how the fields of an object differ, for people.
+// fieldsText formats the differences of the fields of an object.
 func fieldsText(c forecast.ContentChange) string {
 	details := Fields(c)
 	var b strings.Builder
@@ -297,8 +298,8 @@ func fieldsText(c forecast.ContentChange) string {
 	return b.String()
 }
 
-// clustersText is what changes on which clusters: the common case, then those that differ
-// from it.
+// clustersText says what changes on which clusters: first the most common changes, then the
+// other groups of clusters.
 func (r *Result) clustersText(c *comment) {
 	groups := r.groups()
 	for i, g := range groups {
@@ -336,7 +337,7 @@ func (r *Result) rolloutsText() string {
 	return b.String()
 }
 
-// few names some of many.
+// few lists the first few names.
 func few(names []string) string {
 	var out []string
 	for _, name := range names[:min(maxNames, len(names))] {
@@ -348,7 +349,7 @@ func few(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// shortened cuts a text that is long.
+// shortened cuts a long text.
 func shortened(text string) string {
 	if runes := []rune(text); len(runes) > maxText {
 		return string(runes[:maxText-1]) + "…"
@@ -356,13 +357,13 @@ func shortened(text string) string {
 	return text
 }
 
-// short is how people see a commit.
+// short returns a commit hash as forges show it.
 func short(hash string) string { return hash[:min(12, len(hash))] }
 
-// marker is how the comment of a fleet is found again, keyMarker which plan it has.
+// marker identifies the comment of a fleet, and keyMarker the plan in it.
 func marker(fleet string) string { return "<!-- gitfleet plan: " + fleet + " -->" }
 
 func keyMarker(key string) string { return "<!-- gitfleet plan of " + key + " -->" }
 
-// keyMarkerOf is what the keyMarker of every plan of a head begins with.
+// keyMarkerOf returns the beginning of the keyMarker of all plans of a head.
 func keyMarkerOf(head string) string { return "<!-- gitfleet plan of " + short(head) + "-" }

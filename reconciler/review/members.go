@@ -17,46 +17,45 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// The bounds of what members are asked about one plan.
+// The limits of the trials of one plan.
 const (
 	maxTrials       = 3
 	maxTrialObjects = 50
 	trialTimeout    = 15 * time.Second
-	// maxPreviewTrials is how many previews ask members at the same time.
+	// maxPreviewTrials is the maximum number of previews whose trials run at the same time.
 	maxPreviewTrials = 2
 )
 
-// A Trial asks a member what becomes of some objects, by a dry run.
+// A Trial asks a member what would happen to some objects, by a dry run.
 type Trial struct {
-	// Cluster is as the commit in force declares it, and not the pull request.
+	// Cluster is declared as in the commit in force, and not as in the pull request.
 	Cluster *hub.Cluster
-	// Works are what the cluster is to hold, Targets the objects asked about.
+	// Works are the works of the cluster after the merge, and Targets the objects to try.
 	Works   []work.Work
 	Targets []member.Target
 }
 
-// An Answer is what a member says to a trial.
+// An Answer is the result of a member's trial.
 type Answer struct {
 	Cluster string
-	// Objects counts those asked about.
+	// Objects is the number of objects in the trial.
 	Objects int
-	// Err is why the member did not answer; nil if it did.
+	// Err is the reason why the member did not answer; nil if it did.
 	Err     error
 	Changes []member.Change
 }
 
-// Answers are what the members say to the trials of a plan.
+// Answers are the results of the trials of a plan.
 type Answers struct {
 	Members []Answer
-	// Rest counts the objects of clusters that are created or changed and were not asked
-	// about.
+	// Rest is the number of created or changed objects that were not in any trial.
 	Rest int
 }
 
-// refused counts the objects that would not be applied.
+// refused returns the number of objects that would not be applied.
 func (a *Answers) refused() int { return a.count(isRefused) }
 
-// count counts the objects of which something is so, on each cluster; none for nil.
+// count counts the objects for which so is true, on each cluster; zero for nil.
 func (a *Answers) count(so func(member.Change) bool) int {
 	if a == nil {
 		return 0
@@ -72,8 +71,8 @@ func (a *Answers) count(so func(member.Change) bool) int {
 	return n
 }
 
-// trials are what members are asked about a plan: some of the clusters, those that differ
-// first. rest counts the objects that are left out.
+// trials returns the trials of a plan: for some of the clusters, beginning with one of each
+// group with the same changes. rest is the number of objects that are left out.
 func trials(report *status.Report, fleet *forecast.Running, f *forecast.Forecast, r *Result) (out []Trial, rest int) {
 	targets, total := r.targets()
 	asked := 0
@@ -95,8 +94,9 @@ func trials(report *status.Report, fleet *forecast.Running, f *forecast.Forecast
 	return out, total - asked
 }
 
-// targets are the objects that are created or changed, by cluster, and how many there are.
-// Those of renamed placements are left out: they are of the old name until it is merged.
+// targets returns the objects that are created or changed, by cluster, and their number.
+// Objects of renamed placements are left out, since they belong to the old name until the
+// merge.
 func (r *Result) targets() (by map[string][]member.Target, total int) {
 	renamed := map[string]bool{}
 	for _, p := range r.Changes.Placements {
@@ -124,8 +124,8 @@ func (r *Result) targets() (by map[string][]member.Target, total int) {
 	return by, total
 }
 
-// representatives are the clusters that change and are not left out: one of each group with the
-// same changes, and then the others.
+// representatives returns the clusters with changes, except those in without: one of each group
+// with the same changes, and then the others.
 func (r *Result) representatives(without map[string]bool) []string {
 	var first, others []string
 	for _, g := range r.groups() {
@@ -137,8 +137,8 @@ func (r *Result) representatives(without map[string]bool) []string {
 	return append(first, others...)
 }
 
-// unhealthy are the clusters of a report that did not answer when they were last probed, or
-// never have.
+// unhealthy returns the clusters in a report that did not answer the last probe, or have never
+// answered.
 func unhealthy(report *status.Report) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range report.Clusters {
@@ -152,8 +152,8 @@ func unhealthy(report *status.Report) map[string]bool {
 	return out
 }
 
-// ask asks the members, beside each other and for a bounded time. One that is not done when ctx
-// is has not answered.
+// ask runs the trials in parallel for a limited time. A member that has not finished when ctx
+// is done counts as one that did not answer.
 func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
 	end := ctx
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
@@ -176,7 +176,7 @@ func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
 		case <-ctx.Done():
 		}
 		select {
-		case m := <-answers[i]: // it was in time
+		case m := <-answers[i]: // it finished in time
 			a.Members = append(a.Members, m)
 		default:
 			a.Members = append(a.Members, Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Err: ctx.Err()})
@@ -190,7 +190,7 @@ func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
 	return a
 }
 
-// try asks one member. A fault of gitfleet is an error like others.
+// try runs one trial. A panic becomes an error.
 func (v *Reviewer) try(ctx context.Context, t Trial) (changes []member.Change, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -201,20 +201,20 @@ func (v *Reviewer) try(ctx context.Context, t Trial) (changes []member.Change, e
 	return v.cfg.Try(ctx, t)
 }
 
-// asks reports whether members are asked about a plan. A pull request of a fork is not shown
-// to them.
+// asks reports whether trials are run for a plan. Objects of a pull request from a fork are
+// never sent to members.
 func (v *Reviewer) asks(fork bool, r *Result) bool {
 	return v.cfg.Try != nil && !fork && !r.Failed() && len(r.trials) > 0
 }
 
-// A trialResult is a plan with what the members say of it.
+// A trialResult is a plan with the results of its trials.
 type trialResult struct {
 	number int64
 	key    string
 	result *Result
 }
 
-// tryLater asks the members about a plan, which is written once more when they have answered.
+// tryLater starts the trials of a plan. The plan is written again when they have finished.
 func (v *Reviewer) tryLater(ctx context.Context, number int64, key string, result *Result) {
 	v.trying = true
 	v.trials.Go(func() {
@@ -225,7 +225,7 @@ func (v *Reviewer) tryLater(ctx context.Context, number int64, key string, resul
 	})
 }
 
-// answered takes in what the members say, unless the plan is another one by now.
+// answered takes the results of the trials, unless the plan has changed meanwhile.
 func (v *Reviewer) answered(t trialResult) {
 	v.trying = false
 	if r := v.reviews[t.number]; r != nil && r.key == t.key {
@@ -233,7 +233,7 @@ func (v *Reviewer) answered(t trialResult) {
 	}
 }
 
-// finish writes the plans again whose members have answered.
+// finish writes the plans whose trials have finished again.
 func (v *Reviewer) finish(ctx context.Context, now time.Time) error {
 	for _, r := range v.reviews {
 		if r.answered == nil || r.key != v.key(r.pr) || r.retry.Wait(now) > 0 {
@@ -246,7 +246,7 @@ func (v *Reviewer) finish(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// endTrials waits for the members that are being asked, which a context has ended.
+// endTrials waits for the running trials, whose context is done.
 func (v *Reviewer) endTrials() {
 	v.trials.Wait()
 	select {
@@ -256,7 +256,7 @@ func (v *Reviewer) endTrials() {
 	v.trying = false
 	for _, r := range v.reviews {
 		if r.waits {
-			r.key, r.waits, r.answered = "", false, nil // it is planned again
+			r.key, r.waits, r.answered = "", false, nil // it will be planned again
 		}
 	}
 }

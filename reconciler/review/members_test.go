@@ -21,7 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// fakeMembers answer trials as they are told to, by cluster.
+// fakeMembers are members with given results of trials, by cluster.
 type fakeMembers struct {
 	mu      sync.Mutex
 	asked   []Trial
@@ -39,7 +39,7 @@ func (f *fakeMembers) try(_ context.Context, t Trial) ([]member.Change, error) {
 	return f.answers[t.Cluster.Name], nil
 }
 
-// stepTwice lets a reviewer plan, and write the plan again once the members have answered.
+// stepTwice makes a reviewer plan, and write the plan again when the trials have finished.
 func (s *stage) stepTwice(v *Reviewer) {
 	s.t.Helper()
 	s.step(v)
@@ -50,7 +50,8 @@ func (s *stage) stepTwice(v *Reviewer) {
 	s.step(v)
 }
 
-// What the members say comes into the same comment, and decides the status. It is said once.
+// The results of trials are added to the same comment, and decide the status. They are written
+// once.
 func TestMembersAnswerAfterTheComment(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, "clusters a b c\nnamespace web\nconfigmap web/one v1\nplace web of web\n"))
@@ -105,7 +106,7 @@ Of 4 objects on 2 clusters 2 refused, 1 with fields of others. No answer from c.
 	}
 }
 
-// A plan that is outdated by the time the members answer is not written.
+// A plan that is outdated when its trials finish is not written.
 func TestAnswersToAnOutdatedPlan(t *testing.T) {
 	s, f, source := planned(t, 1)
 	v := newReviewer(f, source)
@@ -121,7 +122,7 @@ func TestAnswersToAnOutdatedPlan(t *testing.T) {
 	}
 }
 
-// Members are not shown pull requests of forks, nor plans that only delete.
+// No trials are run for pull requests from forks, nor for plans that only delete.
 func TestWhatMembersAreNotAsked(t *testing.T) {
 	for name, test := range map[string]struct {
 		fork   bool
@@ -147,8 +148,8 @@ func TestWhatMembersAreNotAsked(t *testing.T) {
 	}
 }
 
-// Few clusters are asked about few objects: one of each group that differs first, none that
-// the pull request brings or points elsewhere.
+// Trials are limited to few clusters and few objects: first one cluster of each group, and none
+// that the pull request adds or connects differently.
 func TestTrialsAreBounded(t *testing.T) {
 	base := "clusters a b c d e\nnamespace web\nnamespace docks\nnamespace mill\nplace web of web\nplace docks of docks on d\nplace mill of mill on e\n"
 	var merged strings.Builder
@@ -177,8 +178,8 @@ func TestTrialsAreBounded(t *testing.T) {
 	}
 }
 
-// Clusters that the report shows as not answering are not asked; another one of the same
-// changes is, if there is one.
+// No trials are run on clusters that do not answer according to the report. Another cluster
+// with the same changes is used, if there is one.
 func TestUnhealthyMembersAreNotAsked(t *testing.T) {
 	s, f, source := planned(t, 1)
 	s.ledger.Fold(ledger.ClusterSeen{Cluster: "a", At: s.now, Error: "no route to host"})
@@ -200,7 +201,8 @@ func TestUnhealthyMembersAreNotAsked(t *testing.T) {
 	}
 }
 
-// A member that goes on when its time is over has not answered; those that have are heard.
+// A member that has not finished at the end of the time counts as not answering. The results of
+// the others are used.
 func TestAskingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newReviewer(&fakeForge{}, fakeSource{})
@@ -223,8 +225,8 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A member that takes its time holds up neither the reviewer, which ends it with itself, nor
-// previews, for which members are asked as well.
+// A slow member delays neither the reviewer, which stops it when it ends, nor previews, which
+// run trials as well.
 func TestMembersDoNotHoldUpTheReviewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f, source := planned(t, 1)

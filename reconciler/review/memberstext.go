@@ -10,17 +10,17 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// A Finding is what members say of one object, if it is more than the plan says.
+// A Finding is the result of the trial of one object, if it says more than the plan.
 type Finding struct {
 	Object    api.ID
 	Placement api.PlacementKey
-	// Text is what becomes of the object, Detail the words of the API server or the fields,
-	// if there are any. There are no values of fields in them.
+	// Text says what would happen to the object. Detail is the message of the API server, or
+	// the fields, if there are any. Both contain no values of fields.
 	Text, Detail string
 	Clusters     []string
 }
 
-// Findings are what the members say beyond the plan, what they refuse first.
+// Findings returns the results that say more than the plan, refusals first.
 func (a *Answers) Findings() []Finding {
 	var out []Finding
 	for _, refused := range []bool{true, false} {
@@ -44,19 +44,19 @@ func (a *Answers) Findings() []Finding {
 	return out
 }
 
-// isRefused reports whether an object would not be applied: the API server refuses it, or it is
-// there already and is not taken over.
+// isRefused reports whether an object would not be applied: the API server refuses it, or it
+// exists and is not taken over.
 func isRefused(c member.Change) bool { return c.Effect == member.Fails || c.Refused }
 
-// isTakenOver reports whether an object of others becomes gitfleet's.
+// isTakenOver reports whether gitfleet would take over an object of others.
 func isTakenOver(c member.Change) bool { return c.Effect == member.Changes && c.TakesOver }
 
-// setsFieldsOfOthers reports whether fields of an object of gitfleet are set that others own.
+// setsFieldsOfOthers reports whether fields of gitfleet's objects would be set that others own.
 func setsFieldsOfOthers(c member.Change) bool {
 	return c.Effect == member.Changes && !c.TakesOver && slices.ContainsFunc(c.Diffs, ownedByOthers)
 }
 
-// said is what a member says of an object; empty if that is what the plan says.
+// said returns what the trial of an object says; empty if the plan says the same.
 func said(c member.Change) (text, detail string) {
 	switch {
 	case c.Effect == member.Fails:
@@ -81,12 +81,12 @@ func said(c member.Change) (text, detail string) {
 	return "", ""
 }
 
-// ownedByOthers reports whether somebody else than gitfleet owns a field.
+// ownedByOthers reports whether somebody other than gitfleet owns a field.
 func ownedByOthers(d api.Difference) bool {
 	return slices.ContainsFunc(d.By, func(by api.Actor) bool { return by.Manager != api.FieldManager })
 }
 
-// fieldNames are the paths of fields, with who owns them.
+// fieldNames returns the paths of fields with their owners.
 func fieldNames(all []api.Difference) string {
 	var out []string
 	for _, d := range all[:min(maxFields, len(all))] {
@@ -102,7 +102,7 @@ func fieldNames(all []api.Difference) string {
 	return strings.Join(out, ", ")
 }
 
-// Summary is the totals, and which members did not answer.
+// Summary returns the totals, and the members that did not answer.
 func (a *Answers) Summary() string {
 	objects, clusters := 0, 0
 	var silent, parts []string
@@ -138,7 +138,7 @@ func (a *Answers) Summary() string {
 	return strings.Join(said, " ")
 }
 
-// membersText is what the members say, or that they are being asked.
+// membersText returns the results of the trials, or a note that they are running.
 func (r *Result) membersText(asking bool) string {
 	const title = "**On the members** (by a dry run)\n\n"
 	switch {

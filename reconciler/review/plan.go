@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// fleetState is a hash of what a plan depends on beside the pull request and the base: the
-// commit in force, the clusters, and which of them each placement has.
+// fleetState returns a hash of everything that a plan depends on except the pull request and
+// the base: the commit in force, the clusters, and the clusters of each placement.
 func fleetState(p *plan.Plan, inForce string) string {
 	h := fnv.New64a()
 	text := func(parts ...string) {
@@ -41,15 +41,16 @@ func fleetState(p *plan.Plan, inForce string) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// A lastingError is why a pull request is not planned however often it is tried. Anybody may
-// read its text.
+// A lastingError is a reason why planning a pull request will fail again. Its text may be shown
+// to anybody.
 type lastingError struct{ text string }
 
 // Error implements error.
 func (e *lastingError) Error() string { return e.text }
 
-// publicReason is what is written to the forge of an error, which may have paths and hosts
-// in its text; lasting says that the same pull request meets it again.
+// publicReason returns the text about an error that is written to the forge, since the error
+// itself may contain paths and hosts. lasting says that the same pull request would meet it
+// again.
 func publicReason(err error) (text string, lasting bool) {
 	if e, ok := errors.AsType[*lastingError](err); ok {
 		return e.text, true
@@ -60,7 +61,7 @@ func publicReason(err error) (text string, lasting bool) {
 	return "the reason is in the log of gitfleet; trying again", false
 }
 
-// result plans the merge of a pull request. An error is why there is no plan.
+// result plans the merge of a pull request. If there is no plan, the error says why.
 func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Result, err error) {
 	end, err := v.cfg.Attempt(pr.Head)
 	if err != nil {
@@ -87,7 +88,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	if err != nil {
 		return nil, err
 	}
-	// The message is that of nobody: which trailers the merge has is decided by who merges.
+	// The commit has no message, since whoever merges decides which trailers it has.
 	commit := hub.Commit{Hash: pr.Head, Author: head.Author, Subject: head.Subject, Time: head.Time}
 	merged, err := v.cfg.Loader.Load(commit, files)
 	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
@@ -109,7 +110,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	return r, nil
 }
 
-// Plan returns what a commit does to a fleet. An error is a fault of the program.
+// Plan returns the effects of a commit on a fleet. An error is a bug in the program.
 func Plan(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, error) {
 	r, _, err := planWithForecast(fleet, merged, brake)
 	return r, err

@@ -9,9 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// A Preview is the whole plan of a pull request, of which a comment may show only a part.
+// A Preview is the whole plan of a pull request; a comment may show only a part of it.
 type Preview struct {
-	// Base and Head are the commits that are merged.
+	// Base and Head are the two commits that would be merged.
 	Base, Head string
 	*Result
 }
@@ -25,13 +25,13 @@ type previewRequest struct {
 
 type previewAnswer struct {
 	preview *Preview
-	// asks says that members are asked about the plan, which is for who asked for it.
+	// asks says that trials are run for the plan, which was requested by a user.
 	asks bool
 	err  error
 }
 
-// Preview plans a pull request now, and writes nothing to the forge. Any goroutine may call
-// it while Run works.
+// Preview plans a pull request now, and writes nothing to the forge. Any goroutine may call it
+// while Run is running.
 func (v *Reviewer) Preview(ctx context.Context, number int64) (*Preview, error) {
 	answer := make(chan previewAnswer, 1)
 	select {
@@ -50,7 +50,7 @@ func (v *Reviewer) Preview(ctx context.Context, number int64) (*Preview, error) 
 	}
 }
 
-// askForPreview asks the members about a plan, while Run goes on.
+// askForPreview runs the trials of a plan, concurrently with Run.
 func (v *Reviewer) askForPreview(ctx context.Context, r *Result) (*Answers, error) {
 	select {
 	case v.slots <- struct{}{}:
@@ -61,7 +61,7 @@ func (v *Reviewer) askForPreview(ctx context.Context, r *Result) (*Answers, erro
 	return v.ask(ctx, r), nil
 }
 
-// preview answers a request. It ends with Run as well as with who asked.
+// preview handles a request. It ends when Run does, or when the context of the request is done.
 func (v *Reviewer) preview(ctx context.Context, q previewRequest) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -70,7 +70,7 @@ func (v *Reviewer) preview(ctx context.Context, q previewRequest) {
 	q.answer <- previewAnswer{p, asks, err}
 }
 
-// previewOf is the plan of a pull request, and whether members are asked about it.
+// previewOf returns the plan of a pull request, and whether trials are run for it.
 func (v *Reviewer) previewOf(ctx context.Context, number int64) (p *Preview, asks bool, err error) {
 	if !v.ready() {
 		return nil, false, errors.New("nothing is planned yet: the daemon is starting")

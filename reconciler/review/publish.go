@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 )
 
-// publish writes a plan. With asking the members are yet to answer: then the status is pending,
-// and a comment that has the plan already is left until they have.
+// publish writes a plan. With asking, trials are still running: then the status is pending, and
+// a comment that already has the plan is not changed until they have finished.
 func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key string, asking bool) error {
 	var existing *forge.Comment
 	if !own(r.pr) {
@@ -46,8 +46,8 @@ func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key s
 	return nil
 }
 
-// write makes the comment of the fleet, or replaces the text of one that is there. If another
-// daemon made one at the same time, the first of the two stays.
+// write creates the comment of the fleet, or replaces the text of the existing one. If another
+// daemon has created one at the same time, the first of the two is kept.
 func (v *Reviewer) write(ctx context.Context, number int64, existing *forge.Comment, body string) error {
 	if existing != nil {
 		if strings.TrimSpace(existing.Body) == strings.TrimSpace(body) {

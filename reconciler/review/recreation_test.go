@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// That an object is deleted and created anew is in the comment, as far as the plan tells, and
-// among what the members say. It is no refusal.
+// The comment says that an object is recreated, as far as the plan and the trials show it. That
+// does not count as a refusal.
 func TestRecreationsAreTold(t *testing.T) {
 	web, id := api.PlacementKey{Name: "web"}, api.ID{Group: "batch", Kind: "Job", Namespace: "web", Name: "once"}
 	image := func(value string) *work.Manifest {

@@ -11,32 +11,32 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
-// A Result is what merging a pull request would do.
+// A Result has the effects of merging a pull request.
 type Result struct {
-	// Conflict is why it cannot be merged, Refused why the commit would not come into
-	// force; then there is no plan. Both are empty as a rule.
+	// Conflict is the reason why it cannot be merged, and Refused the reason why the commit
+	// would not come into force. In both cases there is no plan. They are usually empty.
 	Conflict, Refused string
 	// Problems are those that the base does not have, the worst first, at their lines in the head
 	// as far as it has them. With errors there is no plan.
 	Problems problem.List
-	// Clusters counts the members.
+	// Clusters is the number of members.
 	Clusters int
 	Changes  forecast.Changes
 	Contents []forecast.ContentChange
 	Rollouts []forecast.Rollout
-	// Answers are what members say of the plan; nil if they were not asked, or have not
-	// answered yet.
+	// Answers are the results of the trials of the plan; nil if none were run, or they have not
+	// finished.
 	Answers *Answers
 
-	// trials are what members are to be asked, and untried counts the objects that they are
-	// not asked about.
+	// trials are the trials to run, and untried is the number of objects that are in none of
+	// them.
 	trials  []Trial
 	untried int
 	// onAddedLines are the first Problems that are at lines that the head adds, by their index.
 	onAddedLines []int
 }
 
-// Deletions are those of all clusters.
+// Deletions returns the deletions on all clusters.
 func (r *Result) Deletions() []forecast.Deletion {
 	var all []forecast.Deletion
 	for _, c := range r.Changes.Clusters {
@@ -45,7 +45,7 @@ func (r *Result) Deletions() []forecast.Deletion {
 	return all
 }
 
-// totals count the operations on objects of clusters, and the clusters that have any.
+// totals are the numbers of operations on objects, and of clusters with any.
 type totals struct {
 	created, changed, deleted, held, released, passed int
 	clusters                                          int
@@ -81,7 +81,7 @@ func (r *Result) totals() totals {
 // None reports whether nothing changes.
 func (r *Result) None() bool { return r.Changes.None() && len(r.Contents) == 0 }
 
-// errors counts the problems that keep the commit, or a part of it, from being carried out.
+// errors counts the problems because of which the commit, or a part of it, cannot be applied.
 func (r *Result) errors() int {
 	n := 0
 	for _, p := range r.Problems {
@@ -92,13 +92,13 @@ func (r *Result) errors() int {
 	return n
 }
 
-// Failed reports whether it cannot be merged, would be refused or has problems.
-// Members that would refuse an object are problems as well.
+// Failed reports whether the pull request cannot be merged, would be refused, or has problems.
+// An object that a member would refuse is also a problem.
 func (r *Result) Failed() bool {
 	return r.Conflict != "" || r.Refused != "" || r.errors() > 0 || r.Answers.refused() > 0
 }
 
-// Status is what the commit of the pull request is shown with.
+// Status returns the status of the head commit of the pull request.
 func (r *Result) Status() (forge.StatusState, string) {
 	t := r.totals()
 	switch {
@@ -121,7 +121,7 @@ func (r *Result) Status() (forge.StatusState, string) {
 	return forge.StatusSuccess, text
 }
 
-// count is a number with what it counts.
+// count formats a number of things, such as "2 clusters".
 func count(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -129,14 +129,13 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// A cluster group has the clusters for which the same changes.
+// A clusterGroup has the clusters on which the same changes are made.
 type clusterGroup struct {
 	clusters []string
-	changes  []string // lines of a diff
+	changes  []string // as the lines of a diff
 }
 
-// groups are the clusters by what changes there: the common case first, then by size and
-// name.
+// groups returns the clusters grouped by their changes, the largest group first, then by name.
 func (r *Result) groups() []clusterGroup {
 	lines := map[string][]string{}
 	for _, c := range r.Changes.Clusters {
@@ -168,7 +167,7 @@ func (r *Result) groups() []clusterGroup {
 	return out
 }
 
-// changesOf are the objects that a cluster gains and loses.
+// changesOf returns the objects that a cluster gains and loses.
 func changesOf(c forecast.ClusterChange) []string {
 	if c.Gone {
 		return []string{fmt.Sprintf("# the cluster leaves the fleet; %s stay there and are released", count(len(c.Lost), "object"))}

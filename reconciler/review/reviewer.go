@@ -1,9 +1,9 @@
-// Package review tells people on a forge what their commits do to the fleet.
+// Package review shows on a forge what commits do to the fleet.
 //
-// A [Reviewer] plans each open pull request as if it were merged, and writes the plan into
-// one comment and a commit status; and it shows on the commits of the base how far their
-// rollout is. It reads clusters' state as the loop reports it. If it is told how to ask
-// members, some are asked by a dry run what they would make of a plan; nothing is applied.
+// A [Reviewer] plans each open pull request as if it were merged, and writes the plan into one
+// comment and a commit status. It also shows the progress of the rollout on the commits of the
+// base. The state of the clusters is that of the loop's report. If it is configured, some
+// members are asked by dry runs what they would do; nothing is applied.
 package review
 
 import (
@@ -27,11 +27,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Forge is one repository on a forge, asked in the name of one user.
+// A Forge is one repository on a forge, accessed as one user.
 type Forge interface {
-	// ForgetList has the next list be as new as the request for it.
+	// ForgetList makes the next ListOpen request a new list.
 	ForgetList()
-	// ListOpen lists the open pull requests to a base branch, those of forks too.
+	// ListOpen lists the open pull requests to a base branch, also those from forks.
 	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
 	// PullRequest returns the pull request with a number.
 	PullRequest(ctx context.Context, number int64) (forge.PullRequest, error)
@@ -43,118 +43,118 @@ type Forge interface {
 	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
 	CommentOnLines(ctx context.Context, number int64, head, text string, comments []forge.LineComment) error
 	SetStatus(ctx context.Context, s forge.Status) error
-	// FindStatus returns the status of a commit with a name; nil if it has none.
+	// FindStatus returns the status of a commit with a name; nil if there is none.
 	FindStatus(ctx context.Context, commit, name string) (*forge.Status, error)
-	// LineURL is where people see a line of a file of a commit.
+	// LineURL returns the address at which a browser shows a line of a file of a commit.
 	LineURL(commit, path string, line int) string
 }
 
 // A Source has the commits of pull requests.
 type Source interface {
-	// FetchRef brings a commit that the remote has under a reference.
+	// FetchRef fetches the commit of a reference.
 	FetchRef(ctx context.Context, ref, commit string) error
-	// Merge returns the files that a merge of two commits has.
+	// Merge returns the files of a merge of two commits.
 	Merge(ctx context.Context, base, head string) (fs.FS, error)
 	// HeadLines returns where the head has lines of these files.
 	HeadLines(ctx context.Context, base, head string, merged fs.FS, positions []gitsource.Position) ([]gitsource.HeadLine, error)
 	Commit(ctx context.Context, hash string) (gitsource.Commit, error)
 }
 
-// Config is what a Reviewer is made of.
+// Config configures a Reviewer.
 type Config struct {
 	Forge  Forge
 	Source Source
-	// Loader loads the merged files, within the limits of any commit. Nobody else uses it.
+	// Loader loads the merged files, with the limits of any commit. Only the Reviewer uses it.
 	Loader *hub.Loader
-	// Attempt notes that a commit is about to be planned, and returns the function to call
-	// once that is over. An error says that planning it has ended the process before.
+	// Attempt records that planning a commit begins, and returns the function to call when it
+	// has ended. An error says that planning the commit has crashed the process before.
 	Attempt func(commit string) (end func(), err error)
-	// Try asks a member by a dry run what becomes of objects; nil asks none.
+	// Try runs a trial on a member; nil runs none.
 	Try func(ctx context.Context, t Trial) ([]member.Change, error)
-	// Brake says which deletions members hold.
+	// Brake decides which deletions members hold.
 	Brake forecast.Brake
-	// Fleet is the name of the fleet, Base the branch that is followed.
+	// Fleet is the name of the fleet, and Base the tracked branch.
 	Fleet, Base string
-	// StatusFleet is part of the names of commit statuses, so that fleets that read the same
-	// repository do not overwrite those of each other; empty for one that is alone.
+	// StatusFleet is part of the names of commit statuses, so that fleets that use the same
+	// repository do not overwrite each other's; empty if there is only one.
 	StatusFleet string
-	// Plans are plans on pull requests, Rollouts statuses of the commits of the base.
+	// Plans enables plans on pull requests, and Rollouts statuses on the commits of the base.
 	Plans, Rollouts bool
-	// ForksLabel is the label with which a maintainer allows a pull request of a fork to be
-	// planned; empty plans none of a fork.
+	// ForksLabel is the label with which a maintainer allows a pull request from a fork to be
+	// planned. If it is empty, none from a fork is planned.
 	ForksLabel string
-	// OpenLabels says that on this forge whoever opens a pull request can set its labels, so
-	// that none of a fork is planned.
+	// OpenLabels says that on this forge the author of a pull request can set its labels, so
+	// that none from a fork is planned.
 	OpenLabels bool
-	// Interval is the time between two lists of open pull requests, Pause that between two
-	// plans.
+	// Interval is the time between two lists of open pull requests, and Pause the time between
+	// two plans.
 	Interval, Pause time.Duration
 	Log             *slog.Logger
 }
 
 const (
-	// ownBranches begin so, and are of pull requests that gitfleet opens itself.
+	// ownBranches is the prefix of the branches from which gitfleet itself opens pull requests.
 	ownBranches = "gitfleet/"
-	// wakeSpacing is the least time between two lists of open pull requests, however often
-	// one is asked for.
+	// wakeSpacing is the minimum time between two lists of open pull requests, however often
+	// Wake is called.
 	wakeSpacing = 5 * time.Second
-	// maxMarks is how many pull requests are marked as stale in one pass.
+	// maxMarks is the maximum number of pull requests that are marked as stale in one pass.
 	maxMarks = 10
 )
 
-// A Reviewer writes plans and statuses to a forge. It remembers nothing that is not there:
-// the comment of a plan says what the plan is of.
+// A Reviewer writes plans and statuses to a forge. All state is on the forge: the comment with
+// a plan identifies the plan.
 type Reviewer struct {
 	cfg      Config
 	reports  chan *status.Report
 	previews chan previewRequest
 	wakes    chan struct{}
-	// tried has what members say of a plan. trials are those that are asked, at most one at a
-	// time, and slots those for previews.
+	// tried receives plans with the results of their trials. trials are the running ones, at
+	// most one at a time, and slots are those for previews.
 	tried    chan trialResult
 	trials   sync.WaitGroup
 	slots    chan struct{}
 	troubles atomic.Pointer[[]string]
 
-	// What follows belongs to Run.
+	// The fields below belong to Run's goroutine.
 	report *status.Report
-	// tip is the newest commit of the base; fleet is the fleet that plans are for, and
-	// state what tells it from others.
+	// tip is the newest commit of the base, fleet the fleet for which plans are made, and state
+	// the hash of its state.
 	tip, state string
 	fleet      *forecast.Running
 	reviews    map[int64]*review
-	// listed is when the open pull requests were listed last; woken asks for another list.
+	// listed is when the open pull requests were last listed. woken requests another list.
 	listed time.Time
 	woken  bool
-	// planned is when the last plan began.
+	// planned is when the last plan was started.
 	planned time.Time
 	rollout rollout
-	// trying says that members are being asked.
+	// trying says that trials are running.
 	trying bool
-	// forge is when the forge is asked again about pull requests.
+	// forge is the backoff of requests about pull requests.
 	forge backoff.Backoff
 	// linesRefused says that the last comments on lines were refused.
 	linesRefused bool
 }
 
-// A review is what is known of one open pull request.
+// A review is the state of one open pull request.
 type review struct {
 	pr forge.PullRequest
-	// seen numbers the heads in the order in which they were found.
+	// seen is the number of the head, in the order in which heads were found.
 	seen int
-	// key is what was planned and is not stale; shown is what the commit is shown with.
+	// key identifies the last plan, if it is not stale. shown is the status of the commit.
 	key   string
 	shown forge.Status
-	// marked says that a plan that is no longer of now is shown as stale.
+	// marked says that an outdated plan is shown as stale.
 	marked bool
-	// waits says that the plan waits for what members say of it, and answered is the plan with
-	// that; nil until they have answered.
+	// waits says that trials of the plan are running. answered is the plan with their results;
+	// nil until they have finished.
 	waits    bool
 	answered *Result
 	retry    backoff.Backoff
 }
 
-// planned notes that what was planned is written.
+// planned records that a plan was written.
 func (r *review) planned(key string) {
 	r.key, r.marked, r.waits, r.answered, r.retry = key, false, false, nil, backoff.Backoff{}
 }
@@ -164,7 +164,7 @@ func New(cfg Config) *Reviewer {
 	return &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
 }
 
-// Observe takes a new report. It never blocks; only one goroutine may call it.
+// Observe takes a new report. It never blocks. Only one goroutine may call it.
 func (v *Reviewer) Observe(r *status.Report) {
 	select {
 	case <-v.reports:
@@ -173,8 +173,8 @@ func (v *Reviewer) Observe(r *status.Report) {
 	v.reports <- r
 }
 
-// Wake has the open pull requests listed now. It never blocks, and any goroutine may call
-// it; a nil Reviewer does nothing.
+// Wake causes a list of the open pull requests now. It never blocks, and any goroutine may call
+// it. On a nil Reviewer it does nothing.
 func (v *Reviewer) Wake() {
 	if v == nil {
 		return
@@ -185,8 +185,8 @@ func (v *Reviewer) Wake() {
 	}
 }
 
-// Troubles says what cannot be done on the forge, since when and why; empty if all can. Any
-// goroutine may call it; of a nil Reviewer there is nothing to say.
+// Troubles lists what cannot be done on the forge, since when and why. Any goroutine may call
+// it. For a nil Reviewer it is empty.
 func (v *Reviewer) Troubles() []string {
 	if v == nil {
 		return nil
@@ -197,8 +197,8 @@ func (v *Reviewer) Troubles() []string {
 	return nil
 }
 
-// Run works until ctx is done. A forge that fails is no error: it is logged, and tried
-// again.
+// Run works until ctx is done. An error of the forge does not end it: the error is logged and
+// the request is retried.
 func (v *Reviewer) Run(ctx context.Context) error {
 	timer := time.NewTimer(v.cfg.Interval)
 	defer timer.Stop()
@@ -230,7 +230,7 @@ func (v *Reviewer) ready() bool {
 	return v.report != nil && v.report.Head != nil && v.report.Decided()
 }
 
-// pass brings the forge up to date as far as it can now, and returns when to go on.
+// pass updates the forge as far as possible, and returns the time of the next pass.
 func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
 	next := v.update(ctx, now)
 	var troubles []string
@@ -304,8 +304,8 @@ func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, e
 	return v.cfg.Interval, nil
 }
 
-// about notes an error that a pull request met, so that others come first. It returns the
-// error if it is likely to be met by others too.
+// about records an error about a pull request, so that others are planned first. It returns the
+// error if others are likely to meet it too.
 func (v *Reviewer) about(ctx context.Context, r *review, err error, now time.Time) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -319,7 +319,7 @@ func (v *Reviewer) about(ctx context.Context, r *review, err error, now time.Tim
 	return nil
 }
 
-// look notes the fleet of the report, and reports whether it or the base is another one.
+// look records the fleet in the report, and reports whether the fleet or the base has changed.
 func (v *Reviewer) look(now time.Time) bool {
 	tip := cmp.Or(v.report.Source.Newest.Hash, v.report.Head.Commit.Hash)
 	state := fleetState(v.report.Plan(), v.report.Head.Commit.Hash)
@@ -334,7 +334,7 @@ func (v *Reviewer) look(now time.Time) bool {
 // list finds the open pull requests that are to be planned.
 func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	if v.woken {
-		v.cfg.Forge.ForgetList() // one from before may have pull requests that are merged by now
+		v.cfg.Forge.ForgetList() // a cached list may have pull requests that are merged now
 	}
 	open, err := v.cfg.Forge.ListOpen(ctx, v.cfg.Base)
 	if err != nil {
@@ -362,7 +362,7 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// planable reports whether a pull request is planned: one of a fork only if a maintainer
+// planable reports whether a pull request is planned; one from a fork is only if a maintainer
 // allows it.
 func (v *Reviewer) planable(pr forge.PullRequest) bool {
 	if pr.Head == "" {
@@ -374,7 +374,7 @@ func (v *Reviewer) planable(pr forge.PullRequest) bool {
 	return true
 }
 
-// refusesFork says why a pull request of a fork is not planned; empty if it is.
+// refusesFork returns the reason why a pull request from a fork is not planned; empty if it is.
 func (v *Reviewer) refusesFork(pr forge.PullRequest) string {
 	switch {
 	case v.cfg.OpenLabels:
@@ -387,12 +387,12 @@ func (v *Reviewer) refusesFork(pr forge.PullRequest) string {
 	return ""
 }
 
-// own reports whether gitfleet opened a pull request itself, which says what it does: its
-// plan is only a status.
+// own reports whether gitfleet itself opened a pull request. Such a pull request describes its
+// effects, so that its plan is only a status.
 func own(pr forge.PullRequest) bool { return !pr.Fork && strings.HasPrefix(pr.Branch, ownBranches) }
 
-// outdated returns the pull requests whose plan is not of now and may be tried, those that
-// failed least and the newest heads first.
+// outdated returns the pull requests that have to be planned and may be tried now: those with
+// the fewest failures first, and then the newest heads.
 func (v *Reviewer) outdated(now time.Time) []*review {
 	var out []*review
 	for _, r := range v.reviews {
@@ -406,8 +406,7 @@ func (v *Reviewer) outdated(now time.Time) []*review {
 	return out
 }
 
-// mark shows the plans of pull requests as stale, those too that were written before a
-// restart.
+// mark shows outdated plans of pull requests as stale, also those written before a restart.
 func (v *Reviewer) mark(ctx context.Context, outdated []*review, now time.Time) error {
 	marks := 0
 	for _, r := range outdated {
@@ -443,7 +442,7 @@ func (v *Reviewer) markOne(ctx context.Context, r *review) error {
 	return nil
 }
 
-// key tells one plan from others: what is merged into what, for which fleet.
+// key identifies a plan: the two commits and the fleet.
 func (v *Reviewer) key(pr forge.PullRequest) string {
 	return short(pr.Head) + "-" + short(v.tip) + "-" + v.state
 }
@@ -459,7 +458,7 @@ func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
 	if err != nil {
 		text, lasting := publicReason(err)
 		if !lasting && r.retry.Failures() == 0 {
-			return err // most likely it works next time
+			return err // the next attempt will probably succeed
 		}
 		if err := v.show(ctx, r, forge.StatusErrored, "not planned: "+text); err != nil {
 			return err

@@ -21,8 +21,9 @@ import (
 
 const small = "clusters a b c\nnamespace web\nconfigmap web/one v1\nplace web of web\n"
 
-// What a comment says of two commits is in testdata: the files base and merged are hubs,
-// and what begins with base: or merged: is a file of one of them as it is.
+// Each file in testdata has two hubs and the resulting comment. The files base and merged are
+// manifests of the hubs, and files that begin with base: or merged: are added to one of them
+// unchanged.
 func TestComments(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		sides := map[string]fstest.MapFS{}
@@ -49,7 +50,7 @@ func TestComments(t *testing.T) {
 	})
 }
 
-// A plan is written once, turns stale when the base moves, and is then written anew into the
+// A plan is written once. When the base changes it is marked as stale, and then replaced in the
 // same comment.
 func TestAPlanIsOfNow(t *testing.T) {
 	s := newStage(t)
@@ -79,8 +80,8 @@ func TestAPlanIsOfNow(t *testing.T) {
 	}
 }
 
-// A pull request of a fork is planned only with the label, and one of gitfleet itself gets no
-// comment.
+// A pull request from a fork is planned only with the label, and one that gitfleet opened gets
+// no comment.
 func TestWhichPullRequestsArePlanned(t *testing.T) {
 	fork, labeled, own, person := pullRequest(1, hash("1")), pullRequest(2, hash("2")), pullRequest(3, hash("3")), pullRequest(4, hash("4"))
 	fork.Fork, labeled.Fork, labeled.Labels, own.Branch = true, true, []string{"plan"}, "gitfleet/drift/1"
@@ -106,7 +107,7 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 	}
 }
 
-// Two daemons that comment at the same time leave one plan.
+// If two daemons comment at the same time, one comment remains.
 func TestTwoDaemonsLeaveOnePlan(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
@@ -121,7 +122,8 @@ func TestTwoDaemonsLeaveOnePlan(t *testing.T) {
 	}
 }
 
-// What cannot be planned says so, is not tried again as it is, and keeps nothing else.
+// If a pull request cannot be planned, the comment says why. It is not tried again until it
+// changes, and others are planned.
 func TestWhatCannotBePlanned(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
@@ -154,7 +156,8 @@ func TestWhatCannotBePlanned(t *testing.T) {
 	}
 }
 
-// A forge that fails is left alone for a while, and everything is written once it answers.
+// After an error, no request is sent to the forge for a while. Everything is written once it
+// responds again.
 func TestAForgeThatFails(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
@@ -174,7 +177,7 @@ func TestAForgeThatFails(t *testing.T) {
 	}
 }
 
-// However much changes, a comment stays below what a forge takes.
+// However large the changes are, a comment stays within the limit of the forge.
 func TestACommentIsBounded(t *testing.T) {
 	var clusters, merged strings.Builder
 	for i := range 60 {
@@ -231,8 +234,8 @@ func TestRolloutStatus(t *testing.T) {
 	f.showsThreeRollouts(t)
 }
 
-// What was under way when the daemon was killed does not stay pending once another commit is in
-// force, whether or not others came between them.
+// A rollout that was in progress when the daemon was killed does not stay pending once another
+// commit is in force, whether or not there were commits in between.
 func TestARolloutStatusSurvivesARestart(t *testing.T) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
@@ -242,14 +245,14 @@ func TestARolloutStatusSurvivesARestart(t *testing.T) {
 	s.begin(hash("c"), files(t, strings.Replace(small, "v1", "v2", 1)))
 	s.turn()
 	s.step(newReviewer(f, source))
-	s.step(newReviewer(f, source)) // killed and started while nothing happens
+	s.step(newReviewer(f, source)) // restarted while nothing happens
 	s.begin(hash("d"), files(t, strings.Replace(small, "v1", "v3", 1)))
 	s.turn()
 	s.step(newReviewer(f, source))
 	f.showsThreeRollouts(t)
 }
 
-// Fleets that read the same repository have statuses of their own.
+// Fleets that use the same repository have different statuses.
 func TestStatusesOfSeveralFleets(t *testing.T) {
 	s, f, source := planned(t, 1)
 	for _, fleet := range []string{"", "prod", "test"} {
@@ -269,7 +272,8 @@ func TestStatusesOfSeveralFleets(t *testing.T) {
 	}
 }
 
-// The preview of a fork says why there is none, and names a label only where one helps.
+// The preview of a pull request from a fork says why there is none, and names the label only if
+// the label would help.
 func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 	for name, test := range map[string]struct {
 		label string
@@ -323,7 +327,7 @@ func TestAPreviewWritesNothing(t *testing.T) {
 	}
 }
 
-// People who ask for one preview after another do not keep comments from being written.
+// Requests for previews do not prevent comments from being written.
 func TestPreviewsDoNotHoldUpPlans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f, source := planned(t, 1)
@@ -343,7 +347,7 @@ func TestPreviewsDoNotHoldUpPlans(t *testing.T) {
 	})
 }
 
-// A webhook of the forge has a new pull request planned before the next list is due.
+// A webhook causes a new pull request to be planned before the next list is due.
 func TestWakeListsPullRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -12,25 +12,26 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// rolloutSpacing is the least time between two statuses of a commit whose rollout goes on.
-// It grows with their number, since forges keep a bounded number of them.
+// rolloutSpacing is the minimum time between two statuses of a commit during its rollout. It
+// grows with their number, since forges limit the number of statuses.
 const rolloutSpacing = 15 * time.Second
 
-// A rollout is what the commits of the base are shown with.
+// A rollout has the statuses of the commits of the base.
 type rollout struct {
-	// inForce is the status of the commit in force, refused that of the newest commit if it
+	// inForce is the status of the commit in force, and refused that of the newest commit if it
 	// is not in force.
 	inForce, refused forge.Status
-	// set is when inForce was set, and sets how often it was for its commit.
+	// set is when inForce was last set, and sets how many times it was set for its commit.
 	set  time.Time
 	sets int
-	// resumed says that what was shown before a restart is known.
+	// resumed says that the statuses from before a restart were read.
 	resumed bool
-	// retry is when a status that could not be set is tried again.
+	// retry is the backoff of setting a status.
 	retry backoff.Backoff
 }
 
-// passRollout shows the rollout, and returns when to go on. Errors keep nothing else.
+// passRollout updates the statuses, and returns the time of the next update. Errors do not
+// affect anything else.
 func (v *Reviewer) passRollout(ctx context.Context, now time.Time) time.Duration {
 	if wait := v.rollout.retry.Wait(now); wait > 0 {
 		return wait
@@ -49,9 +50,9 @@ func (v *Reviewer) passRollout(ctx context.Context, now time.Time) time.Duration
 	return wait
 }
 
-// showRollout sets the statuses of the commit in force and of one that is refused, and
-// returns when to go on. What was said last of a commit that is no longer in force stays,
-// unless it was still under way.
+// showRollout sets the statuses of the commit in force and of a refused one, and returns the
+// time of the next update. The last status of an earlier commit stays, unless it is still
+// pending.
 func (v *Reviewer) showRollout(ctx context.Context, now time.Time) (time.Duration, error) {
 	source := &v.report.Source
 	if !v.rollout.resumed {
@@ -91,12 +92,12 @@ func (v *Reviewer) showRollout(ctx context.Context, now time.Time) (time.Duratio
 	return wait, v.set(ctx, &v.rollout.refused, v.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
 }
 
-// mostBefore is how many commits are asked for what was shown before a restart.
+// mostBefore is how many commits are searched for a status from before a restart.
 const mostBefore = 20
 
-// statusBefore returns what was shown last before a restart: the status of the commit in force, or
-// of the one before that was in force then. Each commit that was in force has a status; the
-// zero status is returned if none is found.
+// statusBefore returns the last status from before a restart: that of the commit in force, or
+// of the commit that was in force then. Each commit that was in force has a status. The zero
+// status is returned if none is found.
 func (v *Reviewer) statusBefore(ctx context.Context, commit string) (forge.Status, error) {
 	for range mostBefore {
 		found, err := v.cfg.Forge.FindStatus(ctx, commit, v.statusName("rollout"))
@@ -108,14 +109,15 @@ func (v *Reviewer) statusBefore(ctx context.Context, commit string) (forge.Statu
 		}
 		c, err := v.cfg.Source.Commit(ctx, commit)
 		if err != nil || len(c.Parents) == 0 {
-			return forge.Status{}, nil // it is the first one, or no more of the history is there
+			return forge.Status{}, nil // the first commit, or the end of the known history
 		}
 		commit = c.Parents[0]
 	}
 	return forge.Status{}, nil
 }
 
-// due is when the next status of a commit may be set. How a rollout ends is shown at once.
+// due returns when the next status of a commit may be set. The end of a rollout is shown at
+// once.
 func (r *rollout) due(next forge.Status) time.Time {
 	if next == r.inForce || next.State != r.inForce.State && r.inForce.State != forge.StatusFailure {
 		return time.Time{}
@@ -123,7 +125,7 @@ func (r *rollout) due(next forge.Status) time.Time {
 	return r.set.Add(rolloutSpacing + time.Duration(r.sets)*rolloutSpacing/10)
 }
 
-// done reports whether the rollout has ended, and what would be shown is only that an object
+// done reports whether the rollout has ended, and the new status would only say that an object
 // is unavailable now.
 func (r *rollout) done(next forge.Status) bool {
 	last := r.inForce
@@ -134,7 +136,7 @@ func (v *Reviewer) commitStatus(commit string, state forge.StatusState, text str
 	return forge.Status{Commit: commit, Context: v.statusName("rollout"), State: state, Description: shortened(markdown.Plain(text))}
 }
 
-// set sets a status if it is another than the last one.
+// set sets a status if it differs from the last one.
 func (v *Reviewer) set(ctx context.Context, last *forge.Status, s forge.Status) error {
 	if s == *last {
 		return nil
@@ -146,7 +148,7 @@ func (v *Reviewer) set(ctx context.Context, last *forge.Status, s forge.Status) 
 	return nil
 }
 
-// rolloutStatus is how far the commit in force is.
+// rolloutStatus returns the status of the commit in force.
 func (v *Reviewer) rolloutStatus(commit string) forge.Status {
 	p := progressOf(v.report, commit)
 	switch {
@@ -162,9 +164,9 @@ func (v *Reviewer) rolloutStatus(commit string) forge.Status {
 
 const noClusterChanges = "no cluster changes"
 
-// progress is how many of the clusters that a commit changes have it.
+// A progress counts the clusters that have the changes of a commit.
 type progress struct {
-	clusters  map[string]bool // whether all of it is there and available
+	clusters  map[string]bool // whether each cluster has all of them, and they are available
 	done      int
 	held      int
 	suspended int

@@ -25,16 +25,16 @@ import (
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// planContext and rolloutContext are the names of the statuses of a fleet that is alone.
+// planContext and rolloutContext are the names of the statuses if there is only one fleet.
 const (
 	planContext    = "gitfleet/plan"
 	rolloutContext = "gitfleet/rollout"
 )
 
-// hash is a commit that is easy to read.
+// hash returns a commit hash that is easy to read.
 func hash(digit string) string { return strings.Repeat(digit, 40) }
 
-// A stage is a fleet of which nothing is real but what plans and reports.
+// A stage is a fleet with real plans and reports; everything else is simulated.
 type stage struct {
 	t      testing.TB
 	now    time.Time
@@ -48,7 +48,7 @@ func newStage(t testing.TB) *stage {
 	return &stage{t: t, now: noon, ledger: ledger.New(), past: map[string]*hub.Snapshot{}, memo: plan.NewMemo()}
 }
 
-// commit puts a commit in force and goes on until every cluster has it.
+// commit puts a commit in force and runs until every cluster has it.
 func (s *stage) commit(hash string, files fs.FS) {
 	s.t.Helper()
 	s.begin(hash, files)
@@ -63,7 +63,7 @@ func (s *stage) commit(hash string, files fs.FS) {
 	s.turn()
 }
 
-// begin puts a commit in force; no cluster has it yet.
+// begin puts a commit in force that no cluster has yet.
 func (s *stage) begin(hash string, files fs.FS) {
 	s.t.Helper()
 	c := hub.Commit{Hash: hash, Author: "ada", Subject: "change", Time: s.now}
@@ -96,10 +96,10 @@ type fakeForge struct {
 	statuses []forge.Status
 	writes   int
 	lists    int
-	// forgotten counts how often a list as new as the request was asked for.
+	// forgotten counts the calls of ForgetList.
 	forgotten int
 	err       error
-	// raced is a comment that another daemon makes just before ours.
+	// raced is a comment that another daemon creates just before ours.
 	raced string
 	// lines are the comments on lines, by their pull request, and reviews counts those written
 	// together. linesErr is why they are refused.
@@ -197,7 +197,7 @@ func (f *fakeForge) LineURL(commit, path string, line int) string {
 	return fmt.Sprintf("https://git.example.com/%s/%s#L%d", commit[:4], url.PathEscape(path), line)
 }
 
-// of are the statuses of a commit in a context, in order.
+// of returns the statuses of a commit in a context, in order.
 func (f *fakeForge) of(commit, name string) []string {
 	var out []string
 	for _, s := range f.statuses {
@@ -208,11 +208,11 @@ func (f *fakeForge) of(commit, name string) []string {
 	return out
 }
 
-// A fakeSource has the files of merges by the heads.
+// A fakeSource has the files of merges, by head.
 type fakeSource struct {
 	merged map[string]fs.FS
 	errs   map[string]error
-	// parents are those of commits.
+	// parents are the parents of commits.
 	parents map[string]string
 	// headLines are lines of merged files that the head has elsewhere, or adds.
 	headLines map[gitsource.Position]gitsource.HeadLine
@@ -253,7 +253,7 @@ func pullRequest(number int64, head string) forge.PullRequest {
 	return forge.PullRequest{Number: number, URL: fmt.Sprint("https://git.example.com/pulls/", number), Base: "main", Branch: "topic", Head: head, HeadRef: fmt.Sprintf("refs/pull/%d/head", number), State: forge.Open}
 }
 
-// step lets the reviewer look once at the report.
+// step makes the reviewer process the report once.
 func (s *stage) step(v *Reviewer) {
 	s.t.Helper()
 	v.report = s.report

@@ -38,7 +38,7 @@ func (f *brokenForge) SetStatus(ctx context.Context, s forge.Status) error {
 	return f.fakeForge.SetStatus(ctx, s)
 }
 
-// planned is a stage with open pull requests, each of which adds an object.
+// planned returns a stage with open pull requests, each of which adds an object.
 func planned(t *testing.T, numbers ...int64) (*stage, *fakeForge, fakeSource) {
 	s := newStage(t)
 	s.commit(hash("b"), files(t, small))
@@ -51,8 +51,8 @@ func planned(t *testing.T, numbers ...int64) (*stage, *fakeForge, fakeSource) {
 	return s, f, source
 }
 
-// Whatever keeps the forge from answering is said with the time since when; the forge is asked
-// at most as often as the retries allow, and all is written once it answers.
+// The status says why the forge does not respond and since when. The forge gets no more
+// requests than the backoff allows, and everything is written once it responds.
 func TestFaultsOfTheForge(t *testing.T) {
 	for name, err := range map[string]error{
 		"revoked token":    &forge.StatusError{Status: 401, Message: "invalid token"},
@@ -88,8 +88,8 @@ func TestFaultsOfTheForge(t *testing.T) {
 	}
 }
 
-// A status that could not be set is set later, by another process too: a comment that has
-// the plan does not stand for it.
+// A status that could not be set is set later, also by another process: a comment with the plan
+// does not count as the status.
 func TestAStatusThatFailedIsSetLater(t *testing.T) {
 	s, f, source := planned(t, 1)
 	head := f.open[0].Head
@@ -105,8 +105,7 @@ func TestAStatusThatFailedIsSetLater(t *testing.T) {
 	}
 }
 
-// A pull request or a commit that the forge refuses to write to does not keep others from
-// being planned.
+// If the forge refuses writes to one pull request or commit, others are still planned.
 func TestOneBadPullRequestKeepsNoOther(t *testing.T) {
 	s, f, source := planned(t, 1, 2, 3)
 	f.open = append(f.open, pullRequest(4, ""))
@@ -122,7 +121,7 @@ func TestOneBadPullRequestKeepsNoOther(t *testing.T) {
 	}
 }
 
-// An error that passes is tried again. What it says is in the log, and not on the forge.
+// A temporary error is retried. It is shown in the log, and not on the forge.
 func TestAPassingErrorIsTriedAgain(t *testing.T) {
 	s, f, source := planned(t, 1)
 	head := f.open[0].Head
@@ -141,7 +140,7 @@ func TestAPassingErrorIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What is too large is not fetched again and again.
+// A pull request that is too large is not fetched again and again.
 func TestATooLargePullRequestIsPlannedOnce(t *testing.T) {
 	s, f, source := planned(t, 1)
 	head, tries := f.open[0].Head, 0
@@ -156,8 +155,8 @@ func TestATooLargePullRequestIsPlannedOnce(t *testing.T) {
 	}
 }
 
-// After a restart a plan of another fleet is shown as stale before its turn comes, and not
-// more than a few in one pass.
+// After a restart, plans of another state of the fleet are marked as stale before they are
+// planned again, only a few in one pass.
 func TestStaleAfterARestart(t *testing.T) {
 	numbers := []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}
 	s, f, source := planned(t, numbers...)
@@ -185,7 +184,8 @@ func TestStaleAfterARestart(t *testing.T) {
 	}
 }
 
-// A fleet that is as it was before ends the mark that a plan is stale.
+// If the fleet returns to an earlier state, the plan for that state is no longer marked as
+// stale.
 func TestAPlanThatWasStaleIsShownAgain(t *testing.T) {
 	s, f, source := planned(t, 1, 2)
 	v := newReviewer(f, source)
@@ -208,7 +208,7 @@ func TestAPlanThatWasStaleIsShownAgain(t *testing.T) {
 	}
 }
 
-// The pull requests of gitfleet itself get the status, which may be required, and no comment.
+// Pull requests that gitfleet opened get the status, which may be required, and no comment.
 func TestPullRequestsOfGitfleetGetAStatus(t *testing.T) {
 	s, f, source := planned(t, 1)
 	f.open[0].Branch = "gitfleet/drift/1"
@@ -218,7 +218,8 @@ func TestPullRequestsOfGitfleetGetAStatus(t *testing.T) {
 	}
 }
 
-// Pods that come and go do not write a status each time, and what has succeeded stays so.
+// Pods that become unavailable and available again do not cause a status each time, and success
+// is not revoked.
 func TestRolloutStatusesAreBounded(t *testing.T) {
 	status := func(state forge.StatusState, text string) forge.Status {
 		return forge.Status{Commit: hash("c"), Context: rolloutContext, State: state, Description: text}

@@ -22,12 +22,12 @@ import (
 // a *status.UnknownError or *RefusedError is reported as a client error.
 type Action func(ctx context.Context, by string, body []byte) (any, error)
 
-// An ActionResult is the answer to an action that was carried out.
+// An ActionResult is the response to an action that was executed.
 type ActionResult struct {
-	// Said is what was done, for a person.
+	// Said is a message to the user about what was done.
 	Said string `json:"said"`
-	// Commit is the newest of the repository after a poll; Trouble is why it could not be
-	// polled.
+	// Commit is the newest commit of the repository after a poll. Trouble is the error if the
+	// poll failed.
 	Commit  string `json:"commit,omitempty"`
 	Trouble string `json:"trouble,omitempty"`
 }
@@ -57,7 +57,7 @@ func (s *Server) Act(name string, do Action) {
 			http.Error(w, why, code)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderTime)) // not supported by every writer
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderTime)) // not every ResponseWriter supports deadlines
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, largestOrder))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			w.Header().Set("Connection", "close")
@@ -90,8 +90,8 @@ func codeOf(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// objection returns why a request is refused; empty if it is not. Requiring JSON excludes forms
-// of web pages, which cannot send it without a preflight request.
+// objection returns why a request is refused; empty if it is accepted. It requires JSON, which
+// web pages cannot send without a preflight request.
 func objection(req *http.Request, by string) (code int, why string) {
 	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	switch {
@@ -116,7 +116,7 @@ func loopback(address string) bool {
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// ownName reports whether a request was sent to this machine by a name of its own.
+// ownName reports whether a request was sent to one of the names of this machine.
 func ownName(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

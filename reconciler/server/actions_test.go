@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Who sends JSON, and is known or on this machine, is obeyed; nobody else is,
-// and a page in a browser cannot pass for one who is.
+// Actions are accepted from clients that send JSON and are authenticated or on this machine,
+// and from no others. A page in a browser cannot pass for such a client.
 func TestActionsAreForThoseAllowed(t *testing.T) {
 	tests := map[string]struct {
 		change func(*http.Request)
@@ -75,7 +75,7 @@ func (body) Close() error { return nil }
 
 func bodyOf(text string) body { return body{strings.NewReader(text)} }
 
-// The answer tells a person's mistake from the daemon's trouble.
+// The response distinguishes mistakes of the user from errors of the daemon.
 func TestActionsTellWhoseFaultItIs(t *testing.T) {
 	tests := map[string]struct {
 		err  error
@@ -120,7 +120,7 @@ func (w *deadlineWriter) Read([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// Who sends a body slowly does not keep a connection for ever.
+// A client that sends the body slowly does not keep a connection open forever.
 func TestSlowActionsAreClosed(t *testing.T) {
 	s := New(nil)
 	s.Act("wave", func(context.Context, string, []byte) (any, error) { return nil, nil })

@@ -11,9 +11,9 @@ type Containment struct {
 	Contains bool `json:"contains"`
 }
 
-// Contains handles GET /contains: whether the history of the commit ?head= has the commit
-// &commit= (a hash or its beginning), as JSON. It must not be called after the server has
-// started.
+// Contains handles GET /contains?head=HASH&commit=HASH. It responds with JSON that says whether
+// the history of head has the commit, whose hash may be abbreviated. It must not be called
+// after the server has started.
 func (s *Server) Contains(contains func(ctx context.Context, head, commit string) (bool, error)) {
 	s.Mount("GET /contains", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever asks for a commit in a history is told yes, no, or why nobody knows.
+// The response is yes, no, or the reason why it is not known.
 func TestContains(t *testing.T) {
 	s := New(nil)
 	s.Contains(func(_ context.Context, head, commit string) (bool, error) {

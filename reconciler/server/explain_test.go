@@ -110,7 +110,7 @@ func TestExplainSaysWhatItCannotAnswer(t *testing.T) {
 	}
 }
 
-// Whoever completes a command is told all names, and nothing else.
+// Shell completion gets all names, and nothing else.
 func TestNames(t *testing.T) {
 	s := New(nil)
 	if got := ask(s, "/names").Body.String(); got != `{"placements":[],"clusters":[]}`+"\n" {
@@ -122,8 +122,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A part of the report is told like the whole: with the number, and when it is
-// news.
+// A part of the report has a version and can be waited for, like the whole report.
 func TestAPartOfTheReport(t *testing.T) {
 	s := New(nil)
 	s.Tell("GET /part", func(r *status.Report) any { return len(r.Details) })
@@ -134,8 +133,7 @@ func TestAPartOfTheReport(t *testing.T) {
 	}
 }
 
-// One placement, and one cluster, can be asked for alone, and has what belongs to
-// it.
+// A single placement or cluster can be requested, with everything that belongs to it.
 func TestOnePartOfTheReport(t *testing.T) {
 	s := New(nil)
 	whole := report(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
 
-// A past has entries, and breaks after so many if an error is set.
+// A past has entries, and fails after a number of them if an error is set.
 type past struct {
 	asked   history.Filter
 	entries []history.Entry
@@ -30,8 +30,7 @@ func (p *past) Read(_ context.Context, f history.Filter, each func(history.Entry
 	return p.err
 }
 
-// What is asked for reaches the record as it was meant, and the answer is a line
-// of JSON for each entry.
+// The query becomes the right filter, and the response has a line of JSON for each entry.
 func TestHistory(t *testing.T) {
 	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	p := &past{entries: []history.Entry{
@@ -68,7 +67,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A question that makes no sense is refused with the reason.
+// An invalid query is refused with the reason.
 func TestHistoryRefusesNonsense(t *testing.T) {
 	s := New(nil)
 	s.Mount("GET /history", History(&past{}))
@@ -84,7 +83,7 @@ func TestHistoryRefusesNonsense(t *testing.T) {
 	}
 }
 
-// A record that breaks off is an error for its reader, never a shorter answer.
+// If reading the record fails, the client gets an error and not a shorter response.
 func TestAHistoryThatBreaksOff(t *testing.T) {
 	p := &past{err: errors.New("disk on fire")}
 	s := New(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// Requests are counted by route, so that nobody can make series by asking for paths.
+// Requests are counted by route, so that clients cannot create series by requesting new paths.
 func TestRequestsAreCountedByRoute(t *testing.T) {
 	s := New(nil)
 	for _, path := range []string{"/healthz", "/readyz", "/healthz?x=1", "/names/of/nothing"} {

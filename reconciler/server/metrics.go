@@ -12,11 +12,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A collector computes gauges from the newest report at each scrape. Values that exist for
-// each placement on each cluster are exported as sums and maxima only: the number of
-// series grows with the placements plus the clusters, not with their product. A standby
-// exports only its own polls of the remote: sums over the replicas then count the fleet once,
-// and an alert on it fires once.
+// A collector computes gauges from the newest report at each scrape. Values for each placement
+// on each cluster are exported only as sums and maxima, so that the number of series grows with
+// the placements plus the clusters, and not with their product. A standby exports only its own
+// polls of the remote: sums over the replicas then count the fleet once, and an alert fires
+// once.
 type collector struct {
 	server *Server
 	now    func() time.Time
@@ -117,12 +117,12 @@ func (p *scrape) since(d *prometheus.Desc, t time.Time, labels ...string) {
 	}
 }
 
-// shortHash is how many digits of a hash name a commit.
+// shortHash is the number of digits of a commit hash in a label.
 const shortHash = 12
 
 func short(hash string) string { return hash[:min(len(hash), shortHash)] }
 
-// git exports how this replica polls the remote.
+// git exports the state of this replica's polls of the remote.
 func (p *scrape) git() {
 	p.gauge(gitFailures, float64(p.report.Source.Git.Failures))
 	p.since(gitLastSuccess, p.report.Source.Git.LastSuccess)
@@ -149,8 +149,8 @@ func (p *scrape) source() {
 	p.gauge(commitProblems, float64(len(s.Warnings)), "warning")
 }
 
-// A summary is over all clusters of one placement, or all placements on one cluster: the number
-// in each state, and the greatest lag.
+// A summary is over all clusters of one placement, or all placements on one cluster. It has the
+// number in each state, and the greatest lag.
 type summary struct {
 	states  map[string]int
 	commits int
@@ -224,7 +224,7 @@ func (p *scrape) rollout(d *status.Detail) {
 func (p *scrape) outstanding() {
 	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
 		if m.DeletionTimestamp != nil {
-			return // being deleted
+			return // the placement is being deleted
 		}
 		o := status.OutstandingOf(m, spec, s.Conditions)
 		p.gauge(outstanding, float64(p.report.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
@@ -255,8 +255,8 @@ func (p *scrape) members() {
 	}
 }
 
-// countDrifts counts the objects that differ from Git by placement and state, without repaired
-// and ended drift.
+// countDrifts counts the objects that differ from Git, by placement and state. It leaves out
+// repaired and ended drift.
 func countDrifts(drifts []status.Drift) map[string]map[api.DriftState]int {
 	all := map[string]map[api.DriftState]int{}
 	for i := range drifts {

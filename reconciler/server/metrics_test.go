@@ -59,8 +59,8 @@ func measured() *status.Report {
 	}
 }
 
-// What a placement has to reach next is told by KubeFleet's metric, as long as
-// the placement is there.
+// KubeFleet's metric shows the condition that a placement has to reach next, while the
+// placement exists.
 func TestWhatIsOutstanding(t *testing.T) {
 	meta := func(generation int64) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: "web", Generation: generation}
@@ -98,7 +98,7 @@ func TestWhatIsOutstanding(t *testing.T) {
 	}
 }
 
-// page is what Prometheus reads.
+// page returns what Prometheus scrapes.
 func page(t *testing.T, s *Server) string {
 	t.Helper()
 	w := askFor(t.Context(), s, "/metrics")
@@ -108,7 +108,7 @@ func page(t *testing.T, s *Server) string {
 	return w.Body.String()
 }
 
-// gathered is what a collector gives, as Prometheus reads it.
+// gathered returns the metrics of a collector as Prometheus scrapes them.
 func gathered(t *testing.T, c prometheus.Collector) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -126,8 +126,8 @@ func gathered(t *testing.T, c prometheus.Collector) string {
 	return out.String()
 }
 
-// What is measured is what the newest report says: each cluster of a placement
-// counts once, and a state without clusters is zero, not missing.
+// Metrics agree with the newest report: each cluster of a placement counts once, and a state
+// without clusters is zero and not missing.
 func TestMetrics(t *testing.T) {
 	s := New(nil)
 	c := &collector{server: s, now: func() time.Time { return time.Unix(1_700_000_600, 0) }}
@@ -145,7 +145,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A standby exports how it polls the remote, and nothing that the leader exports too.
+// A standby exports the state of its polls, and nothing that the leader exports as well.
 func TestMetricsOfStandby(t *testing.T) {
 	s := New(nil)
 	report := measured()
@@ -163,7 +163,7 @@ func TestMetricsOfStandby(t *testing.T) {
 	}
 }
 
-// Prometheus has its own idea of what metrics look like; ours agree with it.
+// Metrics follow the conventions of Prometheus.
 func TestMetricsLint(t *testing.T) {
 	s := New(prometheus.NewRegistry())
 	s.Publish(measured())
@@ -176,8 +176,8 @@ func TestMetricsLint(t *testing.T) {
 	}
 }
 
-// largest is the report of a fleet in which every placement is on every cluster, and
-// all of them are being rolled out.
+// largest returns the report of a fleet in which every placement is on every cluster and is
+// being rolled out.
 func largest(placements, clusters int) *status.Report {
 	r := &status.Report{At: time.Unix(1_700_000_000, 0), Source: status.Source{InForce: hub.Commit{Hash: "c1"}, Git: status.Git{LastSuccess: time.Unix(1_700_000_000, 0)}}}
 	for i := range clusters {
@@ -199,15 +199,16 @@ func largest(placements, clusters int) *status.Report {
 	return r
 }
 
-// The series grow with the placements and with the clusters, not with their product.
+// The number of series grows with the placements and with the clusters, but not with their
+// product.
 func TestSeriesAreBounded(t *testing.T) {
 	count := func(placements, clusters int) int {
 		s := New(nil)
 		s.Publish(largest(placements, clusters))
 		return testutil.CollectAndCount(&collector{server: s, now: time.Now})
 	}
-	// Of 20,000 the rest is for what is counted of each cluster, some 25 series, and of
-	// the daemon itself.
+	// of 20,000 series the rest is for metrics of each cluster, some 25, and of the daemon
+	// itself
 	if got := count(1000, 100); got > 17_000 {
 		t.Errorf("%d series for 1,000 placements on 100 clusters", got)
 	}

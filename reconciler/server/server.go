@@ -1,5 +1,5 @@
 // Package server serves the newest report over HTTP, with health checks and metrics. Handlers
-// for what is not in the report, such as the history, are mounted by others. It never calls a
+// for other data, such as the history, are mounted by the caller. It sends no request to a
 // member.
 package server
 
@@ -26,7 +26,7 @@ import (
 type Server struct {
 	mu     sync.Mutex
 	report *status.Report
-	at     time.Time // when it was published
+	at     time.Time // when the report was published
 	// number counts the reports; it is the version of the response.
 	number uint64
 	// next is closed when there is a newer report.
@@ -97,28 +97,27 @@ func (s *Server) age() time.Duration {
 	return time.Since(s.at)
 }
 
-// Handler returns all that the server answers:
+// Handler returns the handler of all paths:
 //
-//	GET /report         the whole report as JSON; with ?after=N it waits, up to
-//	                    half a minute, for one newer than number N. The header
-//	                    Gitfleet-Report has the number of what was sent, Age how
-//	                    many seconds ago it was made. With
-//	                    ?placement=crp/NAME or rp/NAMESPACE/NAME only what is about
-//	                    that placement; with ?cluster=NAME only what is about that
-//	                    cluster.
+//	GET /report         the whole report as JSON. With ?after=N it waits up to
+//	                    half a minute for a report newer than number N. The
+//	                    header Gitfleet-Report has the number of the report, and
+//	                    Age its age in seconds. With ?placement=crp/NAME or
+//	                    rp/NAMESPACE/NAME only the part about that placement,
+//	                    with ?cluster=NAME only the part about that cluster.
 //	GET /tree           a placement, its clusters and their objects, as JSON:
 //	                    ?placement=crp/NAME or rp/NAMESPACE/NAME, and &cluster=NAME
 //	                    for one cluster only
-//	GET /explain        why a placement goes where it does, as JSON:
+//	GET /explain        why a placement goes to its clusters, as JSON:
 //	                    ?placement=crp/NAME or rp/NAMESPACE/NAME, and &cluster=NAME
 //	                    for one cluster only
 //	GET /names          the names of placements and clusters, as JSON
-//	GET /debug/goroutines   what the process is doing, as text
-//	GET /healthz        200 as long as the process works
+//	GET /debug/goroutines   the stacks of all goroutines, as text
+//	GET /healthz        200 while the process works
 //	GET /readyz         200 once there is a commit in force
-//	GET /metrics        for Prometheus
+//	GET /metrics        metrics for Prometheus
 //
-// and what was mounted.
+// and the mounted handlers.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range s.routes {
@@ -127,8 +126,8 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// Patterns returns the patterns of all handlers, sorted: a method, unless it is any method, and
-// a path.
+// Patterns returns the sorted patterns of all handlers: a path, with a method before it unless
+// all methods are handled.
 func (s *Server) Patterns() []string { return slices.Sorted(maps.Keys(s.routes)) }
 
 // Guarded returns Handler behind the guard, if there is one.
@@ -169,8 +168,7 @@ func (s *Server) Tell(path string, part func(*status.Report) any) {
 	}))
 }
 
-// tell answers with what is made of the newest report, or of one newer than
-// ?after=N.
+// tell responds with part of the newest report, or of a report newer than ?after=N.
 func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*status.Report) (any, error)) {
 	var after uint64
 	if v := req.URL.Query().Get("after"); v != "" {
@@ -181,8 +179,8 @@ func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*statu
 		}
 	}
 	report, number, next := s.newest()
-	// A number from before a restart may be larger than ours: then there is
-	// news, not a wait.
+	// a number from before a restart may be larger than the present one; then the response is
+	// sent at once
 	for deadline := time.After(longestWait); number == after || report == nil; report, number, next = s.newest() {
 		select {
 		case <-next:
@@ -206,7 +204,7 @@ func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*statu
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(NumberHeader, strconv.FormatUint(number, 10))
 	w.Header().Set("Age", strconv.Itoa(int(s.age().Seconds())))
-	json.NewEncoder(w).Encode(answer) // a reader that went away is not our concern
+	json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
 func serveHealth(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) }
@@ -220,8 +218,8 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	w.Write([]byte("ok\n"))
 }
 
-// Serve answers on a listener until ctx is done. Answers that are being sent then
-// are finished first, if the readers read.
+// Serve serves on a listener until ctx is done. Responses that are being sent then are
+// completed, if the clients read them.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s.Guarded(), TLSConfig: s.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -233,7 +231,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if srv.Shutdown(grace) != nil {
-			srv.Close() // whoever does not read by now never will
+			srv.Close() // clients that have not read their response by now are disconnected
 		}
 	})
 	serve := srv.Serve

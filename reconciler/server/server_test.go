@@ -23,7 +23,7 @@ func reportAt(commit string) *status.Report {
 	return &status.Report{Source: status.Source{InForce: hub.Commit{Hash: commit}, Newest: hub.Commit{Hash: commit}}}
 }
 
-// askFor asks without a network, so that time can be virtual.
+// askFor sends a request without a network, so that time can be virtual.
 func askFor(ctx context.Context, s *Server, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
@@ -42,8 +42,8 @@ func commitOf(t *testing.T, w *httptest.ResponseRecorder) string {
 	return r.Source.InForce.Hash
 }
 
-// A reader that has the newest report is answered when there is a newer, one that
-// has not, at once; nobody waits for ever.
+// A client that has the newest report gets a response when there is a newer one, and any other
+// client at once. No request waits forever.
 func TestReportAfter(t *testing.T) {
 	tests := map[string]struct {
 		path   string
@@ -94,7 +94,7 @@ func TestReportAfter(t *testing.T) {
 	}
 }
 
-// A report says how old it is: nothing newer may have been worth telling.
+// A response has the age of the report, since no newer report may have been necessary.
 func TestReportsTellTheirAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil)
@@ -110,7 +110,7 @@ func TestReportsTellTheirAge(t *testing.T) {
 	})
 }
 
-// A reader that goes away while it waits is let go.
+// When a client disconnects, its waiting request ends.
 func TestWaitEndsWithTheReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil)
@@ -125,7 +125,7 @@ func TestWaitEndsWithTheReader(t *testing.T) {
 	})
 }
 
-// However many wait, one report wakes them all, and each gets it once.
+// However many clients wait, one report wakes all of them, and each gets it once.
 func TestReportWakesEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil)
@@ -149,8 +149,8 @@ func TestReportWakesEverybody(t *testing.T) {
 	})
 }
 
-// Following reports from one number to the next misses no state that lasts, and
-// tells none twice.
+// A client that requests one report after the other misses no lasting state, and gets none
+// twice.
 func TestReportsCanBeFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil)
@@ -175,8 +175,8 @@ func TestReportsCanBeFollowed(t *testing.T) {
 	})
 }
 
-// Alive is whoever answers; ready is who acts upon a commit. Nothing can be
-// changed, and what is not there is not there.
+// The server is alive when it responds, and ready when there is a commit in force. Nothing can
+// be changed, and unknown paths do not exist.
 func TestHealth(t *testing.T) {
 	noCommit := &status.Report{}
 	tests := map[string]struct {
@@ -210,7 +210,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Somebody else may answer at a path of its own.
+// Other handlers can be mounted at their own paths.
 func TestMount(t *testing.T) {
 	s := New(nil)
 	s.Mount("/webhook", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Method) }))
@@ -221,7 +221,7 @@ func TestMount(t *testing.T) {
 	}
 }
 
-// serving is a server on a real port, and how to end it.
+// serving returns the address of a server on a real port, and a function that ends it.
 func serving(t *testing.T, s *Server) (address string, end func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -239,14 +239,14 @@ func serving(t *testing.T, s *Server) (address string, end func() error) {
 	return l.Addr().String(), end
 }
 
-// large is a report that does not fit into the buffers of a connection.
+// large returns a report that does not fit into the buffers of a connection.
 func large() *status.Report {
 	r := reportAt("large")
 	r.Source.LoadError = strings.Repeat("x", 16<<20)
 	return r
 }
 
-// Readers that ask and do not read hold up neither the daemon nor other readers.
+// Clients that do not read their responses delay neither the daemon nor other clients.
 func TestSlowReadersHoldUpNobody(t *testing.T) {
 	s := New(nil)
 	s.Publish(large())
@@ -258,7 +258,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 		}
 		defer c.Close()
 		fmt.Fprintf(c, "GET /report HTTP/1.1\r\nHost: x\r\n\r\n")
-		if _, err := bufio.NewReaderSize(c, 16).ReadString('\n'); err != nil { // the answer has begun
+		if _, err := bufio.NewReaderSize(c, 16).ReadString('\n'); err != nil { // the response has begun
 			t.Fatal(err)
 		}
 	}
@@ -280,9 +280,8 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	}
 }
 
-// When the daemon ends, so does the server: an answer that is being made is
-// finished first, those who wait for news are let go, and a reader who does not
-// read is not waited for long.
+// When the daemon ends, the server completes the responses that are being sent, ends the
+// waiting requests, and does not wait long for clients that do not read.
 func TestServerEnds(t *testing.T) {
 	s := New(nil)
 	started, release, finished := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -338,7 +337,7 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// Those who wait for news when the daemon ends are told, not left with nothing.
+// When the daemon ends, waiting clients get a response that says so.
 func TestServerEndsForThoseWhoWait(t *testing.T) {
 	s := New(nil)
 	s.Publish(reportAt("a"))
@@ -349,7 +348,7 @@ func TestServerEndsForThoseWhoWait(t *testing.T) {
 	}
 }
 
-// A listener that breaks is an error.
+// A failure of the listener is an error.
 func TestServeTellsOfABrokenListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

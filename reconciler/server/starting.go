@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// ServeStarting answers on a listener, until ctx is done, that the daemon is starting, and its
-// step. Everybody may read the step: it has nothing of an error. The process is healthy meanwhile, and has metrics. The listener stays open
-// for Serve; it must be one of TCP.
+// ServeStarting serves on a listener until ctx is done. It responds that the daemon is
+// starting, with the current step, which contains no error text and may be read by everybody.
+// Meanwhile the process is healthy and serves its metrics. The listener stays open for Serve;
+// it must be a TCP listener.
 func (s *Server) ServeStarting(ctx context.Context, l *net.TCPListener, step string) error {
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the daemon is starting: "+step, http.StatusServiceUnavailable)
@@ -26,8 +27,8 @@ func (s *Server) ServeStarting(ctx context.Context, l *net.TCPListener, step str
 	return l.SetDeadline(time.Time{})
 }
 
-// A borrowedListener accepts no more connections once it is closed, and leaves the listener
-// that it is made of open.
+// A borrowedListener accepts no more connections once it is closed, but does not close the
+// listener that it wraps.
 type borrowedListener struct{ *net.TCPListener }
 
 // Close implements net.Listener.

@@ -11,9 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A daemon that is starting is healthy and not ready, and says at
-// which step. Then it answers at the
-// same address.
+// A daemon that is starting is healthy but not ready, and reports the step. Afterwards it
+// serves at the same address.
 func TestServeStarting(t *testing.T) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

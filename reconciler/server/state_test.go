@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A backup is answered whole or not at all: one that breaks off is an error for
-// whoever reads it, not a short one.
+// A backup is sent completely. If it fails midway, the client gets an error and not a shorter
+// backup.
 func TestStateIsAnsweredWholeOrNotAtAll(t *testing.T) {
 	for name, test := range map[string]struct {
 		export func(io.Writer) error

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Trace handles GET /trace: where an object on a cluster comes from, as JSON: ?kind=,
-// &namespace=, &name= and &cluster=. touched sets the commit that last changed it. It must not
+// Trace handles GET /trace?kind=&namespace=&name=&cluster=, which responds with the origin of
+// an object on a cluster as JSON. touched sets the commit that last changed it. Trace must not
 // be called after the server has started.
 func (s *Server) Trace(touched func(context.Context, *status.Report, *status.Trace, *api.Object)) {
 	s.Mount("GET /trace", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// settled is a fleet in which all is applied: placements hold a hundred
-// clusters each.
+// settled returns a fleet in which everything is applied, with placements on a hundred clusters
+// each.
 func settled(b testing.TB, clusters, placements int) *scene {
 	b.Helper()
 	s := newScene(b)
@@ -68,7 +68,7 @@ func (s *scene) says(cluster string, w work.Work, untrackable int) {
 	})
 }
 
-// Everything is told of a thousand placements on a thousand clusters.
+// BenchmarkBuildAll builds the report for a thousand placements on a thousand clusters.
 func BenchmarkBuildAll(b *testing.B) {
 	s := settled(b, 1000, 1000)
 	b.ReportAllocs()
@@ -78,8 +78,8 @@ func BenchmarkBuildAll(b *testing.B) {
 	}
 }
 
-// A turn, and what is told of it, after one member said something new of one
-// placement.
+// BenchmarkTurnOneReport plans and builds the report after one member has reported something
+// new about one placement.
 func BenchmarkTurnOneReport(b *testing.B) {
 	for _, n := range []int{250, 1000} {
 		b.Run(fmt.Sprintf("clusters=%d/placements=%d", n, n), func(b *testing.B) {
@@ -97,8 +97,8 @@ func BenchmarkTurnOneReport(b *testing.B) {
 	}
 }
 
-// What is told after one member said something new of one placement, without
-// the turn that takes it in: the other 999 placements cost next to nothing.
+// BenchmarkBuildOneChange only builds the report after one member has reported something new
+// about one placement. The other 999 placements must cost next to nothing.
 func BenchmarkBuildOneChange(b *testing.B) {
 	s := settled(b, 100, 1000)
 	key := api.PlacementKey{Name: "p0007"}

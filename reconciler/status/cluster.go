@@ -18,8 +18,8 @@ import (
 )
 
 // cluster returns a member cluster as declared, with its observed status. gitfleet's probes
-// take the place of KubeFleet's agent. A cluster that another fleet holds has not joined;
-// foreign is the reason, and empty otherwise.
+// replace KubeFleet's agent. A cluster that another fleet holds has not joined; foreign is the
+// reason, and empty otherwise.
 func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, foreign string, now time.Time) *api.MemberCluster {
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
@@ -70,8 +70,8 @@ func clusterUID(name string, known ledger.Declared) types.UID {
 	return UID(known.Created, "MemberCluster", name)
 }
 
-// collected returns the conditions about what was read from the cluster beyond its health. What
-// has not been read has no condition.
+// collected returns the conditions about data that was read from the cluster in addition to its
+// health. Data that was not read has no condition.
 func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
 	var out []metav1.Condition
 	if seen.Properties != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// progress is how far a cluster is: all conditions up to the one named are
-// true, but for the last, which has the status given.
+// progress returns the status of a cluster on which all conditions up to name are true, except
+// that the last one has the given status.
 func progress(name, last string, status metav1.ConditionStatus) api.PerClusterPlacementStatus {
 	s := api.PerClusterPlacementStatus{ClusterName: name}
 	for _, typ := range []string{api.Scheduled, api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available} {
@@ -28,8 +28,8 @@ func progress(name, last string, status metav1.ConditionStatus) api.PerClusterPl
 	return s
 }
 
-// The placement's conditions are an account of the clusters', until the first
-// that is not true: unknown outranks false, and what is not reached is not told.
+// The conditions of a placement aggregate those of its clusters, up to the first that is not
+// true. Unknown takes precedence over false, and later conditions are not set.
 func TestAccountOfClusters(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	fine := func(name string) api.PerClusterPlacementStatus { return progress(name, api.Available, yes) }
@@ -90,7 +90,7 @@ func TestAccountOfClusters(t *testing.T) {
 	}
 }
 
-// number is the count that a message names.
+// number returns the number in a message.
 func number(message string) string {
 	for word := range strings.FieldsSeq(message) {
 		var n int
@@ -101,8 +101,7 @@ func number(message string) string {
 	return ""
 }
 
-// A placement that only reports is never told to be applied, and the other way
-// round.
+// A placement that only reports differences never has the condition Applied, and vice versa.
 func TestModesHaveTheirOwnConditions(t *testing.T) {
 	for _, typ := range []api.ApplyStrategyType{api.ClientSideApply, api.ServerSideApply, api.ReportDiff} {
 		spec := &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{Type: typ}}}}

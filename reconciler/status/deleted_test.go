@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// What was deleted is one event for each cluster and cause, which names the first
-// objects; what many clusters deleted alike is one.
+// Deletions are one event for each cluster and cause, which names the first objects. Equal
+// deletions on many clusters are one event.
 func TestDeletionEvents(t *testing.T) {
 	web, docs := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "docs", Name: "pages"}
 	deleted := func(p api.PlacementKey, cluster, commit string, names ...string) status.Deleted {

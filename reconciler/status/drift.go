@@ -10,8 +10,7 @@ import (
 )
 
 // A Drift is one object on one cluster that differs, or has differed, from the hub. KubeFleet's
-// status has no fields for who changed it and for what was restored. Values of Secrets are
-// masked.
+// status has no fields for the actors and for restored objects. Values of Secrets are masked.
 type Drift struct {
 	Placement string `json:"placement"`
 	Cluster   string `json:"cluster"`
@@ -19,9 +18,9 @@ type Drift struct {
 	State api.DriftState `json:"state"`
 	// Mode is the drift rule by which it is held; empty if it is not.
 	Mode string `json:"mode,omitempty"`
-	// Message says what is done about the drift, if there is more to say than State.
+	// Message says what happens with the drift, if State does not say enough.
 	Message string `json:"message,omitempty"`
-	// Count is how often the object drifted; zero if it is foreign.
+	// Count is how many times the object has drifted; zero if it is foreign.
 	Count int `json:"count,omitempty"`
 	// FirstSeen and LastSeen are when the difference was first and last seen.
 	FirstSeen time.Time `json:"firstSeen"`
@@ -47,7 +46,7 @@ func drifts(p *plan.Placement) []Drift {
 	var out []Drift
 	for _, c := range p.Clusters {
 		from := len(out)
-		if e := c.Entry; e != nil && e.Seen != nil { // whatever the content: drifts are remembered
+		if e := c.Entry; e != nil && e.Seen != nil { // drift is recorded independently of the content
 			for i := range e.Seen.Drifts {
 				out = append(out, drift(p, c, &e.Seen.Drifts[i]))
 			}
@@ -77,7 +76,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	}
 }
 
-// foreign returns an object that differs and is not owned, or only compared.
+// foreign returns an object that differs and is not owned, or is only compared.
 func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift {
 	d := Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(o),

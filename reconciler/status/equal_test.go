@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// renewed names the objects of a report that are others than in the one before.
+// renewed returns the names of the objects that have changed between two reports.
 func renewed(before, after *status.Report) []string {
 	old := map[any]bool{}
 	for _, p := range before.Placements {
@@ -52,8 +52,8 @@ func renewed(before, after *status.Report) []string {
 	return out
 }
 
-// Whoever compares the pointers of two reports sees what changed, and nothing
-// else: that is how the news is found without looking at everything.
+// The pointers of two reports differ exactly for the objects that have changed. So changes can
+// be found without comparing everything.
 func TestOnlyWhatChangedIsNew(t *testing.T) {
 	s := settled(t, 10, 5)
 	two := world.Files(t, "clusters c0000 c0001\nnamespace p0000\nnamespace p0001\nplace p0000\nplace p0001\n")
@@ -97,7 +97,7 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 	}
 }
 
-// A placement that is not decided yet says since when, not only that it is so.
+// A placement that is not decided yet has the time since when.
 func TestPendingSince(t *testing.T) {
 	s := newScene(t)
 	s.commit("v1", world.Files(t, "clusters a\nnamespace web\nplace web\n"))
@@ -115,8 +115,7 @@ func TestPendingSince(t *testing.T) {
 	}
 }
 
-// What is told of many placements of which there is no news costs no more than
-// what is told of a few.
+// Unchanged placements cost next to nothing, however many there are.
 func TestWithoutNewsNothingIsBuilt(t *testing.T) {
 	cost := func(placements int) float64 {
 		s := settled(t, 3, placements)
@@ -127,8 +126,7 @@ func TestWithoutNewsNothingIsBuilt(t *testing.T) {
 	}
 }
 
-// Of what is on its way out it is said what the garbage collector has to be done
-// with first, and that is news by itself.
+// The report says which objects wait for the garbage collector; a change of that is an event.
 func TestLingeringForTheCollector(t *testing.T) {
 	const collects = " (until the garbage collector has deleted what was made of it)"
 	s := settled(t, 1, 1)

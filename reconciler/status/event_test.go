@@ -13,8 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// Without news the list of events is the one of before, so that nobody needs to
-// look at it.
+// If nothing has changed, the list of events is the same slice as before.
 func TestNoNewsNoEvents(t *testing.T) {
 	s := settled(t, 10, 3)
 	before := s.build().Events
@@ -25,7 +24,7 @@ func TestNoNewsNoEvents(t *testing.T) {
 	}
 }
 
-// What goes as it should on many clusters is one event, not one for each.
+// Normal progress on many clusters is one event, not one for each cluster.
 func TestManyClustersAreOneEvent(t *testing.T) {
 	s := settled(t, 100, 1)
 	for _, e := range s.build().Events {
@@ -35,8 +34,7 @@ func TestManyClustersAreOneEvent(t *testing.T) {
 	}
 }
 
-// Whatever happens, events are few, in order, each told once, and each says
-// what it is about.
+// In all cases events are few, in order and not repeated, and each has an involved object.
 func TestEventsStayFewAndInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScene(t)
@@ -68,8 +66,8 @@ func TestEventsStayFewAndInOrder(t *testing.T) {
 	})
 }
 
-// The oldest events go first, of one object and of all, and one that fails again
-// and again does not push out the others.
+// The oldest events are dropped, for one object and in total. An event that occurs again and
+// again does not displace others.
 func TestEventsAreBounded(t *testing.T) {
 	s := newScene(t)
 	s.commit("v1", world.Files(t, "clusters bad good\nnamespace web\nplace web\n"))

@@ -26,7 +26,7 @@ type Explanation struct {
 	Origin        string            `json:"origin"`
 	PlacementType api.PlacementType `json:"placementType"`
 	PolicyHash    string            `json:"policyHash"`
-	// Wanted is how many clusters the policy asks for, Found how many it has.
+	// Wanted is how many clusters the policy requests, and Found how many there are.
 	Wanted int `json:"wanted"`
 	Found  int `json:"found"`
 	// Scheduled is the placement's Scheduled condition.
@@ -117,8 +117,8 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("there is no %s %s; there are %s", e.What, e.Name, names)
 }
 
-// suggestion returns the name that was probably meant: one similar to the given name, or whose
-// last part is.
+// suggestion returns the name that the user probably meant: one that is similar to the given
+// name, or whose last part is.
 func (e *UnknownError) suggestion() string {
 	if len(e.Name) <= 3 { // too short for a suggestion
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// external reports whether an external controller moves the clusters. Then each cluster is
-// reported with the content it holds, and not with the newest.
+// external reports whether an external controller runs the rollout. Then each cluster is
+// reported with the content that it has, and not with the newest.
 func (b *builder) external() bool {
 	return b.p.Spec.Spec.Strategy.Type == api.External
 }

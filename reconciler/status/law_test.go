@@ -15,9 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// Whatever is committed and whatever members say, everything that is not well
-// says why and since when, whoever waits says for whom, and whoever remembers
-// nothing says the same.
+// For any commits and reports of members, everything that is not healthy has a reason and a
+// time, everything that waits says for what, and an empty Memo gives the same report.
 func TestEveryReportIsSound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScene(t)
@@ -44,8 +43,8 @@ func TestEveryReportIsSound(t *testing.T) {
 
 var lawClusters = []string{"a", "b", "c", "d"}
 
-// hubOf draws a hub: some clusters, two namespaces and a few placements that
-// get in each other's way.
+// hubOf draws a hub with some clusters, two namespaces and a few placements that select the
+// same objects.
 func hubOf(rt *rapid.T) string {
 	var b strings.Builder
 	b.WriteString("clusters " + rapid.SampledFrom([]string{"a/region=eu b c/region=eu d", "a/region=eu! b c d", "a b", "c/region=eu d"}).Draw(rt, "clusters") + "\n")
@@ -71,7 +70,7 @@ func hubOf(rt *rapid.T) string {
 				"unavailable 1 goes-on", "period 90 unavailable 1", "external", "shown",
 			}).Draw(rt, "how")
 			if name == "both" && how == "shown" {
-				how = "" // it names two namespaces
+				how = "" // the policy would name two namespaces
 			}
 			fmt.Fprintf(&b, "place %s%s %s\n", name, of, how)
 		}
@@ -79,7 +78,7 @@ func hubOf(rt *rapid.T) string {
 	return b.String()
 }
 
-// happens lets something happen to a cluster.
+// happens draws a change of a cluster's state.
 func (s *scene) happens(rt *rapid.T, cluster string) {
 	switch rapid.IntRange(0, 5).Draw(rt, cluster) {
 	case 0:
@@ -96,7 +95,7 @@ func (s *scene) happens(rt *rapid.T, cluster string) {
 	}
 }
 
-// saidBy draws what a member says of its work.
+// saidBy draws a member's report about its work.
 func saidBy(rt *rapid.T, now time.Time, cluster string, w work.Work) ledger.WorkSeen {
 	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: now, Revision: w.Revision, Total: len(w.Manifests), Done: true}
 	if w.Remove {

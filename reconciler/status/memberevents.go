@@ -13,7 +13,7 @@ import (
 )
 
 // memberEvents returns events about the changes of a member cluster. Its state before a restart
-// is not known, and the state after it is no change.
+// is not known, so that its first state is not a change.
 func memberEvents(name string, id types.UID, old *clusterEntry, seen *ledger.Cluster, foreign string, now time.Time) []Event {
 	if seen == nil || old == nil && !seen.Joined.IsZero() {
 		return nil

@@ -172,8 +172,8 @@ func (m *Memo) finish(in Input) []Event {
 	return events
 }
 
-// repositoryEvents returns events about the changes of the repository. The commits in force and
-// refused before a restart are no change.
+// repositoryEvents returns events about the changes of the repository. Commits that were in
+// force or refused before a restart are not changes.
 func (m *Memo) repositoryEvents(in Input) []Event {
 	was := m.source
 	m.source = in.Source

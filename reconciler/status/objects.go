@@ -71,7 +71,7 @@ func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.Pe
 	switch {
 	case len(o.Diffs) == 0:
 	case b.reportsDiff() && !seen.Applied():
-		// Differences are reported when all of them are known.
+		// differences are reported once all of them are known
 	case o.Drift && !b.reportsDiff():
 		s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,

@@ -33,8 +33,9 @@ func typeMeta(group, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: group + "/v1beta1", Kind: kind}
 }
 
-// meta returns the metadata that Kubernetes clients expect. The commit is the one that brought
-// the spec, so that a commit which does not change the placement does not change its metadata.
+// meta returns the metadata that Kubernetes clients expect. The commit is the one that last
+// changed the spec, so that a commit which does not change the placement does not change its
+// metadata.
 func (b *builder) meta() metav1.ObjectMeta {
 	notes := make(map[string]string, len(b.p.Spec.Annotations)+2)
 	maps.Copy(notes, b.p.Spec.Annotations)
@@ -59,9 +60,9 @@ func placementUID(key api.PlacementKey, record ledger.Placement) types.UID {
 	return UID(record.Created, key.Kind(), key.Namespace, key.Name)
 }
 
-// UID returns the UID of the object with these parts in its name. It is the same on every
-// machine and after a restart, and another one if the object was deleted and created again;
-// empty if the time of creation is not known.
+// UID returns the UID of the object whose name has these parts. It is the same on every machine
+// and after a restart. It is different if the object was deleted and created again, and empty
+// if the time of creation is not known.
 func UID(created time.Time, parts ...string) types.UID {
 	if !created.IsZero() {
 		parts = append(parts, created.UTC().Format(time.RFC3339Nano))

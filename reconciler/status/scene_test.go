@@ -26,17 +26,17 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// TestScenes plays the stories of testdata. Each file of an archive is a
-// command, and what follows it belongs to it:
+// TestScenes runs the scenes in testdata. Each file of an archive is a command, and its content
+// is the input or the output of the command:
 //
-//	commit v1              the head from now on: the short text of package world
+//	commit v1              the new head, in the short text of package world
 //	hub v1                 the same in YAML
-//	documented             the setting status.conditions
+//	documented             sets status.conditions to documented
 //	seen east west         the clusters answer
-//	down east              it does not
-//	forbidden east PERMISSION…  it does, and lacks a permission
+//	down east              the cluster does not answer
+//	forbidden east PERMISSION…  it answers, and a permission is missing
 //	refuses east PERMISSION…    the same, and it cannot be used
-//	member east web        what it says of a placement, a line for each thing:
+//	member east web        the member's report about a placement, one line each:
 //	                         applying
 //	                         fails KIND NAMESPACE/NAME REASON MESSAGE…
 //	                         unavailable KIND NAMESPACE/NAME MESSAGE…
@@ -47,26 +47,26 @@ import (
 //	                         ended KIND NAMESPACE/NAME
 //	                         braked KIND NAME WHY…
 //	                         removed
-//	                       and nothing if all is well
-//	turn                   plan, tell, remember
-//	restart                nothing is remembered but the ledger
+//	                       and no line if everything is available
+//	turn                   plan, report, and save the ledger
+//	restart                only the ledger is kept
 //	tick 1m                time passes
-//	status web             what follows is the status that is told
-//	mirror web             the same as its namespace shows it
-//	conditions web         the same of the placement's conditions alone
-//	cluster east           the same of a member
-//	drifts                 the same of everything that differs or did
-//	suspend web 10m        somebody wants the placement left alone for a while
-//	resume web             or no more
-//	remote WORDS…          the remote cannot be read, or, with no words, can
-//	events                 what has happened since it was last asked for
+//	status web             prints the status
+//	mirror web             prints the status in the namespace
+//	conditions web         prints only the conditions of the placement
+//	cluster east           prints a member cluster
+//	drifts                 prints all drift, present and past
+//	suspend web 10m        a user suspends the placement for some time
+//	resume web             a user resumes it
+//	remote WORDS…          the remote cannot be read; without words, it can
+//	events                 prints the events since the last such command
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		golden.Steps(t, archive, newScene(t).do)
 	})
 }
 
-// A scene is a fleet of which nothing is real but what thinks.
+// A scene is a fleet with real plans and reports; everything else is simulated.
 type scene struct {
 	t          testing.TB
 	now        time.Time
@@ -76,7 +76,7 @@ type scene struct {
 	told       *status.Memo
 	source     status.Source
 	conditions status.Conditions
-	asked      map[status.EventKey]int32 // how often events had happened
+	asked      map[status.EventKey]int32 // counts of the events when they were last printed
 	last       *plan.Plan
 	report     *status.Report
 }
@@ -171,7 +171,7 @@ func (s *scene) commit(name string, files fstest.MapFS) {
 	s.in.Past[name] = head
 }
 
-// turn does what the loop does.
+// turn does what the loop does in a turn.
 func (s *scene) turn() {
 	s.t.Helper()
 	s.in.Now = s.now
@@ -186,7 +186,7 @@ func (s *scene) turn() {
 	s.report = status.Build(in)
 	scenario.CheckReport(s.t, s.report)
 	s.report.UpdateLedger(s.in.Ledger)
-	// Whoever remembers nothing says the same.
+	// an empty Memo must give the same report
 	in.Memo = nil
 	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
 		s.t.Errorf("told anew:\n%s\n%v\nremembered:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
@@ -235,7 +235,7 @@ func (s *scene) yaml(v any) string {
 	return string(raw)
 }
 
-// member has a cluster speak of what it was told last.
+// member makes a cluster report about its last work.
 func (s *scene) member(cluster, name, lines string) {
 	s.t.Helper()
 	works := s.last.Works[cluster]
@@ -269,7 +269,7 @@ func (s *scene) member(cluster, name, lines string) {
 	s.in.Ledger.Fold(o)
 }
 
-// manifest finds the one that the second and the third of some words name.
+// manifest returns the manifest that the second and third word identify.
 func (s *scene) manifest(w work.Work, words []string) *work.Manifest {
 	s.t.Helper()
 	namespace, name, namespaced := strings.Cut(words[2], "/")
@@ -285,7 +285,7 @@ func (s *scene) manifest(w work.Work, words []string) *work.Manifest {
 	return w.Manifests[i]
 }
 
-// remembered is an object that somebody changed, and what was done about it.
+// remembered returns the drift of an object and what was done about it.
 func (s *scene) remembered(w work.Work, words []string) ledger.Drift {
 	s.t.Helper()
 	m := s.manifest(w, words)
@@ -336,7 +336,7 @@ func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
 	return o
 }
 
-// events writes what has happened since it was last called: a line for each.
+// events returns the events since the last call, one line for each.
 func (s *scene) events() string {
 	s.t.Helper()
 	var out strings.Builder

@@ -52,22 +52,23 @@ type Source struct {
 	Newest  hub.Commit
 	InForce hub.Commit
 	Since   time.Time
-	// Problems are why Newest is not in force, LoadError if it could not be read at all.
-	// Warnings are those of the commit in force, and those of overrides that select nothing.
+	// Problems are the reasons why Newest is not in force; LoadError is set if it could not be
+	// read at all. Warnings are those of the commit in force, and about overrides that select
+	// nothing.
 	Problems  problem.List
 	LoadError string
 	Warnings  problem.List
 }
 
-// A Report is the state of the fleet at one moment. It is immutable. An object that is equal in
-// two consecutive reports made with the same Memo has the same pointer, so that changes can be
-// found by comparing pointers.
+// A Report is the state of the fleet at one moment. It is immutable. If an object is equal in
+// two consecutive reports made with the same Memo, it has the same pointer, so that changes can
+// be found by comparing pointers.
 type Report struct {
 	At     time.Time
 	Source Source
 	// Fleet is the fleet's name and ID, which identify what it owns on members.
 	Fleet ledger.Fleet
-	// Standby is set in the reports of a replica that does not lead.
+	// Standby is set in the reports of a replica that is not the leader.
 	Standby *Standby `json:"standby,omitempty"`
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
@@ -76,7 +77,7 @@ type Report struct {
 	Statuses []*api.ClusterResourcePlacementStatus
 	// Clusters are sorted by name.
 	Clusters []*api.MemberCluster
-	// Details have what a placement's status has no field for.
+	// Details have the information for which a placement's status has no field.
 	Details []*Detail
 	// Suspensions are the suspensions in force, by subject.
 	Suspensions []Suspension
@@ -88,11 +89,11 @@ type Report struct {
 	Events []Event
 	// Transitions are the conditions that changed, to be recorded in the ledger.
 	Transitions []Transitions `json:"-"`
-	// Head is the snapshot in force; nil before there is one. Declared is what is known of its
+	// Head is the snapshot in force; nil before there is one. Declared are the records of its
 	// objects other than placements.
 	Head     *hub.Snapshot              `json:"-"`
 	Declared map[api.ID]ledger.Declared `json:"-"`
-	// entries are what the report was made from; see Explain.
+	// entries are the parts of the report; see Explain.
 	entries []*placementEntry
 	// plan is the plan of the report; see Trace.
 	plan *plan.Plan
@@ -140,8 +141,8 @@ type Rollout struct {
 	// Updated counts the clusters that hold the newest content; Target is how many are wanted.
 	Updated int `json:"updated"`
 	Target  int `json:"target"`
-	// Unavailable counts the selected clusters that are not available, without the suspended
-	// and unreachable ones that the rollout passes over; MaxUnavailable is how many may be.
+	// Unavailable is the number of selected clusters that are not available, without the
+	// suspended and unreachable ones that the rollout skips. MaxUnavailable is the maximum.
 	Unavailable    int `json:"unavailable"`
 	MaxUnavailable int `json:"maxUnavailable"`
 }
@@ -157,22 +158,23 @@ type ClusterDetail struct {
 	// FailedObjects counts the objects that were refused or will not become available by
 	// themselves.
 	FailedObjects int `json:"failedObjects,omitempty"`
-	// Behind counts the commits that changed the content of the placement and that the cluster
-	// does not have yet; BehindSince is when the first of them was seen.
+	// Behind is the number of commits that changed the content of the placement and that the
+	// cluster does not have yet. BehindSince is when the first of them was seen.
 	Behind      int       `json:"behind,omitempty"`
 	BehindSince time.Time `json:"behindSince,omitzero"`
-	// Failure is why the assigned content will not become available by itself; empty while it
-	// may. Progressing says that it is being applied or becoming available.
+	// Failure is the reason why the assigned content will not become available by itself; empty
+	// if it may. Progressing says that it is being applied or becoming available.
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
-	// Held is why the cluster does not get the newest content yet.
+	// Held is the reason why the cluster does not get the newest content yet.
 	Held string `json:"held,omitempty"`
-	// Suspended is why the placement writes nothing to the cluster; empty if it does.
+	// Suspended is the reason why the placement writes nothing to the cluster; empty if it
+	// does.
 	Suspended string `json:"suspended,omitempty"`
 	// Removing says that the content is being removed.
 	Removing bool `json:"removing,omitempty"`
-	// Braked are the objects whose deletion is held, and why, until a commit with the trailer
-	// Gitfleet-Allow-Delete allows it.
+	// Braked are the objects whose deletion is held until a commit with the trailer
+	// Gitfleet-Allow-Delete allows it, each with the reason.
 	Braked []string `json:"braked,omitempty"`
 	// DeletionErrors are the objects that could not be deleted, and why. The deletions are
 	// retried.
@@ -192,8 +194,8 @@ type Transitions struct {
 	To      map[string]ledger.Transition
 }
 
-// Build builds the report. What has not changed since the Memo was last used is shared with the
-// previous report.
+// Build builds the report. Parts that have not changed since the Memo was last used are shared
+// with the previous report.
 func Build(in Input) *Report {
 	if in.Memo == nil {
 		in.Memo = NewMemo()

@@ -55,8 +55,8 @@ func suspensionsInForce(in Input) map[ledger.Subject]ledger.Suspension {
 	return out
 }
 
-// suspensionEvents returns events about what was suspended or resumed. Suspensions from before
-// a restart are no change.
+// suspensionEvents returns events about new and ended suspensions. Those from before a restart
+// are not changes.
 func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []Event {
 	if was == nil {
 		return nil

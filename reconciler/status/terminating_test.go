@@ -7,9 +7,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A placement that is gone from the repository is told with its own spec, and as an object
-// that is being deleted, until nothing of it is left: over a restart as well, and as the
-// same object as long as nothing about it changes.
+// A placement that was removed from the repository is reported with its own spec, as an object
+// that is being deleted, until nothing of it is left, also after a restart. While nothing about
+// it changes, it is the same object.
 func TestADeletedPlacementIsToldUntilItIsGone(t *testing.T) {
 	s := newScene(t)
 	play := func(steps ...string) {

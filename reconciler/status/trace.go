@@ -28,9 +28,10 @@ type Trace struct {
 	// repository.
 	Placement       string `json:"placement"`
 	PlacementOrigin string `json:"placementOrigin,omitempty"`
-	// Why is why the placement is on the cluster.
+	// Why is the reason why the placement is on the cluster.
 	Why string `json:"why,omitempty"`
-	// Revision is the commit of the assigned content; Held is why it is not the newest.
+	// Revision is the commit of the assigned content, and Held the reason why it is not the
+	// newest.
 	Revision string    `json:"revision"`
 	Assigned time.Time `json:"assigned,omitzero"`
 	Held     string    `json:"held,omitempty"`
@@ -55,9 +56,9 @@ type TracedCommit struct {
 	Subject string    `json:"subject,omitempty"`
 }
 
-// Trace returns where an object on a cluster comes from, without the commit that last changed
-// it, which is known only to the cluster. The kind may be any of its names. The error is an
-// *UnknownError if the object does not exist.
+// Trace returns the origin of an object on a cluster, without the commit that last changed it,
+// which only the cluster knows. The kind may be any of its names. The error is an *UnknownError
+// if the object does not exist.
 func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
 	if r.plan == nil || !slices.ContainsFunc(r.plan.Members, func(c *hub.Cluster) bool { return c.Name == cluster }) {
 		return nil, nil, &UnknownError{What: "cluster", Name: cluster, Exist: r.members()}

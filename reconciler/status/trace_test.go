@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// traced is a fleet of two clusters, one of which has an object otherwise.
+// traced returns a fleet of two clusters, one of which has a different version of an object.
 func traced(t *testing.T, seen ...ledger.ObjectState) *Report {
 	t.Helper()
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -43,8 +43,8 @@ place web
 	return Build(Input{Plan: p, Head: head, Ledger: in.Ledger, Now: in.Now})
 }
 
-// An object on a cluster is followed back to its file, with what brought it and
-// what changed it on the way.
+// The trace of an object has its file, the placement that delivered it, and the overrides that
+// changed it.
 func TestTrace(t *testing.T) {
 	two := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}
 	r := traced(t, ledger.ObjectState{ID: two, Version: "v1", Applied: ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "denied"}})
@@ -74,13 +74,13 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// What nothing is called is answered with what was meant.
+// For an unknown name, the error suggests a similar one.
 func TestTraceOfWhatIsNotThere(t *testing.T) {
 	r := traced(t)
 	tests := map[string][3]string{
 		"there is no cluster eest; did you mean east?":                                           {"cm", "one", "eest"},
 		"there is no object on cluster east, configmap/web/onn; did you mean ConfigMap/web/one?": {"configmap", "onn", "east"},
-		"there is no object on cluster west, cm/web/one, and no other either":                    {"cm", "one", "west"}, // suspended before it got anything
+		"there is no object on cluster west, cm/web/one, and no other either":                    {"cm", "one", "west"}, // suspended before anything was applied there
 	}
 	for want, q := range tests {
 		if _, _, err := r.Trace(api.ObjectName{Kind: q[0], Namespace: "web", Name: q[1]}, q[2]); err == nil || err.Error() != want {

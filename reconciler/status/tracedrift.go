@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// TraceDrift returns where the object of a drift comes from; nil if the object is no longer
-// placed there, or if the content that the cluster is assigned is not known yet.
+// TraceDrift returns the origin of the object of a drift; nil if the object is no longer placed
+// there, or if the content assigned to the cluster is not known yet.
 func (r *Report) TraceDrift(d *Drift) *Trace {
 	if r.plan == nil {
 		return nil
@@ -41,7 +41,7 @@ type Holder struct {
 }
 
 // HoldersOf returns the clusters that get an object from the commit in force, by cluster and
-// placement, whether the rollout has reached them or not. unknown are those of the same
+// placement, whether or not the rollout has reached them. unknown are clusters of the same
 // placements whose content cannot be rendered.
 func (r *Report) HoldersOf(id api.ID) (holders []Holder, unknown []string) {
 	if r.plan == nil {
@@ -86,5 +86,5 @@ func (r *Report) PlacedDigest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// scheduled reports whether a placement is to stay on a cluster.
+// scheduled reports whether a placement stays on a cluster.
 func scheduled(c *plan.OnCluster) bool { return !c.Binding.Removing && !c.Binding.Unscheduled }

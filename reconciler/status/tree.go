@@ -24,7 +24,7 @@ type Tree struct {
 	Clusters  []TreeCluster `json:"clusters"`
 }
 
-// A TreeCluster is what a placement has on one cluster.
+// A TreeCluster has the objects of a placement on one cluster.
 type TreeCluster struct {
 	Cluster string `json:"cluster"`
 	// Commit is the commit of the assigned content.
@@ -58,9 +58,9 @@ const (
 	ObjectYielded TreeState = "yielded"
 )
 
-// Tree returns what a placement (crp/NAME or rp/NAMESPACE/NAME) has on its clusters: on all, or
-// on one if cluster is not empty. The error is an *UnknownError if one of them does not exist.
-// A deleted placement has a tree until it is removed from all clusters.
+// Tree returns the objects of a placement (crp/NAME or rp/NAMESPACE/NAME) on all its clusters,
+// or on one if cluster is not empty. The error is an *UnknownError if one of them does not
+// exist. A deleted placement has a tree until it is removed from all clusters.
 func (r *Report) Tree(name, cluster string) (*Tree, error) {
 	i := slices.IndexFunc(r.entries, func(t *placementEntry) bool { return t.detail.Placement == name })
 	if i < 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// usages are recently reported resource lists. Many clusters have equal ones, and a list takes
-// more than half a KiB: equal ones are shared.
+// usages are recently reported resource lists. A list needs more than half a KiB, and many
+// clusters have equal ones, which are shared.
 type usages struct {
 	lists [16]api.ResourceList
 	next  int // position of the oldest
@@ -22,7 +22,7 @@ func (us *usages) share(u *api.ResourceUsage) {
 	}
 }
 
-// shared returns an equal list, an older one if there is one.
+// shared returns an equal earlier list if there is one, and otherwise the list itself.
 func (us *usages) shared(list api.ResourceList) api.ResourceList {
 	if list == nil {
 		return nil

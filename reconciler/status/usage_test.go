@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Lists that say the same are one; those that do not, or are written otherwise, are
-// told as they are, however many there were.
+// Equal lists are shared. Lists that differ, or are written differently, are reported
+// unchanged, however many there are.
 func TestUsagesThatSayTheSameAreShared(t *testing.T) {
 	var all usages
 	list := func(cpu string) api.ResourceList { return api.ResourceList{"cpu": resource.MustParse(cpu)} }

@@ -1,10 +1,9 @@
-// Package tracing sends one OpenTelemetry trace per commit: its loading, its planning, and,
-// for each placement and cluster, how long the content took to be applied and to become
-// available.
+// Package tracing sends one OpenTelemetry trace per commit: its loading, its planning, and, for
+// each placement and cluster, how long the content took to be applied and to become available.
 //
-// IDs are derived from the commit hash, so a trace can be looked up by the commit, and a
-// restarted daemon adds spans to the trace that it began. Spans carry the times of the
-// reconciler's own records; nothing waits for the collector, and spans that it cannot take
+// IDs are derived from the commit hash, so that a trace can be found by the commit, and a
+// restarted daemon adds spans to the existing trace. The times of spans are those that the
+// reconciler has recorded. Nothing waits for the collector, and spans that it does not accept
 // are dropped.
 package tracing
 
@@ -104,7 +103,7 @@ func (t *Tracer) Close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	t.provider.Shutdown(ctx) // the exporter has logged what went wrong
+	t.provider.Shutdown(ctx) // the exporter has logged the error
 }
 
 // A Span is one step of a commit on its way to the clusters.
@@ -150,7 +149,7 @@ func (t *Tracer) send(ctx context.Context, commit string, s Span) {
 // rootKey is the context key of the span context that a root span gets.
 type rootKey struct{}
 
-// generator gives root spans the IDs that their context asks for, and others random ones.
+// A generator gives root spans the IDs in their context, and others random ones.
 type generator struct{}
 
 func (g generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
@@ -187,5 +186,5 @@ func (e *loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.Read
 		e.logged = time.Now()
 		e.log.Warn("traces not sent", "spans", len(spans), "err", err)
 	}
-	return nil // handled here: the global handler would print it
+	return nil // handled here, since the global handler would print it
 }

@@ -16,8 +16,8 @@ import (
 
 const commit = "0123456789abcdef0123456789abcdef01234567"
 
-// All steps of a commit are children of one root span, in the trace that the commit's hash
-// names, also after a restart.
+// All steps of a commit are children of one root span, in the trace whose ID follows from the
+// commit's hash, also after a restart.
 func TestTheTraceOfACommitIsNamedByItsHash(t *testing.T) {
 	r := otlp.NewReceiver(t)
 	at := time.Unix(1_700_000_000, 0)
@@ -67,7 +67,7 @@ func TestTheTraceOfACommitIsNamedByItsHash(t *testing.T) {
 	}
 }
 
-// A collector that refuses everything is a warning in the log, and costs nobody else anything.
+// If a collector refuses everything, a warning is logged and nothing else happens.
 func TestACollectorThatFailsIsLogged(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	defer srv.Close()

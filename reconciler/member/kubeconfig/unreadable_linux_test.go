@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A cached kubeconfig that may no longer be read is an error, as it would be after a restart.
+// A cached kubeconfig that becomes unreadable is an error, as it would be after a restart.
 func TestCachedCredentialsThatBecomeUnreadable(t *testing.T) {
 	c := sources{dir: map[string]string{"east.kubeconfig": configOf("a", "a")}}.credentials(t).Cached()
 	path := filepath.Join(c.Dir, "east.kubeconfig")
@@ -24,7 +24,7 @@ func TestCachedCredentialsThatBecomeUnreadable(t *testing.T) {
 	result := make(chan error)
 	go func() {
 		if os.Geteuid() == 0 { // root may read every file
-			runtime.LockOSThread() // for good: the thread ends with the goroutine
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 			if err := syscall.Setfsuid(65534); err != nil {
 				result <- err
 				return

@@ -16,15 +16,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// An observation is what the API of a cluster tells about the cluster.
+// An observation has the properties of a cluster that its API shows.
 type observation struct {
 	uid        string
 	properties map[string]string
 	namespaces map[string]bool
 }
 
-// observe reads namespaces, nodes, pods and the version, page by page. What cannot be read, as
-// for lack of permission, is left out, and err says so.
+// observe reads namespaces, nodes, pods and the version, page by page. It leaves out what
+// cannot be read, for instance because a permission is missing; err says what that is.
 func (pr *Prober) observe(ctx context.Context) (observation, error) {
 	o := observation{properties: map[string]string{}}
 	var errNamespaces, errVersion error
@@ -48,7 +48,7 @@ func (pr *Prober) observe(ctx context.Context) (observation, error) {
 
 const resourcePrefix = "resources.kubernetes-fleet.io/"
 
-// resources sums quantities by KubeFleet's names, such as total-cpu.
+// resources are sums of quantities by KubeFleet's names, such as total-cpu.
 type resources map[string]quantity.Quantity
 
 func (r resources) add(name, value string) {
@@ -61,7 +61,7 @@ func (r resources) add(name, value string) {
 	r[name] = sum
 }
 
-// summed are the resources that are summed; KubeFleet sums the same two.
+// summed are the resources that are summed, the same two as in KubeFleet.
 var summed = []string{"cpu", "memory"}
 
 func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
@@ -102,8 +102,8 @@ func (pr *Prober) readVersion(ctx context.Context) (string, error) {
 	return v.GitVersion, nil
 }
 
-// observeNodes sums the resources of the nodes, less what pods request, and counts the nodes.
-// The count is -1 if nodes cannot be read.
+// observeNodes counts the nodes and sums their resources, without what pods request. The count
+// is -1 if nodes cannot be read.
 func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, err error) {
 	sums = resources{}
 	err = pr.conn.EachPage(ctx, func() *rest.Request {
@@ -141,14 +141,14 @@ func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, 
 	return sums, nodes, pr.observePods(ctx, sums)
 }
 
-// A demand is the sum of the requests of running pods when they were last read. Reading pods is
-// the expensive part of an observation, so it is done less often. Only probes use it.
+// A demand is the sum of the requests of running pods when they were last read. Since reading
+// the pods is the expensive part of an observation, it is done less often. Only probes use it.
 type demand struct {
 	at  time.Time
 	sum resources
 }
 
-// demandFor is the number of observations that use one reading of the pods.
+// demandFor is the number of observations that use one read of the pods.
 const demandFor = 5
 
 // observePods subtracts the requests of running pods from what is available.
@@ -157,7 +157,7 @@ func (pr *Prober) observePods(ctx context.Context, sums resources) error {
 		asked, err := pr.readPods(ctx)
 		if err != nil {
 			for _, r := range summed {
-				delete(sums, "available-"+r) // unknown, which is not all of it
+				delete(sums, "available-"+r) // unknown, which must not be reported as if all of it were available
 			}
 			return fmt.Errorf("read pods: %w", err)
 		}

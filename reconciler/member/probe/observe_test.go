@@ -14,8 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A census answers what a probe asks of a cluster, page by page, as an API
-// server does.
+// A census serves the requests of a probe page by page, as an API server does.
 type census struct {
 	nodes, pods []map[string]any
 	namespaces  []string
@@ -79,7 +78,7 @@ func node(cpu, memory, allocatableCPU, allocatableMemory string) map[string]any 
 	}}
 }
 
-// pod asks for resources in each of its containers.
+// pod returns a pod with containers that request these resources.
 func pod(requests ...map[string]any) map[string]any {
 	var containers []any
 	for _, r := range requests {
@@ -99,8 +98,8 @@ func requests(cpu, memory string) map[string]any {
 	return out
 }
 
-// A cluster is as large as its nodes together; available is what its running
-// pods leave over; however many pages that takes.
+// The size of a cluster is that of its nodes together, and the available part is what its
+// running pods do not request, on any number of pages.
 func TestObserve(t *testing.T) {
 	var manyPods []map[string]any
 	for range 1_234 {
@@ -174,8 +173,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// What cannot be read is unknown, not nothing and not everything; the rest is
-// told all the same, and the error says what is missing.
+// A property that cannot be read is unknown, and neither zero nor complete. The others are
+// reported, and the error says what is missing.
 func TestObserveWithoutPermission(t *testing.T) {
 	all := []string{"k8s.io/k8s-version", "kubernetes-fleet.io/node-count", "allocatable-cpu", "allocatable-memory", "available-cpu", "available-memory", "total-cpu", "total-memory"}
 	tests := map[string]struct {
@@ -215,8 +214,7 @@ func TestObserveWithoutPermission(t *testing.T) {
 	}
 }
 
-// A server that always has one more page does not keep the probe for ever: it
-// ends with its context.
+// If a server always has one more page, the probe ends with its context.
 func TestObserveEndsWithContext(t *testing.T) {
 	hang := make(chan struct{})
 	server := serverOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

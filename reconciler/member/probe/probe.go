@@ -1,5 +1,5 @@
-// Package probe asks whether an API server is ready, which cluster it is of, and how large the
-// cluster is.
+// Package probe checks whether an API server is ready, and reads the identity and the size of
+// its cluster.
 package probe
 
 import (
@@ -20,18 +20,18 @@ import (
 // Config configures a Prober. All fields must be set.
 type Config struct {
 	Cluster string
-	// Interval is the time between two probes, Observe that between two observations of nodes
-	// and pods.
+	// Interval is the time between two probes, and Observe the time between two observations of
+	// nodes and pods.
 	Interval, Observe time.Duration
 	// Seconds is how long the last probe took, by cluster.
 	Seconds *prometheus.GaugeVec
 	Log     *slog.Logger
-	// Publish is called with each result, unless it is of another cluster than before.
+	// Publish is called with each result, unless the result is of another cluster than before.
 	Publish func(Result)
 }
 
-// A Prober probes a cluster: slowly while all is well, quickly as long as it does not answer, so
-// that its return is noticed at once. Between two probes nothing of it runs.
+// A Prober probes a cluster: slowly while it answers, and quickly while it does not, so that
+// its return is noticed soon. Between two probes it has no running goroutine.
 type Prober struct {
 	cfg  Config
 	conn *connection.Conn
@@ -39,15 +39,15 @@ type Prober struct {
 	Results chan *Result
 
 	observed time.Time // when the cluster was last observed in full
-	uid      string    // the UID of the cluster then
+	uid      string    // the UID of the cluster at that time
 	failed   retry.Backoff
-	partly   retry.LogLimiter // why it was not observed in full
-	next     time.Time        // of the next probe; credentials are checked more often
+	partly   retry.LogLimiter // limits the log lines about incomplete observations
+	next     time.Time        // time of the next probe; credentials are checked more often
 	demand   demand
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs the next probe
-	over    bool        // nothing begins any more
+	over    bool        // no probe may begin any more
 	running sync.WaitGroup
 }
 
@@ -56,7 +56,7 @@ func New(conn *connection.Conn, cfg Config) *Prober {
 	return &Prober{cfg: cfg, conn: conn, Results: make(chan *Result, 1), observed: time.Now()}
 }
 
-// Start makes probes begin, until ctx is done or Stop is called. uid is the UID of the cluster,
+// Start starts the probes, until ctx is done or Stop is called. uid is the UID of the cluster;
 // empty if it is not known.
 func (pr *Prober) Start(ctx context.Context, uid string) {
 	pr.uid, pr.next = uid, time.Now().Add(pr.cfg.Interval)
@@ -65,7 +65,7 @@ func (pr *Prober) Start(ctx context.Context, uid string) {
 	pr.timer = time.AfterFunc(min(pr.cfg.Interval, connection.CredentialsPoll), func() { pr.run(ctx) })
 }
 
-// again makes the next probe run after some time.
+// again schedules the next probe.
 func (pr *Prober) again(after time.Duration) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -84,11 +84,11 @@ func (pr *Prober) Stop() {
 	}
 }
 
-// Wait waits until a probe under way has ended. The context of Start must be done.
+// Wait waits until a running probe has ended. The context of Start must be done.
 func (pr *Prober) Wait() { pr.running.Wait() }
 
-// run probes, publishes the result, and leaves it in Results in place of one that was not
-// received: the receiver may be waiting for just this server.
+// run probes, publishes the result, and puts it into Results in place of one that was not
+// received: the receiver may be waiting for this server.
 func (pr *Prober) run(ctx context.Context) {
 	pr.mu.Lock()
 	if pr.over {
@@ -125,10 +125,10 @@ func (pr *Prober) run(ctx context.Context) {
 		wait := pr.pace(p)
 		pr.next = time.Now().Add(wait)
 		pr.again(min(wait, connection.CredentialsPoll))
-	} // else the session is to end
+	} // otherwise the session ends
 }
 
-// pace returns when the next probe is, after one that found p.
+// pace returns the time until the next probe after one with the result p.
 func (pr *Prober) pace(p Result) time.Duration {
 	if p.observed {
 		pr.observed = p.At
@@ -143,11 +143,11 @@ func (pr *Prober) pace(p Result) time.Duration {
 	return pr.cfg.Interval
 }
 
-// observedWithin bounds a probe with an observation.
+// observedWithin limits the duration of a probe with an observation.
 const observedWithin = 10 * time.Second
 
-// Probe asks whether the API server is ready, and if observe is set, which cluster it is of and how
-// large the cluster is.
+// Probe checks whether the API server is ready. If observe is set, it also reads the identity
+// and the size of the cluster.
 func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, min(pr.conn.Timeout(), observedWithin))
 	defer cancel()

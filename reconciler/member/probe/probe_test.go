@@ -22,8 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// Each way in which a cluster does not answer has its own words, short enough
-// for a status; only credentials that no longer hold ask for new ones.
+// Each way in which a cluster fails to answer has its own message, short enough for a status.
+// Only invalid credentials cause a request for new ones.
 func TestProbe(t *testing.T) {
 	answer := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { apiserver.Refuse(w, code, "no") }
@@ -35,7 +35,7 @@ func TestProbe(t *testing.T) {
 	}
 	tests := map[string]struct {
 		server       http.HandlerFunc
-		want         string // of the error; empty if there is none
+		want         string // error message; empty if there is none
 		unauthorized bool
 	}{
 		"ready":                  {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok")) }, "", false},
@@ -58,7 +58,7 @@ func TestProbe(t *testing.T) {
 			pr := proberAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1); test.server(w, r) }))
 			p := pr.Probe(t.Context(), false)
 			check(t, p, test.want, test.unauthorized)
-			if n := asked.Load(); n > 2 { // the transport asks once more after a connection that ended
+			if n := asked.Load(); n > 2 { // the transport repeats a request if its connection was closed
 				t.Errorf("asked %d times", n)
 			}
 		})
@@ -90,7 +90,7 @@ func check(t *testing.T, p Result, want string, unauthorized bool) {
 	}
 }
 
-// A server that does not answer is given up in time.
+// A server that does not respond is given up in time.
 func TestProbeOfASilentServer(t *testing.T) {
 	hang := make(chan struct{})
 	pr := proberWith(t, 50*time.Millisecond, serverOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang })))
@@ -102,8 +102,8 @@ func TestProbeOfASilentServer(t *testing.T) {
 	}
 }
 
-// A server that takes requests and does not answer is not ready after a time that
-// does not depend on how long other requests may take.
+// A server that accepts requests and does not respond is not ready after a time that does not
+// depend on the timeout of other requests.
 func TestReadyWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var there net.Conn
@@ -121,16 +121,16 @@ func TestReadyWithin(t *testing.T) {
 	})
 }
 
-// Whether a cluster answers is told each time that changes, also while its session
-// is at work, and perhaps waits for the same server; what the session then takes in
-// is the newest. After the end nobody probes.
+// Each change of whether a cluster answers is published, also while its session is busy,
+// perhaps waiting for the same server. The session then receives the newest result. No probe
+// begins after the end.
 func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 	var silent atomic.Bool
 	pr := proberWith(t, 50*time.Millisecond, serverOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if silent.Load() {
 			<-r.Context().Done()
 		}
-		w.Write([]byte("ok")) //nolint:errcheck // perhaps nobody is there any more
+		w.Write([]byte("ok")) // nolint:errcheck // the client may be gone
 	})))
 	told := make(chan ledger.ClusterSeen, 1000)
 	pr.cfg.Interval = 5 * time.Millisecond
@@ -165,9 +165,9 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 	}
 }
 
-// A probe that takes the place of others says all the same that the cluster was
-// away, who it is, and which namespaces it has; and a session that takes it in does
-// at once what it could not do meanwhile.
+// A probe that replaces earlier results still has the information that the cluster was away,
+// its identity and its namespaces. A session that receives it retries at once what failed
+// meanwhile.
 func TestProbeOvertakesOthers(t *testing.T) {
 	lost, there := errors.New("lost"), []string{"default"}
 	tests := map[string]struct {
@@ -196,7 +196,7 @@ func TestProbeOvertakesOthers(t *testing.T) {
 	}
 }
 
-// Where nobody listens, and where somebody else does, is said.
+// The error says if nothing listens at an address, or something else than an API server.
 func TestProbeOfTheWrongPlace(t *testing.T) {
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()

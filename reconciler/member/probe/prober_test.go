@@ -20,7 +20,7 @@ func serverOf(t *testing.T, h http.Handler) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// proberAt probes a server of the test.
+// proberAt returns a prober of a test server.
 func proberAt(t *testing.T, h http.Handler) *Prober {
 	t.Helper()
 	return proberOf(t, serverOf(t, h))

@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// A Result is what one probe found.
+// A Result is the result of one probe.
 type Result struct {
 	At           time.Time
 	Err          error
@@ -17,11 +17,11 @@ type Result struct {
 	Namespaces   []string
 	observed     bool // nodes, pods and namespaces were read
 	connection.Rotation
-	// Returned says that an earlier probe had failed, and that its result was not received.
+	// Returned says that an earlier probe failed whose result was not received.
 	Returned bool
 }
 
-// overtakes takes over what is still of use of an older result that was not received.
+// overtakes takes over the information of an older result that was not received.
 func (p *Result) overtakes(old *Result) {
 	p.Returned = p.Err == nil && (old.Err != nil || old.Returned)
 	if p.UID == "" {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resources name the resources of kinds. A kind that is missing has the plural of its name.
+// Resources maps kinds to their resources. The resource of a missing kind is the plural of its
+// name.
 type Resources map[schema.GroupVersionKind]schema.GroupResource
 
 // Of returns the resource of a kind.
@@ -40,7 +41,7 @@ func (r Resources) Define(o *unstructured.Unstructured) (schema.GroupResource, b
 	return defined, true
 }
 
-// Collect adds what applying an object takes to the content and to the grants.
+// Collect adds the permissions that applying an object needs to the content and to the grants.
 func Collect(o *unstructured.Unstructured, resources Resources, c *Content, g *Grants) {
 	gvk := o.GroupVersionKind()
 	resource := resources.Of(gvk)

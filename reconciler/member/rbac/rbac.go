@@ -1,9 +1,9 @@
-// Package rbac derives the permissions that gitfleet needs on a member cluster from the
-// kinds that are placed there.
+// Package rbac derives the permissions that gitfleet needs on a member cluster from the kinds
+// that are placed there.
 //
-// Content.Required lists the permissions without which the work cannot be done: the agent
-// reviews them once a request was refused. Content.Roles returns RBAC rules that grant them,
-// and the permissions that gitfleet can do without but makes use of.
+// Content.Required lists the permissions that are necessary. The agent reviews them when a
+// request was refused. Content.Roles returns RBAC rules that grant them, and also the
+// permissions that are useful but not necessary.
 package rbac
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Permission is a verb on a resource, everywhere or in one namespace, or on a path.
+// A Permission is a verb on a resource, in all namespaces or in one, or on a path.
 type Permission struct {
 	Verb, Group, Resource, Namespace, Path string
 }
 
-// Compare orders permissions such that those on one resource in one namespace follow each
-// other.
+// Compare orders permissions so that those on the same resource in the same namespace are
+// adjacent.
 func Compare(a, b Permission) int {
 	return cmp.Or(
 		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
@@ -32,13 +32,14 @@ func Compare(a, b Permission) int {
 
 // Content is what gitfleet places, or has placed, on a cluster.
 type Content struct {
-	// Namespaces are, for each resource, the namespaces of its objects: "" of those that
-	// are in none.
+	// Namespaces are the namespaces of the objects of each resource; "" stands for
+	// cluster-scoped objects.
 	Namespaces map[schema.GroupResource]map[string]bool
-	// Releases says that objects may be given up and left where they are.
+	// Releases says that objects may be released and left on the cluster.
 	Releases bool
 	// Unserved says that there are objects of a custom resource that the cluster does not
-	// serve: its CustomResourceDefinitions tell whether the kind is gone for good.
+	// serve. Its CustomResourceDefinitions have to be read to find out whether the kind was
+	// removed.
 	Unserved bool
 	// HasNamespace says that the namespace of the inventories exists.
 	HasNamespace bool
@@ -55,15 +56,15 @@ func (c *Content) Add(r schema.GroupResource, namespace string) {
 	c.Namespaces[r][namespace] = true
 }
 
-// reads and writes are the verbs with which objects are watched, in all namespaces, and
-// applied, in their own.
+// reads are the verbs to watch objects, in all namespaces, and writes those to apply them, in
+// their own namespace.
 var (
 	reads  = []string{"get", "list", "watch"}
 	writes = []string{"create", "delete", "patch"}
 )
 
-// Required returns the permissions without which the content cannot be applied, watched and
-// deleted, sorted by Compare; none occurs twice.
+// Required returns the permissions that are necessary to apply, watch and delete the content,
+// sorted by Compare and without duplicates.
 func (c Content) Required() []Permission {
 	core := func(verb, resource, namespace string) Permission {
 		return Permission{Verb: verb, Resource: resource, Namespace: namespace}
@@ -101,8 +102,8 @@ func (c Content) Required() []Permission {
 	return slices.Compact(required)
 }
 
-// Describe describes permissions for a person, with one line for all verbs on a resource in
-// one namespace.
+// Describe returns permissions as text, with one line for all verbs on a resource in one
+// namespace.
 func Describe(permissions []Permission) []string {
 	sorted := slices.SortedFunc(slices.Values(permissions), Compare)
 	var lines []string

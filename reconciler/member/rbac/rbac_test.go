@@ -28,8 +28,8 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	return all
 }
 
-// permits reports whether rules grant a permission, as the RBAC authorizer of an API server
-// decides it for an object of a name.
+// permits reports whether rules grant a permission on an object of a name, as the RBAC
+// authorizer of an API server decides.
 func permits(rules []rbac.PolicyRule, p Permission, name string) bool {
 	has := func(list []string, value string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, value)
@@ -85,8 +85,8 @@ func collect(t *testing.T, text string) (Content, Grants) {
 	return c, g
 }
 
-// The rules grant everything that the agent reviews, however the cluster is, and nothing
-// that was not asked for.
+// In every case the rules grant all permissions that the agent reviews, and none that were not
+// requested.
 func TestRolesGrantWhatIsRequired(t *testing.T) {
 	c, g := collect(t, placed)
 	roles := c.Roles(g)
@@ -116,7 +116,7 @@ func TestRolesGrantWhatIsRequired(t *testing.T) {
 	}
 }
 
-// Roles and bindings can be applied by name, and no others.
+// Placed roles and bindings can be applied by name, and no others.
 func TestRolesThatArePlacedMayGrant(t *testing.T) {
 	c, g := collect(t, placed)
 	roles := c.Roles(g)
@@ -136,7 +136,7 @@ func TestRolesThatArePlacedMayGrant(t *testing.T) {
 	}
 }
 
-// Lists of all kinds can be read only where that is asked for.
+// Lists of all kinds can be read only if that is requested.
 func TestListAll(t *testing.T) {
 	c, g := collect(t, placed)
 	secrets := Permission{Verb: "list", Resource: "secrets"}
@@ -157,7 +157,8 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// The plural of a kind is that of its definition, of the cluster, or else that of its name.
+// The resource of a kind is the one in its definition, or the one on the cluster, or otherwise
+// the plural of its name.
 func TestResourcesOfKinds(t *testing.T) {
 	resources := Resources{{Group: "a.example", Version: "v1", Kind: "Datum"}: {Group: "a.example", Resource: "data"}}
 	for _, o := range objects(t, placed) {

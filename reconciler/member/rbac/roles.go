@@ -10,28 +10,29 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Roles are the rules of a ClusterRole, and of a Role in the namespace of the inventories.
+// Roles are the rules of a ClusterRole, and those of a Role in the namespace of the
+// inventories.
 type Roles struct {
 	Cluster, Inventories []rbac.PolicyRule
 }
 
 // Grants are permissions that do not follow from the kinds alone.
 type Grants struct {
-	// Escalate are the names of the placed roles by their resource, and Bind those of the
-	// roles that placed bindings refer to. An API server lets nobody grant permissions that
-	// they lack, unless they have the verb of that name on the role.
+	// Escalate are the names of the placed roles by resource, and Bind those of the roles that
+	// placed bindings refer to. An API server lets nobody grant permissions that they do not
+	// have, unless they have the verb escalate or bind on the role.
 	Escalate, Bind map[string]map[string]bool
-	// Defined are the resources that placed CustomResourceDefinitions define. A
-	// definition is deleted only if none of its objects are left.
+	// Defined are the resources that placed CustomResourceDefinitions define. They must be
+	// listed, since a definition is deleted only if it has no objects left.
 	Defined map[schema.GroupResource]bool
-	// ListAll grants the reading of lists of all kinds. A Namespace is deleted only if
-	// nothing is in it that gitfleet did not put there.
+	// ListAll grants listing objects of all kinds: a Namespace is deleted only if it has no
+	// objects of others.
 	ListAll bool
 }
 
-// optional are permissions that gitfleet uses if it has them: for the properties of the
-// cluster, the reasons for which pods do not start, autoscalers that own replicas, and
-// kinds whose definition is gone.
+// optional are permissions that gitfleet uses if it has them: to read the properties of the
+// cluster, the reasons why pods do not start, autoscalers that own replicas, and definitions of
+// kinds that are not served.
 var optional = []Permission{
 	{Verb: "get", Path: "/version"},
 	{Verb: "list", Resource: "nodes"},
@@ -41,7 +42,7 @@ var optional = []Permission{
 	{Verb: "list", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 }
 
-// Everything are the rules of an administrator.
+// Everything returns the rules of an administrator.
 func Everything() Roles {
 	return Roles{Cluster: []rbac.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
@@ -49,10 +50,9 @@ func Everything() Roles {
 	}}
 }
 
-// Roles returns rules that grant what the content requires, in a namespace that exists, and
-// what gitfleet uses beyond that. Objects may be in any namespace, since namespaces come and
-// go with commits; only the inventories are restricted to theirs. Equal arguments give equal
-// rules.
+// Roles returns rules that grant the necessary and the useful permissions, in a namespace that
+// exists. Objects may be in any namespace, since commits add and remove namespaces; only access
+// to the inventories is restricted to their namespace. Equal arguments give equal rules.
 func (c Content) Roles(g Grants) Roles {
 	c.HasNamespace, c.Releases = true, true
 	var everywhere, own []Permission
@@ -73,7 +73,8 @@ func (c Content) Roles(g Grants) Roles {
 	return Roles{Cluster: append(rulesOf(everywhere), g.escalations()...), Inventories: rulesOf(own)}
 }
 
-// escalations permits the placed roles and bindings to grant what the account lacks.
+// escalations returns rules that allow placed roles and bindings to grant permissions that the
+// account does not have.
 func (g Grants) escalations() []rbac.PolicyRule {
 	var rules []rbac.PolicyRule
 	for _, grant := range []struct {
@@ -90,8 +91,8 @@ func (g Grants) escalations() []rbac.PolicyRule {
 	return rules
 }
 
-// rulesOf returns rules that grant permissions: one for all resources of a group with the
-// same verbs.
+// rulesOf returns rules that grant permissions, one for all resources of a group with the same
+// verbs.
 func rulesOf(all []Permission) []rbac.PolicyRule {
 	slices.SortFunc(all, Compare)
 	var rules []rbac.PolicyRule

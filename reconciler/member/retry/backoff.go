@@ -1,4 +1,4 @@
-// Package retry spaces out repeated attempts, and the log lines about them.
+// Package retry schedules repeated attempts, and limits the log lines about them.
 package retry
 
 import (
@@ -10,8 +10,8 @@ import (
 // A Backoff counts consecutive failures.
 type Backoff int
 
-// Next counts a failure and returns how long to wait after it: first, doubled with each failure
-// up to most, less up to a quarter at random so that retries spread.
+// Next counts a failure and returns the delay after it: first, doubled with each failure up to
+// most, less a random part of up to a quarter so that retries are spread.
 func (b *Backoff) Next(first, most time.Duration) time.Duration {
 	d := min(first<<min(int(*b), 30), most)
 	if d <= 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Waiting doubles from the first to the most, never more, and many who wait do
-// not return at once.
+// The delay doubles from first to most, never exceeds most, and is random, so that many clients
+// do not retry at the same time.
 func TestBackoffGrows(t *testing.T) {
 	var b Backoff
 	want := time.Second

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A log is told when something begins, when it is another thing, and then once an
-// hour.
+// A failure is logged when it begins, when it changes, and then once an hour.
 func TestLogLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l LogLimiter

@@ -10,15 +10,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// Changes collects what watches saw until it is drained. Only the latest state of an
-// object is kept, which bounds its size by the number of objects.
+// Changes collects the changes that watches report until they are drained. Only the latest
+// state of an object is kept, so that the size is limited by the number of objects.
 type Changes struct {
 	mu        sync.Mutex
 	collected Collected
 	Wake      chan struct{} // capacity one
 }
 
-// Collected is what watches saw since the last drain. The lists precede everything else.
+// Collected are the changes since the last drain. The lists precede everything else.
 type Collected struct {
 	Lists map[schema.GroupKind]observed.List
 	Seen  map[api.ID]*observed.Object
@@ -31,7 +31,7 @@ func newCollected() Collected {
 
 func newChanges() *Changes { return &Changes{collected: newCollected(), Wake: make(chan struct{}, 1)} }
 
-// record adds what a watch saw, unless the watch is retired.
+// record adds a change, unless the watch is retired.
 func (c *Changes) record(by *Kind, saw func(*Collected)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,14 +41,14 @@ func (c *Changes) record(by *Kind, saw func(*Collected)) {
 	}
 }
 
-// retire makes changes ignore a watch from now on.
+// retire makes Changes ignore a watch from now on.
 func (c *Changes) retire(k *Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k.retired = true
 }
 
-// Put records an object as a watch saw it.
+// Put records the state of an object that a watch has reported.
 func (c *Changes) Put(by *Kind, id api.ID, l *observed.Object) {
 	c.record(by, func(t *Collected) {
 		t.Seen[id] = l
@@ -56,7 +56,7 @@ func (c *Changes) Put(by *Kind, id api.ID, l *observed.Object) {
 	})
 }
 
-// Remove records that a watch saw an object being deleted, at a version.
+// Remove records that a watch has reported the deletion of an object at a version.
 func (c *Changes) Remove(by *Kind, id api.ID, version uint64) {
 	c.record(by, func(t *Collected) {
 		delete(t.Seen, id)
@@ -64,7 +64,7 @@ func (c *Changes) Remove(by *Kind, id api.ID, version uint64) {
 	})
 }
 
-// List records a complete list of a kind. Objects seen before that are not in it are gone.
+// List records a complete list of a kind. Known objects that it does not have are gone.
 func (c *Changes) List(by *Kind, l observed.List) {
 	kind := by.GVK.GroupKind()
 	c.record(by, func(t *Collected) {
@@ -81,7 +81,7 @@ func (c *Changes) Nudge() {
 	}
 }
 
-// Drain returns what was Collected, and starts anew.
+// Drain returns the collected changes, and starts a new collection.
 func (c *Changes) Drain() Collected {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ func watchOf(kind string) *Kind {
 	return NewKind(schema.GroupVersionKind{Version: "v1", Kind: kind}, connection.Resource{})
 }
 
-// However much happens while nobody looks, one word is kept of each object, the
-// newest, and one wake-up.
+// However many changes there are between two drains, only the newest state of each object and
+// one wake-up are kept.
 func TestChangesKeepTheNewestWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChanges()
@@ -61,8 +61,7 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 	})
 }
 
-// Nothing is lost between a wake-up and the next: whoever is woken and takes has
-// everything that was put before.
+// No change is lost between two wake-ups: a drain returns everything that was recorded before.
 func TestChangesWakeForEverything(t *testing.T) {
 	const writers, each = 4, 500
 	c := newChanges()
@@ -89,7 +88,7 @@ func TestChangesWakeForEverything(t *testing.T) {
 	wg.Wait()
 }
 
-// There is one watch of a kind; one that is ended is no more asked.
+// There is one watch per kind. A watch that was ended is not found any more.
 func TestWatchesAreFoundByKindUntilTheyEnd(t *testing.T) {
 	maps, secrets := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	ended := map[string]bool{}

@@ -13,8 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 )
 
-// The expression that is evaluated is the one of the manifest, whatever the live
-// object says.
+// The expression of the manifest is evaluated, whatever the live object has.
 func TestOnlyExpressionsOfManifestsAreEvaluated(t *testing.T) {
 	object := func(expression, phase string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"phase": phase}}

@@ -18,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// hangingBody has one event, and then nothing until the request ends.
+// A hangingBody has one event, and then nothing until the request ends.
 type hangingBody struct {
 	io.Reader
 	ctx context.Context
@@ -36,8 +36,8 @@ func (h hangingBody) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (h hangingBody) Close() error { return nil }
 
-// Each watch names the server a time at which to end it. One that goes on for longer without
-// a sign of life is given up, and the next one resumes from its last event.
+// Each watch asks the server to end it after a certain time. One that lasts longer without any
+// event is aborted, and the next one resumes after its last event.
 func TestHungWatchesAreResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

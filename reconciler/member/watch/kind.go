@@ -28,14 +28,15 @@ import (
 type Kind struct {
 	GVK schema.GroupVersionKind
 	res connection.Resource
-	// Full says that whole objects are watched, not only their metadata.
+	// Full says that whole objects are watched, and not only their metadata.
 	Full bool
-	// expressions are those of the objects that are wanted.
+	// expressions are the expressions of the desired objects.
 	expressions *availability.Expressions
 
-	// The following fields belong to follow. resourceVersion is where the watch resumes; if it
-	// is empty, the next request is a list. since is when the last list began, failed counts
-	// the failures since then, unbegun the consecutive watches that the server has not started.
+	// The following fields belong to follow. resourceVersion is where the watch resumes; empty
+	// means that the next request is a list. since is the time of the last list, failed counts
+	// the failures since then, and unbegun the consecutive watches that the server has not
+	// started.
 	resourceVersion string
 	since           time.Time
 	failed          retry.Backoff
@@ -46,13 +47,13 @@ type Kind struct {
 	Stop  context.CancelFunc
 
 	mu            sync.Mutex
-	cancelRequest context.CancelCauseFunc // cancels the request under way
+	cancelRequest context.CancelCauseFunc // cancels the current request
 
-	// retired says that nothing it saw is recorded any more, since another watch may have
-	// replaced it. The lock of the changes guards it.
+	// retired says that nothing the watch sees is recorded any more, since another watch may
+	// have replaced it. The lock of Changes guards it.
 	retired bool
-	// synced says that there was a complete list, refused that the kind may not be listed; it
-	// is retried nevertheless.
+	// synced says that there was a complete list. refused says that listing the kind is
+	// forbidden; it is retried nevertheless.
 	synced, refused atomic.Bool
 }
 
@@ -73,7 +74,7 @@ func (k *Kind) begin() {
 // errReconnected cancels a request of a watch because the connection was replaced.
 var errReconnected = errors.New("connection replaced")
 
-// reconnect cancels the request under way. The watch resumes where it was, over the new
+// reconnect cancels the current request. The watch resumes at the same version over the new
 // connection.
 func (k *Kind) reconnect() {
 	k.mu.Lock()
@@ -90,8 +91,8 @@ func (k *Kind) requestContext(ctx context.Context) (context.Context, context.Can
 	return ctx, cancel
 }
 
-// Complete reports whether the watch knows every object of the kind: only then is an unknown object
-// one that does not exist.
+// Complete reports whether the watch knows every object of the kind. Otherwise an object that
+// it does not know may still exist.
 func (k *Kind) Complete() bool { return k != nil && k.synced.Load() }
 
 // follow lists and watches until ctx is done. A list or watch that fails is retried with
@@ -144,11 +145,11 @@ func (w *Set) learned() {
 	}
 }
 
-// mostUnbegun is how often a watch is requested again before everything is listed again: the
+// mostUnbegun is how many times a watch is requested again before all objects are listed: the
 // server may never accept the version.
 const mostUnbegun = 4
 
-// errUnbegun says that the server has not started a watch: it may be overloaded, or not there.
+// errUnbegun says that the server has not started a watch: it may be overloaded or down.
 var errUnbegun = errors.New("watch not begun")
 
 // asksAgain reports whether a watch that has not started is requested again from the same
@@ -157,8 +158,8 @@ func (k *Kind) asksAgain(err error) bool {
 	return errors.Is(err, errUnbegun) && k.unbegun < mostUnbegun && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
 
-// falter waits after a list or watch that failed. Then everything is listed again, unless the
-// watch has only not started.
+// falter waits after a list or watch that failed. Afterwards all objects are listed again,
+// unless the watch was merely not started.
 func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 	if ctx.Err() != nil {
 		return
@@ -186,7 +187,8 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 
 const selector = api.ManagedByLabel
 
-// list reads all objects page by page, records them, and finally records that these are all.
+// list reads all objects page by page, records them, and finally records that the list is
+// complete.
 func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 	found := map[api.ID]bool{}
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
@@ -222,7 +224,7 @@ func (w *Set) listPage(ctx context.Context, k *Kind, opts *metav1.ListOptions) (
 	return w.conn.Page(ctx, k.res.GroupVersionResource, "", opts)
 }
 
-// readEvents records changes until the server ends the watch, which is not an error: the next
+// readEvents records changes until the server ends the watch. That is not an error: the next
 // watch resumes there.
 func (w *Set) readEvents(k *Kind, events *eventStream) error {
 	defer events.Close()
@@ -246,7 +248,7 @@ func watchEnded(err error, start time.Time, empty bool) error {
 		return err
 	}
 	if empty && time.Since(start) < time.Second {
-		return errShortWatch // otherwise requests would follow without pause
+		return errShortWatch // otherwise requests would follow without a pause
 	}
 	return nil
 }
@@ -259,7 +261,7 @@ func (w *Set) recordEvent(k *Kind, line []byte) error {
 	}
 	m, err := meta.Accessor(o)
 	if err != nil {
-		panic("member: object without metadata: " + err.Error()) // decoding has checked it
+		panic("member: object without metadata: " + err.Error()) // the decoder has checked it
 	}
 	switch what {
 	case watch.Bookmark:

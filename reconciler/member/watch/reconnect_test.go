@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// Watches go on over the new connection from where they were: nothing is listed again.
+// Watches resume over the new connection at the same version, without a list.
 func TestWatchesMoveToNewCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A watch whose server goes away resumes over another connection where it was: nothing
-// is listed again.
+// A watch whose server closes the connection resumes over another one at the same version,
+// without a list.
 func TestWatchResumesAfterGoAway(t *testing.T) {
 	asked := make(chan string, 10)
 	from := make(chan string, 10)
@@ -30,7 +30,7 @@ func TestWatchResumesAfterGoAway(t *testing.T) {
 		case version == "5":
 			asked <- "watch 5"
 			from <- r.RemoteAddr
-			w.Header().Set("Connection", "close") // the server says GOAWAY
+			w.Header().Set("Connection", "close") // the server sends GOAWAY
 			io.WriteString(w, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"x","namespace":"app","resourceVersion":"7"}}}`+"\n")
 		default:
 			asked <- "watch " + version
@@ -58,8 +58,8 @@ func TestWatchResumesAfterGoAway(t *testing.T) {
 
 const emptyList = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`
 
-// A kind is listed at once, and watched only once changes may be reported. A watch that
-// is stopped before then ends.
+// A kind is listed at once, and watched only once changes may be reported. A watch that is
+// stopped before then ends.
 func TestWatchWaitsUntilChangesMayBeReported(t *testing.T) {
 	for name, begins := range map[string]bool{"begun": true, "stopped": false} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,8 @@
 // Package watch lists and watches the objects of a fleet on one cluster, kind by kind.
 //
-// A Set has a watch for each kind. What the watches see is collected in Changes until it is
-// drained. A watch that ends is resumed where it was; if that is not possible, its kind is
-// listed again.
+// A Set has a watch for each kind. The changes that the watches report are collected in Changes
+// until they are drained. A watch that ends is resumed at its last version; if that is
+// impossible, its kind is listed again.
 package watch
 
 import (
@@ -23,10 +23,10 @@ import (
 // Config configures a Set.
 type Config struct {
 	Cluster string
-	// Restarts counts watches that failed, by cluster.
+	// Restarts counts failed watches, by cluster.
 	Restarts *prometheus.CounterVec
 	Log      *slog.Logger
-	// Expressions are the availability expressions of the objects that the cluster should have.
+	// Expressions are the availability expressions of the desired objects.
 	Expressions *availability.Expressions
 }
 
@@ -34,7 +34,7 @@ type Config struct {
 type Set struct {
 	cfg  Config
 	conn *connection.Conn
-	// Changes has what the watches saw.
+	// Changes has the changes that the watches reported.
 	Changes *Changes
 	kinds   []*Kind
 	// firsts wakes WaitForLists; its capacity is one.
@@ -47,7 +47,7 @@ func New(conn *connection.Conn, cfg Config) *Set {
 	return &Set{cfg: cfg, conn: conn, Changes: newChanges(), firsts: make(chan struct{}, 1)}
 }
 
-// All returns the watches. It is valid until one is started or ended.
+// All returns the watches. The result is valid until a watch is started or ended.
 func (w *Set) All() []*Kind { return w.kinds }
 
 // Wait waits until watches whose context is done have ended.
@@ -61,8 +61,8 @@ func (w *Set) Reconnect() {
 }
 
 // WaitForLists gives new watches time for their first list, so that existing objects are known
-// before anything is written. It reports whether each was listed, or may not be listed, before
-// the timeout.
+// before anything is written. It reports whether, before the timeout, each kind was listed or
+// found to be forbidden.
 func (w *Set) WaitForLists(ctx context.Context, started []*Kind, timeout time.Duration) bool {
 	patience := time.NewTimer(timeout)
 	defer patience.Stop()
@@ -83,8 +83,8 @@ func (w *Set) WaitForLists(ctx context.Context, started []*Kind, timeout time.Du
 	return true
 }
 
-// Start lists a kind and watches it until ctx is done or End is called. whole says that
-// the objects are needed whole, not only their metadata.
+// Start lists a kind and watches it until ctx is done or End is called. whole says that whole
+// objects are needed, and not only their metadata.
 func (w *Set) Start(ctx context.Context, gvk schema.GroupVersionKind, res connection.Resource, whole bool) *Kind {
 	k := NewKind(gvk, res)
 	k.Full, k.expressions = whole || health.NeedsStatus(gvk), w.cfg.Expressions
@@ -104,15 +104,15 @@ func (w *Set) Of(gvk schema.GroupVersionKind) *Kind {
 	return nil
 }
 
-// Begin lets watches report changes. During a pass nobody could act on them, and reporting the
-// writes of the pass would cost the server most then.
+// Begin allows watches to report changes. During a pass nobody could process them, and sending
+// the events about the writes of that pass would cost the server most.
 func (w *Set) Begin() {
 	for _, k := range w.kinds {
 		k.begin()
 	}
 }
 
-// End ends a watch. What it still sees is not recorded any more.
+// End ends a watch. What it sees from now on is not recorded.
 func (w *Set) End(k *Kind) {
 	k.Stop()
 	w.Changes.retire(k)

@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// setOf is a set of watches of a server.
+// setOf returns a set of watches of a server.
 func setOf(t *testing.T, credentials *rest.Config) *Set {
 	t.Helper()
 	return setWith(t, nil, credentials)

@@ -22,7 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
-// An eventStream is a watch that has begun: events, one in each line.
+// An eventStream is a watch that the server has started: events, one per line.
 type eventStream struct {
 	lineReader
 	body   io.Closer
@@ -35,16 +35,16 @@ func (e *eventStream) Close() {
 	e.body.Close()
 }
 
-// A server is asked to end a watch after watchTimeout to twice that, at random so that the
-// watches of all clusters do not end together. If a watch has not ended watchGrace later, the
-// connection may be dead without either side having noticed, as behind a proxy, and the
-// request is given up. The next watch resumes where this one was.
+// A server is asked to end a watch after a random time between watchTimeout and twice that, so
+// that the watches of all clusters do not end together. If a watch has not ended watchGrace
+// later, the connection may be dead without either side having noticed, for instance behind a
+// proxy, and the request is aborted. The next watch resumes after the last event.
 const (
 	watchTimeout = 5 * time.Minute
 	watchGrace   = 30 * time.Second
 )
 
-// openWatch begins a watch.
+// openWatch starts a watch.
 func (w *Set) openWatch(ctx context.Context, k *Kind, version string) (*eventStream, error) {
 	accept := "application/json"
 	if !k.Full {
@@ -66,8 +66,7 @@ func (w *Set) openWatch(ctx context.Context, k *Kind, version string) (*eventStr
 	return &eventStream{newLineReader(body), body, cancel}, nil
 }
 
-// decodeEvent reads one event of a watch. One that says that the watch is over
-// is an error.
+// decodeEvent decodes one event of a watch. An event that ends the watch is an error.
 func (k *Kind) decodeEvent(line []byte) (watch.EventType, runtime.Object, error) {
 	if k.Full {
 		what, content, err := eventOf[map[string]any](line)
@@ -81,8 +80,8 @@ func (k *Kind) decodeEvent(line []byte) (watch.EventType, runtime.Object, error)
 	return what, &o, versioned(&o, err)
 }
 
-// eventOf decodes an event at one go: only an error, which is rare, is read
-// again as what it is.
+// eventOf decodes an event in one pass. Only error events, which are rare, are decoded a second
+// time with their own type.
 func eventOf[T any](line []byte) (watch.EventType, T, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`
@@ -103,8 +102,8 @@ func eventOf[T any](line []byte) (watch.EventType, T, error) {
 	return event.Type, event.Object, err
 }
 
-// versioned is err, or an error if what was decoded is no object of a server:
-// without a version nobody could go on from there.
+// versioned returns err, or an error if the decoded object has no version, from which the watch
+// could not be resumed.
 func versioned(o metav1.Object, err error) error {
 	if err == nil && o.GetResourceVersion() == "" {
 		return errors.New("decode event: an object without a resourceVersion")
@@ -112,22 +111,22 @@ func versioned(o metav1.Object, err error) error {
 	return err
 }
 
-// lineBuffer is the size of the buffer that a watch keeps.
+// lineBuffer is the size of the read buffer of a watch.
 const lineBuffer = 512
 
-// errLongLine is returned for a line of more than largestObject bytes.
+// errLongLine is returned for a line that exceeds the maximum size of an object.
 var errLongLine = fmt.Errorf("watch: an event has more than %d bytes", connection.LargestObject)
 
-// A lineReader reads the lines of a stream. A line that does not fit into its buffer gets
-// one of its own, which is not kept: a watch lasts long, and large events are rare.
+// A lineReader reads the lines of a stream. A line that does not fit into the buffer gets a
+// temporary one, since a watch lasts long and large events are rare.
 type lineReader struct{ stream *bufio.Reader }
 
 func newLineReader(stream io.Reader) lineReader {
 	return lineReader{bufio.NewReaderSize(stream, lineBuffer)}
 }
 
-// next returns the next line that is not empty, which is valid until the next call. A
-// last line without an end is left out: the error is io.EOF then.
+// next returns the next line that is not empty, which is valid until the next call. An
+// incomplete last line is dropped, with the error io.EOF.
 func (l lineReader) next() ([]byte, error) {
 	for {
 		line, err := l.stream.ReadSlice('\n')

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// However a text comes in, its lines are what they are: whole, in order, each
-// once. What is not ended by a line's end is not told.
+// However a stream is split into reads, its lines are returned completely, in order and once.
+// An incomplete last line is not returned.
 func TestLinesAreReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lengths := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(1, 20), rapid.SampledFrom([]int{511, 512, 513, 1024, 5000})), 0, 8).Draw(t, "lengths")
@@ -46,7 +46,7 @@ func TestLinesAreReadWhole(t *testing.T) {
 	})
 }
 
-// An event that does not end does not fill the memory.
+// An endless event does not fill the memory.
 func TestLinesAreBounded(t *testing.T) {
 	lines := newLineReader(io.LimitReader(apiserver.Repeat('x'), 2*connection.LargestObject))
 	if _, err := lines.next(); !errors.Is(err, errLongLine) {
@@ -54,8 +54,8 @@ func TestLinesAreBounded(t *testing.T) {
 	}
 }
 
-// An event is decoded as its watch is read, and an error in the words of the
-// server.
+// Events are decoded as metadata or whole objects like their watch, and errors have the
+// server's message.
 func TestEventsAreDecoded(t *testing.T) {
 	tests := map[string]struct {
 		full       bool

@@ -17,12 +17,13 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A watch that a server does not begin is asked for again from where it was, later
-// each time, and after some tries all is listed: at once if the version is too old.
+// A watch that a server does not start is requested again from the same version with backoff,
+// and after some attempts all objects are listed. If the version is too old, they are listed at
+// once.
 func TestWatchesThatDoNotBegin(t *testing.T) {
 	again := slices.Repeat([]string{"watch 7"}, mostUnbegun)
 	tests := map[string]struct {
-		refuse int // how many watches are refused once one has ended
+		refuse int // how many watches are refused after one has ended
 		status int
 		reason string
 		want   []string

@@ -1,8 +1,8 @@
 // Package access authenticates and authorizes requests to the daemon.
 //
-// On an address that only this machine reaches, all requests are allowed. On others clients
-// need a token or a certificate, over TLS. In a management cluster, its API server
-// authenticates and authorizes.
+// On an address that only this machine can reach, all requests are allowed. On others, clients
+// need a token or a certificate, over TLS. In a management cluster, the API server
+// authenticates and authorizes them.
 package access
 
 import (

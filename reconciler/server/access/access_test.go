@@ -23,7 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// An authority makes certificates.
+// An authority issues certificates.
 type authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -91,7 +91,7 @@ func (a *authority) issue(name string) (cert, key string) {
 	return cert, key
 }
 
-// A guarded server says who asked.
+// A guarded server responds with the user of the request.
 type guarded struct {
 	t    *testing.T
 	url  string
@@ -127,7 +127,7 @@ func guard(t *testing.T, cfg Config, ca *authority) *guarded {
 	return &guarded{t, "https://" + l.Addr().String(), pool}
 }
 
-// asker is who asks, and how.
+// An asker is a client with its credentials.
 type asker struct {
 	path, token, cert, key, host, site string
 }
@@ -208,8 +208,8 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// A page in a browser here can have a name that points here. Such a name is no
-// name of ours.
+// Without credentials, only requests to this machine by its own names are answered: a web page
+// can use a name that resolves to this machine.
 func TestWithoutCredentialsOnlyThisMachineIsAnswered(t *testing.T) {
 	g := guard(t, Config{Listen: "127.0.0.1:8085"}, nil)
 	for host, want := range map[string]int{
@@ -225,7 +225,7 @@ func TestWithoutCredentialsOnlyThisMachineIsAnswered(t *testing.T) {
 	}
 }
 
-// What a page of another site has a browser send is refused, also if it only reads.
+// A request that a browser sends for a page of another site is refused, even if it only reads.
 func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	g, err := New(t.Context(), Config{Listen: "127.0.0.1:8085"})
 	if err != nil {
@@ -264,7 +264,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// What is replaced counts without a restart; what is broken does not count.
+// Replaced files are used without a restart, and invalid ones are ignored.
 func TestFilesAreReadAgain(t *testing.T) {
 	ca := newAuthority(t, "ours")
 	cert, key := ca.issue("server")
@@ -301,7 +301,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// later makes files newer than they were, whatever the clock's grain.
+// later makes files newer than before, whatever the resolution of the clock.
 func later(t *testing.T, paths ...string) {
 	t.Helper()
 	for _, path := range paths {

@@ -32,12 +32,12 @@ const (
 	denied  = 10 * time.Second
 )
 
-// firstRead is how long the start waits for the cluster.
+// firstRead is how long New waits for the cluster.
 const firstRead = 5 * time.Second
 
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 
-// delegate returns an authenticator and an authorizer that ask a cluster.
+// delegate returns an authenticator and an authorizer that use a cluster.
 func delegate(ctx context.Context, kubeconfig string) (authenticator.Request, authorizer.Authorizer, error) {
 	config, err := cluster(kubeconfig)
 	if err != nil {
@@ -85,8 +85,8 @@ func delegate(ctx context.Context, kubeconfig string) (authenticator.Request, au
 	return who, may, err
 }
 
-// unreachable reports whether an error means that the cluster could not be asked. What was
-// asked for is read once the cluster can be reached; requests are refused until then.
+// unreachable reports whether an error means that the cluster did not respond. Its data is read
+// once it can be reached; requests are refused until then.
 func unreachable(err error) bool {
 	var request *url.Error
 	return errors.As(err, &request) || errors.Is(err, context.DeadlineExceeded)
@@ -95,8 +95,8 @@ func unreachable(err error) bool {
 // cluster returns the configuration of that cluster.
 func cluster(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
-		// An empty file is an error; clientcmd.BuildConfigFromFlags would take the cluster
-		// that gitfleet runs in.
+		// An empty file is an error; clientcmd.BuildConfigFromFlags would use the cluster in
+		// which gitfleet runs.
 		config, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}).Load()
 		switch {
 		case err != nil:

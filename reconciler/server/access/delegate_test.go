@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// A daemon starts although the cluster that authenticates its clients cannot be reached, and
-// until then refuses those that the cluster would have to vouch for.
+// A daemon starts even if the cluster that authenticates its clients cannot be reached. Until
+// then it refuses the clients that the cluster would authenticate.
 func TestUnreachableClusterDelaysNoStart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
-	l.Close() // nobody listens there any more
+	l.Close() // the port is closed now
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://" + address + "'}}], contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: t}}]}"
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
@@ -36,7 +36,7 @@ func TestUnreachableClusterDelaysNoStart(t *testing.T) {
 	}
 }
 
-// A kubeconfig that is empty, as one that is just being written, is an error; in a pod, the
+// An empty kubeconfig, such as one that is just being written, is an error. In a pod, the
 // credentials of the pod are not used instead.
 func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// A file is the parsed content of a file, read again when it changes. If it becomes unreadable
-// or invalid, the last content stays.
+// A file is the parsed content of a file, which is read again when it changes. If it becomes
+// unreadable or invalid, the last content is used.
 type file[T any] struct {
 	path  string
 	parse func([]byte) (T, error)
@@ -33,7 +33,7 @@ func newFile[T any](path string, parse func([]byte) (T, error)) *file[T] {
 	return &file[T]{path: path, parse: parse}
 }
 
-// get returns the content, and an error only if there never was any.
+// get returns the content. It returns an error only if there has never been any.
 func (f *file[T]) get() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +66,8 @@ type keyPair struct {
 	pair  *tls.Certificate
 }
 
-// get returns the pair in the files, or the last one that matched: while one of the files is
-// replaced they do not match.
+// get returns the pair in the files, or the last pair that matched, since the files do not
+// match while one of them is replaced.
 func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,11 +107,11 @@ func verifying(pool *file[*x509.CertPool]) certificates.VerifyOptionFunc {
 	}
 }
 
-// tokens are users by the hash of their tokens: the time of looking up a hash reveals nothing
+// tokens maps the hashes of tokens to users. The time of looking up a hash reveals nothing
 // about the token.
 type tokens map[[sha256.Size]byte]*user.DefaultInfo
 
-// minTokenLength rejects tokens that can be guessed.
+// minTokenLength is the minimum length of tokens. Shorter ones could be guessed.
 const minTokenLength = 16
 
 func parseTokens(raw []byte) (tokens, error) {

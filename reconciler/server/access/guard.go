@@ -16,9 +16,9 @@ import (
 // unprotected are the paths without authentication. Requests to the webhook are signed.
 var unprotected = []string{"/healthz", "/readyz", "/webhook"}
 
-// Wrap passes on authenticated and authorized requests, with the user in the request's context.
-// Below the judged paths, which are those of the Kubernetes API, requests are only
-// authenticated: they are authorized there, by resource.
+// Wrap passes on authenticated and authorized requests, with the user in their context.
+// Requests for the judged paths, which are those of the Kubernetes API, are only authenticated
+// here, since that API authorizes them by resource.
 func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {
@@ -33,8 +33,8 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 				next.ServeHTTP(w, req)
 				return
 			}
-			// A web page can make a name of its own resolve to this machine. That name is in
-			// the header.
+			// A web page can make its own name resolve to this machine. That name is in the
+			// Host header.
 			http.Error(w, "this daemon answers to localhost and 127.0.0.1 only; other names need server.tokenFile or server.clientCAFile", http.StatusForbidden)
 			return
 		}
@@ -54,12 +54,12 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 	})
 }
 
-// crossSite reports whether a browser sends the request for a page of another site, with any
-// method: even a read would tell the page that the daemon exists. Only browsers send these
-// headers.
+// crossSite reports whether a browser sends the request for a page of another site. It applies
+// to all methods, since even a read would tell the page that the daemon exists. Only browsers
+// send these headers.
 func crossSite(req *http.Request) bool {
 	switch req.Header.Get("Sec-Fetch-Site") {
-	case "same-origin", "none": // none is the address bar
+	case "same-origin", "none": // none is a request from the address bar
 		return false
 	case "":
 	default:

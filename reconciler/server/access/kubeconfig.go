@@ -9,8 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A Client is the access of a client to the daemon. Files are named, not copied, so that they
-// can be replaced and the kubeconfig has no secret.
+// A Client describes how a client accesses the daemon. The kubeconfig refers to the files, so
+// that they can be replaced and it contains no secret.
 type Client struct {
 	Server            string
 	CAFile, TokenFile string

@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// large is a placement on a hundred clusters.
+// large returns a placement on a hundred clusters.
 func large(name string, generation int64) *api.ClusterResourcePlacement {
 	p := crpOf(name, generation)
 	condition := func(typ string) metav1.Condition {
@@ -41,8 +41,8 @@ func fleet(b *testing.B) *status.Report {
 	return reportOf(nil, placements...)
 }
 
-// BenchmarkAsk is what it costs to ask for placements, whole and as kubectl
-// shows them, of 1,000 on 100 clusters each.
+// BenchmarkAsk measures requests for placements, complete and as tables for kubectl, of 1,000
+// placements on 100 clusters each.
 func BenchmarkAsk(b *testing.B) {
 	s := serve(b, fleet(b))
 	for name, ask := range map[string]struct{ path, accept string }{
@@ -72,8 +72,7 @@ func BenchmarkAsk(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstList is what the list of 1,000 placements on 100 clusters each
-// costs when nobody has asked for any of them before.
+// BenchmarkFirstList measures the first list of 1,000 placements on 100 clusters each.
 func BenchmarkFirstList(b *testing.B) {
 	r := fleet(b)
 	s := serve(b, r)
@@ -94,7 +93,7 @@ func BenchmarkFirstList(b *testing.B) {
 	}
 }
 
-// read asks for JSON and returns how much it was.
+// read requests JSON and returns its size.
 func (s *served) read(b *testing.B, path string) int64 {
 	b.Helper()
 	resp, err := http.Get(s.url + placementPath + path)
@@ -109,8 +108,8 @@ func (s *served) read(b *testing.B, path string) int64 {
 	return n
 }
 
-// BenchmarkPublish is what a report costs in which one placement of so many is
-// another.
+// BenchmarkPublish measures the publication of a report in which one of many placements has
+// changed.
 func BenchmarkPublish(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("placements=%d", n), func(b *testing.B) {
@@ -121,7 +120,7 @@ func BenchmarkPublish(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				generation++
-				next := *r // with the same list, so that no other has to be made here
+				next := *r // with the same list, so that it is not built in the benchmark
 				next.Placements[50] = crpOf("placement-0050", generation)
 				s.api.Publish(&next)
 			}

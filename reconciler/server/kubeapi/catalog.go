@@ -18,7 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 )
 
-// What is served besides manifests, by plural and group.
+// The resources that are served besides manifests.
 var (
 	crp         = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceplacements"}
 	rp          = schema.GroupResource{Group: api.PlacementGroup, Resource: "resourceplacements"}
@@ -30,14 +30,15 @@ var (
 	otherEvents = schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
 )
 
-// A catalog has all the kinds that are served. It is immutable.
+// A catalog has all served kinds. It is immutable.
 type catalog struct {
 	kinds      []*kind // sorted by group, plural and version
 	byResource map[schema.GroupVersionResource]*kind
 }
 
-// newCatalog returns gitfleet's kinds and those of a commit's manifests. A kind in several
-// versions is several kinds: only the API server of the kind can convert between versions.
+// newCatalog returns gitfleet's kinds and those of a commit's manifests. Each version of a kind
+// counts as a separate kind, since only the API server of the kind can convert between
+// versions.
 func newCatalog(s *hub.Snapshot) *catalog {
 	c := &catalog{kinds: ours(), byResource: map[schema.GroupVersionResource]*kind{}}
 	known := map[schema.GroupKind]bool{}
@@ -66,7 +67,7 @@ func newCatalog(s *hub.Snapshot) *catalog {
 	return c
 }
 
-// stored is the key of one of gitfleet's kinds in the store.
+// stored returns the key of one of gitfleet's kinds in the store.
 func (c *catalog) stored(gr schema.GroupResource) schema.GroupVersionResource {
 	for _, k := range c.kinds {
 		if k.group == gr.Group && k.plural == gr.Resource {
@@ -82,7 +83,7 @@ func (c *catalog) equal(o *catalog) bool {
 	})
 }
 
-// manifests returns the sources of all kinds that a commit declares, sorted like the snapshot;
+// manifests returns the sources of all kinds that a commit declares, sorted like the snapshot.
 // known are their records in the ledger.
 func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) map[schema.GroupVersionResource][]store.Source {
 	byKind := map[schema.GroupVersionKind]schema.GroupVersionResource{}
@@ -112,7 +113,7 @@ func overrideID(kind, namespace, name string) api.ID {
 	return api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}
 }
 
-// A definition has the names in a custom resource definition.
+// A definition has the names in a CustomResourceDefinition.
 type definition struct {
 	plural, singular  string
 	short, categories []string

@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A manifest is an object of the hub as in Git, except for the values of Secrets.
+// A manifest is an object of the hub as in Git, with the values of Secrets masked.
 type manifest struct {
 	o     *api.Object
 	known ledger.Declared
@@ -58,7 +58,7 @@ func shown(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return redacted
 }
 
-// encodable encodes the masked values of a Secret as base64, which clients expect.
+// encodable encodes the masked values of a Secret as base64, as clients expect.
 func encodable(secret map[string]any) {
 	data, _ := secret["data"].(map[string]any)
 	for key, value := range data {
@@ -68,7 +68,7 @@ func encodable(secret map[string]any) {
 	}
 }
 
-// A declared is a kind of configuration without status: an override.
+// A declared is a kind of configuration that has no status: an override.
 type declared struct {
 	of      any
 	kind    metav1.TypeMeta

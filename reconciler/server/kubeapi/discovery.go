@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 )
 
-// versions are the versions of a group, the preferred first.
+// versions returns the versions of a group, the preferred one first.
 func (c *catalog) versions(group string) []string {
 	var out []string
 	for _, k := range c.kinds {
@@ -90,7 +90,8 @@ func (c *catalog) aggregated(name string) apidiscoveryv2.APIGroupDiscovery {
 	return g
 }
 
-// discover publishes the discovery of a catalog, in place of the groups before.
+// discover publishes the discovery of a catalog, and removes that of groups which it does not
+// have.
 func (a *API) discover(before []string, c *catalog) {
 	var core, named []apidiscoveryv2.APIGroupDiscovery
 	names := c.groups()
@@ -108,7 +109,7 @@ func (a *API) discover(before []string, c *catalog) {
 		named = append(named, c.aggregated(name))
 	}
 	a.server.AggregatedDiscoveryGroupManager.SetGroups(named)
-	// The version with all fields is preferred, although it does not sound the newest.
+	// The version with all fields is preferred, although its name does not sort as the newest.
 	for _, g := range named {
 		for i, v := range g.Versions {
 			a.server.AggregatedDiscoveryGroupManager.SetGroupVersionPriority(metav1.GroupVersion{Group: g.Name, Version: v.Version}, 1000, 100-i)

@@ -27,8 +27,7 @@ type list struct {
 // DeepCopyObject returns the list itself: its objects are immutable.
 func (l *list) DeepCopyObject() apiruntime.Object { return l }
 
-// codecs encode responses: objects have cached bytes, and everything else is encoded by the
-// library.
+// codecs encode responses: objects have cached bytes, and the library encodes everything else.
 type codecs struct{ serializer.CodecFactory }
 
 func newCodecs() codecs {
@@ -37,8 +36,8 @@ func newCodecs() codecs {
 	return codecs{serializer.NewCodecFactory(scheme)}
 }
 
-// whole are the media types of complete objects. The library's others are for derived forms
-// such as metadata only.
+// whole returns the media types of complete objects. The library's others are for derived forms
+// such as metadata.
 func (c codecs) whole() []apiruntime.SerializerInfo {
 	var infos []apiruntime.SerializerInfo
 	for _, info := range c.SupportedMediaTypes() {
@@ -49,8 +48,8 @@ func (c codecs) whole() []apiruntime.SerializerInfo {
 	return infos
 }
 
-// EncoderForVersion returns an encoder for objects, which have their version, and for the
-// library's own types.
+// EncoderForVersion returns an encoder for objects, which already have their version, and for
+// the library's own types.
 func (c codecs) EncoderForVersion(s apiruntime.Encoder, _ apiruntime.GroupVersioner) apiruntime.Encoder {
 	e := encoder{Encoder: c.CodecFactory.EncoderForVersion(s, schema.GroupVersion{Version: "v1"}), id: s.Identifier()}
 	var format struct{ Name, Pretty, YAML string }

@@ -20,8 +20,8 @@ import (
 // component is the source component of events.
 const component = "placement-controller"
 
-// eventKinds are the two kinds of events in Kubernetes. Each has its own objects in the store,
-// made from the same events.
+// eventKinds returns the two kinds of events in Kubernetes. Each has separate objects in the
+// store, made from the same events.
 func eventKinds() []*kind {
 	one := kind{
 		name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
@@ -66,7 +66,8 @@ func eventColumn(name, description string, priority int32, cell func(printer.Row
 	})
 }
 
-// eventMessage is the message of an event with the cluster, for which an Event has no field.
+// eventMessage returns the message of an event. It includes the cluster, for which events have
+// no field.
 func eventMessage(e *status.Event) string {
 	if e.Cluster == "" || e.Kind == "MemberCluster" || strings.Contains(e.Message, strconv.Quote(e.Cluster)) {
 		return e.Message
@@ -130,8 +131,8 @@ func eventFields(about, from string) map[string]eventField {
 	}
 }
 
-// field reads a selectable field. Fields are not stored: there are many events, and few are
-// selected.
+// field reads a selectable field. Fields are not stored, since there are many events and few
+// are selected.
 func (e eventObject) field(name string) (value string, ok bool) {
 	all := otherFields
 	if e.core {
@@ -170,7 +171,7 @@ func (e eventObject) events(kind metav1.TypeMeta, meta metav1.ObjectMeta, about 
 // an event is that of its object with the event's number.
 func eventSources(events []status.Event) (core, other []store.Source) {
 	for _, one := range events {
-		e := &one // a copy: a pointer into the list would keep the whole list in memory
+		e := &one // copied, since a pointer into the list would keep the whole list in memory
 		h := eventObject{Event: e, name: e.Name + "." + e.Key().Number()[:16], core: true}
 		core = append(core, h)
 		h.core = false

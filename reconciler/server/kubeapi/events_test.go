@@ -9,8 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// An event outlives the list it was told in: keeping it must not keep all of
-// that, for every list there ever was.
+// An event may be kept longer than its list, and must not keep the list in memory.
 func TestEventsDoNotKeepTheirList(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east"}, {Kind: "MemberCluster", Name: "west"}}
 	core, other := eventSources(list)
@@ -21,7 +20,7 @@ func TestEventsDoNotKeepTheirList(t *testing.T) {
 	}
 }
 
-// An event can be selected by all that its kind says, and by nothing else.
+// Events can be selected by all selectable fields of their kind, and by no others.
 func TestEventsAreSelectedByTheFieldsOfTheirKind(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east", APIVersion: "v", UID: "u", Type: "Normal", Reason: "Joined"}}
 	core, other := eventSources(list)

@@ -12,16 +12,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 )
 
-// A typed object is one of gitfleet's kinds: a pointer to a struct that begins with its kind
-// and its metadata.
+// A typed is one of gitfleet's kinds: a pointer to a struct that begins with its kind and its
+// metadata.
 type typed[T any] interface {
 	*T
 	GetObjectKind() schema.ObjectKind
 	GetObjectMeta() metav1.Object
 }
 
-// A live source is an object of the report. An unchanged object has the same pointer in
-// consecutive reports.
+// A live source is an object of the report. While it does not change, its pointer is the same
+// in consecutive reports.
 type live[T any, P typed[T]] struct{ of P }
 
 func (s live[T, P]) meta() *metav1.ObjectMeta { return s.of.GetObjectMeta().(*metav1.ObjectMeta) }
@@ -39,7 +39,7 @@ func (s live[T, P]) Object() *store.Object {
 	}}
 }
 
-// content is the value to encode; the caller may change it.
+// content returns the value to encode, which the caller may change.
 func content(object any) any {
 	switch p := object.(type) {
 	case *api.ClusterResourcePlacement:
@@ -54,7 +54,7 @@ func content(object any) any {
 	return object
 }
 
-// sources returns the sources of one kind, sorted, in the given space.
+// sources returns the sorted sources of one kind, using the given memory.
 func sources[T any, P typed[T]](space *[]store.Source, objects []P) []store.Source {
 	out := (*space)[:0]
 	for _, o := range objects {
@@ -67,7 +67,7 @@ func sources[T any, P typed[T]](space *[]store.Source, objects []P) []store.Sour
 	return out
 }
 
-// metaOf is the metadata of a declared object as it is served.
+// metaOf returns the metadata of a declared object as it is served.
 func metaOf(meta metav1.ObjectMeta, origin api.Origin, known ledger.Declared) metav1.ObjectMeta {
 	meta.Annotations = maps.Clone(meta.Annotations)
 	if meta.Annotations == nil {

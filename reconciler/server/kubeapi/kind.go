@@ -14,18 +14,18 @@ import (
 type kind struct {
 	group, name      string
 	plural, singular string
-	// versions are the served versions, the preferred first. Objects in the store have the
-	// first.
+	// versions are the served versions, the preferred one first. Objects in the store have that
+	// version.
 	versions   []string
 	namespaced bool
 	short      []string
 	categories []string
 	columns    []printer.Column
-	// fields are the selectable fields besides name and namespace.
+	// fields are the selectable fields except name and namespace.
 	fields []string
 	// declared says that the head has all objects of the kind.
 	declared bool
-	// verbs are the supported verbs; nil for reading.
+	// verbs are the supported verbs; nil for those that read.
 	verbs []string
 	// since are fields that only the first version has.
 	since []string
@@ -64,7 +64,7 @@ var (
 	clusterCategories   = []string{"fleet", "fleet-cluster"}
 )
 
-// ours are the kinds that exist whatever the hub has.
+// ours returns the kinds that are always served.
 func ours() []*kind {
 	kinds := []*kind{
 		fleetKind(api.PlacementGroup, "ClusterResourcePlacement", printer.Placements),
@@ -98,7 +98,7 @@ func fleetKind(group, name string, columns []printer.Column) *kind {
 	return out
 }
 
-// declaredKind is a kind of placements that has no status.
+// declaredKind returns a kind of configuration that has no status.
 func declaredKind(name string) *kind {
 	k := fleetKind(api.PlacementGroup, name, printer.Manifests)
 	k.declared = true

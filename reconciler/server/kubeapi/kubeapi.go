@@ -45,23 +45,23 @@ type API struct {
 	codecs  codecs
 	may     authorizer.Authorizer // nil: everything is allowed
 	catalog atomic.Pointer[catalog]
-	// ready says that there was a report with a commit in force: before that, an empty list
+	// ready says that there was a report with a commit in force. Before that, an empty list
 	// would be wrong.
 	ready atomic.Bool
-	// described is the OpenAPI of the catalog.
+	// described is the OpenAPI description of the catalog.
 	described atomic.Pointer[description]
 
-	// head is the last published snapshot, and events the first of the last published events:
-	// while they are the same, so is everything made from them.
+	// head is the last published snapshot, and events the first of the last published events.
+	// While they are the same, everything derived from them is.
 	head   *hub.Snapshot
 	events []status.Event
 	// space is reused by Publish for its lists.
 	space []store.Source
-	// source is used in refusals, to say where to write instead.
+	// source is used in refusals of writes, to say what to change instead.
 	source atomic.Pointer[status.Source]
 }
 
-// The paths of the API, and below.
+// The roots of the API's paths.
 var paths = []string{"/api", "/apis", "/openapi", "/version"}
 
 // Paths returns the patterns of the API.
@@ -81,7 +81,7 @@ func Serves(path string) bool {
 // kubernetes is the Kubernetes version of the API.
 const kubernetes = "1.37"
 
-// effective reports that version to clients; the library's own is empty.
+// effective reports that version to clients, since the library's own is empty.
 type effective struct{ compatibility.EffectiveVersion }
 
 // Info implements compatibility.EffectiveVersion.
@@ -128,8 +128,8 @@ func New(cfg Config) (*API, error) {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.server.Handler.ServeHTTP(w, req) }
 
-// Publish publishes a report. It costs only what has changed since the last one, and does not
-// wait for readers.
+// Publish publishes a report. The cost depends only on what has changed since the last one, and
+// it does not wait for readers.
 func (a *API) Publish(r *status.Report) {
 	a.source.Store(&r.Source)
 	if r.Head != a.head && r.Head != nil {

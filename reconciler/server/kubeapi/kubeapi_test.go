@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// files are a hub with something of everything.
+// files are a hub with at least one object of each kind.
 var files = fstest.MapFS{
 	"apps/web.yaml": {Data: []byte(`apiVersion: v1
 kind: Namespace
@@ -78,7 +78,7 @@ func load(t testing.TB, hash string, files fstest.MapFS) *hub.Snapshot {
 	return s
 }
 
-// crpOf is a placement as a report has it.
+// crpOf returns a placement as in a report.
 func crpOf(name string, generation int64, conditions ...metav1.Condition) *api.ClusterResourcePlacement {
 	p := &api.ClusterResourcePlacement{}
 	p.APIVersion, p.Kind = api.PlacementGroup+"/v1beta1", "ClusterResourcePlacement"
@@ -100,7 +100,7 @@ func reportOf(s *hub.Snapshot, placements ...*api.ClusterResourcePlacement) *sta
 	return r
 }
 
-// A served is an API that is asked over HTTP.
+// A served is an API that tests access over HTTP.
 type served struct {
 	t   testing.TB
 	api *API
@@ -115,7 +115,7 @@ func serve(t testing.TB, r *status.Report) *served {
 	}
 	if r != nil {
 		a.Publish(r)
-		a.ready.Store(true) // whether it has a commit or not
+		a.ready.Store(true) // whether or not there is a commit
 	}
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
@@ -141,7 +141,7 @@ func (s *served) ask(method, path, accept, body string) (int, string) {
 	return resp.StatusCode, string(raw)
 }
 
-// get returns what is at a path, which has to be there.
+// get returns the object at a path, which must exist.
 func (s *served) get(path string, into any) {
 	s.t.Helper()
 	code, text := s.ask("GET", path, "application/json", "")
@@ -153,7 +153,7 @@ func (s *served) get(path string, into any) {
 	}
 }
 
-// A version that has less tells less, and never something else.
+// A version with fewer fields omits the others, and changes nothing else.
 func TestV1HasNoFieldThatItDoesNotKnow(t *testing.T) {
 	s := serve(t, reportOf(nil, crpOf("web", 3)))
 	for version, want := range map[string]bool{"v1beta1": true, "v1": false} {
@@ -194,7 +194,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	} {
 		for _, accept := range []string{"application/json", "application/yaml"} {
 			if accept == "application/yaml" && strings.Contains(path, "watch") {
-				continue // Kubernetes has no such thing
+				continue // Kubernetes has no such field
 			}
 			code, text := s.ask("GET", path, accept, "")
 			if code != http.StatusOK || !strings.Contains(text, "login") {
@@ -207,7 +207,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// declaring is a report of a commit by a daemon that has a ledger.
+// declaring returns the report for a commit by a daemon with a ledger.
 func declaring(l *ledger.Ledger, s *hub.Snapshot) *status.Report {
 	l.Declare(s.Commit.Hash, s.Commit.Time, func(yield func(api.ID, ledger.Content) bool) {
 		for _, o := range s.Objects {
@@ -222,8 +222,8 @@ func declaring(l *ledger.Ledger, s *hub.Snapshot) *status.Report {
 	return r
 }
 
-// The metadata that a client of Kubernetes expects, on everything, from a daemon
-// that was started anew as well.
+// Every object has the metadata that Kubernetes clients expect, also after a restart of the
+// daemon.
 func TestEverythingHasMetadata(t *testing.T) {
 	l := ledger.New()
 	s := serve(t, declaring(l, load(t, "c1", files)))
@@ -258,8 +258,7 @@ func TestEverythingHasMetadata(t *testing.T) {
 	}
 }
 
-// A kind that no commit has any more is gone from discovery, one that comes is
-// there.
+// A kind that is no longer in the commit disappears from discovery, and a new one appears.
 func TestDiscoveryFollowsTheCommit(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	var apps metav1.APIResourceList
@@ -276,8 +275,8 @@ func TestDiscoveryFollowsTheCommit(t *testing.T) {
 	}
 }
 
-// Who sorts by a field, or shows everything in tables of their own, asks for
-// tables with the objects in them.
+// Clients that sort by a field, or have tables of their own, can request tables that contain
+// the objects.
 func TestTablesMayHaveWholeObjects(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files), crpOf("web", 3)))
 	for _, path := range []string{placementPath + "/clusterresourceplacements", "/apis/apps/v1/namespaces/web/deployments/web"} {
@@ -300,7 +299,7 @@ func TestTablesMayHaveWholeObjects(t *testing.T) {
 	}
 }
 
-// An event on a cluster says on which.
+// An event on a cluster names the cluster.
 func TestEventsNameTheirCluster(t *testing.T) {
 	for want, e := range map[string]status.Event{
 		"all is well":                 {Kind: "ClusterResourcePlacement", Message: "all is well"},
@@ -314,8 +313,8 @@ func TestEventsNameTheirCluster(t *testing.T) {
 	}
 }
 
-// Before there is a commit nobody is told that there is nothing: a client would
-// take all it knew of for deleted.
+// Before there is a commit, no empty list is served, since a client would consider all known
+// objects deleted.
 func TestNothingIsToldBeforeACommit(t *testing.T) {
 	s := serve(t, nil)
 	for _, r := range []*status.Report{reportOf(nil), reportOf(load(t, "c1", files), crpOf("web", 1))} {

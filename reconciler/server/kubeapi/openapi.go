@@ -60,7 +60,7 @@ func (d *description) build() http.Handler {
 			d.older(gv, older)
 		}
 	}
-	// The only error is for a path that is taken.
+	// the only possible error is that the path is taken
 	_ = newer.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
 	handler.NewOpenAPIService(older).RegisterOpenAPIVersionedService("/openapi/v2", mux)
 	return mux
@@ -77,7 +77,7 @@ func prefix(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// routes are the paths of a kind that is read, with their operations.
+// routes returns the paths of a kind for reading, with their operations.
 func (k *kind) routes(gv schema.GroupVersion) map[string]string {
 	if k.verbs != nil {
 		return nil
@@ -120,8 +120,8 @@ func (d *description) newer(gv schema.GroupVersion) *spec3.OpenAPI {
 }
 
 // refusal describes writes, which are refused. A client that learns here that the server
-// validates fields sends the write and is told which file to change instead; others stop at
-// their own validation.
+// validates fields sends the write, and the response says which file to change instead. Other
+// clients would stop at their own validation.
 func (k *kind) refusal(version string) *spec3.Operation {
 	refused := &spec3.Responses{ResponsesProps: spec3.ResponsesProps{StatusCodeResponses: map[int]*spec3.Response{
 		http.StatusMethodNotAllowed: {ResponseProps: spec3.ResponseProps{Description: "Refused: the answer names the file in Git to change"}},
@@ -155,7 +155,7 @@ func (d *description) older(gv schema.GroupVersion, doc *spec.Swagger) {
 	}
 }
 
-// of returns the kinds of a group version.
+// of returns the kinds in a group version.
 func (c *catalog) of(gv schema.GroupVersion) []*kind {
 	var out []*kind
 	for _, k := range c.kinds {
@@ -166,7 +166,8 @@ func (c *catalog) of(gv schema.GroupVersion) []*kind {
 	return out
 }
 
-// reversed is the prefix of names of definitions: io.kubernetes-fleet.placement.v1.
+// reversed returns the prefix of the names of definitions, such as
+// io.kubernetes-fleet.placement.v1.
 func reversed(gv schema.GroupVersion) string {
 	parts := strings.Split(gv.Group, ".")
 	slices.Reverse(parts)
@@ -211,7 +212,8 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 	return out
 }
 
-// formed returns a schema for one of the two versions: for some types the library has both.
+// formed returns a schema for one of the two OpenAPI versions, since the library has both for
+// some types.
 func formed(s spec.Schema, at string) *spec.Schema {
 	older, both := s.Extensions[common.ExtensionV2Schema].(spec.Schema)
 	switch {
@@ -223,7 +225,7 @@ func formed(s spec.Schema, at string) *spec.Schema {
 	return &s
 }
 
-// manifestSchema returns what is known of another kind.
+// manifestSchema returns the known part of the schema of another kind.
 func manifestSchema(k *kind) *spec.Schema {
 	s := spec.MapProperty(nil)
 	s.Description = k.name + ", as it stands in the repository. The API server of a member cluster knows its fields."
@@ -257,7 +259,7 @@ func referred(s *spec.Schema, at string) string {
 	return ""
 }
 
-// fixDefinitions corrects JSON fields that the generator takes for bytes.
+// fixDefinitions corrects JSON fields that the generator declares as bytes.
 func fixDefinitions(definitions map[string]common.OpenAPIDefinition) {
 	object := spec.MapProperty(nil)
 	object.AddExtension("x-kubernetes-preserve-unknown-fields", true)

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// The generated definitions have every field of the Go types, each with a
-// description: after a change there, "go generate ./reconciler/server/kubeapi".
+// The generated definitions have every field of the Go types with a description. If this fails
+// after a change of the types, run "go generate ./reconciler/server/kubeapi".
 func TestEveryFieldIsDescribed(t *testing.T) {
 	definitions := GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(path) })
 	for _, of := range []any{
@@ -53,7 +53,7 @@ func described(t *testing.T, definitions map[string]common.OpenAPIDefinition, ty
 	}
 }
 
-// kubectl finds the fields of a kind by its path, and what they refer to.
+// kubectl finds the fields of a kind by its path, and the definitions that they refer to.
 func TestOpenAPILeadsToEveryField(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	for version, want := range map[string]bool{"v1beta1": true, "v1": false} {
@@ -83,8 +83,8 @@ func TestOpenAPILeadsToEveryField(t *testing.T) {
 	}
 }
 
-// Both forms are what clients can read: the older as protobuf too, and neither
-// with what only the other has.
+// Clients can read both versions, the older one also as protobuf, and neither has keywords that
+// only the other one supports.
 func TestBothFormsAreWhole(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	var older, newer json.RawMessage
@@ -103,8 +103,8 @@ func TestBothFormsAreWhole(t *testing.T) {
 	}
 }
 
-// A client that asks whether the server checks fields is told yes: so it sends
-// what it wants to write, and learns from the refusal which file to change.
+// A client that checks whether the server validates fields is told that it does. So it sends
+// its write, and learns from the refusal which file to change.
 func TestChangesAreDescribedAsRefused(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	for _, path := range []string{placementPath + "/clusterresourceplacements/{name}", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"} {
@@ -118,7 +118,7 @@ func TestChangesAreDescribedAsRefused(t *testing.T) {
 	}
 }
 
-// refer follows a property to what it is defined as.
+// refer follows a property to its definition.
 func refer(t *testing.T, doc *spec3.OpenAPI, s *spec.Schema, field string) *spec.Schema {
 	t.Helper()
 	property := s.Properties[field]

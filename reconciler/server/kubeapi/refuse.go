@@ -18,7 +18,7 @@ import (
 // maxBody limits how much of a write is read to find the name in it.
 const maxBody = 1 << 20
 
-// refuse responds that nothing can be written here, and where to write instead.
+// refuse responds that nothing can be written here, and what to change instead.
 func (a *API) refuse(s *storage, info *request.RequestInfo, w http.ResponseWriter, req *http.Request) {
 	name := info.Name
 	if name == "" {

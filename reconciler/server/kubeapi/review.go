@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// reviews are what "kubectl auth can-i" and dashboards create: a question in the form of an
-// object, which is not stored.
+// reviews are created by "kubectl auth can-i" and by dashboards to check a permission; they are
+// not stored.
 var reviews = schema.GroupResource{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}
 
 func reviewKind() *kind {
@@ -55,7 +55,7 @@ func (a *API) review(c *catalog, w http.ResponseWriter, req *http.Request) {
 	responsewriters.WriteObjectNegotiated(reviewCodecs, negotiation.DefaultEndpointRestrictions, kind.GroupVersion(), w, req, http.StatusCreated, review, false)
 }
 
-// objection is why the user is not allowed to do something; empty if they are.
+// objection returns why the user is not allowed to do something; empty if they are.
 func (a *API) objection(c *catalog, asked authorizationv1.SelfSubjectAccessReviewSpec, req *http.Request) string {
 	of := authorizer.AttributesRecord{}
 	of.User, _ = request.UserFrom(req.Context())
@@ -87,8 +87,8 @@ func (a *API) objection(c *catalog, asked authorizationv1.SelfSubjectAccessRevie
 	return ""
 }
 
-// has reports whether a resource is served, in any version if none is given; "*" is every
-// resource.
+// has reports whether a resource is served: in any version if version is empty, and "*" stands
+// for every resource.
 func (c *catalog) has(group, version, resource string) bool {
 	return resource == "*" || slices.ContainsFunc(c.kinds, func(k *kind) bool {
 		return k.plural == resource && (k.group == group || group == "*") &&

@@ -12,8 +12,7 @@ import (
 
 const reviewPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-// Who asks what they may is told: to read what there is, if they are let in, and
-// to write nothing.
+// A review says that users with access may read everything that is served, and write nothing.
 func TestReviews(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	strict := serve(t, reportOf(load(t, "c1", files)))
@@ -47,7 +46,7 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// A review is nothing that could be read, and nonsense is none.
+// Reviews cannot be read, and invalid ones are refused.
 func TestOnlyReviewsAreTaken(t *testing.T) {
 	s := serve(t, nil)
 	for _, test := range []struct {

@@ -29,7 +29,7 @@ func (a *API) fail(w http.ResponseWriter, req *http.Request, err error) {
 	responsewriters.ErrorNegotiated(err, a.codecs.CodecFactory, schema.GroupVersion{Version: "v1"}, w, req)
 }
 
-// minWatch is the shortest duration of a watch without a timeout; the library makes it up to
+// minWatch is the minimum duration of a watch without a timeout; the library makes it up to
 // twice as long.
 const minWatch = 30 * time.Minute
 

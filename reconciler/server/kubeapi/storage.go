@@ -58,7 +58,7 @@ func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 	return s.show(o), nil
 }
 
-// namespace is the requested namespace. A Namespace counts as being in itself.
+// namespace returns the requested namespace. A Namespace counts as an object in itself.
 func (s *storage) namespace(ctx context.Context) string {
 	if !s.kind.namespaced {
 		return ""
@@ -70,8 +70,8 @@ func (s *storage) query(ctx context.Context, o *internalversion.ListOptions) sto
 	return store.Query{Kind: s.kind.stored(), Namespace: s.namespace(ctx), Labels: o.LabelSelector, Fields: o.FieldSelector}
 }
 
-// A mark is the continue token of a list. Version is that of the first page: a watch from there
-// misses no change between the pages.
+// A mark is the continue token of a list. Version is that of the first page, so that a watch
+// from there misses no change between the pages.
 type mark struct {
 	Version         uint64
 	Namespace, Name string
@@ -109,8 +109,8 @@ func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (run
 	return l, nil
 }
 
-// fresh reports whether a list satisfies the requested resource version. There is only the
-// newest.
+// fresh reports whether a list satisfies the requested resource version. Only the newest
+// version is available.
 func (s *storage) fresh(o *internalversion.ListOptions) error {
 	asked, err := parseVersion(o.ResourceVersion)
 	if err != nil || asked == 0 {
@@ -147,7 +147,8 @@ func (s *storage) Watch(ctx context.Context, o *internalversion.ListOptions) (wa
 		return nil, err
 	}
 	w := store.Watch{Query: s.query(ctx, o), From: from, Every: bookmarks, Show: s.show, Gone: gone}
-	// Without a version a watch begins with all existing objects, unless it says otherwise.
+	// a watch without a version begins with all existing objects, unless the options say
+	// otherwise
 	w.Initial = from == 0
 	if o.SendInitialEvents != nil {
 		w.Initial = *o.SendInitialEvents

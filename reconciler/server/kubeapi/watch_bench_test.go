@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// A watcher follows all placements over a connection of its own, and says of
-// each event that it has it.
+// watcher watches all placements over a separate connection, and calls has for each event.
 func (s *served) watcher(b *testing.B, version string, has func()) {
 	b.Helper()
 	at, err := url.Parse(s.url)
@@ -49,7 +48,7 @@ func (s *served) watcher(b *testing.B, version string, has func()) {
 	}()
 }
 
-// version is that of the newest list.
+// version returns the version of the newest list.
 func (s *served) version(b *testing.B) string {
 	b.Helper()
 	resp, err := http.Get(s.url + placementPath + "/clusterresourceplacements?limit=1")
@@ -70,10 +69,10 @@ func (s *served) version(b *testing.B) string {
 	return l.Metadata.ResourceVersion
 }
 
-// BenchmarkWatch is the time from the publishing of a report, in which one
-// placement of 1,000 on 100 clusters each is another, to when all who watch have
-// it whole; and what memory so many watchers take, both ends of their
-// connections together, with an event told to each.
+// BenchmarkWatch measures the time from the publication of a report, in which one of 1,000
+// placements on 100 clusters each has changed, until all watchers have received the placement.
+// It also measures the memory of the watchers, both ends of their connections together, after
+// each got an event.
 func BenchmarkWatch(b *testing.B) {
 	for _, watchers := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprintf("watchers=%d", watchers), func(b *testing.B) {
@@ -105,7 +104,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// occupied is what is live on the heap, and the stacks.
+// occupied returns the size of the live heap and the stacks.
 func occupied() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A written object is a placement with its JSON written by hand, many times faster than
-// encoding/json: nearly all of it are the statuses of its clusters, of which a list of all
+// A written is a placement with hand-written encoding to JSON, many times faster than
+// encoding/json. Nearly all of its size is the statuses on its clusters, of which a list of all
 // placements may have some hundred thousand.
 type written struct {
 	// object is the placement without statuses, and its last field the status.
@@ -48,8 +48,8 @@ func (p written) MarshalObject() ([]byte, error) {
 	return append(out, "]}}"...), nil
 }
 
-// appendStatus appends a status like encoding/json. It writes only statuses with nothing but
-// conditions itself, which most are.
+// appendStatus appends a status as encoding/json does. It writes only statuses that have
+// nothing but conditions by itself; most are of that kind.
 func appendStatus(out []byte, s *api.PerClusterPlacementStatus) ([]byte, error) {
 	rest := *s
 	rest.ClusterName, rest.ObservedResourceIndex, rest.Conditions = "", "", nil
@@ -90,7 +90,7 @@ func appendCondition(out []byte, c *metav1.Condition) []byte {
 func appendText(out []byte, s string) []byte {
 	for i := range len(s) {
 		if !unescaped[s[i]] {
-			raw, _ := json.Marshal(s) // which never fails
+			raw, _ := json.Marshal(s) // encoding a string cannot fail
 			return append(out, raw...)
 		}
 	}

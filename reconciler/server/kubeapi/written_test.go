@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What is written here is, byte by byte, what encoding/json writes.
+// A status is encoded byte by byte as by encoding/json.
 func TestStatusesAreWrittenAsEncodingJSONDoes(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain text, 100%", `"quoted" \ <b>&</b>`, "line\nfeed \u2028 ü \x7f \xff"}))
 	condition := rapid.Custom(func(t *rapid.T) metav1.Condition {
@@ -39,7 +39,7 @@ func TestStatusesAreWrittenAsEncodingJSONDoes(t *testing.T) {
 		s := status.Draw(t, "of")
 		want, err := json.Marshal(s)
 		if err != nil {
-			t.Skip(err) // not a time that can be written
+			t.Skip(err) // a time that cannot be encoded
 		}
 		got, err := appendStatus(nil, &s)
 		if err != nil || string(got) != string(want) {
@@ -51,7 +51,7 @@ func TestStatusesAreWrittenAsEncodingJSONDoes(t *testing.T) {
 	}
 }
 
-// A placement says the same as encoding/json has it, with a status and without.
+// A placement is encoded as by encoding/json, with and without a status.
 func TestPlacementsSayTheSame(t *testing.T) {
 	s := serve(t, reportOf(nil))
 	bare, whole := crpOf("bare", 1), large("whole", 1)

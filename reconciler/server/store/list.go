@@ -27,7 +27,7 @@ func (q Query) matches(o *Object) bool {
 		(q.Fields == nil || q.Fields.Matches(o.Selectable()))
 }
 
-// Version is that of the newest change.
+// Version returns the version of the newest change.
 func (s *Store) Version() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -58,7 +58,7 @@ func (k *kindStore) find(namespace, name string) (int, bool) {
 // A Page is a part of a list, sorted by namespace and name.
 type Page struct {
 	Objects []*Object
-	// Version is the store's when the page was made.
+	// Version is the version of the store when the page was made.
 	Version uint64
 	// Left counts the objects on further pages.
 	Left int

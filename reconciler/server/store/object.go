@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An Object is one version of one object. It is encoded on demand and once for all clients, and
-// immutable once it is in a store.
+// An Object is one version of an object. It is encoded when first needed, once for all clients.
+// It is immutable once it is in a store.
 type Object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -22,7 +22,7 @@ type Object struct {
 	// Field returns a selectable field besides the name and the namespace; nil if there is
 	// none.
 	Field func(name string) (value string, ok bool)
-	// Content returns what encoding/json encodes, with the given metadata; or a Marshaler.
+	// Content returns the value for encoding/json with the given metadata, or a Marshaler.
 	Content func(metav1.ObjectMeta) (any, error)
 
 	version uint64
@@ -51,7 +51,7 @@ func (o *Object) stamp(version uint64) {
 	o.ResourceVersion = strconv.FormatUint(version, 10)
 }
 
-// JSON is the object without spaces and line feeds.
+// JSON returns the object without spaces and line feeds.
 func (o *Object) JSON() ([]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,15 +70,15 @@ func (o *Object) JSON() ([]byte, error) {
 	return o.encoded, err
 }
 
-// MarshalJSON implements json.Marshaler: rows of a table may have whole objects.
+// MarshalJSON implements json.Marshaler, since rows of a table may contain whole objects.
 func (o *Object) MarshalJSON() ([]byte, error) { return o.JSON() }
 
-// A Marshaler encodes itself as JSON, without spaces and line feeds. Unlike with json.Marshaler
+// A Marshaler encodes itself as JSON without spaces and line feeds. Unlike with json.Marshaler,
 // the result is not checked.
 type Marshaler interface{ MarshalObject() ([]byte, error) }
 
 // CacheEncode writes what encode writes. An event with the whole object is written without
-// encode and without a copy: a thousand watchers share one.
+// calling encode and without a copy, since a thousand watchers may share it.
 func (o *Object) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
 	if event := plainEvent(id); event != "" {
 		return o.writeEvent(event, w)

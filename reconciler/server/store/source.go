@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A Source makes an object.
+// A Source creates an object.
 type Source interface {
 	// Key identifies it within its kind.
 	Key() (namespace, name string)
-	// Same reports whether the object is equal to the one that was made from old, which has the
-	// same key. It is called often and must be fast.
+	// Same reports whether the object equals the one created from old, which has the same key.
+	// It is called often and must be fast.
 	Same(old Source) bool
 	// Object makes the object.
 	Object() *Object

@@ -1,4 +1,4 @@
-// Package store keeps the objects of the hub in memory like an API server's storage: with
+// Package store keeps the objects of the hub in memory, like the storage of an API server: with
 // resource versions, consistent lists, and watches.
 package store
 
@@ -18,15 +18,15 @@ const maxDeletions = 1000
 type Store struct {
 	mu    sync.RWMutex
 	kinds map[schema.GroupVersionResource]*kindStore
-	// version is the newest one; it increases over restarts.
+	// version is the newest version. Versions also increase across restarts.
 	version uint64
 	// began is the version before the first change: older versions belong to another process,
 	// and a watch cannot continue from them.
 	began uint64
 }
 
-// New returns an empty store. Versions start from the time, so that those of an earlier process
-// are smaller: a change takes longer than the microsecond it counts as.
+// New returns an empty store. Versions begin with the time, so that those of an earlier process
+// are smaller: a version stands for a microsecond, and a change takes longer than that.
 func New(now time.Time) *Store {
 	began := uint64(now.UnixMicro())
 	return &Store{kinds: map[schema.GroupVersionResource]*kindStore{}, version: began, began: began}
@@ -37,7 +37,8 @@ type kindStore struct {
 	slots []*entry // sorted by namespace and name
 	// log has the version of every entry, in order, and some that are outdated.
 	log []record
-	// gone counts the deletions in log; oldest is the version since which all are known.
+	// gone is the number of deletions in log. oldest is the version since which all changes are
+	// known.
 	gone   int
 	oldest uint64
 	// changed is closed at the next change.
@@ -49,7 +50,7 @@ type entry struct {
 	source Source
 	object *Object // the newest version
 	born   uint64
-	// before are its labels until relabeled, for watches that select by labels.
+	// before are its labels until the version relabeled, for watches with a label selector.
 	before    map[string]string
 	relabeled uint64
 	deleted   bool
@@ -72,9 +73,9 @@ func (s *Store) shelf(kind schema.GroupVersionResource) *kindStore {
 	return k
 }
 
-// Replace makes sources the objects of a kind, and reports whether anything changed. They are
-// sorted by namespace and name and unique; the list is not kept. Unchanged objects keep their
-// version.
+// Replace replaces the objects of a kind, and reports whether anything has changed. The sources
+// must be sorted by namespace and name and unique; the list is not kept. Unchanged objects keep
+// their version.
 func (s *Store) Replace(kind schema.GroupVersionResource, sources []Source) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +97,8 @@ func (s *Store) Replace(kind schema.GroupVersionResource, sources []Source) bool
 	return true
 }
 
-// named reports whether the keys are those of the sources: the usual case, which needs no
-// memory.
+// named reports whether the keys are those of the sources. That is the usual case, which needs
+// no memory.
 func (k *kindStore) named(sources []Source) bool {
 	return slices.EqualFunc(k.slots, sources, func(old *entry, source Source) bool { return Compare(old.source, source) == 0 })
 }

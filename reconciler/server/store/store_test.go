@@ -31,8 +31,7 @@ func (s thing) Object() *Object {
 	return &Object{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: s.name, Labels: map[string]string{"color": *s.of}}}
 }
 
-// fill makes the store what a map of names and colors says. Colors that did not
-// change are the same pointers.
+// fill sets the store to a map of names and colors. Unchanged colors are the same pointers.
 func fill(s *Store, was map[string]*string, colors map[string]string) map[string]*string {
 	is := map[string]*string{}
 	var sources []Source
@@ -49,7 +48,7 @@ func fill(s *Store, was map[string]*string, colors map[string]string) map[string
 	return is
 }
 
-// A view is what a watcher believes.
+// A view is the state that a watcher has derived from its events.
 type view struct {
 	query  Query
 	from   uint64
@@ -66,7 +65,7 @@ func look(s *Store, q Query) *view {
 	return v
 }
 
-// read takes the changes there are, up to a number of batches.
+// read processes up to a number of batches of changes.
 func (v *view) read(t *rapid.T, s *Store, batches int) {
 	for range batches {
 		changes, _, err := s.since(v.query, &v.from)
@@ -92,8 +91,8 @@ func (v *view) read(t *rapid.T, s *Store, batches int) {
 	}
 }
 
-// Whoever watches, from whenever and however slowly, ends up with what a list
-// says, and is told on the way of nothing that cannot be.
+// Every watcher, whenever it began and however slow it is, ends up with the state that a list
+// returns, and gets only valid events on the way.
 func TestWatchersArriveAtWhatIsListed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(began)
@@ -109,9 +108,9 @@ func TestWatchersArriveAtWhatIsListed(t *testing.T) {
 				views = append(views, look(s, rapid.SampledFrom(queries).Draw(t, "query")))
 			}
 			for _, v := range views {
-				// A watcher by label that was away for more than one change of a
-				// label is told of a deletion that it knows; so all read each turn,
-				// or none do that select.
+				// A watcher by label that misses several changes of a label may get a deletion
+				// of an object it does not have. So all watchers read each turn, or no watcher
+				// with a selector does.
 				if v.query.Labels != nil || rapid.Bool().Draw(t, "reads") {
 					v.read(t, s, 1000)
 				}
@@ -155,8 +154,8 @@ func TestVersionsRiseOverRestarts(t *testing.T) {
 	}
 }
 
-// What is remembered for watchers does not grow with what happens: not with
-// changes, and with deletions only so far.
+// The memory kept for watchers does not grow with the number of changes, and only up to a limit
+// with deletions.
 func TestHistoryIsBounded(t *testing.T) {
 	s := New(began)
 	was := map[string]*string{}
@@ -179,7 +178,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// A list in pages has every object once that was there all the time.
+// A list in pages has each object exactly once that existed all the time.
 func TestPagesMissNothing(t *testing.T) {
 	s := New(began)
 	was := fill(s, nil, map[string]string{"a": "red", "b": "red", "c": "red", "d": "red"})
@@ -194,7 +193,7 @@ func TestPagesMissNothing(t *testing.T) {
 	}
 }
 
-// A watcher that does not read holds back nobody, and holds on to little.
+// A slow watcher does not delay others, and needs little memory.
 func TestASlowWatcherCostsNobodyAnything(t *testing.T) {
 	s := New(began)
 	was := fill(s, nil, map[string]string{"a": "0"})

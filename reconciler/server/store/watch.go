@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ErrGone says that not all changes since a version are known: the client has to list again.
+// ErrGone is returned if not all changes since a version are known, so that the client has to
+// list again.
 var ErrGone = errors.New("the changes since that version are not known any more")
 
 // A Watch configures a watch.
@@ -19,18 +20,18 @@ type Watch struct {
 	From uint64
 	// Initial sends all existing objects first, and then a bookmark if Bookmark is set.
 	Initial bool
-	// Bookmark makes the object of a bookmark; nil for no bookmarks. first is true for the one
-	// after the initial objects.
+	// Bookmark creates the object of a bookmark; nil for no bookmarks. first is true for the
+	// one after the initial objects.
 	Bookmark func(version uint64, first bool) *Object
 	// Every is the time between bookmarks.
 	Every time.Duration
 	// Show converts an object before it is sent.
 	Show func(*Object) *Object
-	// Gone makes the error for a watch that cannot continue.
+	// Gone returns the event for a watch that cannot continue.
 	Gone func(error) watch.Event
 }
 
-// watchBuffer is how many events are buffered. They are few, since buffered events are not
+// watchBuffer is the number of buffered events. It is small, since buffered events are not
 // replaced by newer versions.
 const watchBuffer = 8
 
@@ -170,7 +171,8 @@ func (s *Store) since(q Query, from *uint64) ([]change, <-chan struct{}, error) 
 	return changes, k.changed, nil
 }
 
-// event is what the changes since a version mean for a query; empty if nothing.
+// event returns the type of the event for the changes of an object since a version; empty if
+// the query does not see them.
 func (q Query) event(o *entry, since uint64) watch.EventType {
 	before := o.born <= since
 	is := q.matches(o.object)
