@@ -61,7 +61,7 @@ var comparisons = map[api.PropertySelectorOperator]func(sign int) bool{
 type preference struct {
 	weight int32
 	labels labels.Selector // nil: any
-	sorter string          // a property; empty: the full weight for every match
+	sorter string          // a property; empty gives the full weight to every match
 	order  api.PropertySortOrder
 	// min and max are over all clusters that report the property, eligible or not.
 	min, max float64
@@ -69,7 +69,8 @@ type preference struct {
 	lowest, highest resource.Quantity
 }
 
-// A contribution is what one preference adds to the score of one cluster, and why.
+// A contribution is the part of the score of one cluster that comes from one preference, with
+// the reason.
 type contribution struct {
 	points  int32
 	matches bool // by labels

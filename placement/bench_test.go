@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// bigFleet has 12 regions, 60 zones, a label of its own per cluster, and two
-// properties that differ.
+// bigFleet returns a fleet with 12 regions, 60 zones, a unique label for each cluster, and two
+// properties with different values.
 func bigFleet(n int) fleet {
 	f := make(fleet, n)
 	for i := range f {
@@ -36,8 +36,8 @@ func bigFleet(n int) fleet {
 	return f
 }
 
-// mixed are the policies of a fleet in use; each takes about a hundred clusters
-// of a thousand.
+// mixed returns policies of a typical fleet. Each selects about a hundred of a thousand
+// clusters.
 func mixed(i int) *api.PlacementPolicy {
 	n := int32(100)
 	switch i % 5 {
@@ -58,8 +58,8 @@ func mixed(i int) *api.PlacementPolicy {
 	return pickN(n, require("env notin (test)"), spreadHard("region", 2), spreadSoft("zone", 1))
 }
 
-// Everything from scratch; the goal for 1,000 clusters and 1,000 placements is
-// 5 s on one core.
+// BenchmarkScheduleAll schedules all placements from scratch; the goal for 1,000 clusters and
+// 1,000 placements is 5 s on one core.
 func BenchmarkScheduleAll(b *testing.B) {
 	for _, size := range []struct{ clusters, placements int }{{250, 1000}, {500, 1000}, {1000, 250}, {1000, 500}, {1000, 1000}} {
 		b.Run(fmt.Sprintf("clusters=%d/placements=%d", size.clusters, size.placements), func(b *testing.B) {
@@ -78,7 +78,7 @@ func BenchmarkScheduleAll(b *testing.B) {
 	}
 }
 
-// One placement, new and settled; the goal is 20 ms.
+// BenchmarkScheduleOne schedules one placement, new and already scheduled; the goal is 20 ms.
 func BenchmarkScheduleOne(b *testing.B) {
 	f := bigFleet(1000)
 	for i, name := range []string{"PickAll", "PickFixed", "PickN", "PickN,1 constraint", "PickN,2 constraints"} {
@@ -99,8 +99,8 @@ func BenchmarkScheduleOne(b *testing.B) {
 	}
 }
 
-// One PickN with two spread constraints; the goal for 10,000 clusters is 500 ms.
-// In the worst case every cluster is a domain of its own.
+// BenchmarkSpread schedules one PickN with two spread constraints; the goal for 10,000 clusters
+// is 500 ms. In the worst case every cluster is a domain of its own.
 func BenchmarkSpread(b *testing.B) {
 	for name, parts := range map[string][]part{
 		"regions and zones": {spreadHard("region", 1), spreadSoft("zone", 1)},
@@ -121,7 +121,8 @@ func BenchmarkSpread(b *testing.B) {
 	}
 }
 
-// A thousand placements select from a repository; the goal is 1 s.
+// BenchmarkSelect selects the objects of a thousand placements from a repository; the goal is 1
+// s.
 func BenchmarkSelect(b *testing.B) {
 	for _, size := range []int{2500, 5000, 10000} {
 		hub := make([]*api.Object, 0, size)

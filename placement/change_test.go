@@ -8,11 +8,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A step is one decision after the last. What is nil stays as it was.
+// A step changes some inputs of the scheduler and schedules again. Nil fields are not changed.
 type step struct {
 	fleet  fleet
 	policy *api.PlacementPolicy
-	// held replaces what the last decision said to remember.
+	// held replaces the bindings of the last decision.
 	held []placement.Binding
 	want string
 	// holds are the bindings afterwards.
@@ -220,7 +220,7 @@ func TestPickNMovesNothingItNeedNot(t *testing.T) {
 	})
 }
 
-// What the rollout wrote into a binding is not the scheduler's to change.
+// Scheduling does not change what the rollout has recorded in a binding.
 func TestBindingsKeepTheirContent(t *testing.T) {
 	old, new := pickN(3), pickN(3, prefer(5, "env=prod"))
 	held := bound(old, "*m1 -*m2 *m3")

@@ -53,8 +53,8 @@ func TestClusterOf(t *testing.T) {
 	}
 }
 
-// What was read too long ago is unknown, offline as in the daemon; what Git
-// declares is not.
+// Properties that were read too long ago are unknown, also in offline plans. Properties
+// declared in Git are not.
 func TestStalePropertiesAreUnknown(t *testing.T) {
 	m := &api.MemberCluster{}
 	m.Annotations = map[string]string{api.PropertyAnnotationPrefix + "rating": "7"}

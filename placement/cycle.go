@@ -9,8 +9,8 @@ import (
 type class int
 
 const (
-	free        class = iota // not bound
-	unscheduled              // content that is being removed
+	free        class = iota // without a binding
+	unscheduled              // its content is being removed
 	obsolete                 // selected by an earlier policy
 	bound                    // selected by the current policy
 )
@@ -24,7 +24,7 @@ type clusterState struct {
 	// current is the binding at the end: old if it did not change, nil if there is none.
 	current *Binding
 
-	objection string // of the filters; not evaluated for bound clusters
+	objection string // result of the filters; not evaluated for bound clusters
 	affinity  int32
 	spread    int32
 	forbidden int  // index of the violated spread constraint, or -1
@@ -42,7 +42,7 @@ func (m *clusterState) selected() bool { return m.current != nil && !m.current.U
 type cycle struct {
 	*rules
 	fleet    []*Cluster     // by name
-	members  []clusterState // of the same order
+	members  []clusterState // in the same order
 	gone     []Binding      // on clusters that have left the fleet
 	domains  *spread
 	last     *clusterState     // the last chosen cluster of a fulfilled PickN

@@ -22,11 +22,11 @@ const (
 	res = placement.ResourceProperty
 )
 
-// A fleet is changed by name and keeps its order.
+// A fleet is a list of clusters that can be changed by name and keeps its order.
 type fleet []placement.Cluster
 
-// theFleet is the one of most worked examples. m8 has been silent for too long,
-// m9 never joined and reports nothing.
+// theFleet is the fleet of most examples. m8 has been silent for too long, and m9 has never
+// joined and reports nothing.
 func theFleet() fleet {
 	rows := `
 m1 east    prod   2 100 4  3  2 4  3  2
@@ -63,7 +63,7 @@ m9 central prod`
 	return f
 }
 
-// clusters makes a fleet of names with labels: "a1 zone=a, b1 zone=b".
+// clusters returns a fleet from names with labels: "a1 zone=a, b1 zone=b".
 func clusters(text string) fleet {
 	var f fleet
 	for _, one := range strings.Split(text, ",") {
@@ -98,7 +98,8 @@ func (f fleet) ill(names ...string) fleet {
 	return f
 }
 
-// tainted gives clusters the taint region=env:NoSchedule, of their own labels.
+// tainted adds the taint region=env:NoSchedule to clusters, with the values of their own
+// labels.
 func (f fleet) tainted(names ...string) fleet {
 	for _, name := range names {
 		c := f.get(name)
@@ -107,7 +108,7 @@ func (f fleet) tainted(names ...string) fleet {
 	return f
 }
 
-// set gives one property to several clusters: "a=0 b=1".
+// set sets one property of several clusters: "a=0 b=1".
 func (f fleet) set(property, values string) fleet {
 	for _, word := range strings.Fields(values) {
 		name, value, _ := strings.Cut(word, "=")
@@ -116,7 +117,7 @@ func (f fleet) set(property, values string) fleet {
 	return f
 }
 
-// A policy is built from parts.
+// A part sets a part of a policy.
 type part func(*api.PlacementPolicy)
 
 func policy(kind api.PlacementType, parts ...part) *api.PlacementPolicy {
@@ -191,7 +192,7 @@ func labelsOf(text string) *metav1.LabelSelector {
 
 func prefer(weight int32, labels string) part { return sortBy(weight, labels, "", "") }
 
-// sortBy prefers by a property; without labels it concerns every cluster.
+// sortBy prefers clusters by a property; without labels it applies to every cluster.
 func sortBy(weight int32, labels, property string, order api.PropertySortOrder) part {
 	return func(p *api.PlacementPolicy) {
 		s := api.PreferredClusterSelector{Weight: weight}
@@ -239,8 +240,8 @@ func references(names []string) []api.PlacementReference {
 
 var crp = api.PlacementKey{Name: "web"}
 
-// tell prints an outcome: the selected with their scores, the scored and not
-// selected, the names of all others, and whether it is fulfilled.
+// tell formats an outcome: the selected clusters with their scores, those that were scored and
+// not selected, the names of all others, and whether the policy is fulfilled.
 func tell(o placement.Outcome) string {
 	var chosen, lost, out []string
 	for _, d := range o.Decisions {
@@ -263,7 +264,7 @@ func tell(o placement.Outcome) string {
 	return strings.Join(append(lines, fmt.Sprintf("%t %d of %d", o.Fulfilled, o.Found, o.Wanted)), "\n")
 }
 
-// score leaves out what is zero, and says "-" for none.
+// score omits zero parts, and returns "-" for no score.
 func score(s *placement.Score) string {
 	if s == nil {
 		return "-"
@@ -281,8 +282,8 @@ func score(s *placement.Score) string {
 	return "(" + strings.Join(parts, ",") + ")"
 }
 
-// holds prints bindings: "m1 *m2 -m3" holds m1, m2 with content released, and m3
-// on its way out.
+// holds formats bindings: "m1 *m2 -m3" has m1, m2 with released content, and m3 that is being
+// removed.
 func holds(bindings []placement.Binding) string {
 	var all []string
 	for _, b := range bindings {
@@ -300,8 +301,8 @@ func holds(bindings []placement.Binding) string {
 
 var boundPattern = regexp.MustCompile(`^(-?)(\*?)([\w-]+)(?:\(T(-?\d+),A(-?\d+)\))?$`)
 
-// bound reads what holds prints, each optionally with its score: "*m2(T0,A5)".
-// They were chosen by the given policy, in this order.
+// bound parses bindings in the form of holds, each optionally with its score: "*m2(T0,A5)".
+// They were selected under the given policy, in this order.
 func bound(p *api.PlacementPolicy, text string) []placement.Binding {
 	var all []placement.Binding
 	for i, word := range strings.Fields(text) {

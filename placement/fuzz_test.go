@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Whatever stands in a policy, a decision is made, it is its own answer, and it
-// can be explained.
+// For every policy there is a result, scheduling again with that result gives the same one, and
+// it can be explained.
 func FuzzSchedule(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"placementType":"PickN","numberOfClusters":-1}`, `{"placementType":"PickFixed","clusterNames":["m1","m1","x",""]}`,
@@ -46,8 +46,8 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// Whatever the selectors say, the selection is in order, holds nothing twice
-// and nothing that may not leave.
+// For all selectors, the selection is sorted and has neither duplicates nor objects that may
+// not be propagated.
 func FuzzSelect(f *testing.F) {
 	for _, seed := range []string{
 		`[{"group":"","version":"v1","kind":"Namespace"}]`,

@@ -13,8 +13,8 @@ import (
 // commit, is immutable, and may be used concurrently.
 type Index struct {
 	entries []entry // in canonical order
-	// byName finds one object, byKind all objects of a kind in a namespace (or in none),
-	// byNamespace everything in a namespace. All lists ascend.
+	// byName finds one object, byKind all objects of a kind in a namespace (or in none), and
+	// byNamespace everything in a namespace. All lists are ascending.
 	byName      map[nameKey]int
 	byKind      map[kindKey][]int
 	byNamespace map[string][]int
@@ -25,7 +25,7 @@ type entry struct {
 	object *api.Object
 	gvk    schema.GroupVersionKind
 	labels labels.Set
-	// refused is why the object is never propagated; empty if it may be.
+	// refused is the reason why the object is never propagated; empty if it may be.
 	refused string
 	// denied says that its kind is never selected.
 	denied bool

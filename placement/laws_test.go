@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// drawFleet makes few values, so that ties, empty domains and missing labels
-// are the rule.
+// drawFleet uses few different values, so that ties, empty domains and missing labels are
+// frequent.
 func drawFleet(t *rapid.T) fleet {
 	names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{
 		"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "m10", "m2",
@@ -81,8 +81,8 @@ func drawParts(t *rapid.T) []part {
 	}), 0, 2).Draw(t, "parts")
 }
 
-// drawBindings holds some clusters, also some that are gone, chosen by this
-// policy or by another.
+// drawBindings draws bindings to some clusters, including some that have left the fleet, under
+// this policy or another.
 func drawBindings(t *rapid.T, f fleet, p *api.PlacementPolicy) []placement.Binding {
 	var all []placement.Binding
 	names := []string{"gone"}
@@ -142,7 +142,7 @@ func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	})
 }
 
-// An answer fed back is its own answer, to the last word.
+// Scheduling again with the result gives exactly the same result.
 func TestAnswerIsAFixedPoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRequest(t)
@@ -183,8 +183,8 @@ func TestEveryClusterHasOneDecisionWithAReason(t *testing.T) {
 	})
 }
 
-// The bindings to remember are the selected clusters, and what was held and is
-// not on its way out yet.
+// The resulting bindings are those of the selected clusters, and those whose content is not
+// removed yet.
 func TestBindingsAreTheSelectedAndTheLeaving(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRequest(t)
@@ -220,7 +220,7 @@ func TestPickNNeverExceedsN(t *testing.T) {
 	})
 }
 
-// Scaling up leaves what is there untouched, scaling down only removes.
+// Scaling up keeps all bindings, and scaling down only removes some.
 func TestScalingMovesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := placement.Request{Key: crp, Policy: drawPickN(t), Clusters: drawFleet(t)}
@@ -259,8 +259,8 @@ func TestScheduleChangesNoInput(t *testing.T) {
 	})
 }
 
-// Explain tells of the same decisions, why a cluster was not chosen, and what
-// would help.
+// Explain has the same decisions as Schedule, with the reason why a cluster was not selected
+// and what would change that.
 func TestExplainAgreesWithSchedule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRequest(t)

@@ -12,13 +12,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A slow scheduler picks under spread constraints by the letter of the rule:
-// all counts anew before every pick, all candidates judged, the best taken. It
-// is the measure for the fast one.
+// A slow scheduler implements spread constraints literally: before every pick it counts
+// everything again, scores all candidates, and takes the best. The fast one is compared with
+// it.
 type slow struct {
 	fleet      fleet
 	chosen     map[string]bool
-	candidates map[string]int32 // affinity
+	candidates map[string]int32 // affinity by name
 	kept       map[string]bool
 	policy     *api.PlacementPolicy
 }
@@ -104,8 +104,8 @@ func (s *slow) pick() (name string, score int32) {
 	return name, score
 }
 
-// Whatever the fast scheduler picks, the slow one would: so a new pick never
-// violates a DoNotSchedule constraint, and the best candidate always goes first.
+// The fast scheduler picks the same clusters as the slow one. So a new pick never violates a
+// DoNotSchedule constraint, and the best candidate always comes first.
 func TestSpreadPicksByTheLetterOfTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, p := drawFleet(t), drawPickN(t)
@@ -148,8 +148,8 @@ func TestSpreadPicksByTheLetterOfTheRule(t *testing.T) {
 	})
 }
 
-// affinities are the scores of the clusters that pass the filters: those of the
-// same policy without spread, to choose all of them.
+// affinities returns the affinity scores of the clusters that pass the filters, which are those
+// of the same policy without spread that selects all of them.
 func affinities(f fleet, p *api.PlacementPolicy, present map[string]bool) map[string]int32 {
 	everyone := *p
 	everyone.TopologySpreadConstraints = nil

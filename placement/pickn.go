@@ -60,9 +60,9 @@ func nextOrder(held []*clusterState) int {
 	return next
 }
 
-// scaleUp chooses up to want clusters, one at a time, and unschedules what an earlier policy
-// chose and this one does not. Bound clusters win ties in every pick, because an avoidable move
-// is an outage.
+// scaleUp selects up to want clusters, one at a time, and unschedules those that an earlier
+// policy selected and this one does not. Bound clusters win ties in every pick, because moving
+// a placement unnecessarily would be an outage.
 //
 // Clusters that are not chosen keep their score at the last pick.
 func (c *cycle) scaleUp(want, order int) {
@@ -118,12 +118,12 @@ func kept(m *clusterState) int {
 	return 0
 }
 
-// A group is the candidates of the same domains, best first. At any moment all of them have the
-// same spread score, so only the first of each group can be the next pick, and a pick looks at
-// each group once.
+// A group has the candidates of the same domains, best first. At any time all of them have the
+// same spread score. So only the first one of each group can be the next pick, and a pick
+// compares one candidate per group.
 type group struct {
 	members []*clusterState
-	ranks   []int // of the members among all candidates
+	ranks   []int // ranks of the members among all candidates
 }
 
 func (g *group) pop() *clusterState {
@@ -184,8 +184,8 @@ func (c *cycle) scoreRemaining() {
 	}
 }
 
-// scaleDown unschedules what an earlier policy chose and the surplus, and scores the rest as at
-// the last pick, so that scheduling again gives the same decisions.
+// scaleDown unschedules what an earlier policy selected and the surplus. It scores the rest as
+// at the last pick, so that scheduling again gives the same decisions.
 func (c *cycle) scaleDown(held []*clusterState) {
 	for _, m := range c.inOrder(obsolete) {
 		c.withdraw(m)

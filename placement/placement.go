@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Cluster is a member cluster as the scheduler sees it.
+// A Cluster is a member cluster in the form that the scheduler uses.
 type Cluster struct {
 	Name   string
 	Labels map[string]string
@@ -29,18 +29,19 @@ type Cluster struct {
 	// NamespacesUnknown says that the namespaces could not be read. A ResourcePlacement then
 	// treats the cluster as one without its namespace.
 	NamespacesUnknown bool
-	// Ineligible is why the cluster gets no new placements; empty if it does get them.
+	// Ineligible is the reason why the cluster gets no new placements; empty if it does get
+	// them.
 	Ineligible string
 }
 
 // A Revision identifies the content of one placement for one cluster.
 type Revision struct {
-	// Commit is the commit that brought the content.
+	// Commit is a commit that has the content.
 	Commit string
-	// Hash is the hash of the content: equal hashes, equal content.
+	// Hash is the hash of the content. Equal hashes mean equal content.
 	Hash string
 	// Labels are the labels of the cluster that overrides used, as sorted key=value pairs
-	// separated by commas: with other labels the same commit gives other content.
+	// separated by commas. With other labels the same commit may have other content.
 	Labels string `json:",omitempty"`
 }
 
@@ -73,7 +74,7 @@ type Binding struct {
 	// Unscheduled says that the cluster is no longer selected and waits for removal.
 	Unscheduled bool
 	// Removing says that the rollout has started to remove the content. A request to Schedule
-	// leaves such bindings out: the cluster may be selected again.
+	// leaves such bindings out, so that the cluster may be selected again.
 	Removing bool
 
 	// RemovedBy is the head commit when Removing was set or the placement was deleted; empty if

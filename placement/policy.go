@@ -10,10 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// PolicyHash identifies the policy that selected a cluster: the hex SHA-256 of the policy's
-// canonical JSON. Defaults are filled in and empty fields left out, so that spelling out a
-// default changes nothing; nil is PickAll. The number of clusters is not part of it: another
-// number scales the placement and schedules nothing again.
+// PolicyHash identifies the policy that selected a cluster. It is the SHA-256 of the policy's
+// canonical JSON, in hexadecimal digits. Defaults are set and empty fields omitted, so that it
+// does not matter whether a default is written out; nil is PickAll. The number of clusters is
+// not included: another number scales the placement and does not schedule the rest again.
 func PolicyHash(p *api.PlacementPolicy) string {
 	data, err := json.Marshal(canonical(p))
 	if err != nil {
@@ -24,7 +24,7 @@ func PolicyHash(p *api.PlacementPolicy) string {
 }
 
 // canonical returns a copy with defaults, without the number of clusters, and with nil for
-// fields that ask for nothing.
+// fields that require nothing.
 func canonical(p *api.PlacementPolicy) api.PlacementPolicy {
 	if p == nil {
 		p = &api.PlacementPolicy{}
@@ -76,7 +76,7 @@ func maxSkew(t api.TopologySpreadConstraint) int32 {
 	return *t.MaxSkew
 }
 
-// rules are a compiled policy: selectors parsed, quantities read, defaults filled in.
+// rules are a compiled policy, with parsed selectors and quantities, and with defaults.
 type rules struct {
 	kind      api.PlacementType
 	hash      string

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Bindings remember this hash. A change of it makes every placement of every
-// fleet choose anew, so these values are for ever.
+// Bindings store this hash. If it changed, every placement of every fleet would be scheduled
+// again. So these values must never change.
 func TestPolicyHashIsForEver(t *testing.T) {
 	everything := pickN(3,
 		require("env in (prod); nodes Ge 3"), prefer(7, "tier"), sortBy(-5, "", "cost", api.Ascending),

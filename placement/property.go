@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// unreadable names the properties that the policy uses and whose value on the cluster is not a
-// quantity. KubeFleet fails the whole placement then; here they are unknown, and the decision
-// says so.
+// unreadable lists the properties that the policy uses and whose value on the cluster is not a
+// quantity. In KubeFleet the whole placement fails in that case; here they count as unknown,
+// and the decision says so.
 func (c *cycle) unreadable(m *Cluster) string {
 	if len(m.Malformed) == 0 {
 		return ""

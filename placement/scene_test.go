@@ -14,9 +14,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// A scene is read from the top: "fleet", "policy" and "others" set what their
-// names say, "plan" decides and feeds the answer back, "explain NAME" tells of
-// one cluster without deciding.
+// TestScenes runs the scenes in testdata. "fleet", "policy" and "others" set these inputs,
+// "plan" schedules and uses the resulting bindings from then on, and "explain NAME" explains
+// one cluster without scheduling.
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", play)
 }
@@ -51,8 +51,7 @@ func play(t *testing.T, archive *txtar.Archive) {
 	})
 }
 
-// readFleet reads "name label=value property:value taint!key=value ill", one
-// cluster a line.
+// readFleet parses one cluster per line: "name label=value property:value taint!key=value ill".
 func readFleet(t *testing.T, text string) fleet {
 	t.Helper()
 	var f fleet

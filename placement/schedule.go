@@ -27,17 +27,17 @@ type Request struct {
 type Outcome struct {
 	// Policy is the [PolicyHash] of the policy that decided.
 	Policy string
-	// Decisions are one for each cluster, and one for each name of PickFixed that is no
-	// cluster: the selected first, in the order they were chosen (PickAll: by name; PickFixed:
-	// as listed), then those that were scored and not selected, best first, then the rest by
-	// name.
+	// Decisions has one decision for each cluster, and one for each name of PickFixed that is
+	// not the name of a cluster. The selected ones come first, in the order in which they were
+	// chosen (PickAll: by name; PickFixed: as listed), then those that were scored and not
+	// selected, best first, then the rest by name.
 	Decisions []Decision
 	// Bindings are all bindings from now on, by cluster name: one for each selected cluster,
 	// and the Unscheduled ones whose content is not yet removed.
 	Bindings []Binding
-	// Fulfilled says that the policy has as many clusters as it asks for.
+	// Fulfilled says that as many clusters are selected as the policy requests.
 	Fulfilled bool
-	// Found is how many clusters are selected, and Wanted how many the policy asks for; for
+	// Found is how many clusters are selected, and Wanted how many the policy requests; for
 	// PickAll they are equal.
 	Found, Wanted int
 	// Notes are remarks for the user that belong to no decision: a property that no cluster

@@ -7,13 +7,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An example is one policy and one fleet. The numbers are those of the worked
-// examples that KubeFleet's decisions are known for.
+// An example is one policy and one fleet, with the numbers of KubeFleet's worked examples.
 type example struct {
-	fleet  fleet // nil: theFleet
+	fleet  fleet // nil stands for theFleet
 	policy *api.PlacementPolicy
 	want   string
-	// reasons are of some clusters.
+	// reasons are expected reasons of some clusters.
 	reasons map[string]string
 }
 

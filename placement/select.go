@@ -41,7 +41,7 @@ type Selection struct {
 	Warnings []Warning
 }
 
-// A Warning is about a selector that probably does not do what was meant.
+// A Warning is about a selector that probably does not do what the user meant.
 type Warning struct {
 	// Field is a field path such as spec.resourceSelectors[1].
 	Field   string
@@ -120,7 +120,7 @@ func gvkOf(t api.ResourceSelectorTerm) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}
 }
 
-// key returns the placement as most messages write it.
+// key returns the placement in the form that most messages use.
 func (s *selectionState) key() string { return s.Key.Namespace + "/" + s.Key.Name }
 
 func (s *selectionState) resolveTerm(t api.ResourceSelectorTerm) error {

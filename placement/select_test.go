@@ -14,8 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// versions are the apiVersions of the kinds the tests speak of; what is not
-// here is v1.
+// versions are the apiVersions of the kinds in the tests; other kinds have v1.
 var versions = map[string]string{
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "ControllerRevision": "apps/v1",
 	"EndpointSlice": "discovery.k8s.io/v1", "Widget": "example.com/v1", "Lease": "coordination.k8s.io/v1",
@@ -25,7 +24,7 @@ var versions = map[string]string{
 	"Job": "batch/v1", "Ingress": "networking.k8s.io/v1", "PriorityClass": "scheduling.k8s.io/v1",
 }
 
-// clusterScoped are the kinds of the tests that live in no namespace.
+// scope knows the kinds in the tests.
 func scope(gk api.GroupKind) (namespaced, known bool) {
 	if gk.Kind == "Widget" {
 		return true, true
@@ -33,9 +32,8 @@ func scope(gk api.GroupKind) (namespaced, known bool) {
 	return api.Namespaced(gk)
 }
 
-// objects reads "Kind [namespace/]name key=value…" from each line. The words
-// owned and type=T make an owned object and a Secret of a type; Kind@g/v has
-// another apiVersion.
+// objects parses "Kind [namespace/]name key=value…" from each line. The words owned and type=T
+// make an owned object and a Secret of a type; Kind@g/v has another apiVersion.
 func objects(text string) []*api.Object {
 	var all []*api.Object
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -107,7 +105,7 @@ func theHub() []*api.Object {
 		CustomResourceDefinition widgets.example.com`)
 }
 
-// selectors reads "Kind [name | labels in parentheses] [scope]" from each part.
+// selectors parses "Kind [name | labels in parentheses] [scope]" from each part.
 func selectors(text string) []api.ResourceSelectorTerm {
 	var all []api.ResourceSelectorTerm
 	for _, part := range strings.Split(text, ";") {
@@ -161,8 +159,8 @@ func TestSelect(t *testing.T) {
 	rp := api.PlacementKey{Namespace: "app", Name: "rp"}
 	inSystem := api.PlacementKey{Namespace: "kube-system", Name: "rp"}
 	tests := map[string]struct {
-		key       api.PlacementKey // zero: the ClusterResourcePlacement crp
-		hub       []*api.Object    // nil: theHub
+		key       api.PlacementKey // zero stands for the ClusterResourcePlacement crp
+		hub       []*api.Object    // nil stands for theHub
 		selectors string
 		want      string
 		invalid   string
@@ -364,8 +362,8 @@ func TestInvalidSelectorsNameTheirField(t *testing.T) {
 	}
 }
 
-// Whatever else a namespace holds, what describes one cluster or configures gitfleet is not
-// selected with it, nor by its kind.
+// Objects that describe one cluster or configure gitfleet are selected neither with their
+// namespace nor by their kind.
 func TestSomeKindsAreNeverSelected(t *testing.T) {
 	hub := objects(`
 		Namespace app

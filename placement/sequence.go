@@ -6,15 +6,14 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Sequence returns the order in which placements are scheduled, so that each comes after those
-// that its placementAffinity and placementAntiAffinity name. Otherwise they are in order of
-// their keys.
+// Sequence returns the order in which placements are scheduled: each comes after those that its
+// placementAffinity and placementAntiAffinity name, and otherwise they are sorted by key.
 //
-// Of placements that name each other in a cycle the first by key is scheduled first, with the
-// clusters that the others held in the last turn. [Request.Others] therefore has the result of
-// this turn where there is one, and the recorded bindings otherwise. Two placements with mutual
-// anti-affinity then settle at once; two with mutual affinity are not scheduled until one of
-// them holds a cluster.
+// If placements name each other in a cycle, the first by key is scheduled first, with the
+// clusters that the others held in the last turn. So [Request.Others] has the results of this
+// turn where there are some, and the recorded bindings otherwise. Two placements with mutual
+// anti-affinity are then stable at once. Two with mutual affinity are not scheduled until one
+// of them holds a cluster.
 func Sequence(policies map[api.PlacementKey]*api.PlacementPolicy) []api.PlacementKey {
 	keys := make([]api.PlacementKey, 0, len(policies))
 	for key := range policies {

@@ -15,8 +15,8 @@ type constraint struct {
 	hard    bool // DoNotSchedule
 }
 
-// compileSpread puts hard constraints before soft ones, because the first violation in that
-// order is reported.
+// compileSpread returns the constraints, hard ones before soft ones, because the first
+// violation in that order is reported.
 func compileSpread(all []api.TopologySpreadConstraint) []constraint {
 	var hard, soft []constraint
 	for _, t := range all {
@@ -30,20 +30,21 @@ func compileSpread(all []api.TopologySpreadConstraint) []constraint {
 	return append(hard, soft...)
 }
 
-// violation is the text for a hard constraint.
+// violation returns the reason if a hard constraint is violated.
 func (c constraint) violation() string {
 	return `violated doNotSchedule topology spread constraint "` + c.key + `" (max skew ` + strconv.Itoa(int(c.maxSkew)) + `)`
 }
 
-// Domains are the values of one label over the whole fleet, and how many clusters of each are
-// chosen. As in KubeFleet, a domain counts even if none of its clusters is eligible, and then
+// domains are the values of one label in the whole fleet, with the number of chosen clusters
+// for each. As in KubeFleet, a domain counts even if none of its clusters is eligible, and then
 // limits the others.
 type domains struct {
 	of    []int32 // by cluster; -1 if it has no such label
 	names []string
 	count []int32 // by domain
-	// hist is how many domains have each count; low and high are the smallest and largest
-	// count, low2 the second smallest, which equals low if two domains share it.
+	// hist is the number of domains with each count. low and high are the smallest and the
+	// largest count. low2 is the second smallest, which equals low if two domains have that
+	// count.
 	hist            []int32
 	low, low2, high int32
 }
@@ -167,8 +168,8 @@ func (s *spread) score(cluster int) (score int32, forbidden int) {
 	return score, -1
 }
 
-// emptyDomains are the values of a constraint's label with the smallest count and no eligible
-// cluster.
+// emptyDomains returns the values of a constraint's label that have the smallest count and no
+// eligible cluster.
 func (c *cycle) emptyDomains(i int) []string {
 	d := c.domains.domains[i]
 	usable := make([]bool, len(d.names))
@@ -187,8 +188,8 @@ func (c *cycle) emptyDomains(i int) []string {
 	return all
 }
 
-// noteEmpty adds a note about domains without an eligible cluster that keep the placement from
-// getting all its clusters.
+// noteEmpty adds a note about domains without an eligible cluster, if the placement does not
+// get all its clusters because of them.
 func (c *cycle) noteEmpty() {
 	for i, k := range c.domains.constraints {
 		forbids := slices.ContainsFunc(c.members, func(m clusterState) bool { return m.eligible() && m.forbidden == i })

@@ -67,7 +67,7 @@ func TestSequencePutsOthersFirst(t *testing.T) {
 	}
 }
 
-// Two placements that avoid each other settle, and stay as they are.
+// Two placements with mutual anti-affinity are stable after the first turn.
 func TestPlacementsThatAvoidEachOtherSettle(t *testing.T) {
 	policies := map[api.PlacementKey]*api.PlacementPolicy{
 		{Name: "a"}: pickN(3, avoided("b")), {Name: "b"}: pickN(3, avoided("a")),
@@ -161,7 +161,7 @@ func TestNotesNameWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A policy that validation would have refused moves nothing.
+// A policy that validation would have refused changes no binding.
 func TestBrokenPolicyMovesNothing(t *testing.T) {
 	for name, p := range map[string]*api.PlacementPolicy{"type": policy("PickBest"), "N": policy(api.PickN)} {
 		o := placement.Schedule(placement.Request{Key: crp, Policy: p, Clusters: theFleet(), Bindings: bound(nil, "*m1 -m2")})

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// checkArguments makes every command answer wrong arguments with its usage line, and
-// every group of commands answer an unknown command with the closest one.
+// checkArguments makes every command report wrong arguments with its usage line, and every
+// group of commands report an unknown command with the most similar one.
 func checkArguments(cmd *cobra.Command) {
 	if cmd.HasSubCommands() && !cmd.Runnable() {
 		cmd.Args, cmd.RunE = unknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -29,8 +29,8 @@ func checkArguments(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand returns an error if a group of commands is given an argument: cobra
-// runs the commands of the group without asking it.
+// unknownCommand returns an error if a group of commands gets an argument. cobra would
+// otherwise run the group without an error.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

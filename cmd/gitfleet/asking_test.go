@@ -22,8 +22,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// What the commands print that ask about single things, of a fleet that is well
-// and of one with trouble. It changes on purpose only.
+// The output of the commands that show single things, for a healthy fleet and for one with
+// trouble. It must change only on purpose.
 func TestAsking(t *testing.T) {
 	_, settled := listening(t, reports.Settled(t).Report)
 	_, troubled := listening(t, reports.Troubled(t).Report)
@@ -85,7 +85,7 @@ func TestAsking(t *testing.T) {
 	}
 }
 
-// historyOf answers with a record of entries.
+// historyOf serves a history with these entries.
 func historyOf(t *testing.T, entries ...history.Entry) http.Handler {
 	t.Helper()
 	r := history.Open(history.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -96,7 +96,7 @@ func historyOf(t *testing.T, entries ...history.Entry) http.Handler {
 	return server.History(r)
 }
 
-// remembering is a daemon with a history.
+// remembering returns the address of a daemon with a history.
 func remembering(t *testing.T, entries ...history.Entry) string {
 	t.Helper()
 	daemon := server.New(nil)
@@ -106,7 +106,7 @@ func remembering(t *testing.T, entries ...history.Entry) string {
 	return srv.URL
 }
 
-// years are a few entries of each kind.
+// years returns a few entries of each kind.
 func years() []history.Entry {
 	at := func(seconds int) time.Time { return reports.Noon.Add(time.Duration(seconds) * time.Second) }
 	web := func(seconds int, event history.Event, cluster, revision, message string) history.Entry {
@@ -132,7 +132,7 @@ func years() []history.Entry {
 	}
 }
 
-// What history prints of a record.
+// The output of history for a record.
 func TestHistoryOfAPlacement(t *testing.T) {
 	address := remembering(t, years()...)
 	for name, args := range map[string]string{
@@ -153,7 +153,7 @@ func TestHistoryOfAPlacement(t *testing.T) {
 	}
 }
 
-// A command that runs while the daemon tells more.
+// A running is a command that runs while the daemon publishes reports.
 type running struct {
 	out    *pages
 	cancel context.CancelFunc
@@ -173,8 +173,8 @@ func start(t *testing.T, args ...string) *running {
 	return r
 }
 
-// Waiting ends as soon as what is waited for is true, and says meanwhile what is
-// missing; a daemon that is restarted in between is no harm.
+// wait ends as soon as the condition is true, and prints what is missing until then. A restart
+// of the daemon does not matter.
 func TestWaitUntilItIsTrue(t *testing.T) {
 	s := reports.Settled(t)
 	s.Commit(reports.SecondCommit, "Grace", "Say two", reports.WithValue(reports.Manifests, "2"))
@@ -219,8 +219,8 @@ func TestWaitUntilItIsTrue(t *testing.T) {
 	}
 }
 
-// A commit counts as long as what is in force descends from it: somebody else's on
-// top changes nothing, but what took it out of the history ends the waiting.
+// A commit counts while the commit in force descends from it: commits of others on top do not
+// matter, but wait ends if the commit is removed from the history.
 func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 	for name, test := range map[string]struct {
 		descends bool
@@ -266,7 +266,7 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 	}
 }
 
-// A refused commit on top holds the others up, until somebody mends it.
+// If a later commit is refused, the earlier ones wait until it is fixed.
 func TestWaitBelowARefusedCommit(t *testing.T) {
 	daemon := server.New(nil)
 	daemon.Contains(func(_ context.Context, head, _ string) (bool, error) { return head == reports.BadCommit, nil })
@@ -279,7 +279,7 @@ func TestWaitBelowARefusedCommit(t *testing.T) {
 	}
 }
 
-// Whoever watches events is told each once, and again when it happens again.
+// events --watch prints each event once, and again when it occurs again.
 func TestEventsWatch(t *testing.T) {
 	s := reports.Settled(t)
 	daemon, address := listening(t, s.Report)
@@ -306,7 +306,7 @@ func TestEventsWatch(t *testing.T) {
 	}
 }
 
-// What comes from elsewhere cannot play tricks with a terminal.
+// Text from elsewhere cannot control the terminal.
 func TestTextsAreHarmless(t *testing.T) {
 	const evil = "a\033[2Jb\rc\u202ed"
 	field := api.Difference{
@@ -329,8 +329,8 @@ func TestTextsAreHarmless(t *testing.T) {
 	}
 }
 
-// A placement that is gone from the repository and has objects left somewhere is shown with
-// what is in the way, wherever one asks for it.
+// A placement that was removed from the repository and still has objects is shown with the
+// reason, by all commands.
 func TestRemovedPlacementIsShownUntilItIsGone(t *testing.T) {
 	s := reports.Settled(t)
 	s.Commit(reports.SecondCommit, "Grace Hopper", "Remove the web", reports.WithValue(strings.ReplaceAll(reports.Manifests, "place web of web,docks unavailable 1\n", ""), "1"))
@@ -351,8 +351,8 @@ func TestRemovedPlacementIsShownUntilItIsGone(t *testing.T) {
 	}
 }
 
-// Of one placement alone is asked, by whichever command shows one: the whole
-// report of a large fleet is megabytes.
+// Commands that show one placement request only that placement, since the whole report of a
+// large fleet has megabytes.
 func TestOneIsAskedForAlone(t *testing.T) {
 	daemon, _ := listening(t, reports.Sample())
 	var asked []string

@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
-// The kustomization for more than one replica starts two, each with a state directory of
-// its own, that stand for the same Lease and may write it.
+// The kustomization for several replicas starts two, each with a separate state directory. Both
+// use the same Lease, and may write it.
 func TestDeployedReplicas(t *testing.T) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(deployed, "high-availability"))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestDeployedReplicas(t *testing.T) {
 	}
 }
 
-// Half a lease is an error that says what is missing.
+// Incomplete settings of a lease are an error that says what is missing.
 func TestLeaseIsValidated(t *testing.T) {
 	for text, want := range map[string]string{
 		"lease: {name: gitfleet}":                      "highAvailability.lease.namespace: is missing",

@@ -26,7 +26,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
-// unpacked are the files of a bug report.
+// unpacked returns the files of a bug report.
 func unpacked(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)
@@ -58,8 +58,8 @@ func unpacked(t *testing.T, file string) map[string]string {
 	}
 }
 
-// A canary planted wherever a secret could be is in no file of a bug report,
-// and the rest is there.
+// A canary in every place that may have a secret is in no file of a bug report; everything else
+// is.
 func TestABugReportHasNoSecrets(t *testing.T) {
 	const canary = "kanarie-Vogel-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary))
@@ -111,7 +111,7 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	}
 }
 
-// What cannot be had is named, and the rest is written.
+// If something cannot be collected, the bug report says so and has the rest.
 func TestABugReportOfWhatThereIs(t *testing.T) {
 	nobody := httptest.NewServer(nil)
 	nobody.Close()

@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/repository"
 )
 
-// validate reports the same for a checkout as for the commit, which it reads from Git
-// with the limits of the daemon.
+// validate has the same output for a checkout as for the commit, which it reads from Git with
+// the limits of the daemon.
 func TestACheckoutIsJudgedAsItsCommit(t *testing.T) {
 	const scenes = "../../gitsource/hub/testdata/*/*.txtar"
 	archives, err := filepath.Glob(scenes)
@@ -58,7 +58,7 @@ func TestACheckoutIsJudgedAsItsCommit(t *testing.T) {
 	}
 }
 
-// The same holds for what only a working tree, or only a commit, can have.
+// That is also so for files that only a working tree, or only a commit, can have.
 func TestWorkTreesAreJudgedAsTheirCommits(t *testing.T) {
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
 	const broken = "kind: [\n"
@@ -66,7 +66,7 @@ func TestWorkTreesAreJudgedAsTheirCommits(t *testing.T) {
 		make   func(t *testing.T, dir string)
 		limits map[string]string
 		path   string
-		says   string // what both reports contain
+		says   string // part of both outputs
 	}{
 		"a repository in it": {
 			make: func(t *testing.T, dir string) { nestedRepository(t, filepath.Join(dir, "vendor/lib"), broken) },
@@ -147,7 +147,7 @@ func TestWorkTreesAreJudgedAsTheirCommits(t *testing.T) {
 		"exactly as many files as allowed": {
 			make: func(t *testing.T, dir string) {
 				write(t, dir, ".gitfleetignore", "x*\n")
-				for i := range 29 { // ten names to a file, also of those that are ignored
+				for i := range 29 { // ten names count as one file, also ignored ones
 					write(t, dir, "x"+strings.Repeat("x", i), "")
 				}
 			},
@@ -180,8 +180,8 @@ func TestWorkTreesAreJudgedAsTheirCommits(t *testing.T) {
 	}
 }
 
-// compareCommit runs validate on a working tree and on the commit of all that is in
-// it, and compares the output, which it returns.
+// compareCommit runs validate on a working tree and on a commit of all its files, compares the
+// outputs, and returns them.
 func compareCommit(t *testing.T, r *repository.Repository, prepare func(t *testing.T, dir string)) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -220,7 +220,7 @@ func nestedRepository(t *testing.T, dir, text string) {
 	commitAll(t, dir)
 }
 
-// commitAll commits all that Git can, and submodules that nobody fetched.
+// commitAll commits all files that Git can commit, and submodules that were not fetched.
 func commitAll(t *testing.T, dir string, submodules ...string) {
 	t.Helper()
 	gitIn(t, dir, "add", "--all", "--force", ".")

@@ -15,11 +15,11 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// The reference of the command line is what the commands say of themselves.
+// docs/cli.md is generated from the help texts of the commands.
 func TestTheCommandLineIsDocumented(t *testing.T) {
 	const page = "../../docs/cli.md"
 	for _, name := range []string{"GITFLEET_SERVER", "GITFLEET_TOKEN_FILE", "GITFLEET_CA_FILE", "GITFLEET_CLIENT_CERT", "GITFLEET_CLIENT_KEY"} {
-		t.Setenv(name, "") // of whoever runs the test
+		t.Setenv(name, "") // variables of the user who runs the test
 	}
 	golden.File(t, page, reference())
 	for _, cmd := range newRoot().Commands() {
@@ -29,8 +29,7 @@ func TestTheCommandLineIsDocumented(t *testing.T) {
 	}
 }
 
-// No command has more flags than a person can take in, and a person sees those of
-// its own before those of the connection.
+// No command has too many flags, and help shows its own flags before those of the connection.
 func TestNoCommandHasTooManyFlags(t *testing.T) {
 	const most = 14
 	var walk func(cmd *cobra.Command)
@@ -56,8 +55,8 @@ func TestNoCommandHasTooManyFlags(t *testing.T) {
 	walk(newRoot())
 }
 
-// A flag that has become a setting is answered with the key of the setting, and a
-// misspelled one with what was meant.
+// For a flag that is now a setting, the error has the key of the setting; for a misspelt flag,
+// it suggests the right one.
 func TestUnknownFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"run --limit-files 3":         "--limit-files is not a flag; set limits.files in the configuration file, or with --set KEY=VALUE",
@@ -79,8 +78,8 @@ func TestUnknownFlags(t *testing.T) {
 	}
 }
 
-// Wrong arguments are answered with the right ones, and commands that do not exist
-// with what was meant.
+// The error about wrong arguments says which are expected, and that about an unknown command
+// suggests an existing one.
 func TestWrongArguments(t *testing.T) {
 	for line, want := range map[string]string{
 		"validate":          "an argument is missing; write gitfleet validate PATH|REPO@REF",
@@ -141,7 +140,7 @@ bash-completion for that.
 |---|---|
 `
 
-// connectionHead tells once what all commands have that ask a daemon.
+// connectionHead introduces the part about the flags of all commands that use a daemon.
 const connectionHead = `
 ## Asking a daemon
 
@@ -186,7 +185,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 			}
 		}
 		for _, below := range cmd.Commands() {
-			if below.Name() != "completion" { // not ours
+			if below.Name() != "completion" { // not one of gitfleet's commands
 				check(below)
 			}
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
-// guarded is a daemon behind TLS that answers only those who know the token,
-// and the file with its certificate.
+// guarded returns the address of a daemon with TLS that requires a token, and the file with its
+// certificate.
 func guarded(t *testing.T, token string) (address, ca string) {
 	t.Helper()
 	daemon := server.New(nil)
@@ -32,15 +32,15 @@ func guarded(t *testing.T, token string) (address, ca string) {
 	return srv.URL, tempfile.Write(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
 }
 
-// Whoever has the certificate and the token is answered; everybody else learns
-// what is missing, and never the token.
+// A client with the certificate and the token gets a response. Otherwise the error says what is
+// missing, and never contains the token.
 func TestAGuardedDaemon(t *testing.T) {
 	address, ca := guarded(t, "s3cret")
 	right, wrong := tempfile.Write(t, "token", "s3cret\n"), tempfile.Write(t, "token", "wr0ng\n")
 	plain, _ := strings.CutPrefix(address, "https://")
 	tests := map[string]struct {
 		args []string
-		want string // empty: the answer
+		want string // empty if there is a response
 	}{
 		"all is right":      {[]string{"--server", address, "--ca-file", ca, "--token-file", right}, ""},
 		"unknown authority": {[]string{"--server", address, "--token-file", right}, "certificate signed by unknown authority"},
@@ -67,14 +67,14 @@ func TestAGuardedDaemon(t *testing.T) {
 	}
 }
 
-// say is all that a command prints.
+// say returns the whole output of a command.
 func say(args ...string) string {
 	var out strings.Builder
 	run(args, &out, &out)
 	return out.String()
 }
 
-// A daemon may ask who it talks to by certificate.
+// A daemon may require client certificates.
 func TestAClientShowsItsCertificate(t *testing.T) {
 	daemon := server.New(nil)
 	daemon.Publish(reports.Sample())
@@ -92,7 +92,7 @@ func TestAClientShowsItsCertificate(t *testing.T) {
 	}
 }
 
-// A token goes to the daemon that was named, not where that sends us.
+// A token is sent only to the daemon that was named, and not to where it redirects.
 func TestATokenGoesNowhereElse(t *testing.T) {
 	asked := false
 	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -106,8 +106,8 @@ func TestATokenGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// What is told was made some time ago, if nothing has happened since; ages are
-// those of the answer.
+// If nothing has happened since the report was made, ages are computed from the time of the
+// response.
 func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 	daemon := server.New(nil)
 	overview.Serve(daemon, nil, nil)
@@ -123,7 +123,7 @@ func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 	}
 }
 
-// Polls that find nothing and requests to the forge make no report, and are told all the same.
+// Polls without a new commit and requests to the forge cause no report, but are still shown.
 func TestStatusTellsTheLastPoll(t *testing.T) {
 	report := reports.Settled(t).Report
 	daemon := server.New(nil)
@@ -140,7 +140,7 @@ func TestStatusTellsTheLastPoll(t *testing.T) {
 	}
 }
 
-// An aged answer is two hours old.
+// An aged response is two hours old.
 type aged struct{ http.ResponseWriter }
 
 func (a *aged) WriteHeader(code int) {

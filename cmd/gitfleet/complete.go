@@ -17,7 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// patience is how long a shell waits for names.
+// patience is how long shell completion waits for names.
 const patience = 2 * time.Second
 
 // A completer completes an argument of a command.
@@ -35,7 +35,7 @@ var completers = map[string]completer{
 }
 
 // completeNames adds shell completion of flag values and of the names of placements and
-// clusters. Names come from the daemon; without one there are none.
+// clusters. The names come from the daemon; without a daemon there are none.
 func completeNames(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		completeNames(cmd)
@@ -113,8 +113,7 @@ func completeProposals(cmd *cobra.Command, args []string, _ string) ([]string, c
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// namesFor requests names from the daemon that a command would use; without a daemon there are
-// none.
+// namesFor requests the names from the daemon that a command would use; none without a daemon.
 func namesFor(cmd *cobra.Command) server.Names {
 	var names server.Names
 	if !answers(cmd, "/names", &names) {
@@ -123,7 +122,7 @@ func namesFor(cmd *cobra.Command) server.Names {
 	return names
 }
 
-// answers reports whether the daemon that a command would use answers a request in time.
+// answers reports whether the daemon that a command would use responds to a request in time.
 func answers(cmd *cobra.Command, path string, into any) bool {
 	at := client.ConnectionOf(cmd.Flags())
 	ctx := cmd.Context()

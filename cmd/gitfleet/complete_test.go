@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// The shell is offered the names that there are, and nothing if nobody answers.
+// Completion offers the existing names, and nothing if the daemon does not respond.
 func TestCompletion(t *testing.T) {
 	_, address := listening(t, reports.Sample())
 	nobody := httptest.NewServer(nil)
@@ -49,7 +49,7 @@ func TestCompletion(t *testing.T) {
 				}
 			}
 			if server == nobody.URL && (strings.HasSuffix(want, " rp") || strings.Contains(line, " -") && !strings.Contains(line, "--cluster")) {
-				names = want // these are always the same
+				names = want // these values do not depend on the daemon
 			}
 			if strings.Join(got, " ") != names {
 				t.Errorf("%q is completed by %q, want %q", line, got, names)

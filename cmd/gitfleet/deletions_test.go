@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// Two commits of a repository are compared as the daemon would go from one to the
-// other: what it would delete, and what of that it would hold.
+// Two commits of a repository are compared as the daemon would move from one to the other:
+// which objects it would delete, and which of these deletions it would hold.
 func TestDeletionsBetweenCommits(t *testing.T) {
 	const small = "clusters a/region=eu b/region=us\nnamespace web\nnamespace shop\nconfigmap web/one\nconfigmap shop/one\nplace docks of shop on b\n"
 	var many, few strings.Builder
@@ -111,7 +111,7 @@ func TestDeletionsBetweenCommits(t *testing.T) {
 	}
 }
 
-// changed is a repository with two commits, as REPO@FROM..TO.
+// changed returns a repository with two commits, as REPO@FROM..TO.
 func changed(t *testing.T, before, after, allowed string) string {
 	t.Helper()
 	repo := githttp.NewScratch(t, filepath.Join(t.TempDir(), "hub.git"))

@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
-// deployed is the directory of what a user installs.
+// deployed is the directory of the files that users install.
 const deployed = "../../deploy"
 
 func deployFile(t *testing.T, name string) string {
@@ -43,7 +43,7 @@ func deployment(t *testing.T) *appsv1.Deployment {
 	return &d
 }
 
-// The daemon understands how it is started, wherever it is installed.
+// The daemon accepts the arguments of all ways to install it.
 func TestDeployedArguments(t *testing.T) {
 	lines := map[string]string{"deployment.yaml": strings.Join(deployment(t).Spec.Template.Spec.Containers[0].Args, " ")}
 	for line := range strings.Lines(deployFile(t, "systemd/gitfleet.service")) {
@@ -70,8 +70,8 @@ func TestDeployedArguments(t *testing.T) {
 	}
 }
 
-// The configuration of the management cluster is valid, and agrees with the Deployment: the
-// files that it names are mounted, the state is on the volume, and the probes reach the port.
+// The configuration for the management cluster is valid and matches the Deployment: the files
+// in it are mounted, the state is on the volume, and the probes use the port.
 func TestDeployedConfiguration(t *testing.T) {
 	cfg, err := settings.Load(filepath.Join(deployed, "kubernetes/gitfleet.yaml"), daemon.NewRun().Flags())
 	if err != nil {
@@ -105,8 +105,8 @@ func TestDeployedConfiguration(t *testing.T) {
 	}
 }
 
-// Every way to build a release has the same flags: the Makefile, the archives, the image of
-// the Containerfile and that of ko.
+// All ways to build a release use the same flags: the Makefile, the archives, the image of the
+// Containerfile and that of ko.
 func TestReleasesAreBuiltAlike(t *testing.T) {
 	type build struct {
 		ID, Main            string
@@ -127,7 +127,7 @@ func TestReleasesAreBuiltAlike(t *testing.T) {
 	}
 }
 
-// systemd takes the unit as it is, but for the program, which need not be installed.
+// systemd accepts the unit; only the program need not be installed.
 func TestSystemdUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -149,7 +149,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 }
 
-// What the image is built from is not left out of its build context.
+// The build context of the image contains all its sources.
 func TestImageHasItsSources(t *testing.T) {
 	var ignored []string
 	for line := range strings.Lines(deployFile(t, "../.dockerignore")) {

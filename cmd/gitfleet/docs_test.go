@@ -12,9 +12,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// documents have examples that are held to be true: a block of "console" is
-// what the commands in it print, and a block of "yaml" that begins with the
-// name of a file is a part of that file, word for word.
+// documents are the pages whose examples are tested: a block of "console" must be the output of
+// the commands in it, and a block of "yaml" that begins with the name of a file must be a part
+// of that file.
 var documents = []string{"placing-workloads.md", "plan-json.md", "repository.md", "rolling-out.md", "taking-over.md"}
 
 func TestTheDocumentationTellsTheTruth(t *testing.T) {
@@ -35,7 +35,7 @@ func TestTheDocumentationTellsTheTruth(t *testing.T) {
 	}
 }
 
-// retold is the document with the answers of today.
+// retold returns the document with the present output.
 func retold(t *testing.T, text string) string {
 	t.Helper()
 	var out, block strings.Builder
@@ -71,8 +71,7 @@ func answered(t *testing.T, kind, block string) string {
 	return block
 }
 
-// console runs the commands of a block again. A command that ends in "> FILE"
-// writes there.
+// console runs the commands of a block. A command that ends in "> FILE" writes to that file.
 func console(block string) string {
 	var out bytes.Buffer
 	for line := range strings.Lines(block) {
@@ -121,7 +120,7 @@ func TestEveryExampleOfPlacingIsDocumented(t *testing.T) {
 	}
 }
 
-// Every field of the schema is described, so that none comes or goes unnoticed.
+// Every field of the schema is documented, so that changes are noticed.
 func TestEveryFieldOfAPlanIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/plan-json.md")
 	if err != nil {
@@ -134,8 +133,8 @@ func TestEveryFieldOfAPlanIsDocumented(t *testing.T) {
 	}
 }
 
-// jsonFields lists the fields of our own types, as placements[].name. A problem
-// is the same thing everywhere.
+// jsonFields lists the fields of gitfleet's own types, as placements[].name. Problems have the
+// same fields everywhere.
 func jsonFields(typ reflect.Type, prefix string) []string {
 	var all []string
 	for i := range typ.NumField() {

@@ -11,11 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// aWord is one of a command line; what is in quotes holds together.
+// aWord matches one word of a command line; quoted text is one word.
 var aWord = regexp.MustCompile(`(?:[^\s"']|"[^"]*"|'[^']*')+`)
 
-// Every command of a block in the documentation is one that there is, with flags
-// and arguments that it takes.
+// Every command in the documentation exists, and accepts the flags and arguments shown.
 func TestCommandsOfTheDocumentationExist(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) == 0 {
@@ -45,8 +44,8 @@ func TestCommandsOfTheDocumentationExist(t *testing.T) {
 	}
 }
 
-// commandsOf are the commands in the blocks of a page, without what follows them
-// on the line.
+// commandsOf returns the commands in the blocks of a page, without comments at the end of a
+// line.
 func commandsOf(text string) []string {
 	var out []string
 	inside := false

@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// driftingFleet is a fleet in which objects moved away in every way there is.
+// driftingFleet returns a fleet with every kind of drift.
 func driftingFleet(t *testing.T) *reports.Fleet {
 	s := reports.Settled(t)
 	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: s.Now.Add(-10 * time.Minute)}
@@ -43,8 +43,7 @@ func driftingFleet(t *testing.T) *reports.Fleet {
 	return s
 }
 
-// What drift prints is what its readers see, and their scripts: it changes on
-// purpose only.
+// The output of drift. Scripts may read it, so that it must change only on purpose.
 func TestDrift(t *testing.T) {
 	_, address := listening(t, driftingFleet(t).Report)
 	_, calm := listening(t, reports.Settled(t).Report)
@@ -72,7 +71,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// The page on drift shows what drift show prints.
+// docs/drift.md has the present output of drift show.
 func TestThePageOnDriftTellsTheTruth(t *testing.T) {
 	now := time.Date(2026, 3, 1, 14, 0, 40, 0, time.UTC)
 	edit := api.Actor{Manager: "kubectl-edit", Operation: "Update", Time: now.Add(-10 * time.Minute)}

@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// drift adopt writes the values of a member into the file that the object comes from,
-// and into no other. What it cannot edit it refuses, and says where to edit by hand.
+// drift adopt writes the values of a member into the file of the object, and into no other. If
+// it cannot edit the file, it says where to edit by hand.
 func TestDriftAdopt(t *testing.T) {
 	daemon := server.New(nil)
 	daemon.Publish(driftingFleet(t).Report)

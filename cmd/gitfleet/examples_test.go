@@ -18,8 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// checkout is a repository with the examples, in which the test goes on. The
-// examples are named as a reader of the documentation names them.
+// checkout makes the directory with the examples a repository and changes to it, so that the
+// examples have the same names as in the documentation.
 func checkout(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func checkout(t *testing.T) {
 	t.Chdir(dir)
 }
 
-// examples are the directories of examples, as they are named in a checkout.
+// examples returns the directories of examples, as they are called in a checkout.
 func examples(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("examples")
@@ -48,8 +48,8 @@ func examples(t *testing.T) []string {
 	return all
 }
 
-// given are the options for what an example has beside the hub: the observed
-// fleet, and an earlier plan.
+// given returns the options for the other files of an example: the observed fleet, and an
+// earlier plan.
 func given(example string) []string {
 	ignored, _ := os.ReadFile(example + "/" + tree.IgnoreFile)
 	var args []string
@@ -61,7 +61,7 @@ func given(example string) []string {
 	return args
 }
 
-// What plan and explain say of every example is part of the tests.
+// The output of plan and explain for every example is compared with the recorded one.
 func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
 	answers, err := filepath.Abs("testdata/examples")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestEveryExampleIsPlannedAndExplained(t *testing.T) {
 	}
 }
 
-// planned is the plan of an example.
+// planned returns the plan of an example.
 func planned(t *testing.T, example string, options []string) forecast.Document {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -98,7 +98,7 @@ func planned(t *testing.T, example string, options []string) forecast.Document {
 	return d
 }
 
-// An answer fed back is its own answer: nothing moves, and it says the same.
+// A plan that is compared with itself changes nothing, and has the same content.
 func TestAPlanFedBackChangesNothing(t *testing.T) {
 	checkout(t)
 	for _, example := range examples(t) {
@@ -114,7 +114,7 @@ func TestAPlanFedBackChangesNothing(t *testing.T) {
 			if code := run(append(args, "--current", "fed-back.json"), &second, &errOut); code != exit.OK {
 				t.Errorf("exit code %d\n%s", code, &errOut)
 			}
-			const none = "  \"deletions\": [],\n" // is there only if there is something to compare with
+			const none = "  \"deletions\": [],\n" // present only if there is something to compare with
 			if strings.Replace(first.String(), none, "", 1) != strings.Replace(second.String(), none, "", 1) {
 				t.Errorf("first\n%s\nthen\n%s", &first, &second)
 			}
@@ -122,7 +122,7 @@ func TestAPlanFedBackChangesNothing(t *testing.T) {
 	}
 }
 
-// The examples that show how to place something have nothing wrong with them.
+// The examples of placing load without problems.
 func TestExamplesOfPlacingLoadWithoutProblems(t *testing.T) {
 	checkout(t)
 	for _, example := range examples(t) {

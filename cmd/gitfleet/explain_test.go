@@ -14,7 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// What the daemon says of its own plan is what a checkout says of it.
+// The daemon explains its plan exactly as a checkout does.
 func TestTheDaemonExplainsAsTheCheckoutDoes(t *testing.T) {
 	checkout(t)
 	for _, example := range []string{"examples/placing-spread", "examples/placing-properties", "examples/placing-selection"} {
@@ -51,7 +51,7 @@ func TestTheDaemonExplainsAsTheCheckoutDoes(t *testing.T) {
 	}
 }
 
-// timeless is without the time at which the daemon decided.
+// timeless returns the output without the time of the decision.
 func timeless(b bytes.Buffer) string {
 	return regexp.MustCompile(`"lastTransitionTime": .*`).ReplaceAllString(b.String(), "")
 }

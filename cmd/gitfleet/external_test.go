@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// Under External the conditions are about what clusters hold; that they wait,
-// and for what, is told all the same, and nobody says that anything rolls.
+// Under External the conditions are about the content that clusters have. What clusters wait
+// for is still shown, and nothing says that a rollout is in progress.
 func TestExternalSaysWhyClustersWait(t *testing.T) {
 	s := reports.New(t)
 	s.Seen("ams", "ber")

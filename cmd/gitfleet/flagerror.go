@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// flagError says what to write instead of a flag that does not exist: a setting
-// of the configuration file, or the flag that was probably meant.
+// flagError says what to use instead of a flag that does not exist: a setting of the
+// configuration file, or the flag that the user probably meant.
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) && invalid.GetFlag().Name == "output" {

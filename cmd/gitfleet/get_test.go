@@ -25,7 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// listening is a daemon that has told reports, and where it answers.
+// listening returns a daemon that has published reports, and its address.
 func listening(t *testing.T, reports ...*status.Report) (*server.Server, string) {
 	t.Helper()
 	daemon := server.New(nil)
@@ -38,8 +38,7 @@ func listening(t *testing.T, reports ...*status.Report) (*server.Server, string)
 	return daemon, srv.URL
 }
 
-// What get prints is what its users read, and their scripts: it changes on
-// purpose only.
+// The output of get. Scripts may read it, so that it must change only on purpose.
 func TestGet(t *testing.T) {
 	_, address := listening(t, reports.Sample())
 	refused := reports.Sample()
@@ -92,7 +91,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// A daemon that cannot be asked is an error that says what to do.
+// If the daemon does not respond, the error says what to do.
 func TestGetWithoutADaemon(t *testing.T) {
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()
@@ -120,7 +119,7 @@ func TestGetWithoutADaemon(t *testing.T) {
 	}
 }
 
-// The daemon may be named by the environment; a flag wins.
+// The environment may have the address of the daemon; a flag takes precedence.
 func TestGetAsksTheDaemonOfTheEnvironment(t *testing.T) {
 	_, address := listening(t, reports.Sample())
 	t.Setenv(client.ServerEnv, address)
@@ -135,7 +134,7 @@ func TestGetAsksTheDaemonOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// Wrong arguments are errors, not silence.
+// Wrong arguments are errors.
 func TestGetRefusesWrongArguments(t *testing.T) {
 	for _, args := range [][]string{{"get"}, {"get", "crp", "a", "b"}, {"get", "crp", "--nonsense"}, {"nonsense"}} {
 		var out, errOut bytes.Buffer
@@ -145,7 +144,7 @@ func TestGetRefusesWrongArguments(t *testing.T) {
 	}
 }
 
-// pages collects what a command prints while it runs.
+// pages collects the output of a running command.
 type pages struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -162,7 +161,7 @@ func (p *pages) Write(b []byte) (int, error) {
 	return p.text.Write(b)
 }
 
-// until waits for a text to be printed so many times.
+// until waits until a text was printed a number of times.
 func (p *pages) until(t *testing.T, text string, times int) {
 	t.Helper()
 	for deadline := time.After(10 * time.Second); ; {
@@ -180,7 +179,7 @@ func (p *pages) until(t *testing.T, text string, times int) {
 	}
 }
 
-// A watcher is get --watch while it runs.
+// A watcher is a running get --watch.
 type watcher struct {
 	out    *pages
 	cancel context.CancelFunc
@@ -200,7 +199,7 @@ func watch(t *testing.T, address string) *watcher {
 	return w
 }
 
-// end waits for the end, and returns how it ended.
+// end waits for the end, and returns the error.
 func (w *watcher) end(t *testing.T) error {
 	t.Helper()
 	select {
@@ -212,8 +211,8 @@ func (w *watcher) end(t *testing.T) error {
 	}
 }
 
-// Watching prints what is there and then each change, once, and ends well when it
-// is told to.
+// Watching prints the present state and then each change once, and ends without an error when
+// it is stopped.
 func TestGetWatch(t *testing.T) {
 	daemon, address := listening(t, reports.Sample())
 	w := watch(t, address)
@@ -233,7 +232,7 @@ func TestGetWatch(t *testing.T) {
 	}
 }
 
-// A daemon that ends while it is watched is an error.
+// If the daemon ends while it is watched, that is an error.
 func TestGetWatchOfADaemonThatEnds(t *testing.T) {
 	daemon := server.New(nil)
 	daemon.Publish(reports.Sample())
@@ -247,7 +246,7 @@ func TestGetWatchOfADaemonThatEnds(t *testing.T) {
 	}
 }
 
-// What get writes of the clusters is what plan takes for the observed fleet.
+// plan accepts the output of get mc as the observed fleet.
 func TestPlanReadsWhatGetWrites(t *testing.T) {
 	_, address := listening(t, reports.Sample())
 	dir := t.TempDir()

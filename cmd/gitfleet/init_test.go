@@ -25,7 +25,7 @@ func kubeconfigWith(t *testing.T, contexts ...string) string {
 	return file
 }
 
-// gitfleetSays runs a command and returns its exit code and all that it prints.
+// gitfleetSays runs a command and returns its exit code and its output.
 func gitfleetSays(args ...string) (exit.Code, string) {
 	var out bytes.Buffer
 	code := run(args, &out, &out)

@@ -33,9 +33,9 @@ func main() {
 	os.Exit(int(run(os.Args[1:], os.Stdout, errOut)))
 }
 
-// silenceLibraries keeps libraries from writing to standard error directly:
-// kustomize does so with warnings that name no file, and the hub reports those
-// with file and line. A crash is still written there.
+// silenceLibraries keeps libraries from writing to standard error: kustomize writes warnings
+// without file names there, and the hub reports the same with file and line. A crash is still
+// written there.
 func silenceLibraries() {
 	log.SetOutput(withoutKustomize{os.Stderr})
 	if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What kustomize logs of variables, with values that may be secret, is not shown;
-// what other libraries log is.
+// kustomize's log lines about variables, which may contain secret values, are not shown. Those
+// of other libraries are.
 func TestKustomizeDoesNotLogVariables(t *testing.T) {
 	var shown bytes.Buffer
 	l := log.New(withoutKustomize{&shown}, "", log.LstdFlags|log.Lmsgprefix)

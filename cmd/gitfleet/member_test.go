@@ -105,9 +105,9 @@ func clusterRole(t *testing.T, text string) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{}
 }
 
-// The printed permissions are those of the kinds that the placements put on the member, and
-// of those that other placements may put there later: PickN ones, and those that go by
-// properties that only the member itself can tell.
+// The printed permissions are those for the kinds that placements put on the member, and that
+// placements may put there later: PickN placements, and those that select by properties which
+// only the member knows.
 func TestMemberRBAC(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "fleet.yaml"), []byte(memberCheckout), 0o600); err != nil {
@@ -139,7 +139,7 @@ func TestMemberRBAC(t *testing.T) {
 	}
 }
 
-// The permissions are printed as JSON as well, and the account of a named fleet has its name.
+// The permissions can be printed as JSON, and the account of a fleet has the fleet's name.
 func TestMemberRBACOfAFleet(t *testing.T) {
 	code, out, errOut := command("member", "rbac", "--cluster-admin", "--fleet-name", "shop", "-o", "json")
 	var list struct {
@@ -162,7 +162,7 @@ func TestMemberRBACOfAFleet(t *testing.T) {
 	}
 }
 
-// What a member command cannot do without is named before anything is asked.
+// Missing arguments of member commands are reported before any request is sent.
 func TestMemberCommandsNeedToKnow(t *testing.T) {
 	for line, want := range map[string]string{
 		"member join paris":                                                    `required flag(s) "context" not set`,

@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// recorded is a daemon with a report and a history.
+// recorded returns the address of a daemon with a report and a history.
 func recorded(t *testing.T, r *status.Report, entries ...history.Entry) string {
 	t.Helper()
 	daemon := server.New(nil)
@@ -28,7 +28,7 @@ func recorded(t *testing.T, r *status.Report, entries ...history.Entry) string {
 	return srv.URL
 }
 
-// column returns the names in a column of what a command prints.
+// column returns the names in one column of a command's output.
 func column(t *testing.T, i int, args ...string) []string {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -47,7 +47,7 @@ func column(t *testing.T, i int, args ...string) []string {
 	return names
 }
 
-// Whatever a command prints as a name, every command takes.
+// Every name that a command prints is accepted by all commands.
 func TestNamesRoundTrip(t *testing.T) {
 	address := recorded(t, driftingFleet(t).Report, years()...)
 	to := []string{"--server", address}
@@ -83,7 +83,7 @@ func TestNamesRoundTrip(t *testing.T) {
 	}
 }
 
-// offlineNames are what plan and validate call an object.
+// offlineNames returns the names of an object in the output of plan and validate.
 func offlineNames(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,8 +121,8 @@ func offlineNames(t *testing.T) []string {
 	return names
 }
 
-// A name of nothing is exit code 1, so that a script can tell it from a daemon
-// that does not answer, and says what was meant.
+// The exit code for an unknown name is 1, so that scripts can distinguish it from a daemon that
+// does not respond. The error suggests an existing name.
 func TestUnknownNames(t *testing.T) {
 	_, address := listening(t, driftingFleet(t).Report)
 	for line, want := range map[string]string{
@@ -157,7 +157,7 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// Nothing recorded of a name that nothing has is no empty history.
+// The history of an unknown name is an error, and not an empty history.
 func TestHistoryOfAnUnknownName(t *testing.T) {
 	address := recorded(t, reports.Settled(t).Report, history.Entry{Time: reports.Noon, Kind: history.Placement, Event: history.Revised, Placement: "crp/gone", Revision: "0"})
 	for line, want := range map[string]string{
@@ -174,7 +174,7 @@ func TestHistoryOfAnUnknownName(t *testing.T) {
 	}
 }
 
-// JSON and YAML of every command name their schema.
+// The JSON and YAML output of every command identifies its schema.
 func TestDocumentsHaveAVersion(t *testing.T) {
 	address := recorded(t, driftingFleet(t).Report, years()...)
 	for _, line := range []string{

@@ -21,7 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// heldFleet is what is held in a fleet with proposals in several states.
+// heldFleet returns the held changes of a fleet, with proposals in several states.
 func heldFleet() *proposal.HeldList {
 	deployment := api.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	field := func(path, git, member string) api.Difference {
@@ -55,7 +55,7 @@ func heldFleet() *proposal.HeldList {
 	}}
 }
 
-// holding is a daemon that holds some changes, and where it answers.
+// holding returns the address of a daemon with held changes.
 func holding(t *testing.T, held *proposal.HeldList, objection error, do func(context.Context, reconciler.Order) (string, error)) string {
 	t.Helper()
 	daemon := server.New(nil)
@@ -76,7 +76,8 @@ func holding(t *testing.T, held *proposal.HeldList, objection error, do func(con
 	return srv.URL
 }
 
-// What proposals prints is what people decide by: it changes on purpose only.
+// The output of proposals, which users need for their decisions. It must change only on
+// purpose.
 func TestProposals(t *testing.T) {
 	said := func(context.Context, reconciler.Order) (string, error) { return "", nil }
 	address := holding(t, heldFleet(), nil, said)
@@ -114,7 +115,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// close and open ask the daemon in the name of whoever wrote them, and say what it answers.
+// close and open send requests in the name of the user, and print the response.
 func TestProposalsCloseAndOpenAsk(t *testing.T) {
 	t.Setenv("USER", "alice")
 	for _, name := range []string{"close", "open"} {
@@ -140,7 +141,7 @@ func TestProposalsCloseAndOpenAsk(t *testing.T) {
 	}
 }
 
-// The page on pull requests shows what proposals list prints.
+// docs/drift-pull-requests.md has the present output of proposals list.
 func TestThePageOnPullRequestsShowsProposals(t *testing.T) {
 	list := heldFleet()
 	list.Items = list.Items[:2]
@@ -156,7 +157,7 @@ func TestThePageOnPullRequestsShowsProposals(t *testing.T) {
 	}
 }
 
-// The shell is offered the names of held changes, each with its object.
+// Completion offers the names of held changes, each with its object.
 func TestProposalsAreCompleted(t *testing.T) {
 	address := holding(t, heldFleet(), nil, nil)
 	var out, errOut bytes.Buffer

@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// served is a repository with three states: a broken one, a tagged and good one
-// above it, and a good one with a warning on main.
+// served returns a repository with three states: an invalid commit, then a valid one with a
+// tag, and then a valid one with a warning on main.
 func served(t *testing.T, c githttp.Config) (*githttp.Server, githttp.Scratch, string) {
 	server := githttp.Serve(t, c)
 	repo := server.Repo(t, "hub.git")
@@ -29,7 +29,7 @@ func command(args ...string) (code exit.Code, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
-// Every way to name a commit finds it, and nothing is left behind.
+// A commit can be named in all documented ways, and no temporary files remain.
 func TestValidateACommit(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -76,8 +76,7 @@ func TestValidateACommit(t *testing.T) {
 	}
 }
 
-// What the daemon is configured with serves here as well, and http:// needs the
-// same leave.
+// The configuration of the daemon is used here too, and http:// needs the same permission.
 func TestValidateWithTheConfigurationOfTheDaemon(t *testing.T) {
 	server, _, _ := served(t, githttp.Config{Token: "s3cret"})
 	what := server.URL("hub.git") + "@main"
@@ -115,8 +114,8 @@ func TestValidateWithTheConfigurationOfTheDaemon(t *testing.T) {
 	}
 }
 
-// Below a checkout files are named as in the repository, by whatever way the
-// directory is reached, and what stands above counts as it does for the daemon.
+// In a directory of a checkout, files are named as in the repository, however the directory is
+// given, and files above it have the same effect as for the daemon.
 func TestValidateADirectoryOfACheckout(t *testing.T) {
 	top := t.TempDir()
 	for name, text := range map[string]string{
@@ -143,8 +142,8 @@ func TestValidateADirectoryOfACheckout(t *testing.T) {
 	}
 }
 
-// The names of files are anybody's to choose; they must not become commands of
-// a workflow or of a terminal.
+// Anybody may choose the names of files. They must not become commands of a workflow or of a
+// terminal.
 func TestNamesAreNotCommands(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a\n::add-mask::b\x1b[2J\u202e.yaml"), []byte("x: ["), 0o600); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A plan of two commits lists the objects that are deleted and created anew, and those that may
-// be. Certain ones count for the share of a cluster's objects that may be deleted at once.
+// A plan of two commits lists the objects that are recreated, and those that may be. Those that
+// certainly are count for the share of a cluster's objects that may be deleted at once.
 func TestRecreationsBetweenCommits(t *testing.T) {
 	const asks = "annotations: {gitfleet.dev/recreate: \"true\"}"
 	job := func(name, image, notes string) string {

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// hubFiles is a hub in which two placements have files of their own, and one
-// that both have a part in.
+// hubFiles returns a hub in which each of two placements has its own files, and both use one
+// more.
 func hubFiles(version string) map[string]string {
 	place := func(name string) string {
 		return "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: " + name + "}, spec: {resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: " + name + "}]}}\n"
@@ -40,8 +40,8 @@ func hubFiles(version string) map[string]string {
 	}
 }
 
-// A rollbackScene is a repository, a clone of it, and a daemon that has said
-// what was available everywhere.
+// A rollbackScene is a repository, a clone of it, and a daemon that has reported the last
+// proven commit.
 type rollbackScene struct {
 	t       *testing.T
 	git     *githttp.Server
@@ -57,12 +57,12 @@ func newRollbackScene(t *testing.T) *rollbackScene {
 	web := httptest.NewServer(s.server.Handler())
 	t.Cleanup(web.Close)
 	s.address = web.URL
-	t.Setenv("HOME", t.TempDir()) // nobody's configuration of Git
+	t.Setenv("HOME", t.TempDir()) // without the user's Git configuration
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	return s
 }
 
-// at publishes where the daemon is, and fetches all there is into the clone.
+// at publishes a report with these commits, and fetches everything into the clone.
 func (s *rollbackScene) at(head, proven string) {
 	s.t.Helper()
 	s.server.Publish(&status.Report{
@@ -92,7 +92,7 @@ func (s *rollbackScene) run(args ...string) (code exit.Code, out, errOut string)
 	return code, o.String(), e.String()
 }
 
-// refused runs rollback, which must fail and say some things.
+// refused runs rollback, which must fail with a message that contains these texts.
 func (s *rollbackScene) refused(args []string, says ...string) {
 	s.t.Helper()
 	code, out, errOut := s.run(args...)
@@ -110,8 +110,8 @@ func (s *rollbackScene) refused(args []string, says ...string) {
 	}
 }
 
-// A rollback takes back what belongs to the placement and nothing else: neither
-// files of others, nor what nobody places.
+// A rollback restores the files of the placement and no others: neither files of other
+// placements nor files that no placement uses.
 func TestRollbackTakesBackOnePlacement(t *testing.T) {
 	s := newRollbackScene(t)
 	good := s.repo.Commit(t, "main", hubFiles("1"))
@@ -151,8 +151,8 @@ func (s *rollbackScene) subject(commit string) string {
 	return s.clonedGit("log", "-1", "--format=%s", commit)
 }
 
-// With write credentials the branch is pushed, and only it; without them it is
-// said what is missing.
+// With write credentials only the branch is pushed. Without them the error says what is
+// missing.
 func TestRollbackPushesItsBranchOnly(t *testing.T) {
 	s := newRollbackScene(t)
 	good, bad := s.repo.Commit(t, "main", hubFiles("1")), s.repo.Commit(t, "main", hubFiles("2"))
@@ -181,7 +181,7 @@ func TestRollbackPushesItsBranchOnly(t *testing.T) {
 	}
 }
 
-// What cannot be taken back, or not without others, is refused with the reason.
+// A rollback that is impossible, or would affect other placements, is refused with the reason.
 func TestRollbackRefusesWhatItCannotDo(t *testing.T) {
 	s := newRollbackScene(t)
 	good := s.repo.Commit(t, "main", hubFiles("1"))

@@ -13,9 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// Each scene is a directory of files, and commands that are run in it. Its
-// answer is what they print: what goes to stderr is marked, and an exit code
-// other than zero is told.
+// Each scene is a directory of files, and commands that are run in it. The result is their
+// output; standard error is marked, and an exit code other than zero is shown.
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/scenes/*.txtar", play)
 }
@@ -43,7 +42,7 @@ func play(t *testing.T, scene *txtar.Archive) {
 	golden.Answer(t, scene, "answer", got.String())
 }
 
-// transcribe runs a command and writes down what it does.
+// transcribe runs a command and writes its output.
 func transcribe(w *bytes.Buffer, args ...string) {
 	var out, errOut bytes.Buffer
 	code := run(args, &out, &errOut)

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// A backup can be taken while the daemon has the state in use, and put into the
-// directory of another; a state that is there is not replaced unawares.
+// A backup can be exported from a running daemon, and imported into the directory of another
+// one. Existing state is replaced only on request.
 func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	store, err := ledger.Open(filepath.Join(dir, "ledger"))

@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// What status prints is what its readers see: it changes on purpose only.
+// The output of status. It must change only on purpose.
 func TestStatus(t *testing.T) {
 	fleets := map[string]*status.Report{
 		"settled": reports.Settled(t).Report, "troubled": reports.Troubled(t).Report,
@@ -39,8 +39,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Where there is no terminal, a watcher prints what is there and then each
-// change; the mere passing of time is none.
+// Without a terminal, --watch prints the present state and then each change. That time passes
+// is not a change.
 func TestStatusWatchTellsChanges(t *testing.T) {
 	s := reports.Settled(t)
 	daemon, address := listening(t, s.Report)
@@ -69,7 +69,7 @@ func TestStatusWatchTellsChanges(t *testing.T) {
 	}
 }
 
-// A member that only a person can repair makes status exit with 1; one that does not
+// If only a user can repair a member, the exit code of status is 1. A member that does not
 // answer may recover, and is only listed.
 func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 	denied := []string{"list, watch configmaps", "create, delete, patch deployments.apps in namespace web"}
@@ -77,7 +77,7 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 		happens   func(*reports.Fleet)
 		attention bool
 		says      string
-		words     map[string]string // of placements
+		words     map[string]string // words of placements
 	}{
 		"unreachable": {func(s *reports.Fleet) { s.Down("dal", "connection refused") }, false,
 			"dal unreachable for 0s: connection refused", map[string]string{"crp/web": "unreachable"}},
@@ -124,8 +124,8 @@ func TestStatusOfMembersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A placement that is gone from the repository is described with its own policy, and listed
-// as deleted, until what it placed is gone.
+// A placement that was removed from the repository is described with its own policy, and listed
+// as deleted, until all of its objects are gone.
 func TestADeletedPlacementIsDescribed(t *testing.T) {
 	s := reports.Settled(t)
 	s.Commit(reports.SecondCommit, "Grace Hopper", "Remove the tools", strings.Replace(reports.WithValue(reports.Manifests, "1"), "place tools of tools pick 2 near eu\n", "", 1))

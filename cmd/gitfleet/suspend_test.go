@@ -22,7 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// ordered is an action of a daemon that does what it is asked.
+// ordered returns an action of a daemon that calls do.
 func ordered(do func(context.Context, reconciler.Order) (string, error)) server.Action {
 	return func(ctx context.Context, _ string, body []byte) (any, error) {
 		var o reconciler.Order
@@ -39,7 +39,7 @@ func ordered(do func(context.Context, reconciler.Order) (string, error)) server.
 	}
 }
 
-// obedient is a daemon that does what it is asked, and where it answers.
+// obedient returns the address of a daemon that accepts every order and records it.
 func obedient(t *testing.T, got *reconciler.Order, fail error) string {
 	t.Helper()
 	daemon := server.New(nil)
@@ -54,8 +54,7 @@ func obedient(t *testing.T, got *reconciler.Order, fail error) string {
 	return srv.URL
 }
 
-// What is written on the command line is what the daemon is asked for, in the
-// name of whoever wrote it.
+// The order to the daemon has the arguments of the command line, and the name of the user.
 func TestSuspendAndResumeAsk(t *testing.T) {
 	t.Setenv("USER", "alice")
 	tests := map[string]struct {
@@ -89,8 +88,8 @@ func TestSuspendAndResumeAsk(t *testing.T) {
 	}
 }
 
-// What cannot be asked is refused at once; what the daemon refuses is told in
-// its own words.
+// Invalid arguments are refused at once. A refusal by the daemon is printed with the daemon's
+// message.
 func TestSuspendSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {
 		args string
@@ -127,8 +126,7 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is suspended is on the one screen, with who wants it, until when and why,
-// and with whatever waits for it.
+// status shows suspensions, with the user, the end and the reason, and what waits for them.
 func TestStatusShowsSuspensions(t *testing.T) {
 	s := reports.Settled(t)
 	for _, x := range []ledger.Suspension{

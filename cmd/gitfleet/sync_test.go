@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// Sync asks the daemon, follows it until the commit is applied, and its exit
-// code says whether it is.
+// sync sends a request to the daemon and waits until the commit is applied. The exit code says
+// whether it is.
 func TestSyncWaits(t *testing.T) {
 	tests := map[string]struct {
 		answer  server.ActionResult
@@ -77,8 +77,7 @@ func TestSyncWaits(t *testing.T) {
 	}
 }
 
-// Sync waits through progress, with a line for each change, and ends when all is
-// available.
+// sync prints a line for each change of the progress, and ends when everything is available.
 func TestSyncShowsProgress(t *testing.T) {
 	s := reports.Revised(t)
 	daemon := server.New(nil)
@@ -94,7 +93,7 @@ func TestSyncShowsProgress(t *testing.T) {
 	r := start(t, "sync", "crp/web", "--wait", "--server", srv.URL)
 	r.out.until(t, "crp/web: 0/4 of its clusters available; progressing: ams: ConfigMap/web/one: 0 of 2 replicas available\n", 1)
 	s.Turn(10 * time.Second)
-	daemon.Publish(s.Report) // which changes nothing
+	daemon.Publish(s.Report) // a report without a change
 	s.Says("ams", "web", reports.NotAvailable("one", "1 of 2 replicas available"))
 	s.Turn(time.Second)
 	daemon.Publish(s.Report)

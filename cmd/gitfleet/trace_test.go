@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// What trace prints is what its readers see: it changes on purpose only.
+// The output of trace. It must change only on purpose.
 func TestTrace(t *testing.T) {
 	s := driftingFleet(t)
 	daemon := server.New(nil)

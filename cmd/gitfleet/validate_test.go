@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// What a person is told of each example: of the broken ones what it takes to
-// mend them, of the others what is there in vain.
+// The output of validate for each example: for invalid ones how to fix them, and for others
+// which parts have no effect.
 func TestValidateExamples(t *testing.T) {
 	answers, err := filepath.Abs("testdata/validate")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestValidateExamples(t *testing.T) {
 	}
 }
 
-// The same repository gives the same answer, byte for byte, in every form.
+// The output for the same repository is always the same, in every format.
 func TestValidateIsDeterministic(t *testing.T) {
 	checkout(t)
 	for _, args := range [][]string{

@@ -25,7 +25,7 @@ func FieldErrorf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// A HTTPError is an error response of an HTTP server.
+// An HTTPError is an error response of an HTTP server.
 type HTTPError struct {
 	Status int
 	// RetryAfter is the delay that the server requested; zero if none.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The most specific rule counts that is valid and has not ended.
+// The most specific rule that is valid and has not ended applies.
 func TestDriftRules(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	const over, until = "report until 2026-06-01T00:00:00Z", "propose until 2026-06-01T00:00:01Z"

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever a person calls a placement is understood, and what is none is
-// refused with the way to write it.
+// All forms of a placement's name are accepted. Other names are refused, and the error says how
+// to write one.
 func TestParsePlacement(t *testing.T) {
 	tests := map[string]PlacementKey{
 		"crp/web": {Name: "web"}, "ClusterResourcePlacement/web": {Name: "web"}, "clusterresourceplacements/web": {Name: "web"},
@@ -25,7 +25,7 @@ func TestParsePlacement(t *testing.T) {
 	}
 }
 
-// An object is named as kubectl takes it and as it is printed.
+// Objects can be named as for kubectl and as in messages.
 func TestParseObject(t *testing.T) {
 	front := ID{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}
 	tests := map[string]struct {
@@ -62,7 +62,7 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-// Kinds go by the names that kubectl knows them by.
+// Kinds can be named as for kubectl.
 func TestKindCalled(t *testing.T) {
 	tests := []struct {
 		kind GroupKind

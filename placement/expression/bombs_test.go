@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// largeObject has a text of 500 KB, and a list of a thousand elements.
+// largeObject returns an object with a string of 500 KB and a list of a thousand elements.
 func largeObject() map[string]any {
 	items := make([]any, 1000)
 	for i := range items {
@@ -21,8 +21,8 @@ func largeObject() map[string]any {
 
 const ten = "[0,1,2,3,4,5,6,7,8,9]"
 
-// bombs are expressions that would take very much memory or time if they were
-// evaluated to their end.
+// bombs are expressions that would take very much memory or time if they were evaluated
+// completely.
 var bombs = map[string]string{
 	"concatenation in nested loops": ten + `.map(a, ` + ten + `.map(b, ` + ten + `.map(c, ` + ten + `.map(d, object.data.large + object.data.large + string(a)))))` + `.size() > 0`,
 	"a string that doubles":         `[object.data.large]` + strings.Repeat(`.map(s, s + s)`, 15) + `.size() > 0`,
@@ -49,7 +49,7 @@ var bombs = map[string]string{
 	"all in a conditional":          `object.spec.items.all(a, (a.ready ? object.data.large : "") + (a.ready ? object.data.large : "") != "")`,
 }
 
-// allocated is how many MiB a function allocates, freed ones included.
+// allocated returns how many MiB a function allocates, including memory that was freed again.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -58,7 +58,7 @@ func allocated(f func()) uint64 {
 	return (after.TotalAlloc - before.TotalAlloc) >> 20
 }
 
-// Whatever an expression asks for, what it takes is bounded.
+// The memory and time of an evaluation are limited for every expression.
 func TestBombsAreDefused(t *testing.T) {
 	object := largeObject()
 	for name, text := range bombs {
@@ -81,7 +81,7 @@ func TestBombsAreDefused(t *testing.T) {
 	}
 }
 
-// What would make the compilation itself expensive is refused before it begins.
+// Expressions that would be expensive to compile are refused before they are compiled.
 func TestBombsAreNotCompiled(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"a chain of optional values":   {`object.?a` + strings.Repeat(`.optMap(x, x)`, 100) + `.hasValue()`, "it uses optMap and optFlatMap 100 times, more than 4"},
@@ -113,7 +113,7 @@ func TestBombsAreNotCompiled(t *testing.T) {
 	}
 }
 
-// What people ask of their objects is answered, also of large ones.
+// Typical expressions can be evaluated, also for large objects.
 func TestOrdinaryExpressionsAreNoBombs(t *testing.T) {
 	object := largeObject()
 	object["status"] = map[string]any{
@@ -145,7 +145,7 @@ func TestOrdinaryExpressionsAreNoBombs(t *testing.T) {
 	}
 }
 
-// An expression that is only answered for small objects is warned of.
+// There is a warning about an expression that can be evaluated only for small objects.
 func TestWarning(t *testing.T) {
 	for text, want := range map[string]bool{
 		`object.a.all(x, object.b.all(y, x.name != y.name))`:                           false,
@@ -163,7 +163,7 @@ func TestWarning(t *testing.T) {
 	}
 }
 
-// An object that is larger than the limit is not looked at.
+// An expression is not evaluated for an object that exceeds the limit.
 func TestALargeObjectIsRefused(t *testing.T) {
 	e, err := Compile(`object.a == "b"`)
 	if err != nil {

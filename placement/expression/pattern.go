@@ -49,7 +49,7 @@ func inspect(tree *cel.Ast) (map[string]int, error) {
 			}
 			args := e.AsCall().Args()
 			if len(args) == 0 {
-				return // not a call of the function that there is
+				return // not a call of the built-in function
 			}
 			pattern := args[len(args)-1]
 			if pattern.Kind() != ast.LiteralKind {

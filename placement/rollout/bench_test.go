@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A placement on a thousand clusters: nothing to do, an update in the middle,
-// and a stopped one.
+// BenchmarkNext plans the rollout of a placement on a thousand clusters: without changes, in
+// the middle of an update, and stopped.
 func BenchmarkNext(b *testing.B) {
 	for _, bench := range []struct{ name, word string }{{"settled", "bR="}, {"rolling", "bR"}, {"waiting", "bC"}} {
 		b.Run(bench.name, func(b *testing.B) {

@@ -8,23 +8,23 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// The defaults of a rolling update.
+// The default of maxUnavailable and maxSurge.
 var defaultShare = intstr.FromString("25%")
 
 const defaultPeriod = 60 * time.Second
 
-// A Budget is how many clusters may be unavailable, and how many may hold content at once.
+// A Budget says how many clusters may be unavailable, and how many may have content at once.
 // Percentages are of Target, rounded up.
 type Budget struct {
 	// Target is how many clusters are wanted.
 	Target int
 	// MaxUnavailable and MaxSurge are the limits as numbers.
 	MaxUnavailable, MaxSurge int
-	// Ready counts the clusters that are available and stay so.
+	// Ready is the number of clusters that are available and will stay so.
 	Ready int
 	// CanBeReady counts the clusters that hold content and may be available.
 	CanBeReady int
-	// NotCounted are the suspended and unreachable clusters that the rollout passes over.
+	// NotCounted is the number of suspended and unreachable clusters that the rollout skips.
 	NotCounted int
 }
 
@@ -35,7 +35,7 @@ func (b Budget) removable() int { return b.Ready - (b.Target - b.NotCounted - b.
 func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
 
 // budget computes the budget. Suspended clusters, and unreachable ones up to MaxUnreachable,
-// count neither as missing nor as available.
+// count neither as unavailable nor as available.
 func (in *Input) budget() Budget {
 	b := Budget{Target: in.target()}
 	b.MaxUnavailable, b.MaxSurge = in.limits(b.Target)
@@ -57,7 +57,7 @@ func (in *Input) budget() Budget {
 		if c.canBeReady() {
 			b.CanBeReady++
 		}
-		// A cluster with a deletion in progress is available now and will not stay so.
+		// A cluster with a deletion in progress is available now but will not stay so.
 		if c.ready(in) && !c.Removing {
 			b.Ready++
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// section is what the documentation says below a heading.
+// section returns the text of the documentation below a heading.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/rolling-out.md")
@@ -26,16 +26,16 @@ func section(t *testing.T, heading string) string {
 	return within
 }
 
-// examples stand in the documentation for what a message names.
+// examples matches example values in the documentation, where a message has the actual ones.
 var examples = regexp.MustCompile(`\d+% of \d+ = \d+|\b[0-9]+\b|east, west|\beast\b|\bada\b|…`)
 
-// Whatever a cluster waits for in the scenes has its row in the documentation,
-// and no row is of something that nobody waits for.
+// Every reason for which a cluster waits in the scenes has a row in the documentation, and
+// every row is such a reason.
 func TestEveryReasonToWaitIsDocumented(t *testing.T) {
 	rows := map[string]*regexp.Regexp{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section(t, "What waits, and why"), -1) {
 		if strings.HasPrefix(m[1], "commit ") {
-			continue // while a commit is read the plan waits, not the rollout
+			continue // while a commit is being loaded, the plan waits and not the rollout
 		}
 		pattern := "^" + examples.ReplaceAllString(regexp.QuoteMeta(m[1]), ".+")
 		rows[m[1]] = regexp.MustCompile(pattern)
@@ -75,7 +75,7 @@ func TestEveryReasonToWaitIsDocumented(t *testing.T) {
 	}
 }
 
-// The documented shares are those that are reckoned with.
+// The documented percentages are those in the code.
 func TestDocumentedSharesAreTrue(t *testing.T) {
 	text, checked := section(t, "Budgets"), 0
 	for _, m := range regexp.MustCompile(`(?m)^\| (\d+)(?: to (\d+))? \| (\d+) \|$`).FindAllStringSubmatch(text, -1) {

@@ -14,7 +14,7 @@ type Health int
 
 // The states of health.
 const (
-	// Unknown: nothing is reported yet, or nothing about availability.
+	// Unknown: nothing was reported yet, or nothing about availability.
 	Unknown Health = iota
 	// Unavailable: applied and not available. It may become available, unless Seen.Failure says
 	// otherwise.
@@ -32,18 +32,18 @@ const (
 	DiffFailed
 )
 
-// Seen is what a member reported of one revision.
+// Seen is the member's report about one revision.
 type Seen struct {
 	// Hash is the hash of the reported revision. If it is not the assigned one, nothing is
 	// known.
 	Hash   string
 	Health Health
-	// Since is when Health became what it is.
+	// Since is when Health last changed.
 	Since time.Time
 	// Partial says that Health leaves out suspended objects.
 	Partial bool
-	// Failure is why an Unavailable cluster will not become available by itself, or what failed
-	// if Health is Failed; empty while an Unavailable cluster makes progress.
+	// Failure is the reason why an Unavailable cluster will not become available by itself, or
+	// what failed if Health is Failed; empty if an Unavailable cluster makes progress.
 	Failure string
 }
 

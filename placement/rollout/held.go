@@ -111,7 +111,7 @@ func (in *Input) untracked(down []string) string {
 }
 
 // notAvailable lists the selected clusters that are not available, or will not be once the plan
-// is carried out, and counts the selected ones.
+// is executed, and counts the selected ones.
 func (in *Input) notAvailable(p *Plan) (notAvailable []string, wanted int) {
 	moved, pardons := p.Assign, p.Budget.NotCounted-in.suspended()
 	for i := range in.Bindings {

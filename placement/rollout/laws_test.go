@@ -16,17 +16,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A world is a random fleet. It keeps its own books of what it is entitled to,
-// and counts without the help of the code it judges.
+// A world is a random fleet. It computes independently of the tested code what is allowed.
 type world struct {
 	*rapid.T
 	in     Input
 	latest string
-	// blamed are the clusters that were available when they were last assigned
-	// something and have not been since: for those an update is to blame.
+	// blamed are the clusters that were available when their assignment last changed and have
+	// not been since, so that the update counts as the cause.
 	blamed map[string]bool
-	// failed are the clusters whose failed update stops the rollout, with what
-	// they were updated to.
+	// failed are the clusters whose failed update stops the rollout, with the revision of that
+	// update.
 	failed map[string]string
 	next   int
 }
@@ -75,7 +74,7 @@ func (w *world) pick() *Binding {
 	return &w.in.Bindings[rapid.IntRange(0, len(w.in.Bindings)-1).Draw(w.T, "cluster")]
 }
 
-// change lets something happen to the fleet.
+// change makes a random change of the fleet.
 func (w *world) change() {
 	b := w.pick()
 	what := rapid.SampledFrom([]string{
@@ -111,7 +110,7 @@ func (w *world) change() {
 	}
 }
 
-// resume has a person say that the rollout is to go on.
+// resume makes a user resume the rollout.
 func (w *world) resume() {
 	w.in.Resumed, w.in.Stops = w.in.Now, nil
 	clear(w.failed)
@@ -144,7 +143,7 @@ func (w *world) changeOne(what string, b *Binding) {
 	}
 }
 
-// gone is the end of a removal. A cluster that was chosen anew starts afresh.
+// gone ends a removal. A cluster that was selected again begins anew.
 func (w *world) gone(cluster string) {
 	i := slices.IndexFunc(w.in.Bindings, func(b Binding) bool { return b.Cluster == cluster })
 	b := &w.in.Bindings[i]
@@ -166,11 +165,10 @@ func (w *world) ready(b *Binding) bool {
 	return b.Seen.Health == Available || b.Seen.Health == Untracked && w.in.Now.Sub(b.Seen.Since) >= period
 }
 
-// aside says that nothing can be done about a cluster.
+// aside reports whether nothing can be done on a cluster.
 func aside(b *Binding) bool { return b.Unreachable || b.Suspended != "" }
 
-// isBroken says that a cluster will not become available by itself, or has had its
-// time.
+// isBroken reports whether a cluster will not become available by itself, or its time is over.
 func (w *world) isBroken(b *Binding) bool {
 	if !b.Released() || b.Seen.Hash != b.Assigned.Hash || aside(b) {
 		return false
@@ -179,7 +177,7 @@ func (w *world) isBroken(b *Binding) bool {
 	return b.Seen.Health == Failed || b.Seen.Health == Unavailable && (b.Seen.Failure != "" || late)
 }
 
-// turn plans, judges the plan, and carries it out.
+// turn plans, checks the plan, and executes it.
 func (w *world) turn() Plan {
 	for i := range w.in.Bindings {
 		if b := &w.in.Bindings[i]; w.ready(b) {
@@ -222,7 +220,7 @@ func (w *world) find(cluster string) *Binding {
 	return nil
 }
 
-// A count is KubeFleet's own counting, with the unreachable and the suspended set apart.
+// A count has KubeFleet's numbers, with unreachable and suspended clusters counted separately.
 type count struct{ target, unavailable, surge, ready, canBeReady, excused int }
 
 func (w *world) count() count {
@@ -262,7 +260,7 @@ func (w *world) count() count {
 	return c
 }
 
-// up rounds a share up, by hand.
+// up computes a percentage, rounded up.
 func up(v intstr.IntOrString, of int) int {
 	if v.Type == intstr.Int {
 		return v.IntValue()
@@ -272,7 +270,7 @@ func up(v intstr.IntOrString, of int) int {
 	return (percent*of + 99) / 100
 }
 
-// judge checks one plan against the laws.
+// judge checks one plan against the rules.
 func (w *world) judge(p Plan) {
 	c := w.count()
 	taken, added, updated := 0, 0, 0
@@ -342,8 +340,8 @@ func (w *world) judge(p Plan) {
 	w.everyoneIsAnswered(p, held, moved, waits)
 }
 
-// stopper is the first cluster whose newest update failed, and that has not
-// recovered since.
+// stopper returns the first cluster whose newest update failed and that has not recovered
+// since.
 func (w *world) stopper() string {
 	if len(w.failed) == 0 {
 		return ""
@@ -351,7 +349,7 @@ func (w *world) stopper() string {
 	return slices.Min(slices.Collect(maps.Keys(w.failed)))
 }
 
-// account brings the failed updates up to date, before a plan is made.
+// account updates the failed updates before a plan is made.
 func (w *world) account() {
 	for i := range w.in.Stops {
 		w.in.Stops[i].Latest = w.gets(w.in.Stops[i].Cluster)
@@ -370,7 +368,7 @@ func (w *world) account() {
 	}
 }
 
-// gets is what a cluster would get now, wanted or not.
+// gets returns the content that a cluster would get now, whether or not it is selected.
 func (w *world) gets(cluster string) string {
 	if b := w.find(cluster); b != nil && !b.Unscheduled {
 		return b.Latest.Hash
@@ -403,9 +401,9 @@ func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, m
 	}
 }
 
-// Whatever happens, no plan takes more clusters than maxUnavailable allows, adds
-// more than maxSurge, updates anyone after a failure, goes back on what it
-// assigned, or leaves anyone without a move or a reason.
+// In all cases, a plan makes no more clusters unavailable than maxUnavailable allows, adds no
+// more than maxSurge, updates no cluster after a failure, does not revert an assignment, and
+// has a move or a reason for every cluster.
 func TestEveryPlanKeepsTheLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -416,7 +414,8 @@ func TestEveryPlanKeepsTheLaws(t *testing.T) {
 	})
 }
 
-// Between now and Wake, time alone changes nothing; without Wake it never does.
+// Until the time Wake, the plan does not change without new input. If there is no Wake, it
+// never does.
 func TestOnlyWakeNeedsWaiting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -426,7 +425,7 @@ func TestOnlyWakeNeedsWaiting(t *testing.T) {
 		}
 		var p Plan
 		for range len(w.in.Bindings) + 1 {
-			p = w.turn() // until nothing moves at this moment
+			p = w.turn() // until nothing changes at this time
 		}
 		limit := w.in.Now.Add(24 * time.Hour)
 		if !p.Wake.IsZero() {
@@ -442,8 +441,8 @@ func TestOnlyWakeNeedsWaiting(t *testing.T) {
 	})
 }
 
-// Once faults stop, a rollout ends: everyone wanted has the latest, and nobody
-// unwanted has anything.
+// Once there are no more faults, a rollout ends: all selected clusters have the latest content,
+// and others have none.
 func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -479,7 +478,7 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 	})
 }
 
-// recover makes everything that was asked for come true.
+// recover ends all faults and finishes what was started.
 func (w *world) recover() {
 	for _, b := range slices.Clone(w.in.Bindings) {
 		if b.Removing {

@@ -143,7 +143,7 @@ func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 	in.hold(p, b, HeldStopped)
 }
 
-// hold keeps the assigned revision. The message is written when the plan is complete.
+// hold keeps the assigned revision. The message is added when the plan is complete.
 func (in *Input) hold(p *Plan, b *Binding, r Reason) {
 	p.hold(b, r, "")
 	in.keepAssigned(p, b)

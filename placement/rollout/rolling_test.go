@@ -16,10 +16,9 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Bindings are written as KubeFleet's worked examples have them: b bound, s
-// scheduled, u unscheduled; R ready, F failed, C can become ready, T35
-// untrackable since 35 s, - nothing known; = holds the latest; x is being
-// removed.
+// Bindings are written as in KubeFleet's examples: b bound, s scheduled, u unscheduled; R
+// ready, F failed, C can become ready, T35 untrackable for 35 s, - not known; = has the latest
+// content; x is being removed.
 func TestRollingUpdateMovesWhatKubeFleetMoves(t *testing.T) {
 	tests := []struct {
 		policy, bindings, limits string
@@ -57,7 +56,7 @@ func TestRollingUpdateMovesWhatKubeFleetMoves(t *testing.T) {
 			if got := moves(in, p); !slices.Equal(got, words(test.selected)) {
 				t.Errorf("selected %v, want %s", got, test.selected)
 			}
-			// Clusters that are being removed and shall come back wait for that.
+			// clusters that are being removed and are selected again wait for the removal
 			if got := held(p); got != test.held {
 				t.Errorf("held %s, want %s", got, test.held)
 			}
@@ -74,7 +73,7 @@ func TestSharesAreRoundedUp(t *testing.T) {
 		target int
 		want   int
 	}{{"25%", 1, 1}, {"25%", 4, 1}, {"25%", 5, 2}, {"25%", 7, 2}, {"20%", 2, 1}, {"0%", 9, 0}, {"0", 9, 0}, {"100%", 3, 3}, {"7", 3, 7},
-		// What cannot be read was refused before; it allows nothing.
+		// invalid values were refused at load, and count as zero
 		{"many", 4, 0}, {"-1", 4, 0}}
 	for _, test := range tests {
 		if got := roundUp(intstr.Parse(test.share), test.target); got != test.want {
@@ -127,7 +126,7 @@ func TestTargetIsOfThePolicy(t *testing.T) {
 	}
 }
 
-// input reads an example: clusters are named 0, 1, 2 … and v2 is the latest.
+// input parses an example. Clusters are named 0, 1, 2 …, and v2 is the latest content.
 func input(policy, bindings, limits string) Input {
 	share, seconds, _ := strings.Cut(limits, " ")
 	u, s, _ := strings.Cut(share, "/")
@@ -189,7 +188,7 @@ func binding(cluster, word string) Binding {
 	return b
 }
 
-// moves says what a plan changes: removals, updates, additions, each in order.
+// moves lists the changes of a plan: removals, updates and additions, each in order.
 func moves(in Input, p Plan) []string {
 	var removals, updates, additions []string
 	for _, c := range p.Remove {

@@ -1,9 +1,9 @@
 // Package rollout decides when a cluster may move to a new revision.
 //
-// Next is the whole API: given the desired revisions, the observed state and the time, it
-// returns what each cluster is assigned now, which clusters wait and why, and when to ask
-// again. It keeps no state and reads no clock, so a rollout continues after a crash at any
-// point.
+// Next is the whole API. Given the desired revisions, the observed state and the time, it
+// returns what each cluster is assigned now, which clusters wait and why, and when to plan
+// again. It keeps no state and reads no clock, so that a rollout continues after a crash at any
+// time.
 package rollout
 
 import (
@@ -21,19 +21,19 @@ import (
 type Input struct {
 	// Policy says how many clusters are wanted; nil means PickAll.
 	Policy *api.PlacementPolicy
-	// Strategy need not be defaulted.
+	// Strategy may lack its defaults.
 	Strategy api.RolloutStrategy
 	// Bindings are at most one for each cluster, in any order.
 	Bindings []Binding
 	Now      time.Time
 
-	// MaxUnreachable is how many unreachable clusters (or which share of the wanted ones) are
-	// not counted as unavailable; nil means all.
+	// MaxUnreachable is how many unreachable clusters, or which share of the wanted ones, do
+	// not count as unavailable; nil means all.
 	MaxUnreachable *intstr.IntOrString
 	// StopOnFailure stops the rollout when an update fails on a cluster that was available
 	// before.
 	StopOnFailure bool
-	// Stops are those of the last plan, without the ones a user has resumed since.
+	// Stops are the stops of the last plan, without those that a user has resumed since.
 	Stops []Stop
 	// AvailableTimeout is how long a cluster may take to become available before its update
 	// counts as failed; zero means no limit.
@@ -58,10 +58,10 @@ type Binding struct {
 	// reason for the latter.
 	Unreachable bool
 	UnusableWhy string
-	// Suspended is why the cluster is suspended; empty if it is not. The rollout neither waits
-	// for a suspended cluster nor stops because of it.
+	// Suspended is the reason why the cluster is suspended; empty if it is not. The rollout
+	// neither waits for a suspended cluster nor stops because of it.
 	Suspended string
-	// Seen is what the member reported since Assigned last changed; zero if nothing.
+	// Seen is the member's last report since Assigned changed; zero if there is none.
 	Seen Seen
 }
 
@@ -198,8 +198,9 @@ func (p *Plan) wake(at time.Time) {
 	}
 }
 
-// assign assigns a new revision to a cluster. A cluster that was still making progress, or
-// could not be compared, stays at risk: both updates together made it unavailable.
+// assign assigns a new revision to a cluster. If the cluster was still making progress with the
+// old one, or could not be compared, it stays at risk, since both updates together may have
+// made it unavailable.
 func (in *Input) assign(p *Plan, b *Binding, r placement.Revision) {
 	p.Settled = false
 	_, failed := b.failure(in)

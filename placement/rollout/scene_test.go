@@ -16,24 +16,24 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// TestScenes plays the stories of testdata. Each file of an archive is a
-// command, and what follows it is what it prints:
+// TestScenes runs the scenes in testdata. Each file of an archive is a command, and its content
+// is the output of the command:
 //
-//	fleet east=v1 west     clusters that hold v1 and are available, or are new
+//	fleet east=v1 west     clusters that have v1 and are available, or are new
 //	policy PickN 3         strategy 25%/25% 60     max-unreachable 1
 //	external               report-diff, apply      on-failure continue
-//	delete Abandon         the placement is gone
-//	commit v2 [east]       what clusters would get from now on
-//	proven v1              what was available everywhere last
-//	seen failed east       available, progressing, broken (not by itself available),
-//	                       failed (not carried out), untracked, diffed
+//	delete Abandon         the placement is deleted
+//	commit v2 [east]       the content that clusters would get from now on
+//	proven v1              the last content that was available everywhere
+//	seen failed east       available, progressing, broken (will not become
+//	                       available), failed (not applied), untracked, diffed
 //	timeout 10m            how long a cluster may take to become available
 //	unreachable east       reachable east
 //	suspend east           go-on east
-//	spare east             available, but for objects that are suspended
+//	spare east             available, without the suspended objects
 //	join south             unschedule east         choose east     gone east
 //	wait 30s               resume
-//	plan                   prints what Next says, and lets it happen
+//	plan                   prints the result of Next, and executes it
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		s := &scene{t: t, in: Input{Now: noon, StopOnFailure: true}}
@@ -117,8 +117,8 @@ var healths = map[string]Health{
 	"untracked": Untracked, "diffed": DiffReported, "undiffed": DiffFailed,
 }
 
-// seen has the member of a cluster say how what it holds does. As long as that is the
-// same, it is so since the first word on it.
+// seen makes the member of a cluster report the health of its content. While the health is the
+// same, its time is that of the first such report.
 func (s *scene) seen(b *Binding, word string) {
 	now := Seen{Hash: b.Assigned.Hash, Health: healths[word], Since: s.in.Now}
 	if b.Seen.Hash == now.Hash && b.Seen.Health == now.Health {
@@ -169,7 +169,7 @@ func (s *scene) commit(version string, clusters []string) {
 	}
 }
 
-// each does something to the clusters of the names, or to all.
+// each calls do for the clusters with these names, or for all.
 func (s *scene) each(names []string, do func(*Binding)) {
 	for i := range s.in.Bindings {
 		if b := &s.in.Bindings[i]; len(names) == 0 || slices.Contains(names, b.Cluster) {
@@ -200,7 +200,7 @@ func (s *scene) plan() string {
 	return out.String()
 }
 
-// story tells of one cluster what a plan makes of it.
+// story describes the effect of a plan on one cluster.
 func story(b *Binding, p Plan) string {
 	at := func(r placement.Revision) string { return strings.TrimSpace(r.Hash + " ") }
 	text := at(b.Assigned)
@@ -225,7 +225,7 @@ func story(b *Binding, p Plan) string {
 	return strings.TrimSpace(text)
 }
 
-// carryOut does what the loop does with a plan.
+// carryOut executes a plan as the loop does.
 func carryOut(in *Input, p Plan) {
 	in.Stops = nil
 	for _, stop := range p.Stops {
@@ -236,8 +236,8 @@ func carryOut(in *Input, p Plan) {
 		b := &in.Bindings[i]
 		if a.Changed {
 			b.Assigned, b.AssignedAt = a.Revision, in.Now
-			// The member's last word stays until it has another, as long as it
-			// cannot be mistaken for one on what is assigned now.
+			// The last report stays until there is a new one, unless it could be mistaken for
+			// one about the new assignment.
 			if b.Seen.Hash == a.Hash {
 				b.Seen = Seen{}
 			}

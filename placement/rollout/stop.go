@@ -16,12 +16,12 @@ type Stop struct {
 	Latest string
 }
 
-// stops returns the failed updates that stop the rollout, by cluster: the earlier ones that are
-// not over, and new ones. A stop ends when its cluster recovers or would get other content; the
-// caller drops it when a user resumes the rollout. Nothing else ends it: not a suspension, not
-// a cluster that becomes unreachable or is no longer selected, and not ReportDiff, under which
-// no recovery is observed. Content assigned under ReportDiff is applied everywhere at once when
-// the strategy changes back, so the other clusters wait.
+// stops returns the failed updates that stop the rollout, by cluster: earlier ones that have
+// not ended, and new ones. A stop ends when its cluster recovers or would get other content;
+// the caller drops it when a user resumes the rollout. Nothing else ends it: neither a
+// suspension, nor that the cluster becomes unreachable or is no longer selected, nor
+// ReportDiff, under which no recovery can be observed. Content assigned under ReportDiff is
+// applied everywhere at once when the strategy changes back, so that the other clusters wait.
 func (in *Input) stops() []placement.Stop {
 	if !in.StopOnFailure {
 		return nil
@@ -45,8 +45,8 @@ func (in *Input) stops() []placement.Stop {
 }
 
 // updateFailed reports whether the update to the latest revision failed on a cluster that was
-// available before, and the rollout was not resumed since. A resumed rollout may update others
-// in that same moment. A failed comparison changes nothing on the cluster.
+// available before, and the rollout was not resumed since. A rollout that is resumed may update
+// other clusters at the same time. A failed comparison changes nothing on the cluster.
 func (b *Binding) updateFailed(in *Input) bool {
 	_, failed := b.failure(in)
 	return failed && !in.Strategy.ReportsDiff() && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.resumedSince(in)

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A thousand clusters and a thousand placements, each on a hundred clusters:
-// none, one tenth, or all of the placements with overrides.
+// BenchmarkFor renders a thousand placements for a hundred of a thousand clusters each. None,
+// one tenth, or all of the placements have overrides.
 func BenchmarkFor(b *testing.B) {
 	clusters := make([]placement.Cluster, 1000)
 	for i := range clusters {
@@ -19,7 +19,7 @@ func BenchmarkFor(b *testing.B) {
 	labelled := patching("by-label", map[string]string{"env": "prod"}, `"${MEMBER-CLUSTER-LABEL-KEY-region}"`)
 	for _, bench := range []struct {
 		name  string
-		every int // which of the placements have an override; 0 for none
+		every int // every n-th placement has an override; 0 for none
 		named bool
 	}{{"no overrides", 0, false}, {"a tenth overridden by label", 10, false}, {"all overridden by label", 1, false}, {"a tenth overridden by name", 10, true}} {
 		override := labelled
@@ -65,7 +65,7 @@ func BenchmarkFor(b *testing.B) {
 
 var benchObjects = objects(panics{}, app)
 
-// panics is for what is made before any test runs.
+// panics is a fataler for values that are created before any test runs.
 type panics struct{}
 
 func (panics) Helper()                      {}

@@ -12,7 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// warnDoubtful warns of settings of a ConfigMap envelope that are probably not meant.
+// warnDoubtful warns of settings of a ConfigMap envelope that are probably mistakes.
 func (o *opener) warnDoubtful(envelope *api.Object) {
 	name := objectName(envelope.ID.Namespace, envelope.ID.Name)
 	if marker := envelope.Object.GetAnnotations()[api.EnvelopeConfigMapAnnotation]; marker != "true" {
@@ -40,7 +40,7 @@ func (o *opener) unwrapConfigMapEntry(envelope *api.Object, id *api.EnvelopeIden
 		}
 		var value any
 		if err := yaml.UnmarshalStrict([]byte(doc), &value); err != nil {
-			// The parser's message has several lines; a condition has one.
+			// The parser's message has several lines, but a condition has only one.
 			o.malformed(id, at, errors.New(strings.Join(strings.Fields(err.Error()), " ")))
 			continue
 		}

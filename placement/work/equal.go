@@ -6,7 +6,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Equal reports whether two works mean the same for a member. Of Awaited only the IDs are
+// Equal reports whether two works are equivalent for a member. Of Awaited only the IDs are
 // compared.
 func (w *Work) Equal(o *Work) bool {
 	return w.Placement == o.Placement && w.Revision.Hash == o.Revision.Hash && w.Revision.Commit == o.Revision.Commit &&

@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Works that differ in any field are not equal: a member has to be given the new one.
+// Works that differ in any field are not equal, so that a member gets the new one.
 func TestEqualComparesEachField(t *testing.T) {
 	manifest := func(name, hash string) *Manifest {
 		return &Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Name: name}, Hash: hash}}

@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Whatever a patch says, the object keeps its name, or there is an error; the
-// object everybody shares is not touched; and the answer is always the same.
+// For every patch, the object keeps its name or there is an error, the shared object is not
+// modified, and the result is always the same.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"add", "/spec/replicas", "3"}, {"remove", "/spec", ""}, {"replace", "/metadata/name", `"x"`},
@@ -54,8 +54,7 @@ spec: {replicas: 1, list: [1, {b: c}, [x]]}`
 	})
 }
 
-// Replacing variables leaves none that is known, changes nothing else, and
-// never panics.
+// Expanding variables replaces all known ones and nothing else, and never panics.
 func FuzzVariables(f *testing.F) {
 	for _, seed := range []string{
 		"${MEMBER-CLUSTER-NAME}", "${MEMBER-CLUSTER-LABEL-KEY-env}", "${MEMBER-CLUSTER-LABEL-KEY-${MEMBER-CLUSTER-NAME}}",
@@ -77,7 +76,7 @@ func FuzzVariables(f *testing.F) {
 	})
 }
 
-// Documents splits without losing or inventing a line that means something.
+// documents neither loses nor adds a line with content.
 func FuzzDocuments(f *testing.F) {
 	for _, seed := range []string{"a: 1\n---\nb: 2", "---\n---", "--- # x\na", "-----BEGIN", "a: |\n  ---\n", "\r\n---\r\nx", "# only"} {
 		f.Add(seed)

@@ -25,8 +25,8 @@ func hashOf(manifests []*Manifest, refused []Refused) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Fingerprint identifies the content of the placement at a commit, overrides included: if it is
-// equal at two commits, every cluster gets the same.
+// Fingerprint identifies the content of the placement at a commit, including overrides. If it
+// is equal at two commits, every cluster gets the same content.
 func (r *Renderer) Fingerprint() string {
 	h := sha256.New()
 	writeField(h, r.Hash())

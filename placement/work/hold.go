@@ -31,9 +31,9 @@ func (h Hold) Equal(o Hold) bool {
 }
 
 // Held returns why an object that the placement gives up is not deleted; empty if it may be
-// deleted. The first hold that covers it gives the reason. If the placement gives up a
-// Namespace or a definition at the same time (with), the objects in that namespace or of that
-// kind are held with it.
+// deleted. The reason is that of the first hold that covers the object. If the placement gives
+// up a Namespace or a CustomResourceDefinition at the same time (with), the objects in that
+// namespace or of that kind are held together with it.
 func (w *Work) Held(id api.ID, with []api.ID) string {
 	if why := w.covered(id); why != "" {
 		return why

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What is held is told by the object itself, or by the Namespace or definition
-// that goes with it.
+// An object is held if a hold covers it, or if one covers the Namespace or definition that is
+// deleted with it.
 func TestHeld(t *testing.T) {
 	namespace, other := api.ID{Kind: "Namespace", Name: "shop"}, api.ID{Kind: "Namespace", Name: "web"}
 	crd := api.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "widgets.example.com"}

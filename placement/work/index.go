@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A ref is an object as an override names it, with its version.
+// A ref identifies an object as an override names it, including the version.
 type ref struct {
 	group, version, kind, namespace, name string
 }
@@ -19,15 +19,15 @@ func refOf(o *api.Object) ref {
 
 // An index finds the manifests that an override selects.
 type index struct {
-	// cluster has what a ClusterResourceOverride may name: cluster-scoped objects, and
-	// namespaces with everything in them.
+	// cluster has the objects that a ClusterResourceOverride may name: cluster-scoped objects,
+	// and namespaces with everything in them.
 	cluster map[ref][]int
-	// namespaced has what a ResourceOverride may name.
+	// namespaced has the objects that a ResourceOverride may name.
 	namespaced map[ref]int
-	// versions are the versions in which objects are present.
+	// versions are the versions of the objects in the content.
 	versions  map[api.ID]string
 	envelopes map[api.ID]bool
-	// namespaces are those with objects.
+	// namespaces are the namespaces that have objects.
 	namespaces map[string]bool
 }
 
@@ -56,8 +56,8 @@ func newIndex(c content) *index {
 }
 
 // find returns the manifests that an override selects, ascending, and the selectors that match
-// nothing. Misses complete the sentence "override O selects …"; they are reported only for an
-// override bound to this placement, since others may be meant for other placements.
+// nothing. misses complete the sentence "override O selects …"; they are reported only for an
+// override that is bound to this placement, since others may be intended for other placements.
 func (x *index) find(s source) (selects []int, misses []string) {
 	for _, sel := range s.selectors {
 		r := ref{sel.Group, sel.Version, sel.Kind, s.namespace, sel.Name}

@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 )
 
-// Labels returns the labels of a cluster that its content depends on: those used by override
+// Labels returns the labels of a cluster on which its content depends: those used by override
 // selectors or variables, in the form of [placement.Revision].
 func (r *Renderer) Labels(c placement.Cluster) string {
 	if len(r.candidates) == 0 {
@@ -70,7 +70,7 @@ func variablesIn(value string) []string {
 	return keys
 }
 
-// WithLabels returns a cluster with the labels recorded in a revision. Its content depends on
+// WithLabels returns a cluster with the labels recorded in a revision; its content depends on
 // no others.
 func WithLabels(c placement.Cluster, r placement.Revision) placement.Cluster {
 	c.Labels = map[string]string{}

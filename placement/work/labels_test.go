@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A revision remembers the labels that overrides ask for, whether they match or
-// not, and no others: with them the renderer gives what it gave.
+// A revision has the labels that overrides use, whether they match or not, and no others. With
+// these labels the renderer gives the same content.
 func TestLabelsDecideAboutContent(t *testing.T) {
 	eu := patching("selects", map[string]string{"region": "eu"}, "2")
 	variable := patching("asks", nil, `"${MEMBER-CLUSTER-LABEL-KEY-zone}"`)

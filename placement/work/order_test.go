@@ -24,7 +24,8 @@ func TestManifestsAreInCanonicalOrder(t *testing.T) {
 	}
 	want := []string{
 		`scheduling.k8s.io/v1 PriorityClass "p"`, `v1 Namespace "a"`, `v1 Namespace "b"`,
-		// The group does not count for the rank; bytes do: serving… before v1, "-" before "/".
+		// the group does not count for the rank, and names are compared by bytes: serving…
+		// before v1, "-" before "/"
 		`serving.knative.dev/v1 Service "ns/web"`, `v1 Service "ns-2/web"`, `v1 Service "ns/api"`, `v1 Service "ns/web"`,
 		`apps/v1 Deployment "ns/web"`, `admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration "v"`,
 		`v1 Thing "t"`, `example.com/v1 Gadget "g"`, `example.com/v1 Widget "w"`, `example.com/v2 Widget "w"`,
@@ -34,7 +35,7 @@ func TestManifestsAreInCanonicalOrder(t *testing.T) {
 	}
 }
 
-// objectFrom reads Kind.group/version namespace/name.
+// objectFrom parses Kind.group/version namespace/name.
 func objectFrom(text string) *api.Object {
 	kind, name, _ := strings.Cut(text, " ")
 	kind, version, _ := strings.Cut(kind, "/")

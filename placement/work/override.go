@@ -33,7 +33,7 @@ type rule struct {
 	// delete leaves the object out; patches are then empty.
 	delete  bool
 	patches []patch
-	// err is why the rule is invalid. It affects every cluster.
+	// err is the reason why the rule is invalid. It affects every cluster.
 	err error
 }
 
@@ -143,8 +143,8 @@ func rulesOf(declared []api.OverrideRule) []rule {
 	return rules
 }
 
-// clustersOf parses a cluster selector. Nil matches nothing and one without terms everything; a
-// term without a label selector matches nothing.
+// clustersOf parses a cluster selector. Nil matches nothing, and a selector without terms
+// everything; a term without a label selector matches nothing.
 func clustersOf(s *api.ClusterSelector) (anywhere bool, terms []labels.Selector, err error) {
 	if s == nil {
 		return false, nil, nil

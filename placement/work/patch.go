@@ -87,7 +87,7 @@ func quoted(s string) json.RawMessage {
 // overrideOne applies the candidates' rules to a manifest, in order. It returns nil if the
 // manifest is left out, and the same pointer if nothing changed.
 func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expandedRule) (*Manifest, error) {
-	var doc []byte // nil until a patch needs it
+	var doc []byte // created when a patch needs it
 	for _, i := range candidates {
 		for _, x := range rules[i] {
 			if x.rule.delete && x.err == nil {
@@ -105,7 +105,7 @@ func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expanded
 	}
 	changed, err := m.withContent(doc)
 	if err != nil {
-		// The last rule that changed the object gets the blame.
+		// The last rule that changed the object is reported as the cause.
 		return nil, r.newOverrideError(&r.candidates[lastApplied(candidates, rules)], m, err)
 	}
 	return changed, nil
@@ -140,7 +140,7 @@ func (x expandedRule) apply(m *Manifest, doc []byte) ([]byte, error) {
 
 // withContent returns the manifest with another content, which must have the same identity.
 func (m *Manifest) withContent(doc []byte) (*Manifest, error) {
-	// Not UnmarshalJSON, whose errors quote the document: it may be a Secret.
+	// Not UnmarshalJSON, whose errors quote the document, which may be a Secret.
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(doc, &u.Object); err != nil {
 		return nil, errors.New("the result is not an object")

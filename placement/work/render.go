@@ -52,7 +52,7 @@ type Renderer struct {
 	rendered map[string]Rendered
 	scratch  []byte
 	// labelKeys are the keys of the labels that affect the content; nil until they are needed.
-	// labels caches the texts made of them.
+	// labels caches the texts made from them.
 	labelKeys []string
 	labels    map[string]string
 }
@@ -106,8 +106,8 @@ func overriddenManifests(candidates []candidate, manifests int) []overriddenMani
 	return touched
 }
 
-// Warnings are warnings that do not depend on a cluster: overrides of this placement that match
-// nothing, doubtful envelopes.
+// Warnings returns the warnings that do not depend on a cluster: overrides of this placement
+// that match nothing, and doubtful envelopes.
 func (r *Renderer) Warnings() []string { return r.base.Warnings }
 
 // Overrides returns the overrides that apply to the placement, on any cluster or none.
@@ -122,7 +122,7 @@ func (r *Renderer) Overrides() (cros []string, ros []api.NamespacedName) {
 	return cros, ros
 }
 
-// Hash is the hash of the content before overrides: while it is the same, a commit has not
+// Hash returns the hash of the content before overrides. While it is the same, commits have not
 // changed the content.
 func (r *Renderer) Hash() string {
 	if r.err != nil {
@@ -239,7 +239,7 @@ func (r *Renderer) override(applied []application) (Rendered, error) {
 	for _, a := range applied {
 		byCandidate[a.index] = a.rules
 	}
-	var changed []*Manifest // nil until a manifest changes
+	var changed []*Manifest // created when a manifest changes
 	for _, t := range r.overridden {
 		before := r.base.Manifests[t.manifest]
 		after, err := r.overrideOne(before, t.candidates, byCandidate)
@@ -261,6 +261,6 @@ func (r *Renderer) override(applied []application) (Rendered, error) {
 	return out, nil
 }
 
-// Manifests are the manifests before any override, in canonical order: clusters get no others,
-// but possibly with other content.
+// Manifests returns the manifests before any override, in canonical order. Clusters get no
+// others, but possibly with other content.
 func (r *Renderer) Manifests() []*Manifest { return r.base.Manifests }

@@ -64,7 +64,7 @@ func must(t fataler, r *Renderer, c placement.Cluster) Rendered {
 	return out
 }
 
-// A cluster that no override is about costs nothing, and shares everything.
+// A cluster to which no override applies needs no extra memory and shares everything.
 func TestUnconcernedClustersShareEverything(t *testing.T) {
 	r := renderer(t, patching("ro", map[string]string{"env": "prod"}, "3"))
 	a, b := must(t, r, named("a", "env=dev")), must(t, r, named("b"))
@@ -77,8 +77,8 @@ func TestUnconcernedClustersShareEverything(t *testing.T) {
 	}
 }
 
-// An override copies the object it changes, and no other; clusters that get the
-// same change share the copy.
+// An override copies only the objects that it changes. Clusters with the same change share the
+// copy.
 func TestOnlyWhatAnOverrideChangesIsCopied(t *testing.T) {
 	r := renderer(t, patching("ro", map[string]string{"env": "prod"}, "3"))
 	base := must(t, r, named("a"))
@@ -94,7 +94,7 @@ func TestOnlyWhatAnOverrideChangesIsCopied(t *testing.T) {
 	}
 }
 
-// A patch that leaves the object as it is does not move the cluster.
+// A patch that does not change the object does not change the content.
 func TestAnOverrideWithoutEffectMovesNothing(t *testing.T) {
 	out := must(t, renderer(t, patching("ro", nil, "1")), named("a"))
 	if base := must(t, renderer(t), named("a")); out.Hash != base.Hash {
@@ -158,8 +158,8 @@ data:
 	}
 }
 
-// Content that cannot be made has a hash of its own, so that the rollout can
-// assign it, and its mending after that.
+// Content that cannot be rendered has a different hash, so that the rollout can assign it, and
+// assign the corrected content afterwards.
 func TestContentThatCannotBeMadeHasItsOwnHash(t *testing.T) {
 	base := must(t, renderer(t), named("a"))
 	broken, err := renderer(t, patching("ro", nil, "word")).For(named("a"))
@@ -183,7 +183,7 @@ func TestContentThatCannotBeMadeHasItsOwnHash(t *testing.T) {
 	}
 }
 
-// All that is wrong with the envelopes is one error, and one hash.
+// All problems of the envelopes are one error with one hash.
 func TestEnvelopeErrorsAreCollected(t *testing.T) {
 	const broken = `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -257,8 +257,8 @@ func TestOverridesThatMatchNothingAreNamed(t *testing.T) {
 	}
 }
 
-// What a renderer remembers is what a new one would say, whatever was asked
-// before, and the order of overrides and objects does not matter.
+// A renderer with cached content gives the same results as a new one. The order of overrides
+// and objects does not matter.
 func TestWhatIsRememberedIsRight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var ros []*api.ResourceOverride

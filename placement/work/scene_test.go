@@ -15,16 +15,16 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// TestScenes renders the placements of testdata for their clusters. A scene
-// holds objects.yaml, overrides.yaml, clusters (NAME key=value …) and want;
-// placement, if it is there, is the placement's key instead of crp/crp-1.
+// TestScenes renders the placements in testdata for their clusters. A scene has objects.yaml,
+// overrides.yaml, clusters (NAME key=value …) and want, and optionally placement, which is the
+// key to use instead of crp/crp-1.
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		golden.Answer(t, archive, "want", play(t, archive))
 	})
 }
 
-// play renders a scene and writes down what each cluster gets.
+// play renders a scene and formats the content of each cluster.
 func play(t *testing.T, archive *txtar.Archive) string {
 	t.Helper()
 	cros, ros := overrides(t, golden.Text(archive, "overrides.yaml"))
@@ -51,7 +51,7 @@ func play(t *testing.T, archive *txtar.Archive) string {
 	return out.String()
 }
 
-// A fataler is a test, a benchmark, or a law.
+// A fataler is a test, a benchmark, or a property test.
 type fataler interface {
 	Helper()
 	Fatal(...any)
@@ -99,7 +99,7 @@ func from(m *Manifest) string {
 	return fmt.Sprintf(" from %s %s\n", m.Envelope.Type, objectName(m.Envelope.Namespace, m.Envelope.Name))
 }
 
-// scopes knows some kinds, as the hub does.
+// scopes knows the scopes of some kinds, as the hub does.
 func scopes(gk api.GroupKind) (namespaced, known bool) {
 	switch gk.Kind {
 	case "ResourceQuota", "Deployment", "ConfigMap", "Secret":

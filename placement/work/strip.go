@@ -11,7 +11,7 @@ var serverFields = []string{
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
 }
 
-// serverAnnotations are those that controllers and kubectl keep.
+// serverAnnotations are annotations that controllers and kubectl set.
 var serverAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"deployment.kubernetes.io/revision",

@@ -18,9 +18,9 @@ func hasVariables(value string) bool {
 	return strings.Contains(value, nameVariable) || strings.Contains(value, labelVariable)
 }
 
-// expandVariables replaces the cluster's name, then its labels one after another until none is
-// left. Nothing is escaped: names and label values have no characters that are special in JSON.
-// Text that only looks like a variable stays.
+// expandVariables replaces the cluster's name, and then its labels one after another until none
+// is left. Nothing is escaped, since names and label values have no characters that are special
+// in JSON. Text that only looks like a variable is kept.
 func expandVariables(value string, c placement.Cluster) (string, error) {
 	value = strings.ReplaceAll(value, nameVariable, c.Name)
 	var out strings.Builder

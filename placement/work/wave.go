@@ -9,7 +9,7 @@ import (
 // LastWave is the wave of all kinds that are not in the table, such as custom resources.
 const LastWave = 999
 
-// waves are KubeFleet's, except that custom resource definitions are in the wave of namespaces,
+// waves are KubeFleet's, except that CustomResourceDefinitions are in the wave of namespaces,
 // so that they are established before their objects are applied.
 var waves = func() map[string]int {
 	m := map[string]int{}
@@ -40,9 +40,9 @@ var waveGroups = map[string]bool{
 	"admissionregistration.k8s.io": true, "batch": true,
 }
 
-// Wave returns when objects of a kind are applied: in ascending waves, and all at once within a
-// wave. Wave 0 has namespaces and custom resource definitions, which should be established
-// before the next wave.
+// Wave returns the wave in which objects of a kind are applied. Waves are applied in ascending
+// order, and all objects of a wave at once. Wave 0 has namespaces and
+// CustomResourceDefinitions, which should be established before the next wave.
 func Wave(gk api.GroupKind) int {
 	wave, ok := waves[gk.Kind]
 	if !ok || !waveGroups[gk.Group] {

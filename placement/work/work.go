@@ -1,9 +1,9 @@
 // Package work renders the content of a placement for one cluster.
 //
 // A [Renderer] is created once for a placement at a commit: it opens envelopes, sorts the
-// objects and finds the overrides that apply. Its For method then renders for one cluster. The
-// result is shared between clusters with the same content, so that rendering for a hundred
-// thousand bindings costs next to nothing where no override is about the cluster.
+// objects and finds the overrides that apply. Its For method then renders the content for one
+// cluster. Clusters with the same content share the result, so that rendering for a hundred
+// thousand bindings costs next to nothing unless overrides apply to the clusters.
 package work
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Work is what one cluster should hold for one placement.
+// A Work is the desired content of one cluster for one placement.
 type Work struct {
 	Placement api.PlacementKey
 	Revision  placement.Revision
-	// Strategy is always that of the head; it is not rolled out. Its fields are defaulted.
+	// Strategy is always that of the head; it is not rolled out. Its defaults are set.
 	Strategy api.ApplyStrategy
 	// Drift is the newest api.DriftAnnotation of the placement; empty if there is none.
 	Drift string
@@ -26,11 +26,11 @@ type Work struct {
 	// Manifests are in canonical order, and every ID occurs once.
 	Manifests []*Manifest
 	// Awaited is the newest content of the placement for the cluster, in canonical order, if
-	// the rollout has not reached it and its objects differ from Manifests. Until then no
-	// placement deletes any of them: whichever gives one up hands it over.
+	// the rollout has not reached the cluster and its objects differ from Manifests. Until then
+	// no placement deletes any of them: one that gives an object up hands it over.
 	Awaited []*Manifest
-	// Keep leaves everything that the cluster holds for the placement as it is: the content it
-	// should hold is not known at the moment. Manifests is then empty.
+	// Keep leaves everything that the cluster has of the placement as it is, since the desired
+	// content is not known at the moment. Manifests is then empty.
 	Keep bool
 	// Remove says that the placement is to be removed from the cluster. Manifests is then
 	// empty.
@@ -41,10 +41,10 @@ type Work struct {
 	AllowDelete bool
 	// Holds are the holds on deletions; nil if a commit allows them.
 	Holds []Hold
-	// Cause is why objects are deleted that the placement gives up.
+	// Cause is the reason for deleting objects that the placement gives up.
 	Cause Cause
-	// Suspended is why the placement writes nothing to the cluster; empty if it does. Its
-	// objects are still watched and compared.
+	// Suspended is the reason why the placement writes nothing to the cluster; empty if it
+	// does. Its objects are still watched and compared.
 	Suspended string
 	// SuspendedObjects are the suspended objects of the cluster, of all placements, by ID.
 	SuspendedObjects []SuspendedObject

@@ -10,9 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// clusters warns of members that no placement selects and that none would select if other
-// members were gone. Placements that select by properties that only the members know could
-// select any.
+// clusters warns of members that no placement selects, and that none would select if other
+// members were removed. Placements that use properties which only the members know might select
+// any cluster.
 func (i *inspector) clusters() {
 	if len(i.open) > 0 {
 		return
@@ -25,8 +25,8 @@ func (i *inspector) clusters() {
 	}
 }
 
-// reserves reports whether a placement that picks a number of clusters would pick this one if
-// there were no other.
+// reserves reports whether a placement that selects a number of clusters would select this one
+// if there were no other.
 func reserves(p *plan.Placement, c placement.Cluster) bool {
 	if p.Request == nil || p.Request.Policy == nil || p.Request.Policy.PlacementType != api.PickN {
 		return false
@@ -37,16 +37,16 @@ func reserves(p *plan.Placement, c placement.Cluster) bool {
 	return placement.Schedule(alone).Found > 0
 }
 
-// A source is a file, and the kustomization that includes it.
+// A source is a file, with the kustomization that includes it.
 type source struct{ path, kustomization string }
 
-// files warns of objects that no placement selects: of a whole file at once, if it has no
-// others.
+// files warns of objects that no placement selects, with one warning for a file in which no
+// object is selected.
 func (i *inspector) files() {
 	placed := map[*api.Object]bool{}
 	for _, p := range i.plan.Placements {
 		if p.Selection.Invalid != "" {
-			return // what it would select is unknown
+			return // its selection is unknown
 		}
 		for _, o := range p.Selection.Objects {
 			placed[o] = true

@@ -51,7 +51,7 @@ func findingsOf(ps problem.List) []finding {
 	return all
 }
 
-// sortFindings sorts by place, and removes duplicates.
+// sortFindings sorts by position and removes duplicates.
 func sortFindings(all []finding) []finding {
 	slices.SortStableFunc(all, func(a, b finding) int {
 		return cmp.Or(
@@ -81,7 +81,7 @@ func (f finding) text() string {
 	return output.Escape(f.Marked())
 }
 
-// message is the text without the place.
+// message returns the text without the position.
 func (f finding) message() string {
 	p := f.Problem
 	p.Path = ""
@@ -97,8 +97,8 @@ func writeText(w io.Writer, all []finding) error {
 	return nil
 }
 
-// validateVersion names the schema of validate in JSON and YAML. Fields of a version are kept;
-// new ones may be added.
+// validateVersion identifies the schema of validate in JSON and YAML. Fields of a version are
+// never removed; new ones may be added.
 const validateVersion = "gitfleet.dev/validate/v1"
 
 type validateDocument struct {

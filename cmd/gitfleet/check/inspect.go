@@ -19,17 +19,17 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// An inspector examines a plan of a snapshot for what cannot be carried out and for what has no
+// An inspector examines the plan of a snapshot for parts that cannot be applied or have no
 // effect.
 type inspector struct {
 	*hub.Snapshot
 	plan  *plan.Plan
 	found []finding
-	// declared are the places of overrides, by the name that warnings use.
+	// declared are the positions of overrides, by the name that warnings use.
 	declared map[string]api.Origin
-	// open are the placements whose selection is unknown here.
+	// open are the placements whose selection is not known here.
 	open map[api.PlacementKey]bool
-	// idle are the overrides of which no rule matches a cluster of the fleet.
+	// idle are the overrides that have no rule for any cluster of the fleet.
 	idle map[api.Origin]bool
 }
 
@@ -78,7 +78,7 @@ func (i *inspector) fail(at api.Origin, field, message string) {
 	i.add(unfit, problem.Error, at, field, message)
 }
 
-// overridden returns the place of the override that a warning begins with.
+// overridden returns the position of the override with which a warning begins.
 func (i *inspector) overridden(warning string, otherwise api.Origin) api.Origin {
 	if parts := strings.SplitN(warning, `"`, 3); len(parts) == 3 {
 		if at, ok := i.declared[parts[0]+`"`+parts[1]+`"`]; ok {
@@ -108,15 +108,15 @@ func (i *inspector) placement(p *plan.Placement) {
 	i.checkContents(p)
 }
 
-// isReported reports whether a warning is covered by another finding, or is about clusters that are
-// unknown here.
+// isReported reports whether a warning is covered by another finding, or is about clusters that
+// are not known here.
 func (i *inspector) isReported(p *plan.Placement, w problem.Problem) bool {
 	at := i.overridden(w.Message, api.Origin{})
 	idle := at != api.Origin{} && w.Origin == at
 	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
 }
 
-// ruleOf distinguishes what has no effect from what is only doubtful.
+// ruleOf distinguishes warnings about parts without effect from those about doubtful parts.
 func (i *inspector) ruleOf(p *plan.Placement, w problem.Problem) *rule {
 	nowhere := api.Origin{}
 	if i.overridden(w.Message, nowhere) != nowhere {
@@ -166,7 +166,7 @@ func objections(ds []placement.Decision) string {
 	return strings.Join(texts, "; ")
 }
 
-// shown is how many reasons a message gives.
+// shown is the maximum number of reasons in a message.
 const shown = 3
 
 // checkContents reports content that could not be sent to the selected clusters.
@@ -188,7 +188,7 @@ func (i *inspector) checkContents(p *plan.Placement) {
 	}
 }
 
-// overrideOrigin returns the place of the override that cannot be applied.
+// overrideOrigin returns the position of the override that cannot be applied.
 func (i *inspector) overrideOrigin(err error, otherwise api.Origin) api.Origin {
 	var o *work.OverrideError
 	if !errors.As(err, &o) {

@@ -84,7 +84,7 @@ Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
 	return cmd
 }
 
-// printUnread reports why there is no plan, in JSON with fields.
+// printUnread prints why there is no plan; in JSON with fields.
 func printUnread(w io.Writer, what string, out output.Format, err error) error {
 	var bad *hub.LoadError
 	if !errors.As(err, &bad) {

@@ -77,7 +77,7 @@ would not be sent.`,
 // A renderer prints a plan as documents.
 type renderer struct {
 	cluster    string // empty for all
-	secrets    bool   // whether to print them
+	secrets    bool   // whether to print secret values
 	out, notes io.Writer
 
 	masked int
@@ -123,7 +123,8 @@ func declared(p *plan.Plan, cluster string) bool {
 	return false
 }
 
-// section prints what one cluster gets, by placement and in the order of applying.
+// section prints the objects that one cluster gets, by placement and in the order in which they
+// are applied.
 func (r *renderer) section(p *plan.Plan, cluster string) error {
 	fmt.Fprintf(r.out, "# cluster %s\n", cluster)
 	for _, pl := range p.Placements {
@@ -158,7 +159,7 @@ func (r *renderer) placement(p *plan.Placement, c *plan.OnCluster) error {
 	return nil
 }
 
-// holder returns the placement that has an object instead.
+// holder returns the placement that an object belongs to instead.
 func holder(c *plan.OnCluster, id api.ID) api.PlacementKey {
 	for _, y := range c.Yielded {
 		if y.ID == id {
@@ -178,7 +179,7 @@ func (r *renderer) problem(text string) {
 func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
 	object := diff.Normalize(m.Object.Object)
 	if !r.secrets {
-		// the placeholder is not valid base64, so that no cluster accepts it
+		// the placeholder is not valid base64, so that no cluster accepts the object
 		shown := diff.Redact(object)
 		if !reflect.DeepEqual(shown.Object, object.Object) {
 			r.masked++
@@ -193,7 +194,7 @@ func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
 	return err
 }
 
-// provenance returns the file and the placement that a document comes from.
+// provenance returns the file and the placement of a document.
 func provenance(p *plan.Placement, m *work.Manifest) string {
 	text := fmt.Sprintf("%s, placement %s", m.Origin, p.Key)
 	if k := m.Origin.Kustomization; k != "" && k != m.Origin.Path {

@@ -84,7 +84,7 @@ func writeSARIF(w io.Writer, all []finding) error {
 }
 
 // sarif returns the location of a finding. A finding about the whole repository is located at
-// its top directory: services drop findings without a location.
+// the top directory, since services drop findings without a location.
 func (f finding) sarif() sarifPhysical {
 	p := sarifPhysical{Artifact: sarifArtifact{URI: ".", URIBaseID: "%SRCROOT%"}}
 	if f.Path != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
 
-// writers write the output formats that are not a document: text, and those that services show in a
+// writers write the formats that are not documents: text, and formats that services show in a
 // pull request.
 var writers = map[string]func(w io.Writer, all []finding) error{
 	"text": writeText, "sarif": writeSARIF, "github": writeGitHub,

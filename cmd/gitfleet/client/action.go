@@ -15,8 +15,8 @@ import (
 // authenticated name instead.
 func User() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"), "unknown") }
 
-// Act sends an order to the daemon. If the daemon refuses it, the error is the daemon's message
-// alone.
+// Act sends an order to the daemon. If the daemon refuses it, the error has only the daemon's
+// message.
 func (c *Client) Act(ctx context.Context, action string, o reconciler.Order) (server.ActionResult, error) {
 	var a server.ActionResult
 	resp, err := c.Do(ctx, http.MethodPost, "/actions/"+action, nil, o)

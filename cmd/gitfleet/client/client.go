@@ -1,4 +1,4 @@
-// Package client makes requests to a daemon.
+// Package client sends requests to a daemon.
 package client
 
 import (
@@ -35,8 +35,8 @@ const (
 	clientKeyEnv  = "GITFLEET_CLIENT_KEY"
 )
 
-// A Connection is the address and credentials of a daemon. Every command that makes requests to
-// a daemon binds one, and makes its client from it.
+// A Connection is the address and the credentials of a daemon. Every command that uses a daemon
+// binds one, and creates its client from it.
 type Connection struct {
 	Address, TokenFile, CAFile, CertFile, KeyFile string
 }
@@ -49,7 +49,7 @@ func (c *Connection) Bind(f *pflag.FlagSet) {
 	f.StringVar(&c.CertFile, "client-cert", c.CertFile, "file with the certificate to show to the daemon; also $"+clientCertEnv)
 	f.StringVar(&c.KeyFile, "client-key", c.KeyFile, "file with the key of that certificate; also $"+clientKeyEnv)
 	for _, name := range []string{"token-file", "ca-file", "client-cert", "client-key"} {
-		f.Lookup(name).DefValue = "" // the same help on every machine
+		f.Lookup(name).DefValue = "" // help is the same on every machine
 		f.SetAnnotation(name, connectionAnnotation, nil)
 	}
 }
@@ -83,7 +83,7 @@ func (c *Connection) BindAddress(f *pflag.FlagSet) {
 	f.SetAnnotation("server", connectionAnnotation, nil)
 }
 
-// Client validates the connection and returns a client, without a request.
+// Client validates the connection and returns a client. It sends no request.
 func (c *Connection) Client() (*Client, error) {
 	at, err := url.Parse(c.Address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -102,18 +102,18 @@ func (c *Connection) Client() (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--server %s: %w", c.Address, err)
 	}
-	// The token is for the daemon that was named only.
+	// The token must be sent only to the daemon that was named.
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{Address: strings.TrimSuffix(c.Address, "/"), http: httpClient}, nil
 }
 
-// A Client makes requests to a daemon.
+// A Client sends requests to a daemon.
 type Client struct {
 	Address string
 	http    *http.Client
 }
 
-// A UnreachableError says that no daemon answers at an address.
+// An UnreachableError says that no daemon answers at an address.
 type UnreachableError struct {
 	Address string
 	Err     error
@@ -126,7 +126,7 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// An ResponseError is an error response of the daemon.
+// A ResponseError is an error response of the daemon.
 type ResponseError struct {
 	Code int
 	text string
@@ -143,16 +143,16 @@ func (e *ResponseError) Error() string {
 	return text
 }
 
-// IsUnknownName reports whether a name, and not the path, is unknown.
+// isUnknownName reports whether a name is unknown, and not the path.
 func (e *ResponseError) isUnknownName() bool {
 	return e.Code == http.StatusNotFound && strings.HasPrefix(e.text, "there is no ")
 }
 
-// longestError bounds how much of an error response is read.
+// longestError is how much of an error response is read.
 const longestError = 16 << 10
 
-// Do makes a request, with a body if it is not nil, and returns the response if it is
-// successful; the caller closes its body.
+// Do sends a request, with a body if it is not nil, and returns the response if it is a
+// success. The caller closes the body of the response.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	address := c.Address + path
 	if len(query) > 0 {
@@ -177,7 +177,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
-			err = wrapped.Err // the address is in the message already
+			err = wrapped.Err // the message already has the address
 		}
 		if ctx.Err() != nil {
 			return nil, err
@@ -214,8 +214,8 @@ func (c *Client) Report(ctx context.Context) (*status.Report, error) {
 	return c.PartialReport(ctx, Part{})
 }
 
-// A Part of a report is about one placement, or one cluster; about everything if
-// both are empty.
+// A Part is the part of a report about one placement or one cluster; everything if both are
+// empty.
 type Part struct{ Placement, Cluster string }
 
 // PartialReport returns the newest report about a part.
@@ -224,9 +224,9 @@ func (c *Client) PartialReport(ctx context.Context, of Part) (*status.Report, er
 	return r, err
 }
 
-// NextReport returns the newest report and its number. Given the number of a known report, it waits
-// for a newer one, up to half a minute. The report's time is that of the response: it is valid
-// until there is a newer one.
+// NextReport returns the newest report and its number. If after is the number of a known
+// report, it waits up to half a minute for a newer one. The time of the report is that of the
+// response, since a report is valid until there is a newer one.
 func (c *Client) NextReport(ctx context.Context, after string, of Part) (*status.Report, string, error) {
 	query := url.Values{}
 	if of.Placement != "" {
@@ -241,8 +241,8 @@ func (c *Client) NextReport(ctx context.Context, after string, of Part) (*status
 	return r, number, err
 }
 
-// Newest requests a path of the newest report, and returns the report's number and age. Given
-// the number of a known report, it waits for a newer one, up to half a minute.
+// Newest requests a path of the newest report, and returns the report's number and age. If
+// after is the number of a known report, it waits up to half a minute for a newer one.
 func (c *Client) Newest(ctx context.Context, path string, query url.Values, after string, into any) (number string, age time.Duration, err error) {
 	if after != "" {
 		query = maps.Clone(query)
@@ -256,11 +256,11 @@ func (c *Client) Newest(ctx context.Context, path string, query url.Values, afte
 		return "", 0, err
 	}
 	defer resp.Body.Close()
-	seconds, _ := strconv.Atoi(resp.Header.Get("Age")) // none if there is no such header
+	seconds, _ := strconv.Atoi(resp.Header.Get("Age")) // zero without the header
 	return resp.Header.Get(server.NumberHeader), time.Duration(seconds) * time.Second, decodeResponse(resp, into)
 }
 
-// Report asks the daemon for its newest report.
+// Report requests the newest report from the daemon.
 func (c *Connection) Report(cmd *cobra.Command) (*status.Report, error) {
 	asks, err := c.Client()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Feed returns something with each new report.
+// A Feed returns a value from each new report.
 type Feed[T any] func(ctx context.Context, after string) (news *T, number string, err error)
 
 // Reports returns a feed of reports about a part, or of whole reports.
@@ -29,7 +29,7 @@ func (c *Client) Overviews() Feed[overview.Overview] {
 	}
 }
 
-// Follow shows what is new until ctx is done or show returns false.
+// Follow calls show with each value until ctx is done or show returns false.
 func (ask Feed[T]) Follow(ctx context.Context, show func(*T) (more bool, err error)) error {
 	after := ""
 	for {
@@ -50,7 +50,7 @@ func (ask Feed[T]) Follow(ctx context.Context, show func(*T) (more bool, err err
 	}
 }
 
-// An Update is what is new, or why there is nothing.
+// An Update is a new value, or the reason why there is none.
 type Update[T any] struct {
 	News *T
 	Err  error

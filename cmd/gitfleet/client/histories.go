@@ -10,9 +10,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// Contains returns a function that reports whether the history of a commit has another one,
-// always the same, given by its hash or the beginning of it; every history has an empty one.
-// Answers of the daemon are cached. A daemon that does not support the request always means no.
+// Contains returns a function that reports whether the history of a commit contains another
+// commit, which must be the same in all calls. It is given by its hash or the beginning of it;
+// every history contains an empty one. Responses of the daemon are cached. If the daemon does
+// not support the request, the result is false.
 func (c *Client) Contains() func(ctx context.Context, head, commit string) (bool, error) {
 	known := map[string]bool{}
 	return func(ctx context.Context, head, commit string) (bool, error) {

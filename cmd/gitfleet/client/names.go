@@ -18,7 +18,7 @@ func (c *Client) Names(ctx context.Context) (n server.Names, err error) {
 	return n, err
 }
 
-// Placement returns the full name of a placement, crp/NAME or rp/NAMESPACE/NAME. It makes a
+// Placement returns the full name of a placement, crp/NAME or rp/NAMESPACE/NAME. It sends a
 // request only for a partial name.
 func (c *Client) Placement(ctx context.Context, text string) (string, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
@@ -42,8 +42,8 @@ func (s subject) String() string {
 	return s.Placement
 }
 
-// Subject returns the placement or member cluster that KIND/NAME or a name alone stands for. It
-// makes a request only in the second case.
+// Subject returns the placement or member cluster for KIND/NAME or NAME. It sends a request
+// only in the second case.
 func (c *Client) Subject(ctx context.Context, text string) (subject, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
 		return subject{Placement: key.String()}, nil
@@ -73,8 +73,8 @@ func (c *Client) Subject(ctx context.Context, text string) (subject, error) {
 	return subject{Placement: placement}, err
 }
 
-// OrderSubject returns the subject of a command as the daemon reads it: a placement, a cluster,
-// or KIND/NAME of an object with its namespace.
+// OrderSubject returns the subject of a command in the form that the daemon expects: a
+// placement, a cluster, or KIND/NAME of an object with its namespace.
 func (c *Client) OrderSubject(ctx context.Context, text, namespace string) (name, of string, err error) {
 	kind, _, slash := strings.Cut(text, "/")
 	_, isPlacement := api.NamesPlacements(kind)
@@ -86,7 +86,7 @@ func (c *Client) OrderSubject(ctx context.Context, text, namespace string) (name
 	return object.Kind + "/" + object.Name, object.Namespace, err
 }
 
-// IsUnknownName reports whether an error says that a name is unknown.
+// IsUnknownName reports whether an error is about an unknown name.
 func IsUnknownName(err error) bool {
 	var unknown *status.UnknownError
 	var answer *ResponseError

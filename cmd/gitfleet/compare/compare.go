@@ -59,13 +59,13 @@ Exit codes: 0 no differences, 1 differences, 2 error.`,
 	return cmd
 }
 
-// A diffCommand is the arguments of diff.
+// A diffCommand has the arguments of diff.
 type diffCommand struct {
 	config, path, commit string
-	wanted, namespace    string           // a placement or an object as it was named; empty: all
-	placement            api.PlacementKey // that placement; zero: all
-	object               api.ObjectName   // that object; zero: all
-	cluster              string           // empty: all
+	wanted, namespace    string           // the name of a placement or object; empty for all
+	placement            api.PlacementKey // the key of that placement; zero for all
+	object               api.ObjectName   // that object; zero for all
+	cluster              string           // empty for all
 	serverSide           bool
 	daemon               client.Connection
 }
@@ -146,7 +146,8 @@ func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
 	return cfg, nil
 }
 
-// snapshot returns the wanted state of Git. refused is why a daemon would not accept it.
+// snapshot returns the desired state in Git. refused is the reason why a daemon would not
+// accept it.
 func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told daemonState) (s *hub.Snapshot, refused string, err error) {
 	switch {
 	case d.path != "":
@@ -168,7 +169,7 @@ func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told da
 	return offline.NewestCommit(ctx, cfg, told.inForce)
 }
 
-// known returns an error if there is no such placement or cluster. A placement that is gone
+// known returns an error if there is no such placement or cluster. A placement that was removed
 // from Git may still have objects on clusters.
 func (d *diffCommand) known(s *hub.Snapshot) error {
 	var clusters []string

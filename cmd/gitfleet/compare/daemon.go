@@ -17,22 +17,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A daemonState is what a sync depends on and only the daemon of the fleet knows.
+// A daemonState has the inputs of a sync that only the daemon of the fleet knows.
 type daemonState struct {
 	suspended []status.Suspension
 	// inForce is the commit that the daemon has accepted; empty if it has none.
 	inForce string
-	// fleet is the daemon's; zero if it has not answered.
+	// fleet is the fleet of the daemon; zero if it has not answered.
 	fleet overview.Fleet
-	// unknown is why the daemon has not answered; empty if it has.
+	// unknown is the reason why the daemon has not answered; empty if it has.
 	unknown string
 }
 
 // daemonTimeout is the timeout of the request to the daemon.
 const daemonTimeout = 10 * time.Second
 
-// ask makes the request to the daemon of the fleet. It is not an error if none answers: the
-// members are inspected nevertheless.
+// ask sends the request to the daemon of the fleet. If none answers, that is not an error, and
+// the members are inspected nevertheless.
 func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
@@ -58,7 +58,8 @@ func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState 
 	return w
 }
 
-// suspensionOf returns why an object of a placement is left as it is on a cluster; empty if it is not.
+// suspensionOf returns why an object of a placement is not written on a cluster; empty if it
+// is.
 func (w daemonState) suspensionOf(placement string, id api.ID, cluster string) string {
 	for _, x := range w.suspended {
 		on := x.Cluster == "" || x.Cluster == cluster
@@ -71,7 +72,7 @@ func (w daemonState) suspensionOf(placement string, id api.ID, cluster string) s
 	return ""
 }
 
-// suspend marks a change that is not made while something is suspended.
+// suspend marks a change that is not made during a suspension.
 func (c *diffChange) suspend(why string) {
 	if why == "" {
 		return

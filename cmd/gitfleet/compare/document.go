@@ -12,29 +12,29 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// diffVersion names the schema of a diff in JSON. Fields of a version are kept; new ones may be
-// added.
+// diffVersion identifies the schema of a diff in JSON. Fields of a version are never removed;
+// new ones may be added.
 const diffVersion = "gitfleet.dev/diff/v1"
 
-// A diffDocument is what a sync would change.
+// A diffDocument lists what a sync would change.
 type diffDocument struct {
 	APIVersion string `json:"apiVersion"`
 	Commit     string `json:"commit,omitempty"`
-	// Notes say what could not be determined and may matter.
+	// Notes say what could not be determined although it may matter.
 	Notes []string `json:"notes"`
-	// Problems are what keeps placements from doing what they say.
+	// Problems prevent placements from doing what their specs say.
 	Problems []string      `json:"problems"`
 	Clusters []diffCluster `json:"clusters"`
 }
 
-// A diffCluster is one member: what would change there, or why that is unknown.
+// A diffCluster has the changes on one member, or the reason why they are not known.
 type diffCluster struct {
 	Name    string       `json:"name"`
 	Error   string       `json:"error,omitempty"`
 	Changes []diffChange `json:"changes"`
 }
 
-// A diffChange is one object.
+// A diffChange is the change of one object.
 type diffChange struct {
 	// Effect is add, change, recreate, delete, release, differ, fail, unknown or alter.
 	Effect    string `json:"effect"`
@@ -43,13 +43,14 @@ type diffChange struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Placement string `json:"placement"`
-	// Origin is where it is in the repository.
+	// Origin is the position of the object in the repository.
 	Origin    string `json:"origin,omitempty"`
 	TakesOver bool   `json:"takesOver,omitempty"`
-	// Suspended is why it stays as it is for now, with the effect "differ".
+	// Suspended is the reason why the object is not written now; Effect is then "differ".
 	Suspended string `json:"suspended,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Object is the whole object that would be added, Fields how an existing one would change.
+	// Object is the whole object if it would be added. Fields are the changed fields of an
+	// existing one.
 	Object map[string]any   `json:"object,omitempty"`
 	Fields []api.Difference `json:"fields,omitempty"`
 }
@@ -59,15 +60,15 @@ func (d *diffDocument) incomplete() bool {
 	return slices.ContainsFunc(d.Clusters, func(c diffCluster) bool { return c.Error != "" })
 }
 
-// differs reports whether there is anything to look at. What a cluster alters at each apply
-// does not count, since the next apply has the same result.
+// differs reports whether there is a difference. Fields that a cluster alters at each apply do
+// not count, since the next apply would have the same result.
 func (d *diffDocument) differs() bool {
 	return len(d.Problems) > 0 || slices.ContainsFunc(d.Clusters, func(c diffCluster) bool {
 		return slices.ContainsFunc(c.Changes, func(x diffChange) bool { return x.Effect != string(member.Alters) })
 	})
 }
 
-// text writes the document for a person. Clusters with the same content are grouped.
+// text formats the document. Clusters with the same changes are grouped.
 func (d *diffDocument) text() string {
 	var b strings.Builder
 	for _, n := range d.Notes {
@@ -109,7 +110,7 @@ func (c *diffCluster) text() string {
 	return b.String()
 }
 
-// effects are the marks and counters of effects, in the order of the counts.
+// effects are the effects with their marks and nouns, in the order of the counts.
 var effects = []struct {
 	effect     member.Effect
 	mark, verb string
@@ -166,7 +167,8 @@ func (c *diffChange) write(b *strings.Builder) {
 	}
 }
 
-// harmlessLines is harmless for a text of several lines, which indents all lines but the first.
+// harmlessLines removes control characters from a text of several lines, and indents all lines
+// but the first.
 func harmlessLines(text, indent string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// What diff prints is what its readers see: it changes on purpose only.
+// The output of diff. It must change only on purpose.
 func TestDiffAsText(t *testing.T) {
 	replicas := []api.Difference{{PatchDetail: api.PatchDetail{Path: "/spec/replicas", ValueInMember: "5", ValueInHub: "3"}, By: []api.Actor{{Manager: "kubectl-scale"}}}}
 	web := diffChange{Effect: "change", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Placement: "crp/web", Origin: "apps/web.yaml:12", Fields: replicas}
@@ -52,14 +52,14 @@ func TestDiffAsText(t *testing.T) {
 	}
 }
 
-// What is suspended is found by whatever names it: a placement, a cluster, or an
-// object, on one cluster or on all.
+// A suspension is found whatever its subject is: a placement, a cluster or an object, on one
+// cluster or on all.
 func TestWordOnWhatIsSuspended(t *testing.T) {
 	settings := api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
 	other := api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "other"}
 	tests := map[string]struct {
 		s    status.Suspension
-		want string // what is left as it is, of two objects of crp/web on two clusters
+		want string // which of two objects of crp/web on two clusters are suspended
 	}{
 		"a placement":             {status.Suspension{Placement: "crp/web"}, "settings on east, settings on west, other on east, other on west"},
 		"a placement on one":      {status.Suspension{Placement: "crp/web", Cluster: "east"}, "settings on east, other on east"},
@@ -93,7 +93,7 @@ func TestWordOnWhatIsSuspended(t *testing.T) {
 	}
 }
 
-// What comes from elsewhere cannot control a terminal.
+// Text from elsewhere cannot control the terminal.
 func TestDiffIsSanitized(t *testing.T) {
 	const evil = "a\033[2Jb\rc\u202ed"
 	field := api.Difference{

@@ -20,7 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
-// answering returns a server with all that a daemon of the configuration answers.
+// answering returns a server with all handlers of a daemon with this configuration.
 func answering(t *testing.T, cfg settings.Config) *server.Server {
 	t.Helper()
 	cfg.StateDir = t.TempDir()
@@ -43,8 +43,8 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 	return srv
 }
 
-// Whatever the daemon answers, it asks who wants to know: everywhere but where
-// its health is told, and where who sends has signed it.
+// All paths of the daemon require authentication, except those for its health and those whose
+// requests are signed.
 func TestEveryPathAsksWhoAsks(t *testing.T) {
 	const token = "4c1b0a9f8e7d6c5b4a39"
 	cfg := settings.Default()

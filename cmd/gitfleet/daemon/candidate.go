@@ -22,14 +22,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
 
-// A candidate is a daemon that leads, or is a standby until it does. One without other replicas
-// always leads.
+// A candidate is a daemon that is the leader, or a standby until it is. Without other replicas
+// it is always the leader.
 type candidate struct {
-	replica *replica.Replica // nil if there are no others
-	shared  *ledger.Shared   // likewise
+	replica *replica.Replica // nil if there are no other replicas
+	shared  *ledger.Shared   // nil if there are no other replicas
 	store   ledger.Archive
 	leading prometheus.Gauge
-	// active is the running loop: that of the leader, or that of a standby.
+	// active is the running loop of the leader or the standby.
 	active atomic.Pointer[reconciler.Reconciler]
 	leads  atomic.Bool
 }
@@ -108,7 +108,7 @@ func (c *candidate) notice() {
 	}
 }
 
-// objection is why this replica carries out no commands; nil if it does.
+// objection returns the reason why this replica executes no commands; nil if it does.
 func (c *candidate) objection() error {
 	switch {
 	case c.leads.Load():
@@ -121,7 +121,7 @@ func (c *candidate) objection() error {
 	return fmt.Errorf("this replica stands by: %s leads; ask that one", c.Leader())
 }
 
-// fence is what requests to member clusters must pass; nil if there are no other replicas.
+// fence returns the fence for requests to member clusters; nil if there are no other replicas.
 func (c *candidate) fence() *replica.Fence {
 	if c.replica == nil {
 		return nil
@@ -137,7 +137,8 @@ func (c *candidate) mayWrite() error {
 	return nil
 }
 
-// fencedForge returns the forge, which makes no request while mayWrite returns an error.
+// fencedForge returns the configuration of a forge to which no request is sent while mayWrite
+// returns an error.
 func fencedForge(c settings.Config, mayWrite func() error) forge.Config {
 	f := c.ForgeConfig()
 	token := f.Token
@@ -150,7 +151,7 @@ func fencedForge(c settings.Config, mayWrite func() error) forge.Config {
 	return f
 }
 
-// fencedBranches are branches to which nothing is pushed while mayWrite returns an error.
+// fencedBranches pushes nothing while mayWrite returns an error.
 type fencedBranches struct {
 	proposal.Branches
 	mayWrite func() error

@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
-// A backup is put beside the Lease, where the next leader finds it; what is there is not
-// replaced unawares.
+// A backup is imported beside the Lease, where the next leader finds it. Existing data is
+// replaced only on request.
 func TestStateIsImportedForReplicas(t *testing.T) {
 	f := simulated.New(simulated.Options{})
 	f.Cluster("management")

@@ -1,4 +1,4 @@
-// Package daemon wires the packages of the daemon together and runs them. It also has the commands
+// Package daemon connects the packages of the daemon and runs them. It also has the commands
 // that save and restore its state.
 package daemon
 
@@ -60,7 +60,7 @@ func NewRun() *cobra.Command {
 	return cmd
 }
 
-// serve wires the packages together and runs them until ctx is done.
+// serve connects the packages and runs them until ctx is done.
 func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	metrics := newMetrics(registry)
@@ -165,16 +165,16 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	return nil
 }
 
-// pullRequests is what a server needs of the proposer and the reviewer.
+// pullRequests has the functions of the proposer and the reviewer that a server needs.
 type pullRequests struct {
 	wake func()
-	// troubles is what cannot be done on the forge.
+	// troubles lists what cannot be done on the forge.
 	troubles func() []string
 }
 
-// newServer returns a server for everything but commands, with access control, the function with
-// which reports are published, and the history. Webhooks of pull requests wake the proposer and
-// the reviewer.
+// newServer returns a server with access control for everything except commands, the function
+// that publishes reports, and the history. Webhooks of pull requests wake the proposer and the
+// reviewer.
 func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.State(store.Export))
@@ -195,8 +195,8 @@ func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, sto
 	return srv, publish, openHistory(c, srv, metrics.history, log), nil
 }
 
-// notifyOnFailure calls notice after each poll that fails and after the first that succeeds: a new
-// commit causes a turn anyway.
+// notifyOnFailure calls notice after each poll that fails and after the first that succeeds. A
+// new commit causes a turn anyway.
 func notifyOnFailure(notice func()) func(time.Duration, error) {
 	failed := false
 	return func(_ time.Duration, err error) {
@@ -207,7 +207,7 @@ func notifyOnFailure(notice func()) func(time.Duration, error) {
 	}
 }
 
-// members creates agents that share what can be shared.
+// members creates agents that share resources.
 type members struct {
 	cfg         settings.Config
 	credentials kubeconfig.Sources
@@ -230,7 +230,7 @@ func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, met
 		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
 		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
 	}
-	if err := credentials.CheckDir(); err != nil { // it may be created later
+	if err := credentials.CheckDir(); err != nil { // the directory may be created later
 		log.Error("members without other credentials cannot be reached", "err", err)
 	}
 	return m, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// serveProposals answers GET /proposals with what is held. objection is why this replica does
-// not know, as only the leader does; nil if it does.
+// serveProposals handles GET /proposals with the held changes. objection returns the reason why
+// this replica does not know them, since only the leader does; nil if it does.
 func serveProposals(srv *server.Server, objection func() error, held func() *proposal.HeldList) {
 	srv.Mount("GET /proposals", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := objection(); err != nil {
@@ -22,6 +22,6 @@ func serveProposals(srv *server.Server, objection func() error, held func() *pro
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(list) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(list) // the client may be gone
 	}))
 }

@@ -19,8 +19,8 @@ func openHistory(c settings.Config, srv *server.Server, metrics *history.Metrics
 	return r
 }
 
-// runHistory runs a history. The function that it returns ends it after everything that writes
-// to it, and waits until all is written.
+// runHistory runs a history. The returned function ends it and waits until all entries are
+// written; it must be called after everything that adds entries has ended.
 func runHistory(r *history.Record) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

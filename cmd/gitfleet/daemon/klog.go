@@ -7,8 +7,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// routeKlog sends the logs of the Kubernetes libraries to the log of gitfleet, at the level
-// debug: they are of use to its developers.
+// routeKlog sends the logs of the Kubernetes libraries to gitfleet's log at the level debug,
+// since they are useful only for developers.
 func routeKlog(log *slog.Logger) { klog.SetSlogLogger(slog.New(quieter{log.Handler()})) }
 
 type quieter struct{ slog.Handler }

@@ -17,7 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// metrics are the counters and histograms of the daemon. The server registers its own: the
+// metrics are the counters and histograms of the daemon. The server registers others: the
 // gauges of the newest report, and the metrics of HTTP requests.
 type metrics struct {
 	git      *gitMetrics
@@ -75,7 +75,7 @@ func newGitMetrics() *gitMetrics {
 		}),
 	}
 	for _, result := range []string{"ok", "error"} {
-		m.polls.WithLabelValues(result) // without a first sample there is no rate
+		m.polls.WithLabelValues(result) // Prometheus needs a first sample to compute a rate
 	}
 	return m
 }
@@ -84,7 +84,7 @@ func (m *gitMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.polls, m.pollSeconds, m.fetchSeconds, m.received}
 }
 
-// hooks returns the callbacks of the source. Each poll calls polled too.
+// hooks returns the callbacks for the source. Each poll also calls polled.
 func (m *gitMetrics) hooks(polled func(time.Duration, error)) gitsource.Metrics {
 	return gitsource.Metrics{
 		Polled: func(took time.Duration, err error) {
@@ -106,8 +106,8 @@ func resultOf(err error) string {
 	return "ok"
 }
 
-// processCollectors measure the process itself. The live heap is what gitfleet keeps in
-// memory; the size of the heap varies with the garbage collection.
+// processCollectors measure the process itself. The live heap is the memory that gitfleet uses;
+// the size of the heap also varies with garbage collection.
 func processCollectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/githttp"
 )
 
-// What a daemon asks of Git can be scraped from it: polls by result, how long a
-// fetch took, when it last got an answer.
+// The access of a daemon to Git can be monitored: polls by result, the duration of fetches, and
+// the time of the last success.
 func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 	dir := t.TempDir()
 	repo, err := githttp.Create(filepath.Join(dir, "hub.git"))
@@ -60,8 +60,7 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 	}
 }
 
-// A poll or a fetch that fails is counted as one, and told to whoever else wants
-// to know.
+// Each failed poll or fetch is counted as a failure, and the other callbacks are called too.
 func TestGitFailuresAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	var told error
@@ -102,7 +101,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// scrapeUntil scrapes a daemon until its metrics are as they should be.
+// scrapeUntil scrapes a daemon until its metrics have the expected values.
 func scrapeUntil(t *testing.T, ended <-chan struct{}, address string, ok func(map[string]float64) bool) map[string]float64 {
 	t.Helper()
 	var last map[string]float64
@@ -122,7 +121,7 @@ func scrapeUntil(t *testing.T, ended <-chan struct{}, address string, ok func(ma
 	return nil
 }
 
-// scrape reads all metrics; of a histogram it is the count.
+// scrape reads all metrics; the value of a histogram is its count.
 func scrape(address string) (map[string]float64, error) {
 	response, err := http.Get("http://" + address + "/metrics")
 	if err != nil {
@@ -140,7 +139,7 @@ func scrape(address string) (map[string]float64, error) {
 	return out, err
 }
 
-// seriesName is a metric with the values of its labels.
+// seriesName returns the name of a metric with the values of its labels.
 func seriesName(name string, labels []*dto.LabelPair) string {
 	for _, l := range labels {
 		name += " " + l.GetValue()

@@ -24,8 +24,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// everyMetric is a registry with all metrics of the daemon, each with a series at
-// least, and the text that describes each.
+// everyMetric returns a registry with all metrics of the daemon, each with at least one series,
+// and their descriptions.
 func everyMetric(t *testing.T) (*prometheus.Registry, map[string]*prometheus.Desc) {
 	t.Helper()
 	registry, registered := prometheus.NewRegistry(), &recorder{}
@@ -52,7 +52,7 @@ func everyMetric(t *testing.T) (*prometheus.Registry, map[string]*prometheus.Des
 	return registry, all
 }
 
-// A recorder keeps what is registered.
+// A recorder records the registered collectors.
 type recorder struct {
 	prometheus.Registerer
 	all []prometheus.Collector
@@ -73,7 +73,7 @@ func descs(c prometheus.Collector) []*prometheus.Desc {
 	return all
 }
 
-// A description has no accessors, only a text.
+// a description can only be formatted as text
 var descText = regexp.MustCompile(`fqName: "([^"]*)", help: "(.*)", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 func nameOf(d *prometheus.Desc) string { return descText.FindStringSubmatch(d.String())[1] }
@@ -82,7 +82,7 @@ func labelsOf(d *prometheus.Desc) []string {
 	return strings.FieldsFunc(descText.FindStringSubmatch(d.String())[4], func(r rune) bool { return r == ',' })
 }
 
-// oneOfEach is a report in which there is something of everything.
+// oneOfEach returns a report with at least one of everything.
 func oneOfEach() *status.Report {
 	at := time.Unix(1_700_000_000, 0)
 	return &status.Report{
@@ -112,8 +112,7 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]*dto.MetricF
 	return all
 }
 
-// metricGroups are the parts of the page on metrics, each with the beginnings of the
-// names that belong to it.
+// metricGroups are the sections of docs/metrics.md, each with the prefixes of its metrics.
 var metricGroups = []struct {
 	title    string
 	prefixes []string
@@ -126,7 +125,7 @@ var metricGroups = []struct {
 	{"Daemon", []string{"gitfleet_loop_", "gitfleet_history_", "gitfleet_http_", "gitfleet_build_", "gitfleet_leader"}},
 }
 
-// The page of all metrics says what the program exports.
+// docs/metrics.md has exactly the metrics that the program exports.
 func TestMetricsAreDocumented(t *testing.T) {
 	registry, all := everyMetric(t)
 	families := gather(t, registry)
@@ -204,7 +203,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	}
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, "fleet_workload_") {
-			continue // KubeFleet named it and its labels
+			continue // the name and the labels are KubeFleet's
 		}
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

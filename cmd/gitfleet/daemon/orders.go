@@ -14,13 +14,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// orders are the commands that people may give to the daemon.
+// orders handles the commands that users may send to the daemon.
 type orders struct {
 	loop *reconciler.Reconciler
 	// proposals decides about held drift.
 	proposals *proposal.Proposer
 	poll      *poller
-	// objection returns why no command is carried out; nil if they are.
+	// objection returns the reason why commands are not executed; nil if they are.
 	objection func() error
 }
 
@@ -52,7 +52,7 @@ func (o *orders) mount(srv *server.Server) {
 	})
 }
 
-// orderAction is an action of the server that the loop carries out.
+// orderAction returns an action of the server that the loop executes.
 func orderAction(do func(context.Context, reconciler.Order) (string, error)) server.Action {
 	return func(ctx context.Context, by string, body []byte) (any, error) {
 		order, err := readOrder(by, body)
@@ -64,8 +64,8 @@ func orderAction(do func(context.Context, reconciler.Order) (string, error)) ser
 	}
 }
 
-// readOrder decodes a command, as strictly as a configuration file. An authenticated user
-// cannot give another name.
+// readOrder decodes a command as strictly as a configuration file. An authenticated user cannot
+// give another name.
 func readOrder(by string, body []byte) (reconciler.Order, error) {
 	var o reconciler.Order
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -122,8 +122,8 @@ type waiter struct {
 // longestPoll is how long a request waits for a poll.
 const longestPoll = time.Minute
 
-// poll polls the repository now. It returns the newest known commit, and why the repository could
-// not be read; empty if it could.
+// poll polls the repository now. It returns the newest known commit, and the error if the
+// repository could not be read; empty if it could.
 func (p *poller) poll(ctx context.Context) (commit, trouble string) {
 	w := waiter{time.Now(), make(chan struct{})}
 	p.mu.Lock()
@@ -142,7 +142,7 @@ func (p *poller) poll(ctx context.Context) (commit, trouble string) {
 	return s.Head, s.Error
 }
 
-// polled is called with every poll.
+// polled is called after every poll.
 func (p *poller) polled(took time.Duration, _ error) {
 	began := p.repo.Status().LastPoll.Add(-took)
 	p.mu.Lock()

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Who is known to the daemon cannot pass for another, and fields that it does
-// not know are not passed over.
+// An authenticated user cannot act under another name, and unknown fields are errors.
 func TestOrdersAreReadStrictly(t *testing.T) {
 	tests := map[string]struct{ by, body, want, fault string }{
 		"claimed":          {"", `{"subject":"crp/web","by":"alice"}`, "alice", ""},

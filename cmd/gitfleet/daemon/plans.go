@@ -12,9 +12,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// servePlans answers GET /plan?pullRequest=NUMBER. preview is nil if pull requests are not
-// planned. objection is why this replica does not plan them, as only the leader does; nil if
-// it does.
+// servePlans handles GET /plan?pullRequest=NUMBER. preview is nil if pull requests are not
+// planned. objection returns the reason why this replica does not plan them, since only the
+// leader does; nil if it does.
 func servePlans(srv *server.Server, objection func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
 	srv.Mount("GET /plan", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		number, err := strconv.ParseInt(req.URL.Query().Get("pullRequest"), 10, 64)
@@ -38,6 +38,6 @@ func servePlans(srv *server.Server, objection func() error, preview func(ctx con
 		var text bytes.Buffer
 		plantext.Preview(&text, p)
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(plantext.PullRequest{Text: text.String(), Changes: !p.None(), Failed: p.Failed()}) // a reader that went away is not our concern
+		json.NewEncoder(w).Encode(plantext.PullRequest{Text: text.String(), Changes: !p.None(), Failed: p.Failed()}) // the client may be gone
 	}))
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
-// A webhook of a pull request wakes who looks at them, whatever the drift mode is.
+// A webhook about a pull request wakes the proposer and the reviewer, whatever the drift mode
+// is.
 func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 	for kind, want := range map[string]int{"": 0, string(forge.GitLab): 1} {
 		cfg := settings.Default()
@@ -47,7 +48,7 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 	}
 }
 
-// A replica that stands by refuses to plan a pull request, instead of waiting to lead.
+// A standby refuses to plan a pull request, and does not wait until it is the leader.
 func TestAReplicaThatStandsByPlansNoPullRequest(t *testing.T) {
 	srv := server.New(prometheus.NewRegistry())
 	servePlans(srv, func() error { return errors.New("this replica stands by: one leads") }, func(ctx context.Context, _ int64) (*review.Preview, error) {

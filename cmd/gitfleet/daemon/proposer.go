@@ -20,10 +20,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// newProposer returns what decides about drift that is held, and offers it as pull requests and
-// issues if a forge is configured. Nothing is pushed while mayWrite returns an error.
+// newProposer returns the proposer, which decides about held drift, and offers it as pull
+// requests and issues if a forge is configured. Nothing is pushed while mayWrite returns an
+// error.
 func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWrite func() error, resolve func(map[string]ledger.Resolutions), record func(...history.Entry), log *slog.Logger) (*proposal.Proposer, error) {
-	loader := c.Loader() // edits are tried while the loop loads the next commit
+	loader := c.Loader() // edits are verified while the loop may be loading the next commit
 	cfg := proposal.Config{
 		Fleet: c.FleetName, Base: c.Source.Branch, MinAge: c.Drift.MinAge.Duration, MaxOpen: c.Drift.MaxOpen, Interval: max(time.Second, c.Forge.Interval.Duration),
 		Files:    func(ctx context.Context, commit string) (fs.FS, error) { return repo.Files(ctx, commit) },
@@ -42,8 +43,8 @@ func newProposer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, mayWr
 	return proposal.New(cfg), nil
 }
 
-// sharedForge is the forge of the proposer and of the reviewer, of which nothing is asked while
-// mayWrite returns an error; nil if neither looks at it.
+// sharedForge returns the forge of the proposer and the reviewer, to which no request is sent
+// while mayWrite returns an error; nil if neither uses it.
 func sharedForge(c settings.Config, mayWrite func() error) (*forge.Shared, error) {
 	if !c.AsksForge() && !c.PullRequests.Enabled() {
 		return nil, nil
@@ -55,7 +56,8 @@ func sharedForge(c settings.Config, mayWrite func() error) (*forge.Shared, error
 	return forge.Share(client, c.Forge.Interval.Duration), nil
 }
 
-// newPublisher returns what pushes to the repository on the forge, with the token of the forge.
+// newPublisher returns a publisher that pushes to the repository on the forge, with the token
+// of the forge.
 func newPublisher(c settings.Config, repo *gitsource.Repo, log *slog.Logger) (*gitsource.Publisher, error) {
 	f := c.ForgeConfig()
 	auth := remote.Auth{Token: remote.SecretSource{File: c.Forge.TokenFile, Env: c.Forge.TokenEnv}}

@@ -18,8 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
 
-// planPause is the time between two plans of pull requests, which bounds the load of many of
-// them.
+// planPause is the time between two plans of pull requests, which limits the load.
 const planPause = 5 * time.Second
 
 // newReviewer returns the reviewer of pull requests; nil if it is not configured. statusFleet is
@@ -47,7 +46,7 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, statu
 	})
 }
 
-// try asks a member by a dry run, through a connection that cannot write.
+// try runs a trial on a member, through a connection that cannot write.
 func (m *members) try(ctx context.Context, t review.Trial) ([]member.Change, error) {
 	name, kubeContext := t.Cluster.Name, t.Cluster.Annotations[api.ContextAnnotation]
 	p, _, err := member.Peek(ctx, member.Config{

@@ -14,8 +14,8 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
-// An operator may ask the daemon whatever it answers, and a reader whatever neither changes
-// anything nor is a copy of its state or its memory.
+// The operator role permits all requests to the daemon. The reader role permits requests that
+// neither change anything nor return a copy of the daemon's state or memory.
 func TestRolesPermitWhatTheDaemonAnswers(t *testing.T) {
 	roles := clusterRoles(t, "kubernetes/access.yaml")
 	permits := func(role, pattern string) bool {
@@ -31,7 +31,7 @@ func TestRolesPermitWhatTheDaemonAnswers(t *testing.T) {
 	for _, pattern := range answering(t, settings.Default()).Patterns() {
 		_, path, hasMethod := strings.Cut(pattern, " ")
 		if !hasMethod || path == "/healthz" || path == "/readyz" {
-			continue // the Kubernetes API, which has its own rules, and what is open
+			continue // the Kubernetes API, which has its own rules, and unprotected paths
 		}
 		asked++
 		reads := !strings.HasPrefix(pattern, "POST ") && path != "/state" && !strings.HasPrefix(path, "/debug/")

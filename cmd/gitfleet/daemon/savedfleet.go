@@ -15,14 +15,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// The time between two tries to read the ledger of replicas doubles from the first to the
-// last.
+// The delay between two attempts to read the ledger of replicas doubles from the first to the
+// last value.
 const firstLedgerRetry, lastLedgerRetry = 250 * time.Millisecond, 5 * time.Second
 
-// savedFleet reads the fleet from the ledger. While the cluster that has the ledger does not
-// answer, or refuses to, it tries again until ctx is done, and the server answers on the
-// listener that the daemon is starting. The log says why; the answer does not, since it is for
-// everybody.
+// savedFleet reads the fleet from the ledger. If the cluster with the ledger does not respond,
+// or refuses the request, it retries until ctx is done; meanwhile the server responds on the
+// listener that the daemon is starting. The log has the reason; the response does not, since
+// everybody may read it.
 func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, listener net.Listener, log *slog.Logger) (ledger.Fleet, error) {
 	fleet, err := store.Fleet()
 	tcp, ok := listener.(*net.TCPListener)
@@ -38,7 +38,7 @@ func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, l
 	for wait := firstLedgerRetry; mayRecover(err); wait = min(2*wait, lastLedgerRetry) {
 		select {
 		case <-time.After(wait):
-		case served := <-ended: // also when ctx is done
+		case served := <-ended: // also if ctx is done
 			stop()
 			return ledger.Fleet{}, errors.Join(served, ctx.Err())
 		}
@@ -51,10 +51,10 @@ func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, l
 	return fleet, errors.Join(err, <-ended)
 }
 
-// mayRecover reports whether an error is one of a cluster that may pass: it cannot be reached,
-// its answer does not come or is cut off, or it refuses the request. A ledger that is damaged is
-// another error. A net.Error counts only as a timeout: those of files, such as a state directory
-// that cannot be read, are a net.Error too.
+// mayRecover reports whether an error may be temporary: the cluster cannot be reached, its
+// response is missing or incomplete, or it refuses the request. A damaged ledger is not such an
+// error. A net.Error counts only if it is a timeout, since errors of files, such as an
+// unreadable state directory, also implement net.Error.
 func mayRecover(err error) bool {
 	var request *url.Error
 	var connection *net.OpError

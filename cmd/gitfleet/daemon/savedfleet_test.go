@@ -23,7 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// remoteLedger is a ledger that cannot be read as long as it has an error.
+// A remoteLedger cannot be read while it has an error.
 type remoteLedger struct {
 	ledger.Archive
 	mu  sync.Mutex
@@ -45,9 +45,9 @@ func (r *remoteLedger) fail(err error) {
 
 var errUnreached = &url.Error{Op: "Get", URL: "https://management.example", Err: errors.New("connection refused")}
 
-// A replica that starts while the management cluster does not answer listens, says that it
-// waits for the ledger, and why only in its log, and goes on once there is an answer. An answer
-// that is not a ledger ends it.
+// A replica that starts while the management cluster does not respond serves requests, reports
+// that it waits for the ledger, has the reason only in its log, and continues once there is a
+// response. A response that is not a ledger ends it.
 func TestStartWaitsForTheLedger(t *testing.T) {
 	for name, test := range map[string]struct {
 		then error
@@ -102,7 +102,7 @@ func TestStartThatWaitsIsStopped(t *testing.T) {
 	}
 }
 
-// A start waits for the management cluster where asking again may help, and for no file.
+// The start waits for the management cluster if a retry may help, and never because of a file.
 func TestMayRecover(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error

@@ -65,7 +65,7 @@ is read instead; the daemon that uses it must be stopped.`,
 	return cmd
 }
 
-// exportDaemon asks a daemon.
+// exportDaemon requests a backup from a daemon.
 func exportDaemon(ctx context.Context, at *client.Connection, w io.Writer) error {
 	c, err := at.Client()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A tracer determines the commit that last changed an object: the live object is annotated with its
-// hash, and the clone has the commit.
+// A tracer determines the commit that last changed an object: an annotation of the live object
+// has its hash, and the clone has the commit.
 type tracer struct {
 	cfg         settings.Config
 	credentials kubeconfig.Sources
@@ -26,7 +26,7 @@ type tracer struct {
 // longestTrace is the timeout of the request to the member.
 const longestTrace = 5 * time.Second
 
-// touched sets the commit of a trace, or why it is not known.
+// touched sets the commit of a trace, or the reason why it is not known.
 func (r *tracer) touched(ctx context.Context, report *status.Report, t *status.Trace, o *api.Object) {
 	asking, cancel := context.WithTimeout(ctx, longestTrace)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 const webhookPath = "/webhook"
 
 // mountWebhook makes webhooks that are signed with the secret wake the repository. Without a
-// secret nothing is mounted. The secret is read at each request; that it cannot be read at the
-// start is an error, since nobody would notice it later.
+// secret nothing is mounted. The secret is read at each request. If it cannot be read at the
+// start, that is an error, since nobody would notice it later.
 func mountWebhook(w settings.WebhookConfig, srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, wakePullRequests func(), received *prometheus.CounterVec, log *slog.Logger) error {
 	source := remote.SecretSource{File: w.SecretFile, Env: w.SecretEnv}
 	if source.IsZero() {

@@ -71,7 +71,7 @@ before you share it.`,
 
 // A bundle is the content of a bug report.
 type bundle struct {
-	config   string // a file; empty if there is none
+	config   string // name of the file; empty if there is none
 	files    []bundled
 	errs     []error
 	redactor *redactor
@@ -93,7 +93,7 @@ func (b *bundle) add(name string, text []byte, err error) {
 	}
 }
 
-// newestEntries bounds the history in a bug report.
+// newestEntries is the maximum number of history entries in a bug report.
 const newestEntries = 5000
 
 // gather collects everything. Parts that fail are left out.

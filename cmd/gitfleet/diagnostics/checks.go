@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// leastSpace is how much room a state directory should have.
+	// leastSpace is the free space that a state directory should have.
 	leastSpace = 1 << 30
-	// certificateNotice is how long before its end an expiring certificate is reported.
+	// certificateNotice is how long before its expiry a certificate is reported.
 	certificateNotice = 14 * 24 * time.Hour
 )
 

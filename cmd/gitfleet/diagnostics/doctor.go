@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
-// doctorVersion names the schema of the result in JSON.
+// doctorVersion identifies the schema of the result in JSON.
 const doctorVersion = "gitfleet.dev/doctor/v1"
 
 // The states of a check.
@@ -25,15 +25,15 @@ const (
 	checkFail = "fail"
 )
 
-// A check is one thing that doctor looked at.
+// A check is the result for one thing that doctor has checked.
 type check struct {
 	// Check is config, server, state, lease, ledger, repository, forge or member.
 	Check string `json:"check"`
-	// Subject is what was looked at, such as the name of a member; it may be empty.
+	// Subject is what was checked, such as the name of a member; it may be empty.
 	Subject string `json:"subject,omitempty"`
 	State   string `json:"state"`
 	Message string `json:"message"`
-	// Fix is what to do; empty if nothing is to be done.
+	// Fix says what to do; empty if nothing has to be done.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -89,7 +89,7 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
 	return cmd
 }
 
-// runChecks makes all checks. invalid is what is wrong with the configuration.
+// runChecks runs all checks. invalid is the error of the configuration.
 func runChecks(ctx context.Context, cfg settings.Config, invalid error) []check {
 	if invalid != nil {
 		var all []check
@@ -113,7 +113,7 @@ func (d doctorDocument) failed() bool {
 	return slices.ContainsFunc(d.Checks, func(c check) bool { return c.State == checkFail })
 }
 
-// print writes a line for each check, and below it what to do.
+// print writes a line for each check, followed by the fix.
 func (d doctorDocument) print(w io.Writer) error {
 	var b strings.Builder
 	for _, c := range d.Checks {

@@ -64,7 +64,7 @@ func found(checks []check, name string) (state, message string) {
 	return "", ""
 }
 
-// Each thing that a daemon depends on has a line, and what is wrong has a fix.
+// Everything that a daemon depends on has a line, and every problem has a fix.
 func TestDoctor(t *testing.T) {
 	repository := filepath.Join(t.TempDir(), "none")
 	state := t.TempDir()
@@ -95,7 +95,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// What is wrong with the configuration is listed, and nothing else is checked.
+// If the configuration is invalid, its problems are listed and nothing else is checked.
 func TestDoctorOfAnInvalidConfiguration(t *testing.T) {
 	checks := doctorSays(t, exit.Differences, "--url", "https://git.example.com/fleet", "--listen", "nowhere")
 	if len(checks) != 2 {
@@ -112,7 +112,8 @@ func TestDoctorOfAnInvalidConfiguration(t *testing.T) {
 	}
 }
 
-// The clock of a server is compared with the middle between a request and its answer.
+// The clock of a server is compared with the middle of the time between a request and its
+// response.
 func TestClockSkew(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	for date, want := range map[string]time.Duration{

@@ -21,11 +21,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// tolerableSkew is by how much the clock of a member may differ. The header Date, by which
-// it is told, has whole seconds.
+// tolerableSkew is the tolerated difference of a member's clock. It is read from the header
+// Date, which has whole seconds.
 const tolerableSkew = 10 * time.Second
 
-// mostChecks is the number of members that are checked at a time.
+// mostChecks is the maximum number of members that are checked in parallel.
 const mostChecks = 16
 
 const synchronizeClocks = "synchronize the clocks (NTP); certificates, tokens and times in the status depend on them"
@@ -62,7 +62,7 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 			return nil
 		})
 	}
-	group.Wait() // no check returns an error
+	group.Wait() // the checks return no errors
 	var out []check
 	for _, found := range all {
 		out = append(out, found...)
@@ -70,7 +70,7 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 	return out
 }
 
-// checkMember checks one member that is to hold some works.
+// checkMember checks one member that shall get these works.
 func checkMember(ctx context.Context, name string, works []work.Work, cfg member.Config) []check {
 	clock := &clock{}
 	cfg.Wrap = clock.wrap
@@ -103,7 +103,7 @@ func grantPermissions(name string) string {
 	return "grant them: gitfleet member join " + name + ", or gitfleet member rbac"
 }
 
-// A clock compares the clock of a server with this machine's, by its first answer.
+// A clock compares the clock of a server with that of this machine, at the first response.
 type clock struct {
 	mu     sync.Mutex
 	found  bool
@@ -121,7 +121,7 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// compare compares a Date with the time between a request and its answer.
+// compare compares a Date with the times of a request and its response.
 func (c *clock) compare(date string, began, ended time.Time) {
 	told, err := http.ParseTime(date)
 	c.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // A redactor removes secrets from texts.
 type redactor struct{ secrets [][]byte }
 
-// redacted replaces what was removed.
+// redacted replaces a removed secret.
 const redacted = "[removed]"
 
 // patterns match credentials. What follows the first group is removed.
@@ -29,11 +29,11 @@ var patterns = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(\b(?:password|passwd|passphrase|api[_-]?key|client[_-]?secret|access[_-]?key|token)["']?\s*[:=]\s*["']?)[^\s"',;&}]{4,}`),
 }
 
-// leastSecret is the least length of a secret: shorter ones occur in every text.
+// leastSecret is the minimum length of a secret: shorter ones occur in every text.
 const leastSecret = 6
 
-// addConfigured reads the secrets that a configuration names. One that cannot be read here cannot be in
-// a text from here, and is not an error.
+// addConfigured reads the secrets that a configuration names. A secret that cannot be read here
+// cannot be in a text that was created here, so that this is not an error.
 func (c *redactor) addConfigured(config string) error {
 	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *redactor) addConfigured(config string) error {
 	return nil
 }
 
-// add adds a secret to remove, also in base64, and each of its lines; of a line TOKEN,USER
-// also the token.
+// add adds a secret to remove, also in base64, and each of its lines. For a line TOKEN,USER it
+// also adds the token.
 func (c *redactor) add(secret []byte) {
 	parts := append(bytes.Split(secret, []byte("\n")), secret)
 	for _, line := range parts {
@@ -69,7 +69,7 @@ func (c *redactor) add(secret []byte) {
 			c.secrets = append(c.secrets, []byte(e.EncodeToString(part)))
 		}
 	}
-	// Longer ones first: a shorter one may be part of a longer one.
+	// longer ones first, since a shorter one may be part of a longer one
 	slices.SortFunc(c.secrets, func(a, b []byte) int { return len(b) - len(a) })
 }
 

@@ -2,7 +2,7 @@ package diagnostics
 
 import "testing"
 
-// What is no secret is left as it is.
+// Text that is not secret is not changed.
 func TestACensorLeavesTheRest(t *testing.T) {
 	c := &redactor{}
 	c.add([]byte("abc\n"))

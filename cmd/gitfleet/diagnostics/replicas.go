@@ -16,7 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
 
-// leaseWatch is for how long doctor watches a Lease that seems not to be renewed. A leader
+// leaseWatch is how long doctor watches a Lease that does not seem to be renewed. A leader
 // renews it every second.
 const leaseWatch = 3 * time.Second
 
@@ -45,7 +45,7 @@ func checkReplicas(ctx context.Context, c settings.Config, watch time.Duration) 
 	return append(all, checkSharedLedger(c, subject))
 }
 
-// leaseCheck says who leads.
+// leaseCheck returns the check that says who leads.
 func leaseCheck(subject string, found replica.Inspection) check {
 	age := found.Age.Round(time.Second)
 	switch {

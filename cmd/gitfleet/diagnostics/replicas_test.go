@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
-// managementCluster is a configuration of replicas of an empty cluster, in which they may do
-// what allowed says.
+// managementCluster returns a configuration of replicas in an empty cluster, where their
+// account has the permissions that allowed reports.
 func managementCluster(t *testing.T, allowed func(verb, resource string) bool) settings.Config {
 	t.Helper()
 	server := httptest.NewServer(simulated.Reviewing(simulated.New(simulated.Options{}).Cluster("management"), allowed))

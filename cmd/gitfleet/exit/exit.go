@@ -5,12 +5,12 @@ import "fmt"
 
 // The exit codes, the same for every command.
 const (
-	OK          Code = 0 // done, or nothing to do
-	Differences Code = 1 // something needs attention: differences, problems
-	Failed      Code = 2 // it could not be done
+	OK          Code = 0 // success, or nothing to do
+	Differences Code = 1 // something needs attention: differences or problems
+	Failed      Code = 2 // the command failed
 )
 
-// A Code is an error that ends a command which has printed everything.
+// A Code is the error of a command that has already printed everything.
 type Code int
 
 func (c Code) Error() string { return fmt.Sprintf("exit code %d", int(c)) }

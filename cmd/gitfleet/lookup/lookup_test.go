@@ -2,8 +2,8 @@ package lookup
 
 import "testing"
 
-// A part of a name is enough if it is that of one thing only, and a name of
-// nothing is answered with what was meant.
+// A partial name is enough if it is unambiguous. For an unknown name, the error suggests an
+// existing one.
 func TestPlacement(t *testing.T) {
 	known := []string{"crp/web", "crp/shop", "rp/team/db", "rp/blue/db", "rp/team/cache", "rp/team/shop"}
 	tests := map[string]string{

@@ -15,7 +15,7 @@ func InReport(r *status.Report, placement, cluster string) error {
 	return Name("cluster", cluster, clusters)
 }
 
-// Placements are the names of the placements of a report.
+// Placements returns the names of the placements in a report.
 func Placements(r *status.Report) []string {
 	var names []string
 	for _, d := range r.Details {

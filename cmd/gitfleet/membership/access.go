@@ -28,7 +28,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// memberAccess says which permissions an account gets.
+// memberAccess determines the permissions of an account.
 type memberAccess struct {
 	path             string // a checkout; empty if there is none
 	cluster          string // a member; empty for all
@@ -41,18 +41,18 @@ func (a *memberAccess) bind(f *pflag.FlagSet) {
 	f.BoolVar(&a.deleteNamespaces, "delete-namespaces", false, "let the account list objects of all kinds, Secrets too: gitfleet deletes a Namespace only if nobody else has anything in it")
 }
 
-// derivedRoles are permissions and where they come from.
+// derivedRoles are permissions with their sources.
 type derivedRoles struct {
 	roles rbac.Roles
 	// declared is the file that declares the member; empty if none does.
 	declared string
-	// fleets are those that hold objects on the cluster, sorted, if the cluster was read.
+	// fleets are the fleets that have objects on the cluster, sorted, if the cluster was read.
 	fleets []string
 }
 
-// roles derives the permissions of the account of a cluster. A member that the checkout does
-// not declare is declared by the manifest, which may be empty. target is the cluster, if its
-// kinds and inventories may be read; nil if not.
+// roles derives the permissions of the account on a cluster. If the checkout does not declare
+// the member, the manifest does, which may be empty. target is the cluster, if its kinds and
+// inventories may be read; nil if not.
 func (a *memberAccess) roles(ctx context.Context, manifest string, target *account.Target) (*derivedRoles, error) {
 	d := &derivedRoles{roles: rbac.Everything()}
 	var objects []*unstructured.Unstructured
@@ -131,8 +131,8 @@ func (a *memberAccess) declare(s *hub.Snapshot, manifest string) (*hub.Snapshot,
 	return &out, "", nil
 }
 
-// placed returns the objects that the cluster gets, or any cluster if none is named. The
-// content of placements that may choose the cluster later counts as well.
+// placed returns the objects that the cluster gets, or any cluster if no cluster is given. The
+// content of placements that may select the cluster later is included.
 func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, error) {
 	o, err := offline.Input{}.Forecast(s)
 	if err != nil {
@@ -158,8 +158,8 @@ func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, er
 	return objects, nil
 }
 
-// picksNumber reports whether a placement picks a number of clusters, which may be others
-// than those of today.
+// picksNumber reports whether a placement selects a number of clusters, which may be different
+// ones later.
 func picksNumber(p *plan.Placement) bool {
 	return p.Spec.Spec.Policy != nil && p.Spec.Spec.Policy.PlacementType == api.PickN
 }

@@ -51,7 +51,7 @@ The kubeconfig is that of kubectl: --kubeconfig, or $KUBECONFIG, or
 	return cmd
 }
 
-// An initCommand is the arguments of init.
+// An initCommand has the arguments of init.
 type initCommand struct {
 	kubeconfig string
 	contexts   []string
@@ -77,7 +77,7 @@ func (s *initCommand) write(out io.Writer, dir string) error {
 	}); err != nil {
 		return err
 	}
-	renamed := map[string]string{} // contexts, by the name of their cluster
+	renamed := map[string]string{} // contexts by the names of their clusters
 	for _, context := range contexts {
 		name := clusterName(context)
 		file := "clusters/" + name + ".yaml"
@@ -127,8 +127,8 @@ func (s *initCommand) choose() ([]string, error) {
 	return slices.Compact(chosen), nil
 }
 
-// userKubeconfigs returns the kubeconfigs of the person who runs the command, as kubectl
-// finds them: the one that is named, those of $KUBECONFIG, or ~/.kube/config.
+// userKubeconfigs returns the user's kubeconfigs as kubectl finds them: the given one, those of
+// $KUBECONFIG, or ~/.kube/config.
 func userKubeconfigs(named string) ([]string, error) {
 	if named != "" {
 		return []string{named}, nil
@@ -143,8 +143,8 @@ func userKubeconfigs(named string) ([]string, error) {
 	return []string{filepath.Join(home, ".kube", "config")}, nil
 }
 
-// known returns the names of the contexts of all kubeconfigs, sorted. It reads nothing else of
-// them.
+// known returns the names of the contexts of all kubeconfigs, sorted. It reads nothing else
+// from them.
 func (s *initCommand) known() ([]string, error) {
 	files, err := userKubeconfigs(s.kubeconfig)
 	if err != nil {

@@ -41,7 +41,7 @@ and ask no daemon.`,
 	return cmd
 }
 
-// A memberTarget is a member cluster as the person who runs the command reaches it.
+// A memberTarget is a member cluster with the access that the user has to it.
 type memberTarget struct {
 	kubeconfig, context, account, fleet string
 }
@@ -74,7 +74,7 @@ func (m *memberTarget) find() (*account.Target, error) {
 	return account.Find(files, m.context)
 }
 
-// A joinCommand is the arguments of member join.
+// A joinCommand has the arguments of member join.
 type joinCommand struct {
 	memberTarget
 	memberAccess
@@ -225,7 +225,7 @@ func (j *joinCommand) writeKubeconfig(ctx context.Context, name string, content 
 	return nil
 }
 
-// accountError adds what to do if an account belongs to another member.
+// accountError adds advice to the error about an account that belongs to another member.
 func accountError(err error) error {
 	var owned *account.OwnedError
 	if errors.As(err, &owned) {

@@ -11,9 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 )
 
-// ReadDir reads a directory as if it were the path followed in a commit of its repository:
-// kustomizations may refer to files beside it, ignore files above it apply, and problems name
-// files as the repository does. A directory outside a repository is treated as a repository.
+// ReadDir reads a directory as if it were the tracked path in a commit of its repository:
+// kustomizations may refer to files outside of it, ignore files above it apply, and problems
+// have file names relative to the repository. A directory outside of a repository is treated as
+// a repository.
 func ReadDir(dir string, o hub.Options) (*hub.Snapshot, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err

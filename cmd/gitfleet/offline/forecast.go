@@ -11,10 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// An Input is the arguments of a command that plans offline.
+// An Input has the arguments of a command that plans offline.
 type Input struct {
-	Clusters string // a file: the observed fleet; may be empty
-	Current  string // a file: an earlier plan; may be empty
+	Clusters string // file with the observed fleet; may be empty
+	Current  string // file with an earlier plan; may be empty
 	// Base is the commit to compare with; nil if there is none.
 	Base *hub.Snapshot
 }

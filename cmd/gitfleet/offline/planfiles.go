@@ -25,7 +25,7 @@ func readFleet(file string) (*forecast.Fleet, error) {
 	return forecast.NewFleet(clusters, time.Now()), nil
 }
 
-// readCurrent reads what an earlier plan says about the content of clusters.
+// readCurrent reads the content of clusters from an earlier plan.
 func readCurrent(file string) (*forecast.Document, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -58,7 +58,7 @@ func whereJSON(file string, data []byte, err error) string {
 	return fmt.Sprintf("%s:%d", file, 1+bytes.Count(data[:min(int(offset), len(data))], []byte("\n")))
 }
 
-// describeJSONError describes an error for a person.
+// describeJSONError describes an error without the terms of Go.
 func describeJSONError(err error) error {
 	var shape *json.UnmarshalTypeError
 	if errors.As(err, &shape) {

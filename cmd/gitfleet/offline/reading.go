@@ -19,8 +19,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// A Reader has the arguments of a command that reads a hub once: the path, the credentials
-// and the limits of the daemon.
+// A Reader has the arguments of a command that reads a hub once, with the path, the credentials
+// and the limits in the daemon's configuration.
 type Reader struct {
 	config string
 	// Brake has the limits of the configuration; read sets it.
@@ -73,9 +73,9 @@ func (r *Reader) Read(ctx context.Context, flags *pflag.FlagSet, what string) (*
 	return ReadRemote(ctx, cfg, ref)
 }
 
-// ReadChange reads the commit TO of REPO@FROM..TO, and FROM as its base. For anything else it
-// is read, and base is nil. The error is a *hub.LoadError only if TO, or what read returns,
-// does not load.
+// ReadChange reads the commits TO and FROM of REPO@FROM..TO; FROM is the base. For any other
+// argument it calls read, and base is nil. The error is a *hub.LoadError only if TO, or the
+// result of read, does not load.
 func (r *Reader) ReadChange(ctx context.Context, flags *pflag.FlagSet, what string) (base, s *hub.Snapshot, err error) {
 	repo, ref := splitRepository(what)
 	from, to, isRange := strings.Cut(ref, "..")
@@ -126,7 +126,7 @@ func isVersionRange(ref string) bool {
 	return strings.ContainsAny(ref[:1], "<>=~^") || strings.Contains(ref, "*")
 }
 
-// refs returns what a name can mean, the most likely first.
+// refs returns the references that a name can stand for, the most likely first.
 func refs(name string) []gitsource.Ref {
 	switch {
 	case name == "" || name == "HEAD":
@@ -218,9 +218,9 @@ func Plan(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
 	return forecast.Of(in)
 }
 
-// NewestCommit reads the newest commit of the repository. refused is why the daemon would not
-// accept it because of its signature; empty if it would, or requires no signatures. inForce is
-// the daemon's commit; empty if it is not known.
+// NewestCommit reads the newest commit of the repository. refused is the reason why the daemon
+// would not accept its signature; empty if it would, or requires no signatures. inForce is the
+// daemon's commit; empty if it is not known.
 func NewestCommit(ctx context.Context, c settings.Config, inForce string) (s *hub.Snapshot, refused string, err error) {
 	if demand := &c.Source.Signatures; c.Source.Signatures.Requirements() != nil {
 		if inForce != "" && !demand.AllowRewrite {

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// UnknownSelections returns the placements that select by properties which members do not declare, or
-// which only a live cluster has: what they select is unknown here.
+// UnknownSelections returns the placements that use properties which members do not declare, or
+// which only a live cluster has. Their selections are not known offline.
 func UnknownSelections(p *plan.Plan) map[api.PlacementKey]bool {
 	open := map[api.PlacementKey]bool{}
 	for before := -1; before < len(open); {
@@ -27,7 +27,7 @@ func UnknownSelections(p *plan.Plan) map[api.PlacementKey]bool {
 	return open
 }
 
-// PrintUnknownSelections names the placements whose selection here is only a guess.
+// PrintUnknownSelections lists the placements whose selection is only a guess.
 func PrintUnknownSelections(w io.Writer, p *plan.Plan) {
 	open := UnknownSelections(p)
 	for _, pl := range p.Placements {

@@ -13,7 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A restoration finds the files of a placement, which a rollback restores.
+// A restoration determines the files of a placement that a rollback restores.
 type restoration struct {
 	*rollback
 	loader *hub.Loader
@@ -74,7 +74,7 @@ func joinNames(names []string) string {
 	return "parts of " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// others names the other placements and clusters that use some files.
+// others lists the other placements and clusters that use some files.
 func (b *restoration) others(paths []string, snapshots ...*hub.Snapshot) []string {
 	var names []string
 	add := func(name string, s *hub.Snapshot, origins ...api.Origin) {
@@ -118,8 +118,8 @@ func filesOf(s *hub.Snapshot, origins []api.Origin) []string {
 	return out
 }
 
-// check returns an error if the content of the placement at the commit is not that of the commit to
-// go back to.
+// check returns an error if the content of the placement at the new commit is not that of the
+// commit to go back to.
 func (b *restoration) check(made gitsource.Commit) error {
 	s, err := b.load(made)
 	if err != nil {

@@ -66,7 +66,7 @@ credentials of the configuration, which must be allowed to write.`,
 	return cmd
 }
 
-// A rollback is the arguments of the command, and what it finds.
+// A rollback has the arguments of the command, and what is derived from them.
 type rollback struct {
 	at           client.Connection
 	name         string
@@ -79,11 +79,11 @@ type rollback struct {
 
 	clone     *gitsource.Clone
 	from, now gitsource.Commit
-	follows   string // the branch that is followed, as far as it is known
+	follows   string // the tracked branch, if it is known
 	proven    bool
 }
 
-// placement returns the key of a placement. For a partial name it makes a request to the
+// placement returns the key of a placement. For a partial name it sends a request to the
 // daemon.
 func (r *rollback) placement(ctx context.Context, text string) (api.PlacementKey, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
@@ -133,7 +133,7 @@ func describeCommit(c gitsource.Commit) string {
 	return fmt.Sprintf("%s (%s)", output.ShortHash(c.Hash), c.Subject)
 }
 
-// find determines the commits to go back to, and from.
+// find determines the commits to go back from and to.
 func (r *rollback) find(ctx context.Context) error {
 	var err error
 	if r.clone, err = gitsource.OpenClone(r.path); err != nil {
@@ -159,7 +159,7 @@ func (r *rollback) find(ctx context.Context) error {
 	return nil
 }
 
-// ask requests from the daemon what the flags do not say.
+// ask requests from the daemon what the flags leave open.
 func (r *rollback) ask(ctx context.Context) error {
 	c, err := r.at.Client()
 	if err != nil {
@@ -187,7 +187,7 @@ func (r *rollback) ask(ctx context.Context) error {
 	return nil
 }
 
-// make creates the commit, to which no reference points yet, and returns what it changes.
+// make creates the commit, to which no reference points yet, and returns the changed files.
 func (r *rollback) make() (gitsource.Commit, []string, error) {
 	name, email, err := r.who()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package operate has the commands that change what the daemon does, or make a commit for it.
+// Package operate has the commands that change what the daemon does, or create a commit for it.
 package operate
 
 import (
@@ -124,8 +124,8 @@ func order(cmd *cobra.Command, at *client.Connection, action, subject string, o 
 	return err
 }
 
-// parseMoment parses a time of day, which means its next occurrence, or a date with or without a time,
-// by default in the local time zone. An empty text is the zero time.
+// parseMoment parses a time of day, which means its next occurrence, or a date with or without
+// a time, by default in the local time zone. The zero time is returned for an empty text.
 func parseMoment(text string, now time.Time) (time.Time, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return time.Time{}, nil

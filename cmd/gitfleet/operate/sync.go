@@ -106,14 +106,14 @@ func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placeme
 
 // A progress is the progress of the rollouts of a commit.
 type progress struct {
-	// done means that it is available, stuck that it will not become available by itself.
+	// done says that it is available, and stuck that it will not become available by itself.
 	done, stuck bool
 	// lines are the result, and now describes in one line what is in progress.
 	lines []string
 	now   string
 }
 
-// progressOf returns the progress of a commit, or of a newer one, with one placement, or with all
+// progressOf returns the progress of a commit, or of a newer one, for one placement, or for all
 // if placement is empty.
 func progressOf(r *status.Report, placement, commit string) progress {
 	s := r.Source
@@ -171,7 +171,7 @@ func missingPermissionsByMember(r *status.Report) map[string]string {
 	return out
 }
 
-// refusedLines describes the refused commit and its problems, one line each.
+// refusedLines describes the refused commit and its problems, one line for each.
 func refusedLines(s status.Source) []string {
 	lines := []string{overview.RefusedText(s)}
 	for _, p := range s.Problems {
@@ -184,10 +184,10 @@ func refusedLines(s status.Source) []string {
 }
 
 // remaining returns a line for each thing that is not done yet for a placement, and marks its
-// clusters as incomplete. moving is false if nothing more happens until a person acts.
+// clusters as incomplete. moving is false if nothing more happens until a user acts.
 func remaining(d *status.Detail, s *api.PlacementStatus, members overview.MemberStates, incomplete map[string]bool) (lines []string, moving bool) {
 	if s == nil {
-		s = &api.PlacementStatus{} // gone from Git, and being removed
+		s = &api.PlacementStatus{} // removed from Git, and being removed from the clusters
 	}
 	for _, c := range s.Conditions {
 		if strings.HasSuffix(c.Type, api.Scheduled) && c.Status != metav1.ConditionTrue {
@@ -199,7 +199,7 @@ func remaining(d *status.Detail, s *api.PlacementStatus, members overview.Member
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		before := len(lines)
-		usable := members.Of(c.Cluster) != overview.Forbidden // until a person grants permissions
+		usable := members.Of(c.Cluster) != overview.Forbidden // until somebody grants permissions
 		switch why := overview.FailureOf(c, on[c.Cluster]); {
 		case c.Suspended != "" && (c.Held != "" || !c.Available || c.Removing):
 			lines = append(lines, d.Placement+at+c.Cluster+": "+c.Suspended)

@@ -9,8 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// A commit is done when every cluster has it; it is stuck when what is missing
-// does not come by itself, and then the reason is told.
+// A commit is done when every cluster has it. It is stuck when something that is missing will
+// not come by itself, and the reason is printed.
 func TestProgress(t *testing.T) {
 	tests := map[string]struct {
 		happens     func(*reports.Fleet)

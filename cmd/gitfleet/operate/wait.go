@@ -65,14 +65,14 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 	return cmd
 }
 
-// A condition is what the command waits for.
+// A condition is the condition that the command waits for.
 type condition struct {
 	placement, state, commit string
 
-	inForce bool // the commit, or a descendant, was in force before
+	inForce bool // the commit, or a descendant, has been in force before
 }
 
-// leastHash is the least length of an abbreviated hash.
+// leastHash is the minimum length of an abbreviated hash.
 const leastHash = 7
 
 func (w *condition) validate() error {
@@ -86,11 +86,11 @@ func (w *condition) validate() error {
 	return nil
 }
 
-// wait prints what it waits for to errOut, whenever that changes, and the result to out. While the
-// daemon does not answer, after it did, the request is retried.
+// wait prints to errOut what it waits for, whenever that changes, and the result to out. If the
+// daemon stops responding, the request is retried.
 func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Duration, out, errOut io.Writer) error {
 	ask := w.reports(c)
-	first, _, err := ask(ctx, "") // without the timeout, so that the state is printed however short that is
+	first, _, err := ask(ctx, "") // without the timeout, so that the state is printed even if the timeout is very short
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Dur
 	}
 }
 
-// A waitReport is a report, as far as a condition depends on it.
+// A waitReport has the parts of a report that a condition depends on.
 type waitReport struct {
 	*status.Report
 	// inForce and newest say whether the commit in force, and the newest one, is the wanted commit
@@ -202,7 +202,7 @@ func (w *condition) evaluate(now *waitReport) (outcome, string) {
 	return pending, w.placement + " is not decided yet"
 }
 
-// describeCommits names the commit in force, and the wanted one if that is another.
+// describeCommits names the commit in force, and the wanted one if it is a different one.
 func (w *condition) describeCommits(hash string) string {
 	if strings.HasPrefix(hash, w.commit) {
 		return output.ShortHash(hash)
@@ -218,7 +218,7 @@ func (w *condition) evaluateCommit(now *waitReport) (outcome, string) {
 		problem = refused[0]
 	}
 	switch {
-	case s.InForce.Hash == "" && (w.commit == "" || w.inForce): // gitfleet has just started again
+	case s.InForce.Hash == "" && (w.commit == "" || w.inForce): // gitfleet was just restarted
 		return pending, "no commit is in force yet"
 	case now.inForce:
 		w.inForce = true

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// A daemon that has just started again has no commit in force yet: that is no
-// answer to whoever waits for one that was.
+// A daemon that was just restarted has no commit in force yet. That does not end the wait for a
+// commit that was.
 func TestWaitOverARestart(t *testing.T) {
 	w := &condition{commit: reports.FirstCommit, inForce: true}
 	if judged, why := w.evaluateCommit(&waitReport{Report: &status.Report{}}); judged != pending {

@@ -9,7 +9,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// WriteDifference writes one field: the live value as removed, the value in Git as added.
+// WriteDifference writes one field, with the live value as removed and the value in Git as
+// added.
 func WriteDifference(b *strings.Builder, indent string, d api.Difference) {
 	fmt.Fprintf(b, "%s%s", indent, Sanitize(d.Path))
 	if len(d.By) > 0 {
@@ -20,15 +21,15 @@ func WriteDifference(b *strings.Builder, indent string, d api.Difference) {
 	writeValue(b, indent+"  + ", d.ValueInHub)
 }
 
-// WriteChange writes one field as a change of Git: the value in Git goes, that of the member
-// comes.
+// WriteChange writes one field as a change of Git: the value in Git is removed, and that of the
+// member is added.
 func WriteChange(b *strings.Builder, indent string, d api.Difference) {
 	fmt.Fprintf(b, "%s%s\n", indent, Sanitize(d.Path))
 	writeValue(b, indent+"  - ", d.ValueInHub)
 	writeValue(b, indent+"  + ", d.ValueInMember)
 }
 
-// writeValue writes the lines of a value behind a mark; none if there is no value.
+// writeValue writes the lines of a value after a mark; none if there is no value.
 func writeValue(b *strings.Builder, mark, value string) {
 	if value == "" {
 		return

@@ -1,5 +1,5 @@
-// Package output prints what commands say: text that fits a terminal, tables, and documents as
-// JSON, YAML or by a template.
+// Package output prints the output of commands: text that fits a terminal, tables, and
+// documents as JSON, YAML or by a template.
 package output
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// JSONPathPrefix begins an output by template.
+// JSONPathPrefix begins the name of an output format that is a template.
 const JSONPathPrefix = "jsonpath="
 
 // A Format is the output format of a command. Every command that prints more than a line binds
@@ -24,12 +24,12 @@ const JSONPathPrefix = "jsonpath="
 type Format struct {
 	Name      string
 	NoHeaders bool
-	text      []string // the formats for a person, the default first
+	text      []string // the text formats, the default first
 }
 
-// Bind adds -o to the flags of a command, and --no-headers if it prints a table. text has the
-// formats for a person, the default first, and name if objects are listed; json, yaml and
-// jsonpath are always supported.
+// Bind adds -o to the flags of a command, and --no-headers if it prints a table. text are the
+// text formats, the default first, and name if objects are listed; json, yaml and jsonpath are
+// always supported.
 func (f *Format) Bind(flags *pflag.FlagSet, text ...string) {
 	f.text, f.Name = text, text[0]
 	flags.VarP(f, "output", "o", f.known())
@@ -70,13 +70,13 @@ func (f *Format) String() string { return f.Name }
 // Type implements pflag.Value.
 func (f *Format) Type() string { return "string" }
 
-// IsText reports whether the format is for a person.
+// IsText reports whether the format is a text format.
 func (f *Format) IsText() bool { return f.Name != "name" && slices.Contains(f.text, f.Name) }
 
-// IsWide reports whether a table is to have its less important columns.
+// IsWide reports whether a table shall have its less important columns.
 func (f *Format) IsWide() bool { return f.Name == "wide" }
 
-// Write writes a document in a format that is not for a person.
+// Write writes a document in a format that is not a text format.
 func (f *Format) Write(w io.Writer, doc any) error { return writeDocument(w, doc, f.Name) }
 
 // A List is a document of several things.

@@ -26,7 +26,7 @@ const (
 	Cyan   Style = "36"
 )
 
-// A Page is where output goes: a terminal, or something else.
+// A Page is the destination of output: a terminal, or something else.
 type Page struct {
 	Terminal      bool
 	Color         bool
@@ -36,7 +36,8 @@ type Page struct {
 // DefaultWidth is the default width.
 const DefaultWidth = 80
 
-// PageOf examines the output of a command. Colors are for terminals, unless $NO_COLOR is set.
+// PageOf returns the page of a command's output. Only terminals have colors, unless $NO_COLOR
+// is set.
 func PageOf(w io.Writer) Page {
 	p := Page{Width: DefaultWidth}
 	f, ok := w.(*os.File)

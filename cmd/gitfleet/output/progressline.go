@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// A progressLine shows what a command waits for: in place on a terminal, otherwise as a line
-// for each change.
+// A progressLine shows what a command waits for: on a terminal in place, otherwise as a new
+// line for each change.
 type progressLine struct {
 	out  io.Writer
 	page Page

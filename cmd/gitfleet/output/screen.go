@@ -15,7 +15,7 @@ const (
 	clearRest   = "\033[J"
 )
 
-// Screenful returns what replaces the screen, truncated to its height.
+// Screenful returns the output that replaces the screen, truncated to its height.
 func Screenful(p Page, lines []string, trouble error) string {
 	if trouble != nil {
 		lines = append([]string{p.Paint(Red, Truncate(strings.ReplaceAll(trouble.Error(), "\n", " "), p.Width))}, lines...)

@@ -17,8 +17,8 @@ type Table struct {
 	Rows   [][]string
 }
 
-// TableOf returns a Kubernetes table as text; the columns of lower priority only if it is wide. A
-// cell that is empty there is a dash, so that scripts can count columns.
+// TableOf converts a Kubernetes table to text, with the columns of lower priority only if wide is
+// set. An empty cell becomes a dash, so that scripts can count columns.
 func TableOf(t *metav1.Table, wide bool) Table {
 	var out Table
 	var shown []int
@@ -38,7 +38,7 @@ func TableOf(t *metav1.Table, wide bool) Table {
 	return out
 }
 
-// Print writes the table, without the header if that is not wanted.
+// Print writes the table, with the header unless the format omits it.
 func (t Table) Print(w io.Writer, f Format) {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	if !f.NoHeaders {
@@ -64,8 +64,8 @@ func (t Table) Print(w io.Writer, f Format) {
 	tw.Flush()
 }
 
-// Lines returns the header, which is empty if it is not wanted, and a line for each row, for commands
-// that print something below rows.
+// Lines returns the header, which is empty if the format omits it, and a line for each row. It
+// is for commands that print something below rows.
 func (t Table) Lines(f Format) (header string, rows []string) {
 	var b strings.Builder
 	t.Print(&b, f)

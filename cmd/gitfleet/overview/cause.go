@@ -2,8 +2,8 @@ package overview
 
 import "strings"
 
-// KubeFleet wraps the error of an object in sentences that add nothing. They would fill the
-// three lines that a terminal has for a reason.
+// KubeFleet's messages wrap the error of an object in sentences that add nothing. They would
+// fill the three lines that a terminal has for a reason.
 const (
 	notAppliedBegins = "Failed to apply the manifest (error: "
 	notAppliedEnds   = ")"
@@ -24,8 +24,9 @@ var wrappings = []string{
 	"the object is already owned by another Fleet AppliedWork object: ",
 }
 
-// Cause returns the error in the message of an object that is not applied, or what one that is
-// not available waits for, without KubeFleet's wrapping; other messages are returned unchanged.
+// Cause returns the essential part of an object's message, without KubeFleet's wrapping: the
+// error if the object is not applied, or what it waits for if it is not available. Other
+// messages are returned unchanged.
 func Cause(message string) string {
 	if missing, wrapped := strings.CutPrefix(message, notAvailableBegins); wrapped {
 		return strings.TrimSuffix(missing, notAvailableEnds)

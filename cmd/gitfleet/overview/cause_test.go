@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/health"
 )
 
-// A cause is what somebody has to know, and nothing of it is lost.
+// A cause has everything that the user has to know.
 func TestCause(t *testing.T) {
 	notAvailable := health.Health{State: health.NotAvailableYet}.Condition().Message
 	said := errors.New(`.spec.replica: field not declared in schema (sic)`)
@@ -34,8 +34,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// What keeps an object from working reads the same for every cluster, whatever its
-// pods are called there.
+// The reason is the same for all clusters, whatever the names of the pods are.
 func TestNotAvailableNamesNoPod(t *testing.T) {
 	of := func(pod string) string {
 		return NotAvailable(&api.PerClusterPlacementStatus{FailedPlacements: []api.FailedResourcePlacement{{

@@ -1,5 +1,5 @@
-// Package overview summarizes a report: the state of the fleet at a glance, as the daemon serves it
-// and as commands print it.
+// Package overview summarizes a report as an overview of the fleet, which the daemon serves and
+// commands print.
 package overview
 
 import (
@@ -17,39 +17,39 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// schemaVersion names the schema of an overview in JSON. Fields of a version are kept; new
-// ones may be added.
+// schemaVersion identifies the schema of an overview in JSON. Fields of a version are never
+// removed; new ones may be added.
 const schemaVersion = "gitfleet.dev/status/v1"
 
-// An Overview is the state of the fleet at a glance.
+// An Overview is a summary of the state of the fleet.
 type Overview struct {
 	APIVersion string    `json:"apiVersion"`
 	At         time.Time `json:"at"`
 	Source     Source    `json:"source"`
 	Fleet      Fleet     `json:"fleet"`
-	// Forge is what cannot be done on the forge, each with since when and why.
+	// Forge lists what cannot be done on the forge, since when and why.
 	Forge   []string        `json:"forge,omitempty"`
-	Standby *status.Standby `json:"standby,omitempty"` // set if this replica does not lead
+	Standby *status.Standby `json:"standby,omitempty"` // set if this replica is not the leader
 	Commit  *Commit         `json:"commit"`            // in force; null before there is one
-	Refused *Refused        `json:"refused,omitempty"` // the newest, if it is refused
+	Refused *Refused        `json:"refused,omitempty"` // the newest commit, if it is refused
 	// Warnings are about the commit in force and no placement, with file:line first.
 	Warnings   []string    `json:"warnings,omitempty"`
 	Placements []Placement `json:"placements"`
 	Members    Members     `json:"members"`
 	Drifts     []Drift     `json:"drifts"`
-	// HeldDeletions wait for a person to allow them.
+	// HeldDeletions are those that wait for a commit that allows them.
 	HeldDeletions []Deletions `json:"heldDeletions"`
-	// FailedDeletions are refused by member clusters, and retried.
+	// FailedDeletions are those that member clusters have refused. They are retried.
 	FailedDeletions []Deletions `json:"failedDeletions,omitempty"`
 	// Lingering are objects that were deleted and still exist.
 	Lingering []Deletions `json:"lingering,omitempty"`
-	// Suspended are the suspensions by people.
+	// Suspended are the suspensions in force.
 	Suspended []status.Suspension `json:"suspended"`
 
-	Age time.Duration `json:"-"` // of the report, when it was requested
+	Age time.Duration `json:"-"` // age of the report when it was requested
 }
 
-// An Source is the state of following the repository.
+// A Source is the state of reading the repository.
 type Source struct {
 	URL         string    `json:"url"`
 	Ref         string    `json:"ref"`
@@ -59,13 +59,13 @@ type Source struct {
 	Error       string    `json:"error,omitempty"`
 }
 
-// An Fleet identifies this fleet on its members.
+// A Fleet identifies this fleet on its members.
 type Fleet struct {
 	Name string `json:"name"`
 	ID   string `json:"id,omitempty"`
 }
 
-// An Commit is one commit.
+// A Commit is one commit.
 type Commit struct {
 	Hash    string    `json:"hash"`
 	Author  string    `json:"author"`
@@ -75,28 +75,28 @@ type Commit struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// An Refused is a commit that is not in force, and why, with file:line first.
+// A Refused is a commit that is not in force, with the reasons, which begin with file:line.
 type Refused struct {
 	Commit
 	Problems []string `json:"problems"`
 }
 
-// An Placement is one placement.
+// A Placement is the state of one placement.
 type Placement struct {
 	Name   string `json:"name"` // crp/NAME or rp/NAMESPACE/NAME
 	Origin string `json:"origin,omitempty"`
-	// Warnings are about what it asks for and probably does not mean, with file:line first.
+	// Warnings are about parts of its spec that are probably mistakes, with file:line first.
 	Warnings []string `json:"warnings,omitempty"`
-	// Clusters counts its clusters by state; Missing is the number of those that could not be
-	// selected.
+	// Clusters is the number of its clusters by state. Missing is the number of clusters that
+	// could not be selected.
 	Clusters map[State]int `json:"clusters"`
 	Missing  int           `json:"missing,omitempty"`
-	// Commits are the hashes of the commits that the clusters have.
+	// Commits are the hashes of the commits whose content the clusters have.
 	Commits []string `json:"commits"`
-	// Trouble is why it is not scheduled as specified.
+	// Trouble is the reason why it is not scheduled as specified.
 	Trouble string `json:"trouble,omitempty"`
 	// Waiting are clusters whose update has not begun, Failed those where something was refused
-	// or will not become available, Progressing those where it may.
+	// or will not become available, and Progressing those where it may become available.
 	Waiting     []Reason `json:"waiting,omitempty"`
 	Failed      []Reason `json:"failed,omitempty"`
 	Progressing []Reason `json:"progressing,omitempty"`
@@ -108,30 +108,30 @@ type Placement struct {
 	Proven string `json:"proven,omitempty"`
 }
 
-// An Reason is a reason, and the clusters that have it.
+// A Reason is a reason, with the clusters for which it is given.
 type Reason struct {
 	Clusters []string `json:"clusters"`
 	Reason   string   `json:"reason"`
 }
 
-// Members are the member clusters.
+// Members is the state of the member clusters.
 type Members struct {
 	Total    int      `json:"total"`
 	Ready    int      `json:"ready"`
 	NotReady []Member `json:"notReady"`
 }
 
-// An Member is a member that is not ready, since when and why.
+// A Member is a member that is not ready, with the time since when and the reason.
 type Member struct {
 	Name   string    `json:"name"`
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
-	// State is unreachable, forbidden if permissions are missing, or foreign if another
-	// fleet holds it.
+	// State is unreachable, forbidden if permissions are missing, or foreign if another fleet
+	// holds the cluster.
 	State State `json:"state"`
 }
 
-// An Drift is an object that has drifted.
+// A Drift is an object that has drifted.
 type Drift struct {
 	Placement string         `json:"placement"`
 	Cluster   string         `json:"cluster"`
@@ -143,7 +143,7 @@ type Drift struct {
 	Message string `json:"message,omitempty"`
 }
 
-// An Deletions is deletions that are held, have failed, or are not finished.
+// A Deletions is a group of deletions that are held, have failed, or are not finished.
 type Deletions struct {
 	Placement string   `json:"placement"`
 	Cluster   string   `json:"cluster"`
@@ -228,7 +228,8 @@ func PlacementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 	return out
 }
 
-// NewPlacement describes a placement. s is its status; nil if it is gone from the repository.
+// NewPlacement describes a placement. s is its status; nil if it was removed from the
+// repository.
 func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates) Placement {
 	out := Placement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[State]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
 	on := map[string]*api.PerClusterPlacementStatus{}
@@ -275,7 +276,7 @@ func scheduleTrouble(s *api.PlacementStatus) string {
 	return ""
 }
 
-// AddReason adds a cluster to those with the same reason.
+// AddReason adds a cluster to the clusters with the same reason.
 func AddReason(all []Reason, cluster, reason string) []Reason {
 	for i := range all {
 		if all[i].Reason == reason {
@@ -298,8 +299,8 @@ func memberOverview(r *status.Report) Members {
 	return out
 }
 
-// Absence returns since when a member is not ready, and why. The state of one that is ready is
-// available.
+// Absence returns the time since when a member is not ready, and the reason. The state of a
+// member that is ready is available.
 func Absence(c *api.MemberCluster) Member {
 	m := Member{Name: c.Name, Reason: "it has not answered yet", State: MemberStateOf(c)}
 	if denied := MissingPermissions(c); denied != nil {
@@ -343,7 +344,7 @@ func NewDrift(d *status.Drift) Drift {
 
 // NeedsAttention reports whether the newest commit is refused, the repository cannot be read, a
 // rollout has stopped, deletions are held or refused, or a member cannot be used for a reason
-// that only a person can remove.
+// that only a user can remove.
 func (o *Overview) NeedsAttention() bool {
 	stopped := slices.ContainsFunc(o.Placements, func(p Placement) bool { return p.Stopped != "" })
 	refuses := slices.ContainsFunc(o.Members.NotReady, func(m Member) bool { return m.State == Forbidden || m.State == foreign })
@@ -364,12 +365,12 @@ func (p *Placement) Total() int {
 	return all
 }
 
-// count returns how many clusters are available, of how many.
+// count returns the number of available clusters, and of all.
 func (p *Placement) count() string {
 	return fmt.Sprintf("%d/%d", p.Clusters[Available], p.Total()+p.Missing)
 }
 
-// word returns the worst state of a placement.
+// word returns the worst state of the placement on any cluster.
 func (p *Placement) word() (string, output.Style) {
 	n := p.Clusters
 	switch {
@@ -386,7 +387,7 @@ func (p *Placement) word() (string, output.Style) {
 	case n[Unreachable] > 0:
 		return "unreachable", output.Yellow
 	case n[waiting] > 0 && n[rolling]+n[progressing] == 0:
-		return "waiting", output.Cyan // nothing is being rolled out
+		return "waiting", output.Cyan // no update is in progress
 	case n[waiting] > 0:
 		return "rolling out", output.Cyan
 	case n[rolling] > 0:
@@ -421,8 +422,8 @@ func (p *Placement) Sentence() string {
 	return said
 }
 
-// HeldText describes which deletions of a placement are held on a cluster, why, and how to allow
-// them.
+// HeldText describes which deletions of a placement on a cluster are held, why, and how to
+// allow them.
 func HeldText(placement string, held []string) string {
 	first := held[0]
 	if n := len(held) - 1; n > 0 {

@@ -5,13 +5,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// An Stage is the progress of a placement on one cluster.
+// A Stage is the progress of a placement on one cluster.
 type Stage struct {
 	Cluster string
 	State   State
 	Why     string
-	// NotDeleted are objects whose deletion the cluster refuses, and those that were deleted and
-	// still exist.
+	// NotDeleted are objects whose deletion the cluster refuses, and objects that were deleted
+	// but still exist.
 	NotDeleted []string
 }
 
@@ -56,7 +56,8 @@ func PerCluster(s *api.PlacementStatus) map[string]*api.PerClusterPlacementStatu
 	return out
 }
 
-// reasonOfAbsence returns why a member is not ready; empty if there is none of that name.
+// reasonOfAbsence returns why a member is not ready; empty if it is ready, or if there is no
+// member of that name.
 func reasonOfAbsence(r *status.Report, cluster string) string {
 	for _, c := range r.Clusters {
 		if c.Name == cluster {

@@ -14,24 +14,24 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A State is the state of a placement on a cluster. Each cluster is in one.
+// A State is the state of a placement on a cluster. Each cluster is in exactly one.
 type State string
 
 // The states.
 const (
 	Available   State = "available"   // has the newest content, which is available
-	progressing State = "progressing" // has it, and it is not available yet
+	progressing State = "progressing" // has the newest content, which is not available yet
 	rolling     State = "rolling"     // is being updated
 	waiting     State = "waiting"     // its update has not begun
 	failed      State = "failed"      // something was refused, or will not become available
 	Unreachable State = "unreachable" // the cluster does not answer
 	Forbidden   State = "forbidden"   // the cluster cannot be used: permissions are missing
-	foreign     State = "foreign"     // another fleet holds the cluster; only of members
+	foreign     State = "foreign"     // another fleet holds the cluster; only for members
 	removing    State = "removing"    // its content is being removed
 	held        State = "held"        // its deletions wait for a commit that allows them
 )
 
-// states are all states, in the order of a bar, with their marks and styles.
+// states are all states in the order of the bar, with their marks and styles.
 var states = []struct {
 	State
 	mark  rune
@@ -142,11 +142,11 @@ func NotAvailable(s *api.PerClusterPlacementStatus) string {
 	return f.ID().String() + ": " + somePod.ReplaceAllString(Cause(f.Condition.Message), "$1 a pod$2")
 }
 
-// somePod matches the name of a pod, which differs on each cluster: without it, equal reasons
-// can be grouped.
+// somePod matches the name of a pod, which is different on each cluster. Without it equal
+// reasons can be grouped.
 var somePod = regexp.MustCompile(`([;:]) pod [a-z0-9.-]+([,:] )`)
 
-// bar draws the shares of clusters by state. The share of clusters that could not be selected
+// bar draws the numbers of clusters by state. The part for clusters that could not be selected
 // is blank.
 func bar(p output.Page, counts map[State]int, missing, width int) string {
 	var b strings.Builder
@@ -158,8 +158,8 @@ func bar(p output.Page, counts map[State]int, missing, width int) string {
 	return "[" + b.String() + strings.Repeat(" ", width-used) + "]"
 }
 
-// shares returns the number of marks of each state, in the order of states. Every state that
-// occurs has at least one mark; if nothing is missing, the marks fill the bar.
+// shares returns the number of marks for each state, in the order of states. Every state that
+// occurs has at least one mark. If no clusters are missing, the marks fill the bar.
 func shares(counts map[State]int, missing, width int) []int {
 	all, sum := missing, 0
 	for _, n := range counts {
@@ -200,7 +200,7 @@ func MemberStatesOf(r *status.Report) MemberStates {
 	return out
 }
 
-// Of returns the state of a member: unreachable if no MemberCluster has the name.
+// Of returns the state of a member; unreachable if there is no member of that name.
 func (m MemberStates) Of(name string) State {
 	if at, ok := m[name]; ok {
 		return at

@@ -15,13 +15,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// How much of long lists is shown; --all shows everything.
+// The limits of lists; --all shows everything.
 const (
 	fewPlacements = 20
 	fewTroubles   = 5
 )
 
-// An textWriter writes an overview for a person.
+// A textWriter writes an overview as text.
 type textWriter struct {
 	output.Page
 	now   time.Time
@@ -127,7 +127,7 @@ func (t *textWriter) commit(s output.Style, head string, c *Commit, more string)
 	t.say(strings.Repeat(" ", output.Width(head)) + output.Truncate(c.Subject, t.Width-output.Width(head)))
 }
 
-// few calls show for the first few of n items, and prints how many are left.
+// few calls show for the first of n items, and prints how many were left out.
 func (t *textWriter) few(n int, what string, show func(i int)) {
 	most := n
 	if !t.all {
@@ -141,7 +141,7 @@ func (t *textWriter) few(n int, what string, show func(i int)) {
 	}
 }
 
-// The widths of columns; the name has the rest.
+// The widths of columns; the name gets the rest.
 const (
 	barWidth  = 20
 	wordWidth = 14
@@ -229,7 +229,7 @@ func (t *textWriter) reasons(s output.Style, head string, all []Reason) {
 	})
 }
 
-// legend explains the marks in use.
+// legend explains the marks that were used.
 func (t *textWriter) legend(shown []Placement) {
 	var parts []string
 	for _, s := range states {

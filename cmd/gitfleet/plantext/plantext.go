@@ -1,4 +1,4 @@
-// Package plantext writes plans for a person.
+// Package plantext writes plans as text.
 package plantext
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Plan writes a plan for a person: what changes, where each placement goes, what each
-// cluster has, and what needs attention.
+// Plan writes a plan as text: what changes, where each placement goes, what each cluster gets,
+// and what needs attention.
 func Plan(w io.Writer, d forecast.Document, changes forecast.Changes) error {
 	var b bytes.Buffer
 	if !changes.None() || len(d.Recreations) == 0 {
@@ -86,8 +86,8 @@ func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 	}
 }
 
-// printHeld writes why deletions would be held, once for the objects of a placement that
-// are held for the same reason on the same clusters.
+// printHeld writes why deletions would be held. Objects of a placement that are held for the
+// same reason on the same clusters share one line.
 func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
 	type object struct {
 		placement, why string
@@ -130,8 +130,8 @@ func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
 	}
 }
 
-// printRecreations writes which objects would be deleted and created anew, once for those of a
-// placement that are on several clusters.
+// printRecreations writes which objects would be recreated. An object of a placement on several
+// clusters has one line.
 func printRecreations(b *bytes.Buffer, all []forecast.Recreation) {
 	type recreation struct{ object, what string }
 	var rows []recreation
@@ -193,8 +193,8 @@ func printClusterChange(b *bytes.Buffer, c forecast.ClusterChange) {
 	}
 }
 
-// mostRows is how many clusters that are not selected, and how many objects of a selection, are
-// shown: the JSON has all of them.
+// mostRows is the maximum number of unselected clusters, and of objects of a selection, that
+// are shown; the JSON has all of them.
 const mostRows = 20
 
 func printPlacement(b *bytes.Buffer, p forecast.Placement, members int) {
@@ -206,7 +206,7 @@ func printPlacement(b *bytes.Buffer, p forecast.Placement, members int) {
 	}
 	if p.Unclear == "" {
 		printDecisions(b, p.Decisions)
-	} else { // the others are all left out for the same reason
+	} else { // all others are left out for the same reason
 		printDecisions(b, slices.DeleteFunc(slices.Clone(p.Decisions), func(d forecast.Decision) bool { return !d.Selected }))
 	}
 	if n := len(p.SelectedResources); n > 0 {

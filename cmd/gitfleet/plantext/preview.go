@@ -10,11 +10,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
 
-// A PullRequest is what the daemon answers about a pull request.
+// A PullRequest is the daemon's response about a pull request.
 type PullRequest struct {
 	Text string `json:"text"`
-	// Changes says whether merging changes anything, Failed whether it cannot be planned or
-	// has problems.
+	// Changes says whether merging it changes anything, and Failed whether it cannot be planned
+	// or has problems.
 	Changes bool `json:"changes"`
 	Failed  bool `json:"failed"`
 }
@@ -45,7 +45,7 @@ func Preview(b *bytes.Buffer, p *review.Preview) {
 	}
 }
 
-// printAnswers writes what the members say; nothing if they were not asked.
+// printAnswers writes the results of trials on members; nothing if there were none.
 func printAnswers(b *bytes.Buffer, a *review.Answers) {
 	if a == nil {
 		return

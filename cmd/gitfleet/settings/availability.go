@@ -8,12 +8,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
 
-// AvailabilityConfig says which replicas share a ledger. Without the name of a lease there
+// AvailabilityConfig configures replicas that share a ledger. Without the name of a lease there
 // is one replica, with the ledger in its state directory.
 type AvailabilityConfig struct {
 	Lease LeaseConfig `json:"lease"`
-	// Kubeconfig is that of the cluster with the lease, if it is not the one that gitfleet
-	// runs in.
+	// Kubeconfig is the kubeconfig of the cluster with the lease; empty for the cluster in
+	// which gitfleet runs.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-// chartSchema is the file that checks the values of the Helm chart.
+// chartSchema is the schema of the Helm chart's values.
 const chartSchema = "../../../deploy/helm/gitfleet/values.schema.json"
 
-// The schema of the Helm chart's values has all settings of the configuration, and nothing
-// else in config: a misspelled one is refused before anything is installed.
+// The schema of the Helm chart's values has exactly the settings of the configuration in
+// config, so that a misspelt setting is refused before anything is installed.
 func TestChartKnowsAllSettings(t *testing.T) {
 	text, err := os.ReadFile(chartSchema)
 	if err != nil {
@@ -60,7 +60,7 @@ func objectSchema() map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{}}
 }
 
-// schemaOf returns the schema of a setting's value, as the configuration file has it.
+// schemaOf returns the schema of a setting's value in the configuration file.
 func schemaOf(value any) map[string]any {
 	switch value.(type) {
 	case *bool:

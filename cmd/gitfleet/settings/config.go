@@ -17,8 +17,9 @@ import (
 // Config is the daemon's configuration file. The table in settings.go has the key of every
 // field; flags take precedence over the file.
 type Config struct {
-	// FleetName tells this gitfleet's objects from another's on the same cluster. If it is
-	// empty, the state directory has the name, or it is derived from the source.
+	// FleetName distinguishes this gitfleet's objects from those of another one on the same
+	// cluster. If it is empty, the name in the state directory is used, or one derived from the
+	// source.
 	FleetName string `json:"fleetName,omitempty"`
 	// StateDir holds the clone of the repository, the ledger and the history.
 	StateDir string `json:"stateDir,omitempty"`
@@ -38,21 +39,21 @@ type Config struct {
 	Forge        ForgeConfig        `json:"forge"`
 	History      HistoryConfig      `json:"history"`
 	Status       StatusConfig       `json:"status"`
-	// Availability is for more than one replica.
+	// Availability configures more than one replica.
 	Availability AvailabilityConfig `json:"highAvailability"`
 
-	file  string         // the file that was read; empty if none was
-	lines map[string]int // lines of the file, by key
+	file  string         // path of the file that was read; empty if none was
+	lines map[string]int // line in the file, by key
 	// repositoryGiven says that Source.URL is an argument of the command.
 	repositoryGiven bool
 }
 
-// TracingConfig says where traces of commits are sent. Without an endpoint there are none.
+// TracingConfig configures where traces of commits are sent. Without an endpoint none are sent.
 type TracingConfig struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// SourceConfig says which repository is the hub.
+// SourceConfig configures the repository of the hub.
 type SourceConfig struct {
 	URL      string          `json:"url,omitempty"`
 	Branch   string          `json:"branch,omitempty"`
@@ -95,8 +96,8 @@ type WebhookConfig struct {
 	SecretEnv  string `json:"secretEnv,omitempty"`
 }
 
-// LimitsConfig bounds what a repository may cost: the first fields what is fetched, the others
-// what a commit may contain.
+// LimitsConfig limits what a repository may cost: the first fields limit a fetch, and the
+// others the content of a commit.
 type LimitsConfig struct {
 	FetchBytes   size            `json:"fetchBytes,omitempty"`
 	FetchObjects int             `json:"fetchObjects,omitempty"`
@@ -118,7 +119,7 @@ type LimitsConfig struct {
 	BuildOutput    size            `json:"buildOutput,omitempty"`
 }
 
-// MembersConfig says how member clusters are reached.
+// MembersConfig configures the access to member clusters.
 type MembersConfig struct {
 	KubeconfigDir   string          `json:"kubeconfigDir,omitempty"`
 	Kubeconfig      string          `json:"kubeconfig,omitempty"`
@@ -131,13 +132,13 @@ type MembersConfig struct {
 	ProbeInterval   metav1.Duration `json:"probeInterval,omitempty"`
 	// SweepInterval is the time between two sweeps, which check the watches; zero for none.
 	SweepInterval metav1.Duration `json:"sweepInterval,omitempty"`
-	// Deletions on one member are held if they are more than DeleteObjects and more than
-	// DeletePercent of what gitfleet has there.
+	// Deletions on one member are held if they are more than DeleteObjects and also more than
+	// DeletePercent of gitfleet's objects there.
 	DeletePercent int `json:"deletePercent,omitempty"`
 	DeleteObjects int `json:"deleteObjects,omitempty"`
 }
 
-// Sweep returns the interval as member.Config takes it, where zero is the default.
+// Sweep returns the interval for member.Config, where zero means the default.
 func (m *MembersConfig) Sweep() time.Duration {
 	if m.SweepInterval.Duration == 0 {
 		return -1
@@ -150,7 +151,7 @@ func (m *MembersConfig) Brake() member.Brake {
 	return member.Brake{Percent: m.DeletePercent, Objects: m.DeleteObjects}
 }
 
-// StatusConfig says how the status is written.
+// StatusConfig configures the form of the status.
 type StatusConfig struct {
 	// Conditions names a set of conditions: current or documented.
 	Conditions string `json:"conditions,omitempty"`
@@ -160,8 +161,8 @@ type StatusConfig struct {
 type RolloutConfig struct {
 	// MaxUnreachable is the number of unreachable clusters that rollouts do not wait for.
 	MaxUnreachable portion `json:"maxUnreachable,omitzero"`
-	// AvailableTimeout is how long a cluster may take to become available before
-	// its update counts as failed; zero means any time.
+	// AvailableTimeout is how long a cluster may take to become available before its update
+	// counts as failed; zero means no limit.
 	AvailableTimeout metav1.Duration `json:"availableTimeout,omitzero"`
 	// PodFailureTimeout is how long pods of a workload may fail to start before the workload
 	// counts as failed.
@@ -214,7 +215,7 @@ func Load(path string, flags *pflag.FlagSet) (Config, error) {
 	return c, c.Validate()
 }
 
-// Read is Load without validation, for callers that need only a part of it.
+// Read is Load without validation, for callers that use only a part of the configuration.
 func Read(path string, flags *pflag.FlagSet) (Config, error) {
 	c := Default()
 	if path != "" {

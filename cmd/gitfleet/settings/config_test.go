@@ -40,7 +40,7 @@ source: {url: https://git.example.com/fleet}
 members: {kubeconfigDir: /etc/members}
 `
 
-// fields are the keys of all settings there can be in the file.
+// fields returns the keys of all possible settings in the file.
 func fields(prefix string, t reflect.Type) []string {
 	var keys []string
 	for f := range t.Fields() {
@@ -56,7 +56,7 @@ func fields(prefix string, t reflect.Type) []string {
 	return keys
 }
 
-// Every field of the file is in the table of settings, and the other way round.
+// The table of settings has exactly the fields of the file.
 func TestEveryFieldIsASetting(t *testing.T) {
 	var c Config
 	var keys []string
@@ -76,8 +76,7 @@ func TestEveryFieldIsASetting(t *testing.T) {
 	}
 }
 
-// A setting reaches its field from the file as from the command line, and the
-// command line wins.
+// Each setting sets its field from the file and from the command line, which takes precedence.
 func TestFlagsWinOverTheFile(t *testing.T) {
 	c, err := load(t, smallest+`
 limits: {fileSize: 2Mi, files: 7, buildTime: 5s}
@@ -98,7 +97,7 @@ webhook: {secretEnv: FROM_FILE}
 	}
 }
 
-// A file that may be read as a manifest may be read from Git.
+// A file that may be loaded as a manifest may also be read from Git.
 func TestGitReadsWhatTheHubMayRead(t *testing.T) {
 	for text, want := range map[string]int64{"1Mi": 16 << 20, "40Mi": 40 << 20} {
 		c, err := load(t, smallest, "--set", "limits.fileSize="+text)
@@ -157,7 +156,7 @@ members: {kubeconfigDir: /etc/members}
 	}
 }
 
-// Whoever asks for signatures and does not say whose must not get none.
+// If signatures are required without saying whose, that is an error: they must not be ignored.
 func TestWrongConfigurationIsRefused(t *testing.T) {
 	const file = "gitfleet.yaml:"
 	withURL := func(url string) string { return strings.Replace(smallest, "https://git.example.com/fleet", url, 1) }
@@ -216,7 +215,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 	}
 }
 
-// The page of all settings says what the program does.
+// docs/configuration.md agrees with the program.
 func TestSettingsAreDocumented(t *testing.T) {
 	const page = "../../../docs/configuration.md"
 	const begin, end = "<!-- settings: written by go test ./cmd/gitfleet/settings -update -->\n", "<!-- end of settings -->\n"
@@ -232,7 +231,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 	golden.File(t, page, before+begin+settingsTable()+end+after)
 }
 
-// sections are headings for the settings, by the first part of their keys.
+// sections are the headings of the settings, by the first part of their keys.
 var sections = []struct{ prefix, title string }{
 	{"", "General"},
 	{"server.", "Access"},

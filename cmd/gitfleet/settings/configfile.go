@@ -42,7 +42,7 @@ func syntaxError(name string, err error) error {
 	if at == nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	line, _ := strconv.Atoi(at[1]) // 0 if it is not known
+	line, _ := strconv.Atoi(at[1]) // 0 if the line is not known
 	return problem.Problem{Origin: api.Origin{Path: name, Line: line}, Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), at[0])}
 }
 
@@ -50,8 +50,8 @@ func syntaxError(name string, err error) error {
 type configParser struct {
 	file     string
 	values   *pflag.FlagSet // by key
-	fields   map[string]any // pointers, by key
-	lines    map[string]int // of the keys that the file has
+	fields   map[string]any // pointers to the fields, by key
+	lines    map[string]int // lines of the keys in the file
 	problems problem.List
 }
 
@@ -103,7 +103,7 @@ func (p *configParser) isSection(key string) bool {
 	return false
 }
 
-// set sets one setting. A value that is null leaves the default.
+// set sets one setting. A null value keeps the default.
 func (p *configParser) set(key string, n *yaml.Node) error {
 	if isNull(n) {
 		return nil
@@ -137,7 +137,7 @@ var forms = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a duration such as 30s, 10m or 1h",
 }
 
-// setValue sets a value, with an error that says what the value must be.
+// setValue sets a value. The error says what the value must be.
 func setValue(v pflag.Value, text string) error {
 	err := v.Set(text)
 	if form := forms[v.Type()]; err != nil && form != "" {
@@ -204,7 +204,7 @@ func pathsOf(n *yaml.Node) (signedPaths, error) {
 	return all, nil
 }
 
-// KindModes reads a mapping of kinds to drift modes, and remembers the line of each kind.
+// kindModes reads a mapping of kinds to drift modes, and records the line of each kind.
 func (p *configParser) kindModes(key string, to *KindModes, n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return expect(n, "a mapping of KIND or GROUP/KIND to revert, propose or report", errNotScalar)
@@ -244,8 +244,9 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// settingMeant ends a message about an unknown key with the key that was probably meant: the same
-// one in other capitals, one of the same name elsewhere in the file, or one with a similar spelling.
+// settingMeant returns the end of a message about an unknown key: the key that the user
+// probably meant, which is the same one in other case, one with the same name elsewhere in the
+// file, or one with a similar spelling.
 func settingMeant(key string) string {
 	known := settingKeys()
 	last := key[strings.LastIndex(key, ".")+1:]

@@ -27,7 +27,7 @@ func (d *DriftConfig) settings() []setting {
 	}
 }
 
-// proposes reports whether drift is offered as pull requests, of some kinds at least.
+// proposes reports whether drift is offered as pull requests, at least for some kinds.
 func (d *DriftConfig) proposes() bool {
 	return d.Mode == proposeDrift || slices.Contains(slices.Collect(maps.Values(d.Kinds)), proposeDrift)
 }
@@ -58,5 +58,5 @@ func (c Config) validateDrift() []error {
 	return append(errs, c.validateForge()...)
 }
 
-// AsksForge reports whether the daemon looks at pull requests.
+// AsksForge reports whether the daemon uses pull requests.
 func (c Config) AsksForge() bool { return c.Drift.proposes() || c.Forge.Type != "" }

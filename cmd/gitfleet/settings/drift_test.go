@@ -8,7 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// What pull requests need is asked for at the start, and only by who wants them.
+// The settings that pull requests need are required at the start, and only if pull requests are
+// enabled.
 func TestProposingNeedsAForge(t *testing.T) {
 	for settings, want := range map[string][]string{
 		"drift: {mode: merge}": {`gitfleet.yaml:4: drift.mode: "merge" is none of revert, propose, report`},
@@ -59,7 +60,8 @@ func TestProposingNeedsAForge(t *testing.T) {
 	}
 }
 
-// The file and --set give kinds modes; what the command line says replaces what the file says.
+// The file and --set can set the modes of kinds. Those of the command line replace those of the
+// file.
 func TestDriftModesOfKinds(t *testing.T) {
 	secret, deployment := api.GroupKind{Kind: "Secret"}, api.GroupKind{Group: "apps", Kind: "Deployment"}
 	const file = smallest + "drift: {mode: report, kinds: {Secret: revert, apps/Deployment: report, example.com/Deployment: report}}"

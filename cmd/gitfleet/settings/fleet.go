@@ -13,9 +13,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Identity returns the repository, path and reference of the hub in a canonical form, as
-// inventories on members name it. It never has credentials. A commit is not part of it, since a
-// pinned one changes with each release.
+// Identity returns the repository, path and reference of the hub in a canonical form, which
+// inventories on members contain. It never has credentials. It does not include a pinned
+// commit, since that changes with each release.
 func (s SourceConfig) Identity() string {
 	id := remote.Identity(s.URL)
 	if at := strings.Trim(path.Clean("/"+s.Path), "/"); at != "" {
@@ -29,15 +29,14 @@ func (s SourceConfig) Identity() string {
 	return id
 }
 
-// defaultFleetName returns the name of a fleet whose configuration sets none. It ends in digits
-// that differ for each source.
+// defaultFleetName returns the name of a fleet whose configuration sets none. It ends with
+// digits that depend on the source.
 func (s SourceConfig) defaultFleetName() string {
 	sum := sha256.Sum256([]byte(s.Identity()))
 	return fleetNamePrefix(path.Base(remote.Identity(s.URL))) + hex.EncodeToString(sum[:4])
 }
 
-// longestPrefix leaves room for eight digits in a label value, which has at most 63
-// characters.
+// longestPrefix leaves room for eight digits in a label value, which may have 63 characters.
 const longestPrefix = 54
 
 // fleetNamePrefix turns a repository's name into the beginning of a label value.
@@ -59,8 +58,8 @@ func fleetNamePrefix(repository string) string {
 	return name + "-"
 }
 
-// Fleet returns the name and ID of the fleet. The name is that of the state directory or, if it
-// has none, that of the configuration, or the default. The ID is that of the state directory,
+// Fleet returns the name and ID of the fleet. The name is that in the state directory, or
+// otherwise that of the configuration, or the default. The ID is that in the state directory,
 // or a new one.
 func (c Config) Fleet(saved ledger.Fleet) (ledger.Fleet, error) {
 	f := ledger.Fleet{Name: c.FleetName, ID: saved.ID, Source: c.Source.Identity()}
@@ -80,8 +79,9 @@ func (c Config) Fleet(saved ledger.Fleet) (ledger.Fleet, error) {
 	return f, nil
 }
 
-// NameFleet sets the name of the fleet if the configuration does not: it is that of the daemon, or
-// the default if daemon is empty since none answers. Then the note says that it may be wrong.
+// NameFleet sets the name of the fleet if the configuration does not. It uses the name of the
+// daemon, or the default if daemon is empty because none answers; note then says that the name
+// may be wrong.
 func (c *Config) NameFleet(daemon string) (note string, err error) {
 	switch {
 	case c.FleetName != "" && daemon != "" && c.FleetName != daemon:

@@ -28,8 +28,8 @@ func TestSourceIdentity(t *testing.T) {
 	}
 }
 
-// The default name is a label value, begins as the repository is called, and is
-// another for every source.
+// The default name is a valid label value, begins with the name of the repository, and is
+// different for every source.
 func TestDefaultFleetName(t *testing.T) {
 	tests := map[string]string{
 		"https://git.example.com/team/fleet.git":                           "fleet-",

@@ -22,7 +22,7 @@ type ForgeConfig struct {
 	TokenEnv   string `json:"tokenEnv,omitempty"`
 	// SigningKeyFile is the private key that signs commits of gitfleet.
 	SigningKeyFile string `json:"signingKeyFile,omitempty"`
-	// Interval is the time between two looks at open pull requests.
+	// Interval is the time between two checks of open pull requests.
 	Interval metav1.Duration `json:"interval,omitzero"`
 }
 
@@ -59,8 +59,8 @@ func (c Config) validateForge() []error {
 	return errs
 }
 
-// ForgeConfig is the repository on its forge, by the address of the source where nothing else
-// is set.
+// ForgeConfig returns the configuration of the forge. Values that are not set are derived from
+// the address of the source.
 func (c Config) ForgeConfig() forge.Config {
 	f := forge.Config{Type: forge.Type(c.Forge.Type), URL: c.Forge.URL, Repository: c.Forge.Repository, CABundle: c.Source.CABundle}
 	if u, err := url.Parse(c.Source.URL); err == nil && (u.Scheme == "https" || u.Scheme == "http") {

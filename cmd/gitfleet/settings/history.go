@@ -1,6 +1,6 @@
 package settings
 
-// HistoryConfig bounds the history.
+// HistoryConfig limits the history.
 type HistoryConfig struct {
 	MaxSize size `json:"maxSize,omitempty"`
 }
@@ -11,5 +11,5 @@ func (h *HistoryConfig) settings() []setting {
 	}
 }
 
-// leastHistory is the least size, so that the history is not truncated after every few lines.
+// leastHistory is the minimum size, so that the history is not truncated after every few lines.
 const leastHistory = 64 << 10

@@ -18,8 +18,8 @@ func isDriftMode(mode string) bool {
 	return mode == revertDrift || mode == proposeDrift || mode == reportDrift
 }
 
-// validateKindMode returns what is wrong with the mode of a kind. Kinds that Kubernetes does
-// not define may be those of a CustomResourceDefinition.
+// validateKindMode returns an error if the mode of a kind is invalid. An unknown kind may be
+// one that a CustomResourceDefinition defines.
 func validateKindMode(kind, mode string) error {
 	gk := groupKind(kind)
 	known := api.KnownKinds()
@@ -90,7 +90,7 @@ func (m KindModes) Modes() map[api.GroupKind]api.DriftMode {
 // String implements pflag.Value.
 func (m *KindModes) String() string { return strings.Join(m.GetSlice(), " ") }
 
-// Type names the kind of value in the help of a flag.
+// Type returns the type of the value for the help of a flag.
 func (m *KindModes) Type() string { return "kind=mode" }
 
 // Set adds the mode of one kind.

@@ -8,7 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
-// level returns the least level that is logged.
+// level returns the minimum level that is logged.
 func (c Config) level() (slog.Level, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {

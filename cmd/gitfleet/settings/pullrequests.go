@@ -37,7 +37,7 @@ func (c Config) validatePullRequests() []error {
 	case c.Source.Branch == "":
 		return append(append(errs, c.validateForge()...), c.fault("source.branch", "pullRequests are those to a branch: name it"))
 	case c.Drift.proposes():
-		return errs // the forge is validated with it
+		return errs // the settings of the forge were validated with it
 	}
 	return append(errs, c.validateForge()...)
 }

@@ -14,8 +14,8 @@ type ServerConfig struct {
 	ClientCAFile    string `json:"clientCAFile,omitempty"`
 	Unauthenticated bool   `json:"allowUnauthenticated,omitempty"`
 	OpenMetrics     bool   `json:"openMetrics,omitempty"`
-	// Delegated delegates authentication and authorization to the cluster that gitfleet runs
-	// in, or to that of Kubeconfig.
+	// Delegated delegates authentication and authorization to the cluster of Kubeconfig, or to
+	// the cluster in which gitfleet runs if Kubeconfig is empty.
 	Delegated  bool   `json:"delegated,omitempty"`
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 }
@@ -33,7 +33,7 @@ func (s *ServerConfig) settings() []setting {
 	}
 }
 
-// AccessConfig returns how access to the daemon is controlled.
+// AccessConfig returns the configuration of the access to the daemon.
 func (c Config) AccessConfig() access.Config {
 	return access.Config{
 		Listen: c.Listen, CertFile: c.Server.CertFile, KeyFile: c.Server.KeyFile, TokenFile: c.Server.TokenFile,
@@ -42,7 +42,8 @@ func (c Config) AccessConfig() access.Config {
 	}
 }
 
-// LocalAddress returns the address of a daemon with this configuration on its own machine.
+// LocalAddress returns the address at which a daemon with this configuration can be reached
+// from its own machine.
 func (c Config) LocalAddress() string {
 	scheme := "http"
 	if c.Server.CertFile != "" {

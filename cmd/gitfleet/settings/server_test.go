@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The daemon of a configuration is asked where that has it listen.
+// The default address of a daemon follows from the address on which it listens.
 func TestWhereADaemonAnswers(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:8085": "http://127.0.0.1:8085", ":9000": "http://localhost:9000", "0.0.0.0:9000": "http://localhost:9000",

@@ -17,7 +17,7 @@ import (
 
 // A setting is one field of the configuration.
 type setting struct {
-	key   string // where it is in the file, such as limits.files
+	key   string // key in the file, such as limits.files
 	value any    // a pointer to the field
 	usage string
 }
@@ -25,8 +25,8 @@ type setting struct {
 // SetFlag sets any setting, as KEY=VALUE.
 const SetFlag = "set"
 
-// settingFlags are the settings that have a flag of their own, in the order in
-// which help shows them. The others are set in the file or with --set.
+// settingFlags are the settings with a separate flag, in the order in which help shows them.
+// The others are set in the file or with --set.
 var settingFlags = []struct{ flag, key string }{
 	{"url", "source.url"},
 	{"branch", "source.branch"},
@@ -176,11 +176,11 @@ func (m *MembersConfig) settings() []setting {
 	}
 }
 
-// settingAnnotation marks a flag that sets the setting with the key it holds.
+// settingAnnotation is on a flag that sets a setting, with the key of the setting as its value.
 const settingAnnotation = "gitfleet.dev/setting"
 
-// Bind adds --config, --set, and flags for the settings with the given keys to the
-// flags of a command.
+// Bind adds --config, --set, and flags for the settings with these keys to the flags of a
+// command.
 func Bind(f *pflag.FlagSet, config *string, usage string, keys ...string) {
 	f.StringVar(config, "config", "", usage)
 	defaults := Default()
@@ -249,8 +249,8 @@ func (c *Config) override(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// assign applies KEY=VALUE. The first value of a list replaces the default, the others are
-// added.
+// assign applies KEY=VALUE. The first value of a list replaces the default, and further ones
+// are added.
 func assign(values *pflag.FlagSet, text string, replaced map[string]bool) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -292,8 +292,8 @@ func (s setting) positive() bool {
 	return true
 }
 
-// KeysNamed are the keys of the settings that a flag could be for: those
-// that end in its words. --limit-file-size is for limits.fileSize.
+// KeysNamed returns the keys of the settings that an unknown flag may stand for: those that end
+// in its words. For --limit-file-size it returns limits.fileSize.
 func KeysNamed(flag string) []string {
 	squash := func(name string) string {
 		name = strings.NewReplacer("-", "", ".", "", "limits", "limit", "members", "member").Replace(name)
@@ -310,7 +310,7 @@ func KeysNamed(flag string) []string {
 	return keys
 }
 
-// FlagKeys returns the keys of the settings that have a flag of their own.
+// FlagKeys returns the keys of the settings with a separate flag.
 func FlagKeys() []string {
 	var keys []string
 	for _, own := range settingFlags {
@@ -319,7 +319,7 @@ func FlagKeys() []string {
 	return keys
 }
 
-// SecretKeys are the settings that name a file or a variable with a secret.
+// SecretKeys returns the settings that name a file or a variable with a secret.
 func SecretKeys(c *Config) (files, variables []string) {
 	for _, s := range c.settings() {
 		value, isText := s.value.(*string)

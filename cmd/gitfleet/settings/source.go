@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 )
 
-// GitConfig is the part of the configuration that is Git's.
+// GitConfig returns the configuration of package gitsource.
 func (c Config) GitConfig(log *slog.Logger) gitsource.Config {
 	s := c.Source
 	return gitsource.Config{
@@ -44,7 +44,7 @@ func secret(file, env string) remote.SecretSource {
 	return remote.SecretSource{File: file, Env: env}
 }
 
-// Requirements is nil if signatures are not asked for.
+// Requirements returns the required signatures; nil if none are.
 func (s SignaturesConfig) Requirements() *gitsource.Signatures {
 	if !s.present && len(s.OpenPGP)+len(s.Paths) == 0 && s.AllowedSigners == "" && s.Since == "" && !s.AllowRewrite {
 		return nil
@@ -56,8 +56,8 @@ func (s SignaturesConfig) Requirements() *gitsource.Signatures {
 	return d
 }
 
-// plainFile is what any file may be large, whether or not it is a manifest:
-// generators of kustomizations read others as well.
+// plainFile is the maximum size of any file, whether or not it is a manifest, since generators
+// of kustomizations read other files as well.
 const plainFile = 16 << 20
 
 func (l LimitsConfig) git() gitsource.Limits {
@@ -67,7 +67,7 @@ func (l LimitsConfig) git() gitsource.Limits {
 	}
 }
 
-// HubOptions is the part of the configuration that is about what a commit holds.
+// HubOptions returns the configuration of package hub.
 func (c Config) HubOptions() hub.Options {
 	l := c.Limits
 	return hub.Options{Path: c.Source.Path, Limits: hub.Limits{
@@ -87,7 +87,7 @@ func (m MembersConfig) Credentials() (kubeconfig.Sources, error) {
 	if err != nil {
 		return c, fmt.Errorf("members.secretNamespace: %w", err)
 	}
-	in.QPS = -1 // each member's Secret is read every few seconds; the server's own fairness decides
+	in.QPS = -1 // each member's Secret is read every few seconds, and the server's fairness limits the rate
 	client, err := kubernetes.NewForConfig(in)
 	if err != nil {
 		return c, fmt.Errorf("members.secretNamespace: %w", err)

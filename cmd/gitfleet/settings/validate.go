@@ -62,8 +62,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fault returns an error about a setting, with where it was set: the line of the file, or the
-// flag.
+// fault returns an error about a setting with the position where it was set: the line of the
+// file, or the flag.
 func (c Config) fault(key, message string) error {
 	if key == "source.url" && c.repositoryGiven {
 		return fmt.Errorf("the repository: %s", message)
@@ -89,8 +89,8 @@ func (c Config) ValidateLimits() error {
 	return nil
 }
 
-// ValidateSource validates the settings of packages that read the repository, some of which
-// have other names there.
+// ValidateSource validates the settings of packages that read the repository, where some of
+// them have other names.
 func (c Config) ValidateSource() []error {
 	var errs []error
 	if err := c.HubOptions().Validate(); err != nil {
@@ -114,7 +114,7 @@ func (c Config) ValidateSource() []error {
 	return errs
 }
 
-// Flatten takes joined errors apart.
+// Flatten splits joined errors.
 func Flatten(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	switch {
@@ -130,7 +130,7 @@ func Flatten(err error) []error {
 	return all
 }
 
-// keys are the keys in the file of fields of gitsource.Config, if they differ.
+// keys are the keys in the file of the fields of gitsource.Config that have other names there.
 var keys = map[string]string{
 	"auth":                        "source",
 	"ref":                         "source",

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A size is a number of bytes: 1048576, 1Mi or 1M, as a flag and in the file.
+// A size is a number of bytes, written as 1048576, 1Mi or 1M, in a flag and in the file.
 type size int64
 
 // String returns the size with the largest binary unit that divides it.
 func (s *size) String() string { return resource.NewQuantity(int64(*s), resource.BinarySI).String() }
 
-// Type names the kind of value in the help of a flag.
+// Type returns the type of the value for the help of a flag.
 func (s *size) Type() string { return "size" }
 
 // Set implements pflag.Value.
@@ -38,7 +38,7 @@ type portion struct{ intstr.IntOrString }
 // String implements pflag.Value.
 func (s *portion) String() string { return s.IntOrString.String() }
 
-// Type names the kind of value in the help of a flag.
+// Type returns the type of the value for the help of a flag.
 func (s *portion) Type() string { return "number or percentage" }
 
 // Set implements pflag.Value.
@@ -61,8 +61,8 @@ type SignaturesConfig struct {
 	Since          string      `json:"since,omitempty"`
 	AllowRewrite   bool        `json:"allowRewrite,omitempty"`
 
-	// present is true if the file sets the field. An empty value that is set must not
-	// be treated as if signatures were not required.
+	// present is true if the file sets the field. An empty value must not be treated as if no
+	// signatures were required.
 	present bool
 }
 
@@ -80,7 +80,7 @@ type signedPaths []signedPath
 // String implements pflag.Value.
 func (ps *signedPaths) String() string { return strings.Join(ps.GetSlice(), " ") }
 
-// Type names the kind of value in the help of a flag.
+// Type returns the type of the value for the help of a flag.
 func (ps *signedPaths) Type() string { return "path=signers" }
 
 // Set adds one path.

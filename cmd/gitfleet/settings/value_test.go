@@ -4,11 +4,11 @@ import (
 	"testing"
 )
 
-// A number of clusters and a percentage are told apart, and what is neither is
-// refused, in the file as on the command line.
+// A number of clusters and a percentage are distinguished, and anything else is refused, in the
+// file as on the command line.
 func TestPortionIsANumberOrAPercentage(t *testing.T) {
 	tests := map[string]struct {
-		yaml, want string // want empty: refused
+		yaml, want string // an empty want means that it is refused
 	}{
 		"3":    {`3`, "3"},
 		"0":    {`0`, "0"},

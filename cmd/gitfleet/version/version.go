@@ -1,4 +1,4 @@
-// Package version knows the version of the binary.
+// Package version returns the version of the binary.
 package version
 
 import (

@@ -50,7 +50,7 @@ its conditions, and the progress of each placement on it.`,
 	return cmd
 }
 
-// describe asks for what belongs to a name, and writes it down.
+// describe requests everything that belongs to a name, and writes it.
 func (s *sheet) describe(ctx context.Context, c *client.Client, name string) error {
 	named, err := c.Subject(ctx, name)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *sheet) describe(ctx context.Context, c *client.Client, name string) err
 	return nil
 }
 
-// placement describes the one placement that a report is about.
+// placement describes the only placement in a report.
 func (s *sheet) placement(r *status.Report, name string) {
 	var spec api.PlacementSpec
 	var st api.PlacementStatus
@@ -92,7 +92,7 @@ func (s *sheet) placement(r *status.Report, name string) {
 	s.field("Stands in", d.Origin)
 	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", output.ShortHash(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
 	if len(r.Placements)+len(r.ResourcePlacements) > 0 {
-		s.field("Policy", policyText(spec)) // that of an older record is not known
+		s.field("Policy", policyText(spec)) // not known for an older record
 	}
 	s.field("Revision", st.ObservedResourceIndex)
 	s.list("Selects", selectedText(st.SelectedResources))
@@ -134,7 +134,7 @@ func selectedText(all []api.ResourceIdentifier) []string {
 	return out
 }
 
-// clusters tells how far a placement is on each, and in full what is wrong.
+// clusters writes the progress of a placement on each cluster, with all details of problems.
 func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string) {
 	if len(r.Details[0].Clusters)+len(st.PlacementStatuses) == 0 {
 		return
@@ -179,15 +179,15 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 	}
 }
 
-// explains reports whether a condition that is not true says why a cluster waits.
-// Under External all of them are about what the cluster holds.
+// explains reports whether a condition that is not true says why a cluster waits. Under
+// External all conditions are about the content that the cluster has.
 func explains(c *api.PerClusterPlacementStatus, why string) bool {
 	return c != nil && slices.ContainsFunc(c.Conditions, func(cond metav1.Condition) bool {
 		return cond.Status != metav1.ConditionTrue && strings.HasSuffix(cond.Message, why)
 	})
 }
 
-// untrue tells which condition of a cluster is not true, and why.
+// untrue writes which condition of a cluster is not true, and why.
 func (s *sheet) untrue(c *api.PerClusterPlacementStatus) {
 	for _, cond := range c.Conditions {
 		if cond.Status != "True" {

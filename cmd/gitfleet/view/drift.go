@@ -111,7 +111,7 @@ func newDriftShow() *cobra.Command {
 	return cmd
 }
 
-// driftsOf are the drifts of a placement on a cluster; an empty name means all.
+// driftsOf returns the drifts of a placement on a cluster; an empty name stands for all.
 func driftsOf(r *status.Report, placement, cluster string) ([]status.Drift, error) {
 	if err := lookup.InReport(r, placement, cluster); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func differsNow(d status.Drift) bool {
 	return d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign
 }
 
-// endDrifts ends the command as its exit code is documented.
+// endDrifts returns the documented exit code.
 func endDrifts(drifts []status.Drift, err error) error {
 	if err == nil && slices.ContainsFunc(drifts, differsNow) {
 		return exit.Differences
@@ -168,8 +168,8 @@ func endDrifts(drifts []status.Drift, err error) error {
 	return err
 }
 
-// driftVersion names the schema of drifts in JSON. Fields of a version are kept; new ones may
-// be added.
+// driftVersion identifies the schema of drifts in JSON. Fields of a version are never removed;
+// new ones may be added.
 const driftVersion = "gitfleet.dev/drift/v1"
 
 func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out output.Format) error {

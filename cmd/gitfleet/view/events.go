@@ -81,8 +81,8 @@ With --watch it continues and prints each new event.`,
 	return cmd
 }
 
-// eventsVersion names the schema of events in JSON. Fields of a version are kept; new ones may
-// be added.
+// eventsVersion identifies the schema of events in JSON. Fields of a version are never removed;
+// new ones may be added.
 const eventsVersion = "gitfleet.dev/events/v1"
 
 func eventTable(events []status.Event, now time.Time) output.Table {

@@ -57,11 +57,11 @@ as plan does, offline.`,
 	return cmd
 }
 
-// An explainCommand is the arguments of explain.
+// An explainCommand has the arguments of explain.
 type explainCommand struct {
-	placement, cluster string // cluster may be empty: all
+	placement, cluster string // cluster may be empty for all
 	at                 client.Connection
-	path               string // a checkout; if it is empty, the daemon answers
+	path               string // a checkout; if it is empty, the daemon is asked
 	in                 offline.Input
 }
 
@@ -75,7 +75,7 @@ func (q explainCommand) answer(ctx context.Context) (*status.Explanation, error)
 	return q.ask(ctx)
 }
 
-// plan answers from the checkout.
+// plan returns the explanation from the checkout.
 func (q explainCommand) plan() (*status.Explanation, error) {
 	s, err := offline.ReadDir(q.path, hub.Options{})
 	var bad *hub.LoadError
@@ -104,7 +104,7 @@ func (q explainCommand) plan() (*status.Explanation, error) {
 	return e, nil
 }
 
-// ask requests the answer from the daemon.
+// ask requests the explanation from the daemon.
 func (q explainCommand) ask(ctx context.Context) (*status.Explanation, error) {
 	c, err := q.at.Client()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// printExplanation writes an explanation for a person.
+// printExplanation writes an explanation as text.
 func printExplanation(w io.Writer, e *status.Explanation) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s  (%s, %s)\n%s: %s\n", e.Placement, e.PlacementType, e.Origin, e.Scheduled.Reason, e.Scheduled.Message)
@@ -49,7 +49,7 @@ func printCluster(b *bytes.Buffer, c status.ExplainedCluster) {
 	}
 }
 
-// printFilters prints filters that reject the cluster each on a line, and the others on one.
+// printFilters writes each filter that rejects the cluster on a line, and the others on one.
 func printFilters(say func(label, text string), filters []status.ExplainedFilter) {
 	var passed []string
 	for _, f := range filters {

@@ -19,10 +19,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A view is a kind, or several, as get lists them.
+// A view is one or more kinds that get lists.
 type view struct {
-	names []string // that a user may call it
-	// What it shows; qualified says that names are shown with their kind.
+	names []string // names that users may use
+	// The listed kinds. qualified says that names are shown with their kind.
 	placements, resourcePlacements, clusters, qualified bool
 }
 
@@ -34,7 +34,7 @@ var views = []view{
 	{names: []string{"all"}, placements: true, resourcePlacements: true, clusters: true, qualified: true},
 }
 
-// Kinds are the kinds that help and completion name.
+// Kinds are the kinds in help and completion.
 var Kinds = []string{"all", "crp", "mc", "placements", "rp"}
 
 // NewGet returns the command get.
@@ -93,7 +93,7 @@ A name alone is that of a placement or of a member cluster.`,
 	return cmd
 }
 
-// A getCommand is the arguments of get.
+// A getCommand has the arguments of get.
 type getCommand struct {
 	out                 output.Format
 	selector, namespace string
@@ -101,7 +101,7 @@ type getCommand struct {
 
 	labels labels.Selector
 	view   view
-	of     client.Part // one thing; empty: all
+	of     client.Part // one placement or cluster; empty for all
 }
 
 // resolve determines what is listed.
@@ -214,8 +214,8 @@ func (g *getCommand) document(r *status.Report) any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
-// printSource prints what a table does not show: that the newest commit is not in force, or
-// that the repository cannot be read.
+// printSource prints information that a table does not have: that the newest commit is not in
+// force, or that the repository cannot be read.
 func printSource(w io.Writer, r *status.Report) {
 	s := r.Source
 	if s.Newest.Hash != s.InForce.Hash {

@@ -70,7 +70,7 @@ the setting history.maxSize.`,
 	return cmd
 }
 
-// A historyQuery is the arguments of history.
+// A historyQuery has the arguments of history.
 type historyQuery struct {
 	placement, since, cluster, object, namespace, kind string
 	newest                                             int
@@ -176,7 +176,8 @@ func (q *historyQuery) answer(ctx context.Context, c *client.Client, f output.Fo
 	return nil
 }
 
-// The schemas of the history in JSON. Fields of a version are kept; new ones may be added.
+// The schemas of the history in JSON. Fields of a version are never removed; new ones may be
+// added.
 const (
 	historyVersion   = "gitfleet.dev/history/v1"
 	revisionsVersion = "gitfleet.dev/revisions/v1"
@@ -207,7 +208,7 @@ func (q *historyQuery) query(now time.Time) (url.Values, error) {
 	case q.newest < 0:
 		return nil, fmt.Errorf("--newest %d: must not be negative", q.newest)
 	case q.newest > 0 && !q.export:
-		query.Set("newest", strconv.Itoa(q.newest+1)) // one more tells whether there are more
+		query.Set("newest", strconv.Itoa(q.newest+1)) // one more, to find out whether there are more
 	}
 	return query, nil
 }
@@ -256,7 +257,7 @@ func noRecord(err error) error {
 	return err
 }
 
-// entryText is an entry on one line.
+// entryText formats an entry on one line.
 func entryText(e history.Entry) string {
 	parts := []string{e.Time.UTC().Format(time.RFC3339), output.Fit(string(e.Kind), 9)}
 	for _, part := range []string{e.Placement, e.Cluster, e.Object} {
@@ -285,7 +286,7 @@ func entryText(e history.Entry) string {
 	return output.Sanitize(strings.Join(append(parts, what), "  "))
 }
 
-// personOf is an author without the address.
+// personOf returns the name of an author without the address.
 func personOf(author string) string {
 	name, _, _ := strings.Cut(author, " <")
 	return name

@@ -7,7 +7,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/reports"
 )
 
-// A time may be given in days, or as how long ago.
+// A time may be an absolute time, or a duration before now, also in days.
 func TestSinceWhen(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		"30m": reports.Noon.Add(-30 * time.Minute), "24h": reports.Noon.Add(-24 * time.Hour), "7d": reports.Noon.AddDate(0, 0, -7), "2026-01-31T12:00:00+01:00": time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC),

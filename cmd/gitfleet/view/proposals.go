@@ -138,7 +138,7 @@ func newProposalsDecision(name, action, short, long string) *cobra.Command {
 	return cmd
 }
 
-// heldChanges requests the changes that are held from the daemon.
+// heldChanges requests the held changes from the daemon.
 func heldChanges(cmd *cobra.Command, at *client.Connection) (*proposal.HeldList, error) {
 	daemon, err := at.Client()
 	if err != nil {
@@ -148,8 +148,8 @@ func heldChanges(cmd *cobra.Command, at *client.Connection) (*proposal.HeldList,
 	return &list, daemon.Get(cmd.Context(), "/proposals", nil, &list)
 }
 
-// listProposals writes a line for each change, and below it the pull request or why there is
-// none.
+// listProposals writes a line for each change, followed by the pull request or the reason why
+// there is none.
 func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) error {
 	if len(list.Items) == 0 {
 		_, err := fmt.Fprintln(w, "nothing is held")
@@ -172,7 +172,7 @@ func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) erro
 	return err
 }
 
-// waitsFor is what a change waits for, without what is so of all of them.
+// waitsFor returns what a change waits for, without the part that is the same for all.
 func waitsFor(c *proposal.HeldChange) string { return strings.TrimPrefix(c.Message, "left as it is; ") }
 
 // writeWrapped writes a text in lines of the default width.
@@ -182,11 +182,11 @@ func writeWrapped(b *strings.Builder, indent, text string) {
 	}
 }
 
-// showProposal writes all that is known of a held change.
+// showProposal writes everything that is known about a held change.
 func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", c.Name, output.Sanitize(c.Object.ID().String()))
-	waits, _, _ := strings.Cut(waitsFor(c), "; no edit of the files makes the change: ") // said below
+	waits, _, _ := strings.Cut(waitsFor(c), "; no edit of the files makes the change: ") // the rest is written below
 	writeWrapped(&b, "  ", string(c.State)+": "+waits)
 	writeWrapped(&b, "  ", fmt.Sprintf("on %d of %s: %s", len(c.Clusters), output.Count(c.Holders, "cluster"), strings.Join(c.Clusters, ", ")))
 	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", output.Since(now, c.FirstSeen), strings.Join(c.Modes, ", ")))

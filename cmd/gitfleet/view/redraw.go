@@ -11,9 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 )
 
-// redraw shows what draw makes of the newest overview on a terminal, in place, until ctx is
-// done; then the last state is printed where the command began. While the daemon does not
-// answer, as during a restart, that is shown, and the request is retried.
+// redraw shows the result of draw for the newest overview in place on a terminal, until ctx is
+// done; then it prints the last state below the command. While the daemon does not respond, for
+// instance during a restart, that is shown and the request is retried.
 func redraw(ctx context.Context, c *client.Client, out io.Writer, draw func(o *overview.Overview, p output.Page, now time.Time) []string) error {
 	ask := c.Overviews()
 	first, _, err := ask(ctx, "")

@@ -24,11 +24,11 @@ type revisionHistory struct {
 	Author   string    `json:"author,omitempty"`
 	Subject  string    `json:"subject,omitempty"`
 	Began    time.Time `json:"began"`
-	// Took is how long it took until it was available on every cluster that got it; empty if it
-	// was not.
+	// Took is how long it took to be available on every cluster that got it; empty if it never
+	// was.
 	Took string `json:"took,omitempty"`
 	// Deleted is when the placement with this revision was deleted; zero for the current
-	// placement. One that was added again counts from zero.
+	// placement. The revisions of a placement that was added again are counted from zero.
 	Deleted time.Time `json:"deleted,omitzero"`
 	// Renamed is when the placement was renamed to RenamedTo; zero if it was not.
 	Renamed   time.Time        `json:"renamed,omitzero"`
@@ -40,10 +40,10 @@ type revisionHistory struct {
 type clusterHistory struct {
 	Cluster  string    `json:"cluster"`
 	Assigned time.Time `json:"assigned,omitzero"`
-	// Applied and Available are when it first was.
+	// Applied and Available are when the revision was first applied, and first available.
 	Applied   time.Time `json:"applied,omitzero"`
 	Available time.Time `json:"available,omitzero"`
-	// Result is the last event, Message its message.
+	// Result is the last event, and Message its message.
 	Result  history.Event `json:"result"`
 	Message string        `json:"message,omitempty"`
 	// Replaced says that the cluster got a later revision.
@@ -109,9 +109,9 @@ func lastLife(all []history.Entry, until time.Time) []history.Entry {
 }
 
 // revisionsOf groups entries by revision, the newest last. The entries are those of the
-// placement called name and of the placements that it was renamed from. A placement of
-// the name that was added after another was deleted, or renamed, is a new one: its
-// revisions count from zero.
+// placement called name, and of the placements from which it was renamed. A placement that was
+// added after another one of the name was deleted or renamed is a new one: its revisions are
+// counted from zero.
 func revisionsOf(name string, entries []history.Entry) []revisionHistory {
 	var all []*revisionHistory
 	on := map[*revisionHistory]map[string]*clusterHistory{}
@@ -135,7 +135,7 @@ func revisionsOf(name string, entries []history.Entry) []revisionHistory {
 		}
 		clear(current)
 	}
-	renamed := history.Entry{} // to another name, and not back
+	renamed := history.Entry{} // renamed to another name, and not back
 	leave := func() {
 		if renamed.To != "" {
 			end(func(r *revisionHistory) { r.Renamed, r.RenamedTo = renamed.Time, renamed.To })
@@ -232,7 +232,7 @@ func (c *clusterHistory) text() string {
 	return text
 }
 
-// reached returns when the result was first reached, if it is one that is reached.
+// reached returns when the result was first reached, if the result is one that can be reached.
 func (c *clusterHistory) reached() time.Time {
 	switch c.Result {
 	case history.Available:
@@ -296,7 +296,7 @@ func (r *revisionHistory) end() string {
 	return ""
 }
 
-// share returns on how many clusters it was available, of how many.
+// share returns the number of clusters on which it was available, and of all.
 func (r *revisionHistory) share() string {
 	n := 0
 	for _, c := range r.Clusters {

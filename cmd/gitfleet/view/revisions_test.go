@@ -47,8 +47,8 @@ func TestALaterPlacementOfTheSameNameHasItsOwnRevisions(t *testing.T) {
 	}
 }
 
-// The revisions of a renamed placement are listed under its new name; under the old name
-// there is a line that says when it was renamed, and to what.
+// The revisions of a renamed placement are listed under its new name. Under the old name, a
+// line says when it was renamed and to what.
 func TestRevisionsGoOnOverARename(t *testing.T) {
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	entry := func(minute int, placement string, kind history.Kind, event history.Event, revision, commit string) history.Entry {

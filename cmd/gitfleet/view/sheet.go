@@ -108,7 +108,7 @@ func (s *sheet) events(all []status.Event, named bool) {
 	}
 }
 
-// of reports whether a condition is one of some.
+// of returns a function that reports whether a list has a condition.
 func of(all []metav1.Condition) func(metav1.Condition) bool {
 	return func(c metav1.Condition) bool {
 		for _, other := range all {

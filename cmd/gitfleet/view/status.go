@@ -1,4 +1,4 @@
-// Package view has the commands that show what the daemon knows.
+// Package view has the commands that show the state of the fleet.
 package view
 
 import (
@@ -75,7 +75,8 @@ could not be asked.`,
 	return cmd
 }
 
-// onChange calls show with each overview that differs from the one before in more than its times.
+// onChange calls show with each overview that differs from the previous one in more than its
+// times.
 func onChange(show func(*overview.Overview) error) func(*overview.Overview) (bool, error) {
 	before := ""
 	return func(o *overview.Overview) (bool, error) {

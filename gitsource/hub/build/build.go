@@ -76,7 +76,7 @@ type Result struct {
 	Exceeded bool
 }
 
-// A Object is one object of a build.
+// An Object is one object of a build.
 type Object struct {
 	// Report has the origin of the object, and its problems.
 	Report *document.Report
