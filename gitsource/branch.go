@@ -128,7 +128,7 @@ func (c *Clone) Branch(name, commit string) error {
 		return fmt.Errorf("branch %q: %w", name, err)
 	}
 	if _, err := c.repo.Reference(ref, false); err == nil {
-		return fmt.Errorf("branch %q is there already: delete it, or name another", name)
+		return fmt.Errorf("branch %q exists already: delete it, or choose another name", name)
 	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return fmt.Errorf("branch %q: %w", name, err)
 	}

@@ -27,7 +27,7 @@ func OpenClone(dir string) (*Clone, error) {
 		repo, err = git.PlainOpen(dir) // a bare clone has no .git
 	}
 	if errors.Is(err, git.ErrRepositoryNotExists) {
-		return nil, fmt.Errorf("%s is in no clone of a Git repository", dir)
+		return nil, fmt.Errorf("%s is not in a clone of a Git repository", dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the clone at %s: %w", dir, err)

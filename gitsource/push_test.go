@@ -80,7 +80,7 @@ func TestFilesAreTakenBackOnABranchOfTheirOwn(t *testing.T) {
 	}
 	wantError(t, c.Push(t.Context(), cfg, "back", made.Hash), "has a branch of that name already")
 	wantError(t, c.Push(t.Context(), cfg, "main", made.Hash), "has a branch of that name already")
-	wantError(t, c.Branch("back", made.Hash), "is there already")
+	wantError(t, c.Branch("back", made.Hash), "exists already")
 	wantError(t, c.Branch("a..b", made.Hash), "a..b")
 
 	cfg.Auth.Token = remote.SecretSource{File: writeTemp(t, "reader", "reader")}
@@ -183,5 +183,5 @@ func TestFilesOfACloneAreAFileSystem(t *testing.T) {
 	_, err = c.Files("0123456789012345678901234567890123456789")
 	wantError(t, err, "is not in this clone")
 	_, err = OpenClone(t.TempDir())
-	wantError(t, err, "is in no clone")
+	wantError(t, err, "is not in a clone")
 }

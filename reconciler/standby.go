@@ -91,7 +91,7 @@ func (r *Reconciler) readLedger(from *reader) (news bool) {
 	from.wait = max(ledgerInterval, 4*time.Since(start)) // reading a large ledger takes long
 	if err != nil {
 		if !from.failing {
-			r.cfg.Log.Warn("ledger of the leader not read; what this replica answers grows old", "err", err)
+			r.cfg.Log.Warn("ledger of the leader not read; the report of this replica becomes outdated", "err", err)
 		}
 		from.failing = true
 		return false

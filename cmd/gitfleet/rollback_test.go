@@ -144,7 +144,7 @@ func TestRollbackTakesBackOnePlacement(t *testing.T) {
 	if s.clonedGit("rev-parse", "main") != bad || s.clonedGit("status", "--porcelain") != "" || s.repo.Head(t, "main") != bad {
 		t.Error("more than a branch was made")
 	}
-	s.refused([]string{"crp/web", "--author", "Ada <a@b>"}, "is there already")
+	s.refused([]string{"crp/web", "--author", "Ada <a@b>"}, "exists already")
 }
 
 func (s *rollbackScene) subject(commit string) string {

@@ -158,7 +158,7 @@ func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 		case namespace != "":
 			return fmt.Sprintf("a namespaced %s cannot be wrapped in a %s; use a %s in namespace %s", kind, clusterEnvelope, namespaceEnvelope, namespace)
 		case namespaced:
-			return fmt.Sprintf("a %s lives in a namespace, so it cannot be wrapped in a %s; use a %s in that namespace", kind, clusterEnvelope, namespaceEnvelope)
+			return fmt.Sprintf("a %s is namespaced, so it cannot be wrapped in a %s; use a %s in that namespace", kind, clusterEnvelope, namespaceEnvelope)
 		}
 	case namespaceEnvelope:
 		switch {

@@ -45,11 +45,11 @@ func nameIn(r *document.Report, metadata map[string]any, key string) (string, bo
 		return "", true
 	case string:
 		for _, msg := range content.IsPathSegmentName(v) {
-			r.Errorf(field, "%q is no name: it %s", v, msg)
+			r.Errorf(field, "%q is not a valid name: it %s", v, msg)
 			return "", false
 		}
 		if strings.ContainsFunc(v, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
-			r.Errorf(field, "%q is no name: it has blanks or unprintable letters", v)
+			r.Errorf(field, "%q is not a valid name: it has blanks or unprintable letters", v)
 			return "", false
 		}
 		return v, true
@@ -101,6 +101,6 @@ func scopeFits(r *document.Report, it *item, object map[string]any) bool {
 }
 
 const (
-	needsNamespace = "missing: a %s lives in a namespace, and none is assumed; write it"
-	dropsNamespace = "a %s lives in no namespace; this is ignored, remove it"
+	needsNamespace = "missing: a %s is namespaced; write the namespace"
+	dropsNamespace = "a %s is cluster-scoped; this is ignored, remove it"
 )

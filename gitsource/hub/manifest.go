@@ -69,11 +69,11 @@ func kindOf(r *document.Report, object map[string]any) (schema.GroupVersionKind,
 	}
 	gv, ok := groupVersion(version)
 	if !ok {
-		r.Errorf(r.Field("apiVersion"), "%q is no group and version; write one such as v1 or apps/v1", version)
+		r.Errorf(r.Field("apiVersion"), "%q is not a group and version; write one such as v1 or apps/v1", version)
 		return schema.GroupVersionKind{}, false
 	}
 	if !isKind(kind) {
-		r.Errorf(r.Field("kind"), "%q is no kind; write one such as ConfigMap", kind)
+		r.Errorf(r.Field("kind"), "%q is not a kind; write one such as ConfigMap", kind)
 		return schema.GroupVersionKind{}, false
 	}
 	return gv.WithKind(kind), true

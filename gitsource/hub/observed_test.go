@@ -65,7 +65,7 @@ func TestReadClustersSaysWhereAFileIsWrong(t *testing.T) {
 		"no time":        {head + "metadata: {name: a}\nstatus:\n  agentStatus:\n  - type: MemberAgent\n    lastReceivedHeartbeat: now", "fleet.yaml:7: status.agentStatus[0].lastReceivedHeartbeat: must be a time such as 2026-01-31T12:00:00Z"},
 		"a plain number": {head + "metadata: {name: a}\nstatus:\n  properties:\n    nodes: {value: 3}", "fleet.yaml:6: status.properties.nodes.value: must be a string, not a number; put it in quotes"},
 		"twice":          {head + "metadata: {name: a}\n---\n" + head + "metadata: {name: a}", "fleet.yaml:5: metadata.name: MemberCluster a is at fleet.yaml:1 as well; remove one of them"},
-		"broken label":   {head + "metadata: {name: a, labels: {env: '?'}}", "fleet.yaml:3: metadata.labels.env: \"?\" is no label value: "},
+		"broken label":   {head + "metadata: {name: a, labels: {env: '?'}}", "fleet.yaml:3: metadata.labels.env: \"?\" is not a valid label value: "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -118,7 +118,7 @@ func lastApplied(candidates []int, rules [][]expandedRule) int {
 			return i
 		}
 	}
-	panic("work: a manifest was patched by nobody")
+	panic("work: no rule patches the manifest")
 }
 
 // apply patches doc, or the manifest's own JSON if doc is nil.

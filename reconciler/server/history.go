@@ -67,13 +67,13 @@ func filter(query url.Values) (history.Filter, error) {
 			continue
 		}
 		if *at, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return f, fmt.Errorf("%s: %q is no time such as 2026-01-31T12:00:00Z", name, text)
+			return f, fmt.Errorf("%s: %q is not a time such as 2026-01-31T12:00:00Z", name, text)
 		}
 	}
 	if text := query.Get("newest"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return f, fmt.Errorf("newest: %q is no number above zero", text)
+			return f, fmt.Errorf("newest: %q is not a positive number", text)
 		}
 		f.Newest = n
 	}

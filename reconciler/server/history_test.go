@@ -72,10 +72,10 @@ func TestHistoryRefusesNonsense(t *testing.T) {
 	s := New(nil)
 	s.Mount("GET /history", History(&past{}))
 	for query, want := range map[string]string{
-		"since=yesterday": `since: "yesterday" is no time`,
-		"until=1":         `until: "1" is no time`,
-		"newest=0":        `newest: "0" is no number above zero`,
-		"newest=many":     `newest: "many" is no number`,
+		"since=yesterday": `since: "yesterday" is not a time`,
+		"until=1":         `until: "1" is not a time`,
+		"newest=0":        `newest: "0" is not a positive number`,
+		"newest=many":     `newest: "many" is not a positive number`,
 	} {
 		if w := ask(s, "/history?"+query); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)

@@ -64,7 +64,7 @@ func (s *standby) last() *status.Report {
 
 // A standby reports the state of the leader, from the ledger alone. It starts no members and
 // saves nothing. While it cannot read the ledger, it publishes nothing, so that its report
-// grows old.
+// becomes outdated.
 func TestStandbyReportsWhatTheLeaderSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := healthyFleet(t, "east west")

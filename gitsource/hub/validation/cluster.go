@@ -45,10 +45,10 @@ func checkLabels(r *document.Report, c *api.MemberCluster) {
 	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
 		p := r.Field("metadata", "labels", key)
 		for _, msg := range validation.IsQualifiedName(key) {
-			r.Rulef(p, "%q is no label key: %s", key, msg)
+			r.Rulef(p, "%q is not a valid label key: %s", key, msg)
 		}
 		for _, msg := range validation.IsValidLabelValue(c.Labels[key]) {
-			r.Rulef(p, "%q is no label value: %s", c.Labels[key], msg)
+			r.Rulef(p, "%q is not a valid label value: %s", c.Labels[key], msg)
 		}
 	}
 }
@@ -81,6 +81,6 @@ func checkProperty(r *document.Report, key, value string) {
 		r.Rulef(p, "%s", msg)
 	}
 	if _, err := resource.ParseQuantity(value); err != nil {
-		r.Warnf(p, "%q is no quantity such as 4 or 0.25 or 16Gi, so placements cannot compare it", value)
+		r.Warnf(p, "%q is not a quantity such as 4 or 0.25 or 16Gi, so placements cannot compare it", value)
 	}
 }

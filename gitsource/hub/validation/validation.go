@@ -45,7 +45,7 @@ func checkOnFailure(r *document.Report, annotations map[string]string) {
 func checkAvailableTimeout(r *document.Report, annotations map[string]string) {
 	value, written := annotations[api.AvailableTimeoutAnnotation]
 	if d, err := time.ParseDuration(value); written && (err != nil || d < 0) {
-		r.Errorf(r.Field("metadata", "annotations", api.AvailableTimeoutAnnotation), "%q is no duration; write one such as %q, or %q for any time", value, "10m", "0s")
+		r.Errorf(r.Field("metadata", "annotations", api.AvailableTimeoutAnnotation), "%q is not a duration; write one such as %q, or %q for any time", value, "10m", "0s")
 	}
 }
 
@@ -66,7 +66,7 @@ func checkName(r *document.Report, name, tooLong string) {
 		return
 	}
 	for _, msg := range validation.IsDNS1123Subdomain(name) {
-		r.Rulef(p, "%q is no valid name: %s", name, msg)
+		r.Rulef(p, "%q is not a valid name: %s", name, msg)
 	}
 }
 
