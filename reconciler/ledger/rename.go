@@ -13,9 +13,9 @@ type Rename struct{ From, To api.PlacementKey }
 // Rename moves the record of a placement to a new key, with its bindings, revisions, stops and
 // suspensions. The record under the old key is marked as deleted. It keeps a binding for each
 // cluster, which is being removed until the cluster has handed over the objects. A removal that
-// is in progress under the new key continues, except on clusters of the renamed placement. One
-// of these that has not been assigned a revision gets the revision that was being removed, so
-// that no object is left behind. Rename does nothing if the placement is not known.
+// is in progress under the new key continues, except on clusters that have been assigned a
+// revision of the renamed placement; the others are selected again, so that no object is left
+// behind. Rename does nothing if the placement is not known.
 func (l *Ledger) Rename(r Rename) {
 	old := l.placements[r.From]
 	if old == nil {
@@ -42,10 +42,6 @@ func (l *Ledger) Rename(r Rename) {
 			continue
 		}
 		if was := next.entries[cluster]; was != nil && !e.Binding.Released() && !was.Removed() {
-			kept := *was
-			kept.Binding = e.Binding
-			kept.Binding.Assigned, kept.Binding.AssignedAt = was.Binding.Assigned, was.Binding.AssignedAt
-			next.entries[cluster] = &kept
 			continue
 		}
 		next.entries[cluster] = e.copyFor(r.To)

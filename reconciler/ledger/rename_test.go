@@ -89,7 +89,7 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	l.Rename(Rename{old, current})
 	p := saveAndLoad(t, store, l).Placement(current)
 	for cluster, want := range map[string]placement.Binding{
-		"reached": {Assigned: held}, "waiting": {Assigned: was}, "empty": {}, "another": {Assigned: was, Removing: true},
+		"reached": {Assigned: held}, "waiting": {Assigned: was, Removing: true}, "empty": {}, "another": {Assigned: was, Removing: true},
 	} {
 		if got := p.Entry(cluster); got == nil || got.Binding.Assigned != want.Assigned || got.Binding.Removing != want.Removing {
 			t.Errorf("%s: %+v, want %+v", cluster, got, want)
