@@ -164,7 +164,7 @@ func encodeIndex(entries []indexed, checksum plumbing.Hash) []byte {
 	return append(out, sum[:]...)
 }
 
-// WithPrefix returns the hashes that begin with hexadecimal digits.
+// withPrefix returns the hashes that begin with hexadecimal digits.
 func (x *index) withPrefix(digits string) []plumbing.Hash {
 	if len(digits) > 2*hashBytes {
 		return nil

@@ -53,9 +53,9 @@ type session struct {
 	blocked bool
 	// unknown limits the log lines about unknown kinds.
 	unknown retry.LogLimiter
-	// leaving says that everything on this cluster is being released.
+	// introduced says that the inventories of the cluster were reported.
 	introduced bool
-	// leaving says that everything here is being given up.
+	// leaving says that everything on this cluster is being released.
 	leaving bool
 	// compared is when placements that only report differences were last compared.
 	compared time.Time

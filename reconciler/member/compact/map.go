@@ -36,8 +36,8 @@ func (m Map[T]) Of(id api.ID) *T {
 	return nil
 }
 
-// Of returns the value of an object; nil if there is none. The pointer is valid until a value
-// is put or dropped.
+// Put sets the value of an object. It grows the slice by little, since append would take up to
+// twice the space.
 func (m *Map[T]) Put(id api.ID, value T) {
 	at, found := m.find(id)
 	if found {
@@ -50,8 +50,7 @@ func (m *Map[T]) Put(id api.ID, value T) {
 	*m = slices.Insert(*m, at, entry[T]{unique.Make(id), value})
 }
 
-// Put sets the value of an object. It grows the slice by little, since append would take up to
-// twice the space.
+// Drop removes the value of an object, if there is one.
 func (m *Map[T]) Drop(id api.ID) {
 	if at, found := m.find(id); found {
 		*m = slices.Delete(*m, at, at+1)

@@ -16,8 +16,7 @@ type bulkTransport struct {
 	expire  *time.Timer
 }
 
-// CloseIdleConnections drops the transport. Requests in progress are completed, and their
-// connections are closed afterwards.
+// RoundTrip implements http.RoundTripper.
 func (b *bulkTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.transport().RoundTrip(r)
 }
@@ -33,8 +32,8 @@ func (b *bulkTransport) transport() *http.Transport {
 	return b.current
 }
 
-// CloseIdleConnections drops the transport. Requests under way are completed; then their
-// connections close by themselves.
+// CloseIdleConnections drops the transport. Requests in progress are completed, and their
+// connections are closed afterwards.
 func (b *bulkTransport) CloseIdleConnections() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
