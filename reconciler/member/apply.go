@@ -108,7 +108,9 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 		return // the turn ends in observeOnly
 	}
 	s.apply(ctx, tasks, touched)
-	s.recreate(ctx, tasks, touched)
+	if s.recreate(ctx, tasks, touched); s.store.Foreign() {
+		return
+	}
 	s.prune(ctx, prune, touched)
 	s.saveInventories(ctx, touched)
 	s.reschedule()

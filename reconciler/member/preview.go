@@ -330,7 +330,10 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	desired, err := p.s.executor().merged(ctx, t)
 	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t, live) == ""
 	if recreates {
-		if refusal := p.s.tryRecreation(ctx, t, live); refusal != nil {
+		if refusal := p.s.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
+			c.Effect, c.Message, c.serverError = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(refusal).Error(), isServerError(refusal)
+			return c, nil
+		} else if refusal != nil {
 			recreates, err = false, refusal
 		}
 	}

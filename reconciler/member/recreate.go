@@ -152,6 +152,9 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 			err = s.executor().scrub(ctx, t, live, err)
 		}
 	}
+	if err != nil && ctx.Err() != nil {
+		return t, false // the session has ended, and the object has not failed
+	}
 	if err != nil {
 		reason := cmp.Or(connection.RefusalReason(err), connection.WithoutPort(err))
 		s.recordNotRecreated(t, "it is not deleted to be created anew: "+err.Error(), reason)

@@ -2,12 +2,14 @@ package member
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +74,7 @@ type fixedShelf struct {
 	*apiserver.ConfigMaps
 	invalid   bool // something else about the object is invalid as well
 	finalizer bool // the object is terminating for a while
-	denied    bool // a webhook denies the new object
+	refused   int  // the status with which the new object is refused; 0 if it is not
 	stays     bool // a webhook denies the deletion
 	// killed is what the cluster had right after the deletion.
 	killed *apiserver.ConfigMaps
@@ -83,8 +85,8 @@ func (f *fixedShelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch there := f.Stored["one"] != nil; {
 	case r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == metav1.DryRunAll:
 		f.Writes = append(f.Writes, "TRY one")
-		if f.denied {
-			apiserver.Refuse(w, http.StatusForbidden, `admission webhook "fixed.example.com" denied the request`)
+		if f.refused != 0 {
+			apiserver.Refuse(w, f.refused, `admission webhook "fixed.example.com" denied the request`)
 			return
 		}
 		apiserver.Refuse(w, http.StatusConflict, "already exists")
@@ -176,7 +178,7 @@ func TestRecreation(t *testing.T) {
 		"too much at once":            {brake: Brake{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
 		"a commit allows so much":     {brake: Brake{10, 0}, allowed: true, want: recreated},
 		"a copy with our marks":       {another: true, message: "it is not deleted to be created anew: it was not applied by this placement"},
-		"a webhook denies it":         {shelf: fixedShelf{denied: true}, want: recreated[:1], message: `it is not deleted to be created anew: dry run of the new object: admission webhook "fixed.example.com" denied the request`},
+		"a webhook denies it":         {shelf: fixedShelf{refused: http.StatusForbidden}, want: recreated[:1], message: `it is not deleted to be created anew: dry run of the new object: admission webhook "fixed.example.com" denied the request`},
 		"a webhook keeps it":          {shelf: fixedShelf{stays: true}, want: recreated[:1], message: `it is not deleted to be created anew: admission webhook "stays.example.com" denied the request`},
 		"it has a finalizer":          {shelf: fixedShelf{finalizer: true}, want: recreated[:2], message: "the object is being deleted; it is created anew once it is gone (finalizers: example.com/log)"},
 	}
@@ -237,8 +239,8 @@ func TestRecreation(t *testing.T) {
 
 // A preview of a recreation says whether the server would refuse the new object.
 func TestPreviewOfARecreation(t *testing.T) {
-	for denied, want := range map[bool]Effect{false: Recreates, true: Fails} {
-		shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps(), denied: denied}
+	for refused, want := range map[int]Effect{0: Recreates, http.StatusForbidden: Fails, http.StatusNotFound: Fails} {
+		shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps(), refused: refused}
 		shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
 		s, _ := recreatingAt(t, shelf, "uid of one")
 		m := changedOne(true)
@@ -249,8 +251,8 @@ func TestPreviewOfARecreation(t *testing.T) {
 		}
 		p := &Preview{s}
 		c, err := p.applied(t.Context(), p.task(web, m), &Change{}, live, nil)
-		if err != nil || c.Effect != want || strings.Contains(c.Message, "denied the request") != denied {
-			t.Errorf("denied: %t: %+v, %v", denied, c, err)
+		if err != nil || c.Effect != want || strings.Contains(c.Message, "denied the request") != (refused != 0) {
+			t.Errorf("refused with %d: %+v, %v", refused, c, err)
 		}
 	}
 }
@@ -277,6 +279,43 @@ func TestKilledDuringARecreation(t *testing.T) {
 	s.processPrepared(t.Context(), ids)
 	if got := eventsOf(*entries); !slices.Equal(got, []history.Event{history.Created}) || before.killed.Stored["one"] == nil {
 		t.Errorf("history: %v, the cluster has %q", got, before.killed.Names())
+	}
+}
+
+// An object that is not recreated since the session ends has not failed.
+func TestRecreationInASessionThatEnds(t *testing.T) {
+	shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps()}
+	shelf.Stored["one"] = storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))
+	s, entries := recreatingAt(t, shelf, "uid of one")
+	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := changedOne(true)
+	task, _ := s.task(m.ID, wanted{web, m})
+	s.trouble[m.ID] = &trouble{recreate: true}
+	if _, gone := s.deletedForRecreation(ctx, task, map[api.PlacementKey]bool{}); gone || len(*entries) > 0 || len(shelf.Writes) > 0 {
+		t.Errorf("gone: %t, history: %+v, writes: %q", gone, *entries, shelf.Writes)
+	}
+}
+
+// If another fleet is found to hold the cluster when an object is about to be recreated, nothing
+// is deleted.
+func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
+	shelf := &fixedShelf{ConfigMaps: apiserver.NewConfigMaps()}
+	keeps(t, memberOf(t, another, shelf.ConfigMaps), held(1))
+	for _, name := range []string{"one", "two"} {
+		shelf.Stored[name] = []byte(strings.ReplaceAll(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"one"`, strconv.Quote(name)))
+	}
+	s, _ := recreatingAt(t, shelf, "uid of one")
+	s.store.SetMembership(inventory.Membership{Fleet: here})
+	two := oneManifest()
+	two.ID.Name = "two"
+	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
+	shelf.Writes = nil
+	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
+	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two.ID: true})
+	if !s.store.Foreign() || !slices.Equal(shelf.Writes, []string{"TRY one", "POST configmaps"}) {
+		t.Errorf("foreign: %t, writes: %q", s.store.Foreign(), shelf.Writes)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 // An aggregated API server may ignore dryRun, so that a Preview requests no dry run of it.
 func ReadOnly(rt http.RoundTripper) http.RoundTripper { return readOnly{rt} }
 
-type readOnly struct{ next http.RoundTripper } // RoundTrip implements http.RoundTripper.
+type readOnly struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
 func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !reads(req) {
 		if req.Body != nil {
@@ -23,8 +25,9 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-// doors are subresources that give access to a workload, even with GET.
-var doors = []string{"exec", "attach", "portforward", "proxy"}
+// doors are subresources that give access to a workload, even with GET, or, whether they store
+// something or not, credentials or an eviction.
+var doors = []string{"exec", "attach", "portforward", "proxy", "token", "eviction", "binding"}
 
 func reads(req *http.Request) bool {
 	switch {
@@ -39,10 +42,10 @@ func reads(req *http.Request) bool {
 }
 
 // leadsInside reports whether a path ends in such a subresource, and not in an object of that
-// name: it follows pods/NAME, services/NAME or nodes/NAME.
+// name: it follows pods/NAME, services/NAME, nodes/NAME or serviceaccounts/NAME.
 func leadsInside(path []string) bool {
 	for i := 2; i < len(path); i++ {
-		if slices.Contains(doors, path[i]) && slices.Contains([]string{"pods", "services", "nodes"}, path[i-2]) {
+		if slices.Contains(doors, path[i]) && slices.Contains([]string{"pods", "services", "nodes", "serviceaccounts"}, path[i-2]) {
 			return true
 		}
 	}

@@ -35,6 +35,8 @@ func TestReadOnlyCannotWrite(t *testing.T) {
 		"put, dry":                   {http.MethodPut, cm + "?dryRun=All", "", false},
 		"post":                       {http.MethodPost, "/api/v1/namespaces/shop/configmaps", "", false},
 		"post, dry":                  {http.MethodPost, "/api/v1/namespaces/shop/configmaps?dryRun=All", "", true},
+		"a token, dry":               {http.MethodPost, "/api/v1/namespaces/shop/serviceaccounts/web/token?dryRun=All", "", false},
+		"an eviction, dry":           {http.MethodPost, "/api/v1/namespaces/shop/pods/web/eviction?dryRun=All", "", false},
 		"a review of a permission":   {http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", true},
 		"another review":             {http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", false},
 		"delete":                     {http.MethodDelete, cm, "", false},
