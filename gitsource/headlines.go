@@ -100,8 +100,14 @@ type headLines struct {
 	deadline time.Time
 }
 
+// late reports whether nothing is compared any more.
+func (l *headLines) late() bool { return time.Now().After(l.deadline) }
+
 // file returns where the head has each line of a merged file; nil if it is not found out.
 func (l *headLines) file(path string) ([]HeadLine, error) {
+	if l.late() {
+		return nil, nil
+	}
 	head, ok, err := readLines(l.head, path)
 	if err != nil || !ok {
 		return nil, err
@@ -147,12 +153,16 @@ func (l *headLines) file(path string) ([]HeadLine, error) {
 }
 
 // renamed reports whether an added file may have been another one before: it has many of the
-// lines of one that was removed.
+// lines of one that was removed. A removed file that cannot be compared before the deadline counts
+// as one.
 func (l *headLines) renamed(added []string) (bool, error) {
 	if len(l.removed) > maxRemovedFiles {
 		return true, nil
 	}
 	for _, path := range l.removed {
+		if l.late() {
+			return true, nil
+		}
 		lines, ok, err := readLines(l.before, path)
 		if err != nil {
 			return false, err
@@ -185,7 +195,8 @@ func similar(one, other []string) bool {
 // readLines returns the lines of a file; ok is false if there is none, or if it is not compared
 // line by line.
 func readLines(files fs.FS, path string) (lines []string, ok bool, err error) {
-	if info, err := fs.Lstat(files, path); err != nil || !info.Mode().IsRegular() {
+	info, err := fs.Lstat(files, path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxDiffBytes {
 		return nil, false, ignoreAbsent(err)
 	}
 	content, err := fs.ReadFile(files, path)

@@ -97,7 +97,7 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	}
 	m := merger{
 		tree: repo.tree, made: map[plumbing.Hash][]objects.TreeEntry{},
-		blob:     func(h plumbing.Hash) ([]byte, error) { return repo.object(plumbing.BlobObject, h) },
+		size: repo.size, blob: func(h plumbing.Hash) ([]byte, error) { return repo.object(plumbing.BlobObject, h) },
 		contents: map[plumbing.Hash][]byte{}, deadline: time.Now().Add(mergeTime),
 	}
 	root, err := m.dirs("", ancestor.Tree, sides[0].Tree, sides[1].Tree, 0)
@@ -110,6 +110,9 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	}
 	return &files{objects: repo, root: root, time: sides[1].Time, commit: head, made: m.made, contents: m.contents}, nil
 }
+
+// maxMergedBytes bounds the files that one merge makes, which are kept in memory.
+const maxMergedBytes = 32 * mib
 
 var errNoBase = errors.New("their histories have no commit in common")
 
@@ -136,12 +139,16 @@ func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commi
 // A merger merges trees by their entries.
 type merger struct {
 	tree func(plumbing.Hash) ([]objects.TreeEntry, error)
+	// size returns the size of a file without reading it, and blob its content.
+	size func(plumbing.Hash) (int64, error)
 	blob func(plumbing.Hash) ([]byte, error)
 	// made are the merged directories that neither side has, and contents the merged files, by
 	// their hash in Git.
-	made      map[plumbing.Hash][]objects.TreeEntry
-	contents  map[plumbing.Hash][]byte
-	conflicts []string
+	made     map[plumbing.Hash][]objects.TreeEntry
+	contents map[plumbing.Hash][]byte
+	// mergedBytes is the size of contents.
+	mergedBytes int
+	conflicts   []string
 	// deadline is when files are not compared line by line any more.
 	deadline time.Time
 }
@@ -235,8 +242,17 @@ func (m *merger) file(base, one, other objects.TreeEntry) (merged objects.TreeEn
 		merged.Hash = other.Hash
 		return merged, true, nil
 	}
+	versions := []objects.TreeEntry{base, one, other}
+	for _, e := range versions {
+		if time.Now().After(m.deadline) {
+			return one, false, nil
+		}
+		if n, err := m.size(e.Hash); err != nil || n > maxDiffBytes {
+			return one, false, err
+		}
+	}
 	var contents [3][]byte
-	for i, e := range []objects.TreeEntry{base, one, other} {
+	for i, e := range versions {
 		switch contents[i], err = m.blob(e.Hash); {
 		case errors.Is(err, ErrTooLarge):
 			return one, false, nil
@@ -249,6 +265,12 @@ func (m *merger) file(base, one, other objects.TreeEntry) (merged objects.TreeEn
 		return one, false, nil
 	}
 	merged.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
+	if m.contents[merged.Hash] != nil {
+		return merged, true, nil
+	}
+	if m.mergedBytes += len(content); m.mergedBytes > maxMergedBytes {
+		return one, false, nil
+	}
 	m.contents[merged.Hash] = content
 	return merged, true, nil
 }
