@@ -50,7 +50,8 @@ type Client interface {
 	EditComment(ctx context.Context, number, id int64, body string) error
 
 	// FindLineComments returns the bodies of the comments on lines of a pull request that have a
-	// marker in them and were written by the user of the token.
+	// marker in them and were written by the user of the token. It is an error if there are too
+	// many to find all of them.
 	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
 	// CommentOnLines comments on lines that the head of a pull request, which is its newest
 	// commit, has added or changed: as one review with a text where the forge has reviews, where

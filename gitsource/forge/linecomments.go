@@ -13,9 +13,9 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 )
 
-// mostReviews is how many reviews of a pull request on Gitea are looked at for comments, the
-// newest ones. Each is asked for on its own.
-const mostReviews = 20
+// mostReviews is the maximum number of own reviews of a pull request on Gitea that are looked at
+// for comments. Each is requested separately.
+const mostReviews = 100
 
 func (g *githubClient) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
 	list, err := pages(fmt.Sprintf("list the comments on lines of pull request %d", number), func(page int) ([]*github.PullRequestComment, bool, error) {
@@ -82,8 +82,11 @@ func (g *giteaClient) FindLineComments(ctx context.Context, number int64, marker
 		return nil, err
 	}
 	reviews = slices.DeleteFunc(reviews, func(r *gitea.PullReview) bool { return r.Reviewer.ID != self })
+	if len(reviews) > mostReviews {
+		return nil, fmt.Errorf("%s: there are %d reviews with comments on lines, at most %d are read", what, len(reviews), mostReviews)
+	}
 	var found []string
-	for _, r := range reviews[max(0, len(reviews)-mostReviews):] {
+	for _, r := range reviews {
 		list, _, err := c.ListPullReviewComments(g.owner, g.name, number, r.ID)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
