@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
 const (
@@ -57,11 +58,15 @@ func lineMarker(fleet string) string { return "<!-- gitfleet problem of " + flee
 
 // lineComments are the comments on lines that the pull request adds, and the marker of each. The
 // marker is that of the problem, and not of the line: it is the same when later commits move the
-// line.
+// line. Only problems that refuse the commit have comments: a forge may require that each is
+// resolved before the merge.
 func (r *Result) lineComments(fleet string) (comments []forge.LineComment, markers []string) {
 	before := map[string]int{}
 	for _, i := range r.onAddedLines {
 		p := r.Problems[i]
+		if p.Severity != problem.Error {
+			continue
+		}
 		name := strings.Join([]string{p.Path, p.Field, string(p.Severity), p.Message}, "\x00")
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", name, before[name]))
 		before[name]++

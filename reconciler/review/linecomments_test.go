@@ -11,6 +11,8 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // broken is an object without a name: a problem in its third line.
@@ -45,6 +47,18 @@ func TestProblemsAreCommentsOnLines(t *testing.T) {
 	}
 	if body := f.comments[1][0].Body; !strings.Contains(body, "b.yaml#L2)") || !strings.Contains(body, "a%60.yaml#L1)") {
 		t.Errorf("the comment with the plan is\n%s", body)
+	}
+}
+
+// A comment may have to be resolved before the merge, so that only problems that refuse the commit
+// have one.
+func TestOnlyErrorsAreCommentsOnLines(t *testing.T) {
+	r := &Result{onAddedLines: []int{0, 1, 2}}
+	for line, severity := range []problem.Severity{problem.Error, problem.Failure, problem.Warning} {
+		r.Problems = append(r.Problems, problem.Problem{Origin: api.Origin{Path: "a.yaml", Line: line + 1}, Severity: severity, Message: "wrong"})
+	}
+	if comments, markers := r.lineComments("prod"); len(comments) != 1 || comments[0].Line != 1 || len(markers) != 1 {
+		t.Errorf("comments %+v with the markers %q", comments, markers)
 	}
 }
 
