@@ -128,6 +128,10 @@ func IsGeneral(err error) bool {
 	return ok && !errors.Is(err, errTooLarge)
 }
 
+// ErrNotReady is the error of a request that needs what a forge prepares after a push, which may
+// take a while.
+var ErrNotReady = errors.New("the forge has not prepared the changes yet")
+
 // errTooLarge is the error of a response that exceeds the limit.
 var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", mostAnswer)
 

@@ -55,7 +55,8 @@ type Client interface {
 	FindLineComments(ctx context.Context, number int64, marker string) ([]string, error)
 	// CommentOnLines comments on lines that the head of a pull request, which is its newest
 	// commit, has added or changed: as one review with a text where the forge has reviews, where
-	// one wrong line has all refused. The comments are in order.
+	// one wrong line has all refused. The comments are in order. The error is ErrNotReady if the
+	// forge does not know the lines of that commit yet.
 	CommentOnLines(ctx context.Context, number int64, head, text string, comments []LineComment) error
 
 	// ListIssues lists the issues with a label that the user of the token has opened, the

@@ -138,7 +138,7 @@ func (g *gitlabClient) CommentOnLines(ctx context.Context, number int64, head, _
 	}
 	refs, kind := mr.DiffRefs, "text"
 	if refs.HeadSha != head {
-		return fmt.Errorf("comment on lines of merge request %d: it has another commit by now", number)
+		return fmt.Errorf("comment on lines of merge request %d: its changes are those of commit %.8q, not %.8s: %w", number, refs.HeadSha, head, ErrNotReady)
 	}
 	var refused []error
 	for _, c := range comments {
@@ -153,10 +153,11 @@ func (g *gitlabClient) CommentOnLines(ctx context.Context, number int64, head, _
 		if err == nil {
 			continue
 		}
-		refused = append(refused, fmt.Errorf("comment on %s:%d of merge request %d: %w", c.Path, c.Line, number, err))
+		err = fmt.Errorf("comment on %s:%d of merge request %d: %w", c.Path, c.Line, number, err)
 		if IsGeneral(err) {
-			break
+			return err
 		}
+		refused = append(refused, err)
 	}
 	return errors.Join(refused...)
 }

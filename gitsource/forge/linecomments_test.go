@@ -2,12 +2,14 @@ package forge_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
@@ -52,5 +54,53 @@ func TestGiteaFindsTheCommentsOfAllReviews(t *testing.T) {
 	}
 	if found, err := find(101); err == nil || forge.IsGeneral(err) || !strings.Contains(err.Error(), "101 reviews") {
 		t.Errorf("%d found, %v", len(found), err)
+	}
+}
+
+// gitlabThreads serves a merge request whose changes are those of a commit. New threads on it are
+// answered with the statuses, in order.
+func gitlabThreads(t *testing.T, head string, statuses ...int) forge.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			_ = json.NewEncoder(w).Encode(map[string]any{"iid": 1, "diff_refs": map[string]any{"base_sha": "1", "start_sha": "1", "head_sha": head}})
+			return
+		}
+		if len(statuses) == 0 {
+			t.Errorf("%s %s is not expected", r.Method, r.URL)
+			statuses = []int{http.StatusCreated}
+		}
+		if statuses[0] == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "90")
+		}
+		w.WriteHeader(statuses[0])
+		fmt.Fprint(w, "{}")
+		statuses = statuses[1:]
+	}))
+	t.Cleanup(server.Close)
+	return newClient(t, forge.GitLab, server.URL, "a/b", "1")
+}
+
+// GitLab compares a merge request with its target some time after a push.
+func TestGitLabIsNotReadyForComments(t *testing.T) {
+	for _, known := range []string{"", "before"} {
+		err := gitlabThreads(t, known).CommentOnLines(t.Context(), 1, "head", "", []forge.LineComment{{Path: "a", Line: 1, Body: "wrong"}})
+		if !errors.Is(err, forge.ErrNotReady) || forge.IsGeneral(err) {
+			t.Errorf("with the changes of %q: %v", known, err)
+		}
+	}
+}
+
+// A refused comment does not hide that the forge refuses all requests, and for how long.
+func TestGitLabRefusesCommentsOnLines(t *testing.T) {
+	comments := []forge.LineComment{{Path: "a", Line: 1, Body: "wrong"}, {Path: "b", Line: 1, Body: "wrong"}, {Path: "c", Line: 1, Body: "wrong"}}
+	err := gitlabThreads(t, "head", 400, 429).CommentOnLines(t.Context(), 1, "head", "", comments)
+	if answer, ok := errors.AsType[*forge.StatusError](err); !ok || !forge.IsGeneral(err) || answer.RetryAfter != 90*time.Second {
+		t.Errorf("a rate limit: %v", err)
+	}
+	err = gitlabThreads(t, "head", 400, 201, 400).CommentOnLines(t.Context(), 1, "head", "", comments)
+	if err == nil || forge.IsGeneral(err) || !strings.Contains(err.Error(), "a:1") || !strings.Contains(err.Error(), "c:1") {
+		t.Errorf("two refused: %v", err)
 	}
 }

@@ -22,6 +22,9 @@ const (
 	maxLineComments = 20
 	// maxAllLineComments bounds those of one pull request, however many commits it gets.
 	maxAllLineComments = 100
+	// maxLineRetries is how often comments on lines are tried again that the forge is not ready
+	// for.
+	maxLineRetries = 4
 )
 
 // locate gives problems their lines in the head of a pull request, and notes which of these lines
@@ -82,21 +85,23 @@ func (r *Result) lineComments(fleet string) (comments []forge.LineComment, marke
 // commentOnLines writes problems to the lines that they are at, each once for a pull request. The
 // comment with the plan has all of them: a forge that refuses this keeps nothing else from being
 // written.
-func (v *Reviewer) commentOnLines(ctx context.Context, pr forge.PullRequest, result *Result) error {
+func (v *Reviewer) commentOnLines(ctx context.Context, r *review, result *Result) error {
 	comments, markers := result.lineComments(v.cfg.Fleet)
 	if len(comments) == 0 {
 		return nil
 	}
-	err := v.addLineComments(ctx, pr, comments, markers)
+	err := v.addLineComments(ctx, r.pr, comments, markers)
 	switch {
 	case err == nil:
 		v.linesRefused = false
 		return nil
 	case ctx.Err() != nil, forge.IsGeneral(err) && !isInternal(err):
 		return err
+	case errors.Is(err, forge.ErrNotReady) && r.retry.Failures() < maxLineRetries:
+		return err
 	case !v.linesRefused:
 		v.linesRefused = true
-		v.cfg.Log.Warn("comments on lines refused by the forge; the comment with the plan has all problems", "url", pr.URL, "commit", pr.Head, "err", err)
+		v.cfg.Log.Warn("comments on lines refused by the forge; the comment with the plan has all problems", "url", r.pr.URL, "commit", r.pr.Head, "err", err)
 	}
 	return nil
 }

@@ -160,3 +160,25 @@ func TestRefusedCommentsOnLines(t *testing.T) {
 		})
 	}
 }
+
+// Comments that the forge is not ready for are tried again, a few times.
+func TestCommentsOnLinesWaitForTheForge(t *testing.T) {
+	s, f, source := withProblems(t, "a.yaml")
+	f.linesErr = fmt.Errorf("comment on lines: %w", forge.ErrNotReady)
+	v := newReviewer(f, source)
+	s.step(v)
+	f.linesErr = nil
+	s.step(v)
+	if len(f.lines[1]) != 1 || f.reviews != 2 {
+		t.Errorf("after %d reviews the comments on lines are %+v", f.reviews, f.lines)
+	}
+
+	f.open[0] = pullRequest(1, hash("2"))
+	f.lines, f.reviews, f.linesErr = nil, 0, forge.ErrNotReady
+	for range 60 { // an hour
+		s.step(v)
+	}
+	if f.reviews != 1+maxLineRetries || len(v.Troubles()) > 0 {
+		t.Errorf("tried %d times, status says %q", f.reviews, v.Troubles())
+	}
+}

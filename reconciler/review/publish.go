@@ -36,7 +36,7 @@ func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key s
 			return err
 		}
 		if !asking {
-			if err := v.commentOnLines(ctx, r.pr, result); err != nil {
+			if err := v.commentOnLines(ctx, r, result); err != nil {
 				return err
 			}
 		}
