@@ -64,15 +64,20 @@ type subject struct {
 	lineURL func(commit, path string, line int) string
 	// asking says that members have not answered yet.
 	asking bool
+	// written are the IDs of the problems that were written to lines.
+	written []string
 }
+
+// planTitle begins the title of a comment, which is below all markers.
+const planTitle = "### gitfleet plan: "
 
 // body returns the comment. Text from the pull request is formatted as code, so that it has no
 // effect as Markdown.
 func (r *Result) body(s subject) string {
 	c := &comment{}
-	c.add(marker(s.fleet) + "\n" + keyMarker(s.key) + "\n")
+	c.add(marker(s.fleet) + "\n" + keyMarker(s.key) + "\n" + writtenText(s.written))
 	_, title := r.Status()
-	c.add(fmt.Sprintf("### gitfleet plan: %s\n\n", markdown.Code(shortened(title))))
+	c.add(planTitle + markdown.Code(shortened(title)) + "\n\n")
 	fleet := markdown.Code(s.fleet)
 	if r.Clusters > 0 { // they are not counted if there is no plan
 		fleet += " of " + count(r.Clusters, "cluster")

@@ -59,11 +59,44 @@ func (v *Reviewer) locate(ctx context.Context, pr forge.PullRequest, merged fs.F
 // lineMarker is how the comments of a fleet on lines are found again.
 func lineMarker(fleet string) string { return "<!-- gitfleet problem of " + fleet + ": " }
 
-// lineComments are the comments on lines that the pull request adds, and the marker of each. The
-// marker is that of the problem, and not of the line: it is the same when later commits move the
-// line. Only problems that refuse the commit have comments: a forge may require that each is
-// resolved before the merge.
-func (r *Result) lineComments(fleet string) (comments []forge.LineComment, markers []string) {
+// markerEnd ends a marker.
+const markerEnd = " -->"
+
+// writtenMarker begins the list of the problems that were written to lines, which is in the
+// comment with the plan.
+const writtenMarker = "<!-- gitfleet problems on lines: "
+
+// writtenText returns the hidden list of problems that were written to lines; empty if there are
+// none.
+func writtenText(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return writtenMarker + strings.Join(ids, " ") + markerEnd + "\n"
+}
+
+// writtenProblems returns the list that is in a comment with a plan. It is looked for above the
+// title, since the rest has texts of the pull request.
+func writtenProblems(existing *forge.Comment) []string {
+	if existing == nil {
+		return nil
+	}
+	markers, _, _ := strings.Cut(existing.Body, planTitle)
+	return strings.Fields(between(markers, writtenMarker, markerEnd))
+}
+
+// between returns the text between two others; empty if they are not there.
+func between(text, start, end string) string {
+	_, text, _ = strings.Cut(text, start)
+	text, _, _ = strings.Cut(text, end)
+	return text
+}
+
+// lineComments are the comments on lines that the pull request adds, and the ID of the problem of
+// each. The ID does not depend on the line: it is the same when later commits move the line. Only
+// problems that refuse the commit have comments: a forge may require that each is resolved before
+// the merge.
+func (r *Result) lineComments(fleet string) (comments []forge.LineComment, ids []string) {
 	before := map[string]int{}
 	for _, i := range r.onAddedLines {
 		p := r.Problems[i]
@@ -73,57 +106,67 @@ func (r *Result) lineComments(fleet string) (comments []forge.LineComment, marke
 		name := strings.Join([]string{p.Path, p.Field, string(p.Severity), p.Message}, "\x00")
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", name, before[name]))
 		before[name]++
-		marker := lineMarker(fleet) + hex.EncodeToString(sum[:8]) + " -->"
-		markers = append(markers, marker)
+		id := hex.EncodeToString(sum[:8])
+		ids = append(ids, id)
 		comments = append(comments, forge.LineComment{
-			Path: p.Path, Line: p.Line, Body: marker + "\ngitfleet plan for the fleet " + markdown.Code(fleet) + ": " + problemMessage(p) + "\n",
+			Path: p.Path, Line: p.Line, Body: lineMarker(fleet) + id + markerEnd + "\ngitfleet plan for the fleet " + markdown.Code(fleet) + ": " + problemMessage(p) + "\n",
 		})
 	}
-	return comments, markers
+	return comments, ids
 }
 
-// commentOnLines writes problems to the lines that they are at, each once for a pull request. The
-// comment with the plan has all of them: a forge that refuses this keeps nothing else from being
-// written.
-func (v *Reviewer) commentOnLines(ctx context.Context, r *review, result *Result) error {
-	comments, markers := result.lineComments(v.cfg.Fleet)
-	if len(comments) == 0 {
-		return nil
+// commentOnLines writes problems to the lines that they are at, each once for a pull request, and
+// returns the IDs of all that are written, beginning with those that are known. The comment with
+// the plan has all problems: a forge that refuses this keeps nothing else from being written.
+func (v *Reviewer) commentOnLines(ctx context.Context, r *review, result *Result, known []string) (written []string, err error) {
+	comments, ids := result.lineComments(v.cfg.Fleet)
+	if len(known) >= maxAllLineComments || !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(known, id) }) {
+		return known, nil
 	}
-	err := v.addLineComments(ctx, r.pr, comments, markers)
+	written, err = v.addLineComments(ctx, r.pr, comments, ids, known)
 	switch {
 	case err == nil:
 		v.linesRefused = false
-		return nil
+		return written, nil
 	case ctx.Err() != nil, forge.IsGeneral(err) && !isInternal(err):
-		return err
+		return written, err
 	case errors.Is(err, forge.ErrNotReady) && r.retry.Failures() < maxLineRetries:
-		return err
+		return written, err
 	case !v.linesRefused:
 		v.linesRefused = true
 		v.cfg.Log.Warn("comments on lines refused by the forge; the comment with the plan has all problems", "url", r.pr.URL, "commit", r.pr.Head, "err", err)
 	}
-	return nil
+	return written, nil
 }
 
-// addLineComments writes the comments that the pull request does not have yet.
-func (v *Reviewer) addLineComments(ctx context.Context, pr forge.PullRequest, comments []forge.LineComment, markers []string) error {
-	written, err := v.cfg.Forge.FindLineComments(ctx, pr.Number, lineMarker(v.cfg.Fleet))
+// addLineComments writes the comments that the pull request does not have yet, and has not had:
+// one that somebody deletes stays deleted.
+func (v *Reviewer) addLineComments(ctx context.Context, pr forge.PullRequest, comments []forge.LineComment, ids, written []string) ([]string, error) {
+	bodies, err := v.cfg.Forge.FindLineComments(ctx, pr.Number, lineMarker(v.cfg.Fleet))
 	if err != nil {
-		return err
+		return written, err
 	}
-	var missing []forge.LineComment
-	for i, c := range comments {
-		if !slices.ContainsFunc(written, func(body string) bool { return strings.Contains(body, markers[i]) }) {
-			missing = append(missing, c)
+	for _, body := range bodies {
+		if id := between(body, lineMarker(v.cfg.Fleet), markerEnd); !slices.Contains(written, id) {
+			written = append(written, id)
 		}
 	}
-	missing = missing[:max(0, min(maxLineComments, maxAllLineComments-len(written), len(missing)))]
-	if len(missing) == 0 {
-		return nil
+	var missing []forge.LineComment
+	var added []string
+	for i, c := range comments {
+		if !slices.Contains(written, ids[i]) {
+			missing, added = append(missing, c), append(added, ids[i])
+		}
 	}
-	text := fmt.Sprintf("gitfleet plan of %s for the fleet %s: %s on lines of this pull request. The comment with the plan has all problems.\n", short(pr.Head), markdown.Code(v.cfg.Fleet), count(len(missing), "problem"))
-	return v.cfg.Forge.CommentOnLines(ctx, pr.Number, pr.Head, text, missing)
+	n := max(0, min(maxLineComments, maxAllLineComments-len(written), len(missing)))
+	if n == 0 {
+		return written, nil
+	}
+	text := fmt.Sprintf("gitfleet plan of %s for the fleet %s: %s on lines of this pull request. The comment with the plan has all problems.\n", short(pr.Head), markdown.Code(v.cfg.Fleet), count(n, "problem"))
+	if err := v.cfg.Forge.CommentOnLines(ctx, pr.Number, pr.Head, text, missing[:n]); err != nil {
+		return written, err
+	}
+	return append(written, added[:n]...), nil
 }
 
 // isInternal reports whether a forge has failed on one request, and not as a whole.

@@ -57,8 +57,8 @@ func TestOnlyErrorsAreCommentsOnLines(t *testing.T) {
 	for line, severity := range []problem.Severity{problem.Error, problem.Failure, problem.Warning} {
 		r.Problems = append(r.Problems, problem.Problem{Origin: api.Origin{Path: "a.yaml", Line: line + 1}, Severity: severity, Message: "wrong"})
 	}
-	if comments, markers := r.lineComments("prod"); len(comments) != 1 || comments[0].Line != 1 || len(markers) != 1 {
-		t.Errorf("comments %+v with the markers %q", comments, markers)
+	if comments, ids := r.lineComments("prod"); len(comments) != 1 || comments[0].Line != 1 || len(ids) != 1 {
+		t.Errorf("comments %+v of the problems %q", comments, ids)
 	}
 }
 
@@ -89,6 +89,48 @@ func TestAProblemIsWrittenToItsLineOnce(t *testing.T) {
 	}
 }
 
+// A comment on a line that a maintainer deletes stays deleted, also when a plan without problems
+// was in between. Other problems are written nevertheless.
+func TestDeletedCommentsOnLinesStayDeleted(t *testing.T) {
+	s, f, source := withProblems(t, "a.yaml")
+	broken := source.merged[hash("1")].(fstest.MapFS)
+	s.step(newReviewer(f, source))
+	f.lines = nil
+	s.step(newReviewer(f, source))
+	source.merged[hash("2")] = files(t, small+"configmap web/two v1\n")
+	f.open[0] = pullRequest(1, hash("2"))
+	s.step(newReviewer(f, source))
+	source.merged[hash("3")] = broken
+	f.open[0] = pullRequest(1, hash("3"))
+	s.step(newReviewer(f, source))
+	if len(f.lines[1]) > 0 || f.reviews != 1 {
+		t.Errorf("after %d reviews are written %+v", f.reviews, f.lines[1])
+	}
+	broken["b.yaml"] = broken["a.yaml"]
+	source.headLines[gitsource.Position{Path: "b.yaml", Line: 3}] = gitsource.HeadLine{Line: 1, Added: true}
+	s.step(newReviewer(f, source))
+	if len(f.lines[1]) != 1 || f.lines[1][0].Path != "b.yaml" {
+		t.Errorf("another problem is written as %+v", f.lines[1])
+	}
+	if ids := writtenProblems(&f.comments[1][0]); len(ids) != 2 || ids[0] == ids[1] {
+		t.Errorf("the comment with the plan has %q", ids)
+	}
+}
+
+// The texts of a pull request cannot pass for the list of what is written.
+func TestWrittenProblems(t *testing.T) {
+	for body, want := range map[string]string{
+		writtenText([]string{"1", "2"}) + planTitle:                                 "[1 2]",
+		planTitle + writtenText([]string{"1"}):                                      "[]",
+		writtenText([]string{"1"}) + planTitle + "x\n" + writtenText([]string{"2"}): "[1]",
+		writtenText(nil) + planTitle:                                                "[]",
+	} {
+		if got := fmt.Sprint(writtenProblems(&forge.Comment{Body: body})); got != want {
+			t.Errorf("%q has %s, want %s", body, got, want)
+		}
+	}
+}
+
 // Comments on lines are few, for one plan and for all of a pull request.
 func TestCommentsOnLinesAreBounded(t *testing.T) {
 	var paths []string
@@ -100,9 +142,14 @@ func TestCommentsOnLinesAreBounded(t *testing.T) {
 	if got := len(f.lines[1]); got != maxLineComments || f.reviews != 1 {
 		t.Errorf("%d comments in %d reviews", got, f.reviews)
 	}
-	for range maxAllLineComments {
-		f.lines[1] = append(f.lines[1], forge.LineComment{Body: lineMarker("prod") + "of a commit before -->"})
+	for i := range maxAllLineComments {
+		f.lines[1] = append(f.lines[1], forge.LineComment{Body: fmt.Sprintf("%s%d -->", lineMarker("prod"), i)})
 	}
+	s.step(newReviewer(f, source))
+	if f.reviews != 1 {
+		t.Errorf("%d reviews", f.reviews)
+	}
+	f.lines = nil // also those count that are deleted
 	s.step(newReviewer(f, source))
 	if f.reviews != 1 {
 		t.Errorf("%d reviews", f.reviews)
@@ -174,7 +221,7 @@ func TestCommentsOnLinesWaitForTheForge(t *testing.T) {
 	}
 
 	f.open[0] = pullRequest(1, hash("2"))
-	f.lines, f.reviews, f.linesErr = nil, 0, forge.ErrNotReady
+	f.comments[1], f.lines, f.reviews, f.linesErr = nil, nil, 0, forge.ErrNotReady
 	for range 60 { // an hour
 		s.step(v)
 	}

@@ -31,14 +31,17 @@ func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key s
 		return err
 	}
 	if !own(r.pr) {
-		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key, lineURL: v.cfg.Forge.LineURL, asking: asking})
+		written := writtenProblems(existing)
+		var linesErr error // returned only once the plan is written
+		if !asking {
+			written, linesErr = v.commentOnLines(ctx, r, result, written)
+		}
+		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key, lineURL: v.cfg.Forge.LineURL, asking: asking, written: written})
 		if err := v.write(ctx, r.pr.Number, existing, body); err != nil {
 			return err
 		}
-		if !asking {
-			if err := v.commentOnLines(ctx, r, result); err != nil {
-				return err
-			}
+		if linesErr != nil {
+			return linesErr
 		}
 	}
 	r.planned(key)
