@@ -199,6 +199,10 @@ func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
 	switch {
 	case err != nil || current == nil:
 		return err
+	case closedByGitfleet(current):
+		delete(p.open, c.branch)
+		c.offerAnew()
+		return nil
 	case current.State != forge.Open || slices.Contains(current.Labels, holdLabel):
 		c.found(*current)
 		if delete(p.open, c.branch); current.State == forge.Open {
@@ -213,7 +217,7 @@ func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
 	}
 	p.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", pr.URL)
 	delete(p.open, c.branch)
-	*c = change{since: c.since, asked: c.asked, askedBy: c.askedBy}
+	c.offerAnew()
 	return nil
 }
 

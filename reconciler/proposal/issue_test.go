@@ -70,7 +70,9 @@ func (f *fakeForge) CloseIssue(_ context.Context, number int64, comment, body st
 	f.comments = append(f.comments, comment)
 	f.issues[number-1].Body = body
 	f.endIssue(number)
-	return nil
+	lost := f.loseAnswer
+	f.loseAnswer = nil
+	return lost
 }
 
 func (f *fakeForge) endIssue(number int64) {
@@ -434,6 +436,36 @@ func TestADecisionAboutAnIssueCounts(t *testing.T) {
 				t.Errorf("issues %+v, pull requests %+v", p.forge.issues, p.forge.pulls)
 			}
 			p.says(t, "east", map[string]string{"closed": "put back", "held": "held"}[name])
+		})
+	}
+}
+
+// An issue that gitfleet itself has closed is no rejection, also if the answer to that was lost or
+// another daemon has closed it.
+func TestAnIssueThatGitfleetClosedIsNoRejection(t *testing.T) {
+	closed := func(f *fakeForge) {
+		f.issues[0].Body = ended(f.issues[0].Body)
+		f.endIssue(1)
+	}
+	for name, test := range map[string]struct {
+		end  func(*fakeForge)
+		then func(int, ...string) *offer
+		want string
+	}{
+		"the answer was lost":     {func(f *fakeForge) { f.loseAnswer = &forge.StatusError{Status: 502} }, heldChange, "pulls/1"},
+		"the issue is refused":    {func(f *fakeForge) { f.loseAnswer = &forge.StatusError{Status: 422} }, heldChange, "pulls/1"},
+		"another daemon, an edit": {closed, heldChange, "pulls/1"},
+		"another daemon, no edit": {closed, manualChange, "issues/2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			p.after(t, 3*time.Minute, manualChange(7, "east"))
+			test.end(p.forge)
+			for range 24 {
+				p.after(t, 10*time.Second, test.then(7, "east"))
+				p.says(t, "east", "held: ")
+			}
+			p.says(t, "east", "offered as https://git.example.com/"+test.want)
 		})
 	}
 }

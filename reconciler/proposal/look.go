@@ -139,6 +139,8 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequ
 	for _, c := range p.changes {
 		switch {
 		case c.branch != branch:
+		case pr != nil && closedByGitfleet(pr): // the answer was lost, or another daemon did
+			c.offerAnew()
 		case pr != nil:
 			c.found(*pr)
 			c.published = ""

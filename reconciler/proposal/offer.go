@@ -305,6 +305,11 @@ func over(pr *forge.PullRequest, since time.Time) bool {
 	return false
 }
 
+// closedByGitfleet reports whether nobody decided about a pull request or an issue that is closed.
+func closedByGitfleet(pr *forge.PullRequest) bool {
+	return pr.State == forge.Closed && endedByGitfleet(pr.Body)
+}
+
 // create makes the branch and the pull request of a change. Whatever of that is there
 // already, because gitfleet was killed or another daemon was faster, is not made again.
 func (p *Proposer) create(ctx context.Context, o *offer, branch string, now time.Time) (*forge.PullRequest, error) {

@@ -214,6 +214,9 @@ func (c *change) found(pr forge.PullRequest) {
 	c.hold = slices.Contains(pr.Labels, holdLabel)
 }
 
+// offerAnew makes the change be offered again after gitfleet has closed its pull request or issue.
+func (c *change) offerAnew() { *c = change{since: c.since, asked: c.asked, askedBy: c.askedBy} }
+
 // New returns a Proposer that does nothing until it runs.
 func New(cfg Config) *Proposer {
 	return &Proposer{cfg: cfg, collector: collector{fleet: cfg.Fleet, load: cfg.Load}, reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}, putBack: map[string]string{}, requests: make(chan request)}
