@@ -32,7 +32,7 @@ func (p *Proposer) resolve(now time.Time) {
 		switch by := p.putBack[o.hash]; {
 		case by != "":
 			putBack, message = true, putBackMessage(by)
-		case o.reason != nil && c.branch == "" && !p.offersIssues(now):
+		case c.branch == "" && !p.canOffer(o, now) && (c.neverOffered || p.cfg.Forge == nil):
 			state = Inexpressible
 			putBack, message = p.withoutIssue(o, c, now)
 		case p.cfg.Forge == nil:

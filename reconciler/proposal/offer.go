@@ -54,10 +54,14 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	}
 	for _, o := range offers {
 		c := p.changes[o.hash]
-		if c.branch != "" || !c.asked && c.due(p.cfg.MinAge).After(now) || c.retry.Wait(now) > 0 || p.putBack[o.hash] != "" {
+		if c.branch != "" || c.retry.Wait(now) > 0 || p.putBack[o.hash] != "" {
 			continue
 		}
-		if o.reason != nil && !p.offersIssues(now) {
+		if p.canOffer(o, now) {
+			if !c.asked && c.due(p.cfg.MinAge).After(now) {
+				continue
+			}
+		} else if c.neverOffered {
 			continue
 		}
 		if err := p.try(c, now, func() error { return p.offer(ctx, o, c, now) }); err != nil {
@@ -194,8 +198,14 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 // had ended.
 const mostAttempts = 100
 
+// canOffer reports whether a change can be offered as a pull request or as an issue.
+func (p *Proposer) canOffer(o *offer, now time.Time) bool {
+	return o.reason == nil || p.offersIssues(now)
+}
+
 // offer opens the pull request or issue of a change, or finds an existing one, also of the
-// other kind, since it may have changed whether an edit can express the change.
+// other kind, since it may have changed whether an edit can express the change. One that exists is
+// also found if the change cannot be offered any more.
 func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
 	for _, pr := range p.open {
 		if p.changeOf(pr) == o.hash {
@@ -203,12 +213,15 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 			return nil
 		}
 	}
-	if p.full(c) {
+	if p.canOffer(o, now) && p.full(c) {
 		return nil
 	}
 	found, branch, err := p.findEarlier(ctx, o, c, now)
+	c.neverOffered = err == nil && found == nil
 	switch {
 	case err != nil || found != nil:
+	case !p.canOffer(o, now):
+		return nil
 	case o.reason != nil:
 		found, err = p.createIssue(ctx, o)
 	case branch == "":
@@ -234,8 +247,11 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 // if there are too many.
 func (p *Proposer) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
 	if o.reason != nil { // it cannot be offered without issues
-		if found, err = p.findIssue(ctx, o.hash, c.since); err != nil || found != nil {
-			return found, "", err
+		if p.offersIssues(now) {
+			found, err = p.findIssue(ctx, o.hash, c.since)
+			if err = p.withoutIssues(err, now); err != nil || found != nil {
+				return found, "", err
+			}
 		}
 		return p.findPullRequest(ctx, o.hash, c.since)
 	}

@@ -183,6 +183,9 @@ type change struct {
 	// it is open.
 	asked   bool
 	askedBy string
+	// neverOffered is set once the forge was asked about the change and had neither a pull request
+	// nor an issue of it that counts.
+	neverOffered bool
 	// manualSince is the time since when no edit of the files has been able to express the
 	// change; zero if one can.
 	manualSince time.Time
