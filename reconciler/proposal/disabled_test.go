@@ -54,3 +54,23 @@ func TestNothingIsPutBackBeforeTheForgeAnswers(t *testing.T) {
 	p.after(t, time.Minute, manualChange(8, "west"))
 	p.says(t, "west", "put back: put back, since it cannot be offered")
 }
+
+// An open issue with the hold label keeps the object as it is also after issues were disabled.
+func TestAnOpenIssueOnHoldCountsWithoutIssues(t *testing.T) {
+	p := newProposing(10)
+	p.after(t, 3*time.Minute, manualChange(7, "east"))
+	p.forge.issues[0].Labels = append(p.forge.issues[0].Labels, holdLabel)
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.forge.refuseIssues = forge.ErrIssuesDisabled
+	for range 12 {
+		p.after(t, 10*time.Second, manualChange(7, "east"))
+		p.says(t, "east", "held: left as it is; offered as https://git.example.com/issues/1")
+	}
+	p.forge.refuseIssues = nil
+	p.forge.endIssue(1)
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "held: left as it is; https://git.example.com/issues/1 has the label gitfleet/hold")
+	p.forge.issues[0].Labels = []string{issueLabel}
+	p.after(t, time.Minute, manualChange(7, "east"))
+	p.says(t, "east", "put back: https://git.example.com/issues/1 was closed")
+}

@@ -144,7 +144,7 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequ
 		case pr != nil:
 			c.found(*pr)
 			c.published = ""
-		case c.state == forge.Open, !isIssue(branch), p.disabled.IsZero(): // deleted, or of another base
+		case c.state == forge.Open && !c.hold, !isIssue(branch), p.disabled.IsZero(): // deleted, or of another base
 			*c = change{since: c.since}
 		}
 	}
