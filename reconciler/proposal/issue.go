@@ -169,6 +169,41 @@ func (p *Proposer) findIssue(ctx context.Context, hash string, since time.Time) 
 	return found, p.allIssues.err
 }
 
+// findIssueIfListed is findIssue for a change that can be offered without issues. While they cannot
+// be listed it finds none, and the change is marked.
+func (p *Proposer) findIssueIfListed(ctx context.Context, hash string, c *change, now time.Time) (*forge.PullRequest, error) {
+	c.issueUnknown = true
+	if p.issues.Wait(now) > 0 || !p.offersIssues(now) {
+		return nil, nil
+	}
+	found, err := p.findIssue(ctx, hash, c.since)
+	c.issueUnknown = err != nil
+	if err = p.withoutIssues(err, now); err != nil && !isGeneral(err) {
+		p.issuesFailed(err, now)
+		err = nil
+	}
+	return found, err
+}
+
+// honourIssue makes a change follow its issue although it has an open pull request, which was opened
+// while issues could not be listed. An issue without a decision is then replaced.
+func (p *Proposer) honourIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
+	issue, open := p.open[issuePrefix+o.hash]
+	if !open && c.issueUnknown && !c.asked {
+		found, err := p.findIssueIfListed(ctx, o.hash, c, now)
+		if err != nil || found == nil {
+			return err
+		}
+		if issue = *found; issue.State == forge.Open {
+			p.open[issue.Branch] = issue
+		}
+	}
+	if issue.Branch != "" && (o.reason == nil || slices.Contains(issue.Labels, holdLabel)) {
+		c.found(issue)
+	}
+	return nil
+}
+
 // An issueList is what listing issues came to.
 type issueList struct {
 	list []forge.Issue

@@ -45,6 +45,15 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 	}
 	for _, o := range offers {
 		c := p.changes[o.hash]
+		if !isPullRequest(c.branch) || c.state != forge.Open || c.retry.Wait(now) > 0 {
+			continue
+		}
+		if err := p.try(c, now, func() error { return p.honourIssue(ctx, o, c, now) }); err != nil {
+			return err
+		}
+	}
+	for _, o := range offers {
+		c := p.changes[o.hash]
 		if o.reason != nil || !isIssue(c.branch) || c.state != forge.Open || c.retry.Wait(now) > 0 {
 			continue
 		}
@@ -256,13 +265,8 @@ func (p *Proposer) findEarlier(ctx context.Context, o *offer, c *change, now tim
 		return p.findPullRequest(ctx, o.hash, c.since)
 	}
 	found, branch, err = p.findPullRequest(ctx, o.hash, c.since)
-	if err != nil || found != nil || p.issues.Wait(now) > 0 || !p.offersIssues(now) {
-		return found, branch, err
-	}
-	found, err = p.findIssue(ctx, o.hash, c.since)
-	if err = p.withoutIssues(err, now); err != nil && !isGeneral(err) {
-		p.issuesFailed(err, now)
-		err = nil
+	if err == nil && found == nil {
+		found, err = p.findIssueIfListed(ctx, o.hash, c, now)
 	}
 	return found, branch, err
 }

@@ -186,6 +186,9 @@ type change struct {
 	// neverOffered is set once the forge was asked about the change and had neither a pull request
 	// nor an issue of it that counts.
 	neverOffered bool
+	// issueUnknown is set while it is not known whether an issue has offered the change before,
+	// since issues cannot be listed.
+	issueUnknown bool
 	// manualSince is the time since when no edit of the files has been able to express the
 	// change; zero if one can.
 	manualSince time.Time
