@@ -70,6 +70,7 @@ func (p *Proposer) edit(ctx context.Context, pr forge.PullRequest, body string) 
 // end closes a pull request or an issue.
 func (p *Proposer) end(ctx context.Context, pr forge.PullRequest, comment, body string) error {
 	if isIssue(pr.Branch) {
+		p.allIssues = nil
 		return p.cfg.Forge.CloseIssue(ctx, pr.Number, comment, body)
 	}
 	return p.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, body)
@@ -117,7 +118,7 @@ func (p *Proposer) openIssues(ctx context.Context, now time.Time) (open map[stri
 		switch {
 		case hash == "":
 		case twice: // two daemons have opened an issue at the same time
-			err := p.cfg.Forge.CloseIssue(ctx, i.Number, "The same change is in "+first.URL+".", ended(i.Body))
+			err := p.end(ctx, fromIssue(i, hash), "The same change is in "+first.URL+".", ended(i.Body))
 			if err != nil && isGeneral(err) {
 				return nil, false, err
 			}
@@ -147,10 +148,10 @@ func (p *Proposer) withoutIssues(err error, now time.Time) error {
 }
 
 // findIssue returns the issue of a change that still counts; nil if there is none. The issues are
-// listed once in a pass.
-func (p *Proposer) findIssue(ctx context.Context, hash string, since time.Time) (found *forge.PullRequest, err error) {
+// listed once in an interval: a burst of changes is due over many passes.
+func (p *Proposer) findIssue(ctx context.Context, hash string, since, now time.Time) (found *forge.PullRequest, err error) {
 	if p.allIssues == nil {
-		p.allIssues = &issueList{}
+		p.allIssues = &issueList{at: now}
 		p.allIssues.list, p.allIssues.err = p.cfg.Forge.ListIssues(ctx, issueLabel, "")
 	}
 	for _, i := range p.allIssues.list {
@@ -176,7 +177,7 @@ func (p *Proposer) findIssueIfListed(ctx context.Context, hash string, c *change
 	if p.issues.Wait(now) > 0 || !p.offersIssues(now) {
 		return nil, nil
 	}
-	found, err := p.findIssue(ctx, hash, c.since)
+	found, err := p.findIssue(ctx, hash, c.since, now)
 	c.issueUnknown = err != nil
 	if err = p.withoutIssues(err, now); err != nil && !isGeneral(err) {
 		p.issuesFailed(err, now)
@@ -204,8 +205,9 @@ func (p *Proposer) honourIssue(ctx context.Context, o *offer, c *change, now tim
 	return nil
 }
 
-// An issueList is what listing issues came to.
+// An issueList is what listing issues came to at a time.
 type issueList struct {
+	at   time.Time
 	list []forge.Issue
 	err  error
 }
@@ -215,9 +217,13 @@ func (p *Proposer) createIssue(ctx context.Context, o *offer) (*forge.PullReques
 	i, err := p.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: o.title(), Body: o.body(p.cfg.Fleet, nil), Labels: append(o.labels(), issueLabel)})
 	faults.At("after issue")
 	if err != nil {
+		p.allIssues = nil // only the answer may be lost
 		return nil, err
 	}
 	p.disabled, p.missed = time.Time{}, false
+	if p.allIssues != nil {
+		p.allIssues.list = append(p.allIssues.list, i)
+	}
 	p.cfg.Log.Info("a drift is offered as an issue", "url", i.URL, "object", o.id.String())
 	opened := fromIssue(i, o.hash)
 	return &opened, nil

@@ -55,7 +55,7 @@ func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Issue,
 	i := &forge.Issue{Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open}
 	i.URL = fmt.Sprint("https://git.example.com/issues/", i.Number)
 	f.issues = append(f.issues, i)
-	return *i, f.ask()
+	return *i, errors.Join(f.ask(), f.lost())
 }
 
 func (f *fakeForge) EditIssue(_ context.Context, number int64, body string) error {
@@ -70,9 +70,14 @@ func (f *fakeForge) CloseIssue(_ context.Context, number int64, comment, body st
 	f.comments = append(f.comments, comment)
 	f.issues[number-1].Body = body
 	f.endIssue(number)
-	lost := f.loseAnswer
+	return f.lost()
+}
+
+// lost returns loseAnswer once.
+func (f *fakeForge) lost() error {
+	err := f.loseAnswer
 	f.loseAnswer = nil
-	return lost
+	return err
 }
 
 func (f *fakeForge) endIssue(number int64) {
@@ -129,21 +134,6 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 	p.after(t, time.Minute, manualChange(7, "east", "west"), heldChange(8, "east"))
 	if n := p.forge.requests - before; n > 2 {
 		t.Errorf("%d requests in an idle minute with a pull request and an issue", n)
-	}
-}
-
-// However many changes are offered in a pass, the issues are listed once.
-func TestIssuesAreListedOnceInAPass(t *testing.T) {
-	p := newProposing(10)
-	var all []*offer
-	for i := range 5 {
-		all = append(all, manualChange(i+10, "east"))
-	}
-	p.after(t, 2*time.Minute, all...)
-	before := p.forge.issueLists
-	p.after(t, 10*time.Second, all...)
-	if n := p.forge.issueLists - before; len(p.forge.issues) != 5 || n > 1 {
-		t.Errorf("%d issues are open after %d lists", len(p.forge.issues), n)
 	}
 }
 

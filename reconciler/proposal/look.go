@@ -135,7 +135,9 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequ
 	if err != nil {
 		return err
 	}
-	delete(p.missing, branch)
+	if delete(p.missing, branch); isIssue(branch) {
+		p.allIssues = nil
+	}
 	for _, c := range p.changes {
 		switch {
 		case c.branch != branch:

@@ -20,7 +20,9 @@ import (
 // opens those that are due. It sends no request if nothing is to be done. Only errors that
 // every request is likely to meet are returned; others are recorded with their change.
 func (p *Proposer) sync(ctx context.Context, now time.Time) error {
-	p.allIssues = nil
+	if p.woken || p.allIssues != nil && (p.allIssues.err != nil || now.Sub(p.allIssues.at) >= p.cfg.Interval) {
+		p.allIssues = nil
+	}
 	if pulls, issues := p.toList(now); pulls || issues {
 		if p.woken {
 			p.cfg.Forge.ForgetList()
@@ -257,7 +259,7 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 func (p *Proposer) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
 	if o.reason != nil { // it cannot be offered without issues
 		if p.offersIssues(now) {
-			found, err = p.findIssue(ctx, o.hash, c.since)
+			found, err = p.findIssue(ctx, o.hash, c.since, now)
 			if err = p.withoutIssues(err, now); err != nil || found != nil {
 				return found, "", err
 			}

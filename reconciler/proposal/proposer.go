@@ -115,7 +115,8 @@ type Proposer struct {
 	listed time.Time
 	// listedIssues says that only issues were listed last.
 	listedIssues bool
-	// allIssues are the issues of the repository as this pass has listed them; nil until it does.
+	// allIssues are the issues of the repository as they were listed for a change that is due; nil
+	// if they are to be listed for the next one.
 	allIssues *issueList
 	// leftovers are the branches that may be left over from earlier; nil until they are listed.
 	leftovers     []string

@@ -36,7 +36,8 @@ type fakeForge struct {
 	fail       error
 	// refuse is why no branch can be pushed, and refuseIssues why no issue can be read or opened.
 	refuse, refuseIssues error
-	// loseAnswer is the answer to the next close of an issue, which is closed nevertheless.
+	// loseAnswer is the answer to the next request to open or close an issue, which is done
+	// nevertheless.
 	loseAnswer error
 	// retargeted are the pull requests whose base was changed, by number.
 	retargeted map[int64]bool

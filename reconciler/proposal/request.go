@@ -213,6 +213,7 @@ func (p *Proposer) supersede(ctx context.Context, c *change) error {
 		return err
 	}
 	if pr != nil && pr.State == forge.Closed && !endedByGitfleet(pr.Body) {
+		p.allIssues = nil
 		if err := p.edit(ctx, *pr, ended(pr.Body)); err != nil {
 			return err
 		}
