@@ -7,20 +7,26 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// mostLeftovers bounds the branches of one pass of which the forge is asked.
+// mostLeftovers bounds the branches of which the forge is asked in one interval.
 const mostLeftovers = 10
 
 // removeLeftovers deletes the branches of pull requests of the fleet that have ended while gitfleet
-// was not running. A branch without a pull request stays: its change may be about to be offered.
-func (p *Proposer) removeLeftovers(ctx context.Context, now time.Time) {
-	if p.leftoverRetry.Wait(now) > 0 {
-		return
+// was not running. A branch without a pull request stays: its change may be about to be offered. It
+// returns only errors that every request is likely to meet.
+func (p *Proposer) removeLeftovers(ctx context.Context, now time.Time) error {
+	if now.Sub(p.leftoversAt) < p.cfg.Interval || p.leftoverRetry.Wait(now) > 0 {
+		return nil
 	}
-	if err := p.tryLeftovers(ctx); err == nil {
+	p.leftoversAt = now
+	switch err := p.tryLeftovers(ctx); {
+	case err == nil:
 		p.leftoverRetry.Succeed()
-	} else if p.leftoverRetry.Fail(err, now) {
+	case isGeneral(err):
+		return err
+	case p.leftoverRetry.Fail(err, now):
 		p.cfg.Log.Warn("branches of earlier pull requests not deleted; trying again", "err", err)
 	}
+	return nil
 }
 
 func (p *Proposer) tryLeftovers(ctx context.Context) error {

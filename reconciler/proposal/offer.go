@@ -97,8 +97,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	p.removeLeftovers(ctx, now)
-	return nil
+	return p.removeLeftovers(ctx, now)
 }
 
 // try acts on one change. It returns only errors that every request is likely to meet.

@@ -119,7 +119,9 @@ type Proposer struct {
 	// if they are to be listed for the next one.
 	allIssues *issueList
 	// leftovers are the branches that may be left over from earlier; nil until they are listed.
+	// leftoversAt is the time at which the forge was last asked about some.
 	leftovers     []string
+	leftoversAt   time.Time
 	leftoverRetry backoff.Backoff
 	// woken requests a new list before the interval is over.
 	woken bool
