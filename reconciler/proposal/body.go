@@ -75,9 +75,9 @@ func fieldName(path string) string {
 // trailer returns the line that marks a commit as gitfleet's own for a change.
 func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
 
-// message returns the commit message. It contains no number that changes while the pull request
-// is open.
-func (o *offer) message() string {
+// message returns the commit message, whose last line is the marker. It contains no number that
+// changes while the pull request is open.
+func (o *offer) message(marker string) string {
 	var b strings.Builder
 	if o.deleted {
 		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
@@ -91,7 +91,7 @@ func (o *offer) message() string {
 	for _, line := range o.allowTrailers() {
 		b.WriteString(line + "\n")
 	}
-	b.WriteString(trailer(o.hash) + "\n")
+	b.WriteString(marker + "\n")
 	return b.String()
 }
 

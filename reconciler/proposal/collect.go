@@ -21,8 +21,10 @@ import (
 // An offer is one distinct change: the same fields of the same object have the same values on
 // one or more clusters.
 type offer struct {
-	// hash identifies the change, also across restarts.
+	// hash identifies the change, also across restarts. former is the hash that it had in versions
+	// without rest; empty if it is the same.
 	hash   string
+	former string
 	id     api.ID
 	origin api.Origin
 	// source is the line of the object in Git, used while origin is not known.
@@ -158,22 +160,33 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 // if that mode offers nothing.
 func newOffer(fleet, mode string, d *status.Drift) *offer {
 	o := &offer{id: d.ID(), paths: d.Paths, rest: d.Digest, deleted: d.Deleted}
-	values := []any{fleet, o.id, o.details()}
-	if mode != "" {
-		values = append(values, mode)
+	hash := func(details []any) string {
+		values := []any{fleet, o.id, details}
+		if mode != "" {
+			values = append(values, mode)
+		}
+		return hashOf(values...)
 	}
-	o.hash = hashOf(values...)
+	if o.hash = hash(o.details()); o.rest != "" {
+		o.former = hash(o.reported())
+	}
 	return o
 }
 
-// details returns the fields of a change with their values.
+// details identifies the fields of a change with their values.
 func (o *offer) details() []any {
-	out := make([]any, 0, 2*len(o.paths))
-	for _, p := range o.paths {
-		out = append(out, p.PatchDetail, p.MemberJSON)
-	}
+	out := o.reported()
 	if o.rest != "" {
 		out = append(out, o.rest)
+	}
+	return out
+}
+
+// reported are the fields of a change with their values, as far as the member has reported them.
+func (o *offer) reported() []any {
+	out := make([]any, 0, 2*len(o.paths)+1)
+	for _, p := range o.paths {
+		out = append(out, p.PatchDetail, p.MemberJSON)
 	}
 	return out
 }

@@ -45,7 +45,7 @@ func (p *Proposer) tryLeftovers(ctx context.Context) error {
 				return err
 			}
 			if pr != nil && pr.State != forge.Open && markedAs(pr.Body, p.cfg.Fleet) != "" {
-				p.removeBranch(ctx, branch, trailer(p.changeOf(*pr)))
+				p.removeBranch(ctx, branch)
 			}
 		}
 		p.leftovers = p.leftovers[1:]

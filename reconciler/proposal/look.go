@@ -74,7 +74,7 @@ func (p *Proposer) look(ctx context.Context, now time.Time, pulls, issues bool) 
 		switch {
 		case still:
 		case isListed(branch):
-			gone[branch] = goneRequest{pr.Number, trailer(p.changeOf(pr))}
+			gone[branch] = goneRequest{pr.Number, true}
 		default:
 			open[branch] = pr
 		}
@@ -116,19 +116,24 @@ func (p *Proposer) changeOf(pr forge.PullRequest) string {
 	if hash, issue := strings.CutPrefix(pr.Branch, issuePrefix); issue {
 		return hash
 	}
-	hash, _, _ := strings.Cut(strings.TrimPrefix(pr.Branch, branchPrefix), "-")
-	return cmp.Or(markedAs(pr.Body, p.cfg.Fleet), hash)
+	return cmp.Or(markedAs(pr.Body, p.cfg.Fleet), branchHash(pr.Branch))
+}
+
+// branchHash is the hash in the name of a branch of a pull request.
+func branchHash(branch string) string {
+	hash, _, _ := strings.Cut(strings.TrimPrefix(branch, branchPrefix), "-")
+	return hash
 }
 
 // A goneRequest is a pull request or an issue that is not listed as open any more.
 type goneRequest struct {
 	number int64
-	// marker is that of the commits of its branch, if that is to be deleted.
-	marker string
+	// wasOpen says that it was among the open ones, so that its branch is to be deleted.
+	wasOpen bool
 }
 
 // lookAtEnded finds out what became of a pull request or an issue that is not listed as open any
-// more. The branch is deleted if it is done and a marker is given. If there is none to this base
+// more. The branch is deleted if it is done and was open before. If there is none to this base
 // any more, as when it got another one, the change is offered anew.
 func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequest) error {
 	pr, err := p.current(ctx, branch, gone.number)
@@ -153,20 +158,20 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequ
 	if pr != nil && pr.State == forge.Open {
 		p.open[branch] = *pr
 	}
-	if pr == nil || pr.State == forge.Open || gone.marker == "" {
+	if pr == nil || pr.State == forge.Open || !gone.wasOpen {
 		return nil
 	}
 	p.cfg.Log.Info("a proposal of a drift was "+string(pr.State), "url", pr.URL)
-	p.removeBranch(ctx, branch, gone.marker)
+	p.removeBranch(ctx, branch)
 	return nil
 }
 
 // removeBranch deletes the branch of a pull request that is done.
-func (p *Proposer) removeBranch(ctx context.Context, branch, marker string) {
+func (p *Proposer) removeBranch(ctx context.Context, branch string) {
 	if isIssue(branch) {
 		return
 	}
-	if err := p.cfg.Branches.Remove(ctx, branch, marker); err != nil {
+	if err := p.cfg.Branches.Remove(ctx, branch, trailer(branchHash(branch))); err != nil {
 		p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
 	}
 }

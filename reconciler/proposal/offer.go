@@ -170,11 +170,11 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 	if p.known.lost {
 		return nil
 	}
-	undecided := p.known.undecided()
+	undecided, former := p.known.undecided(), p.known.formerHashes()
 	for _, branch := range slices.Sorted(maps.Keys(p.open)) {
 		pr := p.open[branch]
 		hash := p.changeOf(pr)
-		if p.changes[hash] != nil || undecided[hash] || names(pr.Body, p.known.unheard) {
+		if p.changes[hash] != nil || undecided[hash] || former[hash] || names(pr.Body, p.known.unheard) {
 			delete(p.missing, branch)
 			continue
 		}
@@ -196,7 +196,7 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 				return err
 			}
 			p.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)
-			p.removeBranch(ctx, branch, trailer(hash))
+			p.removeBranch(ctx, branch)
 		}
 		delete(p.open, branch)
 		delete(p.missing, branch)
@@ -218,7 +218,7 @@ func (p *Proposer) canOffer(o *offer, now time.Time) bool {
 // also found if the change cannot be offered any more.
 func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
 	for _, pr := range p.open {
-		if p.changeOf(pr) == o.hash {
+		if p.isOf(pr, o) {
 			c.found(pr)
 			return nil
 		}
@@ -256,18 +256,29 @@ func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time
 // nil if there is none. Then branch is the first one of the change without a pull request, and empty
 // if there are too many.
 func (p *Proposer) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
+	found, branch, err = p.findUnder(ctx, o.hash, o, c, now)
+	if err == nil && found == nil && o.former != "" {
+		if found, _, err = p.findUnder(ctx, o.former, o, c, now); found != nil && !p.isOf(*found, o) {
+			found = nil
+		}
+	}
+	return found, branch, err
+}
+
+// findUnder is findEarlier for one of the hashes of a change.
+func (p *Proposer) findUnder(ctx context.Context, hash string, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
 	if o.reason != nil { // it cannot be offered without issues
 		if p.offersIssues(now) {
-			found, err = p.findIssue(ctx, o.hash, c.since, now)
+			found, err = p.findIssue(ctx, hash, c.since, now)
 			if err = p.withoutIssues(err, now); err != nil || found != nil {
 				return found, "", err
 			}
 		}
-		return p.findPullRequest(ctx, o.hash, c.since)
+		return p.findPullRequest(ctx, hash, c.since)
 	}
-	found, branch, err = p.findPullRequest(ctx, o.hash, c.since)
+	found, branch, err = p.findPullRequest(ctx, hash, c.since)
 	if err == nil && found == nil {
-		found, err = p.findIssueIfListed(ctx, o.hash, c, now)
+		found, err = p.findIssueIfListed(ctx, hash, c, now)
 	}
 	return found, branch, err
 }
@@ -357,7 +368,8 @@ func (p *Proposer) create(ctx context.Context, o *offer, branch string, now time
 
 // commit returns the commit for the branch of an offer.
 func (p *Proposer) commit(o *offer, branch string, now time.Time) gitsource.BranchCommit {
-	c := gitsource.BranchCommit{Branch: branch, Base: p.known.commit, Files: map[string][]byte{}, Message: o.message(), Marker: trailer(o.hash), Time: now}
+	marker := trailer(branchHash(branch))
+	c := gitsource.BranchCommit{Branch: branch, Base: p.known.commit, Files: map[string][]byte{}, Message: o.message(marker), Marker: marker, Time: now}
 	for _, f := range o.changes {
 		c.Files[f.Path] = f.After
 	}
