@@ -186,9 +186,9 @@ func (p *Proposer) findIssueIfListed(ctx context.Context, hash string, c *change
 	return found, err
 }
 
-// honourIssue makes a change follow its issue although it has an open pull request, which was opened
+// followIssue makes a change follow its issue although it has an open pull request, which was opened
 // while issues could not be listed. An issue without a decision is then replaced.
-func (p *Proposer) honourIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
+func (p *Proposer) followIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
 	issue, open := p.open[issuePrefix+o.hash]
 	if !open && c.issueUnknown && !c.asked {
 		found, err := p.findIssueIfListed(ctx, o.hash, c, now)

@@ -41,7 +41,7 @@ func (f limitedForge) FindPullRequest(context.Context, string, string) (*forge.P
 }
 
 // A forge that asks for fewer requests while leftover branches are looked at gets none at all.
-func TestLeftoverBranchesHonourTheLimitOfTheForge(t *testing.T) {
+func TestLeftoverBranchesRespectTheLimitOfTheForge(t *testing.T) {
 	p := newLeftovers(25)
 	p.cfg.Forge = limitedForge{p.forge}
 	o := heldChange(70, "east")

@@ -50,7 +50,7 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 		if !isPullRequest(c.branch) || c.state != forge.Open || c.retry.Wait(now) > 0 {
 			continue
 		}
-		if err := p.try(c, now, func() error { return p.honourIssue(ctx, o, c, now) }); err != nil {
+		if err := p.try(c, now, func() error { return p.followIssue(ctx, o, c, now) }); err != nil {
 			return err
 		}
 	}
