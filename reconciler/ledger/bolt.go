@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -160,13 +161,7 @@ func (s *boltStore) Fleet() (Fleet, error) {
 			if raw := b.Get([]byte(fleetKey)); raw != nil {
 				return json.Unmarshal(raw, &f)
 			}
-			c := b.Cursor()
-			for k, _ := c.First(); k != nil; k, _ = c.Next() {
-				if string(k) != string(schemaKey) && string(k) != string(sumKey) {
-					f.Name = defaultName
-				}
-			}
-			return nil
+			return forEach(b, func(_, _ []byte) { f.Name = defaultName })
 		})
 	})
 	if err != nil {
@@ -181,18 +176,31 @@ func (s *boltStore) read() (map[string][]byte, error) {
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucket)
 		want = sumOf(b.Get(sumKey))
-		return b.ForEach(func(k, v []byte) error {
-			if string(k) != string(schemaKey) && string(k) != string(sumKey) {
-				records[string(k)] = slices.Clone(v)
-				got.add(k, v)
-			}
-			return nil
+		return forEach(b, func(k, v []byte) {
+			records[string(k)] = slices.Clone(v)
+			got.add(k, v)
 		})
 	})
 	if err == nil && got != want {
 		err = damaged("its %d records are not the %d that were written", got.records, want.records)
 	}
 	return records, err
+}
+
+// forEach calls do for each record of the ledger. Keys that are not in order are an error: the
+// pages of a damaged file may form a circle, which the library would follow for ever.
+func forEach(b *bbolt.Bucket, do func(k, v []byte)) error {
+	var last []byte
+	return b.ForEach(func(k, v []byte) error {
+		if last != nil && bytes.Compare(k, last) <= 0 {
+			return damaged("its records are not in order")
+		}
+		last = slices.Clone(k)
+		if string(k) != string(schemaKey) && string(k) != string(sumKey) {
+			do(k, v)
+		}
+		return nil
+	})
 }
 
 func (s *boltStore) Save(l *Ledger) error {
