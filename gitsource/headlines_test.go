@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// A line of the merged files is found in the head, also where the base has moved it, and only
-// those are added that the pull request shows as such.
+// A line of the merged files is found in the head, also if the base has moved it. Exactly the
+// lines that the pull request adds or changes are reported as added.
 func TestHeadLines(t *testing.T) {
 	g := gitrepo.New(t)
 	numbers := "1\n2\n3\n4\n5\n6\n"

@@ -142,7 +142,7 @@ func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	})
 }
 
-// Scheduling again with the result gives exactly the same result.
+// Scheduling is idempotent: with its own result as the input, the result stays the same.
 func TestAnswerIsAFixedPoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRequest(t)

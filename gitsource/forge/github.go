@@ -181,18 +181,22 @@ func (g *githubClient) FindComment(ctx context.Context, number int64, marker str
 		return nil, err
 	}
 	for _, c := range comments {
-		if !strings.Contains(c.GetBody(), marker) {
-			continue
-		}
-		self, err := g.self(ctx)
-		if err != nil {
+		if own, err := g.isOwn(ctx, c.GetUser(), c.GetBody(), marker); err != nil {
 			return nil, err
-		}
-		if c.GetUser().GetID() == self {
+		} else if own {
 			return &Comment{c.GetID(), c.GetBody()}, nil
 		}
 	}
 	return nil, nil
+}
+
+// isOwn reports whether a comment has a marker and was written by the user of the token.
+func (g *githubClient) isOwn(ctx context.Context, author *github.User, body, marker string) (bool, error) {
+	if !strings.Contains(body, marker) {
+		return false, nil
+	}
+	self, err := g.self(ctx)
+	return err == nil && author.GetID() == self, err
 }
 
 // self returns the ID of the user of the token.

@@ -29,14 +29,9 @@ func (g *githubClient) FindLineComments(ctx context.Context, number int64, marke
 	}
 	var found []string
 	for _, c := range list {
-		if !strings.Contains(c.GetBody(), marker) {
-			continue
-		}
-		self, err := g.self(ctx)
-		if err != nil {
+		if own, err := g.isOwn(ctx, c.GetUser(), c.GetBody(), marker); err != nil {
 			return nil, err
-		}
-		if c.GetUser().GetID() == self {
+		} else if own {
 			found = append(found, c.GetBody())
 		}
 	}

@@ -57,8 +57,8 @@ func (o *Forecast) ContentChanges() []ContentChange {
 	return out
 }
 
-// Works are the works of a cluster once all rollouts are finished, by placement. They are nil
-// for a cluster that belongs to another fleet.
+// Works returns the works of a cluster after all rollouts have finished, sorted by placement;
+// nil for a cluster that belongs to another fleet.
 func (o *Forecast) Works(cluster string) []work.Work {
 	var out []work.Work
 	for _, p := range o.Plan.Placements {

@@ -270,7 +270,7 @@ type Rollout struct {
 	MaxUnavailable, MaxSurge int
 }
 
-// rollouts returns the rollouts that a plan starts.
+// rollouts returns the rollouts that begin with a plan.
 func rollouts(p *plan.Plan) []Rollout {
 	var out []Rollout
 	for _, pl := range p.Placements {

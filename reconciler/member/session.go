@@ -88,8 +88,8 @@ type session struct {
 	health   probe.Result
 	// pods says why workloads are not available.
 	pods *pods.Tracker
-	// untried are the kinds whose objects no dry run is requested of, and why. Only a Preview
-	// has any.
+	// untried maps each kind for which no dry runs are requested to the reason. It is empty
+	// except in a Preview.
 	untried map[schema.GroupVersionKind]string
 	// hidden are the Secrets whose values no text may contain; nil until a turn needs them.
 	hidden *diff.Secrets

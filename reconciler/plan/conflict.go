@@ -40,8 +40,8 @@ func (n conflictObjects) shareCopies(o conflictObjects) conflictObjects {
 	return n
 }
 
-// recordConflict records that more than one placement has an object in its latest content. It
-// is not a conflict if the object passes from one placement to another with their rollouts.
+// recordConflict records a conflict if the latest content of more than one placement has the
+// object. While rollouts move an object from one placement to another, there is no conflict.
 func (r *resolver) recordConflict(res *resolution, owner *claim, id api.ID) {
 	wanting := func(cl *claim) bool { return cl.wants(id) }
 	if owner == nil || !owner.wants(id) {

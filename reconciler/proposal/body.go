@@ -187,7 +187,7 @@ func (o *offer) writeEdit(b *strings.Builder) {
 	b.WriteString("\n\n**Closing** without merging " + o.closing())
 }
 
-// writeManual says why there is no edit, and what happens if the issue is closed.
+// writeManual writes why no edit is possible, and what closing the issue does.
 func (o *offer) writeManual(b *strings.Builder) {
 	fmt.Fprintf(b, "**Why this is no pull request:** no edit of the files in Git makes the change: %s\n\n", code(shortened(o.reason.Error(), mostReason)))
 	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")

@@ -62,7 +62,7 @@ type Config struct {
 	Files func(ctx context.Context, commit string) (fs.FS, error)
 	// Load loads the tree of a commit.
 	Load func(fs.FS) (*hub.Snapshot, error)
-	// Contains reports whether commit is in the history of head.
+	// Contains reports whether commit is head or an ancestor of head.
 	Contains func(ctx context.Context, head, commit string) (bool, error)
 	// Resolve receives the decisions about all held drift, by cluster. It never blocks.
 	Resolve func(map[string]ledger.Resolutions)
@@ -182,8 +182,8 @@ type change struct {
 	// merge is the merge commit. lacksMerge is the commit in force that was last found not to
 	// have it in its history.
 	merge, lacksMerge string
-	// asked is set if somebody asked to open the pull request without waiting; askedBy is who, until
-	// it is open.
+	// asked says that a user requested the pull request without the minimum age. askedBy is that
+	// user, and is empty again once the pull request is open.
 	asked   bool
 	askedBy string
 	// neverOffered is set once the forge was asked about the change and had neither a pull request

@@ -88,7 +88,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	if err != nil {
 		return nil, err
 	}
-	// The commit has no message, since whoever merges decides which trailers it has.
+	// The merge commit does not exist yet. Its trailers are not known, so it gets no message.
 	commit := hub.Commit{Hash: pr.Head, Author: head.Author, Subject: head.Subject, Time: head.Time}
 	merged, err := v.cfg.Loader.Load(commit, files)
 	if bad, ok := errors.AsType[*hub.LoadError](err); ok {

@@ -116,7 +116,8 @@ func (i *inspector) isReported(p *plan.Placement, w problem.Problem) bool {
 	return idle && i.idle[at] || i.open[p.Key] && (idle || slices.Contains(p.Schedule.Notes, w.Message))
 }
 
-// ruleOf distinguishes warnings about parts without effect from those about doubtful parts.
+// ruleOf returns the rule of a warning: one for parts that have no effect, or one for parts that
+// are probably mistakes.
 func (i *inspector) ruleOf(p *plan.Placement, w problem.Problem) *rule {
 	nowhere := api.Origin{}
 	if i.overridden(w.Message, nowhere) != nowhere {

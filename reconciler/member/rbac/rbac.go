@@ -1,8 +1,8 @@
 // Package rbac derives the permissions that gitfleet needs on a member cluster from the kinds
 // that are placed there.
 //
-// Content.Required lists the permissions that are necessary. The agent reviews them when a
-// request was refused. Content.Roles returns RBAC rules that grant them, and also the
+// Content.Required lists the necessary permissions. The agent checks them with access reviews
+// after a request was forbidden. Content.Roles returns RBAC rules that grant them, and also the
 // permissions that are useful but not necessary.
 package rbac
 

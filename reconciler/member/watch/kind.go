@@ -49,8 +49,8 @@ type Kind struct {
 	mu            sync.Mutex
 	cancelRequest context.CancelCauseFunc // cancels the current request
 
-	// retired says that nothing the watch sees is recorded any more, since another watch may
-	// have replaced it. The lock of Changes guards it.
+	// retired says that events of the watch are no longer recorded, because another watch may
+	// have replaced it. It is protected by the lock of Changes.
 	retired bool
 	// synced says that there was a complete list. refused says that listing the kind is
 	// forbidden; it is retried nevertheless.

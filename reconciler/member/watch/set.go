@@ -112,7 +112,7 @@ func (w *Set) Begin() {
 	}
 }
 
-// End ends a watch. What it sees from now on is not recorded.
+// End stops a watch. Its later events are not recorded.
 func (w *Set) End(k *Kind) {
 	k.Stop()
 	w.Changes.retire(k)
