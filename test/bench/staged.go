@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	goruntime "runtime"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
@@ -34,6 +35,7 @@ func stagedSync(ctx context.Context, members []fleet.Member) (time.Duration, err
 		managers[i] = ssa.NewResourceManager(c, polling.NewStatusPoller(c, c.RESTMapper(), polling.Options{}), ssa.Owner{Field: "staged", Group: "example.com"})
 		managers[i].SetConcurrency(bareConcurrency)
 	}
+	goruntime.GC()
 	began := time.Now()
 	err := each(managers, func(manager *ssa.ResourceManager) error {
 		objects := make([]*unstructured.Unstructured, len(list))

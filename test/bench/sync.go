@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -16,14 +17,16 @@ const syncObjects = 500
 
 // firstSync measures how long it takes to apply many objects to members that have none:
 // gitfleet from the detection of the commit to the report that all is applied, and a bare
-// client that sends the same objects. Both start without a connection, and alternate; the best
-// time of each counts, as it is the least disturbed. What gitfleet's label and annotations cost
-// the members is reported too: a bare client that sends the objects as they are in Git.
+// client that sends the same objects. Both start without a connection and without garbage from
+// before, and alternate; the best time of each counts, as it is the least disturbed. What
+// gitfleet's label and annotations cost the members is reported too: a bare client that sends the
+// objects as they are in Git.
 //
 // The bare client sends the same requests with the default settings of a client. gitfleet saves
 // the servers some work: they do not search its manifests for duplicate keys. That, not fewer
 // requests, is why the figure can be below 1. A second baseline is what others apply with:
-// ApplyAllStaged of Flux's ResourceManager, with the same objects.
+// ApplyAllStaged of Flux's ResourceManager, with the same objects. It has its turns afterwards,
+// because it leaves the API server more to clean up than the others do.
 func firstSync(ctx context.Context, b *runner) (map[string]float64, error) {
 	f, err := b.clusters(ctx, false)
 	if err != nil {
@@ -34,7 +37,8 @@ func firstSync(ctx context.Context, b *runner) (map[string]float64, error) {
 		name    string
 		members []fleet.Member
 		turns   int
-	}{{"1 member", f.Members()[:1], 15}, {"4 members", f.Members(), 7}} {
+		staged  int
+	}{{"1 member", f.Members()[:1], 15, 5}, {"4 members", f.Members(), 7, 3}} {
 		var best synced
 		best.took = math.MaxInt64
 		theirs, unmarked, staged := best.took, best.took, best.took
@@ -49,11 +53,6 @@ func firstSync(ctx context.Context, b *runner) (map[string]float64, error) {
 				}
 				*bare.best = min(*bare.best, t)
 			}
-			t, err := stagedSync(ctx, bout.members)
-			if err != nil {
-				return nil, fmt.Errorf("staged apply: %w", err)
-			}
-			staged = min(staged, t)
 			s, err := instanceSync(ctx, bout.members)
 			if err != nil {
 				return nil, err
@@ -61,6 +60,13 @@ func firstSync(ctx context.Context, b *runner) (map[string]float64, error) {
 			if s.took < best.took {
 				best = s
 			}
+		}
+		for range bout.staged {
+			t, err := stagedSync(ctx, bout.members)
+			if err != nil {
+				return nil, fmt.Errorf("staged apply: %w", err)
+			}
+			staged = min(staged, t)
 		}
 		out["bare ms, "+bout.name] = milliseconds(theirs)
 		out["bare ms without marks, "+bout.name] = milliseconds(unmarked)
@@ -95,6 +101,7 @@ func bareSync(ctx context.Context, members []fleet.Member, form func([]object, s
 		defer client.client.CloseIdleConnections()
 		clients = append(clients, client)
 	}
+	runtime.GC()
 	began := time.Now()
 	err := each(clients, func(c *bare) error { return c.applyAll(ctx, list) })
 	took := time.Since(began)
@@ -119,6 +126,7 @@ func instanceSync(ctx context.Context, members []fleet.Member) (s synced, err er
 	if err != nil {
 		return s, err
 	}
+	runtime.GC()
 	h.run(namespace)
 	if s.took, err = h.applied(ctx, head); err != nil {
 		return s, err
