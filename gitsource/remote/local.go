@@ -5,19 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-
-	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
 // localCache is the size of the object cache for reading a local repository, in bytes.
@@ -59,13 +59,7 @@ func (l *localSession) List(context.Context) (*packp.AdvRefs, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = iter.ForEach(func(ref *plumbing.Reference) error {
-		if ref.Type() == plumbing.HashReference {
-			refs.References[ref.Name().String()] = ref.Hash()
-		}
-		return nil
-	})
-	if err != nil {
+	if err := iter.ForEach(refs.AddReference); err != nil {
 		return nil, err
 	}
 	head, err := storer.ResolveReference(l, plumbing.HEAD)
@@ -86,28 +80,42 @@ func (l *localSession) List(context.Context) (*packp.AdvRefs, error) {
 func (l *localSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser, error) {
 	var missing []plumbing.Hash
 	seen := map[plumbing.Hash]bool{}
-	pending := f.Wants
+	add := func(h plumbing.Hash) (added bool) {
+		if seen[h] || f.Has(h) {
+			return false
+		}
+		seen[h] = true
+		missing = append(missing, h)
+		return true
+	}
+	pending := slices.Clone(f.Wants)
 	for len(pending) > 0 {
 		h := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
-		if seen[h] || f.Has(h) {
+		if !add(h) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		seen[h] = true
-		missing = append(missing, h)
-		targets, err := l.references(h)
+		o, err := object.GetObject(l, h)
 		if err != nil {
 			return nil, fmt.Errorf("object %s: %w", h, err)
 		}
-		for _, t := range targets {
-			if t.leaf && !seen[t.hash] && !f.Has(t.hash) {
-				seen[t.hash] = true
-				missing = append(missing, t.hash)
-			} else if !t.leaf {
-				pending = append(pending, t.hash)
+		switch o := o.(type) {
+		case *object.Tag:
+			pending = append(pending, o.Target)
+		case *object.Commit:
+			pending = append(append(pending, o.TreeHash), o.ParentHashes...)
+		case *object.Tree:
+			for _, e := range o.Entries {
+				switch e.Mode {
+				case filemode.Dir:
+					pending = append(pending, e.Hash)
+				case filemode.Submodule: // the commit is in another repository
+				default:
+					add(e.Hash)
+				}
 			}
 		}
 	}
@@ -138,51 +146,4 @@ func (p *localPack) Close() error {
 	err := p.PipeReader.Close()
 	<-p.done
 	return err
-}
-
-type link struct {
-	hash plumbing.Hash
-	leaf bool
-}
-
-// references returns the objects that a tag, commit or tree refers to.
-func (l *localSession) references(h plumbing.Hash) ([]link, error) {
-	o, err := l.EncodedObject(plumbing.AnyObject, h)
-	if err != nil {
-		return nil, err
-	}
-	r, err := o.Reader()
-	if err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(r, objects.TreeBytes))
-	if err = errors.Join(err, r.Close()); err != nil {
-		return nil, err
-	}
-	var out []link
-	switch o.Type() {
-	case plumbing.TagObject:
-		target, _, err := objects.ParseTag(raw)
-		return []link{{target, false}}, err
-	case plumbing.CommitObject:
-		c, err := objects.ParseCommit(h, raw)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, link{c.Tree, false})
-		for _, p := range c.Parents {
-			out = append(out, link{p, false})
-		}
-	case plumbing.TreeObject:
-		entries, err := objects.ParseTree(raw)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if e.Mode&fs.ModeIrregular == 0 {
-				out = append(out, link{e.Hash, !e.Mode.IsDir()})
-			}
-		}
-	}
-	return out, nil
 }
