@@ -93,8 +93,8 @@ func parsePerson(s string) (name, email string, when time.Time) {
 
 var errTagDepth = errors.New("tag of a tag of a tag: more than 8 deep")
 
-// ParseTag returns the target of an annotated tag.
-func ParseTag(raw []byte) (target plumbing.Hash, kind string, err error) {
+// parseTag returns the target of an annotated tag.
+func parseTag(raw []byte) (target plumbing.Hash, kind string, err error) {
 	lines := strings.SplitN(string(raw), "\n", 3)
 	target, lines, err = takeHash(lines, "object")
 	if err != nil {

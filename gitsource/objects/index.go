@@ -19,7 +19,6 @@ import (
 // bytes per object. It is safe for concurrent use.
 type index struct {
 	n       int
-	fanout  []byte // 256 counts
 	names   []byte // n hashes, sorted
 	crcs    []byte
 	offsets []byte
@@ -51,8 +50,7 @@ func openIndex(path string) (*index, error) {
 	return parseIndex(raw)
 }
 
-// parseIndex verifies the checksum of the file and the order of the fanout, so that lookups
-// need no checks.
+// parseIndex verifies the checksum and the size of the file.
 func parseIndex(raw []byte) (*index, error) {
 	if len(raw) < indexHeader+fanoutBytes+2*hashBytes || !bytes.HasPrefix(raw, indexMagic) {
 		return nil, errIndex
@@ -61,13 +59,7 @@ func parseIndex(raw []byte) (*index, error) {
 	if got := sha1.Sum(body); !bytes.Equal(got[:], sum) { //nolint:gosec // see the import
 		return nil, errIndex
 	}
-	x := &index{fanout: body[indexHeader : indexHeader+fanoutBytes]}
-	for fan := 1; fan < 256; fan++ {
-		if x.count(fan-1) > x.count(fan) {
-			return nil, errIndex
-		}
-	}
-	x.n = x.count(255)
+	x := &index{n: int(binary.BigEndian.Uint32(body[indexHeader+fanoutBytes-4:]))}
 	rest := body[indexHeader+fanoutBytes : len(body)-hashBytes]
 	if len(rest) < x.n*(hashBytes+8) {
 		return nil, errIndex
@@ -78,27 +70,16 @@ func parseIndex(raw []byte) (*index, error) {
 	return x, nil
 }
 
-// count returns the number of hashes whose first byte is at most fan.
-func (x *index) count(fan int) int { return int(binary.BigEndian.Uint32(x.fanout[4*fan:])) }
+// name returns the hash of an object as bytes.
+func (x *index) name(i int) []byte { return x.names[i*hashBytes : (i+1)*hashBytes] }
 
 // find returns the offset of an object.
 func (x *index) find(h plumbing.Hash) (offset int64, ok bool) {
-	low, high := 0, x.count(int(h[0]))
-	if h[0] > 0 {
-		low = x.count(int(h[0]) - 1)
+	i, ok := sort.Find(x.n, func(i int) int { return bytes.Compare(h[:], x.name(i)) })
+	if !ok {
+		return 0, false
 	}
-	for low < high {
-		mid := (low + high) / 2
-		switch c := bytes.Compare(x.names[mid*hashBytes:(mid+1)*hashBytes], h[:]); {
-		case c == 0:
-			return x.offset(mid)
-		case c < 0:
-			low = mid + 1
-		default:
-			high = mid
-		}
-	}
-	return 0, false
+	return x.offset(i)
 }
 
 func (x *index) offset(i int) (int64, bool) {
@@ -122,9 +103,7 @@ func (x *index) entries() ([]indexed, error) {
 		if !ok {
 			return nil, errIndex
 		}
-		copy(all[i].hash[:], x.names[i*hashBytes:])
-		all[i].crc = binary.BigEndian.Uint32(x.crcs[4*i:])
-		all[i].offset = offset
+		all[i] = indexed{plumbing.Hash(x.name(i)), binary.BigEndian.Uint32(x.crcs[4*i:]), offset}
 	}
 	return all, nil
 }
@@ -173,10 +152,9 @@ func (x *index) withPrefix(digits string) []plumbing.Hash {
 	if err != nil {
 		return nil
 	}
-	name := func(i int) []byte { return x.names[i*hashBytes : (i+1)*hashBytes] }
 	var all []plumbing.Hash
-	for i := sort.Search(x.n, func(i int) bool { return bytes.Compare(name(i), low) >= 0 }); i < x.n; i++ {
-		h := plumbing.Hash(name(i))
+	for i := sort.Search(x.n, func(i int) bool { return bytes.Compare(x.name(i), low) >= 0 }); i < x.n; i++ {
+		h := plumbing.Hash(x.name(i))
 		if !strings.HasPrefix(h.String(), digits) {
 			break
 		}

@@ -4,48 +4,59 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
+// Limits limit a pack.
+type Limits struct {
+	// Objects is the maximum number of objects in the pack.
+	Objects int
+	// ObjectBytes is the maximum size of an object that is rebuilt from a delta.
+	ObjectBytes int64
+}
+
 // AddPack stores a pack while it is received from a remote. After an error nothing of the pack
-// is stored.
+// is stored. Only one goroutine may add or join packs.
 func (s *Store) AddPack(r io.Reader, limits Limits) error {
+	return s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return indexPack(f, r, limits) })
+}
+
+// addPack stores the pack that a function writes to a file.
+func (s *Store) addPack(write func(*os.File) ([]indexed, plumbing.Hash, error)) error {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
 		return err
 	}
-	entries, checksum, err := indexPack(f, r, limits)
+	entries, checksum, err := write(f)
 	err = errors.Join(err, f.Sync(), f.Close())
+	index := f.Name() + ".idx"
 	if err == nil {
-		err = writeFile(f.Name()+".idx", encodeIndex(entries, checksum))
+		err = writeFile(index, encodeIndex(entries, checksum))
 	}
 	if err == nil {
-		s.mu.Lock()
-		err = s.install(f.Name(), "pack-"+checksum.String())
-		s.mu.Unlock()
+		err = s.install(f.Name(), index, "pack-"+checksum.String())
 	}
-	if err != nil {
-		return errors.Join(err, removeAll(f.Name(), f.Name()+".idx"))
-	}
-	return nil
+	return errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index))
 }
 
-// install moves a received pack into the store. It renames the index last, since the store
-// ignores a pack without an index. The caller holds the lock.
-func (s *Store) install(temp, name string) error {
+// install moves a pack and its index into the store, unless it is there already.
+func (s *Store) install(pack, index, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, p := range s.packs {
 		if p.name == name {
-			return removeAll(temp, temp+".idx")
+			return nil
 		}
 	}
 	target := s.packPath(name)
-	for _, suffix := range []string{".pack", ".idx"} {
-		from := temp
-		if suffix == ".idx" {
-			from += suffix
-		}
-		if err := os.Rename(from, target+suffix); err != nil {
-			return err
-		}
+	if err := os.Rename(pack, target+".pack"); err != nil {
+		return err
+	}
+	if err := os.Rename(index, target+".idx"); err != nil { // the last: a pack without an index does not count
+		return err
 	}
 	p, err := openPack(target, name, s.bases)
 	if err != nil {
@@ -55,10 +66,47 @@ func (s *Store) install(temp, name string) error {
 	return nil
 }
 
-func removeAll(paths ...string) error {
-	var errs []error
-	for _, path := range paths {
-		errs = append(errs, os.RemoveAll(path))
+// listPacks returns the sorted names of the packs that have an index, and removes the files of
+// interrupted fetches.
+func listPacks(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(errs...)
+	present := map[string]bool{}
+	for _, e := range entries {
+		present[e.Name()] = true
+	}
+	var names []string
+	for _, e := range entries {
+		name, isPack := strings.CutSuffix(e.Name(), ".pack")
+		index, isIndex := strings.CutSuffix(e.Name(), ".idx")
+		switch {
+		case isPack && present[name+".idx"]:
+			names = append(names, name)
+		case isIndex && present[index+".pack"]:
+		default:
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return names, nil
+}
+
+// writeFile replaces a file atomically.
+func writeFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -142,16 +141,9 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 		if !x.entries[j].hash.IsZero() {
 			continue // a pack may contain a base twice
 		}
-		delta, err := x.inflate(j)
+		content, err := x.patched(base, j)
 		if err != nil {
 			return err
-		}
-		if err := x.checkSize(delta); err != nil {
-			return fmt.Errorf("object at %d: %w", x.entries[j].offset, err)
-		}
-		content, err := packfile.PatchDelta(base, delta)
-		if err != nil {
-			return fmt.Errorf("object at %d: %w", x.entries[j].offset, err)
 		}
 		x.entries[j].hash = plumbing.ComputeHash(t, content)
 		if x.hasDependents(j) {
@@ -163,13 +155,24 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 	return nil
 }
 
-// checkSize checks the size of the resulting object before a delta is applied.
-func (x *indexer) checkSize(delta []byte) error {
-	size, err := deltaResult(delta)
+// patched applies the delta of entry i to its base. It checks the size of the result before.
+func (x *indexer) patched(base []byte, i int) ([]byte, error) {
+	delta, err := x.inflate(i)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return x.fits(size)
+	size, err := deltaResult(delta)
+	if err == nil {
+		err = x.fits(size)
+	}
+	var content []byte
+	if err == nil {
+		content, err = packfile.PatchDelta(base, delta)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("object at %d: %w", x.entries[i].offset, err)
+	}
+	return content, nil
 }
 
 func (x *indexer) fits(size int64) error {
@@ -181,15 +184,9 @@ func (x *indexer) fits(size int64) error {
 
 // inflate reads an entry again, and returns the object or the delta.
 func (x *indexer) inflate(i int) ([]byte, error) {
-	h, err := x.scan.SeekObjectHeader(x.entries[i].offset)
+	_, raw, err := readEntry(x.scan, x.entries[i].offset, func(h *packfile.ObjectHeader) error { return x.fits(h.Length) })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("object at %d: %w", x.entries[i].offset, err)
 	}
-	if err := x.fits(h.Length); err != nil {
-		return nil, fmt.Errorf("object at %d: %w", h.Offset, err)
-	}
-	var b bytes.Buffer
-	b.Grow(int(h.Length))
-	_, _, err = x.scan.NextObject(&b)
-	return b.Bytes(), err
+	return raw, nil
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -100,17 +101,19 @@ func (p *pack) at(offset, limit int64) (content, error) {
 			}
 			return p.apply(o, deltas, offsets)
 		}
-		h, raw, err := p.inflate(offset, limit)
+		h, raw, err := p.entry(offset, limit)
 		if err != nil {
 			return content{}, err
 		}
 		limit = math.MaxInt64 // a base may be larger than the object
 		offsets = append(offsets, offset)
-		if !h.kind.IsDelta() {
-			return p.apply(content{h.kind, raw}, deltas, offsets)
+		if !h.Type.IsDelta() {
+			return p.apply(content{h.Type, raw}, deltas, offsets)
 		}
 		deltas = append(deltas, raw)
-		offset = h.base
+		if offset, err = p.baseOf(h); err != nil {
+			return content{}, err
+		}
 	}
 	return content{}, fmt.Errorf("object needs more than %d deltas", maxChain)
 }
@@ -131,21 +134,86 @@ func (p *pack) apply(o content, deltas [][]byte, offsets []int64) (content, erro
 	return o, nil
 }
 
+// scanners are pooled, since each has buffers of several KiB.
+var scanners = sync.Pool{New: func() any { return packfile.NewScanner(nil) }}
+
+// scanner returns a scanner of the pack, which the caller returns to scanners.
+func (p *pack) scanner() *packfile.Scanner {
+	s := scanners.Get().(*packfile.Scanner)
+	s.Reset(io.NewSectionReader(p.file, 0, p.size-packTrailer))
+	return s
+}
+
+// entry returns the entry at an offset, which is an object or a delta. It fails if the object
+// exceeds limit bytes.
+func (p *pack) entry(offset, limit int64) (*packfile.ObjectHeader, []byte, error) {
+	s := p.scanner()
+	defer scanners.Put(s)
+	h, raw, err := readEntry(s, offset, func(h *packfile.ObjectHeader) error {
+		if h.Type.IsDelta() {
+			return nil
+		}
+		return fits(h.Length, limit)
+	})
+	if err != nil || !h.Type.IsDelta() {
+		return h, raw, err
+	}
+	size, err := deltaResult(raw)
+	return h, raw, errors.Join(err, fits(size, limit))
+}
+
+// readEntry returns the header and the decompressed content of the entry at an offset. check may
+// refuse an entry before memory is allocated for it.
+func readEntry(s *packfile.Scanner, offset int64, check func(*packfile.ObjectHeader) error) (*packfile.ObjectHeader, []byte, error) {
+	h, err := s.SeekObjectHeader(offset)
+	if err == nil {
+		err = check(h)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var raw bytes.Buffer
+	raw.Grow(int(min(h.Length, mib)))
+	n, _, err := s.NextObject(&raw)
+	if err == nil && n != h.Length {
+		err = errors.New("object does not have the size in its header")
+	}
+	return h, raw.Bytes(), err
+}
+
+// baseOf returns the offset of the base of a delta.
+func (p *pack) baseOf(h *packfile.ObjectHeader) (int64, error) {
+	if h.Type == plumbing.OFSDeltaObject {
+		return h.OffsetReference, nil
+	}
+	offset, ok := p.index.find(h.Reference)
+	if !ok {
+		return 0, errMissing
+	}
+	return offset, nil
+}
+
 // sizeAt returns the size of an object, reading only its beginning.
 func (p *pack) sizeAt(offset int64) (int64, error) {
-	r := p.reader(offset)
-	defer r.release()
-	h, err := r.header(p, offset)
-	if err != nil || !h.kind.IsDelta() {
-		return h.size, err
+	s := p.scanner()
+	defer scanners.Put(s)
+	h, err := s.SeekObjectHeader(offset)
+	if err != nil {
+		return 0, err
 	}
-	z, err := r.zlib()
+	if !h.Type.IsDelta() {
+		return h.Length, nil
+	}
+	r, err := s.ReadObject()
 	if err != nil {
 		return 0, err
 	}
 	var head [2 * binary.MaxVarintLen64]byte
-	n, err := io.ReadFull(z, head[:])
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	n, err := io.ReadFull(r, head[:])
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	if err = errors.Join(err, r.Close()); err != nil {
 		return 0, err
 	}
 	return deltaResult(head[:n])
@@ -169,26 +237,4 @@ func fits(size, limit int64) error {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, size, limit)
 	}
 	return nil
-}
-
-// inflate returns the entry at an offset, which is an object or a delta. It fails if the object
-// exceeds limit bytes.
-func (p *pack) inflate(offset, limit int64) (entryHeader, []byte, error) {
-	r := p.reader(offset)
-	defer r.release()
-	h, err := r.header(p, offset)
-	if err != nil {
-		return h, nil, err
-	}
-	if !h.kind.IsDelta() {
-		if err := fits(h.size, limit); err != nil {
-			return h, nil, err
-		}
-	}
-	raw, err := r.inflate(h.size)
-	if err != nil || !h.kind.IsDelta() {
-		return h, raw, err
-	}
-	size, err := deltaResult(raw)
-	return h, raw, errors.Join(err, fits(size, limit))
 }

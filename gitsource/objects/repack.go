@@ -18,29 +18,13 @@ import (
 // none: the entries of a pack refer to each other by distance, so that they can be copied
 // unchanged with adjusted offsets in the index.
 func (s *Store) JoinPacks(limit int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(s.packs) <= limit {
 		return nil
 	}
 	small := s.smallPacks()
-	if len(small) < 2 {
-		return nil
-	}
-	f, err := os.CreateTemp(s.packDir(), "incoming-*")
+	err := s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return concatenate(f, small) })
 	if err != nil {
-		return err
-	}
-	entries, checksum, err := concatenate(f, small)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = writeFile(f.Name()+".idx", encodeIndex(entries, checksum))
-	}
-	if err == nil {
-		err = s.install(f.Name(), "pack-"+checksum.String())
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("join packs: %w", err), removeAll(f.Name(), f.Name()+".idx"))
+		return fmt.Errorf("join packs: %w", err)
 	}
 	return s.removePacks(small)
 }
@@ -127,6 +111,8 @@ func (p *pack) copyBody(w io.Writer, at int64) ([]indexed, int64, error) {
 
 // removePacks removes packs whose content is in another one.
 func (s *Store) removePacks(packs []*pack) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.packs = slices.DeleteFunc(s.packs, func(p *pack) bool { return slices.Contains(packs, p) })
 	var errs []error
 	for _, p := range packs {

@@ -37,6 +37,11 @@ type Store struct {
 	bases *agingCache[baseKey, content]
 }
 
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
 // baseBytes limits the cache of objects that deltas are applied to.
 const baseBytes = 32 * mib
 
@@ -163,7 +168,7 @@ func (s *Store) Peel(h plumbing.Hash) (plumbing.Hash, error) {
 		if err != nil {
 			return h, err
 		}
-		target, kind, err := ParseTag(raw)
+		target, kind, err := parseTag(raw)
 		if err != nil {
 			return h, fmt.Errorf("tag %s: %w", h, err)
 		}
