@@ -201,10 +201,10 @@ func BenchmarkDiffTwoCommits(b *testing.B) {
 				for b.Loop() {
 					if kind == "cold" {
 						b.StopTimer()
-						r.trees = objects.NewTreeCache(r.cfg.TreeCache)
+						r.trees = objects.NewTreeCache(treeCache)
 						b.StartTimer()
 					}
-					changes, err := r.Diff(context.Background(), from, to)
+					changes, err := diffCommits(r, from, to)
 					if err != nil || len(changes) != 1 {
 						b.Fatalf("%d changes (%v), want 1", len(changes), err)
 					}

@@ -3,9 +3,8 @@ package gitsource
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"time"
+	"slices"
 
 	"github.com/go-git/go-git/v5"
 	gitconfig "github.com/go-git/go-git/v5/config"
@@ -18,7 +17,10 @@ import (
 
 // A Clone is a user's clone of the repository. Commits and branches can be added to it; the
 // working tree is never changed.
-type Clone struct{ repo *git.Repository }
+type Clone struct {
+	repo  *git.Repository
+	cache *objects.TreeCache
+}
 
 // OpenClone opens the clone that contains a directory, or the bare clone in it.
 func OpenClone(dir string) (*Clone, error) {
@@ -32,7 +34,7 @@ func OpenClone(dir string) (*Clone, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the clone at %s: %w", dir, err)
 	}
-	return &Clone{repo}, nil
+	return &Clone{repo, objects.NewTreeCache(treeCache)}, nil
 }
 
 // Commit finds a commit by its hash, an abbreviated hash, a branch or a tag.
@@ -41,15 +43,7 @@ func (c *Clone) Commit(revision string) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	raw := &plumbing.MemoryObject{}
-	if err := o.Encode(raw); err != nil {
-		return Commit{}, fmt.Errorf("commit %s: %w", revision, err)
-	}
-	r, err := raw.Reader()
-	if err != nil {
-		return Commit{}, err
-	}
-	text, err := io.ReadAll(r)
+	text, err := c.object(plumbing.CommitObject, o.Hash)
 	if err != nil {
 		return Commit{}, err
 	}
@@ -78,11 +72,30 @@ func (c *Clone) Files(revision string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := o.Tree()
+	return &files{objects: c, root: o.TreeHash, time: o.Committer.When, commit: o.Hash.String()}, nil
+}
+
+// object implements objectReader.
+func (c *Clone) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
+	o, err := c.repo.Storer.EncodedObject(t, h)
 	if err != nil {
-		return nil, fmt.Errorf("commit %s: %w", revision, err)
+		return nil, fmt.Errorf("object %s: %w", h, err)
 	}
-	return &cloneFiles{tree: t, time: o.Committer.When}, nil
+	return contentOf(o)
+}
+
+// size implements objectReader.
+func (c *Clone) size(h plumbing.Hash) (int64, error) { return c.repo.Storer.EncodedObjectSize(h) }
+
+// tree implements objectReader.
+func (c *Clone) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
+	return c.cache.Read(h, func(h plumbing.Hash) ([]object.TreeEntry, error) {
+		raw, err := c.object(plumbing.TreeObject, h)
+		if err != nil {
+			return nil, err
+		}
+		return objects.ParseTree(h, raw)
+	})
 }
 
 // Author returns user.name and user.email of Git's configuration for this clone; empty if they
@@ -97,38 +110,28 @@ func (c *Clone) Author() (name, email string) {
 
 // Differing returns those of the paths whose files differ between two commits.
 func (c *Clone) Differing(one, other string, paths []string) ([]string, error) {
-	a, b, err := c.trees(one, other)
+	a, err := c.treeAt(one)
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, p := range paths {
-		if !sameEntry(entryOf(a, p), entryOf(b, p)) {
-			out = append(out, p)
-		}
+	b, err := c.treeAt(other)
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return sameEntry(entryOf(a, p), entryOf(b, p)) }), nil
+}
+
+func (c *Clone) treeAt(revision string) (*object.Tree, error) {
+	o, err := c.commit(revision)
+	if err != nil {
+		return nil, err
+	}
+	return o.Tree()
 }
 
 // sameEntry compares files of two trees, of which either may be nil.
 func sameEntry(a, b *object.TreeEntry) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Hash == b.Hash && a.Mode == b.Mode
-}
-
-func (c *Clone) trees(one, other string) (a, b *object.Tree, err error) {
-	for _, at := range []struct {
-		revision string
-		tree     **object.Tree
-	}{{one, &a}, {other, &b}} {
-		o, err := c.commit(at.revision)
-		if err == nil {
-			*at.tree, err = o.Tree()
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return a, b, nil
 }
 
 // entryOf returns the entry of a file; nil if there is no such file.
@@ -138,125 +141,4 @@ func entryOf(t *object.Tree, path string) *object.TreeEntry {
 		return nil
 	}
 	return e
-}
-
-// cloneFiles is the tree of a commit in a clone.
-type cloneFiles struct {
-	tree *object.Tree
-	time time.Time
-}
-
-// Open implements fs.FS.
-func (f *cloneFiles) Open(name string) (fs.File, error) {
-	fail := func(err error) (fs.File, error) { return nil, &fs.PathError{Op: "open", Path: name, Err: err} }
-	if !fs.ValidPath(name) {
-		return fail(fs.ErrInvalid)
-	}
-	e := &object.TreeEntry{Name: ".", Mode: filemode.Dir, Hash: f.tree.Hash}
-	if name != "." {
-		var err error
-		if e, err = f.tree.FindEntry(name); errors.Is(err, object.ErrEntryNotFound) || errors.Is(err, object.ErrDirectoryNotFound) {
-			return fail(fs.ErrNotExist)
-		} else if err != nil {
-			return fail(err)
-		}
-	}
-	open := &cloneFile{info: cloneInfo{entry: *e, at: f}}
-	switch e.Mode {
-	case filemode.Dir:
-		t := f.tree
-		if name != "." {
-			var err error
-			if t, err = f.tree.Tree(name); err != nil {
-				return fail(err)
-			}
-		}
-		for _, e := range t.Entries {
-			open.entries = append(open.entries, fs.FileInfoToDirEntry(cloneInfo{entry: e, at: f, dir: t}))
-		}
-	case filemode.Submodule:
-	default:
-		blob, err := f.tree.TreeEntryFile(e)
-		if err != nil {
-			return fail(err)
-		}
-		if open.Reader, err = blob.Reader(); err != nil {
-			return fail(err)
-		}
-		open.info.size = blob.Size
-	}
-	return open, nil
-}
-
-// A cloneFile is an open file or directory.
-type cloneFile struct {
-	info    cloneInfo
-	Reader  io.ReadCloser
-	entries []fs.DirEntry
-}
-
-func (f *cloneFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-
-func (f *cloneFile) Read(b []byte) (int, error) {
-	if f.Reader == nil {
-		return 0, &fs.PathError{Op: "read", Path: f.info.Name(), Err: errors.New("is not a file")}
-	}
-	return f.Reader.Read(b)
-}
-
-func (f *cloneFile) Close() error {
-	if f.Reader == nil {
-		return nil
-	}
-	return f.Reader.Close()
-}
-
-// ReadDir implements fs.ReadDirFile.
-func (f *cloneFile) ReadDir(n int) ([]fs.DirEntry, error) {
-	out := f.entries
-	if n > 0 {
-		if len(out) == 0 {
-			return nil, io.EOF
-		}
-		out = out[:min(n, len(out))]
-	}
-	f.entries = f.entries[len(out):]
-	return out, nil
-}
-
-// A cloneInfo is the fs.FileInfo of an entry of a tree.
-type cloneInfo struct {
-	entry object.TreeEntry
-	at    *cloneFiles
-	dir   *object.Tree
-	size  int64
-}
-
-func (i cloneInfo) Name() string       { return i.entry.Name }
-func (i cloneInfo) ModTime() time.Time { return i.at.time }
-func (i cloneInfo) IsDir() bool        { return i.entry.Mode == filemode.Dir }
-func (i cloneInfo) Sys() any           { return nil }
-
-func (i cloneInfo) Size() int64 {
-	if i.size == 0 && i.dir != nil && i.entry.Mode.IsFile() {
-		size, err := i.dir.Size(i.entry.Name)
-		if err == nil {
-			return size
-		}
-	}
-	return i.size
-}
-
-func (i cloneInfo) Mode() fs.FileMode {
-	switch i.entry.Mode {
-	case filemode.Dir:
-		return fs.ModeDir | 0o755
-	case filemode.Symlink:
-		return fs.ModeSymlink | 0o777
-	case filemode.Submodule:
-		return fs.ModeIrregular
-	case filemode.Executable:
-		return 0o755
-	}
-	return 0o644
 }

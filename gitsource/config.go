@@ -32,8 +32,6 @@ type Config struct {
 	Signatures *Signatures
 	// Limits limit what a remote can cause.
 	Limits Limits
-	// TreeCache is how many directory entries are cached, 200,000 if zero.
-	TreeCache int
 	// Logger gets one line per event; nil logs nothing.
 	Logger *slog.Logger
 	// Metrics are called on events.
@@ -73,10 +71,10 @@ type Metrics struct {
 	Fetched func(took time.Duration, bytes int64, err error)
 }
 
-const (
-	kib = 1 << 10
-	mib = 1 << 20
-)
+const mib = 1 << 20
+
+// treeCache is how many directory entries are cached.
+const treeCache = 200_000
 
 // remote is the configuration of the remote.
 func (c Config) remote() remote.Config {
@@ -88,7 +86,6 @@ func (c Config) remote() remote.Config {
 // withDefaults sets the defaults.
 func (c Config) withDefaults() Config {
 	c.Interval = cmp.Or(c.Interval, 30*time.Second)
-	c.TreeCache = cmp.Or(c.TreeCache, 200_000)
 	l := &c.Limits
 	l.FetchBytes = cmp.Or(l.FetchBytes, 512*mib)
 	l.ListBytes = cmp.Or(l.ListBytes, 64*mib)

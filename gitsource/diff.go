@@ -2,156 +2,140 @@ package gitsource
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// A Change is one path that differs between two commits. From is empty if the path was added,
-// To if it was removed.
-type Change struct {
-	Path     string
-	From, To string
+// A pathChange is one path that differs between two trees. from is empty if the path was added,
+// to if it was removed.
+type pathChange struct {
+	path     string
+	from, to string
 }
 
-// Diff returns the files, links and submodules that differ between two commits, sorted by path.
-// Directories with the same hash in both are not read. An object that cannot be read is an
-// error, never a difference.
-func (r *Repo) Diff(_ context.Context, from, to string) ([]Change, error) {
-	var trees [2]plumbing.Hash
-	for i, s := range []string{from, to} {
-		h, err := objects.ParseHash(s)
-		if err != nil {
-			return nil, err
-		}
-		c, err := r.commit(h)
-		if err != nil {
-			return nil, err
-		}
-		trees[i] = c.Tree
-	}
-	return diffTrees(r.tree, trees[0], trees[1])
-}
+// A treeReader reads a directory; the result is sorted by name and must not be changed.
+type treeReader func(plumbing.Hash) ([]object.TreeEntry, error)
 
-// diffTrees compares two trees; the zero hash stands for an empty one.
-func diffTrees(tree func(plumbing.Hash) ([]objects.TreeEntry, error), from, to plumbing.Hash) ([]Change, error) {
-	var changes []Change
-	d := differ{tree: tree, emit: func(c Change) { changes = append(changes, c) }}
-	if err := d.dirs("", from, to, 0); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	return changes, nil
-}
-
-type differ struct {
-	tree func(plumbing.Hash) ([]objects.TreeEntry, error)
-	emit func(Change)
-}
-
-func (d differ) dirs(path string, from, to plumbing.Hash, depth int) error {
-	if from == to {
-		return nil
-	}
-	if depth > objects.MaxDepth {
-		return fmt.Errorf("%s: directories nest more than %d deep", path, objects.MaxDepth)
-	}
-	a, err := d.read(path, from)
-	if err != nil {
-		return err
-	}
-	b, err := d.read(path, to)
-	if err != nil {
-		return err
-	}
-	for len(a) > 0 || len(b) > 0 {
-		var old, now objects.TreeEntry
-		switch side := first(a, b); {
-		case side < 0:
-			old, a = a[0], a[1:]
-		case side > 0:
-			now, b = b[0], b[1:]
-		default:
-			old, now, a, b = a[0], b[0], a[1:], b[1:]
-		}
-		if err := d.entry(join(path, cmp.Or(old.Name, now.Name)), old, now, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d differ) read(path string, h plumbing.Hash) ([]objects.TreeEntry, error) {
+// below reads a directory at a path; the zero hash stands for an empty one.
+func (read treeReader) below(path string, h plumbing.Hash, depth int) ([]object.TreeEntry, error) {
 	if h.IsZero() {
 		return nil, nil
 	}
-	entries, err := d.tree(h)
+	if depth > objects.MaxDepth {
+		return nil, fmt.Errorf("%s: directories nest more than %d deep", path, objects.MaxDepth)
+	}
+	entries, err := read(h)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cmp.Or(path, "root"), err)
 	}
 	return entries, nil
 }
 
-// first compares the next names of two lists: negative if that of a comes first, positive if
-// that of b does, zero if they are equal.
-func first(a, b []objects.TreeEntry) int {
-	switch {
-	case len(a) == 0:
-		return 1
-	case len(b) == 0:
-		return -1
+// diffTrees returns the files, links and submodules that differ between two trees, sorted by
+// path; the zero hash stands for an empty tree. Directories with the same hash in both are not
+// read. An object that cannot be read is an error, never a difference.
+func diffTrees(read treeReader, from, to plumbing.Hash) ([]pathChange, error) {
+	d := differ{read: read}
+	if err := d.dirs("", from, to, 0); err != nil {
+		return nil, err
 	}
-	return strings.Compare(a[0].Name, b[0].Name)
+	slices.SortFunc(d.changes, func(a, b pathChange) int { return strings.Compare(a.path, b.path) })
+	return d.changes, nil
 }
 
-// entry compares the entries of one name; an absent entry is zero. If a file became a
-// directory, the file was removed and the files of the directory were added.
-func (d differ) entry(path string, old, now objects.TreeEntry, depth int) error {
-	if old == now {
+type differ struct {
+	read    treeReader
+	changes []pathChange
+}
+
+func (d *differ) dirs(path string, from, to plumbing.Hash, depth int) error {
+	if from == to {
 		return nil
 	}
-	var from, to plumbing.Hash
-	var c Change
-	if old.Mode.IsDir() {
-		from = old.Hash
-	} else if old.Name != "" {
-		c.From = describe(old)
+	before, err := d.read.below(path, from, depth)
+	if err != nil {
+		return err
 	}
-	if now.Mode.IsDir() {
-		to = now.Hash
-	} else if now.Name != "" {
-		c.To = describe(now)
+	after, err := d.read.below(path, to, depth)
+	if err != nil {
+		return err
 	}
-	if c != (Change{}) {
-		c.Path = path
-		d.emit(c)
+	for name, e := range byName(before, after) {
+		if err := d.entry(strings.TrimPrefix(path+"/"+name, "/"), e[0], e[1], depth); err != nil {
+			return err
+		}
 	}
-	return d.dirs(path, from, to, depth+1)
+	return nil
+}
+
+// entry compares the entries of one name. If a file became a directory, the file was removed and
+// the files of the directory were added.
+func (d *differ) entry(path string, before, after object.TreeEntry, depth int) error {
+	if before == after {
+		return nil
+	}
+	if c := (pathChange{path, describe(before), describe(after)}); c.from != c.to {
+		d.changes = append(d.changes, c)
+	}
+	return d.dirs(path, dirHash(before), dirHash(after), depth+1)
+}
+
+// byName returns the names in several directories, in order, each with its entry in every one of
+// them; an absent entry is zero. The entries are valid until the next name.
+func byName(dirs ...[]object.TreeEntry) iter.Seq2[string, []object.TreeEntry] {
+	return func(yield func(string, []object.TreeEntry) bool) {
+		entries := make([]object.TreeEntry, len(dirs))
+		for {
+			next := ""
+			for _, d := range dirs {
+				if len(d) > 0 && (next == "" || d[0].Name < next) {
+					next = d[0].Name
+				}
+			}
+			if next == "" {
+				return
+			}
+			for i, d := range dirs {
+				entries[i] = object.TreeEntry{}
+				if len(d) > 0 && d[0].Name == next {
+					entries[i], dirs[i] = d[0], d[1:]
+				}
+			}
+			if !yield(next, entries) {
+				return
+			}
+		}
+	}
+}
+
+// dirHash returns the hash of a directory; zero for anything else.
+func dirHash(e object.TreeEntry) plumbing.Hash {
+	if e.Mode != filemode.Dir {
+		return plumbing.ZeroHash
+	}
+	return e.Hash
 }
 
 // describe returns the hash of an entry. If the entry is not an ordinary file it adds the kind,
-// so that a change of the mode is a Change.
-func describe(e objects.TreeEntry) string {
-	switch {
-	case e.Mode&fs.ModeSymlink != 0:
+// so that a change of the mode is a change. It is empty for a directory or an absent entry.
+func describe(e object.TreeEntry) string {
+	switch e.Mode {
+	case filemode.Regular:
+		return e.Hash.String()
+	case filemode.Symlink:
 		return e.Hash.String() + " link"
-	case e.Mode&fs.ModeIrregular != 0:
+	case filemode.Submodule:
 		return e.Hash.String() + " submodule"
-	case e.Mode&0o111 != 0:
+	case filemode.Executable:
 		return e.Hash.String() + " executable"
 	}
-	return e.Hash.String()
-}
-
-func join(dir, name string) string {
-	if dir == "" {
-		return name
-	}
-	return dir + "/" + name
+	return ""
 }

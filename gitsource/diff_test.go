@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
 
-// For random trees, Diff returns the same changes as git diff.
+// For random trees, diffTrees returns the same changes as git diff.
 func TestDiffAgreesWithGit(t *testing.T) {
 	g := gitrepo.New(t)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -39,7 +39,7 @@ func TestDiffAgreesWithGit(t *testing.T) {
 		}
 		got := []string{}
 		for _, c := range changes {
-			got = append(got, c.Path)
+			got = append(got, c.path)
 		}
 		if from == to && len(got) > 0 {
 			t.Fatalf("%s differs from itself: %q", from, got)
@@ -87,18 +87,18 @@ func TestDiffTellsKindsApart(t *testing.T) {
 	to := g.Head()
 	r := start(t, config(t, g.Dir))
 	r.wantHead(to)
-	got, err := r.Diff(t.Context(), from, to)
-	want := []Change{
-		{Path: "link", From: blob, To: blob + " link"},
-		{Path: "run.sh", From: blob, To: blob + " executable"},
-		{Path: "sub", From: blob, To: from + " submodule"},
+	got, err := diffCommits(r.Repo, from, to)
+	want := []pathChange{
+		{path: "link", from: blob, to: blob + " link"},
+		{path: "run.sh", from: blob, to: blob + " executable"},
+		{path: "sub", from: blob, to: from + " submodule"},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("changes are %v (%v), want %v", got, err, want)
 	}
 }
 
-// Diff reads only directories that differ.
+// Only directories that differ are read.
 func TestDiffReadsOnlyWhatDiffers(t *testing.T) {
 	g := gitrepo.New(t)
 	from := fastImport(g, "all", manifests(500))
@@ -108,7 +108,7 @@ func TestDiffReadsOnlyWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := 0
-	count := func(h plumbing.Hash) ([]objects.TreeEntry, error) {
+	count := func(h plumbing.Hash) ([]object.TreeEntry, error) {
 		read++
 		return r.tree(h)
 	}

@@ -6,38 +6,40 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
-	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// A Hasher returns the Git hash of the content of a file or directory. Equal hashes mean equal
-// content, in every commit and under every name.
-type Hasher interface {
-	Hash(name string) (string, error)
+// An objectReader reads objects of a repository.
+type objectReader interface {
+	// object returns the content of an object; the caller may change it.
+	object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error)
+	// size returns the size of an object without reading all of it.
+	size(h plumbing.Hash) (int64, error)
+	// tree returns a directory sorted by name; the result is shared and must not be changed.
+	tree(h plumbing.Hash) ([]object.TreeEntry, error)
 }
 
 // files is the tree of a commit. A symbolic link has the mode fs.ModeSymlink and a submodule
 // fs.ModeIrregular. Neither is followed, and reading one is an error.
 type files struct {
-	objects reader
+	objects objectReader
 	root    plumbing.Hash
 	time    time.Time
 	commit  string
-	// made are the directories of a merge that are in neither commit, and contents its files that
-	// are in neither, by hash; nil without a merge.
-	made     map[plumbing.Hash][]objects.TreeEntry
-	contents map[plumbing.Hash][]byte
 }
 
 var (
 	_ fs.ReadDirFS  = (*files)(nil)
 	_ fs.ReadFileFS = (*files)(nil)
+	_ fs.ReadLinkFS = (*files)(nil)
 	_ fs.StatFS     = (*files)(nil)
-	_ Hasher        = (*files)(nil)
 )
 
 var (
@@ -47,60 +49,37 @@ var (
 )
 
 // find looks up a path, one directory at a time.
-func (f *files) find(op, name string) (objects.TreeEntry, error) {
+func (f *files) find(op, name string) (object.TreeEntry, error) {
+	at := object.TreeEntry{Name: ".", Mode: filemode.Dir, Hash: f.root}
 	if !fs.ValidPath(name) {
-		return objects.TreeEntry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+		return at, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
-	at := objects.TreeEntry{Name: ".", Mode: fs.ModeDir | 0o555, Hash: f.root}
 	if name == "." {
 		return at, nil
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if !at.Mode.IsDir() {
-			return objects.TreeEntry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+		if at.Mode != filemode.Dir {
+			return at, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 		}
-		entries, err := f.tree(at.Hash)
+		entries, err := f.objects.tree(at.Hash)
 		if err != nil {
-			return objects.TreeEntry{}, f.fail(op, name, err)
+			return at, f.fail(op, name, err)
 		}
-		next, ok := lookup(entries, part)
+		i, ok := slices.BinarySearchFunc(entries, part, func(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) })
 		if !ok {
-			return objects.TreeEntry{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+			return at, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
 		}
-		at = next
+		at = entries[i]
 	}
 	return at, nil
-}
-
-// tree reads a directory; the result must not be changed.
-func (f *files) tree(h plumbing.Hash) ([]objects.TreeEntry, error) {
-	if entries, ok := f.made[h]; ok {
-		return entries, nil
-	}
-	return f.objects.tree(h)
 }
 
 func (f *files) fail(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("commit %s: %w", f.commit, err)}
 }
 
-func lookup(entries []objects.TreeEntry, name string) (objects.TreeEntry, bool) {
-	low, high := 0, len(entries)
-	for low < high {
-		mid := (low + high) / 2
-		switch strings.Compare(entries[mid].Name, name) {
-		case 0:
-			return entries[mid], true
-		case -1:
-			low = mid + 1
-		default:
-			high = mid
-		}
-	}
-	return objects.TreeEntry{}, false
-}
-
-// Hash implements Hasher.
+// Hash returns the Git hash of the content of a file or directory. Equal hashes mean equal
+// content, in every commit and under every name.
 func (f *files) Hash(name string) (string, error) {
 	e, err := f.find("hash", name)
 	if err != nil {
@@ -127,7 +106,7 @@ func (f *files) ReadLink(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if e.Mode&fs.ModeSymlink == 0 {
+	if e.Mode != filemode.Symlink {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
 	}
 	content, err := f.objects.object(plumbing.BlobObject, e.Hash)
@@ -143,14 +122,11 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case e.Mode.IsDir():
+	switch e.Mode {
+	case filemode.Dir:
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errIsDir}
-	case !e.Mode.IsRegular():
+	case filemode.Symlink, filemode.Submodule:
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
-	}
-	if content, ok := f.contents[e.Hash]; ok {
-		return bytes.Clone(content), nil
 	}
 	content, err := f.objects.object(plumbing.BlobObject, e.Hash)
 	if err != nil {
@@ -168,11 +144,11 @@ func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
 	return f.list(e, name)
 }
 
-func (f *files) list(e objects.TreeEntry, name string) ([]fs.DirEntry, error) {
-	if !e.Mode.IsDir() {
+func (f *files) list(e object.TreeEntry, name string) ([]fs.DirEntry, error) {
+	if e.Mode != filemode.Dir {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errNotDir}
 	}
-	entries, err := f.tree(e.Hash)
+	entries, err := f.objects.tree(e.Hash)
 	if err != nil {
 		return nil, f.fail("readdir", name, err)
 	}
@@ -193,7 +169,7 @@ func (f *files) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.Mode.IsDir() {
+	if e.Mode == filemode.Dir {
 		list, err := f.list(e, name)
 		if err != nil {
 			return nil, err
@@ -207,56 +183,62 @@ func (f *files) Open(name string) (fs.File, error) {
 	return &openFile{info: info, Reader: bytes.NewReader(content)}, nil
 }
 
-func (f *files) info(e objects.TreeEntry, name string) (fs.FileInfo, error) {
+func (f *files) info(e object.TreeEntry, name string) (fs.FileInfo, error) {
 	i := fileInfo{entry: e, time: f.time}
-	if e.Mode.IsDir() || e.Mode&fs.ModeIrregular != 0 {
+	if e.Mode == filemode.Dir || e.Mode == filemode.Submodule {
 		return i, nil
 	}
-	if content, ok := f.contents[e.Hash]; ok {
-		i.size = int64(len(content))
-		return i, nil
-	}
-	size, err := f.objects.size(e.Hash)
-	if err != nil {
+	var err error
+	if i.size, err = f.objects.size(e.Hash); err != nil {
 		return nil, f.fail("stat", name, err)
 	}
-	i.size = size
 	return i, nil
 }
 
 type fileInfo struct {
-	entry objects.TreeEntry
+	entry object.TreeEntry
 	size  int64
 	time  time.Time
 }
 
 func (i fileInfo) Name() string       { return i.entry.Name }
 func (i fileInfo) Size() int64        { return i.size }
-func (i fileInfo) Mode() fs.FileMode  { return i.entry.Mode }
+func (i fileInfo) Mode() fs.FileMode  { return fileMode(i.entry) }
 func (i fileInfo) ModTime() time.Time { return i.time }
-func (i fileInfo) IsDir() bool        { return i.entry.Mode.IsDir() }
+func (i fileInfo) IsDir() bool        { return i.entry.Mode == filemode.Dir }
 
 // Sys returns the Git hash of the content, a string.
 func (i fileInfo) Sys() any { return i.entry.Hash.String() }
 
 type dirEntry struct {
 	files *files
-	entry objects.TreeEntry
+	entry object.TreeEntry
 	dir   string
 }
 
 func (d dirEntry) Name() string      { return d.entry.Name }
-func (d dirEntry) IsDir() bool       { return d.entry.Mode.IsDir() }
-func (d dirEntry) Type() fs.FileMode { return d.entry.Mode.Type() }
+func (d dirEntry) IsDir() bool       { return d.entry.Mode == filemode.Dir }
+func (d dirEntry) Type() fs.FileMode { return fileMode(d.entry).Type() }
 func (d dirEntry) String() string    { return fs.FormatDirEntry(d) }
 
 // Info implements fs.DirEntry. The size is read when it is needed.
 func (d dirEntry) Info() (fs.FileInfo, error) {
-	name := d.entry.Name
-	if d.dir != "." {
-		name = d.dir + "/" + name
+	return d.files.info(d.entry, path.Join(d.dir, d.entry.Name))
+}
+
+// fileMode returns the mode of an entry, which nobody may write to.
+func fileMode(e object.TreeEntry) fs.FileMode {
+	switch e.Mode {
+	case filemode.Dir:
+		return fs.ModeDir | 0o555
+	case filemode.Symlink:
+		return fs.ModeSymlink | 0o777
+	case filemode.Submodule:
+		return fs.ModeIrregular
+	case filemode.Executable:
+		return 0o555
 	}
-	return d.files.info(d.entry, name)
+	return 0o444
 }
 
 type openFile struct {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 )
@@ -171,6 +173,11 @@ func (r *runner) wantNoHead() {
 	}
 }
 
+// A hasher is the file system of a commit, which knows the hashes of its files and directories.
+type hasher interface {
+	Hash(name string) (string, error)
+}
+
 // contents returns every regular file of a commit.
 func contents(t testing.TB, r *Repo, commit string) map[string]string {
 	t.Helper()
@@ -191,6 +198,19 @@ func contents(t testing.TB, r *Repo, commit string) map[string]string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// diffCommits returns the differences between two commits.
+func diffCommits(r *Repo, from, to string) ([]pathChange, error) {
+	var trees [2]plumbing.Hash
+	for i, hash := range []string{from, to} {
+		c, err := r.commit(plumbing.NewHash(hash))
+		if err != nil {
+			return nil, err
+		}
+		trees[i] = c.Tree
+	}
+	return diffTrees(r.tree, trees[0], trees[1])
 }
 
 func wantError(t testing.TB, err error, parts ...string) {

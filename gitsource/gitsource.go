@@ -14,9 +14,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
@@ -33,6 +35,46 @@ type Commit struct {
 	// Time is the committer time.
 	Time    time.Time
 	Parents []string
+}
+
+var (
+	// ErrUnknownCommit is returned for a commit that is not in the store.
+	ErrUnknownCommit = errors.New("not in the store")
+	// ErrTooLarge is returned if one of the Limits is exceeded.
+	ErrTooLarge = objects.ErrTooLarge
+	// ErrRefNotFound is returned when the remote does not have the reference.
+	ErrRefNotFound = errors.New("not on the remote")
+)
+
+var errInUse = errors.New("another gitfleet uses this state directory")
+
+// publicCommit converts a commit for other packages: text becomes UTF-8, and control characters
+// are replaced in everything that is shown.
+func publicCommit(c *objects.Commit) Commit {
+	message := strings.ToValidUTF8(c.Message, "\uFFFD")
+	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\n"), "\n")
+	out := Commit{
+		Hash:    c.Hash.String(),
+		Author:  printable(c.Author),
+		Email:   printable(c.Email),
+		Subject: strings.TrimSpace(printable(subject)),
+		Message: message,
+		Time:    c.Time,
+	}
+	for _, p := range c.Parents {
+		out.Parents = append(out.Parents, p.String())
+	}
+	return out
+}
+
+// printable replaces invalid UTF-8 and control characters.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", " "))
 }
 
 // A Repo is a remote reference with its local store. It is safe for concurrent use, except that
@@ -94,7 +136,7 @@ func Open(cfg Config) (*Repo, error) {
 		cfg:      cfg,
 		remote:   tracked,
 		branches: branches,
-		trees:    objects.NewTreeCache(cfg.TreeCache),
+		trees:    objects.NewTreeCache(treeCache),
 		nudges:   make(chan struct{}, 1),
 		backoff:  newBackoff(cfg.Interval),
 		status:   Status{URL: where.String(), Ref: cfg.Ref.String()},
@@ -149,12 +191,12 @@ func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := r.reader(h)
-	c, err := objects.commit(h)
+	repo := r.reader(h)
+	c, err := repo.commit(h)
 	if err != nil {
 		return nil, err
 	}
-	return &files{objects: objects, root: c.Tree, time: c.Time, commit: commit}, nil
+	return &files{objects: repo, root: c.Tree, time: c.Time, commit: commit}, nil
 }
 
 // Nudge makes Run poll soon. It never blocks, and several nudges before that poll count as one.

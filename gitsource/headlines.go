@@ -47,8 +47,8 @@ func (r *Repo) HeadLines(ctx context.Context, base, head string, merged fs.FS, p
 		return nil, err
 	}
 	for _, c := range changes {
-		if c.To == "" {
-			l.removed = append(l.removed, c.Path)
+		if c.to == "" {
+			l.removed = append(l.removed, c.path)
 		}
 	}
 	known := map[string][]HeadLine{}

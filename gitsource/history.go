@@ -1,7 +1,12 @@
 package gitsource
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -38,8 +43,8 @@ type walk struct {
 	stop func() error
 }
 
-func newWalk(st *objects.Store, one, other *objects.Commit) *walk {
-	w := &walk{st: st, marks: map[plumbing.Hash]mark{}, commits: map[plumbing.Hash]*objects.Commit{}}
+func newWalk(st *objects.Store, one, other *objects.Commit, stop func() error) *walk {
+	w := &walk{st: st, marks: map[plumbing.Hash]mark{}, commits: map[plumbing.Hash]*objects.Commit{}, stop: stop}
 	w.add(one, fromOne)
 	w.add(other, fromOther)
 	return w
@@ -94,6 +99,18 @@ func (w *walk) run(needed func(mark) bool) error {
 	}
 }
 
+// marked returns the visited commits that have exactly these marks, sorted by hash.
+func (w *walk) marked(m mark) []*objects.Commit {
+	var found []*objects.Commit
+	for h, c := range w.commits {
+		if w.marks[h] == m {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b *objects.Commit) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	return found
+}
+
 // between returns the commits in the history of head but not of base, sorted by hash, and
 // whether head descends from base. With wrong commit times it may return too many, but never
 // too few. stop is that of a walk.
@@ -105,109 +122,48 @@ func between(st *objects.Store, base plumbing.Hash, head *objects.Commit, stop f
 	if err != nil {
 		return nil, false, err
 	}
-	w := newWalk(st, head, old)
-	w.stop = stop
-	if err := w.run(func(m mark) bool { return m == fromOne }); err != nil {
-		return nil, false, err
-	}
-	for _, h := range sortedHashes(w.commits) {
-		if w.marks[h] == fromOne {
-			added = append(added, w.commits[h])
-		}
-	}
-	return added, w.marks[base]&fromOne != 0, nil
+	w := newWalk(st, head, old, stop)
+	err = w.run(func(m mark) bool { return m == fromOne })
+	return w.marked(fromOne), w.marks[base]&fromOne != 0, err
 }
 
-// mergeBases returns the newest common ancestors of two commits. With wrong commit times it may
-// return too many, but never too few.
-func mergeBases(st *objects.Store, one, other *objects.Commit) ([]*objects.Commit, error) {
-	return newWalk(st, one, other).bases()
+// mergeBases returns the newest common ancestors of two commits, sorted by hash. With wrong
+// commit times it may return too many, but never too few. stop is that of a walk.
+func mergeBases(st *objects.Store, one, other *objects.Commit, stop func() error) ([]*objects.Commit, error) {
+	w := newWalk(st, one, other, stop)
+	err := w.run(func(m mark) bool { return m&belowCommon == 0 })
+	return w.marked(fromBoth), err
 }
 
-func (w *walk) bases() ([]*objects.Commit, error) {
-	if err := w.run(func(m mark) bool { return m&belowCommon == 0 }); err != nil {
-		return nil, err
+// Contains reports whether head is commit or one of its descendants. head is a commit that was
+// fetched at any time, and commit a hash or an abbreviated one; a commit that was never fetched
+// is in no history. It returns an error when ctx is done.
+func (r *Repo) Contains(ctx context.Context, head, commit string) (bool, error) {
+	h, err := objects.ParseHash(head)
+	if err != nil {
+		return false, err
 	}
-	var bases []*objects.Commit
-	for _, h := range sortedHashes(w.commits) {
-		if w.marks[h] == fromBoth {
-			bases = append(bases, w.commits[h])
+	newest, err := r.commit(h)
+	if err != nil {
+		return false, err
+	}
+	contains := false
+	err = r.withStore(func(st *objects.Store) error {
+		for _, candidate := range st.WithPrefix(strings.ToLower(commit)) {
+			switch _, descends, err := between(st, candidate, newest, ctx.Err); {
+			case errors.Is(err, objects.ErrWrongType), errors.Is(err, ErrTooLarge):
+				// another object than a commit, whose hash begins with these digits
+			case err != nil:
+				return err
+			case descends:
+				contains = true
+				return nil
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("history of commit %s: %w", h, err)
 	}
-	return bases, nil
-}
-
-// changes returns the changes that a commit itself makes. For a merge commit these are its
-// differences from an automatic merge: resolved conflicts, edited files and dropped changes.
-func (v *verifier) changes(c *objects.Commit) ([]Change, error) {
-	parents := make([]*objects.Commit, len(c.Parents))
-	for i, p := range c.Parents {
-		var err error
-		if parents[i], err = readCommit(v.st, p); err != nil {
-			return nil, err
-		}
-	}
-	switch len(parents) {
-	case 0:
-		return v.diff(plumbing.ZeroHash, c.Tree)
-	case 2:
-		bases, err := mergeBases(v.st, parents[0], parents[1])
-		if err != nil {
-			return nil, err
-		}
-		if len(bases) == 1 {
-			return v.merged(bases[0], parents[0], parents[1], c)
-		}
-	}
-	var all []Change
-	for _, p := range parents {
-		changes, err := v.diff(p.Tree, c.Tree)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, changes...)
-	}
-	return all, nil
-}
-
-// merged returns where a merge commit differs from an automatic merge of its parents.
-func (v *verifier) merged(base, one, other, c *objects.Commit) ([]Change, error) {
-	var diffs [4][]Change
-	for i, pair := range [4][2]*objects.Commit{{one, c}, {other, c}, {base, one}, {base, other}} {
-		var err error
-		if diffs[i], err = v.diff(pair[0].Tree, pair[1].Tree); err != nil {
-			return nil, err
-		}
-	}
-	byOne, byOther := paths(diffs[2]), paths(diffs[3])
-	notOne, notOther := paths(diffs[0]), paths(diffs[1])
-	var all []Change
-	for _, d := range diffs[0] { // differs from the first parent
-		if notOther[d.Path] || byOne[d.Path] {
-			all = append(all, d)
-		}
-	}
-	for _, d := range diffs[1] {
-		if !notOne[d.Path] && byOther[d.Path] {
-			all = append(all, d)
-		}
-	}
-	return all, nil
-}
-
-func paths(changes []Change) map[string]bool {
-	out := make(map[string]bool, len(changes))
-	for _, c := range changes {
-		out[c.Path] = true
-	}
-	return out
-}
-
-func sortedHashes(commits map[plumbing.Hash]*objects.Commit) []plumbing.Hash {
-	var out []plumbing.Hash
-	for h := range commits {
-		out = append(out, h)
-	}
-	plumbing.HashesSort(out)
-	return out
+	return contains, nil
 }

@@ -3,9 +3,11 @@ package gitsource
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/memory"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
@@ -69,4 +71,45 @@ func (r *Repo) dropBranch() error {
 	st := r.branch
 	r.branch = nil
 	return st.Remove()
+}
+
+// layeredObjects reads objects from a store and keeps new objects in memory. The store is not
+// changed.
+type layeredObjects struct {
+	*memory.Storage
+	store *objects.Store
+	// limit is the largest object that is read from the store, in bytes.
+	limit int64
+}
+
+// EncodedObject implements storer.EncodedObjectStorer.
+func (l *layeredObjects) EncodedObject(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
+	if o, err := l.Storage.EncodedObject(t, h); err == nil {
+		return o, nil
+	}
+	if !l.store.Has(h) {
+		return nil, plumbing.ErrObjectNotFound
+	}
+	raw, err := l.store.Object(t, h, l.limit)
+	if err != nil {
+		return nil, err
+	}
+	return encoded(t, raw)
+}
+
+func encoded(t plumbing.ObjectType, raw []byte) (plumbing.EncodedObject, error) {
+	o := &plumbing.MemoryObject{}
+	o.SetType(t)
+	_, err := o.Write(raw)
+	return o, err
+}
+
+// contentOf returns the content of an object.
+func contentOf(o plumbing.EncodedObject) ([]byte, error) {
+	r, err := o.Reader()
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(r)
+	return content, errors.Join(err, r.Close())
 }

@@ -170,7 +170,7 @@ func TestFilesMergeByLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hash, err := files.(Hasher).Hash("."); err != nil || hash != strings.TrimSpace(string(out)) {
+	if hash, err := files.(hasher).Hash("."); err != nil || hash != strings.TrimSpace(string(out)) {
 		t.Errorf("it merges to %s, %v, and in git to %s", hash, err, out)
 	}
 }

@@ -3,7 +3,6 @@ package gitsource
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" // nolint:gosec // Git's object hash
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
@@ -95,11 +96,7 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("merge %s into %s: %w", head, base, err)
 	}
-	m := merger{
-		tree: repo.tree, made: map[plumbing.Hash][]objects.TreeEntry{},
-		size: repo.size, blob: func(h plumbing.Hash) ([]byte, error) { return repo.object(plumbing.BlobObject, h) },
-		contents: map[plumbing.Hash][]byte{}, deadline: time.Now().Add(mergeTime),
-	}
+	m := newMerger(repo, time.Now().Add(mergeTime))
 	root, err := m.dirs("", ancestor.Tree, sides[0].Tree, sides[1].Tree, 0)
 	if err != nil {
 		return nil, err
@@ -108,7 +105,7 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 		slices.Sort(m.conflicts)
 		return nil, &ConflictError{m.conflicts}
 	}
-	return &files{objects: repo, root: root, time: sides[1].Time, commit: head, made: m.made, contents: m.contents}, nil
+	return &files{objects: m.merged, root: root, time: sides[1].Time, commit: head}, nil
 }
 
 // maxMergedBytes bounds the files that one merge makes, which are kept in memory.
@@ -119,9 +116,7 @@ var errNoBase = errors.New("their histories have no commit in common")
 // mergeBase returns the newest common ancestor. If there are several, their trees must be
 // equal.
 func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commit) (*objects.Commit, error) {
-	w := newWalk(st, one, other)
-	w.stop = ctx.Err
-	bases, err := w.bases()
+	bases, err := mergeBases(st, one, other, ctx.Err)
 	switch {
 	case err != nil:
 		return nil, err
@@ -136,21 +131,48 @@ func mergeBase(ctx context.Context, st *objects.Store, one, other *objects.Commi
 	return bases[0], nil
 }
 
+// mergedObjects are the objects of two commits and of their merge.
+type mergedObjects struct {
+	objectReader
+	// trees are the merged directories that neither side has, and blobs the merged files, by
+	// their hash in Git.
+	trees map[plumbing.Hash][]object.TreeEntry
+	blobs map[plumbing.Hash][]byte
+}
+
+func (m mergedObjects) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
+	if entries, ok := m.trees[h]; ok {
+		return entries, nil
+	}
+	return m.objectReader.tree(h)
+}
+
+func (m mergedObjects) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
+	if content, ok := m.blobs[h]; ok {
+		return bytes.Clone(content), nil
+	}
+	return m.objectReader.object(t, h)
+}
+
+func (m mergedObjects) size(h plumbing.Hash) (int64, error) {
+	if content, ok := m.blobs[h]; ok {
+		return int64(len(content)), nil
+	}
+	return m.objectReader.size(h)
+}
+
 // A merger merges trees by their entries.
 type merger struct {
-	tree func(plumbing.Hash) ([]objects.TreeEntry, error)
-	// size returns the size of a file without reading it, and blob its content.
-	size func(plumbing.Hash) (int64, error)
-	blob func(plumbing.Hash) ([]byte, error)
-	// made are the merged directories that neither side has, and contents the merged files, by
-	// their hash in Git.
-	made     map[plumbing.Hash][]objects.TreeEntry
-	contents map[plumbing.Hash][]byte
-	// mergedBytes is the size of contents.
+	merged mergedObjects
+	// mergedBytes is the size of the merged files.
 	mergedBytes int
 	conflicts   []string
 	// deadline is when files are not compared line by line any more.
 	deadline time.Time
+}
+
+func newMerger(from objectReader, deadline time.Time) *merger {
+	return &merger{deadline: deadline, merged: mergedObjects{from, map[plumbing.Hash][]object.TreeEntry{}, map[plumbing.Hash][]byte{}}}
 }
 
 // dirs merges one directory. The zero hash stands for an empty one.
@@ -160,28 +182,17 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 		return one, nil
 	case one == base:
 		return other, nil
-	case depth > objects.MaxDepth:
-		return plumbing.ZeroHash, fmt.Errorf("%s: directories nest more than %d deep", path, objects.MaxDepth)
 	}
-	var lists [3][]objects.TreeEntry
-	var names []string
+	var sides [3][]object.TreeEntry
 	for i, h := range []plumbing.Hash{base, one, other} {
 		var err error
-		if lists[i], err = (differ{tree: m.tree}).read(path, h); err != nil {
+		if sides[i], err = treeReader(m.merged.tree).below(path, h, depth); err != nil {
 			return plumbing.ZeroHash, err
 		}
-		for _, e := range lists[i] {
-			names = append(names, e.Name)
-		}
 	}
-	slices.Sort(names)
-	var merged []objects.TreeEntry
-	for _, name := range slices.Compact(names) {
-		var sides [3]objects.TreeEntry
-		for i := range lists {
-			sides[i], _ = lookup(lists[i], name)
-		}
-		e, err := m.entry(join(path, name), sides[0], sides[1], sides[2], depth)
+	var merged []object.TreeEntry
+	for name, e := range byName(sides[:]...) {
+		e, err := m.entry(strings.TrimPrefix(path+"/"+name, "/"), e[0], e[1], e[2], depth)
 		if err != nil {
 			return plumbing.ZeroHash, err
 		}
@@ -192,45 +203,45 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 	if len(merged) == 0 && path != "" {
 		return plumbing.ZeroHash, nil
 	}
-	h := hashTree(merged)
-	m.made[h] = merged
-	return h, nil
+	h, err := hashTree(merged)
+	m.merged.trees[h] = merged
+	return h, err
 }
 
 // entry merges the entries of one name; an absent entry is zero.
-func (m *merger) entry(path string, base, one, other objects.TreeEntry, depth int) (objects.TreeEntry, error) {
+func (m *merger) entry(path string, base, one, other object.TreeEntry, depth int) (object.TreeEntry, error) {
 	switch {
 	case one == other || other == base:
 		return one, nil
 	case one == base:
 		return other, nil
-	case base.Mode.IsRegular() && base.Name != "" && one.Mode.IsRegular() && one.Name != "" && other.Mode.IsRegular() && other.Name != "":
+	case isFile(base) && isFile(one) && isFile(other):
 		merged, ok, err := m.file(base, one, other)
 		if err != nil {
-			return objects.TreeEntry{}, fmt.Errorf("%s: %w", path, err)
+			return object.TreeEntry{}, fmt.Errorf("%s: %w", path, err)
 		}
 		if !ok {
 			m.conflicts = append(m.conflicts, path)
 		}
 		return merged, nil
-	case !one.Mode.IsDir() || !other.Mode.IsDir():
+	case one.Mode != filemode.Dir || other.Mode != filemode.Dir:
 		m.conflicts = append(m.conflicts, path)
 		return one, nil
 	}
-	var before plumbing.Hash
-	if base.Mode.IsDir() {
-		before = base.Hash
-	}
-	h, err := m.dirs(path, before, one.Hash, other.Hash, depth+1)
+	h, err := m.dirs(path, dirHash(base), one.Hash, other.Hash, depth+1)
 	if err != nil || h.IsZero() {
-		return objects.TreeEntry{}, err
+		return object.TreeEntry{}, err
 	}
 	one.Hash = h
 	return one, nil
 }
 
+func isFile(e object.TreeEntry) bool {
+	return e.Mode == filemode.Regular || e.Mode == filemode.Executable
+}
+
 // file merges a file that both sides have changed. ok is false if they conflict.
-func (m *merger) file(base, one, other objects.TreeEntry) (merged objects.TreeEntry, ok bool, err error) {
+func (m *merger) file(base, one, other object.TreeEntry) (merged object.TreeEntry, ok bool, err error) {
 	merged = one
 	if one.Mode == base.Mode {
 		merged.Mode = other.Mode // there are only two, so that no third one is possible
@@ -242,18 +253,18 @@ func (m *merger) file(base, one, other objects.TreeEntry) (merged objects.TreeEn
 		merged.Hash = other.Hash
 		return merged, true, nil
 	}
-	versions := []objects.TreeEntry{base, one, other}
+	versions := []object.TreeEntry{base, one, other}
 	for _, e := range versions {
 		if time.Now().After(m.deadline) {
 			return one, false, nil
 		}
-		if n, err := m.size(e.Hash); err != nil || n > maxDiffBytes {
+		if n, err := m.merged.size(e.Hash); err != nil || n > maxDiffBytes {
 			return one, false, err
 		}
 	}
 	var contents [3][]byte
 	for i, e := range versions {
-		switch contents[i], err = m.blob(e.Hash); {
+		switch contents[i], err = m.merged.object(plumbing.BlobObject, e.Hash); {
 		case errors.Is(err, ErrTooLarge):
 			return one, false, nil
 		case err != nil:
@@ -265,47 +276,19 @@ func (m *merger) file(base, one, other objects.TreeEntry) (merged objects.TreeEn
 		return one, false, nil
 	}
 	merged.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
-	if m.contents[merged.Hash] != nil {
+	if m.merged.blobs[merged.Hash] != nil {
 		return merged, true, nil
 	}
 	if m.mergedBytes += len(content); m.mergedBytes > maxMergedBytes {
 		return one, false, nil
 	}
-	m.contents[merged.Hash] = content
+	m.merged.blobs[merged.Hash] = content
 	return merged, true, nil
 }
 
-// hashTree returns the Git hash of a directory. Git sorts the entries as if the names of
-// directories ended with a slash.
-func hashTree(entries []objects.TreeEntry) plumbing.Hash {
-	sorted := slices.SortedFunc(slices.Values(entries), func(a, b objects.TreeEntry) int { return strings.Compare(treeName(a), treeName(b)) })
-	var content bytes.Buffer
-	for _, e := range sorted {
-		fmt.Fprintf(&content, "%s %s\x00%s", treeMode(e.Mode), e.Name, e.Hash[:])
-	}
-	sum := sha1.New() //nolint:gosec // see the import
-	fmt.Fprintf(sum, "tree %d\x00", content.Len())
-	sum.Write(content.Bytes())
-	return plumbing.Hash(sum.Sum(nil))
-}
-
-func treeName(e objects.TreeEntry) string {
-	if e.Mode.IsDir() {
-		return e.Name + "/"
-	}
-	return e.Name
-}
-
-func treeMode(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "40000"
-	case mode&fs.ModeSymlink != 0:
-		return "120000"
-	case mode&fs.ModeIrregular != 0:
-		return "160000"
-	case mode&0o111 != 0:
-		return "100755"
-	}
-	return "100644"
+// hashTree returns the Git hash of a directory.
+func hashTree(entries []object.TreeEntry) (plumbing.Hash, error) {
+	raw := &plumbing.MemoryObject{}
+	err := treeOf(entries).Encode(raw)
+	return raw.Hash(), err
 }

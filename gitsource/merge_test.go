@@ -59,7 +59,7 @@ func TestMergeAgreesWithGit(t *testing.T) {
 			continue
 		}
 		merged++
-		if hash, err := got.(Hasher).Hash("."); err != nil || hash != strings.TrimSpace(string(out)) {
+		if hash, err := got.(hasher).Hash("."); err != nil || hash != strings.TrimSpace(string(out)) {
 			t.Errorf("%v merges to %s, %v, and in git to %s", p, hash, err, out)
 		}
 		err = fs.WalkDir(got, ".", func(path string, d fs.DirEntry, err error) error {

@@ -9,28 +9,28 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
-	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// blobs is a store of files that counts the reads.
+// blobs is an objectReader of files that counts the reads.
 type blobs struct {
+	objectReader
 	contents map[plumbing.Hash][]byte
 	reads    int
 }
 
-func (b *blobs) add(content string) objects.TreeEntry {
+func (b *blobs) add(content string) object.TreeEntry {
 	h := plumbing.ComputeHash(plumbing.BlobObject, []byte(content))
 	b.contents[h] = []byte(content)
-	return objects.TreeEntry{Name: "a", Mode: 0o644, Hash: h}
+	return object.TreeEntry{Name: "a", Mode: filemode.Regular, Hash: h}
 }
 
-func (b *blobs) merger(deadline time.Time) *merger {
-	return &merger{
-		size:     func(h plumbing.Hash) (int64, error) { return int64(len(b.contents[h])), nil },
-		blob:     func(h plumbing.Hash) ([]byte, error) { b.reads++; return b.contents[h], nil },
-		contents: map[plumbing.Hash][]byte{}, deadline: deadline,
-	}
+func (b *blobs) size(h plumbing.Hash) (int64, error) { return int64(len(b.contents[h])), nil }
+
+func (b *blobs) object(_ plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
+	b.reads++
+	return b.contents[h], nil
 }
 
 // A file that is too large to be merged is not read, and none is after the deadline.
@@ -39,7 +39,7 @@ func TestNoFileIsReadInVain(t *testing.T) {
 	base, one, other := b.add("1\n2\n3\n"), b.add("one\n2\n3\n"), b.add("1\n2\nthree\n")
 	large := b.add(strings.Repeat("x", maxDiffBytes+1))
 	tests := map[string]struct {
-		base, one, other objects.TreeEntry
+		base, one, other object.TreeEntry
 		deadline         time.Time
 		ok               bool
 		reads            int
@@ -52,7 +52,7 @@ func TestNoFileIsReadInVain(t *testing.T) {
 	}
 	for name, test := range tests {
 		b.reads = 0
-		_, ok, err := b.merger(test.deadline).file(test.base, test.one, test.other)
+		_, ok, err := newMerger(b, test.deadline).file(test.base, test.one, test.other)
 		if err != nil || ok != test.ok || b.reads != test.reads {
 			t.Errorf("%s: merged %v, %v, after %d reads", name, ok, err, b.reads)
 		}
@@ -62,11 +62,11 @@ func TestNoFileIsReadInVain(t *testing.T) {
 // The files that one merge makes are bounded together. The same content counts once.
 func TestMergedFilesAreBounded(t *testing.T) {
 	b := &blobs{contents: map[plumbing.Hash][]byte{}}
-	m := b.merger(later())
+	m := newMerger(b, later())
 	long := strings.Repeat("y", maxDiffBytes-100)
 	merge := func(i int) bool {
 		t.Helper()
-		text := func(first, last string) objects.TreeEntry {
+		text := func(first, last string) object.TreeEntry {
 			return b.add(fmt.Sprintf("%s\n%d%s\n%s\n", first, i, long, last))
 		}
 		_, ok, err := m.file(text("1", "1"), text("2", "1"), text("1", "2"))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
@@ -258,7 +259,7 @@ func (r *Repo) collectDirectories(h plumbing.Hash, into map[plumbing.Hash]bool, 
 	into[h] = true
 	entries, err := r.tree(h)
 	for _, e := range entries {
-		if err == nil && e.Mode.IsDir() {
+		if err == nil && e.Mode == filemode.Dir {
 			err = r.collectDirectories(e.Hash, into, depth+1)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -27,12 +26,9 @@ import (
 // A Publisher pushes gitfleet's commits to separate branches, without a checkout. It never
 // changes a branch to which other people have pushed. Only one goroutine may use it.
 type Publisher struct {
-	repo   *Repo
-	cfg    Config
-	remote interface {
-		remote.Remote
-		remote.Pusher
-	}
+	repo       *Repo
+	cfg        Config
+	remote     *remote.HTTP
 	signingKey string
 }
 
@@ -212,11 +208,7 @@ func (p *Publisher) sign(c *object.Commit) (string, error) {
 	if err := c.EncodeWithoutSignature(raw); err != nil {
 		return "", err
 	}
-	r, err := raw.Reader()
-	if err != nil {
-		return "", err
-	}
-	payload, err := io.ReadAll(r)
+	payload, err := contentOf(raw)
 	if err != nil {
 		return "", err
 	}
@@ -234,7 +226,7 @@ func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command
 	defer func() { err = errors.Join(err, s.Close()) }()
 	refs, err := s.List(ctx)
 	if err == nil {
-		err = remote.Update(ctx, s, refs, c, b.objects, b.objects.made())
+		err = remote.Update(ctx, s, refs, c, b.objects, slices.Collect(maps.Keys(b.objects.Objects)))
 	}
 	if refused, ok := errors.AsType[*remote.HTTPError](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
 		return fmt.Errorf("%w\nthe token must be allowed to write to the repository", err)
@@ -255,7 +247,7 @@ func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, e
 		return nil, err
 	}
 	st := p.repo.stored.Load()
-	b = &remoteBranch{objects: &layeredObjects{Storage: memory.NewStorage(), stores: []*objects.Store{st}, limit: p.cfg.Limits.FileBytes}}
+	b = &remoteBranch{tracked: st, objects: &layeredObjects{Storage: memory.NewStorage(), store: st, limit: p.cfg.Limits.FileBytes}}
 	if refs != nil {
 		b.head = refs.References[plumbing.NewBranchReferenceName(branch).String()]
 	}
@@ -265,7 +257,7 @@ func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, e
 	if st.Has(b.head) {
 		b.merged, err = p.repo.follows(ctx, st, b.head)
 	} else if b.fetched, err = p.repo.fetchLayer(ctx, s, p.repo.place.Prefix+".branch", b.head); err == nil {
-		b.objects.stores = append(b.objects.stores, b.fetched)
+		b.objects.store = b.fetched
 	}
 	if errors.Is(err, ErrTooLarge) {
 		b.tooLarge = true
@@ -298,8 +290,11 @@ func (r *Repo) follows(ctx context.Context, st *objects.Store, h plumbing.Hash) 
 
 // A remoteBranch is a branch as it was read from the remote.
 type remoteBranch struct {
-	head    plumbing.Hash // zero if the branch does not exist
-	commit  *object.Commit
+	head   plumbing.Hash // zero if the branch does not exist
+	commit *object.Commit
+	// tracked is the store of the tracked history.
+	tracked *objects.Store
+	// objects has the tracked history and the branch.
 	objects *layeredObjects
 	// tooLarge is set if the branch exceeds the limits of a fetch, so that commit is nil.
 	tooLarge bool
@@ -323,7 +318,7 @@ func (b *remoteBranch) own(marker string) bool {
 	}
 	who := b.commit.Committer
 	return b.merged || who.Name == publisherName && who.Email == publisherEmail && len(b.commit.ParentHashes) == 1 &&
-		b.objects.stores[0].Has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker)
+		b.tracked.Has(b.commit.ParentHashes[0]) && slices.Contains(strings.Split(b.commit.Message, "\n"), marker)
 }
 
 // outdated reports whether the files have changed in base since the branch was created: no
@@ -338,7 +333,7 @@ func (b *remoteBranch) outdated(base plumbing.Hash, paths []string) (bool, error
 	}
 	queue, seen := []plumbing.Hash{b.head}, map[plumbing.Hash]bool{b.head: true}
 	for i := 0; i < len(queue) && i < branchCommits; i++ {
-		if b.objects.stores[0].Has(queue[i]) {
+		if b.tracked.Has(queue[i]) {
 			tree, err := b.tree(queue[i])
 			if err != nil {
 				return false, err

@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 )
 
-// A reader reads objects of fetched commits.
+// A reader is the objectReader of fetched commits.
 type reader struct {
 	repo *Repo
 	// layer is the store of FetchRef, on top of the main store; nil if only the main store is
@@ -34,7 +35,7 @@ func (r reader) withStore(read func(*objects.Store) error) error {
 	return r.repo.withStore(read)
 }
 
-// object reads one object.
+// object implements objectReader.
 func (r reader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	var content []byte
 	err := r.withStore(func(st *objects.Store) (err error) {
@@ -44,7 +45,7 @@ func (r reader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	return content, err
 }
 
-// size returns the size of an object.
+// size implements objectReader.
 func (r reader) size(h plumbing.Hash) (int64, error) {
 	var n int64
 	err := r.withStore(func(st *objects.Store) (err error) {
@@ -54,11 +55,11 @@ func (r reader) size(h plumbing.Hash) (int64, error) {
 	return n, err
 }
 
-// tree reads a directory; the result is shared and must not be changed.
-func (r reader) tree(h plumbing.Hash) ([]objects.TreeEntry, error) {
-	var entries []objects.TreeEntry
+// tree implements objectReader.
+func (r reader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
+	var entries []object.TreeEntry
 	err := r.withStore(func(st *objects.Store) (err error) {
-		entries, err = r.repo.trees.Read(st, h)
+		entries, err = r.repo.trees.Read(h, st.Tree)
 		return err
 	})
 	return entries, err
@@ -79,7 +80,7 @@ func (r reader) commit(h plumbing.Hash) (*objects.Commit, error) {
 }
 
 // tree reads a directory from the main store.
-func (r *Repo) tree(h plumbing.Hash) ([]objects.TreeEntry, error) { return reader{repo: r}.tree(h) }
+func (r *Repo) tree(h plumbing.Hash) ([]object.TreeEntry, error) { return reader{repo: r}.tree(h) }
 
 // commit reads a commit from the main store.
 func (r *Repo) commit(h plumbing.Hash) (*objects.Commit, error) { return reader{repo: r}.commit(h) }

@@ -237,11 +237,11 @@ func TestFilesIsAFileSystem(t *testing.T) {
 	if err := fstest.TestFS(fsys, "a.yaml", "dir", "dir/b.yaml", "dir.x", "dir/sub/c"); err != nil {
 		t.Error(err)
 	}
-	blob, err := fsys.(Hasher).Hash("dir/b.yaml")
+	blob, err := fsys.(hasher).Hash("dir/b.yaml")
 	if want := g.Git("rev-parse", "HEAD:dir/b.yaml"); err != nil || blob != want {
 		t.Errorf("hash of the file is %s (%v), want %s", blob, err, want)
 	}
-	tree, err := fsys.(Hasher).Hash(".")
+	tree, err := fsys.(hasher).Hash(".")
 	if want := g.Git("rev-parse", "HEAD^{tree}"); err != nil || tree != want {
 		t.Errorf("hash of the root is %s (%v), want %s", tree, err, want)
 	}

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
@@ -84,15 +86,7 @@ func (s *Signatures) mayChange(signer signature.Signer, file string) bool {
 			rule = p
 		}
 	}
-	if rule == nil {
-		return false
-	}
-	for _, name := range rule.Signers {
-		if signer.Is(name) {
-			return true
-		}
-	}
-	return false
+	return rule != nil && slices.ContainsFunc(rule.Signers, signer.Is)
 }
 
 // A CommitError is the reason why a commit of the remote is not accepted. Polling again does
@@ -114,7 +108,7 @@ type verifier struct {
 	keys *signature.Keys
 	now  time.Time
 	st   *objects.Store
-	diff func(from, to plumbing.Hash) ([]Change, error)
+	diff func(from, to plumbing.Hash) ([]pathChange, error)
 }
 
 // verify returns nil if every commit from base, which was accepted last, to head is signed by a
@@ -127,9 +121,9 @@ func (r *Repo) verify(st *objects.Store, base plumbing.Hash, head *objects.Commi
 	if err != nil {
 		return fmt.Errorf("signatures: %w", err)
 	}
-	trees := objects.NewTreeCache(r.cfg.TreeCache)
-	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, func(from, to plumbing.Hash) ([]Change, error) {
-		return diffTrees(func(h plumbing.Hash) ([]objects.TreeEntry, error) { return trees.Read(st, h) }, from, to)
+	trees := objects.NewTreeCache(treeCache)
+	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, func(from, to plumbing.Hash) ([]pathChange, error) {
+		return diffTrees(func(h plumbing.Hash) ([]object.TreeEntry, error) { return trees.Read(h, st.Tree) }, from, to)
 	}}
 	return v.verifySince(base, head)
 }
@@ -216,11 +210,11 @@ func (v *verifier) verifyCommit(c *objects.Commit) error {
 }
 
 // checkPaths returns an error that names the first paths that a signer may not change.
-func (v *verifier) checkPaths(signer signature.Signer, changes []Change) error {
+func (v *verifier) checkPaths(signer signature.Signer, changes []pathChange) error {
 	var refused []string
 	for _, c := range changes {
-		if !v.mayChange(signer, c.Path) {
-			refused = append(refused, c.Path)
+		if !v.mayChange(signer, c.path) {
+			refused = append(refused, c.path)
 		}
 	}
 	if len(refused) == 0 {
@@ -231,4 +225,70 @@ func (v *verifier) checkPaths(signer signature.Signer, changes []Change) error {
 		refused, more = refused[:maxReported], fmt.Sprintf(" and %d more", n)
 	}
 	return fmt.Errorf("signed by %s, who may not change %s%s", signer, strings.Join(refused, ", "), more)
+}
+
+// changes returns the changes that a commit itself makes. For a merge commit these are its
+// differences from an automatic merge: resolved conflicts, edited files and dropped changes.
+func (v *verifier) changes(c *objects.Commit) ([]pathChange, error) {
+	parents := make([]*objects.Commit, len(c.Parents))
+	for i, p := range c.Parents {
+		var err error
+		if parents[i], err = readCommit(v.st, p); err != nil {
+			return nil, err
+		}
+	}
+	switch len(parents) {
+	case 0:
+		return v.diff(plumbing.ZeroHash, c.Tree)
+	case 2:
+		bases, err := mergeBases(v.st, parents[0], parents[1], nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(bases) == 1 {
+			return v.merged(bases[0], parents[0], parents[1], c)
+		}
+	}
+	var all []pathChange
+	for _, p := range parents {
+		changes, err := v.diff(p.Tree, c.Tree)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
+}
+
+// merged returns where a merge commit differs from an automatic merge of its parents.
+func (v *verifier) merged(base, one, other, c *objects.Commit) ([]pathChange, error) {
+	var diffs [4][]pathChange
+	for i, pair := range [4][2]*objects.Commit{{one, c}, {other, c}, {base, one}, {base, other}} {
+		var err error
+		if diffs[i], err = v.diff(pair[0].Tree, pair[1].Tree); err != nil {
+			return nil, err
+		}
+	}
+	byOne, byOther := paths(diffs[2]), paths(diffs[3])
+	notOne, notOther := paths(diffs[0]), paths(diffs[1])
+	var all []pathChange
+	for _, d := range diffs[0] { // differs from the first parent
+		if notOther[d.path] || byOne[d.path] {
+			all = append(all, d)
+		}
+	}
+	for _, d := range diffs[1] {
+		if !notOne[d.path] && byOther[d.path] {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+func paths(changes []pathChange) map[string]bool {
+	out := make(map[string]bool, len(changes))
+	for _, c := range changes {
+		out[c.path] = true
+	}
+	return out
 }

@@ -372,7 +372,7 @@ func TestHistoryAgreesWithGit(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantHashes(t, "between", names(fresh), g.Git("rev-list", b, "^"+a), mad == 1)
-				bases, err := mergeBases(st, one, other)
+				bases, err := mergeBases(st, one, other, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -35,7 +35,7 @@ func TestParseTree(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			entries, err := ParseTree([]byte(test.raw))
+			entries, err := parseTree([]byte(test.raw))
 			if test.says != "" {
 				if err == nil || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("%v, want %q", err, test.says)
@@ -58,7 +58,7 @@ func FuzzParseTree(f *testing.F) {
 	f.Add([]byte(rawEntry("100644", "a") + rawEntry("40000", "b")))
 	f.Add([]byte("100644 a"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		entries, err := ParseTree(raw)
+		entries, err := parseTree(raw)
 		if err != nil {
 			return
 		}

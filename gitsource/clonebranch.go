@@ -1,16 +1,23 @@
 package gitsource
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/revlist"
 	"github.com/go-git/go-git/v5/plumbing/storer"
+
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // RestoreOptions describe a commit that restores the content of files from an earlier commit.
@@ -32,7 +39,11 @@ func (c *Clone) Restore(r RestoreOptions) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	before, from, err := c.trees(r.Base, r.From)
+	before, err := base.Tree()
+	if err != nil {
+		return Commit{}, err
+	}
+	from, err := c.treeAt(r.From)
 	if err != nil {
 		return Commit{}, err
 	}
@@ -94,20 +105,14 @@ func editTree(s storer.EncodedObjectStorer, t *object.Tree, changes map[string]*
 	if len(entries) == 0 && t != nil {
 		return plumbing.ZeroHash, nil
 	}
-	out := &object.Tree{}
-	for _, e := range entries {
-		out.Entries = append(out.Entries, e)
-	}
-	// Git sorts a directory as if its name ended with a slash.
-	slices.SortFunc(out.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
-	return storeObject(s, out)
+	return storeObject(s, treeOf(slices.Collect(maps.Values(entries))))
 }
 
-func sortName(e object.TreeEntry) string {
-	if e.Mode == filemode.Dir {
-		return e.Name + "/"
-	}
-	return e.Name
+// treeOf returns a directory with its entries in the order that Git requires.
+func treeOf(entries []object.TreeEntry) *object.Tree {
+	sorted := slices.Clone(entries)
+	sort.Sort(object.TreeEntrySorter(sorted))
+	return &object.Tree{Entries: sorted}
 }
 
 func storeObject(s storer.EncodedObjectStorer, o interface {
@@ -133,4 +138,56 @@ func (c *Clone) Branch(name, commit string) error {
 		return fmt.Errorf("branch %q: %w", name, err)
 	}
 	return c.repo.Storer.SetReference(plumbing.NewHashReference(ref, plumbing.NewHash(commit)))
+}
+
+// Push creates a branch on the remote of cfg, at a commit of the clone. It never changes an
+// existing branch, so that the tracked branch is safe.
+func (c *Clone) Push(ctx context.Context, cfg Config, branch, commit string) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	where, err := remote.ParseLocation(cfg.URL)
+	if err != nil {
+		return err
+	}
+	target, err := remote.New(cfg.remote(), where)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	to, ok := target.(remote.Pusher)
+	if !ok {
+		return fmt.Errorf("push to %s: it is a directory: use git push", where)
+	}
+	if err := c.push(ctx, to, plumbing.NewBranchReferenceName(branch), plumbing.NewHash(commit)); err != nil {
+		return fmt.Errorf("push branch %s to %s: %w", branch, where, remote.ExplainRefusal(err))
+	}
+	return nil
+}
+
+func (c *Clone) push(ctx context.Context, to remote.Pusher, ref plumbing.ReferenceName, h plumbing.Hash) (err error) {
+	s, err := to.StartPush(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	refs, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	if _, there := refs.References[ref.String()]; there {
+		return errors.New("the remote has a branch of that name already: delete it there, or name another")
+	}
+	var have []plumbing.Hash
+	for _, there := range refs.References {
+		if c.repo.Storer.HasEncodedObject(there) == nil {
+			have = append(have, there)
+		}
+	}
+	objects, err := revlist.Objects(c.repo.Storer, []plumbing.Hash{h}, have)
+	if err != nil {
+		return fmt.Errorf("list objects that the remote does not have: %w", err)
+	}
+	return remote.Update(ctx, s, refs, &packp.Command{Name: ref, Old: plumbing.ZeroHash, New: h}, c.repo.Storer, objects)
 }
