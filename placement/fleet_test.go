@@ -19,7 +19,7 @@ const (
 	silent    = "cluster is not connected to the fleet: no recent heartbeat signals (last received 12.00 minutes ago)"
 	notJoined = "cluster is not connected to the fleet: member agent not joined yet"
 
-	res = placement.ResourceProperty
+	res = api.ResourcePropertyPrefix
 )
 
 // A fleet is a list of clusters that can be changed by name and keeps its order.

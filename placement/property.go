@@ -3,7 +3,25 @@ package placement
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
+
+// SetProperty sets a property, replacing its previous value. A value that is not a quantity
+// makes it Malformed. The cluster's Properties must not be nil.
+func (c *Cluster) SetProperty(name, value string) {
+	q, err := resource.ParseQuantity(value)
+	if err == nil {
+		c.Properties[name] = q
+		delete(c.Malformed, name)
+		return
+	}
+	if c.Malformed == nil {
+		c.Malformed = map[string]string{}
+	}
+	c.Malformed[name] = value
+	delete(c.Properties, name)
+}
 
 // unreadable lists the properties that the policy uses and whose value on the cluster is not a
 // quantity. In KubeFleet the whole placement fails in that case; here they count as unknown,

@@ -1,12 +1,15 @@
 package api
 
-// Labels and annotations of KubeFleet that mean something in Git.
+// Names of KubeFleet that mean something in Git.
 const (
 	// EnvelopeConfigMapAnnotation, with any value but "" and "false", makes a
 	// ConfigMap an envelope.
 	EnvelopeConfigMapAnnotation = "kubernetes-fleet.io/envelope-configmap"
 	// MemberNameLabel is on every MemberCluster, also if its manifest does not have it.
 	MemberNameLabel = "kubernetes-fleet.io/member-name"
+	// ResourcePropertyPrefix is the prefix of the properties for resources of a cluster's nodes.
+	// It is followed by total-, allocatable- or available- and the name of the resource.
+	ResourcePropertyPrefix = "resources.kubernetes-fleet.io/"
 )
 
 // Names of gitfleet. They must never change, since objects on member clusters have them.

@@ -40,8 +40,6 @@ type Input struct {
 	AvailableTimeout time.Duration
 	// Resumed is when a user last resumed the rollout: earlier updates no longer stop it.
 	Resumed time.Time
-	// Deleted says that the placement was deleted.
-	Deleted bool
 }
 
 // A Binding is a cluster of the placement with its observed state. A binding that is Removing
@@ -72,9 +70,6 @@ type Plan struct {
 	Assign []Assignment
 	// Remove are the clusters whose content is removed now, in order. They are not in Assign.
 	Remove []string
-	// Abandon says that removed content stays on the cluster and only stops being owned. It is
-	// for deleted placements.
-	Abandon bool
 	// Held are the clusters that wait, by cluster.
 	Held []Held
 	// Failed are the selected clusters whose assigned content failed, by cluster.
@@ -118,10 +113,7 @@ type Failure struct {
 // Two bindings for one cluster are a programming error and panic.
 func Next(in Input) Plan {
 	in.Bindings = inOrder(in.Bindings)
-	switch {
-	case in.Deleted:
-		return in.removeAll()
-	case in.Strategy.Type == api.External:
+	if in.Strategy.Type == api.External {
 		return in.planExternal()
 	}
 	return in.roll()
@@ -140,20 +132,6 @@ func inOrder(bindings []Binding) []Binding {
 		}
 	}
 	return bindings
-}
-
-// removeAll removes a deleted placement from every cluster at once.
-func (in *Input) removeAll() Plan {
-	p := Plan{}
-	if s := in.Strategy.DeleteStrategy; s != nil {
-		p.Abandon = s.PropagationPolicy == api.DeletePropagationAbandon
-	}
-	for i := range in.Bindings {
-		if b := &in.Bindings[i]; !b.Removing && b.Suspended == "" {
-			p.Remove = append(p.Remove, in.Bindings[i].Cluster)
-		}
-	}
-	return p
 }
 
 // planExternal keeps all assignments: an external update run changes them.

@@ -22,7 +22,6 @@ import (
 //	fleet east=v1 west     clusters that have v1 and are available, or are new
 //	policy PickN 3         strategy 25%/25% 60     max-unreachable 1
 //	external               report-diff, apply      on-failure continue
-//	delete Abandon         the placement is deleted
 //	commit v2 [east]       the content that clusters would get from now on
 //	proven v1              the last content that was available everywhere
 //	seen failed east       available, progressing, broken (will not become
@@ -72,9 +71,6 @@ func (s *scene) do(words []string) string {
 		s.in.Strategy.ApplyStrategy = &api.ApplyStrategy{Type: api.ReportDiff}
 	case "apply":
 		s.in.Strategy.ApplyStrategy = nil
-	case "delete":
-		s.in.Deleted = true
-		s.in.Strategy.DeleteStrategy = &api.DeleteStrategy{PropagationPolicy: api.DeletePropagationPolicy(args[0])}
 	case "commit":
 		s.commit(args[0], args[1:])
 	case "proven":
@@ -205,8 +201,6 @@ func story(b *Binding, p Plan) string {
 	at := func(r placement.Revision) string { return strings.TrimSpace(r.Hash + " ") }
 	text := at(b.Assigned)
 	switch {
-	case slices.Contains(p.Remove, b.Cluster) && p.Abandon:
-		text += " abandoned"
 	case slices.Contains(p.Remove, b.Cluster):
 		text += " removed"
 	case b.Removing:

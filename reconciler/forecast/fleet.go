@@ -116,9 +116,9 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 			}
 		}
 	}
-	c := placement.ClusterOf(&m)
+	c := observed(&m)
 	if seen.Seen || seen.DeletionTimestamp != nil {
-		c.Ineligible = placement.Ineligible(&m, j.at)
+		c.Ineligible = ineligible(&m, j.at)
 	}
 	j.clusters[m.Name] = c
 }

@@ -8,37 +8,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A claimant is a placement on a cluster on which it selects shared objects. It has everything
-// that its claim is computed from.
-type claimant struct {
-	key    api.PlacementKey
-	result *result
-	on     *OnCluster
-	work   *work.Work // the planned work; nil if there is none
-}
-
-// same reports whether nothing that affects the resolution has changed.
-func (p *claimant) same(o *claimant) bool {
-	a, b := p.on, o.on
-	if p.key != o.key || p.result.placement.Spec != o.result.placement.Spec || p.result.prepared != o.result.prepared || (p.work == nil) != (o.work == nil) || p.work != nil && !sameWork(p.work, o.work) {
-		return false
-	}
-	return a == b || sameBinding(a.Binding, b.Binding) && sameEntry(a.Entry, b.Entry) && sameContents(a.heldContent, b.heldContent) &&
-		(a.Err == nil) == (b.Err == nil) && sameContents(&a.Content, &b.Content) &&
-		a.Claims.Equal(b.Claims)
-}
-
-func sameEntry(a, b *ledger.Entry) bool {
-	return a == b || a != nil && b != nil && sameBinding(a.Binding, b.Binding)
-}
-
-func sameContents(a, b *work.Rendered) bool {
-	return a == b || a != nil && b != nil && a.Hash == b.Hash && ledger.Identical(a.Manifests, b.Manifests)
-}
-
-// A claim says which of the shared objects a claimant wants.
+// A claim says which of the shared objects a placement wants on a cluster.
 type claim struct {
-	claimant
+	key      api.PlacementKey
+	claimant *Placement
+	on       *OnCluster
 	// assigned are the objects of the assigned revision. upcoming are those of the latest
 	// revision, if the rollout has not reached the cluster. held are those that the placement
 	// held until now, if they differ.
@@ -56,60 +30,20 @@ type claim struct {
 	// reportOnly says that the placement only reports differences and owns nothing.
 	reportOnly bool
 
+	// outcome and yielded are the result of the resolution.
 	outcome ledger.Claims
 	yielded []Yielded
-	// resolved is the claimant's cluster after the resolution.
-	resolved *OnCluster
 }
 
-// replaceClaimant replaces the claimant of an earlier call by the equal one of this call.
-func (cl *claim) replaceClaimant(p claimant) {
-	if cl.on != p.on {
-		cl.resolved = nil
-	}
-	cl.claimant = p
-}
-
-// claimantsByCluster lists the claimants of each cluster, by placement.
-func (pl *planner) claimantsByCluster(keys []api.PlacementKey) map[string][]claimant {
-	out := make(map[string][]claimant, len(pl.Head.Clusters))
-	for _, key := range keys {
-		r := pl.results[key]
-		works := r.works
-		for _, c := range r.placement.Clusters {
-			name := c.Binding.Cluster
-			p := claimant{key: key, result: r, on: c}
-			for len(works) > 0 && works[0].cluster < name {
-				works = works[1:]
-			}
-			if len(works) > 0 && works[0].cluster == name {
-				p.work = &works[0].work
-			}
-			out[name] = append(out[name], p)
-		}
-	}
-	return out
-}
-
-// claims returns the claims of the claimants of one cluster.
-func (r *resolver) claims(claimants []claimant) []*claim {
-	out := make([]*claim, len(claimants))
-	for i, p := range claimants {
-		out[i] = r.claim(p)
-	}
-	for _, cl := range out {
-		cl.guessHeld(out)
-	}
-	return out
-}
-
-func (r *resolver) claim(p claimant) *claim {
-	c, w := p.on, p.work
-	cl := &claim{claimant: p, early: map[api.ID]*work.Manifest{}, yieldedBefore: make(map[api.ID]bool, len(c.Claims.Yields))}
+// claim returns the claim of a placement on a cluster. prepared is the latest content of the
+// placement; nil if it is not in the head.
+func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim {
+	cl := &claim{key: p.Key, claimant: p, on: c, early: map[api.ID]*work.Manifest{}, yieldedBefore: make(map[api.ID]bool, len(c.Claims.Yields))}
 	for _, y := range c.Claims.Yields {
 		cl.yieldedBefore[y.ID] = true
 	}
-	cl.reportOnly = p.result.placement.Spec != nil && p.result.placement.Spec.Spec.Strategy.ReportsDiff()
+	cl.reportOnly = p.Spec != nil && p.Spec.Spec.Strategy.ReportsDiff()
+	w := c.work
 	if w != nil {
 		cl.assigned = r.sharedObjects(w.Manifests)
 	}
@@ -121,8 +55,8 @@ func (r *resolver) claim(p claimant) *claim {
 	}
 	if w != nil && w.Keep && len(w.Manifests) == 0 && !w.Unreleased() {
 		cl.maybeHeld = map[api.ID]bool{}
-		if now := p.result.prepared; now != nil && now.renderer != nil {
-			for id := range r.sharedObjects(now.renderer.Manifests()) {
+		if prepared != nil && prepared.renderer != nil {
+			for id := range r.sharedObjects(prepared.renderer.Manifests()) {
 				cl.maybeHeld[id] = !cl.yields(id)
 			}
 		}
@@ -149,7 +83,7 @@ func (r *resolver) addUpcoming(cl *claim) {
 // guessHeld adds the objects that others yield to the placement to those that it may hold, if
 // its content is not known. If the placement is being removed, they may have been removed.
 func (cl *claim) guessHeld(others []*claim) {
-	goes := cl.work != nil && cl.work.Remove && cl.on.heldContent == nil
+	goes := cl.on.work != nil && cl.on.work.Remove && cl.on.heldContent == nil
 	if cl.maybeHeld == nil && !goes {
 		return
 	}
@@ -167,15 +101,20 @@ func (cl *claim) guessHeld(others []*claim) {
 	}
 }
 
-// sharedObjects returns the shared objects in a content.
+// sharedObjects returns the shared objects in a content. Most clusters have the same contents.
 func (r *resolver) sharedObjects(ms []*work.Manifest) map[api.ID]*work.Manifest {
 	if len(ms) == 0 {
 		return nil
 	}
-	out, known := r.shared[&ms[0]]
+	out, known := r.sharedIn[&ms[0]]
 	if !known {
-		out = r.memo.overlaps.sharedObjects(ms)
-		r.shared[&ms[0]] = out
+		out = map[api.ID]*work.Manifest{}
+		for _, m := range ms {
+			if r.shared[m.ID] {
+				out[m.ID] = m
+			}
+		}
+		r.sharedIn[&ms[0]] = out
 	}
 	return out
 }

@@ -19,13 +19,12 @@ import (
 // depends on.
 type fleet struct {
 	list    []placement.Cluster // by name, as declared
-	sources []clusterSource
+	sources []clusterSource     // in the same order
 	index   map[string]int
 	// version counts the changes that affect every placement. propertiesVersion counts changes
 	// of properties, which affect only placements whose policies use them.
 	version, propertiesVersion uint64
-	// changed are the clusters whose health, error, foreign owner or drift rule changed in this
-	// call.
+	// changed are the clusters whose condition has changed in this call.
 	changed []string
 }
 
@@ -35,55 +34,50 @@ type clusterSource struct {
 	declared    *hub.Cluster
 	seenVersion uint64 // version of the observation
 	stale       bool
-	healthy     bool
-	err         string
-	refusal     string
+	objection   string // why it gets no new placements; empty if it does
+	condition   clusterCondition
+}
+
+// A clusterCondition is what else matters to the placements that hold a cluster.
+type clusterCondition struct {
+	healthy   bool
+	err       string
+	refusal   string // why another fleet holds the cluster; empty if none does
+	driftRule string // the api.DriftAnnotation of the cluster
 }
 
 // update updates the fleet, and returns when it could change without new input.
 func (f *fleet) update(in Input) time.Time {
-	before, list := f.index, f.list
-	if !slices.EqualFunc(in.Head.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name }) {
-		f.version++
-		list = nil
-		f.index = make(map[string]int, len(in.Head.Clusters))
+	same := slices.EqualFunc(in.Head.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name })
+	if !same {
+		n := len(in.Head.Clusters)
+		*f = fleet{list: make([]placement.Cluster, n), sources: make([]clusterSource, n), index: make(map[string]int, n), version: f.version + 1, propertiesVersion: f.propertiesVersion}
 		for i, c := range in.Head.Clusters {
 			f.index[c.Name] = i
 		}
 	}
-	sources, next := f.sources, list // shared with earlier plans until a cluster changes
-	if list == nil {
-		sources, next = make([]clusterSource, len(in.Head.Clusters)), make([]placement.Cluster, len(in.Head.Clusters))
-	}
 	f.changed = f.changed[:0]
+	shared := same // with earlier plans, until a cluster changes
 	var wake time.Time
-	changed := list == nil
 	for i, c := range in.Head.Clusters {
-		seen := in.Ledger.Cluster(c.Name)
-		was, known := f.previous(before, c.Name)
-		sources[i] = sourceOf(c, seen, in.Now)
-		sources[i].refusal = in.Ledger.Refusal(c.Name)
-		if !known || was.healthy != sources[i].healthy || was.err != sources[i].err || was.refusal != sources[i].refusal || driftRule(was.declared) != driftRule(c) {
+		seen, was := in.Ledger.Cluster(c.Name), f.sources[i]
+		source, at := sourceOf(in, c, seen)
+		f.sources[i], wake = source, earliest(wake, at)
+		if was.condition != source.condition {
 			f.changed = append(f.changed, c.Name)
 		}
-		objection, at := ineligibleReason(seen, in.Now)
-		objection = cmp.Or(in.Ledger.Refusal(c.Name), objection)
-		wake = earliest(wake, at)
-		if list != nil && was == sources[i] && objection == list[i].Ineligible && in.Observed == nil {
+		if was == source && in.Observed == nil {
 			continue
 		}
-		if list == nil {
-			next[i] = clusterOf(in, c, seen, objection)
+		now := clusterOf(in, c, seen, source.objection)
+		shape, values := diffClusters(&f.list[i], &now)
+		if !shape && !values {
 			continue
 		}
-		now := clusterOf(in, c, seen, objection)
-		shape, values := diffClusters(&list[i], &now)
-		if (shape || values) && !changed {
-			next, changed = slices.Clone(list), true
+		if shared {
+			f.list, shared = slices.Clone(f.list), false
 		}
-		if shape || values {
-			next[i] = now
-		}
+		f.list[i] = now
 		if shape {
 			f.version++
 		}
@@ -91,24 +85,19 @@ func (f *fleet) update(in Input) time.Time {
 			f.propertiesVersion++
 		}
 	}
-	f.sources, f.list = sources, next
 	return wake
 }
 
-func (f *fleet) previous(before map[string]int, name string) (clusterSource, bool) {
-	i, ok := before[name]
-	if !ok || i >= len(f.sources) {
-		return clusterSource{}, false
-	}
-	return f.sources[i], true
-}
-
-func sourceOf(c *hub.Cluster, seen *ledger.Cluster, now time.Time) clusterSource {
-	s := clusterSource{declared: c}
+// sourceOf returns the source of a cluster, and when it could change without new input.
+func sourceOf(in Input, c *hub.Cluster, seen *ledger.Cluster) (clusterSource, time.Time) {
+	why, at := ineligibleReason(seen, in.Now)
+	refusal := in.Ledger.Refusal(c.Name)
+	s := clusterSource{declared: c, objection: cmp.Or(refusal, why), condition: clusterCondition{refusal: refusal, driftRule: c.Annotations[api.DriftAnnotation]}}
 	if seen != nil {
-		s.seenVersion, s.stale, s.healthy, s.err = seen.Version(), Stale(seen, now), seen.Healthy, seen.Error
+		s.seenVersion, s.stale = seen.Version(), Stale(seen, in.Now)
+		s.condition.healthy, s.condition.err = seen.Healthy, seen.Error
 	}
-	return s
+	return s, at
 }
 
 func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, objection string) placement.Cluster {
@@ -123,7 +112,7 @@ func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, objection string)
 // diffClusters compares two states of a cluster. shape reports changes of anything but
 // properties, and values changes of properties.
 func diffClusters(a, b *placement.Cluster) (shape, values bool) {
-	shape = a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
+	shape = a.Name != b.Name || a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
 		(a.Namespaces == nil) != (b.Namespaces == nil) || !maps.Equal(a.Namespaces, b.Namespaces)
 	values = !maps.EqualFunc(a.Properties, b.Properties, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
 		!maps.Equal(a.Malformed, b.Malformed)
@@ -139,16 +128,13 @@ func (f *fleet) cluster(name string) (c placement.Cluster, declared bool) {
 	return f.list[i], true
 }
 
-// driftRule returns the api.DriftAnnotation of a member cluster; empty if it has none.
-func driftRule(c *hub.Cluster) string { return c.Annotations[api.DriftAnnotation] }
-
 // driftRule returns the api.DriftAnnotation of a cluster; empty if it has none or is no member.
 func (f *fleet) driftRule(cluster string) string {
 	i, declared := f.index[cluster]
 	if !declared {
 		return ""
 	}
-	return driftRule(f.sources[i].declared)
+	return f.sources[i].condition.driftRule
 }
 
 // earliest returns the earlier of two times; the zero time means none.

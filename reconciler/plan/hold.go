@@ -76,7 +76,7 @@ type deletionHolds struct {
 
 // holdsFor returns the holds on the deletions of a cluster's work.
 func (pl *planner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
-	h := &pl.current.deletionHolds
+	h := &pl.current.holds
 	switch {
 	case w.AllowDelete || w.Keep:
 		return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // A Memo caches results between calls of Resolve. It affects only how long a call takes, with
@@ -22,29 +21,26 @@ type Memo struct {
 	// The others are kept while a cluster is assigned to them or was until now.
 	contents map[api.PlacementKey][]*prepared
 
-	order  cached[order]
-	unused cached[problem.List]
-	// withoutRenames is the key of the last search for renames if it found none.
-	withoutRenames cacheKey
-	results        map[api.PlacementKey]*result
+	order order
+	// results are those of the last call, and overlap the objects that several of them have.
+	// resolved are the placements that claim such objects, after the resolution.
+	results  map[api.PlacementKey]*result
+	overlap  overlap
+	resolved map[api.PlacementKey]*Placement
 	// spareResults is an empty map kept for the next call.
 	spareResults map[api.PlacementKey]*result
+	// placements and works are those of the last plan.
+	placements []*Placement
+	works      map[string][]work.Work
 
 	fleet       fleet
 	paused      map[string]string
 	suspensions suspensions
-	works       workLists
-	overlaps    overlapIndex
-	resolutions resolutions
 }
 
-// A cacheKey is what a cached value depends on; fields that do not matter to it are zero. A
-// value stays valid as long as its key is the same.
-type cacheKey struct {
-	head              *hub.Snapshot
-	ledger            *ledger.Ledger
-	placementsVersion uint64 // of the list of placements in the ledger
-
+// A resultKey is what a result depends on; fields that do not matter to it are zero. A result
+// stays valid as long as its key is the same.
+type resultKey struct {
 	spec               *hub.Placement
 	prepared           *prepared
 	recordVersion      uint64 // of the record in the ledger
@@ -60,22 +56,8 @@ type cacheKey struct {
 }
 
 // scheduling returns the part of the key that the decisions of the scheduler depend on.
-func (k cacheKey) scheduling() cacheKey {
-	return cacheKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, others: k.others}
-}
-
-// A cached value is the one computed last, with its key.
-type cached[T any] struct {
-	key   cacheKey
-	value T
-}
-
-// get returns the value for a key, and computes it if the last one was for another key.
-func (c *cached[T]) get(key cacheKey, compute func() T) T {
-	if c.key != key {
-		*c = cached[T]{key, compute()}
-	}
-	return c.value
+func (k resultKey) scheduling() resultKey {
+	return resultKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, others: k.others}
 }
 
 // A commitCache has what was computed from one commit.
@@ -86,6 +68,8 @@ type commitCache struct {
 	cros       []*api.ClusterResourceOverride
 	ros        []*api.ResourceOverride
 	placements map[api.PlacementKey]*prepared
+	// unused are the warnings about overrides that select nothing; nil until they are needed.
+	unused *problem.List
 }
 
 // prepared has the objects that a placement selects at one commit, ready to be rendered.
@@ -101,7 +85,7 @@ type prepared struct {
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}}
+	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, works: map[string][]work.Work{}}
 }
 
 // setHead changes the head snapshot.

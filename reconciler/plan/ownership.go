@@ -16,68 +16,50 @@ import (
 // so that members hand it over instead of deleting it. If the rollout of the other one has not
 // reached the cluster yet, it gets the object early.
 
-// resolve decides the ownership of the shared objects of one cluster, one by one.
-func (r *resolver) resolve(cluster string, claimants []claimant) *resolution {
-	res := &resolution{claims: r.claims(claimants), paused: r.paused[cluster] != ""}
-	if res.paused {
-		r.keepAll(res)
-	} else {
-		r.assignOwners(res)
-	}
-	for i, n := range res.conflicts {
-		res.conflicts[i] = n.shareCopies(r.lastConflict[n.conflict])
-		r.lastConflict[n.conflict] = res.conflicts[i]
-	}
-	for _, cl := range res.claims {
-		cl.shareCopies(r.lastClaim[cl.key])
-		r.lastClaim[cl.key] = cl
-	}
-	return res
-}
-
-func (r *resolver) assignOwners(res *resolution) {
-	claims := res.claims
+// assignOwners decides the ownership of the shared objects of one cluster, one by one.
+func (r *resolver) assignOwners(cluster string, claims []*claim) {
 	ids := map[api.ID]bool{}
-	for _, c := range claims {
-		for _, of := range []map[api.ID]*work.Manifest{c.assigned, c.upcoming, c.early, c.held} {
+	for _, cl := range claims {
+		cl.guessHeld(claims)
+		for _, of := range []map[api.ID]*work.Manifest{cl.assigned, cl.upcoming, cl.early, cl.held} {
 			for id := range of {
 				ids[id] = true
 			}
 		}
-		for _, id := range c.on.Claims.Early {
+		for _, id := range cl.on.Claims.Early {
 			ids[id] = true
 		}
-	}
-	for _, c := range claims {
-		if c.contentUnknown {
-			c.outcome.Early = c.on.Claims.Early
+		if cl.contentUnknown {
+			cl.outcome.Early = cl.on.Claims.Early
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(ids), api.ID.Compare) {
 		handOver(claims, id)
-		owner := r.owner(claims, id, func(c *claim) bool { return c.asks(id) })
-		for _, c := range claims {
-			if owner != nil && c != owner {
-				r.yield(c, id, owner)
+		owner := r.owner(claims, id, func(cl *claim) bool { return cl.asks(id) })
+		for _, cl := range claims {
+			if owner != nil && cl != owner {
+				r.yield(cl, id, owner)
 			}
 		}
 		if owner != nil && owner.early[id] != nil {
 			owner.outcome.Early = append(owner.outcome.Early, id)
 		}
-		r.recordConflict(res, owner, id)
+		r.recordConflict(cluster, claims, owner, id)
 	}
 }
 
-// shareCopies shares equal values with another cluster's claim.
-func (cl *claim) shareCopies(o *claim) {
-	if o == nil {
-		return
-	}
-	if cl.outcome.Equal(o.outcome) {
-		cl.outcome = o.outcome
-	}
-	if slices.Equal(cl.yielded, o.yielded) {
-		cl.yielded = o.yielded
+// keepOwners does not change the ownership of any object on a cluster.
+func (r *resolver) keepOwners(cluster string, claims []*claim) {
+	for _, cl := range claims {
+		cl.outcome = cl.on.Claims
+		for _, y := range cl.outcome.Yields {
+			if m := cl.assigned[y.ID]; m != nil {
+				cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
+			}
+			if !y.Passing {
+				r.addConflict(conflict{y.To, cl.key}, cluster, y.ID)
+			}
+		}
 	}
 }
 
@@ -158,4 +140,13 @@ func (r *resolver) yield(cl *claim, id api.ID, owner *claim) {
 	if cl.assigned[id] != nil {
 		cl.outcome.Yields = append(cl.outcome.Yields, y)
 	}
+}
+
+// yieldedObject returns an object left to another placement, for the report.
+func (r *resolver) yieldedObject(m *work.Manifest, y ledger.Yield) Yielded {
+	out := Yielded{Manifest: m, To: y.To, Passing: y.Passing}
+	if spec := r.memo.spec(y.To); spec != nil {
+		out.Origin = spec.Origin
+	}
+	return out
 }

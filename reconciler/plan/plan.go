@@ -157,6 +157,8 @@ type OnCluster struct {
 	Foreign string
 	// DeleteAllowed says that a commit allows the deletions on this cluster.
 	DeleteAllowed bool
+	// work is the work of the cluster for the placement; nil if there is none yet.
+	work *work.Work
 	// suspendedObjects are the objects on the cluster that no placement writes.
 	suspendedObjects []work.SuspendedObject
 	// driftRule is the api.DriftAnnotation of the cluster.
@@ -242,20 +244,23 @@ func Pending(head *hub.Snapshot) *Plan {
 	return p
 }
 
-// An order has the keys of all placements, as they are planned and sorted.
-type order struct{ planned, sorted []api.PlacementKey }
-
-// order returns the keys of all placements, cached until a placement is added or removed.
-func (pl *planner) order() order {
-	return pl.memo.order.get(pl.listKey(), func() order {
-		planned := sequence(pl.Input)
-		return order{planned, slices.SortedFunc(slices.Values(planned), api.PlacementKey.Compare)}
-	})
+// An order has the keys of all placements, as they are planned and sorted. It is the same until
+// a placement is added or removed.
+type order struct {
+	head              *hub.Snapshot
+	ledger            *ledger.Ledger
+	placementsVersion uint64 // of the list of placements in the ledger
+	planned, sorted   []api.PlacementKey
 }
 
-// listKey is the key of what depends on which placements there are.
-func (pl *planner) listKey() cacheKey {
-	return cacheKey{head: pl.Head, ledger: pl.Ledger, placementsVersion: pl.Ledger.PlacementsVersion()}
+// order returns the keys of all placements.
+func (pl *planner) order() order {
+	o := &pl.memo.order
+	if version := pl.Ledger.PlacementsVersion(); o.head != pl.Head || o.ledger != pl.Ledger || o.placementsVersion != version {
+		*o = order{head: pl.Head, ledger: pl.Ledger, placementsVersion: version, planned: sequence(pl.Input)}
+		o.sorted = slices.SortedFunc(slices.Values(o.planned), api.PlacementKey.Compare)
+	}
+	return *o
 }
 
 // sequence lists the placements of the head and of the ledger, each once: a placement that the

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -15,10 +16,8 @@ import (
 // A result is the plan of one placement, before conflicts with other placements are resolved,
 // together with the inputs that it depends on. It is reused as long as they are the same.
 type result struct {
-	cacheKey
+	resultKey
 	placement *Placement
-	// works are the works of its clusters before conflicts are resolved.
-	works []clusterWork
 	// contentsInUse are the contents that clusters are assigned or held until now.
 	contentsInUse []*prepared
 	// missingCommits are the commits that clusters are assigned to and whose content is not
@@ -26,28 +25,14 @@ type result struct {
 	missingCommits, loadingCommits []string
 	// lostCommits are those of missingCommits that could not be loaded.
 	lostCommits []string
-	// claimedObjects are the objects that were yielded to others until now or assigned early,
-	// by ID. counterparts are the placements that own them, and this one.
-	claimedObjects []api.ID
-	counterparts   []api.PlacementKey
-	lastClaims     ledger.Claims
+	// claimedObjects are the objects that were yielded to others until now or assigned early.
+	// counterparts are the placements that own them, and this one.
+	claimedObjects map[api.ID]bool
+	counterparts   map[api.PlacementKey]bool
 	// wake is when the result could change without new input; zero means never.
 	wake time.Time
-
-	// deletionHolds are the holds on deletions of the placement.
-	deletionHolds deletionHolds
-
-	// lastComparison caches the last comparison of two contents.
-	lastComparison comparison
-
-	// resolved is the placement after conflicts were resolved.
-	resolved *Placement
-}
-
-// clusterWork is the work of one cluster.
-type clusterWork struct {
-	cluster string
-	work    work.Work
+	// holds are the holds on deletions of the placement.
+	holds deletionHolds
 }
 
 // A planner has the state of one call of Resolve.
@@ -79,13 +64,36 @@ func newPlanner(in Input) *planner {
 	return pl
 }
 
+// updateResults makes the results of this call those that the next call compares with. If a
+// result that affects the resolution of conflicts has changed, it resolves them again.
+func (pl *planner) updateResults() {
+	m, moved := pl.memo, false
+	changed := map[api.PlacementKey]bool{}
+	for key, r := range pl.results {
+		if old := m.results[key]; old != r {
+			changed[key], moved = true, moved || !r.sameObjects(old)
+		}
+	}
+	for key := range m.results {
+		moved = moved || pl.results[key] == nil
+	}
+	m.results, m.spareResults = pl.results, m.results
+	clear(m.spareResults)
+	if moved {
+		m.overlap = findOverlap(pl.results)
+	}
+	if moved || slices.ContainsFunc(m.overlap.claimants, func(key api.PlacementKey) bool { return changed[key] }) {
+		m.resolved = pl.resolveConflicts(m.overlap)
+	}
+}
+
 // finish resolves conflicts and assembles the plan.
 func (pl *planner) finish() *Plan {
 	m := pl.memo
 	p := &Plan{
 		Members: pl.Head.Clusters, Clusters: m.fleet.list, Left: m.suspensions.notSuspended(m.fleet.leftClusters(pl.Ledger)),
 		Commits: map[string]bool{}, Wake: pl.wake, Warnings: pl.unusedOverrideWarnings(),
-		Renames: pl.renamed,
+		Renames: pl.renamed, Placements: make([]*Placement, 0, len(pl.results)),
 	}
 	for _, r := range pl.results {
 		p.Wake = earliest(p.Wake, r.wake)
@@ -93,12 +101,12 @@ func (pl *planner) finish() *Plan {
 			p.Commits[commit] = true
 		}
 	}
-	changed := m.works.update(m.results, pl.results)
-	m.results, m.spareResults = pl.results, m.results
-	clear(m.spareResults)
-	if p.Placements, p.Works = pl.resolveConflicts(changed); p.Works == nil {
-		p.Works = map[string][]work.Work{} // not nil, since there is a plan
+	pl.updateResults()
+	for _, key := range pl.order().sorted {
+		p.Placements = append(p.Placements, cmp.Or(m.resolved[key], pl.results[key].placement))
 	}
+	m.updateWorks(p.Placements)
+	p.Works = m.works
 	m.prune(func(s *hub.Snapshot) bool { return p.Commits[s.Commit.Hash] && pl.Past[s.Commit.Hash] == s })
 	return p
 }
@@ -112,19 +120,19 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 			pl.results[key] = failedResult(key, pl.memo.spec(key), record, fmt.Sprint(cause))
 		}
 	}()
-	now := pl.resultKey(key, record)
-	if old := pl.memo.results[key]; old != nil && old.cacheKey == now && pl.stillValid(old) {
+	now := pl.keyOf(key, record)
+	if old := pl.memo.results[key]; old != nil && old.resultKey == now && pl.stillValid(old) {
 		pl.results[key] = old
 		return
 	}
-	pl.current = &result{cacheKey: now, placement: &Placement{Key: key, Spec: now.spec}}
+	pl.current = &result{resultKey: now, placement: &Placement{Key: key, Spec: now.spec}}
 	pl.plan(pl.current.placement, record)
 	pl.results[key] = pl.current
 }
 
-// resultKey collects everything that the result for a placement depends on.
-func (pl *planner) resultKey(key api.PlacementKey, record *ledger.Placement) cacheKey {
-	in := cacheKey{
+// keyOf collects everything that the result for a placement depends on.
+func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultKey {
+	in := resultKey{
 		spec: pl.memo.spec(key), fleetVersion: pl.memo.fleet.version, suspensionsVersion: pl.memo.suspensions.version,
 		deleteAllowed: Allows(pl.Head.Commit.Message, key), unclearRename: pl.unclear[key],
 	}
@@ -183,16 +191,15 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 	}
 	r.placement.Record = *record
 	for _, e := range record.Entries() {
-		b := e.Binding
-		r.addClaims(e.Claims)
-		r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Binding: b, Entry: e, Latest: b.Assigned, Claims: e.Claims})
-		if b.Released() || b.Removing {
-			w := work.Work{Placement: key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon}
+		c := &OnCluster{Binding: e.Binding, Entry: e, Latest: e.Binding.Assigned, Claims: e.Claims}
+		if c.Binding.Released() || c.Binding.Removing {
+			c.work = &work.Work{Placement: key, Revision: c.Binding.Assigned, Keep: true, Abandon: record.Abandon}
 			if spec != nil {
-				w.Strategy, w.Drift = strategy(spec.Spec), spec.Annotations[api.DriftAnnotation]
+				c.work.Strategy, c.work.Drift = strategy(spec.Spec), spec.Annotations[api.DriftAnnotation]
 			}
-			r.works = append(r.works, clusterWork{b.Cluster, w})
 		}
+		r.addClaims(e.Claims)
+		r.placement.Clusters = append(r.placement.Clusters, c)
 	}
 	return r
 }
@@ -202,26 +209,13 @@ func (r *result) addClaims(c ledger.Claims) {
 	if c.Empty() {
 		return
 	}
-	if c.Identical(r.lastClaims) {
-		return // most clusters have the same claims
+	if r.claimedObjects == nil {
+		r.claimedObjects, r.counterparts = map[api.ID]bool{}, map[api.PlacementKey]bool{r.placement.Key: true}
 	}
-	r.lastClaims = c
-	add := func(key api.PlacementKey) {
-		if !slices.Contains(r.counterparts, key) {
-			r.counterparts = append(r.counterparts, key)
-		}
-	}
-	claim := func(id api.ID) {
-		if i, found := slices.BinarySearchFunc(r.claimedObjects, id, api.ID.Compare); !found {
-			r.claimedObjects = slices.Insert(r.claimedObjects, i, id)
-		}
-	}
-	add(r.placement.Key)
 	for _, y := range c.Yields {
-		add(y.To)
-		claim(y.ID)
+		r.claimedObjects[y.ID], r.counterparts[y.To] = true, true
 	}
 	for _, id := range c.Early {
-		claim(id)
+		r.claimedObjects[id] = true
 	}
 }

@@ -22,19 +22,11 @@ import (
 // rename finds the renamed placements, and continues with a copy of the ledger that has them
 // under their new keys.
 func (pl *planner) rename() {
-	now := pl.listKey()
-	if pl.memo.withoutRenames == now {
-		return
-	}
 	m := pl.match()
 	pl.renamed, pl.unclear = m.renames(), m.unclear(pl)
-	pl.memo.withoutRenames = cacheKey{}
-	switch {
-	case len(pl.renamed) > 0:
+	if len(pl.renamed) > 0 {
 		pl.Ledger = pl.Ledger.Renamed(pl.renamed)
 		pl.memo.suspensions.update(pl.Input) // suspensions are renamed as well
-	case len(pl.unclear) == 0:
-		pl.memo.withoutRenames = now // nothing can be found until a placement is added or removed
 	}
 }
 
@@ -136,6 +128,9 @@ func (m *match) unclear(pl *planner) map[api.PlacementKey]string {
 		for _, s := range to {
 			out[s.Key] = text
 		}
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	for _, key := range pl.Ledger.Placements() {
 		if text := out[pl.Ledger.Placement(key).Into]; text != "" && out[key] == "" {
@@ -265,11 +260,10 @@ func (pl *planner) keepUnclear(p *Placement, record *ledger.Placement, why strin
 		c := pl.recordedCluster(b, record)
 		c.Latest, c.Held = b.Assigned, why
 		p.Clusters = append(p.Clusters, c)
-		w := work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects}
+		c.work = &work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects}
 		if c.heldContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing
-			w.Awaited = c.heldContent.Manifests // objects left to others
+			c.work.Awaited = c.heldContent.Manifests // objects left to others
 		}
-		pl.current.works = append(pl.current.works, clusterWork{b.Cluster, w})
 	}
 }
 

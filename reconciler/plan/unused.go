@@ -54,21 +54,27 @@ func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) p
 // While the selectors of a placement are invalid, it is not known what it would select, and
 // nothing is reported. The loader warns of overrides bound to a placement that does not exist.
 func (pl *planner) unusedOverrideWarnings() problem.List {
-	return pl.memo.unused.get(cacheKey{head: pl.Head}, func() (warnings problem.List) {
-		at := pl.memo.head
-		if len(at.placements) == 0 {
+	at := pl.memo.head
+	if at.unused == nil {
+		warnings := pl.findUnusedOverrides(at)
+		at.unused = &warnings
+	}
+	return *at.unused
+}
+
+func (pl *planner) findUnusedOverrides(at *commitCache) (warnings problem.List) {
+	if len(at.placements) == 0 {
+		return nil
+	}
+	var renderers []*work.Renderer
+	for _, p := range at.placements {
+		if p.renderer == nil {
 			return nil
 		}
-		var renderers []*work.Renderer
-		for _, p := range at.placements {
-			if p.renderer == nil {
-				return nil
-			}
-			renderers = append(renderers, p.renderer)
-		}
-		for _, name := range work.Unused(at.cros, at.ros, renderers) {
-			warnings = append(warnings, pl.overrideWarning(name, "", "selects nothing that any placement holds"))
-		}
-		return warnings
-	})
+		renderers = append(renderers, p.renderer)
+	}
+	for _, name := range work.Unused(at.cros, at.ros, renderers) {
+		warnings = append(warnings, pl.overrideWarning(name, "", "selects nothing that any placement holds"))
+	}
+	return warnings
 }

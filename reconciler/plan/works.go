@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -11,11 +12,8 @@ import (
 
 // planWorks computes the works of the placement's clusters.
 func (pl *planner) planWorks(p *Placement) {
-	pl.current.works = make([]clusterWork, 0, len(p.Clusters))
 	for _, c := range p.Clusters {
-		if w, ok := pl.planWork(p, c); ok {
-			pl.current.works = append(pl.current.works, clusterWork{c.Binding.Cluster, w})
-		}
+		c.work = pl.planWork(p, c)
 	}
 }
 
@@ -31,9 +29,9 @@ func (p *Placement) FinalWork(c *OnCluster) work.Work {
 	return w
 }
 
-// planWork computes the work of one cluster; not ok if there is none yet.
-func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
-	w := work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
+// planWork computes the work of one cluster; nil if there is none yet.
+func (pl *planner) planWork(p *Placement, c *OnCluster) *work.Work {
+	w := &work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
 		AllowDelete: c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster),
 		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
 	c.DeleteAllowed = w.AllowDelete
@@ -54,8 +52,11 @@ func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
 		}
 	case !c.Binding.Released():
-		w.Keep, w.Awaited = true, pl.awaitedContent(c, nil)
-		return w, len(w.Awaited) > 0 && w.Strategy.Type != api.ReportDiff
+		w.Keep, w.Awaited = true, awaitedContent(c, nil)
+		if len(w.Awaited) == 0 || w.Strategy.Type == api.ReportDiff {
+			return nil
+		}
+		return w
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
 		w.Manifests = c.Content.Manifests
 	case c.provenContent != nil && c.provenContent.Hash == c.Binding.Assigned.Hash:
@@ -66,11 +67,11 @@ func (pl *planner) planWork(p *Placement, c *OnCluster) (work.Work, bool) {
 		w.Keep = true
 	}
 	w.Keep = w.Keep || paused
-	w.Holds = pl.holdsFor(p, c.Binding.Cluster, &w)
+	w.Holds = pl.holdsFor(p, c.Binding.Cluster, w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
-		w.Awaited = pl.awaitedContent(c, w.Manifests)
+		w.Awaited = awaitedContent(c, w.Manifests)
 	}
-	return w, true
+	return w
 }
 
 // deleteCause returns the reason for deleting objects that the placement no longer has on a
@@ -89,26 +90,12 @@ func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 
 // awaitedContent returns the newest content for a cluster, if its objects are not those that
 // the cluster is assigned now.
-func (pl *planner) awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Manifest {
-	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || pl.current.sameObjects(now, c.Content.Manifests) {
+func awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Manifest {
+	sameObjects := slices.EqualFunc(now, c.Content.Manifests, func(a, b *work.Manifest) bool { return a.ID == b.ID })
+	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || sameObjects {
 		return nil
 	}
 	return c.Content.Manifests
-}
-
-// sameObjects reports whether two contents have the same objects. Most clusters repeat the last
-// comparison.
-func (r *result) sameObjects(a, b []*work.Manifest) bool {
-	if c := &r.lastComparison; !ledger.Identical(c.a, a) || !ledger.Identical(c.b, b) {
-		*c = comparison{a, b, slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x.ID == y.ID })}
-	}
-	return r.lastComparison.same
-}
-
-// A comparison caches the result of comparing the objects of two contents.
-type comparison struct {
-	a, b []*work.Manifest
-	same bool
 }
 
 func strategy(s api.PlacementSpec) api.ApplyStrategy {
@@ -116,4 +103,75 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 		return api.ApplyStrategy{}
 	}
 	return *s.Strategy.ApplyStrategy
+}
+
+// updateWorks updates the works of the clusters on which the placements differ from those of the
+// last plan. A list is never changed, only replaced, so that an unchanged list need not be
+// compared.
+func (m *Memo) updateWorks(now []*Placement) {
+	before, changed := m.placements, map[string]bool{}
+	for _, p := range now {
+		if old := find(before, p.Key); old != p {
+			addChangedWorks(changed, old, p)
+		}
+	}
+	for _, old := range before {
+		if find(now, old.Key) == nil {
+			addChangedWorks(changed, old, nil)
+		}
+	}
+	m.placements = now
+	if len(changed) == 0 {
+		return
+	}
+	m.works = maps.Clone(m.works)
+	maps.DeleteFunc(m.works, func(cluster string, _ []work.Work) bool { return changed[cluster] })
+	for _, p := range now {
+		for _, c := range p.Clusters {
+			if name := c.Binding.Cluster; c.work != nil && changed[name] {
+				m.works[name] = append(m.works[name], *c.work)
+			}
+		}
+	}
+}
+
+// find returns a placement in a sorted list; nil if the list does not have it.
+func find(all []*Placement, key api.PlacementKey) *Placement {
+	i, found := slices.BinarySearchFunc(all, key, func(p *Placement, key api.PlacementKey) int { return p.Key.Compare(key) })
+	if !found {
+		return nil
+	}
+	return all[i]
+}
+
+// addChangedWorks adds the clusters on which the works of two plans of a placement differ. Nil
+// stands for a placement without clusters.
+func addChangedWorks(changed map[string]bool, old, now *Placement) {
+	for _, pair := range [][2]*Placement{{old, now}, {now, old}} {
+		if pair[0] == nil {
+			continue
+		}
+		for _, c := range pair[0].Clusters {
+			if !sameWork(c.work, pair[1].workOn(c.Binding.Cluster)) {
+				changed[c.Binding.Cluster] = true
+			}
+		}
+	}
+}
+
+// workOn returns the work of a cluster; nil if there is none. The placement may be nil.
+func (p *Placement) workOn(cluster string) *work.Work {
+	if p == nil {
+		return nil
+	}
+	if c := p.On(cluster); c != nil {
+		return c.work
+	}
+	return nil
+}
+
+// sameWork reports whether two works are equal and share their lists of manifests.
+func sameWork(a, b *work.Work) bool {
+	return a == b || a != nil && b != nil && a.Revision == b.Revision && a.Strategy == b.Strategy &&
+		ledger.Identical(a.Manifests, b.Manifests) && ledger.Identical(a.Awaited, b.Awaited) && a.Equal(b)
 }

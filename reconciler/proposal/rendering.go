@@ -24,7 +24,7 @@ type rendering struct {
 func render(s *hub.Snapshot) *rendering {
 	r := &rendering{snapshot: s, clusters: map[string]placement.Cluster{}, index: placement.NewIndex(s.Objects), renderers: map[api.PlacementKey]*work.Renderer{}}
 	for _, c := range s.Clusters {
-		r.clusters[c.Name] = placement.ClusterOf(c.MemberCluster)
+		r.clusters[c.Name] = plan.Cluster(c, nil)
 	}
 	return r
 }

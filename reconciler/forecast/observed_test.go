@@ -1,4 +1,4 @@
-package placement_test
+package forecast
 
 import (
 	"testing"
@@ -7,11 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-func TestClusterOf(t *testing.T) {
+func TestObservedClusters(t *testing.T) {
 	m := &api.MemberCluster{}
 	m.Name = "m1"
 	m.Labels = map[string]string{"env": "prod"}
@@ -28,15 +27,15 @@ func TestClusterOf(t *testing.T) {
 		Allocatable: api.ResourceList{"ephemeral-storage": resource.MustParse("9Gi")},
 		Available:   api.ResourceList{"cpu": resource.MustParse("500m")},
 	}
-	c := placement.ClusterOf(m)
+	c := observed(m)
 
 	for name, want := range map[string]string{
-		"kubernetes-fleet.io/node-count":      "3",
-		res + "total-cpu":                     "4",
-		res + "allocatable-ephemeral-storage": "9Gi",
-		res + "available-cpu":                 "500m",
-		"rating":                              "7",
-		"broken":                              "5",
+		"kubernetes-fleet.io/node-count":                             "3",
+		api.ResourcePropertyPrefix + "total-cpu":                     "4",
+		api.ResourcePropertyPrefix + "allocatable-ephemeral-storage": "9Gi",
+		api.ResourcePropertyPrefix + "available-cpu":                 "500m",
+		"rating": "7",
+		"broken": "5",
 	} {
 		if got, ok := c.Properties[name]; !ok || got.Cmp(resource.MustParse(want)) != 0 {
 			t.Errorf("property %s is %s, want %s", name, got.String(), want)
@@ -45,11 +44,8 @@ func TestClusterOf(t *testing.T) {
 	if len(c.Properties) != 6 || len(c.Malformed) != 2 || c.Malformed["tier"] != "gold" || c.Malformed["k8s.io/k8s-version"] != "v1.30.2" {
 		t.Errorf("properties %v, malformed %v", c.Properties, c.Malformed)
 	}
-	if c.Labels["env"] != "prod" || c.Labels[api.MemberNameLabel] != "m1" {
+	if c.Labels["env"] != "prod" {
 		t.Errorf("labels %v", c.Labels)
-	}
-	if len(m.Labels) != 1 {
-		t.Errorf("the member's own labels became %v", m.Labels)
 	}
 }
 
@@ -66,7 +62,7 @@ func TestStalePropertiesAreUnknown(t *testing.T) {
 		Properties: map[string]api.PropertyValue{"kubernetes-fleet.io/node-count": {Value: "3"}}, Namespaces: map[string]string{"ns": ""},
 		ResourceUsage: api.ResourceUsage{Capacity: api.ResourceList{"cpu": resource.MustParse("4")}},
 	}
-	c := placement.ClusterOf(m)
+	c := observed(m)
 	if _, declared := c.Properties["rating"]; len(c.Properties) != 1 || !declared || c.Namespaces != nil || c.NamespacesUnknown {
 		t.Errorf("known are %v, and the namespaces %v", c.Properties, c.Namespaces)
 	}
@@ -86,7 +82,7 @@ func TestNamespacesOfACluster(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := placement.ClusterOf(&api.MemberCluster{Status: test.status})
+			c := observed(&api.MemberCluster{Status: test.status})
 			if (c.Namespaces != nil) != test.looked || c.NamespacesUnknown != test.unknown {
 				t.Errorf("namespaces %v, unknown %t", c.Namespaces, c.NamespacesUnknown)
 			}
@@ -94,7 +90,7 @@ func TestNamespacesOfACluster(t *testing.T) {
 	}
 }
 
-func TestIneligible(t *testing.T) {
+func TestIneligibleByStatus(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	const limit = 5 * time.Minute
@@ -105,7 +101,11 @@ func TestIneligible(t *testing.T) {
 	agent := func(heartbeat time.Duration, conditions ...metav1.Condition) []api.AgentStatus {
 		return []api.AgentStatus{{Type: "Other"}, {Type: api.MemberAgent, Conditions: conditions, LastReceivedHeartbeat: ago(heartbeat)}}
 	}
-	const offline = "cluster is not connected to the fleet: "
+	const (
+		offline   = "cluster is not connected to the fleet: "
+		silent    = offline + "no recent heartbeat signals (last received 12.00 minutes ago)"
+		notJoined = offline + "member agent not joined yet"
+	)
 	tests := map[string]struct {
 		agents  []api.AgentStatus
 		leaving bool
@@ -128,7 +128,7 @@ func TestIneligible(t *testing.T) {
 			if test.leaving {
 				m.DeletionTimestamp = &metav1.Time{Time: now}
 			}
-			if got := placement.Ineligible(m, now); got != test.want {
+			if got := ineligible(m, now); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
