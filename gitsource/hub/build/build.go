@@ -42,10 +42,7 @@ const mount = "/repository"
 
 // A builder builds one kustomization from its files.
 type builder struct {
-	limits Limits
-	// file is the kustomization file.
-	file  string
-	parts []*kustomization
+	Target
 	texts map[string][]byte
 	// positions are the positions of the documents in the files.
 	positions map[string][]sourcePosition
@@ -93,7 +90,7 @@ type sourcePosition struct {
 
 func (b *builder) fail(format string, args ...any) {
 	b.problems = append(b.problems, problem.Problem{
-		Origin: api.Origin{Path: b.file}, Severity: problem.Error, Message: fmt.Sprintf(format, args...),
+		Origin: api.Origin{Path: b.File}, Severity: problem.Error, Message: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -101,34 +98,33 @@ func (b *builder) fail(format string, args ...any) {
 // result; an error means that they could not be read.
 func (t Target) Build(spending *document.Budget) (*Result, error) {
 	b := &builder{
-		limits: t.limits, file: t.File, parts: t.parts, texts: map[string][]byte{}, positions: map[string][]sourcePosition{},
-		budget: spending, input: &document.Budget{Limit: t.limits.Input}, sizes: map[string]int64{},
+		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{},
+		budget: spending, input: &document.Budget{Limit: t.graph.limits.Input}, sizes: map[string]int64{},
 	}
-	if err := b.readAll(t.tree); err != nil {
+	if err := b.readAll(); err != nil {
 		return nil, err
 	}
 	out := &Result{End: api.Origin{Path: t.File}}
-	if b.input.Exceeded() || b.inputSize(t.dir, map[string]int64{}) > b.limits.Input {
-		b.fail("%s", inputExceeded(b.limits))
+	if b.input.Exceeded() || b.inputSize(t.root.dir, map[string]int64{}) > b.graph.limits.Input {
+		b.fail("%s", inputExceeded(b.graph.limits))
 	}
 	if !b.problems.HasErrors() {
-		objects, err := b.run(t.dir)
+		objects, err := b.run()
 		if err != nil {
 			return nil, err
 		}
 		if objects != nil {
-			b.collect(objects, t.dir, out)
+			b.collect(objects, out)
 		}
 	}
 	out.Problems, out.Transient = b.problems, b.timedOut
 	return out, nil
 }
 
-func (b *builder) readAll(t *tree.Tree) error {
+func (b *builder) readAll() error {
 	for _, k := range b.parts {
-		for _, f := range append([]reference{{path: k.file}}, k.files...) {
-			f.data = f.data || f.path == k.file // parsed before
-			if err := b.read(t, f); err != nil {
+		for _, f := range k.reads() {
+			if err := b.read(f); err != nil {
 				return err
 			}
 			if b.input.Exceeded() {
@@ -141,11 +137,11 @@ func (b *builder) readAll(t *tree.Tree) error {
 
 // read reads and validates a file before kustomize does, since kustomize's errors name neither
 // file nor line.
-func (b *builder) read(t *tree.Tree, f reference) error {
+func (b *builder) read(f reference) error {
 	data, done := b.texts[f.path]
 	if !done {
 		var err error
-		data, err = t.Read(f.path)
+		data, err = b.graph.tree.Read(f.path)
 		if tooLarge := (*tree.TooLargeError)(nil); errors.As(err, &tooLarge) {
 			b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: f.path}, Severity: problem.Error, Message: err.Error()})
 			return nil
@@ -171,17 +167,11 @@ func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 		return n
 	}
 	var n int64
-	for _, k := range b.parts {
-		if k.dir != dir {
-			continue
-		}
-		n += b.sizes[k.file]
-		for _, f := range k.files {
-			n += b.sizes[f.path]
-		}
-		for _, next := range k.dirs {
-			n = min(n+b.inputSize(next, known), b.limits.Input+1)
-		}
+	for _, f := range b.graph.nodes[dir].reads() {
+		n += b.sizes[f.path]
+	}
+	for _, next := range b.graph.nodes[dir].dirs {
+		n = min(n+b.inputSize(next, known), b.graph.limits.Input+1)
 	}
 	known[dir] = n
 	return n
@@ -189,11 +179,11 @@ func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 
 func (b *builder) check(name string, data []byte) {
 	b.positions[name] = []sourcePosition{}
-	parsed := document.Parse(name, data, b.limits.Documents, b.input)
+	parsed := document.Parse(name, data, b.graph.limits.Documents, b.input)
 	b.sizes[name] += parsed.Size
 	for _, p := range parsed.Problems {
 		if p.Severity == problem.Error {
-			p.Kustomization = b.file
+			p.Kustomization = b.File
 			b.problems = append(b.problems, p)
 		}
 	}
@@ -233,23 +223,25 @@ func eachScalar(n *yaml.Node, visit func(string)) {
 
 // run runs kustomize on a file system that has only the files that the kustomization refers to.
 // An error means that the build could not start.
-func (b *builder) run(dir string) (resmap.ResMap, error) {
+func (b *builder) run() (resmap.ResMap, error) {
 	fsys := newBuildFiles()
 	for name, data := range b.texts {
-		if name == b.file {
-			data = b.withOrigins(dir, data)
-		}
 		fsys.add(path.Join(mount, name), data)
 	}
-	if !acquireTurn(b.limits.Time) {
-		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.file, b.limits.Time)
+	text, err := b.withOrigins()
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", b.File, err)
 	}
-	start, late := time.Now(), time.After(b.limits.Time)
+	fsys.add(path.Join(mount, b.File), text)
+	if !acquireTurn(b.graph.limits.Time) {
+		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.File, b.graph.limits.Time)
+	}
+	start, late := time.Now(), time.After(b.graph.limits.Time)
 	done := make(chan outcome, 1)
-	go func() { done <- exclusively(func() outcome { return kustomize(fsys, path.Join(mount, dir)) }) }()
+	go func() { done <- exclusively(func() outcome { return kustomize(fsys, path.Join(mount, b.root.dir)) }) }()
 	select {
 	case result := <-done:
-		if time.Since(start) > b.limits.Time {
+		if time.Since(start) > b.graph.limits.Time {
 			break
 		}
 		if result.err != nil {
@@ -262,7 +254,7 @@ func (b *builder) run(dir string) (resmap.ResMap, error) {
 	// A running build cannot be stopped, but it can be kept from reading more files.
 	fsys.closed.Store(true)
 	b.timedOut = true
-	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.limits.Time)
+	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.Time)
 	return nil, nil
 }
 
@@ -326,17 +318,10 @@ func (b *builder) warnUnused() {
 	}
 }
 
-// withOrigins has kustomize annotate each object with its origin.
-func (b *builder) withOrigins(dir string, data []byte) []byte {
-	for _, k := range b.parts {
-		if k.dir != dir {
-			continue
-		}
-		spec := k.text.spec
-		spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
-		if text, err := json.Marshal(spec); err == nil {
-			return text
-		}
-	}
-	return data
+// withOrigins returns the kustomization file with the option to annotate each object with its
+// origin.
+func (b *builder) withOrigins() ([]byte, error) {
+	spec := b.root.text.spec
+	spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
+	return json.Marshal(spec)
 }

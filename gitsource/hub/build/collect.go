@@ -18,18 +18,18 @@ import (
 const originAnnotation = "config.kubernetes.io/origin"
 
 // collect decodes the objects of a build as if they had been read from files.
-func (b *builder) collect(m resmap.ResMap, dir string, out *Result) {
+func (b *builder) collect(m resmap.ResMap, out *Result) {
 	var size int64
 	words := document.Vocabulary{}
 	for _, res := range m.Resources() {
-		r := &document.Report{Origin: b.originOf(res, dir), Limits: b.limits.Documents}
-		c := &document.Decoder{Report: r, Limits: b.limits.Documents, Words: words, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
+		r := &document.Report{Origin: b.originOf(res), Limits: b.graph.limits.Documents}
+		c := &document.Decoder{Report: r, Limits: b.graph.limits.Documents, Words: words, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
 		value, ok := c.Decode(res.YNode())
 		if ok {
 			b.forgetOrigin(value)
 			data, _ := json.Marshal(value)
-			if size += int64(len(data)); size > b.limits.Output {
-				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", problem.Size(b.limits.Output))
+			if size += int64(len(data)); size > b.graph.limits.Output {
+				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", problem.Size(b.graph.limits.Output))
 				out.Exceeded = true
 				return
 			}
@@ -47,20 +47,20 @@ func (b *builder) collect(m resmap.ResMap, dir string, out *Result) {
 }
 
 // originOf finds the document from which an object was made.
-func (b *builder) originOf(res *resource.Resource, dir string) api.Origin {
-	origin := api.Origin{Path: b.file, Kustomization: b.file}
+func (b *builder) originOf(res *resource.Resource) api.Origin {
+	origin := api.Origin{Path: b.File, Kustomization: b.File}
 	o, err := res.GetOrigin()
 	if err != nil || o == nil {
 		return origin
 	}
 	if o.Path == "" {
 		if o.ConfiguredIn != "" {
-			origin.Path = path.Join(dir, o.ConfiguredIn)
+			origin.Path = path.Join(b.root.dir, o.ConfiguredIn)
 			origin.Line = b.generatorLine(origin.Path, res.GetName())
 		}
 		return origin
 	}
-	origin.Path = path.Join(dir, o.Path)
+	origin.Path = path.Join(b.root.dir, o.Path)
 	if p, ok := nearest(b.positions[origin.Path], res.GetKind(), res.GetName()); ok {
 		origin.Line, origin.Document = p.line, p.document
 	}
@@ -108,10 +108,8 @@ func (b *builder) generatorLine(file, name string) int {
 
 // forgetOrigin removes the annotation added by withOrigins.
 func (b *builder) forgetOrigin(value any) {
-	for _, k := range b.parts {
-		if k.file == b.file && slices.Contains(k.text.spec.BuildMetadata, types.OriginAnnotations) {
-			return
-		}
+	if slices.Contains(b.root.text.spec.BuildMetadata, types.OriginAnnotations) {
+		return // the user wants it
 	}
 	object, _ := value.(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)

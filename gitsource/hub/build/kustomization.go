@@ -41,6 +41,12 @@ type reference struct {
 	data bool
 }
 
+// reads returns all files that a build reads for the kustomization. The kustomization file comes
+// first, as data, since it was parsed before.
+func (k *kustomization) reads() []reference {
+	return append([]reference{{k.file, true}}, k.files...)
+}
+
 func (k *kustomization) add(severity problem.Severity, line int, field, format string, args ...any) {
 	if len(k.problems) > document.MaxProblems {
 		return // enough problems; a list of files can be very long

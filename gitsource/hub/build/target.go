@@ -6,24 +6,21 @@ import (
 	"io"
 	"maps"
 	"slices"
-
-	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
 // A Target is a kustomization to build, and everything it includes.
 type Target struct {
 	// File is the kustomization file.
 	File string
-	dir  string
+	root *kustomization
 	// parts are all kustomizations of the build, each once, sorted by directory.
-	parts  []*kustomization
-	tree   *tree.Tree
-	limits Limits
+	parts []*kustomization
+	graph *Graph
 }
 
 // Target returns the target in a directory of Roots.
 func (g *Graph) Target(dir string) Target {
-	return Target{dir: dir, File: g.nodes[dir].file, parts: g.withBases(dir), tree: g.tree, limits: g.limits}
+	return Target{g.nodes[dir].file, g.nodes[dir], g.withBases(dir), g}
 }
 
 // withBases returns a kustomization and everything it includes, each once, sorted by directory.
@@ -55,10 +52,10 @@ func (t Target) Valid() bool {
 // equal results.
 func (t Target) Fingerprint() (string, error) {
 	h := sha256.New()
-	io.WriteString(h, t.dir)
+	io.WriteString(h, t.root.dir)
 	for _, k := range t.parts {
-		for _, f := range append([]reference{{path: k.file}}, k.files...) {
-			hash, err := t.tree.Hash(f.path)
+		for _, f := range k.reads() {
+			hash, err := t.graph.tree.Hash(f.path)
 			if err != nil {
 				return "", err
 			}
@@ -72,8 +69,7 @@ func (t Target) Fingerprint() (string, error) {
 func (t Target) Sources() []string {
 	var names []string
 	for _, k := range t.parts {
-		names = append(names, k.file)
-		for _, f := range k.files {
+		for _, f := range k.reads() {
 			names = append(names, f.path)
 		}
 	}
