@@ -17,13 +17,6 @@ type customResult struct {
 	problems problem.List
 }
 
-// A misfit is a custom object that differs from its definition.
-type misfit struct {
-	*item
-	by    *item
-	found *schema.Comparison
-}
-
 // checkCustom compares custom objects with the definitions of the commit, as
 // schema.CheckBuiltin compares built-in kinds, and caches the results.
 func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
@@ -33,11 +26,8 @@ func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
 			definitions[it.scope.kind] = it
 		}
 	}
-	if len(definitions) == 0 {
-		return nil
-	}
 	var customItems []*item
-	misfits := map[string][]misfit{} // by file
+	misfits := map[string][]*item{} // by file
 	for _, it := range a.items {
 		by := definitions[it.id.GroupKind()]
 		if by == nil || !it.custom || it.object == nil {
@@ -47,15 +37,18 @@ func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
 		if it.customResult != nil && it.customResult.by == by {
 			continue
 		}
-		if found := schema.CompareCustom(it.top, it.object.Object, by.object.Object); !found.Fits() {
-			misfits[it.origin.Path] = append(misfits[it.origin.Path], misfit{it, by, found})
-		} else {
-			it.customResult = &customResult{by: by}
+		if it.compare(by, document.Document{}); len(it.customResult.problems) > 0 && !it.built() {
+			it.customResult = nil // until the lines are known
+			misfits[it.origin.Path] = append(misfits[it.origin.Path], it)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(misfits)) {
-		if err := l.reportMisfits(t, path, misfits[path]); err != nil {
+		documents, err := l.parseAgain(t, path)
+		if err != nil {
 			return err
+		}
+		for _, it := range misfits[path] {
+			it.compare(definitions[it.id.GroupKind()], documents[it.origin.Document])
 		}
 	}
 	for _, it := range customItems {
@@ -64,28 +57,24 @@ func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
 	return nil
 }
 
-// reportMisfits reports the misfits of one file. It reads the file again to find their lines,
-// which are not kept in memory.
-func (l *Loader) reportMisfits(t *tree.Tree, path string, misfits []misfit) error {
+// parseAgain parses a file to find the lines of fields, which are not kept in memory. It returns
+// the documents by number.
+func (l *Loader) parseAgain(t *tree.Tree, path string) (map[int]document.Document, error) {
+	data, err := t.Read(path)
+	if err != nil {
+		return nil, err
+	}
 	documents := map[int]document.Document{}
-	if slices.ContainsFunc(misfits, func(m misfit) bool { return !m.built() }) {
-		defer t.Drop(path)
-		data, err := t.Read(path)
-		if err != nil {
-			return err
-		}
-		for _, doc := range document.Parse(path, data, l.opts.Limits.documents(), nil).Documents {
-			documents[doc.Number] = doc
-		}
+	for _, doc := range document.Parse(path, data, l.opts.Limits.documents(), nil).Documents {
+		documents[doc.Number] = doc
 	}
-	for _, m := range misfits {
-		r := &document.Report{Origin: m.origin, Object: m.top}
-		if !m.built() {
-			doc := documents[m.origin.Document]
-			r.Root, r.LinesBefore = doc.Root, doc.LinesBefore
-		}
-		m.found.Warn(r, "the CustomResourceDefinition at "+positionText(m.by.origin))
-		m.customResult = &customResult{m.by, r.Problems}
-	}
-	return nil
+	return documents, nil
+}
+
+// compare compares a custom object with its definition. Without a document, the problems have
+// no lines.
+func (it *item) compare(by *item, doc document.Document) {
+	r := &document.Report{Origin: it.origin, Object: it.top, Root: doc.Root, LinesBefore: doc.LinesBefore}
+	schema.CheckCustom(r, it.top, it.object.Object, by.object.Object, "the CustomResourceDefinition at "+positionText(by.origin))
+	it.customResult = &customResult{by, r.Problems}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
 // expandedNodes limits the nodes of a document after its aliases are expanded, since all of
@@ -184,7 +186,7 @@ func (d *Decoder) pair(m map[string]any, n *yaml.Node, i int, text bool) {
 // the line of the first.
 func (d *Decoder) duplicate(n *yaml.Node, i int) {
 	again := n.Content[i]
-	if d.Report.full() {
+	if d.Report.Full(problem.Error) {
 		return
 	}
 	for j := 0; j < i; j += 2 {

@@ -50,12 +50,12 @@ func (r *Report) Warnf(p *FieldPath, format string, args ...any) {
 // have a hundred thousand.
 const MaxProblems = 100
 
-// full reports whether further errors are dropped.
-func (r *Report) full() bool { return r.count[problem.Error] > MaxProblems }
+// Full reports whether further problems of a severity are dropped.
+func (r *Report) Full(severity problem.Severity) bool { return r.count[severity] > MaxProblems }
 
 // Add reports a problem at a field, unless there are too many.
 func (r *Report) Add(severity problem.Severity, p *FieldPath, format string, args ...any) {
-	if r.count[severity] > MaxProblems {
+	if r.Full(severity) {
 		return
 	}
 	if r.count[severity] == MaxProblems {
@@ -100,7 +100,7 @@ func (r *Report) IsMuted(field string) bool {
 // Merge adds the problems of a part of the document. Warnings never displace errors.
 func (r *Report) Merge(part *Report) {
 	for _, p := range part.Problems {
-		if r.count[p.Severity] <= MaxProblems {
+		if !r.Full(p.Severity) {
 			r.keep(p)
 		}
 	}

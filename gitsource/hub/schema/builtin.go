@@ -27,19 +27,16 @@ func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]a
 	if err != nil || kind == "" {
 		return
 	}
-	c := &Comparison{top: p, secret: gv.Group == "" && kind == "Secret"}
+	c := &comparison{r: r, by: "Kubernetes " + kubernetesVersion, secret: gv.Group == "" && kind == "Secret"}
 	t, known := kubernetes.Scheme.AllKnownTypes()[gv.WithKind(kind)]
 	switch {
 	case known:
-		c.search(func() { c.value(object, t) })
+		c.value(object, schemaOf(t), p, nil)
 	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
 		checkUnknownKind(r, p, gv.WithKind(kind))
 	default: // every kind has the same metadata
-		c.search(func() {
-			c.below(document.Step{Key: "metadata"}, object["metadata"], reflect.TypeFor[metav1.ObjectMeta]())
-		})
+		c.value(object["metadata"], schemaOf(reflect.TypeFor[metav1.ObjectMeta]()), p.Child("metadata"), nil)
 	}
-	c.Warn(r, "Kubernetes "+kubernetesVersion)
 }
 
 // checkUnknownKind warns of a kind or version that does not exist in its API group of

@@ -95,7 +95,7 @@ func TestBuiltinKnowsWhatDecodesItself(t *testing.T) {
 				t.Errorf("%s decodes itself, and has fields", typ)
 			}
 			for _, f := range fields {
-				walk(f.typ)
+				walk(f.schema.(goType).Type)
 			}
 		case reflect.Pointer, reflect.Slice, reflect.Map:
 			walk(typ.Elem())

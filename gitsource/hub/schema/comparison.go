@@ -7,210 +7,183 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Comparison finds the parts of a value that do not match a Go type. Values that match, which
-// most do, are compared without an allocation.
-type Comparison struct {
-	// top is the position of the object in its document.
-	top *document.FieldPath
+// A fieldSchema describes the values of a field: a goType, or a property of a
+// CustomResourceDefinition.
+type fieldSchema interface{ shape() shape }
+
+// A shape is what a schema says about a value. A value has one of three forms: a scalar if fault
+// is set, a list if items is set, and a mapping if fields is set. The zero shape allows any
+// value.
+type shape struct {
+	// fault returns what was expected instead of v; empty if v is valid.
+	fault func(v any) string
+	items fieldSchema
+	// fields are the known fields of a mapping, and values is the schema of all others. Without
+	// values, other fields are unknown, unless loose is set.
+	fields fieldSet
+	values fieldSchema
+	loose  bool
+	// resource says that the mapping also has the fields of every resource, which schemas do
+	// not list.
+	resource bool
+}
+
+// A fieldSet has the known fields of a mapping.
+type fieldSet interface {
+	size() int
+	names() []string
+	find(name string) (fieldSchema, bool)
+}
+
+// A comparison compares a value with its schema, and reports the parts that do not match.
+type comparison struct {
+	r *document.Report
+	// by says in warnings what the value was compared with.
+	by string
 	// secret says that the object is a Secret.
 	secret bool
-
-	// wrong says that a problem was found. If collects is set, the problems are recorded.
-	wrong, collects bool
-
-	steps  []document.Step
-	levels []level
-	faults []fault
+	// own are the rules of gitfleet's kinds; nil for other kinds. With them, the problems are
+	// errors, mistakes are corrected, and invalid parts are removed, so that the rest can be
+	// decoded. Without them, the problems are warnings, and the value stays unchanged.
+	own *ownRules
 }
 
-// Warn reports the problems as warnings. by says what the object was compared with.
-func (c *Comparison) Warn(r *document.Report, by string) {
-	slices.SortFunc(c.faults, func(a, b fault) int { return strings.Compare(a.at.String(), b.at.String()) })
-	for _, f := range c.faults {
-		r.Warnf(f.at, "%s (checked against %s)", f.message, by)
-	}
-}
-
-// search runs look to find out whether there is any problem, which is fast and rarely the case.
-// Only if there is one, it runs look again to record the first problems, in order.
-func (c *Comparison) search(look func()) {
-	look()
-	if c.wrong {
-		c.collects = true
-		look()
-	}
-}
-
-// enough reports whether the rest need not be compared.
-func (c *Comparison) enough() bool {
-	return c.wrong && !c.collects || len(c.faults) > document.MaxProblems
-}
-
-// each visits the entries of a mapping; in sorted order if problems are recorded.
-func (c *Comparison) each(m map[string]any, visit func(key string, value any)) {
-	if c.collects {
-		for _, key := range slices.Sorted(maps.Keys(m)) {
-			if c.enough() {
-				return
-			}
-			visit(key, m[key])
-		}
-		return
-	}
-	for key, value := range m {
-		if c.enough() {
-			return
-		}
-		visit(key, value)
-	}
-}
-
-// A level is a mapping on the path to a value: its depth, and the fields of its type.
+// A level is a mapping on the path to a value.
 type level struct {
-	depth  int
+	up     *level
+	at     *document.FieldPath
 	fields fieldSet
 }
 
-// A fieldSet has the possible fields of a mapping; the inner set of a field is nil if it is not
-// a mapping.
-type fieldSet interface {
-	size() int
-	has(name string) bool
-	names() []string
-	inside(name string) fieldSet
-}
-
-func (fs structFields) size() int { return len(fs) }
-
-func (fs structFields) has(name string) bool {
-	_, known := fs.find(name)
-	return known
-}
-
-func (fs structFields) inside(name string) fieldSet {
-	f, _ := fs.find(name)
-	t := f.typ
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return structFields(nil)
-	}
-	return fieldsOf(t)
-}
-
-type fault struct {
-	at      *document.FieldPath
-	message string
-}
-
-// path returns the path of the first steps.
-func (c *Comparison) path(depth int) *document.FieldPath {
-	p := c.top
-	for _, s := range c.steps[:depth] {
-		p = p.Step(s)
-	}
-	return p
-}
-
-// expect records that a value with the form want was expected; nothing if want is empty.
-func (c *Comparison) expect(want string) {
-	if want == "" {
-		return
-	}
-	c.wrong = true
-	if c.collects && !c.enough() {
-		c.faults = append(c.faults, fault{c.path(len(c.steps)), "must be " + want})
-	}
-}
-
-func (c *Comparison) below(s document.Step, v any, t reflect.Type) {
-	c.steps = append(c.steps, s)
-	c.value(v, t)
-	c.steps = c.steps[:len(c.steps)-1]
-}
-
-func (c *Comparison) value(v any, t reflect.Type) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+// value compares the value at p. It returns the corrected value; valid is false if the value
+// must be removed.
+func (c *comparison) value(v any, s fieldSchema, p *document.FieldPath, up *level) (corrected any, valid bool) {
 	if v == nil {
-		return
+		return nil, true
 	}
-	switch t.Kind() {
-	case reflect.Struct:
-		if check, special := specialTypes[t]; special {
-			c.expect(check(v))
-		} else if fields := fieldsOf(t); len(fields) > 0 { // without fields it decodes itself, and accepts other values
-			c.structure(v, fields)
+	is := s.shape()
+	if c.own != nil {
+		v, is = c.correct(v, s.(goType), is, p)
+	}
+	switch {
+	case is.fault != nil:
+		return v, c.expect(p, is.fault(v))
+	case is.items != nil:
+		items, ok := v.([]any)
+		if !ok {
+			return nil, c.expect(p, "a list, not "+document.Describe(v))
 		}
-	case reflect.Slice:
-		c.list(v, t.Elem())
-	case reflect.Map:
+		return c.list(items, is.items, p, up), true
+	case is.fields != nil:
 		m, ok := v.(map[string]any)
 		if !ok {
-			c.expect("a mapping, not " + document.Describe(v))
+			return nil, c.expect(p, "a mapping, not "+document.Describe(v))
 		}
-		c.each(m, func(key string, value any) { c.below(document.Step{Key: key}, value, t.Elem()) })
-	default:
-		c.expect(scalarFault(v, t.Kind()))
+		c.mapping(m, is, &level{up, p, is.fields})
 	}
+	return v, true
 }
 
-func (c *Comparison) structure(v any, fields structFields) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		c.expect("a mapping, not " + document.Describe(v))
-		return
+// expect reports that something else was expected at p, unless want is empty. It returns
+// whether the value may stay.
+func (c *comparison) expect(p *document.FieldPath, want string) bool {
+	if want == "" {
+		return true
 	}
-	c.levels = append(c.levels, level{len(c.steps), fields})
-	c.each(m, func(key string, value any) {
-		if f, known := fields.find(key); known {
-			c.below(document.Step{Key: key}, value, f.typ)
-		} else {
-			c.unknown(key)
-		}
-	})
-	c.levels = c.levels[:len(c.levels)-1]
+	c.report(p, "must be "+want)
+	return c.own == nil
 }
 
-func (c *Comparison) list(v any, of reflect.Type) {
-	if of.Kind() == reflect.Uint8 {
-		if _, text := v.(string); !text {
-			c.expect("text in base64, not " + document.Describe(v))
-		}
+func (c *comparison) report(p *document.FieldPath, message string) {
+	if c.own == nil {
+		c.r.Warnf(p, "%s (checked against %s)", message, c.by)
 		return
 	}
-	items, ok := v.([]any)
-	if !ok {
-		c.expect("a list, not " + document.Describe(v))
-		return
+	c.r.Errorf(p, "%s", message)
+	c.r.Mute(p)
+}
+
+// full reports whether further problems would not be reported.
+func (c *comparison) full() bool {
+	if c.own == nil {
+		return c.r.Full(problem.Warning)
 	}
+	return c.r.Full(problem.Error)
+}
+
+func (c *comparison) list(items []any, of fieldSchema, p *document.FieldPath, up *level) []any {
+	kept := items[:0]
 	for i, item := range items {
-		if c.enough() {
+		switch corrected, valid := c.value(item, of, p.At(i), up); {
+		case c.full():
+			return items
+		case c.own == nil:
+		case item == nil:
+			c.r.Errorf(p.At(i), "an entry of the list is empty; fill it in, or remove it")
+		case valid:
+			kept = append(kept, corrected)
+		}
+	}
+	if c.own == nil {
+		return items
+	}
+	return kept
+}
+
+func (c *comparison) mapping(m map[string]any, is shape, here *level) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if c.full() {
 			return
 		}
-		c.below(document.Step{Index: i}, item, of)
+		p := here.at.Child(key)
+		of, known := is.fields.find(key)
+		switch {
+		case is.resource && (key == "apiVersion" || key == "kind" || key == "metadata"):
+			continue
+		case known && c.own.lacks(p):
+			c.r.Errorf(p, "unknown field: only %s has it; change the apiVersion", c.own.newest)
+			delete(m, key)
+			continue
+		case !known && is.values != nil:
+			of = is.values
+		case !known:
+			if !is.loose {
+				c.unknown(m, key, here)
+			}
+			continue
+		}
+		corrected, valid := c.value(m[key], of, p, here)
+		switch {
+		case c.own == nil:
+		case valid:
+			m[key] = corrected
+		default:
+			delete(m, key)
+		}
+	}
+	if fields, ok := is.fields.(structFields); ok && c.own != nil {
+		c.required(m, fields, here.at)
 	}
 }
 
-func (c *Comparison) unknown(key string) {
-	c.wrong = true
-	if !c.collects || c.enough() {
+func (c *comparison) unknown(m map[string]any, key string, here *level) {
+	if c.own != nil {
+		c.report(here.at.Child(key), "unknown field; "+DidYouMean(key, here.fields.names()))
+		delete(m, key)
 		return
 	}
-	here := c.path(len(c.steps))
-	at, message := here.Child(key), "unknown field"
+	at, message := here.at.Child(key), "unknown field"
 	if c.secret && !document.IsWord(key) {
-		at = here // an unknown key may be a secret value
+		at = here.at // an unknown key may be a secret value
 	}
-	if meant := c.suggestion(key, here); meant != "" {
+	if meant := here.suggestion(key); meant != "" {
 		message += "; did you mean " + meant + "?"
 	}
-	c.faults = append(c.faults, fault{at, message})
+	c.report(at, message)
 }
 
 // Longer words, and mappings with more fields, get no suggestion: they are not written by hand,
@@ -223,24 +196,43 @@ const (
 // suggestion returns the field that the user probably meant by an unknown one: one with a
 // similar name in the same mapping, or with the same name in a mapping nearby, since the
 // indentation may be wrong.
-func (c *Comparison) suggestion(key string, here *document.FieldPath) string {
-	last := len(c.levels) - 1
-	fields := c.levels[last].fields
-	if len(key) > maxMeantKey || fields.size() > maxMeantFields {
+func (l *level) suggestion(key string) string {
+	if len(key) > maxMeantKey || l.fields.size() > maxMeantFields {
 		return ""
 	}
-	if best := api.Closest(key, fields.names()); best != "" {
+	names := l.fields.names()
+	if best := api.Closest(key, names); best != "" {
 		return best
 	}
-	for _, name := range fields.names() {
-		if fields.inside(name).has(key) {
-			return here.Child(name, key).String()
+	for _, name := range names {
+		inner, _ := l.fields.find(name)
+		if fields := inner.shape().fields; fields != nil && has(fields, key) {
+			return l.at.Child(name, key).String()
 		}
 	}
-	for _, l := range slices.Backward(c.levels[:last]) {
-		if l.fields.has(key) {
-			return c.path(l.depth).Child(key).String()
+	for up := l.up; up != nil; up = up.up {
+		if has(up.fields, key) {
+			return up.at.Child(key).String()
 		}
 	}
 	return ""
+}
+
+func has(fields fieldSet, name string) bool {
+	_, known := fields.find(name)
+	return known
+}
+
+// DidYouMean returns the end of a message about an unknown word: the most similar known word,
+// or all known words.
+func DidYouMean(word string, known []string) string {
+	if best := api.Closest(word, known); best != "" {
+		return "did you mean " + best + "?"
+	}
+	return "known here: " + strings.Join(known, ", ")
+}
+
+// FieldNames returns the names of the JSON fields of a struct, sorted.
+func FieldNames(t reflect.Type) []string {
+	return slices.Sorted(slices.Values(fieldsOf(t).names()))
 }

@@ -11,25 +11,22 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
-// CompareCustom compares the object at p with the CustomResourceDefinition of its kind.
-func CompareCustom(p *document.FieldPath, object, definition *unstructured.Unstructured) *Comparison {
-	c := &Comparison{top: p}
-	schema, versions := schemaOf(definition.Object, object.GroupVersionKind().Version)
+// CheckCustom compares the object at p with the CustomResourceDefinition of its kind, and warns
+// as CheckBuiltin does. by describes the definition.
+func CheckCustom(r *document.Report, p *document.FieldPath, object, definition *unstructured.Unstructured, by string) {
+	c := &comparison{r: r, by: by}
+	schema, versions := versionOf(definition.Object, object.GroupVersionKind().Version)
 	switch {
 	case len(versions) > 0:
-		c.faults = []fault{{p.Child("apiVersion"), "no such version; there is " + strings.Join(versions, ", ")}}
+		c.report(p.Child("apiVersion"), "no such version; there is "+strings.Join(versions, ", "))
 	case schema != nil:
-		c.search(func() { c.custom(object.Object, schema, true, false) })
+		c.value(object.Object, property{schema: schema, resource: true}, p, nil)
 	}
-	return c
 }
 
-// Fits reports whether there is nothing to warn of.
-func (c *Comparison) Fits() bool { return len(c.faults) == 0 }
-
-// schemaOf returns the schema of a version, not copied. If the version is not defined, it
+// versionOf returns the schema of a version, not copied. If the version is not defined, it
 // returns the versions that are.
-func schemaOf(definition map[string]any, version string) (schema map[string]any, versions []string) {
+func versionOf(definition map[string]any, version string) (schema map[string]any, versions []string) {
 	list, _, _ := unstructured.NestedFieldNoCopy(definition, "spec", "versions")
 	all, _ := list.([]any)
 	for _, v := range all {
@@ -47,98 +44,66 @@ func schemaOf(definition map[string]any, version string) (schema map[string]any,
 	return nil, versions
 }
 
-// custom compares a value with a schema. resource says that the value also has the fields of
-// every resource, which schemas do not list; loose allows any field.
-func (c *Comparison) custom(v any, schema map[string]any, resource, loose bool) {
-	if v == nil {
-		return
+// A property is a schema in a CustomResourceDefinition.
+type property struct {
+	schema map[string]any
+	// resource says that the value also has the fields of every resource; loose allows any
+	// field.
+	resource, loose bool
+}
+
+func (p property) shape() shape {
+	if p.schema["x-kubernetes-int-or-string"] == true {
+		return shape{fault: portFault}
 	}
-	if schema["x-kubernetes-int-or-string"] == true {
-		switch v.(type) {
-		case int64, string:
-		default:
-			c.expect("a whole number or a string, not " + document.Describe(v))
-		}
-		return
-	}
-	loose = loose || schema["x-kubernetes-preserve-unknown-fields"] == true
-	switch schema["type"] {
+	loose := p.loose || p.schema["x-kubernetes-preserve-unknown-fields"] == true
+	switch p.schema["type"] {
 	case "object":
-		c.customObject(v, schema, resource || schema["x-kubernetes-embedded-resource"] == true, loose)
+		fields, _ := p.schema["properties"].(map[string]any)
+		is := shape{fields: properties(fields), loose: loose || p.schema["additionalProperties"] == true}
+		is.resource = p.resource || p.schema["x-kubernetes-embedded-resource"] == true
+		if values, ok := p.schema["additionalProperties"].(map[string]any); ok {
+			is.values = property{schema: values}
+		}
+		return is
 	case "array":
-		c.customList(v, schema, loose)
+		items, _ := p.schema["items"].(map[string]any)
+		return shape{items: property{schema: items, loose: loose}} // servers keep unknown fields of the items too
 	case "string":
-		c.expect(scalarFault(v, reflect.String))
+		return shape{fault: scalarFaults[reflect.String]}
 	case "integer":
-		c.expect(scalarFault(v, reflect.Int64))
+		return shape{fault: integerFault}
 	case "boolean":
-		c.expect(scalarFault(v, reflect.Bool))
+		return shape{fault: scalarFaults[reflect.Bool]}
 	case "number":
-		switch v.(type) {
-		case int64, float64:
-		default:
-			c.expect("a number, not " + document.Describe(v))
-		}
+		return shape{fault: numberFault}
 	}
+	return shape{}
 }
 
-func (c *Comparison) customObject(v any, schema map[string]any, resource, loose bool) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		c.expect("a mapping, not " + document.Describe(v))
-		return
+func portFault(v any) string {
+	switch v.(type) {
+	case int64, string:
+		return ""
 	}
-	fields, _ := schema["properties"].(map[string]any)
-	others, _ := schema["additionalProperties"].(map[string]any)
-	loose = loose || schema["additionalProperties"] == true
-	c.levels = append(c.levels, level{len(c.steps), properties(fields)})
-	c.each(m, func(key string, value any) {
-		of, known := fields[key].(map[string]any)
-		switch {
-		case resource && (key == "apiVersion" || key == "kind" || key == "metadata"):
-		case known:
-			c.customBelow(document.Step{Key: key}, value, of, false)
-		case others != nil:
-			c.customBelow(document.Step{Key: key}, value, others, false)
-		case !loose:
-			c.unknown(key)
-		}
-	})
-	c.levels = c.levels[:len(c.levels)-1]
+	return "a whole number or a string, not " + document.Describe(v)
 }
 
-// customList compares a list with a schema. loose also applies to the items, where servers keep
-// unknown fields too.
-func (c *Comparison) customList(v any, schema map[string]any, loose bool) {
-	items, ok := v.([]any)
-	if !ok {
-		c.expect("a list, not " + document.Describe(v))
-		return
+func numberFault(v any) string {
+	switch v.(type) {
+	case int64, float64:
+		return ""
 	}
-	of, _ := schema["items"].(map[string]any)
-	for i, item := range items {
-		if c.enough() {
-			return
-		}
-		c.customBelow(document.Step{Index: i}, item, of, loose)
-	}
-}
-
-func (c *Comparison) customBelow(s document.Step, v any, schema map[string]any, loose bool) {
-	c.steps = append(c.steps, s)
-	c.custom(v, schema, false, loose)
-	c.steps = c.steps[:len(c.steps)-1]
+	return "a number, not " + document.Describe(v)
 }
 
 // properties are the fields of a mapping in the schema of a definition.
 type properties map[string]any
 
-func (p properties) size() int            { return len(p) }
-func (p properties) has(name string) bool { return p[name] != nil }
-func (p properties) names() []string      { return slices.Sorted(maps.Keys(p)) }
+func (p properties) size() int       { return len(p) }
+func (p properties) names() []string { return slices.Sorted(maps.Keys(p)) }
 
-func (p properties) inside(name string) fieldSet {
-	schema, _ := p[name].(map[string]any)
-	below, _ := schema["properties"].(map[string]any)
-	return properties(below)
+func (p properties) find(name string) (fieldSchema, bool) {
+	s, ok := p[name].(map[string]any)
+	return property{schema: s}, ok
 }

@@ -25,45 +25,46 @@ func gadget(object map[string]any, fields ...string) (o, definition *unstructure
 
 // The cost of comparing an object with its definition does not depend on the size of the
 // definition.
-func TestCustomCopiesNoDefinition(t *testing.T) {
+func TestCheckCustomCopiesNoDefinition(t *testing.T) {
 	allocations := func(more int) float64 {
 		fields := []string{"size"}
 		for i := range more {
 			fields = append(fields, fmt.Sprint("field", i))
 		}
 		object, definition := gadget(map[string]any{"size": int64(1)}, fields...)
-		return testing.AllocsPerRun(20, func() { CompareCustom(nil, object, definition) })
+		return testing.AllocsPerRun(20, func() { CheckCustom(&document.Report{}, nil, object, definition, "its definition") })
 	}
 	if small, large := allocations(0), allocations(100); small != large {
 		t.Errorf("%v allocations with a small definition, %v with a large one", small, large)
 	}
 }
 
-// For an object with very many problems, only as many as are reported are recorded, and always
-// the same ones.
-func TestCustomGathersWhatIsTold(t *testing.T) {
+// Of an object with very many problems, always the same ones are reported, and the comparison
+// ends at the limit.
+func TestCheckCustomEndsAtTheLimit(t *testing.T) {
 	wrong := map[string]any{}
 	for i := range 1000 {
 		wrong[fmt.Sprintf("wrong%03d", i)] = int64(1)
 	}
 	object, definition := gadget(wrong, "size")
-	found := CompareCustom(nil, object, definition).faults
-	if len(found) != document.MaxProblems+1 || found[0].at.String() != "wrong000" || found[document.MaxProblems].at.String() != "wrong100" {
-		t.Errorf("%d faults are gathered, from %s", len(found), found[0].at)
+	r := &document.Report{}
+	CheckCustom(r, nil, object, definition, "its definition")
+	if n := len(r.Problems); n != document.MaxProblems+1 || r.Problems[0].Field != "wrong000" || r.Problems[n-2].Field != "wrong099" {
+		t.Errorf("%d problems are reported, from %v", n, r.Problems[0])
 	}
 }
 
 // Suggestions are searched for only where the search is fast.
-func TestMeantIsBounded(t *testing.T) {
+func TestSuggestionsAreBounded(t *testing.T) {
 	fields := properties{"size": map[string]any{}, strings.Repeat("a", 70): map[string]any{}}
-	c := &Comparison{levels: []level{{0, fields}}}
-	if c.suggestion("sise", nil) != "size" || c.suggestion(strings.Repeat("a", 69), nil) != "" {
+	l := &level{fields: fields}
+	if l.suggestion("sise") != "size" || l.suggestion(strings.Repeat("a", 69)) != "" {
 		t.Error("a short word has no suggestion, or a long one has")
 	}
 	for i := range maxMeantFields {
 		fields[fmt.Sprint("field", i)] = map[string]any{}
 	}
-	if c.suggestion("sise", nil) != "" {
+	if l.suggestion("sise") != "" {
 		t.Error("very many fields are searched")
 	}
 }

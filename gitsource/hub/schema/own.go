@@ -1,0 +1,165 @@
+package schema
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// ownRules are the rules of one of gitfleet's kinds.
+type ownRules struct {
+	// absent are the paths of the fields that the API version does not have, and newest is the
+	// apiVersion that has them.
+	absent []string
+	newest string
+}
+
+func newOwnRules(r *document.Report, gvk schema.GroupVersionKind) *ownRules {
+	own := &ownRules{newest: schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()}
+	if gvk.Version == "v1" {
+		for _, f := range api.Kinds[gvk.GroupKind()].OnlyV1beta1 {
+			own.absent = append(own.absent, r.Field(strings.Split(f, ".")...).String())
+		}
+	}
+	return own
+}
+
+// lacks reports whether the API version does not have a field.
+func (o *ownRules) lacks(p *document.FieldPath) bool {
+	return o != nil && len(o.absent) > 0 && slices.Contains(o.absent, p.String())
+}
+
+// correct corrects frequent mistakes of public samples, with a warning. It also returns the
+// shape of the value, which is stricter for enumerations.
+func (c *comparison) correct(v any, t goType, is shape, p *document.FieldPath) (any, shape) {
+	list, _ := v.([]any)
+	m, isMap := v.(map[string]any)
+	switch t.Type {
+	case reflect.TypeFor[api.ClusterSelectorTerm]():
+		if len(list) == 1 && p.IsField("preference") {
+			c.r.Warnf(p, "is a mapping, not a list; remove the dash in front of it")
+			return list[0], is
+		}
+	case reflect.TypeFor[[]api.PreferredClusterSelector]():
+		if isMap {
+			c.r.Warnf(p, "is a list of {weight, preference}; write a dash in front of this one")
+			return []any{m}, is
+		}
+	case reflect.TypeFor[api.ApplyStrategy]():
+		c.correctComparisonOption(m, p)
+	}
+	allowed, isEnum := enums[t.Type]
+	if !isEnum {
+		return v, is
+	}
+	word, _ := v.(string)
+	for _, a := range allowed {
+		if word != a && upperFirst(word) == upperFirst(a) {
+			c.r.Warnf(p, "%q is written %s", word, a)
+			v = a
+		}
+	}
+	return v, shape{fault: func(v any) string { return enumFault(v, allowed) }}
+}
+
+// correctComparisonOption accepts the field as KubeFleet's public documentation spells it.
+func (c *comparison) correctComparisonOption(m map[string]any, p *document.FieldPath) {
+	plural, there := m["comparisonOptions"]
+	if !there {
+		return
+	}
+	delete(m, "comparisonOptions")
+	singular, both := m["comparisonOption"]
+	if both && !sameWord(plural, singular) {
+		c.r.Errorf(p.Child("comparisonOptions"), "says something else than comparisonOption, which is the right spelling; remove comparisonOptions")
+		return
+	}
+	c.r.Warnf(p.Child("comparisonOptions"), "the right spelling is comparisonOption")
+	if !both {
+		m["comparisonOption"] = plural
+	}
+}
+
+func sameWord(a, b any) bool {
+	x, ok := a.(string)
+	y, ok2 := b.(string)
+	return ok && ok2 && upperFirst(x) == upperFirst(y)
+}
+
+// required reports the required fields that are missing.
+func (c *comparison) required(m map[string]any, fields structFields, at *document.FieldPath) {
+	if at.IsField("clusterSelector") {
+		return // an empty selector of an override selects every cluster
+	}
+	for _, f := range fields {
+		if p := at.Child(f.name); f.required && m[f.name] == nil && !c.r.IsMuted(p.String()) {
+			c.report(p, "required, and missing; add it")
+		}
+	}
+}
+
+// enums are the valid values of fields of these types.
+var enums = map[reflect.Type][]string{}
+
+func init() {
+	enum(api.PickAll, api.PickN, api.PickFixed)
+	enum(api.NamespaceOnly, api.NamespaceWithResources, api.NamespaceWithResourceSelectors)
+	enum(api.ClusterScopeOnly, api.NamespaceAccessible)
+	enum(api.TolerationEqual, api.TolerationExists)
+	enum(api.NoSchedule)
+	enum(api.DoNotSchedule, api.ScheduleAnyway)
+	enum(api.Ascending, api.Descending)
+	enum(api.PropertyGreaterThan, api.PropertyGreaterThanOrEqualTo, api.PropertyEqualTo,
+		api.PropertyNotEqualTo, api.PropertyLessThan, api.PropertyLessThanOrEqualTo)
+	enum(api.RollingUpdate, api.External)
+	enum(api.PartialComparison, api.FullComparison)
+	enum(api.ApplyAlways, api.ApplyIfNotDrifted)
+	enum(api.ClientSideApply, api.ServerSideApply, api.ReportDiff)
+	enum(api.TakeOverAlways, api.TakeOverIfNoDiff, api.TakeOverNever)
+	enum(api.DeletePropagationDelete, api.DeletePropagationAbandon)
+	enum(api.ReportBackDisabled, api.ReportBackMirror)
+	enum(api.ReportBackOriginalResource, api.ReportBackWorkAPI)
+	enum(api.DeleteValidationSkip, api.DeleteValidationStrict)
+	enum(api.ClusterScoped, api.NamespaceScoped)
+	enum(api.JSONPatchOverrideType, api.DeleteOverrideType)
+	enum(api.JSONPatchAdd, api.JSONPatchRemove, api.JSONPatchReplace)
+	enum(metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)
+}
+
+func enum[T ~string](values ...T) {
+	for _, v := range values {
+		enums[reflect.TypeFor[T]()] = append(enums[reflect.TypeFor[T]()], string(v))
+	}
+}
+
+// enumFault returns what was expected if a value is not one of those allowed.
+func enumFault(v any, allowed []string) string {
+	want := "one of " + strings.Join(allowed, ", ")
+	switch word, isString := v.(string); {
+	case !isString:
+		return want
+	case slices.Contains(allowed, word):
+		return ""
+	case word == "":
+		return want + ", or left out"
+	default:
+		want += ", not \"" + word + "\""
+		if near := api.Closest(word, allowed); near != "" {
+			want += "; did you mean " + near + "?"
+		}
+		return want
+	}
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
