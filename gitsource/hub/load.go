@@ -63,16 +63,12 @@ type Loader struct {
 	invalid error
 
 	mu             sync.Mutex
-	load           int
 	dirs           *cache.Cache[tree.Key, *tree.Listing]
 	files          *cache.Cache[fileKey, *parsed]
 	kustomizations *build.Cache
 	builds         *cache.Cache[buildKey, *parsed]
 	// words has one vocabulary for each processor; a goroutine takes one to parse.
 	words chan document.Vocabulary
-	// sorted are the items of the load with the number sortedLoad, sorted by ID.
-	sorted     []*item
-	sortedLoad int
 	// built counts the kustomizations that were built because they were not cached.
 	built int
 }
@@ -89,19 +85,22 @@ func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.withDefaults()
 	l := &Loader{
-		opts:           opts,
-		invalid:        invalid,
-		sortedLoad:     -1,
-		dirs:           cache.New[tree.Key, *tree.Listing](),
-		files:          cache.New[fileKey, *parsed](),
-		kustomizations: build.NewCache(),
-		builds:         cache.New[buildKey, *parsed](),
-		words:          make(chan document.Vocabulary, runtime.GOMAXPROCS(0)),
+		opts:    opts,
+		invalid: invalid,
+		words:   make(chan document.Vocabulary, runtime.GOMAXPROCS(0)),
 	}
+	l.forget()
 	for range cap(l.words) {
 		l.words <- document.Vocabulary{}
 	}
 	return l
+}
+
+func (l *Loader) forget() {
+	l.dirs = cache.New[tree.Key, *tree.Listing]()
+	l.files = cache.New[fileKey, *parsed]()
+	l.kustomizations = build.NewCache()
+	l.builds = cache.New[buildKey, *parsed]()
 }
 
 // Load reads one commit like the function Load. Objects, placements and everything else that
@@ -112,7 +111,9 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	if l.invalid != nil {
 		return nil, fmt.Errorf("load: %w", l.invalid)
 	}
-	l.load++
+	if _, hashed := fsys.(tree.Hasher); !hashed {
+		l.forget() // nothing says which files have changed
+	}
 	l.dirs.Next()
 	l.files.Next()
 	l.kustomizations.Next()
@@ -150,7 +151,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{limits: l.opts.Limits, load: l.load, before: l.sorted, last: l.sortedLoad, sources: map[string][]string{}}
+	a := &assembly{limits: l.opts.Limits, sources: map[string][]string{}}
 	a.problems = append(a.problems, w.problems...)
 	if a.size = g.Size; a.size > a.limits.CommitSize {
 		a.tooLarge(api.Origin{Path: g.Last})
@@ -169,9 +170,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 		return nil, err
 	}
 	a.problems = append(a.problems, g.Problems()...)
-	snapshot, err := a.finish(commit)
-	l.sorted, l.sortedLoad = a.items, l.load
-	return snapshot, err
+	return a.finish(commit)
 }
 
 // build builds the kustomizations that have no problems.

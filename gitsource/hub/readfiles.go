@@ -81,7 +81,6 @@ func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 
 // readFile returns the job that parses a file. The job is already done if the file is cached.
 func (l *Loader) readFile(t *tree.Tree, name string) (*fileJob, error) {
-	defer t.Drop(name)
 	hash, err := t.Hash(name)
 	if err != nil {
 		return nil, err

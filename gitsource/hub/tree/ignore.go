@@ -3,6 +3,7 @@ package tree
 import (
 	"path"
 	"strings"
+	"unicode/utf8"
 )
 
 // IgnoreFile is the name of files that list paths not to be read, in the syntax of .gitignore.
@@ -17,7 +18,8 @@ type Patterns struct {
 }
 
 type ignoreRule struct {
-	// segments are the parts between slashes; "**" is any number of directories.
+	// segments are the parts between slashes, in the syntax of path.Match; "**" is any number of
+	// directories.
 	segments []string
 	// anywhere says that the pattern has no slash and matches at every depth.
 	anywhere bool
@@ -63,21 +65,14 @@ func parseIgnore(line string) (ignoreRule, bool) {
 // segmentsOf splits a pattern at its slashes, which may be escaped.
 func segmentsOf(pattern string) []string {
 	var all []string
-	begin := 0
-	for i := 0; i < len(pattern); i++ {
-		switch {
-		case pattern[i] == '/':
-			all = append(all, pattern[begin:i])
-			begin = i + 1
-		case pattern[i] == '\\' && i+1 < len(pattern):
-			if i++; pattern[i] == '/' {
-				all = append(all, pattern[begin:i-1])
-				begin = i + 1
-			}
-		}
+	for segment := range strings.SplitSeq(slashes.Replace(pattern), "/") {
+		all = append(all, goPattern(segment))
 	}
-	return append(all, pattern[begin:])
+	return all
 }
+
+// slashes removes the backslash of escaped slashes, and of nothing else.
+var slashes = strings.NewReplacer(`\\`, `\\`, `\/`, `/`)
 
 // trimBlanks removes trailing blanks that are not escaped.
 func trimBlanks(s string) string {
@@ -139,94 +134,54 @@ func matchSegments(pattern, name []string) bool {
 	return fits[0]
 }
 
-// matchSegment matches one name against "*", "?", classes such as [a-z], and escapes with a
-// backslash. A class without a closing bracket matches nothing.
-func matchSegment(pattern, name string) bool {
-	fits := make([]bool, len(name)+1)
-	fits[0] = true
-	for len(pattern) > 0 {
-		token, rest := cutToken(pattern)
-		next := make([]bool, len(name)+1)
-		for j := range fits {
-			switch {
-			case token == "*":
-				next[j] = fits[j] || j > 0 && next[j-1]
-			case fits[j] && j < len(name) && matchByte(token, name[j]):
-				next[j+1] = true
-			}
-		}
-		fits, pattern = next, rest
-	}
-	return fits[len(name)]
+// matchSegment matches one name against a segment. A malformed one, such as a class without a
+// closing bracket, matches nothing.
+func matchSegment(segment, name string) bool {
+	fits, err := path.Match(segment, name)
+	return fits && err == nil
 }
 
-// cutToken splits one character, escape or class off a pattern.
-func cutToken(pattern string) (token, rest string) {
-	switch pattern[0] {
-	case '\\':
-		n := min(2, len(pattern))
-		return pattern[:n], pattern[n:]
-	case '[':
-		for i := classStart(pattern); i < len(pattern); i++ {
-			switch pattern[i] {
-			case '\\':
-				i++
-			case ']':
-				return pattern[:i+1], pattern[i+1:]
-			}
+// goPattern translates a segment into the syntax of path.Match, which differs in classes: only ^
+// negates them, and a ] or a - must be escaped where it is an ordinary member.
+func goPattern(segment string) string {
+	var b strings.Builder
+	for segment != "" {
+		n := 1
+		switch segment[0] {
+		case '[':
+			segment = writeClass(&b, segment[1:])
+			continue
+		case '\\':
+			n = min(2, len(segment))
 		}
-		return pattern, ""
+		b.WriteString(segment[:n])
+		segment = segment[n:]
 	}
-	return pattern[:1], pattern[1:]
+	return b.String()
 }
 
-// classStart returns the index from which the closing ] of a class is searched: after [ or [!,
-// and after a ] directly behind them, which is a member of the class.
-func classStart(pattern string) int {
-	start := 1
-	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {
-		start = 2
+// writeClass writes a class up to its closing bracket, and returns the rest of the segment.
+func writeClass(b *strings.Builder, segment string) (rest string) {
+	b.WriteByte('[')
+	if strings.HasPrefix(segment, "!") || strings.HasPrefix(segment, "^") {
+		b.WriteByte('^')
+		segment = segment[1:]
 	}
-	if start < len(pattern) && pattern[start] == ']' {
-		start++
+	for first := true; segment != "" && (first || segment[0] != ']'); first = false {
+		segment = writeMember(b, segment)
+		if len(segment) > 1 && segment[0] == '-' && segment[1] != ']' {
+			b.WriteByte('-')
+			segment = writeMember(b, segment[1:])
+		}
 	}
-	return start
+	return segment
 }
 
-func matchByte(token string, b byte) bool {
-	switch token[0] {
-	case '?':
-		return true
-	case '\\':
-		return len(token) == 2 && token[1] == b
-	case '[':
-		return len(token) > 1 && token[len(token)-1] == ']' && matchClass(token[1:len(token)-1], b)
+func writeMember(b *strings.Builder, segment string) (rest string) {
+	if len(segment) > 1 {
+		segment = strings.TrimPrefix(segment, `\`)
 	}
-	return token[0] == b
-}
-
-func matchClass(class string, b byte) bool {
-	negated := class != "" && (class[0] == '!' || class[0] == '^')
-	if negated {
-		class = class[1:]
-	}
-	found := false
-	for i := 0; i < len(class); i++ {
-		low := class[i]
-		if low == '\\' && i+1 < len(class) {
-			i++
-			low = class[i]
-		}
-		high := low
-		if i+2 < len(class) && class[i+1] == '-' {
-			high = class[i+2]
-			i += 2
-			if high == '\\' && i+1 < len(class) {
-				i++
-				high = class[i]
-			}
-		}
-		found = found || low <= b && b <= high
-	}
-	return found != negated
+	_, size := utf8.DecodeRuneInString(segment)
+	b.WriteString(`\` + segment[:size])
+	return segment[size:]
 }

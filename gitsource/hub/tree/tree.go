@@ -5,14 +5,11 @@
 package tree
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
@@ -20,8 +17,7 @@ import (
 )
 
 // A Hasher is a file system that knows the hashes of files and directories, such as the tree of
-// a commit. Equal hashes mean equal content. Files of other file systems are read and hashed at
-// every load.
+// a commit. Equal hashes mean equal content.
 type Hasher interface {
 	Hash(name string) (string, error)
 }
@@ -35,8 +31,6 @@ type Tree struct {
 	dirs     *cache.Cache[Key, *Listing]
 	// open caches the listings of this load.
 	open map[string]*Listing
-	// texts are the contents that were read for hashing, without a hasher.
-	texts map[string][]byte
 }
 
 // A Key identifies the content of a directory.
@@ -58,7 +52,7 @@ type Entry struct {
 // New returns the tree of one commit. Files of more than fileSize bytes are not read; listings are
 // kept in dirs if the file system has hashes.
 func New(fsys fs.FS, fileSize int64, dirs *cache.Cache[Key, *Listing]) *Tree {
-	t := &Tree{fsys: fsys, fileSize: fileSize, dirs: dirs, open: map[string]*Listing{}, texts: map[string][]byte{}}
+	t := &Tree{fsys: fsys, fileSize: fileSize, dirs: dirs, open: map[string]*Listing{}}
 	t.hasher, _ = fsys.(Hasher)
 	return t
 }
@@ -89,10 +83,7 @@ func (t *Tree) List(dir string) (*Listing, error) {
 }
 
 func (t *Tree) readDir(dir string) (*Listing, error) {
-	if t.hasher == nil {
-		return t.listDir(dir)
-	}
-	hash, err := t.gitHash(dir)
+	hash, err := t.Hash(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -100,14 +91,6 @@ func (t *Tree) readDir(dir string) (*Listing, error) {
 	if l, ok := t.dirs.Get(key); ok {
 		return l, nil
 	}
-	l, err := t.listDir(dir)
-	if err == nil {
-		t.dirs.Put(key, l)
-	}
-	return l, err
-}
-
-func (t *Tree) listDir(dir string) (*Listing, error) {
 	found, err := fs.ReadDir(t.fsys, dir)
 	if err != nil {
 		return nil, err
@@ -116,44 +99,46 @@ func (t *Tree) listDir(dir string) (*Listing, error) {
 	for i, e := range found {
 		l.Entries[i] = Entry{Name: e.Name(), Mode: e.Type()}
 	}
-	sort.Slice(l.Entries, func(i, j int) bool { return l.Entries[i].Name < l.Entries[j].Name })
+	t.dirs.Put(key, l)
 	return l, nil
 }
 
-// gitHash returns a hash from the file system.
-func (t *Tree) gitHash(name string) (string, error) {
-	if name == "." {
-		return t.hasher.Hash(name)
+// Hash returns the hash of a file or directory; empty if the file system has no hashes.
+func (t *Tree) Hash(name string) (string, error) {
+	if t.hasher == nil {
+		return "", nil
 	}
-	l, err := t.List(path.Dir(name))
-	if err != nil {
-		return "", err
-	}
-	i := l.index(path.Base(name))
-	if i < 0 {
-		return "", &fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist}
-	}
-	if e := &l.Entries[i]; e.hash == "" {
-		if e.hash, err = t.hasher.Hash(name); err != nil {
-			e.hash = ""
+	var e *Entry
+	if name != "." {
+		l, err := t.List(path.Dir(name))
+		if err != nil {
 			return "", err
 		}
+		i, there := l.index(path.Base(name))
+		if !there {
+			return "", unreadable(&fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist})
+		}
+		if e = &l.Entries[i]; e.hash != "" {
+			return e.hash, nil
+		}
 	}
-	return l.Entries[i].hash, nil
+	hash, err := t.hasher.Hash(name)
+	if err != nil {
+		return "", unreadable(err)
+	}
+	if e != nil {
+		e.hash = hash
+	}
+	return hash, nil
 }
 
-// index returns the index of a name in the listing; -1 if the listing does not have it.
-func (l *Listing) index(name string) int {
-	i := sort.Search(len(l.Entries), func(i int) bool { return l.Entries[i].Name >= name })
-	if i < len(l.Entries) && l.Entries[i].Name == name {
-		return i
-	}
-	return -1
+func (l *Listing) index(name string) (i int, there bool) {
+	return slices.BinarySearchFunc(l.Entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
 }
 
 // Find returns the entry of a name.
 func (l *Listing) Find(name string) (Entry, bool) {
-	if i := l.index(name); i >= 0 {
+	if i, there := l.index(name); there {
 		return l.Entries[i], true
 	}
 	return Entry{}, false
@@ -204,9 +189,6 @@ func (e *TooLargeError) Error() string {
 // Read returns the content of a regular file. If the file exceeds the size limit, it reads no
 // more than that and returns a *TooLargeError.
 func (t *Tree) Read(name string) ([]byte, error) {
-	if text, ok := t.texts[name]; ok {
-		return text, nil
-	}
 	info, err := fs.Stat(t.fsys, name)
 	if err != nil {
 		return nil, unreadable(err)
@@ -236,27 +218,3 @@ func (t *Tree) readUpTo(name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, limit))
 }
-
-// Hash returns the hash of a regular file, even of one that exceeds the size limit.
-func (t *Tree) Hash(name string) (string, error) {
-	if t.hasher != nil {
-		h, err := t.gitHash(name)
-		if err != nil {
-			return "", unreadable(err)
-		}
-		return h, nil
-	}
-	data, err := t.Read(name)
-	if tooLarge := (*TooLargeError)(nil); errors.As(err, &tooLarge) {
-		return "too large", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	t.texts[name] = data
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// Drop forgets a text that was kept because it was hashed.
-func (t *Tree) Drop(name string) { delete(t.texts, name) }
