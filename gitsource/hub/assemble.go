@@ -14,11 +14,6 @@ import (
 // An assembly collects the items of a commit, and runs the checks that need all of them.
 type assembly struct {
 	limits Limits
-	load   int
-	// before are the sorted items of an earlier load whose number is last. Most of them
-	// are unchanged.
-	before []*item
-	last   int
 
 	items    []*item
 	problems problem.List
@@ -44,14 +39,14 @@ func (a *assembly) unlisted(name, owner string) {
 	a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s decides about this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
 }
 
-// finish runs the checks and returns the snapshot. It leaves a.items sorted.
+// finish runs the checks and returns the snapshot.
 func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items) > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
 	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources}
 	a.checkScopes(s.Namespaced)
-	a.sort()
+	slices.SortStableFunc(a.items, func(x, y *item) int { return x.id.Compare(y.id) })
 	a.duplicates()
 	a.overrides()
 	a.references()
@@ -143,38 +138,12 @@ func (it *item) withoutNamespace() *item {
 	}
 	object := it.object.Object.DeepCopy()
 	object.SetNamespace("")
-	hash, _ := hashOfObject(object.Object) // the object was hashed before, so that this cannot fail
+	hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
 	v := &item{id: it.id, origin: it.origin}
 	v.id.Namespace = ""
 	v.object = &api.Object{ID: v.id, Object: object, Hash: hash, Origin: it.origin}
 	it.unnamespaced = v
 	return v
-}
-
-// sort sorts the items. It merges them into the sorted items of the earlier load, so that a
-// small commit is fast.
-func (a *assembly) sort() {
-	var fresh []*item
-	for _, it := range a.items {
-		if it.seen != a.last {
-			fresh = append(fresh, it)
-		}
-		it.seen = a.load
-	}
-	byID := func(x, y *item) int { return x.id.Compare(y.id) }
-	slices.SortStableFunc(fresh, byID)
-	merged := make([]*item, 0, len(a.items))
-	for _, it := range a.before {
-		if it.seen != a.load {
-			continue
-		}
-		for len(fresh) > 0 && byID(fresh[0], it) < 0 {
-			merged = append(merged, fresh[0])
-			fresh = fresh[1:]
-		}
-		merged = append(merged, it)
-	}
-	a.items = append(merged, fresh...)
 }
 
 // duplicates reports every position of an object that is defined more than once.

@@ -26,7 +26,7 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	if !r.Problems.HasErrors() {
 		schema.CheckBuiltin(r, r.Object, object)
 	}
-	hash, err := hashOfObject(object)
+	hash, err := hashOf(object)
 	if err != nil {
 		r.Errorf(r.Object, "cannot be written as JSON: %v", err)
 		return nil
@@ -40,16 +40,6 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 // hashOf returns the SHA-256 of v as JSON with sorted keys, in lower-case hexadecimal digits.
 func hashOf(v any) (string, error) {
 	data, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// hashOfObject is hashOf for manifests.
-func hashOfObject(object map[string]any) (string, error) {
-	data, err := appendJSON(nil, object)
 	if err != nil {
 		return "", err
 	}

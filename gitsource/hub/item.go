@@ -34,8 +34,6 @@ type item struct {
 	customResult *customResult
 	// unnamespaced is the item without its namespace; set when it is first needed.
 	unnamespaced *item
-	// seen is the number of the last load that used the item.
-	seen int
 }
 
 type declaredScope struct {
