@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"gitsource/hub/cache":      {},
 	"gitsource/hub/document":   {"gitsource/hub/problem", "gitsource/hub/tree", "placement/api"},
 	"gitsource/hub/problem":    {"placement/api"},
-	"gitsource/hub/schema":     {"gitsource/hub/document", "placement/api"},
+	"gitsource/hub/schema":     {"gitsource/hub/document", "gitsource/hub/problem", "placement/api"},
 	"gitsource/hub/tree":       {"gitsource/hub/cache", "gitsource/hub/problem"},
 	"gitsource/hub/validation": {"gitsource/hub/document", "placement/api", "placement/expression"},
 
