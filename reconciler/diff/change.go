@@ -112,7 +112,7 @@ func (s side) text() string {
 	if seen, masked := visible(s.shown); masked && !seen {
 		return Mask
 	}
-	return text(s.shown)
+	return Text(s.shown)
 }
 
 // visible reports whether there is a value to show, and whether one is masked.
@@ -134,21 +134,18 @@ func visible(v any) (seen, masked bool) {
 }
 
 // Text prints a value as Go does, except that integers of up to 21 digits are printed in full.
-func Text(v any) string { return text(v) }
-
-// text prints a value as Go does, except that integers of up to 21 digits are printed in full.
-func text(v any) string {
+func Text(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
 		var fields []string
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			fields = append(fields, key+":"+text(v[key]))
+			fields = append(fields, key+":"+Text(v[key]))
 		}
 		return "map[" + strings.Join(fields, " ") + "]"
 	case []any:
 		var items []string
 		for _, item := range v {
-			items = append(items, text(item))
+			items = append(items, Text(item))
 		}
 		return "[" + strings.Join(items, " ") + "]"
 	case float64:

@@ -7,3 +7,76 @@
 // (Redact, Secrets), and writers that undo each other's changes (Flips). All functions are pure
 // and change no argument.
 package diff
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Limit is the maximum number of entries in the result of a comparison. If there are more
+// differences, the last entry says how many.
+const Limit = 100
+
+// Options configure a comparison.
+type Options struct {
+	// Structural compares without a dry run: hub is a manifest, and only fields that it sets
+	// can differ. It rather misses a difference than reports a false one; see overlay for lists
+	// and defaults.
+	Structural bool
+	// Ignore are JSON pointers to fields that are not compared, including everything below
+	// them. The object's own annotation may name more.
+	Ignore []string
+}
+
+// Compare returns the differences between hub and member: the operations that turn hub into
+// member, in the order of their paths. The objects differ if and only if the list is not empty.
+// Fields that only a server, Kubernetes, KubeFleet or gitfleet writes are not compared, and
+// neither are fields that hub does not set and somebody owns through a subresource. Values of
+// Secrets are masked.
+//
+// For a partial comparison hub is the result of a dry run of the manifest, or the manifest
+// itself with Structural; for a full one it is the manifest. Nil is an object that does not
+// exist.
+func Compare(hub, member *unstructured.Unstructured, opt Options) []api.PatchDetail {
+	switch {
+	case hub == nil && member == nil:
+		return nil
+	case member == nil:
+		return []api.PatchDetail{{Path: "/", ValueInHub: "(the whole object)"}}
+	case hub == nil:
+		return []api.PatchDetail{{Path: "/", ValueInMember: "(the whole object)"}}
+	}
+	var list []api.PatchDetail
+	found := compare(hub, member, opt)
+	for i, c := range found {
+		if rest := len(found) - i - 1; i == Limit-1 && rest > 0 {
+			return append(list, api.PatchDetail{
+				Path: c.path + " and " + strconv.Itoa(rest) + " more", ValueInHub: "(omitted)", ValueInMember: "(omitted)",
+			})
+		}
+		list = append(list, c.detail())
+	}
+	return list
+}
+
+// compare returns all changes that turn hub into member; none if one of them does not exist.
+func compare(hub, member *unstructured.Unstructured, opt Options) []change {
+	if hub == nil || member == nil {
+		return nil
+	}
+	hub, secrets := Normalize(hub), SecretsOf(hub, member)
+	h, m := comparable(hub), comparable(member)
+	entries := member.GetManagedFields()
+	if opt.Structural {
+		h = overlay(h, m, ownership(entries, api.FieldManager), builtIn(hub))
+	}
+	removeOwned(h, m, throughSubresources(entries))
+	own, _ := IgnoredFields(hub) // a malformed pointer matches nothing
+	for _, pointer := range append(own, opt.Ignore...) {
+		removePath(h, m, api.SplitPointer(pointer))
+	}
+	return changes("", side{h, redacted(h, secrets)}, side{m, redacted(m, secrets)})
+}

@@ -1,8 +1,8 @@
 package diff
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -44,33 +44,25 @@ func comparable(o *unstructured.Unstructured) map[string]any {
 	for _, path := range uncompared {
 		unstructured.RemoveNestedField(obj, path...)
 	}
-	meta, ok := obj["metadata"].(map[string]any)
-	if !ok {
-		meta = map[string]any{}
-		obj["metadata"] = meta
-	}
+	meta := mapIn(obj, "metadata")
 	for _, kind := range []string{"labels", "annotations"} {
-		pairs, ok := meta[kind].(map[string]any)
-		if !ok {
-			pairs = map[string]any{}
-			meta[kind] = pairs
-		}
-		for key := range pairs {
-			if reserved(key) {
-				delete(pairs, key)
-			}
-		}
+		maps.DeleteFunc(mapIn(meta, kind), func(key string, _ any) bool { return reserved(key) })
 	}
 	return obj
 }
 
-func reserved(key string) bool {
-	for _, d := range domains {
-		if strings.Contains(key, d) {
-			return true
-		}
+// mapIn returns the map in a field, which it adds if it is missing.
+func mapIn(obj map[string]any, field string) map[string]any {
+	m, ok := obj[field].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		obj[field] = m
 	}
-	return false
+	return m
+}
+
+func reserved(key string) bool {
+	return slices.ContainsFunc(domains, func(d string) bool { return strings.Contains(key, d) })
 }
 
 // normalized copies a JSON value so that equal values are equal in Go: null fields are left
@@ -91,31 +83,14 @@ func normalized(v any) any {
 			l[i] = normalized(item)
 		}
 		return l
-	case nil, string, bool, int64:
-		return v
 	case float64:
 		if v == math.Trunc(v) && v >= math.MinInt64 && v < math.MaxInt64 {
 			return int64(v)
 		}
 		return v
-	case int:
-		return int64(v)
 	default:
-		return decoded(v)
+		return v
 	}
-}
-
-// decoded converts a Go value that no decoder returns.
-func decoded(v any) any {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	var out any
-	if err := json.Unmarshal(data, &out); err != nil {
-		return fmt.Sprint(v)
-	}
-	return normalized(out)
 }
 
 // IgnoredFields returns the JSON pointers of an object's annotation

@@ -1,6 +1,11 @@
 package diff
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
 
 // A pair is an item of a merged list: its index in have and in want, or -1.
 type pair struct{ have, want int }
@@ -8,45 +13,29 @@ type pair struct{ have, want int }
 // interleave merges two lists of distinct names as an API server does: items that only have has
 // keep their position, and the others are in the order of want.
 func interleave(have, want []string) []pair {
-	inHave, inWant := positions(have), positions(want)
+	inHave, inWant := sets.New(have...), sets.New(want...)
 	var out []pair
-	next := 0 // the next name in want that is also in have
-	for h, w := 0, 0; h < len(have) || w < len(want); {
-		for next < len(want) && (next < w || !contains(inHave, want[next])) {
-			next++
-		}
-		at := -1
-		if w < len(want) && contains(inHave, want[w]) {
-			at = inHave[want[w]]
-		}
-		switch {
-		case h < len(have) && !contains(inWant, have[h]):
-			out = append(out, pair{h, -1})
-			h++
-		case h < len(have) && inWant[have[h]] != next:
-			h++ // its position follows from the order of want
-		default:
-			out = append(out, pair{at, w})
-			if at == h {
-				h++
+	h := 0
+	keepUntil := func(next string) {
+		for ; h < len(have) && have[h] != next; h++ {
+			if !inWant.Has(have[h]) {
+				out = append(out, pair{h, -1})
 			}
-			w++
 		}
 	}
-	return out
-}
-
-func contains(names map[string]int, name string) bool {
-	_, ok := names[name]
-	return ok
-}
-
-func positions(names []string) map[string]int {
-	at := make(map[string]int, len(names))
-	for i, name := range names {
-		at[name] = i
+	for w, name := range want {
+		next := "" // the first of the remaining names that is in both lists
+		if i := slices.IndexFunc(want[w:], inHave.Has); i >= 0 {
+			next = want[w+i]
+		}
+		keepUntil(next)
+		at := slices.Index(have, name)
+		if out = append(out, pair{at, w}); at >= 0 && at == h {
+			h++
+		}
 	}
-	return at
+	keepUntil("")
+	return out
 }
 
 // names returns a name for each item of a list. ok is false if an item has none, or two items
@@ -67,7 +56,7 @@ func (m merging) names(list []any) (names []string, ok bool) {
 // name returns a text for the keys of an item, or for its value; "" if one is missing.
 func (m merging) name(item any) string {
 	if m.set {
-		return text(item)
+		return Text(item)
 	}
 	fields, _ := item.(map[string]any)
 	var name strings.Builder
@@ -79,7 +68,7 @@ func (m merging) name(item any) string {
 		if !ok || !scalar(v) {
 			return ""
 		}
-		name.WriteString(text(v))
+		name.WriteString(Text(v))
 		name.WriteByte(0)
 	}
 	return name.String()

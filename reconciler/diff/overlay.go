@@ -158,8 +158,8 @@ func (w overlayPosition) sameQuantity(want, have any) bool {
 	if !quantities[w.parent] && !quantity[w.key] {
 		return false
 	}
-	a, errA := resource.ParseQuantity(text(want))
-	b, errB := resource.ParseQuantity(text(have))
+	a, errA := resource.ParseQuantity(Text(want))
+	b, errB := resource.ParseQuantity(Text(have))
 	return errA == nil && errB == nil && a.Cmp(b) == 0
 }
 

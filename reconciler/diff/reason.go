@@ -46,25 +46,30 @@ func AppliedUnverified() metav1.Condition {
 // degraded says that a full comparison was used because the API server considers the manifest
 // invalid.
 func Refused(why Refusal, owners string, degraded bool) metav1.Condition {
-	switch why {
-	case NotOurs:
-		return NotApplied(api.NotTakenOver, "no ownership of the object in the member cluster; takeover is needed")
-	case OwnedBySome:
-		return NotApplied(api.FailedToTakeOver, takeOver+"the object is already owned by some other sources(s) and co-ownership is disallowed (existingOwnerRefs: "+owners+")")
-	case OwnedByPlacement:
-		return NotApplied(api.FailedToTakeOver, takeOver+"the object is already owned by another Fleet AppliedWork object")
-	case WouldOverwrite:
-		return NotApplied(api.FailedToTakeOver, "cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster"+suffix(degraded))
-	case Drifts:
-		reason := api.FoundDrifts
-		if degraded {
-			reason = api.FoundDriftsInDegradedMode
-		}
-		return NotApplied(reason, "cannot apply manifest: drifts are found between the manifest and the object from the member cluster"+suffix(degraded))
-	case CoOwned:
-		return NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: failed to validate owner references: object is co-owned by multiple objects but co-ownership has been disallowed")
+	r, known := refusals[why]
+	if !known {
+		panic("diff: unknown refusal " + string(why))
 	}
-	panic("diff: unknown refusal " + string(why))
+	switch {
+	case why == OwnedBySome:
+		r.cause += " (existingOwnerRefs: " + owners + ")"
+	case why == Drifts && degraded:
+		r.reason = api.FoundDriftsInDegradedMode
+	}
+	if degraded && (why == Drifts || why == WouldOverwrite) {
+		r.cause += " in degraded mode (full comparison is performed instead of partial comparison, as the manifest object is considered to be invalid by the member cluster API server)"
+	}
+	return NotApplied(r.reason, r.cause)
+}
+
+// refusals are the reasons and causes of refusals, in KubeFleet's words.
+var refusals = map[Refusal]struct{ reason, cause string }{
+	NotOurs:          {api.NotTakenOver, "no ownership of the object in the member cluster; takeover is needed"},
+	OwnedBySome:      {api.FailedToTakeOver, takeOver + "the object is already owned by some other sources(s) and co-ownership is disallowed"},
+	OwnedByPlacement: {api.FailedToTakeOver, takeOver + "the object is already owned by another Fleet AppliedWork object"},
+	WouldOverwrite:   {api.FailedToTakeOver, "cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster"},
+	Drifts:           {api.FoundDrifts, "cannot apply manifest: drifts are found between the manifest and the object from the member cluster"},
+	CoOwned:          {api.ManifestApplyFailed, "failed to apply the manifest: failed to validate owner references: object is co-owned by multiple objects but co-ownership has been disallowed"},
 }
 
 // NotApplied is the condition of an object that is not applied, with a reason and a cause of
@@ -125,13 +130,6 @@ const (
 	takeOver   = "failed to take over a pre-existing object: "
 	fromServer = "error returned by the API server: "
 )
-
-func suffix(degraded bool) string {
-	if !degraded {
-		return ""
-	}
-	return " in degraded mode (full comparison is performed instead of partial comparison, as the manifest object is considered to be invalid by the member cluster API server)"
-}
 
 func condition(typ string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message}

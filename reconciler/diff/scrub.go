@@ -94,7 +94,7 @@ func quote(v any, encoded bool, quotes map[string]bool) {
 		}
 	case nil:
 	default:
-		written := text(normalized(v))
+		written := Text(normalized(v))
 		quoteText(written, quotes)
 		if clear, err := base64.StdEncoding.DecodeString(written); encoded && err == nil {
 			quoteText(string(clear), quotes)
