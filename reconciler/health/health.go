@@ -55,6 +55,52 @@ func Of(live *unstructured.Unstructured) Health {
 	return Health{State: NotTrackable}
 }
 
+// NeedsStatus reports whether the health of a kind's objects depends on their content. Objects
+// of other kinds are available as soon as they exist; see OfKind.
+func NeedsStatus(gvk schema.GroupVersionKind) bool {
+	_, ruled := rules[gvk]
+	return ruled || !builtIn[gvk.Group]
+}
+
+// OfKind returns the health of existing objects of a kind for which NeedsStatus is false. For
+// other kinds, the result is that the object is not available yet.
+func OfKind(gvk schema.GroupVersionKind) Health {
+	switch {
+	case NeedsStatus(gvk):
+		return Health{State: NotAvailableYet}
+	case availableAtOnce[gvk]:
+		return Health{State: Available}
+	default:
+		return Health{State: NotTrackable}
+	}
+}
+
+// Ask judges the availability of a live object by its own expression instead of the rules of
+// its kind; the rules still decide whether it has failed. While a controller has not observed
+// the newest spec, the expression is not evaluated. The message may quote values of the object.
+func Ask(live *unstructured.Unstructured, expression func(object map[string]any) (bool, error)) Health {
+	f := fields{live: live}
+	if _, says, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "observedGeneration"); says {
+		if unseen := f.observed(); unseen != "" && f.err == nil {
+			return Health{State: NotAvailableYet, Message: unseen}
+		}
+	}
+	holds, err := expression(live.Object)
+	switch {
+	case err != nil:
+		return Unanswered(err)
+	case !holds:
+		return Health{State: NotAvailableYet, Message: "its expression does not hold", Failure: Of(live).Failure}
+	default:
+		return Health{State: Available}
+	}
+}
+
+// Unanswered is the health of an object whose expression could not be evaluated.
+func Unanswered(err error) Health {
+	return Health{State: NotAvailableYet, Message: "its expression cannot be answered: " + err.Error()}
+}
+
 // Counts reports whether the object counts as available.
 func (h Health) Counts() bool { return h.State == Available || h.State == NotTrackable }
 

@@ -1,6 +1,8 @@
 package health
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -53,4 +55,67 @@ func disruptionBudget(live *unstructured.Unstructured) Health {
 		messageIf(c.Status != want.Status || c.Reason != want.Reason,
 			"condition DisruptionAllowed is %s/%s with %d disruptions allowed", c.Status, c.Reason, allowed),
 	)
+}
+
+func deployment(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	want := f.replicas()
+	updated, available := f.status("updatedReplicas"), f.status("availableReplicas")
+	unavailable, refused := f.status("unavailableReplicas"), ""
+	if c := f.condition("ReplicaFailure"); c.Status == "True" {
+		refused = c.why() // pods that do not exist have no reason
+	}
+	progressing := f.condition("Progressing")
+	h := f.first(
+		f.observed(),
+		messageIf(updated != want, "%d of %d replicas updated%s", updated, want, refused),
+		messageIf(available != want, "%d of %d replicas available%s", available, want, refused),
+		messageIf(unavailable != 0, "unavailable replicas: %d", unavailable),
+	)
+	if h.State == NotAvailableYet && !h.Unseen() && progressing.Status == "False" && progressing.Reason == "ProgressDeadlineExceeded" {
+		h.Failure = withMessage(progressing.Reason, progressing.Message)
+	}
+	return h
+}
+
+// job judges a Job: only one that has failed can be judged, others are not trackable.
+func job(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	failed := f.condition("Failed")
+	if failed.Status != "True" || f.err != nil {
+		return Health{State: NotTrackable}
+	}
+	return Health{State: NotAvailableYet, Message: "the Job failed" + failed.why(), Failure: "the Job failed" + failed.why()}
+}
+
+func statefulSet(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	want := f.replicas()
+	available, current, updated := f.status("availableReplicas"), f.status("currentReplicas"), f.status("updatedReplicas")
+	from, to := f.text("currentRevision"), f.text("updateRevision")
+	return f.first(
+		f.observed(),
+		messageIf(available != want, "%d of %d replicas available", available, want),
+		messageIf(current != updated, "%d replicas current, %d updated", current, updated),
+		messageIf(from != to, "moving from revision %q to %q", from, to),
+	)
+}
+
+func daemonSet(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	want, available := f.status("desiredNumberScheduled"), f.status("numberAvailable")
+	scheduled, updated := f.status("currentNumberScheduled"), f.status("updatedNumberScheduled")
+	return f.first(
+		f.observed(),
+		messageIf(available != want, "%d of %d nodes have an available pod", available, want),
+		messageIf(updated != scheduled, "%d of %d scheduled pods updated", updated, scheduled),
+	)
+}
+
+// messageIf returns a message if the condition holds, or "".
+func messageIf(so bool, format string, args ...any) string {
+	if !so {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
 }
