@@ -23,7 +23,10 @@ func decodeObject(raw []byte, r Resource, id api.ID) (*unstructured.Unstructured
 	if err := o.UnmarshalJSON(raw); err != nil {
 		return nil, ErrNotObject
 	}
-	return o, checkAnswer(o.GroupVersionKind().GroupKind(), o, r, id)
+	if err := checkAnswer(o.GroupVersionKind().GroupKind(), o, r, id); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // decodeMetadata is decodeObject for a response of which only the metadata is used.
@@ -36,7 +39,19 @@ func decodeMetadata(raw []byte, r Resource, id api.ID) (*metav1.PartialObjectMet
 	if kind == partialObjectMetadata {
 		kind = id.GroupKind()
 	}
-	return o, checkAnswer(kind, o, r, id)
+	if err := checkAnswer(kind, o, r, id); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// decodeStored is decodeMetadata for the response to a write of an object.
+func decodeStored(raw []byte, r Resource, id api.ID) (*metav1.PartialObjectMetadata, error) {
+	o, err := decodeMetadata(raw, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return o, storedUID(o)
 }
 
 var partialObjectMetadata = schema.GroupKind{Group: metav1.GroupName, Kind: "PartialObjectMetadata"}

@@ -2,20 +2,13 @@ package connection
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Clients are the clients of a cluster for one set of credentials. They use two connections.
@@ -23,9 +16,8 @@ type Clients struct {
 	rest *rest.RESTClient // for small requests and watches
 	bulk *rest.RESTClient // for large requests and responses
 
-	cfg        *rest.Config
-	bulkClient *http.Client
-	closeIdle  func()
+	cfg       *rest.Config
+	closeIdle func()
 	// credentials is the fingerprint of the credentials.
 	credentials fingerprint
 }
@@ -56,10 +48,9 @@ func newClients(cfg *rest.Config) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Clients{cfg: cfg, bulkClient: bulk, closeIdle: closeIdle}
+	c := &Clients{cfg: cfg, closeIdle: closeIdle}
 	raw := rest.CopyConfig(cfg)
-	raw.GroupVersion = &schema.GroupVersion{}
-	raw.NegotiatedSerializer = statusCodec
+	raw.GroupVersion, raw.NegotiatedSerializer = &schema.GroupVersion{}, statusCodec
 	if c.rest, err = rest.RESTClientForConfigAndClient(raw, client); err != nil {
 		return nil, err
 	}
@@ -71,27 +62,6 @@ func newClients(cfg *rest.Config) (*Clients, error) {
 
 // Close closes the connections that are idle.
 func (c *Clients) Close() { c.closeIdle() }
-
-// The following clients are created when they are needed, since they are large and rarely used.
-
-func (c *Clients) metadata() (metadata.Interface, error) {
-	return metadata.NewForConfigAndClient(metadata.ConfigFor(c.cfg), c.bulkClient)
-}
-
-func (c *Clients) dynamic() (dynamic.Interface, error) {
-	return dynamic.NewForConfigAndClient(c.cfg, c.bulkClient)
-}
-
-func (c *Clients) unstructured(kinds meta.RESTMapper) (client.Client, error) {
-	return client.New(c.cfg, client.Options{
-		HTTPClient: c.bulkClient, Scheme: runtime.NewScheme(), Mapper: kinds,
-		Log: logr.FromSlogHandler(slog.DiscardHandler), // without a logger, controller-runtime prints that none was set, with a stack trace
-	})
-}
-
-func (c *Clients) discovery() (*discovery.DiscoveryClient, error) {
-	return discovery.NewDiscoveryClientForConfigAndClient(c.cfg, c.bulkClient)
-}
 
 // statusCodec decodes the errors of an API server; everything else is decoded here.
 var statusCodec = func() runtime.NegotiatedSerializer {

@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -88,18 +90,31 @@ func (c *Conn) Bulk() *rest.RESTClient { return c.clients().bulk }
 
 // Metadata returns a client for the metadata of objects. Like the following ones it is created
 // for each call, since such clients are large and rarely used.
-func (c *Conn) Metadata() (metadata.Interface, error) { return c.clients().metadata() }
+func (c *Conn) Metadata() (metadata.Interface, error) {
+	all := c.clients()
+	return metadata.NewForConfigAndClient(metadata.ConfigFor(all.cfg), all.bulk.Client)
+}
 
 // Dynamic returns a client for whole objects of any kind.
-func (c *Conn) Dynamic() (dynamic.Interface, error) { return c.clients().dynamic() }
+func (c *Conn) Dynamic() (dynamic.Interface, error) {
+	all := c.clients()
+	return dynamic.NewForConfigAndClient(all.cfg, all.bulk.Client)
+}
 
 // Discovery returns a discovery client.
-func (c *Conn) Discovery() (*discovery.DiscoveryClient, error) { return c.clients().discovery() }
+func (c *Conn) Discovery() (*discovery.DiscoveryClient, error) {
+	all := c.clients()
+	return discovery.NewDiscoveryClientForConfigAndClient(all.cfg, all.bulk.Client)
+}
 
 // Unstructured returns a controller-runtime client for objects of the kinds that a mapper
 // knows.
 func (c *Conn) Unstructured(kinds meta.RESTMapper) (client.Client, error) {
-	return c.clients().unstructured(kinds)
+	all := c.clients()
+	return client.New(all.cfg, client.Options{
+		HTTPClient: all.bulk.Client, Scheme: runtime.NewScheme(), Mapper: kinds,
+		Log: logr.FromSlogHandler(slog.DiscardHandler), // without a logger, controller-runtime prints that none was set, with a stack trace
+	})
 }
 
 // Ready returns an error if the API server does not say that it is ready.

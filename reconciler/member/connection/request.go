@@ -30,11 +30,7 @@ func (c *Conn) Patch(ctx context.Context, r Resource, id api.ID, body []byte, fo
 	if err != nil {
 		return nil, err
 	}
-	m, err := decodeMetadata(raw, r, id)
-	if err != nil {
-		return nil, err
-	}
-	return m, storedUID(m)
+	return decodeStored(raw, r, id)
 }
 
 // ApplyWhole applies one object and returns the result, and whether the object was created.
@@ -51,57 +47,105 @@ func (c *Conn) ApplyWhole(ctx context.Context, r Resource, id api.ID, body []byt
 
 // put applies one object and returns the server's response, and whether the object was created.
 func (c *Conn) put(ctx context.Context, r Resource, id api.ID, body []byte, force bool, accept string) (raw []byte, created bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
 	client := c.REST()
 	if len(body) > largeBody {
 		client = c.Bulk()
 	}
-	result := client.Patch(types.ApplyPatchType).
-		AbsPath(r.Path(id)...).
-		Param("fieldManager", api.FieldManager).
-		Param("force", strconv.FormatBool(force)).
-		Param("fieldValidation", readOnce).
-		SetHeader("Accept", accept).
-		Body(body).
-		Do(ctx)
-	faults.At("written")
-	var code int
-	raw, err = Answer(result.StatusCode(&code))
-	return raw, code == http.StatusCreated, c.RecordResult(err)
+	raw, code, err := c.write(ctx, applyRequest(client, r, id, body, force).SetHeader("Accept", accept))
+	return raw, code == http.StatusCreated, err
+}
+
+func applyRequest(client *rest.RESTClient, r Resource, id api.ID, body []byte, force bool) *rest.Request {
+	return client.Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", api.FieldManager).
+		Param("force", strconv.FormatBool(force)).Param("fieldValidation", readOnce).Body(body)
 }
 
 // Create creates an object and returns the metadata of the result. If an object of that name
 // exists, the error is AlreadyExists.
 func (c *Conn) Create(ctx context.Context, r Resource, id api.ID, body []byte) (*metav1.PartialObjectMetadata, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	path := r.Path(id)
-	raw, err := Answer(c.REST().Post().AbsPath(path[:len(path)-1]...).
-		Param("fieldManager", api.FieldManager).SetHeader("Content-Type", "application/json").SetHeader("Accept", AcceptMetadata).Body(body).Do(ctx))
-	faults.At("written")
-	if err := c.RecordResult(err); err != nil {
-		return nil, err
-	}
-	m, err := decodeMetadata(raw, r, id)
+	raw, _, err := c.write(ctx, jsonRequest(c.REST().Post(), body).AbsPath(r.collection(id)...).Param("fieldManager", api.FieldManager))
 	if err != nil {
 		return nil, err
 	}
-	return m, storedUID(m)
+	return decodeStored(raw, r, id)
+}
+
+// jsonRequest adds a body to a request, and asks for the metadata of the result.
+func jsonRequest(request *rest.Request, body []byte) *rest.Request {
+	return request.SetHeader("Content-Type", "application/json").SetHeader("Accept", AcceptMetadata).Body(body)
 }
 
 // Send patches an object with another patch type than apply.
 func (c *Conn) Send(ctx context.Context, r Resource, id api.ID, typ types.PatchType, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	raw, err := Answer(c.REST().Patch(typ).AbsPath(r.Path(id)...).
-		Param("fieldManager", api.FieldManager).SetHeader("Accept", AcceptMetadata).Body(body).Do(ctx))
-	faults.At("written")
-	if err := c.RecordResult(err); err != nil {
+	raw, _, err := c.write(ctx, c.REST().Patch(typ).AbsPath(r.Path(id)...).
+		Param("fieldManager", api.FieldManager).SetHeader("Accept", AcceptMetadata).Body(body))
+	if err != nil {
 		return err
 	}
 	_, err = decodeMetadata(raw, r, id)
 	return err
+}
+
+// DryRun returns the object that an apply would produce.
+func (c *Conn) DryRun(ctx context.Context, r Resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
+	raw, _, err := c.send(ctx, applyRequest(c.Bulk(), r, id, body, true).Param("dryRun", metav1.DryRunAll))
+	if err != nil {
+		return nil, err
+	}
+	return decodeObject(raw, r, id)
+}
+
+// DryRunCreate has the server try to create an object, and stores nothing. That there is one of
+// that name is no error: a server finds that last, after validation and admission.
+func (c *Conn) DryRunCreate(ctx context.Context, r Resource, id api.ID, body []byte) error {
+	_, _, err := c.send(ctx, jsonRequest(c.Bulk().Post(), body).AbsPath(r.collection(id)...).
+		Param("fieldManager", api.FieldManager).Param("fieldValidation", readOnce).Param("dryRun", metav1.DryRunAll))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// Read returns the live object; nil if it does not exist.
+func (c *Conn) Read(ctx context.Context, r Resource, id api.ID) (*unstructured.Unstructured, error) {
+	raw, _, err := c.send(ctx, c.Bulk().Get().AbsPath(r.Path(id)...))
+	if NotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeObject(raw, r, id)
+}
+
+// Replace writes a whole object under another field manager than ours, and reports whether the
+// object existed.
+func (c *Conn) Replace(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (there bool, err error) {
+	raw, _, err := c.write(ctx, jsonRequest(c.Bulk().Put(), body).AbsPath(r.Path(id)...).Param("fieldManager", manager))
+	if NotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = decodeMetadata(raw, r, id)
+	return err == nil, err
+}
+
+// write is send for a request that may change an object.
+func (c *Conn) write(ctx context.Context, r *rest.Request) (raw []byte, code int, err error) {
+	raw, code, err = c.send(ctx, r)
+	faults.At("written")
+	return raw, code, err
+}
+
+// send sends a request, and returns the response and its status code. An error is the result of
+// RecordResult.
+func (c *Conn) send(ctx context.Context, r *rest.Request) (raw []byte, code int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	raw, err = Answer(r.Do(ctx).StatusCode(&code))
+	return raw, code, c.RecordResult(err)
 }
 
 // Answer returns the body of a result. Its error is the decoded error of the server; Raw alone
@@ -111,82 +155,6 @@ func Answer(r rest.Result) ([]byte, error) {
 		return nil, err
 	}
 	return r.Raw()
-}
-
-// DryRun returns the object that an apply would produce.
-func (c *Conn) DryRun(ctx context.Context, r Resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	raw, err := Answer(c.Bulk().Patch(types.ApplyPatchType).
-		AbsPath(r.Path(id)...).
-		Param("fieldManager", api.FieldManager).
-		Param("force", "true").
-		Param("fieldValidation", readOnce).
-		Param("dryRun", metav1.DryRunAll).
-		Body(body).
-		Do(ctx))
-	return c.object(raw, err, r, id)
-}
-
-// DryRunCreate has the server try to create an object, and stores nothing. That there is one of
-// that name is no error: a server finds that last, after validation and admission.
-func (c *Conn) DryRunCreate(ctx context.Context, r Resource, id api.ID, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	path := r.Path(id)
-	_, err := Answer(c.Bulk().Post().
-		AbsPath(path[:len(path)-1]...).
-		Param("fieldManager", api.FieldManager).
-		Param("fieldValidation", readOnce).
-		Param("dryRun", metav1.DryRunAll).
-		SetHeader("Content-Type", "application/json").
-		SetHeader("Accept", AcceptMetadata).
-		Body(body).
-		Do(ctx))
-	if apierrors.IsAlreadyExists(err) {
-		err = nil
-	}
-	return c.RecordResult(err)
-}
-
-// Read returns the live object; nil if it does not exist.
-func (c *Conn) Read(ctx context.Context, r Resource, id api.ID) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	raw, err := Answer(c.Bulk().Get().AbsPath(r.Path(id)...).Do(ctx))
-	if apierrors.IsNotFound(err) {
-		return nil, c.RecordResult(nil)
-	}
-	return c.object(raw, err, r, id)
-}
-
-func (c *Conn) object(raw []byte, err error, r Resource, id api.ID) (*unstructured.Unstructured, error) {
-	if err := c.RecordResult(err); err != nil {
-		return nil, err
-	}
-	o, err := decodeObject(raw, r, id)
-	if err != nil {
-		return nil, err
-	}
-	return o, nil
-}
-
-// Replace writes a whole object under another field manager than ours, and reports whether the
-// object existed.
-func (c *Conn) Replace(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (there bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	raw, err := Answer(c.Bulk().Put().AbsPath(r.Path(id)...).Param("fieldManager", manager).
-		SetHeader("Content-Type", "application/json").SetHeader("Accept", AcceptMetadata).Body(body).Do(ctx))
-	faults.At("written")
-	if NotFound(err) {
-		return false, c.RecordResult(nil)
-	}
-	if err := c.RecordResult(err); err != nil {
-		return false, err
-	}
-	_, err = decodeMetadata(raw, r, id)
-	return err == nil, err
 }
 
 // A DeleteResult is the result of a deletion request.
@@ -217,8 +185,6 @@ func (c *Conn) Delete(ctx context.Context, r Resource, id api.ID, uid types.UID,
 }
 
 func (c *Conn) requestDeletion(ctx context.Context, r Resource, id api.ID, uid types.UID, policy metav1.DeletionPropagation) (DeleteResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
 	opts := metav1.DeleteOptions{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		PropagationPolicy: &policy,
@@ -230,13 +196,11 @@ func (c *Conn) requestDeletion(ctx context.Context, r Resource, id api.ID, uid t
 	if err != nil {
 		return AlreadyGone, err
 	}
-	raw, err := Answer(c.REST().Delete().AbsPath(r.Path(id)...).
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
-	faults.At("written")
+	raw, _, err := c.write(ctx, c.REST().Delete().AbsPath(r.Path(id)...).SetHeader("Content-Type", "application/json").Body(body))
 	if NotFound(err) {
-		return AlreadyGone, c.RecordResult(nil)
+		return AlreadyGone, nil
 	}
-	if err := c.RecordResult(err); err != nil {
+	if err != nil {
 		return AlreadyGone, err
 	}
 	// The response is a Status if the object is gone, and the object if it is not.

@@ -13,21 +13,23 @@ type Resource struct {
 }
 
 // Path returns the URL path of an object of the resource.
-func (r Resource) Path(id api.ID) []string {
-	parts := []string{"apis", r.Group, r.Version}
-	if r.Group == "" {
-		parts = []string{"api", r.Version}
-	}
+func (r Resource) Path(id api.ID) []string { return append(r.collection(id), id.Name) }
+
+// collection returns the URL path of the objects of the resource in the namespace of an object.
+func (r Resource) collection(id api.ID) []string {
+	path := r.version()
 	if r.Namespaced {
-		parts = append(parts, "namespaces", id.Namespace)
+		path = append(path, "namespaces", id.Namespace)
 	}
-	return append(parts, r.Resource, id.Name)
+	return append(path, r.Resource)
 }
 
 // Collection returns the URL path of all objects of the resource.
-func (r Resource) Collection() []string {
+func (r Resource) Collection() []string { return append(r.version(), r.Resource) }
+
+func (r Resource) version() []string {
 	if r.Group == "" {
-		return []string{"api", r.Version, r.Resource}
+		return []string{"api", r.Version}
 	}
-	return []string{"apis", r.Group, r.Version, r.Resource}
+	return []string{"apis", r.Group, r.Version}
 }
