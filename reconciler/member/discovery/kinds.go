@@ -1,6 +1,6 @@
 // Package discovery determines how a cluster serves kinds.
 //
-// Kinds records the kinds in use, and sends as few requests as possible. A Finder is for kinds
+// Kinds records the kinds in use. A Finder is for kinds
 // of which objects are to be removed: it proves that a kind is gone.
 package discovery
 
@@ -18,19 +18,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
-// Kinds records how the cluster serves the kinds in use. It sends as few requests as possible,
-// and keeps only what it needs.
+// Kinds records how the cluster serves the kinds in use, and nothing about other kinds. A known
+// kind is not requested again.
 type Kinds struct {
 	client func() (*discovery.DiscoveryClient, error) // created when needed, since it is large
 	known  []unique.Handle[knownKind]                 // few kinds, which are the same on most clusters
 	// failed are the group versions whose last discovery failed, such as those of an aggregated
 	// API that is down.
 	failed map[schema.GroupVersion]error
-	asked  bool
 	// lookups are the lookups of kinds that the server did not serve.
 	lookups map[schema.GroupVersionKind]*lookup
 }
@@ -89,16 +90,11 @@ func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 	return nil
 }
 
-// ask requests group versions with as few requests as possible.
+// ask requests group versions, several at a time, and records the wanted kinds in them.
 func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
 	client, err := k.client()
 	if err != nil {
 		return err
-	}
-	if !k.asked && len(missing) > 2 {
-		if all, err := k.resolveAll(ctx, client, wanted); all || err != nil {
-			return err
-		}
 	}
 	gvs := slices.Collect(maps.Keys(missing))
 	lists, errs := make([]*metav1.APIResourceList, len(gvs)), make([]error, len(gvs))
@@ -114,10 +110,13 @@ func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 	for i, gv := range gvs {
 		switch err := errs[i]; {
 		case err == nil:
-			k.note(gv, lists[i], wanted)
+			k.record(gv, lists[i], wanted)
 		case connection.NotFound(err):
 		case connection.Answered(err):
-			k.fail(gv, err)
+			if k.failed == nil {
+				k.failed = map[schema.GroupVersion]error{}
+			}
+			k.failed[gv] = err
 		default:
 			return fmt.Errorf("ask for the kinds of %s: %w", gv, err)
 		}
@@ -125,28 +124,14 @@ func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 	return nil
 }
 
-// resolveAll requests all group versions with two requests. It reports whether the server
-// supports that.
-func (k *Kinds) resolveAll(ctx context.Context, client *discovery.DiscoveryClient, wanted map[schema.GroupVersionKind]bool) (bool, error) {
-	_, byGV, failed, err := client.GroupsAndMaybeResourcesWithContext(ctx)
-	if err != nil {
-		return false, fmt.Errorf("ask for the kinds: %w", err)
+// record records how the wanted kinds of a group version are served.
+func (k *Kinds) record(gv schema.GroupVersion, list *metav1.APIResourceList, wanted map[schema.GroupVersionKind]bool) {
+	for _, r := range list.APIResources {
+		gvk := gv.WithKind(r.Kind)
+		if _, known := k.Of(gvk); !known && wanted[gvk] && !strings.Contains(r.Name, "/") {
+			k.Add(gvk, connection.Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced})
+		}
 	}
-	k.asked = true
-	for gv, list := range byGV {
-		k.note(gv, list, wanted)
-	}
-	for gv, err := range failed {
-		k.fail(gv, err)
-	}
-	return byGV != nil, nil
-}
-
-func (k *Kinds) fail(gv schema.GroupVersion, err error) {
-	if k.failed == nil {
-		k.failed = map[schema.GroupVersion]error{}
-	}
-	k.failed[gv] = err
 }
 
 // Why returns the reason why a kind is not known.
@@ -189,11 +174,17 @@ func Defines(crd *unstructured.Unstructured, gvk schema.GroupVersionKind) bool {
 	})
 }
 
-func (k *Kinds) note(gv schema.GroupVersion, list *metav1.APIResourceList, wanted map[schema.GroupVersionKind]bool) {
-	for _, r := range list.APIResources {
-		gvk := gv.WithKind(r.Kind)
-		if _, known := k.Of(gvk); !known && wanted[gvk] && !strings.Contains(r.Name, "/") {
-			k.Add(gvk, connection.Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced})
+// Resources returns how a cluster serves some kinds. Kinds that it does not serve are left out.
+func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVersionKind]bool) (rbac.Resources, error) {
+	known := New(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
+	if err := known.Resolve(ctx, wanted); err != nil {
+		return nil, connection.Plain(err)
+	}
+	resources := rbac.Resources{}
+	for gvk := range wanted {
+		if r, ok := known.Of(gvk); ok {
+			resources[gvk] = r.GroupResource()
 		}
 	}
+	return resources, nil
 }

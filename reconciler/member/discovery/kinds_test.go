@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -22,10 +20,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// A catalog serves discovery as API servers do: in one document if the server is new, and by
-// group if it is old. Some groups may be broken, like those of an aggregated API that is down.
+// A catalog serves discovery. Some groups may be broken, like those of an aggregated API that is
+// down.
 type catalog struct {
-	old    bool
 	broken map[string]bool // group versions
 
 	mu    sync.Mutex
@@ -50,20 +47,6 @@ func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	gv := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis"), "/api")
 	gv = strings.TrimPrefix(gv, "/")
 	switch {
-	case gv == "" && strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") && !c.old:
-		w.Header().Set("Content-Type", discovery.AcceptV2)
-		json.NewEncoder(w).Encode(c.all(r.URL.Path == "/api"))
-	case r.URL.Path == "/api":
-		json.NewEncoder(w).Encode(metav1.APIVersions{Versions: []string{"v1"}})
-	case r.URL.Path == "/apis":
-		var list metav1.APIGroupList
-		for _, gv := range slices.Sorted(maps.Keys(served)) {
-			if group, version, ok := strings.Cut(gv, "/"); ok {
-				v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
-				list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
-			}
-		}
-		json.NewEncoder(w).Encode(list)
 	case c.broken[gv]:
 		apiserver.Refuse(w, http.StatusServiceUnavailable, "error trying to reach service")
 	case served[gv] != nil:
@@ -71,36 +54,6 @@ func (c *catalog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		apiserver.Refuse(w, http.StatusNotFound, "the server could not find the requested resource")
 	}
-}
-
-// all returns the response of a new server to a request for all groups.
-func (c *catalog) all(core bool) apidiscovery.APIGroupDiscoveryList {
-	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
-	for _, name := range slices.Sorted(maps.Keys(served)) {
-		gv, _ := schema.ParseGroupVersion(name)
-		if (gv.Group == "") != core {
-			continue
-		}
-		version := apidiscovery.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
-		if c.broken[name] {
-			version.Freshness = apidiscovery.DiscoveryFreshnessStale
-		}
-		for _, r := range served[name] {
-			if c.broken[name] || strings.Contains(r.Name, "/") {
-				continue
-			}
-			scope := apidiscovery.ScopeCluster
-			if r.Namespaced {
-				scope = apidiscovery.ScopeNamespace
-			}
-			version.Resources = append(version.Resources, apidiscovery.APIResourceDiscovery{
-				Resource: r.Name, Scope: scope, Verbs: []string{"get", "list"},
-				ResponseKind: &metav1.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind},
-			})
-		}
-		list.Items = append(list.Items, apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: gv.Group}, Versions: []apidiscovery.APIVersionDiscovery{version}})
-	}
-	return list
 }
 
 func (c *catalog) kinds(t *testing.T) *Kinds {
@@ -147,8 +100,7 @@ func known(k *Kinds) []string {
 	return out
 }
 
-// Requested kinds are known afterwards if the server serves them. No other kinds are kept. That
-// is so for new and for old servers.
+// Requested kinds are known afterwards if the server serves them. No other kinds are kept.
 func TestKindsAreResolved(t *testing.T) {
 	tests := map[string]struct {
 		ask  []string
@@ -164,30 +116,29 @@ func TestKindsAreResolved(t *testing.T) {
 		"many, some not there":       {[]string{"ConfigMap", "Deployment", "Job", "Missing", "Old"}, []string{"ConfigMap configmaps namespaced", "Deployment deployments namespaced", "Job jobs namespaced"}},
 	}
 	for name, test := range tests {
-		for server, old := range map[string]bool{"new": false, "old": true} {
-			t.Run(name+", on an "+server+" server", func(t *testing.T) {
-				k := (&catalog{old: old}).kinds(t)
-				for range 2 { // the second time is a retry
-					if err := k.Resolve(t.Context(), gvks(test.ask...)); err != nil {
-						t.Fatal(err)
-					}
+		t.Run(name, func(t *testing.T) {
+			k := (&catalog{}).kinds(t)
+			for range 2 { // the second time is a retry
+				if err := k.Resolve(t.Context(), gvks(test.ask...)); err != nil {
+					t.Fatal(err)
 				}
-				if got := known(k); !slices.Equal(got, test.want) {
-					t.Errorf("known: %v, want %v", got, test.want)
-				}
-			})
-		}
+			}
+			if got := known(k); !slices.Equal(got, test.want) {
+				t.Errorf("known: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 
-// Known kinds are not requested again. Many unknown group versions are requested together.
+// Each group version of unknown kinds is requested once, and known kinds are not requested again.
 func TestKindsAreAskedForRarely(t *testing.T) {
 	c := &catalog{}
 	k := c.kinds(t)
 	if err := k.Resolve(t.Context(), gvks("ConfigMap", "Deployment", "Job", "Thing")); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"/api", "/apis"}; !slices.Equal(c.asked, want) {
+	slices.Sort(c.asked)
+	if want := []string{"/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/metrics.example/v1"}; !slices.Equal(c.asked, want) {
 		t.Errorf("asked %v, want %v", c.asked, want)
 	}
 	c.asked = nil
@@ -207,34 +158,32 @@ func TestKindsAreAskedForRarely(t *testing.T) {
 func TestBrokenGroupIsNobodyElsesTrouble(t *testing.T) {
 	thing := schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Thing"}
 	for _, ask := range [][]string{{"ConfigMap", "Thing"}, {"ConfigMap", "Deployment", "Job", "Thing"}} {
-		for server, old := range map[string]bool{"new": false, "old": true} {
-			t.Run(strings.Join(ask, " ")+", on an "+server+" server", func(t *testing.T) {
-				c := &catalog{old: old, broken: map[string]bool{"metrics.example/v1": true}}
-				k := c.kinds(t)
-				for range 5 { // the order of the requests is random
-					k.known, k.lookups = nil, nil
-					if err := k.Resolve(t.Context(), gvks(ask...)); err != nil {
-						t.Fatal(err)
-					}
-					if got := len(k.known); got != len(ask)-1 {
-						t.Errorf("known: %v, want all but Thing", known(k))
-					}
-					if why := k.Why(thing).Error(); !strings.Contains(why, "error trying to reach service") && !strings.Contains(why, "stale GroupVersion discovery: metrics.example/v1") {
-						t.Errorf("of the broken one it says: %s", why)
-					}
+		t.Run(strings.Join(ask, " "), func(t *testing.T) {
+			c := &catalog{broken: map[string]bool{"metrics.example/v1": true}}
+			k := c.kinds(t)
+			for range 5 { // the order of the requests is random
+				k.known, k.lookups = nil, nil
+				if err := k.Resolve(t.Context(), gvks(ask...)); err != nil {
+					t.Fatal(err)
 				}
-				c.mu.Lock()
-				c.broken = nil
-				c.mu.Unlock()
-				k.LookAgain(nil)
-				if err := k.Resolve(t.Context(), gvks(ask...)); err != nil || len(k.known) != len(ask) {
-					t.Errorf("mended: %v, %v", known(k), err)
+				if got := len(k.known); got != len(ask)-1 {
+					t.Errorf("known: %v, want all but Thing", known(k))
 				}
-				if why := k.Why(schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Other"}).Error(); !strings.HasPrefix(why, `no matches for kind "Other" in version "metrics.example/v1": the cluster has no CustomResourceDefinition of kind Other in group metrics.example with version v1`) {
-					t.Errorf("of a kind that is not there it says: %s", why)
+				if why := k.Why(thing).Error(); !strings.Contains(why, "error trying to reach service") {
+					t.Errorf("of the broken one it says: %s", why)
 				}
-			})
-		}
+			}
+			c.mu.Lock()
+			c.broken = nil
+			c.mu.Unlock()
+			k.LookAgain(nil)
+			if err := k.Resolve(t.Context(), gvks(ask...)); err != nil || len(k.known) != len(ask) {
+				t.Errorf("mended: %v, %v", known(k), err)
+			}
+			if why := k.Why(schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Other"}).Error(); !strings.HasPrefix(why, `no matches for kind "Other" in version "metrics.example/v1": the cluster has no CustomResourceDefinition of kind Other in group metrics.example with version v1`) {
+				t.Errorf("of a kind that is not there it says: %s", why)
+			}
+		})
 	}
 }
 
