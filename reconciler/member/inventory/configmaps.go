@@ -65,13 +65,13 @@ type part struct {
 	version   uint64
 }
 
-// partsOf returns the number of ConfigMaps of an inventory, given the first one.
-func partsOf(first *unstructured.Unstructured) (int, error) {
-	return strconv.Atoi(first.GetAnnotations()[partsKey])
-}
-
-// join returns the inventory that some ConfigMaps hold, by their names.
-func join(name string, parts int, chunks map[string]*unstructured.Unstructured) (*Inventory, error) {
+// join returns the inventory that some ConfigMaps hold, given the first of them, and all by name.
+func join(first *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured) (*Inventory, error) {
+	name := first.GetName()
+	parts, err := strconv.Atoi(first.GetAnnotations()[partsKey])
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", partsKey, err)
+	}
 	var raw []byte
 	for n := range parts {
 		o := chunks[partName(name, n)]
@@ -85,7 +85,7 @@ func join(name string, parts int, chunks map[string]*unstructured.Unstructured) 
 		}
 		raw = append(raw, chunk...)
 	}
-	if want := chunks[name].GetAnnotations()[digestKey]; digestOf(raw) != want {
+	if want := first.GetAnnotations()[digestKey]; digestOf(raw) != want {
 		return nil, fmt.Errorf("its digest is not %s", want)
 	}
 	inv, err := unpack(raw)

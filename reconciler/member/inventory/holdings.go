@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -20,21 +19,10 @@ import (
 type Holding struct {
 	Fleet     string
 	Placement string
-	// Objects are sorted. A damaged inventory has none.
-	Objects []HeldObject
+	// Objects are sorted by ID. A damaged inventory has none.
+	Objects []Item
 	// Damaged is the reason why the inventory cannot be read; empty if it can.
 	Damaged string
-}
-
-// A HeldObject is one object of an inventory.
-type HeldObject struct {
-	api.ID
-	Version string
-}
-
-// GroupVersionKind returns the kind of the object in the version in which it was applied.
-func (o HeldObject) GroupVersionKind() schema.GroupVersionKind {
-	return o.ID.GroupKind().WithVersion(o.Version)
 }
 
 // Holdings reads the inventories of all fleets on a cluster, sorted by fleet and placement.
@@ -58,31 +46,20 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 		}
 	}
 	var all []Holding
-	for name, first := range chunks {
-		if first.GetLabels()[label] == "0" {
-			all = append(all, holdingOf(name, first, chunks))
+	for _, first := range chunks {
+		if first.GetLabels()[label] != "0" {
+			continue
 		}
+		h := Holding{Fleet: first.GetLabels()[api.ManagedByLabel], Placement: first.GetAnnotations()[api.PlacementAnnotation]}
+		if inv, err := join(first, chunks); err != nil {
+			h.Damaged = err.Error()
+		} else {
+			h.Objects = slices.Collect(inv.Items.All())
+		}
+		all = append(all, h)
 	}
 	slices.SortFunc(all, func(a, b Holding) int {
 		return cmp.Or(cmp.Compare(a.Fleet, b.Fleet), cmp.Compare(a.Placement, b.Placement))
 	})
 	return all, nil
-}
-
-func holdingOf(name string, first *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured) Holding {
-	h := Holding{Fleet: first.GetLabels()[api.ManagedByLabel], Placement: first.GetAnnotations()[api.PlacementAnnotation]}
-	parts, err := partsOf(first)
-	var inv *Inventory
-	if err == nil {
-		inv, err = join(name, parts, chunks)
-	}
-	if err != nil {
-		h.Damaged = err.Error()
-		return h
-	}
-	for it := range inv.Items.All() {
-		h.Objects = append(h.Objects, HeldObject{it.ID(), it.Version})
-	}
-	slices.SortFunc(h.Objects, func(a, b HeldObject) int { return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Version, b.Version)) })
-	return h
 }

@@ -5,7 +5,6 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/compact"
@@ -14,15 +13,11 @@ import (
 // Items are the objects in an inventory.
 type Items struct{ compact.Map[packedItem] }
 
+// A packedItem has the fields of an item except its ID. rest has those that are often equal for
+// other items, and the UID if it cannot be packed.
 type packedItem struct {
 	uid  compact.UID
-	rest unique.Handle[commonItem]
-}
-
-// commonItem has the fields of an item that are often equal for other items.
-type commonItem struct {
-	uid                                    types.UID // set if it cannot be packed
-	version, hash, managed, others, commit string
+	rest unique.Handle[Item]
 }
 
 // Of returns one item; nil if there is none.
@@ -45,7 +40,7 @@ func (is Items) GroupVersionKind(id api.ID) (gvk schema.GroupVersionKind, ok boo
 	if p == nil {
 		return gvk, false
 	}
-	return id.GroupKind().WithVersion(p.rest.Value().version), true
+	return id.GroupKind().WithVersion(p.rest.Value().Version), true
 }
 
 // All yields every item, sorted by ID. The items must not change meanwhile.
@@ -60,18 +55,17 @@ func (is Items) All() iter.Seq[Item] {
 }
 
 func (p *packedItem) item(id api.ID) Item {
-	rest := p.rest.Value()
-	return Item{
-		Group: id.Group, Version: rest.version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
-		Hash: rest.hash, Managed: rest.managed, Others: rest.others, UID: p.uid.Unpack(rest.uid), Commit: rest.commit,
-	}
+	it := p.rest.Value()
+	it.Group, it.Kind, it.Namespace, it.Name, it.UID = id.Group, id.Kind, id.Namespace, id.Name, p.uid.Unpack(it.UID)
+	return it
 }
 
 // Put adds an item, or replaces the one of the same object.
 func (is *Items) Put(it Item) {
-	uid, whole := compact.Pack(it.UID)
-	is.Map.Put(it.ID(), packedItem{
-		uid:  uid,
-		rest: unique.Make(commonItem{uid: whole, version: it.Version, hash: it.Hash, managed: it.Managed, others: it.Others, commit: it.Commit}),
-	})
+	id := it.ID()
+	var p packedItem
+	it.Group, it.Kind, it.Namespace, it.Name = "", "", "", ""
+	p.uid, it.UID = compact.Pack(it.UID)
+	p.rest = unique.Make(it)
+	is.Map.Put(id, p)
 }

@@ -72,11 +72,10 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 	all := map[api.PlacementKey]*Inventory{}
 	for i := range list {
 		first := &list[i]
-		parts, err := partsOf(first)
-		if err != nil || first.GetLabels()[label] != "0" {
+		if first.GetLabels()[label] != "0" {
 			continue
 		}
-		inv, err := join(first.GetName(), parts, chunks)
+		inv, err := join(first, chunks)
 		if err != nil {
 			st.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
 				"cluster", st.cfg.Cluster, "object", first.GetName(), "err", err)
@@ -87,9 +86,8 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		owners = append(owners, inv.owner)
 		inv.written = first.GetAnnotations()[digestKey]
 		all[inv.Placement] = inv
-		for n := range parts {
-			o := chunks[partName(first.GetName(), n)]
-			st.put(inv.Placement, o)
+		for n := range inv.parts {
+			st.put(inv.Placement, chunks[partName(first.GetName(), n)])
 		}
 	}
 	st.owners = sorted(append(owners, st.damaged...))

@@ -146,5 +146,5 @@ func (ls Objects) Standing(id api.ID) Standing {
 		return Standing{}
 	}
 	rest := p.rest.Value()
-	return Standing{uid: p.uid.Unpack(rest.uid), managed: rest.managed, others: p.others, owned: rest.owned}
+	return Standing{uid: p.uid.Unpack(rest.UID), managed: rest.Managed, others: p.others, owned: rest.Owned}
 }

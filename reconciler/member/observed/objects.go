@@ -4,7 +4,6 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
@@ -14,24 +13,15 @@ import (
 // Objects are the objects that are known to exist.
 type Objects struct{ compact.Map[packedObject] }
 
+// A packedObject has the fields in which objects differ. rest has the others, which are often
+// equal for other objects, and the UID if it cannot be packed.
 type packedObject struct {
 	uid        compact.UID
 	version    uint64
 	generation int64
 	applied    int64
 	others     uint64
-	rest       unique.Handle[commonFields]
-}
-
-// commonFields has the fields of an object that are often equal for other objects.
-type commonFields struct {
-	uid                    types.UID // set if it cannot be packed
-	managed, fleet, writer string
-	terminating            bool
-	owned, scaled, kept    bool
-	foreground             bool
-	finalizers             string
-	health                 health.Health
+	rest       unique.Handle[Object]
 }
 
 // Of returns what is known of an object; nil if nothing is.
@@ -40,12 +30,9 @@ func (ls Objects) Of(id api.ID) *Object {
 	if p == nil {
 		return nil
 	}
-	rest := p.rest.Value()
-	return &Object{
-		UID: p.uid.Unpack(rest.uid), Version: p.version, Generation: p.generation, Applied: p.applied, Others: p.others,
-		Managed: rest.managed, Fleet: rest.fleet, Writer: rest.writer, Terminating: rest.terminating,
-		Owned: rest.owned, Scaled: rest.scaled, Kept: rest.kept, Foreground: rest.foreground, Finalizers: rest.finalizers, Health: rest.health,
-	}
+	o := p.rest.Value()
+	o.UID, o.Version, o.Generation, o.Applied, o.Others = p.uid.Unpack(o.UID), p.version, p.generation, p.applied, p.others
+	return &o
 }
 
 // Health returns the health of an object and its generation; ok is false if the object is not
@@ -55,19 +42,17 @@ func (ls Objects) Health(id api.ID) (h health.Health, generation int64, ok bool)
 	if p == nil {
 		return health.Health{}, 0, false
 	}
-	return p.rest.Value().health, p.generation, true
+	return p.rest.Value().Health, p.generation, true
 }
 
 // Put records an object.
 func (ls *Objects) Put(id api.ID, l *Object) {
-	uid, whole := compact.Pack(l.UID)
-	ls.Map.Put(id, packedObject{
-		uid: uid, version: l.Version, generation: l.Generation, applied: l.Applied, others: l.Others,
-		rest: unique.Make(commonFields{
-			uid: whole, managed: l.Managed, fleet: l.Fleet, writer: l.Writer, terminating: l.Terminating,
-			owned: l.Owned, scaled: l.Scaled, kept: l.Kept, foreground: l.Foreground, finalizers: l.Finalizers, health: l.Health,
-		}),
-	})
+	rest := *l
+	p := packedObject{version: l.Version, generation: l.Generation, applied: l.Applied, others: l.Others}
+	rest.Version, rest.Generation, rest.Applied, rest.Others = 0, 0, 0, 0
+	p.uid, rest.UID = compact.Pack(l.UID)
+	p.rest = unique.Make(rest)
+	ls.Map.Put(id, p)
 }
 
 // DropMissing drops the objects of a kind that a list does not have, and returns them.
