@@ -7,11 +7,10 @@ package permission
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,57 +26,45 @@ const mostReviews = 256
 func Lacking(ctx context.Context, conn *connection.Conn, concurrency int, needs []rbac.Permission) ([]rbac.Permission, error) {
 	var everywhere []rbac.Permission
 	for _, p := range needs {
-		p.Namespace = ""
-		everywhere = append(everywhere, p)
+		everywhere = append(everywhere, inAllNamespaces(p))
 	}
 	slices.SortFunc(everywhere, rbac.Compare)
 	lacking, err := reviewAll(ctx, conn, concurrency, slices.Compact(everywhere))
 	if err != nil {
 		return nil, err
 	}
-	var missing, inNamespace []rbac.Permission
-	for _, p := range needs {
-		general := p
-		general.Namespace = ""
-		switch {
-		case !lacking[general]:
-		case p.Namespace == "":
-			missing = append(missing, p)
-		default:
-			inNamespace = append(inNamespace, p)
-		}
-	}
-	lacking, err = reviewAll(ctx, conn, concurrency, inNamespace)
-	for _, p := range inNamespace {
-		if lacking[p] {
-			missing = append(missing, p)
-		}
-	}
-	return missing, err
+	missing := slices.DeleteFunc(slices.Clone(needs), func(p rbac.Permission) bool { return !lacking[inAllNamespaces(p)] })
+	inOne := slices.DeleteFunc(slices.Clone(missing), func(p rbac.Permission) bool { return p.Namespace == "" })
+	lacking, err = reviewAll(ctx, conn, concurrency, inOne)
+	return slices.DeleteFunc(missing, func(p rbac.Permission) bool { return p.Namespace != "" && !lacking[p] }), err
+}
+
+func inAllNamespaces(p rbac.Permission) rbac.Permission {
+	p.Namespace = ""
+	return p
 }
 
 // reviewAll returns the permissions that the cluster does not grant, among the first
-// mostReviews.
+// mostReviews. The error is the first one.
 func reviewAll(ctx context.Context, conn *connection.Conn, concurrency int, all []rbac.Permission) (map[rbac.Permission]bool, error) {
 	all = all[:min(len(all), mostReviews)]
-	granted, errs := make([]bool, len(all)), make([]error, len(all))
-	slots := make(chan struct{}, concurrency)
-	var wg sync.WaitGroup
+	granted := make([]bool, len(all))
+	var reviews errgroup.Group
+	reviews.SetLimit(concurrency)
 	for i, p := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			granted[i], errs[i] = isGranted(ctx, conn, p)
+		reviews.Go(func() (err error) {
+			granted[i], err = isGranted(ctx, conn, p)
+			return err
 		})
 	}
-	wg.Wait()
+	err := reviews.Wait()
 	lacking := map[rbac.Permission]bool{}
 	for i, p := range all {
 		if !granted[i] {
 			lacking[p] = true
 		}
 	}
-	return lacking, errors.Join(errs...)
+	return lacking, err
 }
 
 // isGranted asks the cluster whether it grants a permission.
