@@ -56,7 +56,7 @@ func NewRun() *cobra.Command {
 			return serve(cmd.Context(), cfg, log)
 		},
 	}
-	settings.Bind(cmd.Flags(), &path, "configuration file", settings.FlagKeys()...)
+	settings.Bind(cmd.Flags(), &path, "configuration file")
 	return cmd
 }
 

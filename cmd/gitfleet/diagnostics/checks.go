@@ -29,8 +29,8 @@ const (
 // certificate of the server is valid.
 func checkFiles(c settings.Config) []check {
 	var all []check
-	for _, named := range c.Files() {
-		if f, err := os.Open(named.Path); err != nil {
+	for _, named := range c.Named("File") {
+		if f, err := os.Open(named.Name); err != nil {
 			all = append(all, check{"config", named.Key, checkFail, err.Error(), "create the file, or let the daemon's user read it"})
 		} else {
 			f.Close()

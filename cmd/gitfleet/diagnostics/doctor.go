@@ -85,7 +85,7 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
 		},
 	}
 	out.Bind(cmd.Flags(), "text")
-	settings.Bind(cmd.Flags(), &path, "the daemon's configuration file", settings.FlagKeys()...)
+	settings.Bind(cmd.Flags(), &path, "the daemon's configuration file")
 	return cmd
 }
 

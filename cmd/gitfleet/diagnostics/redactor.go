@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -39,14 +40,13 @@ func (c *redactor) addConfigured(config string) error {
 	if err != nil {
 		return err
 	}
-	files, variables := settings.SecretKeys(&cfg)
-	for _, f := range files {
-		if text, err := os.ReadFile(f); err == nil {
+	for _, file := range cfg.Named("File") {
+		if text, err := os.ReadFile(file.Name); err == nil && !strings.HasSuffix(file.Key, "CAFile") && !strings.HasSuffix(file.Key, "certFile") {
 			c.add(text)
 		}
 	}
-	for _, v := range variables {
-		c.add([]byte(os.Getenv(v)))
+	for _, variable := range cfg.Named("Env") {
+		c.add([]byte(os.Getenv(variable.Name)))
 	}
 	return nil
 }

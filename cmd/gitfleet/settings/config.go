@@ -2,45 +2,42 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Config is the daemon's configuration file. The table in settings.go has the key of every
-// field; flags take precedence over the file.
+// Config is the daemon's configuration. The tag key of a field is its name in the file, and the tag
+// usage its documentation. Flags take precedence over the file.
 type Config struct {
-	// FleetName distinguishes this gitfleet's objects from those of another one on the same
-	// cluster. If it is empty, the name in the state directory is used, or one derived from the
-	// source.
-	FleetName string `json:"fleetName,omitempty"`
-	// StateDir holds the clone of the repository, the ledger and the history.
-	StateDir string `json:"stateDir,omitempty"`
-	// Listen is the address on which the daemon serves.
-	Listen       string             `json:"listen,omitempty"`
-	LogLevel     string             `json:"logLevel,omitempty"`
-	LogFormat    string             `json:"logFormat,omitempty"`
-	Tracing      TracingConfig      `json:"tracing"`
-	Server       ServerConfig       `json:"server"`
-	Source       SourceConfig       `json:"source"`
-	Webhook      WebhookConfig      `json:"webhook"`
-	Limits       LimitsConfig       `json:"limits"`
-	Members      MembersConfig      `json:"members"`
-	Rollout      RolloutConfig      `json:"rollout"`
-	Drift        DriftConfig        `json:"drift"`
-	PullRequests PullRequestsConfig `json:"pullRequests"`
-	Forge        ForgeConfig        `json:"forge"`
-	History      HistoryConfig      `json:"history"`
-	Status       StatusConfig       `json:"status"`
-	// Availability configures more than one replica.
-	Availability AvailabilityConfig `json:"highAvailability"`
+	FleetName    string             `key:"fleetName" usage:"name of this fleet, the value of the managed-by label on members; derived from the repository at the first start if not set; it cannot be changed later"`
+	StateDir     string             `key:"stateDir" usage:"directory for the clone, the ledger and the history"`
+	Listen       string             `key:"listen" usage:"address to answer on"`
+	LogLevel     string             `key:"logLevel" usage:"debug, info, warn or error"`
+	LogFormat    string             `key:"logFormat" usage:"text or json"`
+	Tracing      TracingConfig      `key:"tracing"`
+	Server       ServerConfig       `key:"server"`
+	Source       SourceConfig       `key:"source"`
+	Webhook      WebhookConfig      `key:"webhook"`
+	Limits       LimitsConfig       `key:"limits"`
+	Members      MembersConfig      `key:"members"`
+	Rollout      RolloutConfig      `key:"rollout"`
+	Drift        DriftConfig        `key:"drift"`
+	PullRequests PullRequestsConfig `key:"pullRequests"`
+	Forge        ForgeConfig        `key:"forge"`
+	History      HistoryConfig      `key:"history"`
+	Status       StatusConfig       `key:"status"`
+	Availability AvailabilityConfig `key:"highAvailability"`
 
 	file  string         // path of the file that was read; empty if none was
 	lines map[string]int // line in the file, by key
@@ -50,92 +47,121 @@ type Config struct {
 
 // TracingConfig configures where traces of commits are sent. Without an endpoint none are sent.
 type TracingConfig struct {
-	Endpoint string `json:"endpoint,omitempty"`
+	Endpoint string `key:"endpoint" usage:"URL of an OpenTelemetry collector, such as http://HOST:4318, that takes a trace of each commit"`
+}
+
+// ServerConfig configures access to the daemon.
+type ServerConfig struct {
+	CertFile        string `key:"certFile" usage:"file with the certificate to answer with over TLS"`
+	KeyFile         string `key:"keyFile" usage:"file with the key of that certificate"`
+	TokenFile       string `key:"tokenFile" usage:"file with the tokens of those who may ask: in each line one, or TOKEN,USER"`
+	ClientCAFile    string `key:"clientCAFile" usage:"file with the certificates that vouch for those of clients who may ask"`
+	Unauthenticated bool   `key:"allowUnauthenticated" usage:"let everybody ask who reaches the address, and not this machine only"`
+	OpenMetrics     bool   `key:"openMetrics" usage:"let everybody read /metrics"`
+	Delegated       bool   `key:"delegated" usage:"let a Kubernetes cluster authenticate and authorize requests, such as the one gitfleet runs in"`
+	Kubeconfig      string `key:"kubeconfig" usage:"kubeconfig of the cluster to ask, if it is another"`
 }
 
 // SourceConfig configures the repository of the hub.
 type SourceConfig struct {
-	URL      string          `json:"url,omitempty"`
-	Branch   string          `json:"branch,omitempty"`
-	Tag      string          `json:"tag,omitempty"`
-	SemVer   string          `json:"semver,omitempty"`
-	Commit   string          `json:"commit,omitempty"`
-	Path     string          `json:"path,omitempty"`
-	Interval metav1.Duration `json:"interval,omitempty"`
+	URL      string          `key:"url" usage:"repository: https://…, ssh://…, user@host:path"`
+	Branch   string          `key:"branch" usage:"branch to follow; the remote's default branch if no reference is set"`
+	Tag      string          `key:"tag" usage:"tag to follow"`
+	SemVer   string          `key:"semver" usage:"range of tags to follow, such as \">=1.2 <2\": the highest in it"`
+	Commit   string          `key:"commit" usage:"commit to stay at, by its whole hash"`
+	Path     string          `key:"path" usage:"directory of the repository that is the hub"`
+	Interval metav1.Duration `key:"interval" usage:"time between two polls"`
 
-	TokenFile         string `json:"tokenFile,omitempty"`
-	TokenEnv          string `json:"tokenEnv,omitempty"`
-	BearerFile        string `json:"bearerFile,omitempty"`
-	BearerEnv         string `json:"bearerEnv,omitempty"`
-	Username          string `json:"username,omitempty"`
-	PasswordFile      string `json:"passwordFile,omitempty"`
-	PasswordEnv       string `json:"passwordEnv,omitempty"`
-	SSHKeyFile        string `json:"sshKeyFile,omitempty"`
-	SSHKeyEnv         string `json:"sshKeyEnv,omitempty"`
-	SSHPassphraseFile string `json:"sshPassphraseFile,omitempty"`
-	SSHPassphraseEnv  string `json:"sshPassphraseEnv,omitempty"`
-	SSHKnownHosts     string `json:"sshKnownHosts,omitempty"`
-	CABundle          string `json:"caBundle,omitempty"`
+	TokenFile         string `key:"tokenFile" usage:"file with an access token for the repository"`
+	TokenEnv          string `key:"tokenEnv" usage:"environment variable with an access token"`
+	BearerFile        string `key:"bearerFile" usage:"file with a token to send as Authorization: Bearer"`
+	BearerEnv         string `key:"bearerEnv" usage:"environment variable with such a token"`
+	Username          string `key:"username" usage:"user name that goes with the token or password"`
+	PasswordFile      string `key:"passwordFile" usage:"file with a password for the repository"`
+	PasswordEnv       string `key:"passwordEnv" usage:"environment variable with a password"`
+	SSHKeyFile        string `key:"sshKeyFile" usage:"file with a private key for ssh://"`
+	SSHKeyEnv         string `key:"sshKeyEnv" usage:"environment variable with a private key"`
+	SSHPassphraseFile string `key:"sshPassphraseFile" usage:"file with the passphrase of the private key"`
+	SSHPassphraseEnv  string `key:"sshPassphraseEnv" usage:"environment variable with the passphrase"`
+	SSHKnownHosts     string `key:"sshKnownHosts" usage:"known_hosts file with the key of the Git server; required for ssh://"`
+	CABundle          string `key:"caBundle" usage:"PEM file of certificates to trust for https://, beside the system's"`
 
-	GitHubAppID           string `json:"githubAppID,omitempty"`
-	GitHubAppInstallation int64  `json:"githubAppInstallation,omitempty"`
-	GitHubAppKeyFile      string `json:"githubAppKeyFile,omitempty"`
-	GitHubAppKeyEnv       string `json:"githubAppKeyEnv,omitempty"`
-	GitHubAppAPIURL       string `json:"githubAppAPIURL,omitempty"`
+	GitHubAppID           string `key:"githubAppID" usage:"ID of a GitHub App to authenticate as"`
+	GitHubAppInstallation int64  `key:"githubAppInstallation" usage:"ID of the App's installation"`
+	GitHubAppKeyFile      string `key:"githubAppKeyFile" usage:"file with the App's private key"`
+	GitHubAppKeyEnv       string `key:"githubAppKeyEnv" usage:"environment variable with the App's private key"`
+	GitHubAppAPIURL       string `key:"githubAppAPIURL" usage:"API of GitHub Enterprise Server, https://HOST/api/v3"`
 
-	AllowHTTP bool `json:"allowHTTP,omitempty"`
-	AllowFile bool `json:"allowFile,omitempty"`
+	AllowHTTP bool `key:"allowHTTP" usage:"allow http:// for the repository, where anybody on the way can change what the fleet runs"`
+	AllowFile bool `key:"allowFile" usage:"allow file:// and paths for the repository"`
 
-	Signatures SignaturesConfig `json:"signatures"`
+	Signatures SignaturesConfig `key:"signatures"`
+}
+
+// SignaturesConfig configures which signatures commits must have; if nothing is set, they need
+// none.
+type SignaturesConfig struct {
+	OpenPGP        []string     `key:"openPGP" usage:"file of OpenPGP public keys whose signatures count; may be repeated"`
+	AllowedSigners string       `key:"allowedSigners" usage:"file of SSH keys whose signatures count, in the format of ssh-keygen"`
+	Paths          []signedPath `key:"paths" usage:"who may change files below a path, as PATH=SIGNER,SIGNER; may be repeated; every signer may change everything if there is none"`
+	Since          string       `key:"since" usage:"commit after which everything must be signed"`
+	AllowRewrite   bool         `key:"allowRewrite" usage:"accept rewritten history, if its newest commit is signed by somebody who may change all that differs"`
+
+	// present is true if the file sets the field. An empty value must not be treated as if no
+	// signatures were required.
+	present bool
+}
+
+// A signedPath says who may change files below a path. With --set it is PATH=SIGNER,SIGNER.
+type signedPath struct {
+	Path    string   `key:"path"`
+	Signers []string `key:"signers"`
 }
 
 // WebhookConfig configures the secret with which the forge signs webhooks. Without one,
 // /webhook is not served.
 type WebhookConfig struct {
-	SecretFile string `json:"secretFile,omitempty"`
-	SecretEnv  string `json:"secretEnv,omitempty"`
+	SecretFile string `key:"secretFile" usage:"file with the secret of the forge's webhook; it makes /webhook answer, and a push is seen at once"`
+	SecretEnv  string `key:"secretEnv" usage:"environment variable with the secret of the webhook"`
 }
 
 // LimitsConfig limits what a repository may cost: the first fields limit a fetch, and the
 // others the content of a commit.
 type LimitsConfig struct {
-	FetchBytes   size            `json:"fetchBytes,omitempty"`
-	FetchObjects int             `json:"fetchObjects,omitempty"`
-	FetchTime    metav1.Duration `json:"fetchTime,omitempty"`
-	ListTime     metav1.Duration `json:"listTime,omitempty"`
-	ObjectBytes  size            `json:"objectBytes,omitempty"`
-	Packs        int             `json:"packs,omitempty"`
+	FetchBytes   size            `key:"fetchBytes" usage:"what one poll may receive"`
+	FetchObjects int             `key:"fetchObjects" usage:"Git objects that one fetch may bring"`
+	FetchTime    metav1.Duration `key:"fetchTime" usage:"how long one poll may take altogether"`
+	ListTime     metav1.Duration `key:"listTime" usage:"how long the listing of references may take"`
+	ObjectBytes  size            `key:"objectBytes" usage:"largest Git object that is rebuilt from a difference"`
+	Packs        int             `key:"packs" usage:"pack files of the local clone before they are joined"`
 
-	Files          int             `json:"files,omitempty"`
-	FileSize       size            `json:"fileSize,omitempty"`
-	Documents      int             `json:"documents,omitempty"`
-	AliasExpansion int             `json:"aliasExpansion,omitempty"`
-	Depth          int             `json:"depth,omitempty"`
-	Objects        int             `json:"objects,omitempty"`
-	CommitSize     size            `json:"commitSize,omitempty"`
-	Builds         int             `json:"builds,omitempty"`
-	BuildInput     size            `json:"buildInput,omitempty"`
-	BuildTime      metav1.Duration `json:"buildTime,omitempty"`
-	BuildOutput    size            `json:"buildOutput,omitempty"`
+	Files          int             `key:"files" usage:"files and directories below the path"`
+	FileSize       size            `key:"fileSize" usage:"size of each file that is read"`
+	Documents      int             `key:"documents" usage:"YAML documents in one file"`
+	AliasExpansion int             `key:"aliasExpansion" usage:"how many times larger a document may become by its YAML aliases"`
+	Depth          int             `key:"depth" usage:"nesting of a document, and of directories"`
+	Objects        int             `key:"objects" usage:"objects in one commit"`
+	CommitSize     size            `key:"commitSize" usage:"how much memory the objects of one commit may take"`
+	Builds         int             `key:"builds" usage:"kustomizations that are built in one commit"`
+	BuildInput     size            `key:"buildInput" usage:"how much memory the files may take that one kustomization reads, each as often as it is read"`
+	BuildTime      metav1.Duration `key:"buildTime" usage:"how long the build of one kustomization may take"`
+	BuildOutput    size            `key:"buildOutput" usage:"what the build of one kustomization may write"`
 }
 
 // MembersConfig configures the access to member clusters.
 type MembersConfig struct {
-	KubeconfigDir   string          `json:"kubeconfigDir,omitempty"`
-	Kubeconfig      string          `json:"kubeconfig,omitempty"`
-	SecretNamespace string          `json:"secretNamespace,omitempty"`
-	AllowExec       bool            `json:"allowKubeconfigExec,omitempty"`
-	AllowInsecure   bool            `json:"allowInsecureKubeconfig,omitempty"`
-	Concurrency     int             `json:"concurrency,omitempty"`
-	MaxRequests     int             `json:"maxRequests,omitempty"`
-	Timeout         metav1.Duration `json:"timeout,omitempty"`
-	ProbeInterval   metav1.Duration `json:"probeInterval,omitempty"`
-	// SweepInterval is the time between two sweeps, which check the watches; zero for none.
-	SweepInterval metav1.Duration `json:"sweepInterval,omitempty"`
-	// Deletions on one member are held if they are more than DeleteObjects and also more than
-	// DeletePercent of gitfleet's objects there.
-	DeletePercent int `json:"deletePercent,omitempty"`
-	DeleteObjects int `json:"deleteObjects,omitempty"`
+	KubeconfigDir   string          `key:"kubeconfigDir" usage:"directory with a file NAME.kubeconfig for each member"`
+	Kubeconfig      string          `key:"kubeconfig" usage:"kubeconfig with a context for each member"`
+	SecretNamespace string          `key:"secretNamespace" usage:"in a cluster: namespace with a Secret NAME-kubeconfig for each member"`
+	AllowExec       bool            `key:"allowKubeconfigExec" usage:"allow kubeconfigs that run a program"`
+	AllowInsecure   bool            `key:"allowInsecureKubeconfig" usage:"allow kubeconfigs that do not check the server's certificate"`
+	Concurrency     int             `key:"concurrency" usage:"writes in flight to one member"`
+	MaxRequests     int             `key:"maxRequests" usage:"writes in flight to all members together; as many members are connected to at a time"`
+	Timeout         metav1.Duration `key:"timeout" usage:"longest time for one request to a member"`
+	ProbeInterval   metav1.Duration `key:"probeInterval" usage:"time between two probes of a member"`
+	SweepInterval   metav1.Duration `key:"sweepInterval" usage:"time between two readings of all that gitfleet has on a member, which prove that watches tell everything; 0 for none"`
+	DeletePercent   int             `key:"deletePercent" usage:"hold deletions that are more than this share of what gitfleet has on a member, in percent"`
+	DeleteObjects   int             `key:"deleteObjects" usage:"never hold deletions of no more than so many objects"`
 }
 
 // Sweep returns the interval for member.Config, where zero means the default.
@@ -153,20 +179,80 @@ func (m *MembersConfig) Brake() member.Brake {
 
 // StatusConfig configures the form of the status.
 type StatusConfig struct {
-	// Conditions names a set of conditions: current or documented.
-	Conditions string `json:"conditions,omitempty"`
+	Conditions string `key:"conditions" usage:"names of conditions: current, or documented for those of the public documentation beside them"`
 }
 
 // RolloutConfig applies to every rollout.
 type RolloutConfig struct {
-	// MaxUnreachable is the number of unreachable clusters that rollouts do not wait for.
-	MaxUnreachable portion `json:"maxUnreachable,omitzero"`
-	// AvailableTimeout is how long a cluster may take to become available before its update
-	// counts as failed; zero means no limit.
-	AvailableTimeout metav1.Duration `json:"availableTimeout,omitzero"`
-	// PodFailureTimeout is how long pods of a workload may fail to start before the workload
-	// counts as failed.
-	PodFailureTimeout metav1.Duration `json:"podFailureTimeout,omitzero"`
+	MaxUnreachable    portion         `key:"maxUnreachable" usage:"how many clusters that do not answer no rollout waits for: a number, or a percentage of those a placement wants"`
+	AvailableTimeout  metav1.Duration `key:"availableTimeout" usage:"how long a cluster may take to become available before its update counts as failed; 0 for any time"`
+	PodFailureTimeout metav1.Duration `key:"podFailureTimeout" usage:"how long the pods of a workload may be unable to start before it counts as failed"`
+}
+
+// DriftConfig configures how drift on members is handled.
+type DriftConfig struct {
+	Mode    string          `key:"mode" usage:"what is done about what others change: revert puts it back, propose leaves it and offers it as a pull request, report leaves it"`
+	Kinds   KindModes       `key:"kinds" usage:"drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"`
+	MinAge  metav1.Duration `key:"minAge" usage:"how long a change has to last before it is offered as a pull request"`
+	MaxOpen int             `key:"maxOpen" usage:"how many pull requests and issues of drifts are open at once"`
+}
+
+// KindModes are drift modes by KIND or GROUP/KIND.
+type KindModes map[string]string
+
+// The drift modes.
+const (
+	revertDrift  = string(api.DriftRevert)
+	proposeDrift = string(api.DriftPropose)
+	reportDrift  = string(api.DriftReport)
+)
+
+// proposes reports whether drift is offered as pull requests, at least for some kinds.
+func (d *DriftConfig) proposes() bool {
+	return d.Mode == proposeDrift || slices.Contains(slices.Collect(maps.Values(d.Kinds)), proposeDrift)
+}
+
+// AsksForge reports whether the daemon uses pull requests.
+func (c Config) AsksForge() bool { return c.Drift.proposes() || c.Forge.Type != "" }
+
+// PullRequestsConfig configures plans and statuses on the forge.
+type PullRequestsConfig struct {
+	Plans         bool   `key:"plans" usage:"write the plan of each open pull request into a comment and the commit status gitfleet/plan, or gitfleet/NAME/plan with fleetName"`
+	DryRun        bool   `key:"dryRun" usage:"with plans, ask some of the members by a server-side dry run what they would make of the objects; not for pull requests of forks"`
+	RolloutStatus bool   `key:"rolloutStatus" usage:"show on the commits of the branch how far they are rolled out, as the commit status gitfleet/rollout, or gitfleet/NAME/rollout with fleetName"`
+	ForksLabel    string `key:"forksLabel" usage:"label with which a maintainer has the pull request of a fork planned; none of a fork is if it is not set, nor on Gitea"`
+}
+
+// Enabled reports whether the daemon writes anything about pull requests or commits to the forge.
+func (p *PullRequestsConfig) Enabled() bool { return p.Plans || p.RolloutStatus }
+
+// ForgeConfig configures the forge on which pull requests are opened.
+type ForgeConfig struct {
+	Type           string          `key:"type" usage:"what the forge is: gitea (Forgejo too), github or gitlab; known of github.com, ghe.com and gitlab.com"`
+	URL            string          `key:"url" usage:"where the forge is, such as https://git.example.com; from source.url if that is https:// and this is not set"`
+	Repository     string          `key:"repository" usage:"repository as OWNER/NAME, on GitLab also GROUP/SUBGROUP/NAME; from source.url if that is https:// and this is not set"`
+	TokenFile      string          `key:"tokenFile" usage:"file with an access token that may write to the repository, its pull requests and its issues"`
+	TokenEnv       string          `key:"tokenEnv" usage:"environment variable with such a token"`
+	SigningKeyFile string          `key:"signingKeyFile" usage:"file with an OpenPGP or SSH private key, without a passphrase, that signs the commits of pull requests"`
+	Interval       metav1.Duration `key:"interval" usage:"time between two looks at open pull requests"`
+}
+
+// HistoryConfig limits the history.
+type HistoryConfig struct {
+	MaxSize size `key:"maxSize" usage:"what the record of what happened may take in the state directory; the oldest goes first"`
+}
+
+// AvailabilityConfig configures replicas that share a ledger. Without the name of a lease there
+// is one replica, with the ledger in its state directory.
+type AvailabilityConfig struct {
+	Lease      LeaseConfig `key:"lease"`
+	Kubeconfig string      `key:"kubeconfig" usage:"kubeconfig of the cluster with the Lease, if it is not the one that gitfleet runs in"`
+}
+
+// LeaseConfig names the Lease that says which replica leads.
+type LeaseConfig struct {
+	Name      string `key:"name" usage:"name of the Lease that says which of several replicas leads; it makes gitfleet keep its ledger beside it, in Secrets"`
+	Namespace string `key:"namespace" usage:"namespace of the Lease and of the Secrets"`
 }
 
 // Default returns the configuration without a file and flags.

@@ -1,15 +1,17 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -23,12 +25,9 @@ func (c *Config) parse(name string, raw []byte) error {
 		return syntaxError(name, err)
 	}
 	c.file, c.lines = name, map[string]int{}
-	p := &configParser{file: name, values: c.values(), fields: map[string]any{}, lines: c.lines}
-	for _, s := range c.settings() {
-		p.fields[s.key] = s.value
-	}
+	p := &configParser{file: name, lines: c.lines}
 	if doc.Kind == yaml.DocumentNode {
-		p.mapping("", resolveAlias(doc.Content[0]))
+		p.value("", doc.Content[0], reflect.ValueOf(c).Elem())
 	}
 	_, c.Source.Signatures.present = c.lines["source.signatures"]
 	return p.problems.Err()
@@ -49,8 +48,6 @@ func syntaxError(name string, err error) error {
 // A configParser sets fields from the nodes of a file.
 type configParser struct {
 	file     string
-	values   *pflag.FlagSet // by key
-	fields   map[string]any // pointers to the fields, by key
 	lines    map[string]int // lines of the keys in the file
 	problems problem.List
 }
@@ -59,169 +56,104 @@ func (p *configParser) problem(n *yaml.Node, key, message string) {
 	p.problems = append(p.problems, problem.Problem{Origin: api.Origin{Path: p.file, Line: n.Line}, Field: key, Message: message})
 }
 
-// mapping sets the settings below a prefix; the prefix is empty for the whole
-// file.
-func (p *configParser) mapping(prefix string, n *yaml.Node) {
-	if isNull(n) {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		p.problem(n, strings.TrimSuffix(prefix, "."), "must be a mapping of settings, is "+describeNode(n))
-		return
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		name, value := n.Content[i], resolveAlias(n.Content[i+1])
-		key := prefix + name.Value
-		if name.Tag == "!!merge" {
-			p.problem(name, strings.TrimSuffix(prefix, "."), "merge keys (<<) are not supported; write the settings out")
-			continue
-		}
-		if before, twice := p.lines[key]; twice {
-			p.problem(name, key, fmt.Sprintf("is set twice; the first is in line %d", before))
-			continue
-		}
-		p.lines[key] = name.Line
-		switch {
-		case p.values.Lookup(key) != nil:
-			if err := p.set(key, value); err != nil {
-				p.problem(value, key, err.Error())
-			}
-		case p.isSection(key):
-			p.mapping(key+".", value)
-		default:
-			p.problem(name, key, "unknown field"+settingMeant(key))
-		}
-	}
-}
-
-func (p *configParser) isSection(key string) bool {
-	for known := range p.fields {
-		if strings.HasPrefix(known, key+".") {
-			return true
-		}
-	}
-	return false
-}
-
-// set sets one setting. A null value keeps the default.
-func (p *configParser) set(key string, n *yaml.Node) error {
-	if isNull(n) {
-		return nil
-	}
-	switch field := p.fields[key].(type) {
-	case *[]string:
-		texts, err := textsOf(n)
-		*field = texts
-		return err
-	case *signedPaths:
-		paths, err := pathsOf(n)
-		*field = paths
-		return err
-	case *KindModes:
-		return p.kindModes(key, field, n)
-	case *bool:
-		return expect(n, forms["bool"], n.Decode(field))
-	case *int, *int64:
-		if n.Tag != "!!int" {
-			return expect(n, forms["int"], errNotScalar)
-		}
-	}
-	if n.Kind != yaml.ScalarNode {
-		return expect(n, "a single value", errNotScalar)
-	}
-	return setValue(p.values.Lookup(key).Value, n.Value)
-}
-
 // forms describe the values of the types of pflag.
 var forms = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a duration such as 30s, 10m or 1h",
 }
 
-// setValue sets a value. The error says what the value must be.
-func setValue(v pflag.Value, text string) error {
-	err := v.Set(text)
-	if form := forms[v.Type()]; err != nil && form != "" {
-		return fmt.Errorf("must be %s, is %q", form, text)
+// value sets a field. A null value keeps the default.
+func (p *configParser) value(key string, n *yaml.Node, to reflect.Value) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
 	}
-	return err
-}
-
-var errNotScalar = errors.New("not a single value")
-
-// expect says what a value must be, if err is not nil.
-func expect(n *yaml.Node, what string, err error) error {
-	if err == nil {
-		return nil
+	if n.Tag == "!!null" {
+		return
 	}
-	return fmt.Errorf("must be %s, is %s", what, describeNode(n))
-}
-
-func textsOf(n *yaml.Node) ([]string, error) {
-	var texts []string
-	if n.Kind != yaml.SequenceNode {
-		return nil, expect(n, "a list", errNotScalar)
-	}
-	for _, item := range n.Content {
-		if item = resolveAlias(item); item.Kind != yaml.ScalarNode {
-			return nil, expect(item, "a list of text", errNotScalar)
+	form, fits := "a single value", n.Kind == yaml.ScalarNode
+	var err error
+	switch field := to.Addr().Interface().(type) {
+	case *string:
+		*field = n.Value
+	case *bool:
+		form, fits = forms["bool"], n.Decode(field) == nil
+	case *int, *int64:
+		form, fits = forms["int"], n.Tag == "!!int" && n.Decode(field) == nil
+	case *metav1.Duration:
+		field.Duration, err = time.ParseDuration(n.Value)
+		form, fits, err = forms["duration"], err == nil, nil
+	case pflag.Value:
+		if fits {
+			err = field.Set(n.Value)
 		}
-		texts = append(texts, item.Value)
+	default:
+		form, fits = p.collection(key, n, to)
 	}
-	return texts, nil
+	if !fits {
+		err = fmt.Errorf("must be %s, is %s", form, describeNode(n))
+	}
+	if err != nil {
+		p.problem(n, key, err.Error())
+	}
 }
 
-// pathsOf reads a list of {path, signers}.
-func pathsOf(n *yaml.Node) (signedPaths, error) {
-	const form = "a list of {path: PATH, signers: [SIGNER]}"
-	if n.Kind != yaml.SequenceNode {
-		return nil, expect(n, form, errNotScalar)
-	}
-	var all signedPaths
-	for i, item := range n.Content {
-		if item = resolveAlias(item); item.Kind != yaml.MappingNode {
-			return nil, expect(item, form, errNotScalar)
-		}
-		var path signedPath
-		for j := 0; j < len(item.Content); j += 2 {
-			name, value := item.Content[j], resolveAlias(item.Content[j+1])
-			var err error
-			switch name.Value {
-			case "path":
-				if path.Path = value.Value; value.Kind != yaml.ScalarNode {
-					err = expect(value, "text", errNotScalar)
-				}
-			case "signers":
-				path.Signers, err = textsOf(value)
-			default:
-				err = errors.New("unknown field; use path and signers")
-			}
-			if err != nil {
-				return nil, fmt.Errorf("item %d, %s: %w", i, name.Value, err)
+// collection sets a section, a list or a mapping. fits is false if the node is not what form
+// describes.
+func (p *configParser) collection(key string, n *yaml.Node, to reflect.Value) (form string, fits bool) {
+	switch to.Kind() {
+	case reflect.Slice:
+		if form, fits = "a list", n.Kind == yaml.SequenceNode; fits {
+			to.Set(reflect.MakeSlice(to.Type(), len(n.Content), len(n.Content)))
+			for i, item := range n.Content {
+				p.value(fmt.Sprintf("%s[%d]", key, i), item, to.Index(i))
 			}
 		}
-		all = append(all, path)
+	case reflect.Map:
+		if form, fits = "a mapping", n.Kind == yaml.MappingNode; fits {
+			to.Set(reflect.MakeMap(to.Type()))
+			p.mapping(key, n, to)
+		}
+	default:
+		if form, fits = "a mapping of settings", n.Kind == yaml.MappingNode; fits {
+			p.mapping(key, n, to)
+		}
 	}
-	return all, nil
+	return form, fits
 }
 
-// kindModes reads a mapping of kinds to drift modes, and records the line of each kind.
-func (p *configParser) kindModes(key string, to *KindModes, n *yaml.Node) error {
-	if n.Kind != yaml.MappingNode {
-		return expect(n, "a mapping of KIND or GROUP/KIND to revert, propose or report", errNotScalar)
-	}
-	*to = KindModes{}
+// mapping sets the fields of a section, or the elements of a map, from a mapping.
+func (p *configParser) mapping(key string, n *yaml.Node, to reflect.Value) {
 	for i := 0; i < len(n.Content); i += 2 {
-		kind, mode := n.Content[i], resolveAlias(n.Content[i+1])
-		if mode.Kind != yaml.ScalarNode {
-			return fmt.Errorf("%s: %w", kind.Value, expect(mode, "revert, propose or report", errNotScalar))
+		name, value := n.Content[i], n.Content[i+1]
+		below := strings.TrimPrefix(key+"."+name.Value, ".")
+		if name.Tag == "!!merge" {
+			p.problem(name, key, "merge keys (<<) are not supported; write the settings out")
+			continue
 		}
-		if _, twice := (*to)[kind.Value]; twice {
-			return fmt.Errorf("%s is set twice", kind.Value)
+		if before, twice := p.lines[below]; twice {
+			p.problem(name, below, fmt.Sprintf("is set twice; the first is in line %d", before))
+			continue
 		}
-		(*to)[kind.Value] = mode.Value
-		p.lines[key+"."+kind.Value] = kind.Line
+		p.lines[below] = name.Line
+		if to.Kind() == reflect.Map {
+			element := reflect.New(to.Type().Elem()).Elem()
+			p.value(below, value, element)
+			to.SetMapIndex(reflect.ValueOf(name.Value), element)
+			continue
+		}
+		fields := map[string]reflect.Value{}
+		known := settingKeys()
+		for field, value := range to.Fields() {
+			if name, ok := field.Tag.Lookup("key"); ok {
+				fields[name] = value
+				known = append(known, strings.TrimPrefix(key+"."+name, "."))
+			}
+		}
+		if field, ok := fields[name.Value]; ok {
+			p.value(below, value, field)
+		} else {
+			p.problem(name, below, "unknown field"+settingMeant(below, known))
+		}
 	}
-	return nil
 }
 
 // describeNode describes a value as its author would.
@@ -235,36 +167,23 @@ func describeNode(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
-func resolveAlias(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
-// settingMeant returns the end of a message about an unknown key: the key that the user
-// probably meant, which is the same one in other case, one with the same name elsewhere in the
-// file, or one with a similar spelling.
-func settingMeant(key string) string {
-	known := settingKeys()
-	last := key[strings.LastIndex(key, ".")+1:]
-	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, key) }); i >= 0 {
-		return fmt.Sprintf("; did you mean %s?", known[i])
-	}
-	for _, k := range known {
-		if strings.EqualFold(k[strings.LastIndex(k, ".")+1:], last) {
-			return fmt.Sprintf("; did you mean %s?", k)
+// settingMeant returns the end of a message about an unknown key: the known key that the user
+// probably meant, which has a similar spelling, or the same name in another section.
+func settingMeant(key string, known []string) string {
+	near := api.Closest(key, known)
+	if near == "" {
+		name := func(key string) string { return key[strings.LastIndex(key, ".")+1:] }
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(name(k), name(key)) }); i >= 0 {
+			near = known[i]
 		}
 	}
-	if near := api.Closest(key, known); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
+	if near == "" {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("; did you mean %s?", near)
 }
 
-// settingKeys returns the keys of all settings, in the order of the documentation, and of their
+// settingKeys returns the keys of all settings, in the order of the fields, and of their
 // sections.
 func settingKeys() []string {
 	c := Default()

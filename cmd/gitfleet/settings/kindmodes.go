@@ -3,16 +3,11 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
-
-// KindModes are the drift modes of kinds, by KIND or GROUP/KIND: a mapping in the file, and a
-// flag KIND=MODE that may be repeated.
-type KindModes map[string]string
 
 func isDriftMode(mode string) bool {
 	return mode == revertDrift || mode == proposeDrift || mode == reportDrift
@@ -85,46 +80,4 @@ func (m KindModes) Modes() map[api.GroupKind]api.DriftMode {
 		out[groupKind(kind)] = api.DriftMode(mode)
 	}
 	return out
-}
-
-// String implements pflag.Value.
-func (m *KindModes) String() string { return strings.Join(m.GetSlice(), " ") }
-
-// Type returns the type of the value for the help of a flag.
-func (m *KindModes) Type() string { return "kind=mode" }
-
-// Set adds the mode of one kind.
-func (m *KindModes) Set(text string) error { return m.Append(text) }
-
-// Append implements pflag.SliceValue.
-func (m *KindModes) Append(text string) error {
-	kind, mode, ok := strings.Cut(text, "=")
-	if !ok {
-		return fmt.Errorf("%q is not KIND=MODE", text)
-	}
-	if *m == nil {
-		*m = KindModes{}
-	}
-	(*m)[kind] = mode
-	return nil
-}
-
-// Replace implements pflag.SliceValue.
-func (m *KindModes) Replace(texts []string) error {
-	*m = nil
-	for _, text := range texts {
-		if err := m.Append(text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// GetSlice implements pflag.SliceValue.
-func (m *KindModes) GetSlice() []string {
-	texts := []string{}
-	for _, kind := range slices.Sorted(maps.Keys(*m)) {
-		texts = append(texts, kind+"="+(*m)[kind])
-	}
-	return texts
 }

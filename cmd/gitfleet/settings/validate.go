@@ -3,15 +3,22 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
+
+// leastHistory is the minimum size, so that the history is not truncated after every few lines.
+const leastHistory = 64 << 10
 
 // Validate returns an error that names every invalid field, with its key in the file and where
 // it was set.
@@ -41,9 +48,7 @@ func (c Config) Validate() error {
 			errs = append(errs, c.fault(s.key, "must be more than zero"))
 		}
 	}
-	switch status.Conditions(c.Status.Conditions) {
-	case status.CurrentConditions, status.DocumentedConditions:
-	default:
+	if s := status.Conditions(c.Status.Conditions); s != status.CurrentConditions && s != status.DocumentedConditions {
 		errs = append(errs, c.fault("status.conditions", fmt.Sprintf("%q is neither current nor documented", c.Status.Conditions)))
 	}
 	if n := c.History.MaxSize; n > 0 && n < leastHistory {
@@ -81,8 +86,8 @@ func (c Config) fault(key, message string) error {
 
 // ValidateLimits returns an error about the first limit that is not positive.
 func (c Config) ValidateLimits() error {
-	for _, s := range c.Limits.settings() {
-		if !s.positive() {
+	for _, s := range c.settings() {
+		if strings.HasPrefix(s.key, "limits.") && !s.positive() {
 			return c.fault(s.key, "must be more than zero")
 		}
 	}
@@ -164,4 +169,83 @@ func keyOf(field string) string {
 		return field
 	}
 	return "source." + strings.TrimPrefix(field, "ref.")
+}
+
+func (c Config) validateDrift() []error {
+	var errs []error
+	if !isDriftMode(c.Drift.Mode) {
+		errs = append(errs, c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode)))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Drift.Kinds)) {
+		if err := validateKindMode(kind, c.Drift.Kinds[kind]); err != nil {
+			errs = append(errs, c.fault("drift.kinds."+kind, err.Error()))
+		}
+	}
+	if len(errs) > 0 || !c.AsksForge() {
+		return errs
+	}
+	if c.Source.Branch == "" {
+		errs = append(errs, c.fault("source.branch", "pull requests of drift are opened to a branch: name it"))
+	}
+	return append(errs, c.validateForge()...)
+}
+
+func (c Config) validateForge() []error {
+	var errs []error
+	if !slices.Contains(forge.Types, c.ForgeConfig().Type) {
+		errs = append(errs, c.fault("forge.type", fmt.Sprintf("%q is none of gitea, github, gitlab", c.Forge.Type)))
+	}
+	if (c.Forge.TokenFile == "") == (c.Forge.TokenEnv == "") {
+		errs = append(errs, c.fault("forge.tokenFile", "set one of tokenFile and tokenEnv"))
+	}
+	if c.Forge.Interval.Duration < time.Second {
+		errs = append(errs, c.fault("forge.interval", fmt.Sprintf("must be at least 1s, is %s", c.Forge.Interval.Duration)))
+	}
+	f := c.ForgeConfig()
+	if err := f.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("forge.%w", err))
+	}
+	if strings.HasPrefix(f.URL, "http://") && !c.Source.AllowHTTP {
+		errs = append(errs, c.fault("forge.url", "must be https://, since a token is sent; source.allowHTTP allows http://"))
+	}
+	return errs
+}
+
+func (c Config) validatePullRequests() []error {
+	var errs []error
+	if c.PullRequests.DryRun && !c.PullRequests.Plans {
+		errs = append(errs, c.fault("pullRequests.dryRun", "is a part of the plans: set pullRequests.plans as well"))
+	}
+	if !c.PullRequests.Enabled() {
+		return errs
+	}
+	if c.PullRequests.ForksLabel != "" && c.ForgeConfig().Type == forge.Gitea {
+		errs = append(errs, c.fault("pullRequests.forksLabel", "has no effect on Gitea, where anybody can set the labels of a pull request that they open: remove it"))
+	}
+	switch {
+	case c.Source.Branch == "":
+		return append(append(errs, c.validateForge()...), c.fault("source.branch", "pullRequests are those to a branch: name it"))
+	case c.Drift.proposes():
+		return errs // the settings of the forge were validated with it
+	}
+	return append(errs, c.validateForge()...)
+}
+
+// ValidateAvailability validates the settings of replicas.
+func (c Config) ValidateAvailability() []error {
+	lease := c.Availability.Lease
+	if lease == (LeaseConfig{}) && c.Availability.Kubeconfig == "" {
+		return nil
+	}
+	var errs []error
+	for _, part := range []struct{ key, value string }{{"highAvailability.lease.name", lease.Name}, {"highAvailability.lease.namespace", lease.Namespace}} {
+		if part.value == "" {
+			errs = append(errs, c.fault(part.key, "is missing; all replicas need the same"))
+			continue
+		}
+		for _, msg := range validation.IsDNS1123Label(part.value) {
+			errs = append(errs, c.fault(part.key, msg))
+		}
+	}
+	return errs
 }

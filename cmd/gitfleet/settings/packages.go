@@ -2,17 +2,25 @@ package settings
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
+	"github.com/gitfleet/gitfleet/reconciler/replica"
+	"github.com/gitfleet/gitfleet/reconciler/server/access"
+	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
 // GitConfig returns the configuration of package gitsource.
@@ -98,3 +106,87 @@ func (m MembersConfig) Credentials() (kubeconfig.Sources, error) {
 
 // Loader returns a loader of commits.
 func (c Config) Loader() *hub.Loader { return hub.NewLoader(c.HubOptions()) }
+
+// ForgeConfig returns the configuration of the forge. Values that are not set are derived from
+// the address of the source.
+func (c Config) ForgeConfig() forge.Config {
+	f := forge.Config{Type: forge.Type(c.Forge.Type), URL: c.Forge.URL, Repository: c.Forge.Repository, CABundle: c.Source.CABundle}
+	if u, err := url.Parse(c.Source.URL); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
+		if f.URL == "" {
+			f.URL = u.Scheme + "://" + u.Host
+		}
+		if f.Repository == "" {
+			f.Repository = strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
+		}
+	}
+	if f.Type == "" {
+		f.Type = forge.TypeAt(f.URL)
+	}
+	token := secret(c.Forge.TokenFile, c.Forge.TokenEnv)
+	f.Token = func() (string, error) {
+		s, err := token.Read(os.Getenv)
+		return s.Reveal(), err
+	}
+	return f
+}
+
+// AccessConfig returns the configuration of the access to the daemon.
+func (c Config) AccessConfig() access.Config {
+	return access.Config{
+		Listen: c.Listen, CertFile: c.Server.CertFile, KeyFile: c.Server.KeyFile, TokenFile: c.Server.TokenFile,
+		ClientCAFile: c.Server.ClientCAFile, Unauthenticated: c.Server.Unauthenticated, OpenMetrics: c.Server.OpenMetrics,
+		Delegated: c.Server.Delegated, Kubeconfig: c.Server.Kubeconfig,
+	}
+}
+
+// LocalAddress returns the address at which a daemon with this configuration can be reached
+// from its own machine.
+func (c Config) LocalAddress() string {
+	scheme := "http"
+	if c.Server.CertFile != "" {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return scheme + "://localhost:" + port
+	}
+	return scheme + "://" + c.Listen
+}
+
+// ReplicaConfig returns the configuration of this process as one of several replicas.
+func (c Config) ReplicaConfig(identity string, log *slog.Logger) replica.Config {
+	return replica.Config{
+		Kubeconfig: c.Availability.Kubeconfig, Namespace: c.Availability.Lease.Namespace, Name: c.Availability.Lease.Name,
+		Identity: identity, Log: log,
+	}
+}
+
+// level returns the minimum level that is logged.
+func (c Config) level() (slog.Level, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return l, fmt.Errorf("%q is none of debug, info, warn, error", c.LogLevel)
+	}
+	return l, nil
+}
+
+// The formats of the log.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+// Logger returns a logger with the configured level and format. If commits are traced, lines
+// about a commit have the ID of its trace.
+func (c Config) Logger(w io.Writer) *slog.Logger {
+	level, _ := c.level()
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
+	if c.LogFormat == logJSON {
+		handler = slog.NewJSONHandler(w, options)
+	}
+	if c.Tracing.Endpoint != "" {
+		handler = tracing.LogHandler(handler)
+	}
+	return slog.New(handler)
+}
