@@ -23,17 +23,10 @@ import (
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/reconciler/server"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// The environment variables for the flags of a connection.
-const (
-	ServerEnv     = "GITFLEET_SERVER"
-	tokenFileEnv  = "GITFLEET_TOKEN_FILE"
-	CAFileEnv     = "GITFLEET_CA_FILE"
-	clientCertEnv = "GITFLEET_CLIENT_CERT"
-	clientKeyEnv  = "GITFLEET_CLIENT_KEY"
-)
+// ServerEnv is the environment variable with the address of the daemon.
+const ServerEnv = "GITFLEET_SERVER"
 
 // A Connection is the address and the credentials of a daemon. Every command that uses a daemon
 // binds one, and creates its client from it.
@@ -41,16 +34,19 @@ type Connection struct {
 	Address, TokenFile, CAFile, CertFile, KeyFile string
 }
 
-// Bind adds the flags of the connection to those of a command.
-func (c *Connection) Bind(f *pflag.FlagSet) {
-	c.BindAddress(f)
-	f.StringVar(&c.TokenFile, "token-file", c.TokenFile, "file with the token that the daemon asks for; also $"+tokenFileEnv)
-	f.StringVar(&c.CAFile, "ca-file", c.CAFile, "file with the certificates that may vouch for the daemon; also $"+CAFileEnv)
-	f.StringVar(&c.CertFile, "client-cert", c.CertFile, "file with the certificate to show to the daemon; also $"+clientCertEnv)
-	f.StringVar(&c.KeyFile, "client-key", c.KeyFile, "file with the key of that certificate; also $"+clientKeyEnv)
-	for _, name := range []string{"token-file", "ca-file", "client-cert", "client-key"} {
-		f.Lookup(name).DefValue = "" // help is the same on every machine
-		f.SetAnnotation(name, connectionAnnotation, nil)
+// An option is a flag of the connection, and the environment variable that stands for it.
+type option struct {
+	name, env, usage, standard string
+	value                      *string
+}
+
+func (c *Connection) options() []option {
+	return []option{
+		{"server", ServerEnv, "address of the daemon", "http://" + settings.Default().Listen, &c.Address},
+		{"token-file", "GITFLEET_TOKEN_FILE", "file with the token that the daemon asks for", "", &c.TokenFile},
+		{"ca-file", "GITFLEET_CA_FILE", "file with the certificates that may vouch for the daemon", "", &c.CAFile},
+		{"client-cert", "GITFLEET_CLIENT_CERT", "file with the certificate to show to the daemon", "", &c.CertFile},
+		{"client-key", "GITFLEET_CLIENT_KEY", "file with the key of that certificate", "", &c.KeyFile},
 	}
 }
 
@@ -63,24 +59,40 @@ func IsConnectionFlag(f *pflag.Flag) bool {
 	return marked
 }
 
-// ConnectionOf returns the connection that the flags of a command describe.
-func ConnectionOf(f *pflag.FlagSet) Connection {
-	var c Connection
-	for name, value := range map[string]*string{
-		"server": &c.Address, "token-file": &c.TokenFile, "ca-file": &c.CAFile, "client-cert": &c.CertFile, "client-key": &c.KeyFile,
-	} {
-		*value, _ = f.GetString(name)
+// Bind adds the flags of the connection to those of a command.
+func (c *Connection) Bind(f *pflag.FlagSet) {
+	for _, o := range c.options() {
+		f.StringVar(o.value, o.name, cmp.Or(os.Getenv(o.env), o.standard), o.usage+"; also $"+o.env)
+		f.Lookup(o.name).DefValue = o.standard // help is the same on every machine
+		f.SetAnnotation(o.name, connectionAnnotation, nil)
 	}
-	return c
 }
 
 // BindAddress binds only the address; the credentials come from the environment.
 func (c *Connection) BindAddress(f *pflag.FlagSet) {
-	c.TokenFile, c.CAFile = os.Getenv(tokenFileEnv), os.Getenv(CAFileEnv)
-	c.CertFile, c.KeyFile = os.Getenv(clientCertEnv), os.Getenv(clientKeyEnv)
-	f.StringVar(&c.Address, "server", cmp.Or(os.Getenv(ServerEnv), "http://"+settings.Default().Listen), "address of the daemon; also $"+ServerEnv)
-	f.Lookup("server").DefValue = "http://" + settings.Default().Listen
-	f.SetAnnotation("server", connectionAnnotation, nil)
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.Bind(all)
+	f.AddFlag(all.Lookup("server"))
+}
+
+// ConnectionOf returns the connection that the flags of a command describe.
+func ConnectionOf(f *pflag.FlagSet) Connection {
+	var c Connection
+	for _, o := range c.options() {
+		*o.value, _ = f.GetString(o.name)
+	}
+	return c
+}
+
+// WithClient returns the function of a command that needs a client of the connection.
+func (c *Connection) WithClient(run func(cmd *cobra.Command, args []string, c *Client) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := c.Client()
+		if err != nil {
+			return err
+		}
+		return run(cmd, args, client)
+	}
 }
 
 // Client validates the connection and returns a client. It sends no request.
@@ -138,7 +150,7 @@ func (e *ResponseError) Error() string {
 	}
 	text := fmt.Sprintf("the daemon answers %d %s: %s", e.Code, http.StatusText(e.Code), e.text)
 	if e.Code == http.StatusUnauthorized {
-		text += "\nSay who asks with --token-file or $" + tokenFileEnv + ", or with --client-cert and --client-key."
+		text += "\nSay who asks with --token-file or $GITFLEET_TOKEN_FILE, or with --client-cert and --client-key."
 	}
 	return text
 }
@@ -152,12 +164,12 @@ func (e *ResponseError) isUnknownName() bool {
 const longestError = 16 << 10
 
 // Do sends a request, with a body if it is not nil, and returns the response if it is a
-// success. The caller closes the body of the response.
+// success. Parameters of the query that are empty are left out. The caller closes the body of the
+// response.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
-	address := c.Address + path
-	if len(query) > 0 {
-		address += "?" + query.Encode()
-	}
+	query = maps.Clone(query)
+	maps.DeleteFunc(query, func(_ string, values []string) bool { return values[0] == "" })
+	address := strings.TrimSuffix(c.Address+path+"?"+query.Encode(), "?")
 	var content io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -194,63 +206,13 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 
 // Get requests JSON and decodes it.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) error {
-	resp, err := c.Do(ctx, http.MethodGet, path, query, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	return decodeResponse(resp, into)
+	_, _, err := c.newest(ctx, path, query, into)
+	return err
 }
 
-func decodeResponse(resp *http.Response, into any) error {
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("read the daemon's answer: %w; is --server a gitfleet?", err)
-	}
-	return nil
-}
-
-// Report returns the newest report.
-func (c *Client) Report(ctx context.Context) (*status.Report, error) {
-	return c.PartialReport(ctx, Part{})
-}
-
-// A Part is the part of a report about one placement or one cluster; everything if both are
-// empty.
-type Part struct{ Placement, Cluster string }
-
-// PartialReport returns the newest report about a part.
-func (c *Client) PartialReport(ctx context.Context, of Part) (*status.Report, error) {
-	r, _, err := c.NextReport(ctx, "", of)
-	return r, err
-}
-
-// NextReport returns the newest report and its number. If after is the number of a known
-// report, it waits up to half a minute for a newer one. The time of the report is that of the
-// response, since a report is valid until there is a newer one.
-func (c *Client) NextReport(ctx context.Context, after string, of Part) (*status.Report, string, error) {
-	query := url.Values{}
-	if of.Placement != "" {
-		query.Set("placement", of.Placement)
-	}
-	if of.Cluster != "" {
-		query.Set("cluster", of.Cluster)
-	}
-	r := &status.Report{}
-	number, age, err := c.Newest(ctx, "/report", query, after, r)
-	r.At = r.At.Add(age)
-	return r, number, err
-}
-
-// Newest requests a path of the newest report, and returns the report's number and age. If
-// after is the number of a known report, it waits up to half a minute for a newer one.
-func (c *Client) Newest(ctx context.Context, path string, query url.Values, after string, into any) (number string, age time.Duration, err error) {
-	if after != "" {
-		query = maps.Clone(query)
-		if query == nil {
-			query = url.Values{}
-		}
-		query.Set("after", after)
-	}
+// newest is Get for a path whose response depends on the newest report. It returns the number and
+// the age of the report.
+func (c *Client) newest(ctx context.Context, path string, query url.Values, into any) (number string, age time.Duration, err error) {
 	resp, err := c.Do(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return "", 0, err
@@ -260,11 +222,9 @@ func (c *Client) Newest(ctx context.Context, path string, query url.Values, afte
 	return resp.Header.Get(server.NumberHeader), time.Duration(seconds) * time.Second, decodeResponse(resp, into)
 }
 
-// Report requests the newest report from the daemon.
-func (c *Connection) Report(cmd *cobra.Command) (*status.Report, error) {
-	asks, err := c.Client()
-	if err != nil {
-		return nil, err
+func decodeResponse(resp *http.Response, into any) error {
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("read the daemon's answer: %w; is --server a gitfleet?", err)
 	}
-	return asks.Report(cmd.Context())
+	return nil
 }

@@ -152,24 +152,24 @@ func TestNoAnswer(t *testing.T) {
 
 // A request for a report names its part and the report that is known, and the report is valid at
 // the time of the response.
-func TestNextReport(t *testing.T) {
+func TestReports(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		after string
-		of    Part
+		of    Subject
 		age   string
 		asks  string
 		want  time.Time
 	}{
-		"all":                    {"", Part{}, "", "GET /report", at},
-		"all after one":          {"7", Part{}, "0", "GET /report?after=7", at},
-		"a placement":            {"", Part{Placement: "crp/web"}, "12", "GET /report?placement=crp%2Fweb", at.Add(12 * time.Second)},
-		"a cluster after one":    {"7", Part{Cluster: "ams"}, "", "GET /report?after=7&cluster=ams", at},
-		"with an unreadable age": {"", Part{}, "old", "GET /report", at},
+		"all":                    {"", Subject{}, "", "GET /report", at},
+		"all after one":          {"7", Subject{}, "0", "GET /report?after=7", at},
+		"a placement":            {"", Subject{Placement: "crp/web"}, "12", "GET /report?placement=crp%2Fweb", at.Add(12 * time.Second)},
+		"a cluster after one":    {"7", Subject{Cluster: "ams"}, "", "GET /report?after=7&cluster=ams", at},
+		"with an unreadable age": {"", Subject{}, "old", "GET /report", at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &fakeDaemon{header: map[string]string{server.NumberHeader: "8", "Age": test.age}, body: status.Report{At: at}}
-			r, number, err := d.client(t).NextReport(t.Context(), test.after, test.of)
+			r, number, err := d.client(t).Reports(test.of)(t.Context(), test.after)
 			if err != nil || number != "8" || !r.At.Equal(test.want) {
 				t.Errorf("number %q at %s: %v", number, r.At, err)
 			}
@@ -235,8 +235,8 @@ func TestOrderSubject(t *testing.T) {
 	}
 }
 
-// Whether a history has a commit is asked once for each head; what a hash begins with it has, and
-// a daemon that cannot say has none.
+// A history has what its own hash begins with. The daemon knows the rest; if it cannot say, the
+// history has no other commit.
 func TestContains(t *testing.T) {
 	for name, test := range map[string]struct {
 		head string
@@ -244,29 +244,26 @@ func TestContains(t *testing.T) {
 		body any
 		want bool
 		fail bool
-		asks int // in two calls
+		asks int
 	}{
 		"no commit at all":         {"", 0, nil, false, false, 0},
 		"the commit itself":        {"abcdef123", 0, nil, true, false, 0},
 		"a later one":              {"fff", 0, server.Containment{Contains: true}, true, false, 1},
 		"another one":              {"fff", 0, server.Containment{}, false, false, 1},
-		"a daemon that cannot say": {"fff", 404, "404 page not found", false, false, 2},
-		"a daemon that fails":      {"fff", 500, "oh", false, true, 2},
+		"a daemon that cannot say": {"fff", 404, "404 page not found", false, false, 1},
+		"a daemon that fails":      {"fff", 500, "oh", false, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &fakeDaemon{code: test.code, body: test.body}
-			contains := d.client(t).Contains()
-			for range 2 {
-				if got, err := contains(t.Context(), test.head, "abcdef"); got != test.want || (err != nil) != test.fail {
-					t.Errorf("%t, %v", got, err)
-				}
+			if got, err := d.client(t).Contains(t.Context(), test.head, "abcdef"); got != test.want || (err != nil) != test.fail {
+				t.Errorf("%t, %v", got, err)
 			}
 			if len(d.requests) != test.asks {
 				t.Errorf("it asks %q", d.requests)
 			}
 		})
 	}
-	if all, err := (&fakeDaemon{}).client(t).Contains()(t.Context(), "fff", ""); !all || err != nil {
+	if all, err := (&fakeDaemon{}).client(t).Contains(t.Context(), "fff", ""); !all || err != nil {
 		t.Errorf("a history without an empty commit: %v", err)
 	}
 }
@@ -293,53 +290,20 @@ func feedOf(asked *[]string, end func(), steps ...step) Feed[string] {
 	}
 }
 
-// Following shows each report once, until it is told to end.
-func TestFollow(t *testing.T) {
-	broken := errors.New("broken")
-	for name, test := range map[string]struct {
-		steps []step
-		last  string // after which show wants no more
-		shown []string
-		asked []string
-		err   error
-	}{
-		"each once":             {[]step{{"a", "1", nil}, {"a", "1", nil}, {"b", "2", nil}}, "", []string{"a", "b"}, []string{"", "1", "1", "2"}, nil},
-		"until no more":         {[]step{{"a", "1", nil}, {"b", "2", nil}}, "a", []string{"a"}, []string{""}, nil},
-		"until it fails":        {[]step{{"a", "1", nil}, {"", "", broken}}, "", []string{"a"}, []string{"", "1"}, broken},
-		"until it is cancelled": {nil, "", nil, []string{""}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var shown, asked []string
-			err := feedOf(&asked, cancel, test.steps...).Follow(ctx, func(s *string) (bool, error) {
-				shown = append(shown, *s)
-				return *s != test.last, nil
-			})
-			if err != test.err || !slices.Equal(shown, test.shown) || !slices.Equal(asked, test.asked) {
-				t.Errorf("shown %q, asked %q: %v", shown, asked, err)
-			}
-		})
-	}
-}
-
-// A stream goes on over failures, each of which it sends, and asks again after a second.
-func TestStream(t *testing.T) {
+// A feed goes on over failures, each of which it returns, and asks again after a second. A report
+// that is already known is not returned again.
+func TestFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		broken := errors.New("broken")
-		updates := make(chan Update[string])
 		var asked, got []string
 		begin := time.Now()
-		go func() {
-			feedOf(&asked, cancel, step{"a", "1", nil}, step{"", "", broken}, step{"a", "1", nil}, step{"", "", broken}, step{"b", "2", nil}).Stream(ctx, updates)
-			close(updates)
-		}()
-		for u := range updates {
-			text := fmt.Sprint(u.Err)
-			if u.News != nil {
-				text = *u.News
+		feed := feedOf(&asked, cancel, step{"a", "1", nil}, step{"", "", broken}, step{"a", "1", nil}, step{"", "", broken}, step{"b", "2", nil})
+		for news, err := range feed.All(ctx) {
+			text := fmt.Sprint(err)
+			if news != nil {
+				text = *news
 			}
 			got = append(got, fmt.Sprintf("%s at %s", text, time.Since(begin)))
 		}
@@ -350,4 +314,15 @@ func TestStream(t *testing.T) {
 			t.Errorf("asked after %q, want %q", asked, want)
 		}
 	})
+}
+
+// A feed asks no more once nobody wants its values.
+func TestFeedEnds(t *testing.T) {
+	var asked []string
+	for range feedOf(&asked, func() { t.Error("asked too often") }, step{"a", "1", nil}).All(t.Context()) {
+		break
+	}
+	if !slices.Equal(asked, []string{""}) {
+		t.Errorf("asked after %q", asked)
+	}
 }

@@ -2,20 +2,26 @@ package client
 
 import (
 	"context"
-	"errors"
+	"iter"
+	"net/url"
 	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A Feed returns a value from each new report.
+// A Feed returns a value from the newest report, and the number of the report. If after is the
+// number of a known report, it waits up to half a minute for a newer one.
 type Feed[T any] func(ctx context.Context, after string) (news *T, number string, err error)
 
-// Reports returns a feed of reports about a part, or of whole reports.
-func (c *Client) Reports(of Part) Feed[status.Report] {
+// Reports returns a feed of reports about a placement or a cluster, or about everything. The time
+// of a report is that of the response, since a report is valid until there is a newer one.
+func (c *Client) Reports(of Subject) Feed[status.Report] {
 	return func(ctx context.Context, after string) (*status.Report, string, error) {
-		return c.NextReport(ctx, after, of)
+		r := &status.Report{}
+		number, age, err := c.newest(ctx, "/report", url.Values{"placement": {of.Placement}, "cluster": {of.Cluster}, "after": {after}}, r)
+		r.At = r.At.Add(age)
+		return r, number, err
 	}
 }
 
@@ -23,68 +29,38 @@ func (c *Client) Reports(of Part) Feed[status.Report] {
 func (c *Client) Overviews() Feed[overview.Overview] {
 	return func(ctx context.Context, after string) (*overview.Overview, string, error) {
 		o := &overview.Overview{}
-		number, age, err := c.Newest(ctx, overview.Path, nil, after, o)
+		number, age, err := c.newest(ctx, overview.Path, url.Values{"after": {after}}, o)
 		o.Age = age
 		return o, number, err
 	}
 }
 
-// Follow calls show with each value until ctx is done or show returns false.
-func (ask Feed[T]) Follow(ctx context.Context, show func(*T) (more bool, err error)) error {
-	after := ""
-	for {
-		news, number, err := ask(ctx, after)
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if number == after {
-			continue
-		}
-		after = number
-		if more, err := show(news); err != nil || !more {
-			return err
-		}
-	}
-}
-
-// An Update is a new value, or the reason why there is none.
-type Update[T any] struct {
-	News *T
-	Err  error
-}
-
 // retryInterval is the time between requests to a daemon that does not answer.
 const retryInterval = time.Second
 
-// Stream sends updates until ctx is done.
-func (ask Feed[T]) Stream(ctx context.Context, updates chan<- Update[T]) {
-	after := ""
-	for ctx.Err() == nil {
-		news, number, err := ask(ctx, after)
-		if ctx.Err() != nil {
-			return // nobody waits for the result any more
-		}
-		if err == nil && number == after {
-			continue
-		}
-		if err != nil {
-			news = nil
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case updates <- Update[T]{news, err}:
-		}
-		if err == nil {
-			after = number
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryInterval):
+// All returns each new value until ctx is done. If a request fails, it returns the reason, and
+// repeats the request.
+func (ask Feed[T]) All(ctx context.Context) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		after := ""
+		for ctx.Err() == nil {
+			news, number, err := ask(ctx, after)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				if !yield(nil, err) {
+					return
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(retryInterval):
+				}
+			case number != after:
+				after = number
+				if !yield(news, nil) {
+					return
+				}
+			}
 		}
 	}
 }

@@ -31,11 +31,11 @@ func (c *Client) Placement(ctx context.Context, text string) (string, error) {
 	return lookup.Placement(text, known.Placements)
 }
 
-// A subject is a placement or a member cluster; exactly one of them is not empty.
-type subject struct{ Placement, Cluster string }
+// A Subject is a placement or a member cluster; everything if both are empty.
+type Subject struct{ Placement, Cluster string }
 
 // String returns the name with its kind.
-func (s subject) String() string {
+func (s Subject) String() string {
 	if s.Cluster != "" {
 		return "cluster/" + s.Cluster
 	}
@@ -44,33 +44,33 @@ func (s subject) String() string {
 
 // Subject returns the placement or member cluster for KIND/NAME or NAME. It sends a request
 // only in the second case.
-func (c *Client) Subject(ctx context.Context, text string) (subject, error) {
+func (c *Client) Subject(ctx context.Context, text string) (Subject, error) {
 	if key, err := api.ParsePlacement(text); err == nil {
-		return subject{Placement: key.String()}, nil
+		return Subject{Placement: key.String()}, nil
 	}
 	if kind, name, ok := strings.Cut(text, "/"); ok && api.NamesClusters(kind) {
-		return subject{Cluster: name}, nil
+		return Subject{Cluster: name}, nil
 	}
 	known, err := c.Names(ctx)
 	if err != nil {
-		return subject{}, err
+		return Subject{}, err
 	}
 	isCluster := lookup.Name("cluster", text, known.Clusters) == nil
 	placement, err := lookup.Placement(text, known.Placements)
 	var unknown *status.UnknownError
 	switch {
 	case isCluster && err == nil:
-		return subject{}, fmt.Errorf("%s can be %s or cluster/%s: write one of them", text, placement, text)
+		return Subject{}, fmt.Errorf("%s can be %s or cluster/%s: write one of them", text, placement, text)
 	case isCluster:
-		return subject{Cluster: text}, nil
+		return Subject{Cluster: text}, nil
 	case errors.As(err, &unknown):
 		exist := known.Placements
 		for _, name := range known.Clusters {
 			exist = append(exist, "cluster/"+name)
 		}
-		return subject{}, &status.UnknownError{What: "placement or cluster", Name: text, Exist: exist}
+		return Subject{}, &status.UnknownError{What: "placement or cluster", Name: text, Exist: exist}
 	}
-	return subject{Placement: placement}, err
+	return Subject{Placement: placement}, err
 }
 
 // OrderSubject returns the subject of a command in the form that the daemon expects: a

@@ -40,12 +40,11 @@ func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState 
 	if err != nil {
 		return daemonState{unknown: err.Error()}
 	}
-	o := &overview.Overview{}
-	if _, _, err := c.Newest(ctx, overview.Path, nil, "", o); err != nil {
-		var silent *client.UnreachableError
-		if errors.As(err, &silent) {
-			err = fmt.Errorf("no daemon answers at %s: %w", silent.Address, silent.Err)
-		}
+	o, _, err := c.Overviews()(ctx, "")
+	if silent, ok := errors.AsType[*client.UnreachableError](err); ok {
+		err = fmt.Errorf("no daemon answers at %s: %w", silent.Address, silent.Err)
+	}
+	if err != nil {
 		return daemonState{unknown: err.Error()}
 	}
 	if ours := remote.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {

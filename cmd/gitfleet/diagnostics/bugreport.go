@@ -37,11 +37,7 @@ out. Names of objects, clusters and people are included: look through the file
 before you share it.`,
 		Example: `  gitfleet bugreport --config gitfleet.yaml`,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+		RunE: at.WithClient(func(cmd *cobra.Command, _ []string, c *client.Client) error {
 			now := time.Now()
 			if file == "" {
 				file = "gitfleet-" + now.UTC().Format("20060102-150405") + ".tar.gz"
@@ -61,7 +57,7 @@ before you share it.`,
 				return fmt.Errorf("not all could be had; %s has the rest:\n%w", file, errors.Join(b.errs...))
 			}
 			return nil
-		},
+		}),
 	}
 	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&config, "config", "", "configuration file of the daemon")

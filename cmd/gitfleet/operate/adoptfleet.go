@@ -2,17 +2,15 @@ package operate
 
 import (
 	"fmt"
-	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // NewAdoptFleet returns the command adopt-fleet.
@@ -45,47 +43,31 @@ Exit codes: 0 done, or nothing is held; 1 something is held and no ID was named;
   gitfleet adopt-fleet 5f0c2a9e --cluster east
   gitfleet adopt-fleet 5f0c2a9e`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			if len(args) > 0 {
-				o.Subject, o.By = args[0], client.User()
-				a, err := c.Act(cmd.Context(), "adopt-fleet", o)
-				if err == nil {
-					_, err = fmt.Fprintln(cmd.OutOrStdout(), a.Said)
-				}
-				return err
+				o.Subject = args[0]
+				return act(cmd, c, "adopt-fleet", o)
 			}
-			r, err := c.PartialReport(cmd.Context(), client.Part{Cluster: o.Cluster})
+			r, err := c.Report(cmd.Context(), client.Subject{Cluster: o.Cluster})
 			if err != nil {
 				return err
 			}
-			text, held := heldByOthers(r)
-			if _, err := fmt.Fprint(cmd.OutOrStdout(), text); err != nil || !held {
-				return err
+			held := false
+			for _, cluster := range r.Clusters {
+				cond := meta.FindStatusCondition(cluster.Status.Conditions, api.Joined)
+				if cond != nil && cond.Status == metav1.ConditionFalse && cond.Reason == api.MemberClusterForeign {
+					held = true
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", cluster.Name, cond.Message)
+				}
 			}
-			return exit.Differences
-		},
+			if held {
+				return exit.Differences
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "no cluster is held by another fleet")
+			return err
+		}),
 	}
 	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one that the other fleet holds if it is not named")
 	return cmd
-}
-
-// heldByOthers lists the clusters that another fleet holds.
-func heldByOthers(r *status.Report) (text string, held bool) {
-	var b strings.Builder
-	for _, c := range r.Clusters {
-		for _, cond := range c.Status.Conditions {
-			if cond.Type == api.Joined && cond.Status == metav1.ConditionFalse && cond.Reason == api.MemberClusterForeign {
-				fmt.Fprintf(&b, "%s: %s\n", c.Name, cond.Message)
-			}
-		}
-	}
-	if b.Len() == 0 {
-		return "no cluster is held by another fleet\n", false
-	}
-	return b.String(), true
 }

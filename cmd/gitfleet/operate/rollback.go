@@ -165,7 +165,7 @@ func (r *rollback) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := c.Report(ctx)
+	report, err := c.Report(ctx, client.Subject{})
 	if err != nil {
 		return err
 	}

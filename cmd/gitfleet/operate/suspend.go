@@ -47,13 +47,13 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			var err error
 			if o.Until, err = parseMoment(until, time.Now()); err != nil {
 				return err
 			}
-			return order(cmd, &at, "suspend", args[0], o)
-		},
+			return order(cmd, c, "suspend", args[0], o)
+		}),
 	}
 	bindOrder(cmd, &at, &o)
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "the reason, for the status and the history")
@@ -92,7 +92,9 @@ since the state directory was lost.
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return order(cmd, &at, "resume", args[0], o) },
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			return order(cmd, c, "resume", args[0], o)
+		}),
 	}
 	bindOrder(cmd, &at, &o)
 	cmd.Flags().BoolVar(&o.Stopped, "stopped", false, "let the rollout go on that a failed update has stopped")
@@ -106,16 +108,18 @@ func bindOrder(cmd *cobra.Command, at *client.Connection, o *reconciler.Order) {
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "namespace of an object")
 }
 
-// order sends an order and prints the answer.
-func order(cmd *cobra.Command, at *client.Connection, action, subject string, o reconciler.Order) error {
-	c, err := at.Client()
-	if err != nil {
-		return err
-	}
-	o.By, o.Cluster = client.User(), api.ClusterName(o.Cluster)
+// order sends an order about a subject, and prints the answer.
+func order(cmd *cobra.Command, c *client.Client, action, subject string, o reconciler.Order) error {
+	var err error
+	o.Cluster = api.ClusterName(o.Cluster)
 	if o.Subject, o.Namespace, err = c.OrderSubject(cmd.Context(), subject, o.Namespace); err != nil {
 		return err
 	}
+	return act(cmd, c, action, o)
+}
+
+// act sends an order, and prints the answer.
+func act(cmd *cobra.Command, c *client.Client, action string, o reconciler.Order) error {
 	a, err := c.Act(cmd.Context(), action, o)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -39,13 +38,10 @@ why if that will not happen by itself. Until then it shows what is in progress.
 Exit code 0 when everything is available, 1 when it is not, 2 when the daemon or
 the repository could not be reached.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o := reconciler.Order{By: client.User()}
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			var o reconciler.Order
 			if len(args) > 0 {
+				var err error
 				if o.Subject, err = c.Placement(cmd.Context(), args[0]); err != nil {
 					return err
 				}
@@ -62,7 +58,7 @@ the repository could not be reached.`,
 				return nil
 			}
 			return await(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), o.Subject, a.Commit, timeout)
-		},
+		}),
 	}
 	at.Bind(cmd.Flags())
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the newest commit is applied and available")
@@ -73,58 +69,41 @@ the repository could not be reached.`,
 // await waits until a commit, or a newer one, is available. It prints the progress to errOut, and
 // the result to out.
 func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placement, commit string, timeout time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var p progress
-	shown := output.NewProgressLine(errOut)
-	err := c.Reports(client.Part{}).Follow(waiting, func(r *status.Report) (bool, error) {
-		if p = progressOf(r, placement, commit); p.done || p.stuck {
-			return false, nil
-		}
-		shown.Show(p.now)
-		return true, nil
+	var lines []string
+	v, _, err := waitFor(ctx, c.Reports(client.Subject{}), timeout, errOut, func(r *status.Report) (v outcome, now string) {
+		v, lines, now = progressOf(r, placement, commit)
+		return v, now
 	})
-	shown.End()
-	late := errors.Is(waiting.Err(), context.DeadlineExceeded)
-	if err != nil && !late {
+	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	for _, line := range p.lines {
+	for _, line := range lines {
 		fmt.Fprintln(out, line)
 	}
-	if p.done {
+	switch v {
+	case met:
 		return nil
-	}
-	if late && !p.stuck {
+	case pending:
 		fmt.Fprintf(out, "not available after %s\n", timeout)
 	}
 	return exit.Differences
 }
 
-// A progress is the progress of the rollouts of a commit.
-type progress struct {
-	// done says that it is available, and stuck that it will not become available by itself.
-	done, stuck bool
-	// lines are the result, and now describes in one line what is in progress.
-	lines []string
-	now   string
-}
-
-// progressOf returns the progress of a commit, or of a newer one, for one placement, or for all
-// if placement is empty.
-func progressOf(r *status.Report, placement, commit string) progress {
+// progressOf returns whether a commit, or a newer one, is available, for one placement, or for all
+// if placement is empty. lines are the result, and now describes in one line what is in progress.
+func progressOf(r *status.Report, placement, commit string) (v outcome, lines []string, now string) {
 	s := r.Source
 	if s.InForce.Hash == "" || s.Newest.Hash != commit && s.InForce.Hash != commit && s.Git.Head == commit {
 		reading := "commit " + output.ShortHash(commit) + " is being read"
-		return progress{lines: []string{reading}, now: reading}
+		return pending, []string{reading}, reading
 	}
-	if s.Newest.Hash != s.InForce.Hash && (len(s.Problems) > 0 || s.LoadError != "") {
-		return progress{stuck: true, lines: refusedLines(s)}
+	if problems := overview.NewRefused(s).Problems; s.Newest.Hash != s.InForce.Hash && len(problems) > 0 {
+		lines = append(lines, overview.RefusedText(s))
+		for _, p := range problems {
+			lines = append(lines, "  "+p)
+		}
+		return impossible, lines, ""
 	}
-	p := progress{done: true}
 	ahead := false // something still changes by itself
 	more := 0
 	denied := missingPermissionsByMember(r)
@@ -134,30 +113,32 @@ func progressOf(r *status.Report, placement, commit string) progress {
 		if placement != "" && d.Placement != placement {
 			continue
 		}
-		lines, moving := remaining(d, statuses[d.Placement], members, incomplete)
-		p.lines = append(p.lines, lines...)
-		p.done = p.done && len(lines) == 0
+		left, moving := remaining(d, statuses[d.Placement], members, incomplete)
+		lines = append(lines, left...)
 		ahead = ahead || moving
 		switch {
-		case moving && p.now == "":
+		case moving && now == "":
 			o := overview.NewPlacement(d, statuses[d.Placement], members)
-			p.now = o.Sentence() + absences(d, r)
-		case len(lines) > 0:
+			now = o.Sentence() + absences(d, r)
+		case len(left) > 0:
 			more++
 		}
 	}
+	if len(lines) == 0 {
+		return met, []string{"commit " + output.ShortHash(s.InForce.Hash) + " is applied and available"}, now
+	}
 	for _, cluster := range slices.Sorted(maps.Keys(incomplete)) {
 		if why := denied[cluster]; why != "" {
-			p.lines = append(p.lines, cluster+": "+why)
+			lines = append(lines, cluster+": "+why)
 		}
 	}
-	if more > 0 && p.now != "" {
-		p.now += fmt.Sprintf("; and %d more placements", more)
+	if !ahead {
+		return impossible, lines, now
 	}
-	if p.stuck = !p.done && !ahead; p.done {
-		p.lines = []string{"commit " + output.ShortHash(s.InForce.Hash) + " is applied and available"}
+	if more > 0 && now != "" {
+		now += fmt.Sprintf("; and %d more placements", more)
 	}
-	return p
+	return pending, lines, now
 }
 
 // missingPermissionsByMember returns the missing permissions, by member.
@@ -169,18 +150,6 @@ func missingPermissionsByMember(r *status.Report) map[string]string {
 		}
 	}
 	return out
-}
-
-// refusedLines describes the refused commit and its problems, one line for each.
-func refusedLines(s status.Source) []string {
-	lines := []string{overview.RefusedText(s)}
-	for _, p := range s.Problems {
-		lines = append(lines, "  "+p.Marked())
-	}
-	if s.LoadError != "" {
-		lines = append(lines, "  "+s.LoadError)
-	}
-	return lines
 }
 
 // remaining returns a line for each thing that is not done yet for a placement, and marks its
@@ -195,39 +164,43 @@ func remaining(d *status.Detail, s *api.PlacementStatus, members overview.Member
 			moving = moving || c.Status == metav1.ConditionUnknown
 		}
 	}
-	on, at := overview.PerCluster(s), " on "
+	on := overview.PerCluster(s)
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
-		before := len(lines)
-		usable := members.Of(c.Cluster) != overview.Forbidden // until somebody grants permissions
+		at, before := d.Placement+" on "+c.Cluster, len(lines)
+		byItself := true
 		switch why := overview.FailureOf(c, on[c.Cluster]); {
 		case c.Suspended != "" && (c.Held != "" || !c.Available || c.Removing):
-			lines = append(lines, d.Placement+at+c.Cluster+": "+c.Suspended)
+			lines, byItself = append(lines, at+": "+c.Suspended), false
 		case len(c.Braked) > 0:
-			lines = append(lines, d.Placement+at+c.Cluster+": "+overview.HeldText(d.Placement, c.Braked))
+			lines, byItself = append(lines, at+": "+overview.HeldText(d.Placement, c.Braked)), false
 		case len(c.DeletionErrors) > 0:
 			for _, text := range c.DeletionErrors {
-				lines = append(lines, d.Placement+at+c.Cluster+": cannot delete "+text)
+				lines = append(lines, at+": cannot delete "+text)
 			}
+			byItself = false
 		case why != "":
-			lines = append(lines, d.Placement+at+c.Cluster+" failed: "+why)
+			lines, byItself = append(lines, at+" failed: "+why), false
 		case c.Deleting > 0:
-			lines, moving = append(lines, fmt.Sprintf("%s on %s: deleting %s, which a commit allows", d.Placement, c.Cluster, output.Count(c.Deleting, "object"))), moving || usable
+			lines = append(lines, fmt.Sprintf("%s: deleting %s, which a commit allows", at, output.Count(c.Deleting, "object")))
 		case c.Held != "":
-			lines = append(lines, d.Placement+at+c.Cluster+" waits: "+c.Held)
-			moving = moving || d.Stopped == "" && usable
+			lines, byItself = append(lines, at+" waits: "+c.Held), d.Stopped == ""
 		case c.Removing && len(c.Lingering) > 0:
-			lines, moving = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", "))), moving || usable
+			lines = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", ")))
 		case c.Removing:
-			lines, moving = append(lines, d.Placement+" is being removed from "+c.Cluster), moving || usable
+			lines = append(lines, d.Placement+" is being removed from "+c.Cluster)
 		case len(c.Lingering) > 0:
-			lines, moving = append(lines, fmt.Sprintf("%s%s%s waits for what was deleted to be gone: %s", d.Placement, at, c.Cluster, strings.Join(c.Lingering, ", "))), moving || usable
+			lines = append(lines, at+" waits for what was deleted to be gone: "+strings.Join(c.Lingering, ", "))
 		case c.Progressing:
-			lines, moving = append(lines, d.Placement+at+c.Cluster+" is progressing: "+cmp.Or(overview.NotAvailable(on[c.Cluster]), "not available yet")), moving || usable
+			lines = append(lines, at+" is progressing: "+cmp.Or(overview.NotAvailable(on[c.Cluster]), "not available yet"))
 		case !c.Available:
-			lines, moving = append(lines, d.Placement+at+c.Cluster+": "+problemOf(on[c.Cluster])), moving || usable
+			lines = append(lines, at+": "+problemOf(on[c.Cluster]))
 		}
-		incomplete[c.Cluster] = incomplete[c.Cluster] || len(lines) > before
+		if len(lines) > before {
+			incomplete[c.Cluster] = true
+			// A member that lacks permissions waits until somebody grants them.
+			moving = moving || byItself && members.Of(c.Cluster) != overview.Forbidden
+		}
 	}
 	return lines, moving
 }

@@ -43,19 +43,16 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 		Example: `  gitfleet wait crp/web --for=available --commit "$(git rev-parse HEAD)"
   gitfleet wait rp/shop/web --for=applied --timeout 10m`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			if err := w.validate(); err != nil {
 				return err
 			}
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+			var err error
 			if w.placement, err = c.Placement(cmd.Context(), args[0]); err != nil {
 				return err
 			}
 			return w.wait(cmd.Context(), c, timeout, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		}),
 	}
 	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&w.state, "for", "available", "applied or available")
@@ -86,53 +83,52 @@ func (w *condition) validate() error {
 	return nil
 }
 
-// wait prints to errOut what it waits for, whenever that changes, and the result to out. If the
-// daemon stops responding, the request is retried.
+// wait prints to errOut what it waits for, whenever that changes, and the result to out.
 func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Duration, out, errOut io.Writer) error {
-	ask := w.reports(c)
-	first, _, err := ask(ctx, "") // without the timeout, so that the state is printed even if the timeout is very short
-	if err != nil {
+	v, said, err := waitFor(ctx, w.reports(c), timeout, errOut, w.evaluate)
+	switch {
+	case err != nil:
 		return err
+	case v == met:
+		_, err := fmt.Fprintln(out, said)
+		return err
+	case v == invalid:
+		return errors.New(said)
+	case v == pending:
+		said = fmt.Sprintf("%s is not %s after %s", w.placement, w.state, timeout)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	fmt.Fprintln(errOut, said)
+	return exit.Differences
+}
+
+// waitFor evaluates each value of a feed until the outcome is not pending, or the timeout is over.
+// It shows on errOut what is pending. If the daemon stops responding, the request is repeated.
+func waitFor[T any](ctx context.Context, ask client.Feed[T], timeout time.Duration, errOut io.Writer, evaluate func(*T) (outcome, string)) (v outcome, said string, err error) {
+	first, _, err := ask(ctx, "") // without the timeout, so that the state is known even if the timeout is very short
+	if err != nil {
+		return pending, "", err
+	}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	updates := make(chan client.Update[waitReport])
-	go ask.Stream(ctx, updates)
 	shown := output.NewProgressLine(errOut)
 	defer shown.End()
-	for now := (client.Update[waitReport]{News: first}); ; {
-		v, said := pending, ""
-		if now.Err == nil {
-			v, said = w.evaluate(now.News)
-		} else {
-			said = now.Err.Error()
-		}
-		if v == pending {
+	ends := func(now *T) bool {
+		if v, said = evaluate(now); v == pending {
 			shown.Show(said)
-		} else {
-			shown.End()
 		}
-		switch v {
-		case met:
-			_, err := fmt.Fprintln(out, said)
-			return err
-		case impossible:
-			fmt.Fprintln(errOut, said)
-			return exit.Differences
-		case invalid:
-			return errors.New(said)
-		}
-		select {
-		case now = <-updates:
-		case <-ctx.Done():
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return ctx.Err()
-			}
-			shown.End()
-			fmt.Fprintf(errOut, "%s is not %s after %s\n", w.placement, w.state, timeout)
-			return exit.Differences
+		return v != pending
+	}
+	if ends(first) {
+		return v, said, nil
+	}
+	for now, err := range ask.All(waiting) {
+		if err != nil {
+			shown.Show(err.Error())
+		} else if ends(now) {
+			return v, said, nil
 		}
 	}
+	return pending, said, ctx.Err()
 }
 
 // A waitReport has the parts of a report that a condition depends on.
@@ -146,21 +142,19 @@ type waitReport struct {
 // reports returns a feed of reports about the placement, or of whole reports while it does not
 // exist.
 func (w *condition) reports(c *client.Client) client.Feed[waitReport] {
-	contains := c.Contains()
 	return func(ctx context.Context, after string) (*waitReport, string, error) {
-		r, number, err := c.NextReport(ctx, after, client.Part{Placement: w.placement})
-		var answer *client.ResponseError
-		if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
-			r, number, err = c.NextReport(ctx, after, client.Part{})
+		r, number, err := c.Reports(client.Subject{Placement: w.placement})(ctx, after)
+		if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == http.StatusNotFound {
+			r, number, err = c.Reports(client.Subject{})(ctx, after)
 		}
 		if err != nil {
 			return nil, "", err
 		}
 		now := &waitReport{Report: r}
-		if now.inForce, err = contains(ctx, r.Source.InForce.Hash, w.commit); err != nil {
+		if now.inForce, err = c.Contains(ctx, r.Source.InForce.Hash, w.commit); err != nil {
 			return nil, "", err
 		}
-		now.newest, err = contains(ctx, r.Source.Newest.Hash, w.commit)
+		now.newest, err = c.Contains(ctx, r.Source.Newest.Hash, w.commit)
 		return now, number, err
 	}
 }

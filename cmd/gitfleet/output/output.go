@@ -76,6 +76,15 @@ func (f *Format) IsText() bool { return f.Name != "name" && slices.Contains(f.te
 // IsWide reports whether a table shall have its less important columns.
 func (f *Format) IsWide() bool { return f.Name == "wide" }
 
+// Print writes a document, or the text that says the same if the format is a text format.
+func (f *Format) Print(w io.Writer, doc any, text string) error {
+	if !f.IsText() {
+		return f.Write(w, doc)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
 // Write writes a document in a format that is not a text format.
 func (f *Format) Write(w io.Writer, doc any) error { return writeDocument(w, doc, f.Name) }
 

@@ -33,18 +33,14 @@ its conditions, and the progress of each placement on it.`,
   gitfleet describe rp/shop/web
   gitfleet describe mc member-3`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			s := &sheet{Page: output.PageOf(cmd.OutOrStdout())}
 			if err := s.describe(cmd.Context(), c, strings.Join(args, "/")); err != nil {
 				return err
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), s.b.String())
+			_, err := io.WriteString(cmd.OutOrStdout(), s.b.String())
 			return err
-		},
+		}),
 	}
 	at.Bind(cmd.Flags())
 	return cmd
@@ -56,7 +52,7 @@ func (s *sheet) describe(ctx context.Context, c *client.Client, name string) err
 	if err != nil {
 		return err
 	}
-	r, err := c.PartialReport(ctx, client.Part(named))
+	r, err := c.Report(ctx, named)
 	if err != nil {
 		return err
 	}

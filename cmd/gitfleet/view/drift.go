@@ -54,8 +54,8 @@ func newDriftList() *cobra.Command {
 		Use:   "list [crp/NAME]",
 		Short: "List objects that differ, or have differed, from Git",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := at.Report(cmd)
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			r, err := c.Report(cmd.Context(), client.Subject{})
 			if err != nil {
 				return err
 			}
@@ -69,8 +69,8 @@ func newDriftList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listDrifts(cmd.OutOrStdout(), r.At, drifts, out)
-		},
+			return endDrifts(drifts, listDrifts(cmd.OutOrStdout(), r.At, drifts, out))
+		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	out.Bind(cmd.Flags(), "table", "wide")
@@ -89,8 +89,8 @@ func newDriftShow() *cobra.Command {
 		Example: `  gitfleet drift show crp/web
   gitfleet drift show deployment/web -n shop --cluster east`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := at.Report(cmd)
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			r, err := c.Report(cmd.Context(), client.Subject{})
 			if err != nil {
 				return err
 			}
@@ -98,11 +98,8 @@ func newDriftShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !out.IsText() {
-				return endDrifts(drifts, out.Write(cmd.OutOrStdout(), output.ListOf(driftVersion, drifts)))
-			}
-			return endDrifts(drifts, showDrifts(cmd.OutOrStdout(), r.At, drifts))
-		},
+			return endDrifts(drifts, out.Print(cmd.OutOrStdout(), output.ListOf(driftVersion, drifts), driftsText(r.At, drifts)))
+		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of an object")
@@ -174,7 +171,7 @@ const driftVersion = "gitfleet.dev/drift/v1"
 
 func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out output.Format) error {
 	if !out.IsText() {
-		return endDrifts(drifts, out.Write(w, output.ListOf(driftVersion, drifts)))
+		return out.Write(w, output.ListOf(driftVersion, drifts))
 	}
 	if len(drifts) == 0 {
 		_, err := fmt.Fprintln(w, "no drift")
@@ -196,10 +193,10 @@ func listDrifts(w io.Writer, now time.Time, drifts []status.Drift, out output.Fo
 		t.Rows = append(t.Rows, row)
 	}
 	t.Print(w, out)
-	return endDrifts(drifts, nil)
+	return nil
 }
 
-func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
+func driftsText(now time.Time, drifts []status.Drift) string {
 	var b strings.Builder
 	for i, d := range drifts {
 		if i > 0 {
@@ -223,8 +220,7 @@ func showDrifts(w io.Writer, now time.Time, drifts []status.Drift) error {
 	if len(drifts) == 0 {
 		b.WriteString("no drift\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // when returns a word and a time; nothing if the time is zero.

@@ -50,13 +50,13 @@ Values of Secrets are refused.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := at.Trace(cmd.Context(), args[0], namespace, cluster)
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			t, err := c.Trace(cmd.Context(), args[0], namespace, cluster)
 			if err != nil {
 				return err
 			}
 			return adoptDrift(cmd.OutOrStdout(), t, checkout, only)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster whose values to adopt")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
@@ -132,13 +132,11 @@ func writeFile(root *os.Root, c proposal.FileChange) error {
 	if info, err := root.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	err := error(nil)
+	write := func() error { return root.WriteFile(name, c.After, mode) }
 	if c.After == nil {
-		err = root.Remove(name)
-	} else {
-		err = root.WriteFile(name, c.After, mode)
+		write = func() error { return root.Remove(name) }
 	}
-	if err != nil {
+	if err := write(); err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
 	return nil

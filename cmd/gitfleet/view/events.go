@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -32,34 +33,26 @@ With --watch it continues and prints each new event.`,
 		Example: `  gitfleet events
   gitfleet events crp/web --watch`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			if newest < 0 {
 				return fmt.Errorf("--newest %d: must not be negative", newest)
 			}
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
-			of := client.Part{}
+			var of client.Subject
 			if len(args) > 0 {
-				s, err := c.Subject(cmd.Context(), args[0])
-				if err != nil {
+				var err error
+				if of, err = c.Subject(cmd.Context(), args[0]); err != nil {
 					return err
 				}
-				of = client.Part(s)
 			}
 			w := cmd.OutOrStdout()
 			if watch {
-				return c.Reports(of).Follow(cmd.Context(), newEventPrinter(w, out))
+				return watchEvents(cmd.Context(), c.Reports(of), w, out)
 			}
-			r, err := c.PartialReport(cmd.Context(), of)
+			r, err := c.Report(cmd.Context(), of)
 			if err != nil {
 				return err
 			}
-			events := r.Events
-			if newest > 0 && len(events) > newest {
-				events = events[len(events)-newest:]
-			}
+			events := last(newest, r.Events)
 			switch {
 			case !out.IsText():
 				return out.Write(w, output.ListOf(eventsVersion, events))
@@ -72,7 +65,7 @@ With --watch it continues and prints each new event.`,
 				fmt.Fprintf(cmd.ErrOrStderr(), "%s not shown; --newest 0 shows all\n", output.Count(more, "older event"))
 			}
 			return nil
-		},
+		}),
 	}
 	out.Bind(cmd.Flags(), "table")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each new event")
@@ -96,10 +89,13 @@ func eventTable(events []status.Event, now time.Time) output.Table {
 	return t
 }
 
-// newEventPrinter returns a function that prints each event that is new or has occurred again.
-func newEventPrinter(w io.Writer, out output.Format) func(*status.Report) (bool, error) {
+// watchEvents prints each event that is new or has occurred again.
+func watchEvents(ctx context.Context, feed client.Feed[status.Report], w io.Writer, out output.Format) error {
 	told := map[status.EventKey]int32{}
-	return func(r *status.Report) (bool, error) {
+	for r, err := range feed.All(ctx) {
+		if err != nil {
+			return err
+		}
 		counts := make(map[status.EventKey]int32, len(r.Events))
 		for i := range r.Events {
 			e := &r.Events[i]
@@ -108,22 +104,26 @@ func newEventPrinter(w io.Writer, out output.Format) func(*status.Report) (bool,
 				continue
 			}
 			if err := printEvent(w, e, out); err != nil {
-				return false, err
+				return err
 			}
 		}
 		told = counts
-		return true, nil
 	}
+	return nil
+}
+
+// last returns the last of some items; all of them if n is zero.
+func last[T any](n int, items []T) []T {
+	if n == 0 {
+		return items
+	}
+	return items[max(0, len(items)-n):]
 }
 
 func printEvent(w io.Writer, e *status.Event, out output.Format) error {
-	if !out.IsText() {
-		return out.Write(w, e)
-	}
 	where := e.About()
 	if e.Cluster != "" {
 		where += " on " + e.Cluster
 	}
-	_, err := fmt.Fprintf(w, "%s  %-7s  %s  %s: %s\n", e.Last.UTC().Format(time.RFC3339), e.Type, e.Reason, where, output.Sanitize(e.Message))
-	return err
+	return out.Print(w, e, fmt.Sprintf("%s  %-7s  %s  %s: %s\n", e.Last.UTC().Format(time.RFC3339), e.Type, e.Reason, where, output.Sanitize(e.Message)))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,9 @@ import (
 
 // NewExplain returns the command explain.
 func NewExplain() *cobra.Command {
-	var q explainCommand
+	var at client.Connection
+	var path string
+	var in offline.Input
 	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "explain crp/NAME|rp/NAMESPACE/NAME [CLUSTER]",
@@ -36,67 +39,48 @@ as plan does, offline.`,
   gitfleet explain crp/web --path . --clusters ../clusters.yaml`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q.placement = args[0]
-			if len(args) > 1 {
-				q.cluster = api.ClusterName(args[1])
+			placement, cluster := args[0], api.ClusterName(strings.Join(args[1:], ""))
+			var e *status.Explanation
+			var err error
+			switch {
+			case path != "":
+				e, err = explainCheckout(path, in, placement, cluster)
+			case in != offline.Input{}:
+				err = errors.New("--clusters and --current go with --path: the daemon knows its own")
+			default:
+				e, err = askExplanation(cmd.Context(), &at, placement, cluster)
 			}
-			e, err := q.answer(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if !out.IsText() {
-				return out.Write(cmd.OutOrStdout(), e)
-			}
-			return printExplanation(cmd.OutOrStdout(), e)
+			return out.Print(cmd.OutOrStdout(), e, explanationText(e))
 		},
 	}
-	cmd.Flags().StringVar(&q.path, "path", "", "think about this checkout, instead of asking the daemon")
+	cmd.Flags().StringVar(&path, "path", "", "think about this checkout, instead of asking the daemon")
 	out.Bind(cmd.Flags(), "text")
-	q.in.Bind(cmd.Flags())
-	q.at.Bind(cmd.Flags())
+	in.Bind(cmd.Flags())
+	at.Bind(cmd.Flags())
 	return cmd
 }
 
-// An explainCommand has the arguments of explain.
-type explainCommand struct {
-	placement, cluster string // cluster may be empty for all
-	at                 client.Connection
-	path               string // a checkout; if it is empty, the daemon is asked
-	in                 offline.Input
-}
-
-func (q explainCommand) answer(ctx context.Context) (*status.Explanation, error) {
-	switch {
-	case q.path != "":
-		return q.plan()
-	case q.in != offline.Input{}:
-		return nil, errors.New("--clusters and --current go with --path: the daemon knows its own")
-	}
-	return q.ask(ctx)
-}
-
-// plan returns the explanation from the checkout.
-func (q explainCommand) plan() (*status.Explanation, error) {
-	s, err := offline.ReadDir(q.path, hub.Options{})
+// explainCheckout returns the explanation of a placement, on a cluster or on all, in a checkout.
+func explainCheckout(path string, in offline.Input, placement, cluster string) (*status.Explanation, error) {
+	s, err := offline.ReadDir(path, hub.Options{})
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
-		return nil, fmt.Errorf("%s does not load:\n%w", q.path, bad)
+		return nil, fmt.Errorf("%s does not load:\n%w", path, bad)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o, err := q.in.Forecast(s)
+	o, err := in.Forecast(s)
 	if err != nil {
 		return nil, err
 	}
-	var known []string
-	for _, d := range o.Report.Details {
-		known = append(known, d.Placement)
-	}
-	if q.placement, err = lookup.Placement(q.placement, known); err != nil {
+	if placement, err = lookup.Placement(placement, lookup.Placements(o.Report)); err != nil {
 		return nil, err
 	}
-	e, err := o.Report.Explain(q.placement, q.cluster)
+	e, err := o.Report.Explain(placement, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -104,27 +88,102 @@ func (q explainCommand) plan() (*status.Explanation, error) {
 	return e, nil
 }
 
-// ask requests the explanation from the daemon.
-func (q explainCommand) ask(ctx context.Context) (*status.Explanation, error) {
-	c, err := q.at.Client()
+// askExplanation requests the explanation from the daemon.
+func askExplanation(ctx context.Context, at *client.Connection, placement, cluster string) (*status.Explanation, error) {
+	c, err := at.Client()
 	if err != nil {
 		return nil, err
 	}
 	e := &status.Explanation{}
-	name, err := c.Placement(ctx, q.placement)
+	name, err := c.Placement(ctx, placement)
 	if err == nil {
-		query := url.Values{"placement": {name}}
-		if q.cluster != "" {
-			query.Set("cluster", q.cluster)
+		err = c.Get(ctx, "/explain", url.Values{"placement": {name}, "cluster": {cluster}}, e)
+	}
+	if _, silent := errors.AsType[*client.UnreachableError](err); silent {
+		err = fmt.Errorf("%w\nWithout a daemon, use --path", err)
+	}
+	return e, err
+}
+
+// explanationText writes an explanation as text.
+func explanationText(e *status.Explanation) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  (%s, %s)\n%s: %s\n", e.Placement, e.PlacementType, e.Origin, e.Scheduled.Reason, e.Scheduled.Message)
+	for _, p := range e.Problems {
+		fmt.Fprintf(&b, "warning: %s\n", p)
+	}
+	for _, c := range e.Clusters {
+		printCluster(&b, c)
+	}
+	return b.String()
+}
+
+func printCluster(b *strings.Builder, c status.ExplainedCluster) {
+	verdict := "- " + c.Cluster + " is not selected"
+	if c.Selected {
+		verdict = "+ " + c.Cluster + " is selected"
+	}
+	fmt.Fprintf(b, "\n%s\n  %s\n", verdict, c.Reason)
+	say := func(label, text string) { fmt.Fprintf(b, "  %-14s%s\n", label, text) }
+	if c.How != "" {
+		say("how", c.How)
+	}
+	printFilters(say, c.Filters)
+	printRequired(say, c.Required)
+	for _, p := range c.Preferred {
+		say("preferred", fmt.Sprintf("%+d  of %s: %s", p.Points, p.Preference, p.Reason))
+	}
+	for _, s := range c.Spread {
+		say("spread", spreadText(s))
+	}
+	if c.Tie != "" {
+		say("tie", c.Tie)
+	}
+	for _, change := range c.Change {
+		say("to change", change)
+	}
+}
+
+// printFilters writes each filter that rejects the cluster on a line, and the others on one.
+func printFilters(say func(label, text string), filters []status.ExplainedFilter) {
+	var passed []string
+	for _, f := range filters {
+		if f.Passed {
+			passed = append(passed, f.Filter)
 		}
-		err = c.Get(ctx, "/explain", query, e)
 	}
-	var silent *client.UnreachableError
-	if errors.As(err, &silent) {
-		return nil, fmt.Errorf("%w\nWithout a daemon, use --path", err)
+	if len(passed) > 0 {
+		say("passes", strings.Join(passed, ", "))
 	}
-	if err != nil {
-		return nil, err
+	for _, f := range filters {
+		if !f.Passed {
+			say("fails", f.Filter+": "+f.Reason)
+		}
 	}
-	return e, nil
+}
+
+func printRequired(say func(label, text string), terms []status.ExplainedTerm) {
+	for i, t := range terms {
+		of := "required"
+		if len(terms) > 1 {
+			of = fmt.Sprintf("required %d", i+1)
+		}
+		if len(t.Parts) == 0 {
+			say(of, map[bool]string{true: "yes  any cluster", false: "no"}[t.Matches])
+		}
+		for _, p := range t.Parts {
+			say(of, map[bool]string{true: "yes  ", false: "no   "}[p.Holds]+p.Demand+": "+p.Found)
+		}
+	}
+}
+
+func spreadText(s status.ExplainedSpread) string {
+	if !s.Labeled {
+		return fmt.Sprintf("%+d  of %s: the cluster has no such label, and is not counted", s.Score, s.Constraint)
+	}
+	what := fmt.Sprintf("would change the skew by %+d", s.Delta)
+	if s.Violated {
+		what = "would be too uneven"
+	}
+	return fmt.Sprintf("%+d  of %s: %q has %d, the least is %d and the most %d; one more %s", s.Score, s.Constraint, s.Domain, s.Count, s.Low, s.High, what)
 }

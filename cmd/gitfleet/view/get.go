@@ -61,28 +61,27 @@ A name alone is that of a placement or of a member cluster.`,
   gitfleet get mc -l region=eu
   gitfleet get crp web -o jsonpath='{.status.placementStatuses[*].clusterName}'`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			var err error
 			if g.labels, err = labels.Parse(g.selector); err != nil {
 				return fmt.Errorf("-l %s: %w", g.selector, err)
 			}
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
 			if err := g.resolve(cmd.Context(), c, args); err != nil {
 				return err
 			}
-			show := func(r *status.Report) error { return g.show(cmd, r) }
+			for r, err := range c.Reports(g.of).All(cmd.Context()) {
+				if err == nil {
+					err = g.show(cmd, r)
+				}
+				if err != nil || !watch {
+					return err
+				}
+			}
 			if watch {
-				return c.Reports(g.of).Follow(cmd.Context(), func(r *status.Report) (bool, error) { return true, show(r) })
+				return nil
 			}
-			r, err := c.PartialReport(cmd.Context(), g.of)
-			if err != nil {
-				return err
-			}
-			return show(r)
-		},
+			return cmd.Context().Err()
+		}),
 	}
 	g.out.Bind(cmd.Flags(), "table", "wide", "name")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each change")
@@ -101,7 +100,7 @@ type getCommand struct {
 
 	labels labels.Selector
 	view   view
-	of     client.Part // one placement or cluster; empty for all
+	of     client.Subject // one placement or cluster; empty for all
 }
 
 // resolve determines what is listed.
@@ -134,7 +133,7 @@ func (g *getCommand) resolve(ctx context.Context, c *client.Client, args []strin
 		unknown.What = "kind, placement or cluster"
 		unknown.Exist = append(slices.Clone(Kinds), unknown.Exist...)
 	}
-	g.of = client.Part(s)
+	g.of = s
 	g.view = view{placements: strings.HasPrefix(s.Placement, "crp/"), resourcePlacements: strings.HasPrefix(s.Placement, "rp/"), clusters: s.Cluster != ""}
 	return err
 }
@@ -208,7 +207,7 @@ func (g *getCommand) document(r *status.Report) any {
 	for _, c := range r.Clusters {
 		items = append(items, c)
 	}
-	if g.of != (client.Part{}) && len(items) == 1 {
+	if g.of != (client.Subject{}) && len(items) == 1 {
 		return items[0]
 	}
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
@@ -220,11 +219,8 @@ func printSource(w io.Writer, r *status.Report) {
 	s := r.Source
 	if s.Newest.Hash != s.InForce.Hash {
 		fmt.Fprintf(w, "\n%s:\n", overview.RefusedText(s))
-		for _, p := range s.Problems {
-			fmt.Fprintf(w, "  %s\n", p.Marked())
-		}
-		if s.LoadError != "" {
-			fmt.Fprintf(w, "  %s\n", s.LoadError)
+		for _, p := range overview.NewRefused(s).Problems {
+			fmt.Fprintf(w, "  %s\n", p)
 		}
 	}
 	for _, d := range r.Details {

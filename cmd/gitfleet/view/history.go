@@ -45,16 +45,12 @@ the setting history.maxSize.`,
   gitfleet history --object deployment.apps/shop/web --kind object
   gitfleet history --export > history.jsonl`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			if err := q.resolve(cmd.Context(), c, args); err != nil {
 				return err
 			}
 			return q.answer(cmd.Context(), c, out, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.since, "since", "", "only what happened since: 30m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z")
@@ -103,13 +99,13 @@ func (q *historyQuery) check(ctx context.Context, c *client.Client) error {
 		return nil
 	}
 	known, err := c.Names(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = lookup.Name("placement", q.placement, known.Placements)
 	}
-	if err := lookup.Name("placement", q.placement, known.Placements); err != nil {
-		return err
+	if err == nil {
+		err = lookup.Name("cluster", q.cluster, known.Clusters)
 	}
-	return lookup.Name("cluster", q.cluster, known.Clusters)
+	return err
 }
 
 // fewLines is the default number of entries.
@@ -121,58 +117,54 @@ func (q *historyQuery) answer(ctx context.Context, c *client.Client, f output.Fo
 		return err
 	}
 	if q.export {
-		resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
-		if err != nil {
-			return noRecord(err)
-		}
-		defer resp.Body.Close()
-		if _, err := io.Copy(out, resp.Body); err != nil {
-			return fmt.Errorf("the answer broke off: %w", err)
-		}
-		return nil
+		return q.write(ctx, c, query, out)
 	}
-	if q.placement != "" && q.cluster == "" && q.object == "" && q.kind == "" {
-		revisions, err := askRevisions(ctx, c, query)
-		if err == nil && len(revisions) == 0 {
-			err = q.check(ctx, c)
-		}
-		if err != nil {
-			return err
-		}
-		older := q.newest > 0 && len(revisions) > q.newest
-		if older {
-			revisions = revisions[len(revisions)-q.newest:]
-		}
-		if !f.IsText() {
-			return f.Write(out, output.ListOf(revisionsVersion, revisions))
-		}
-		if err := printRevisions(out, revisions, f); err != nil {
-			return err
-		}
-		printOlder(errOut, older)
-		return nil
+	ofPlacement := q.placement != "" && q.cluster == "" && q.object == "" && q.kind == ""
+	var revisions []revisionHistory
+	var entries []history.Entry
+	if ofPlacement {
+		revisions, err = askRevisions(ctx, c, query)
+	} else {
+		entries, err = historyEntries(ctx, c, query)
 	}
-	entries, err := historyEntries(ctx, c, query)
-	if err == nil && len(entries) == 0 {
+	all := len(revisions) + len(entries)
+	if err == nil && all == 0 {
 		err = q.check(ctx, c)
 	}
 	if err != nil {
 		return err
 	}
-	shown := entries
-	if q.newest > 0 && len(shown) > q.newest {
-		shown = shown[len(shown)-q.newest:]
-	}
-	if !f.IsText() {
-		return f.Write(out, output.ListOf(historyVersion, shown))
+	revisions, entries = last(q.newest, revisions), last(q.newest, entries)
+	switch {
+	case !f.IsText() && ofPlacement:
+		return f.Write(out, output.ListOf(revisionsVersion, revisions))
+	case !f.IsText():
+		return f.Write(out, output.ListOf(historyVersion, entries))
+	case ofPlacement:
+		err = printRevisions(out, revisions, f)
 	}
 	p := output.PageOf(out)
-	for _, e := range shown {
-		if err := p.PrintLine(out, entryText(e), "    "); err != nil {
+	for _, e := range entries {
+		if err = p.PrintLine(out, entryText(e), "    "); err != nil {
 			return err
 		}
 	}
-	printOlder(errOut, len(shown) < len(entries))
+	if len(revisions)+len(entries) < all {
+		fmt.Fprintln(errOut, "older entries are not shown; --newest 0 shows all")
+	}
+	return err
+}
+
+// write writes the entries of a query as the daemon does.
+func (q *historyQuery) write(ctx context.Context, c *client.Client, query url.Values, out io.Writer) error {
+	resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
+	if err != nil {
+		return noRecord(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("the answer broke off: %w", err)
+	}
 	return nil
 }
 
@@ -183,20 +175,8 @@ const (
 	revisionsVersion = "gitfleet.dev/revisions/v1"
 )
 
-// printOlder prints a hint if older entries were left out.
-func printOlder(w io.Writer, older bool) {
-	if older {
-		fmt.Fprintln(w, "older entries are not shown; --newest 0 shows all")
-	}
-}
-
 func (q *historyQuery) query(now time.Time) (url.Values, error) {
-	query := url.Values{}
-	for name, value := range map[string]string{"placement": q.placement, "cluster": q.cluster, "object": q.object, "namespace": q.namespace, "kind": q.kind} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	query := url.Values{"placement": {q.placement}, "cluster": {q.cluster}, "object": {q.object}, "namespace": {q.namespace}, "kind": {q.kind}}
 	if q.since != "" {
 		at, err := parseSince(q.since, now)
 		if err != nil {
@@ -250,8 +230,7 @@ func historyEntries(ctx context.Context, c *client.Client, query url.Values) ([]
 
 // noRecord explains an error about an unknown path.
 func noRecord(err error) error {
-	var answer *client.ResponseError
-	if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
+	if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == http.StatusNotFound {
 		return errors.New("this daemon keeps no history")
 	}
 	return err

@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -67,21 +66,17 @@ request or issue, or why there is none.
 
 Exit codes: 0 nothing is held, 1 something is, 2 error.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := heldChanges(cmd, &at)
-			if err != nil {
+		RunE: at.WithClient(func(cmd *cobra.Command, _ []string, c *client.Client) error {
+			var list proposal.HeldList
+			if err := c.Get(cmd.Context(), "/proposals", nil, &list); err != nil {
 				return err
 			}
-			if out.IsText() {
-				err = listProposals(cmd.OutOrStdout(), list, out)
-			} else {
-				err = out.Write(cmd.OutOrStdout(), list)
-			}
+			err := out.Print(cmd.OutOrStdout(), &list, proposalsText(&list, out))
 			if err == nil && len(list.Items) > 0 {
 				return exit.Differences
 			}
 			return err
-		},
+		}),
 	}
 	out.Bind(cmd.Flags(), "table")
 	at.Bind(cmd.Flags())
@@ -96,20 +91,19 @@ func newProposalsShow() *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show a held change: its fields, who made it, and the edit in Git",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := heldChanges(cmd, &at)
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			var list proposal.HeldList
+			if err := c.Get(cmd.Context(), "/proposals", nil, &list); err != nil {
+				return err
+			}
+			change, err := list.Find(args[0])
 			if err != nil {
 				return err
 			}
-			c, err := list.Find(args[0])
-			if err != nil {
-				return err
-			}
-			if out.IsText() {
-				return showProposal(cmd.OutOrStdout(), list.At, c)
-			}
-			return out.Write(cmd.OutOrStdout(), &proposal.HeldList{APIVersion: list.APIVersion, At: list.At, Items: []proposal.HeldChange{*c}})
-		},
+			text := proposalText(list.At, change)
+			list.Items = []proposal.HeldChange{*change}
+			return out.Print(cmd.OutOrStdout(), &list, text)
+		}),
 	}
 	out.Bind(cmd.Flags(), "text")
 	at.Bind(cmd.Flags())
@@ -121,39 +115,24 @@ func newProposalsDecision(name, action, short, long string) *cobra.Command {
 	var at client.Connection
 	cmd := &cobra.Command{
 		Use: name + " NAME", Short: short, Long: long, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
-			a, err := c.Act(cmd.Context(), action, reconciler.Order{Subject: args[0], By: client.User()})
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			a, err := c.Act(cmd.Context(), action, reconciler.Order{Subject: args[0]})
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Sanitize(a.Said))
 			return err
-		},
+		}),
 	}
 	at.Bind(cmd.Flags())
 	return cmd
 }
 
-// heldChanges requests the held changes from the daemon.
-func heldChanges(cmd *cobra.Command, at *client.Connection) (*proposal.HeldList, error) {
-	daemon, err := at.Client()
-	if err != nil {
-		return nil, err
-	}
-	var list proposal.HeldList
-	return &list, daemon.Get(cmd.Context(), "/proposals", nil, &list)
-}
-
-// listProposals writes a line for each change, followed by the pull request or the reason why
+// proposalsText writes a line for each change, followed by the pull request or the reason why
 // there is none.
-func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) error {
+func proposalsText(list *proposal.HeldList, out output.Format) string {
 	if len(list.Items) == 0 {
-		_, err := fmt.Fprintln(w, "nothing is held")
-		return err
+		return "nothing is held\n"
 	}
 	t := output.Table{Header: []string{"NAME", "OBJECT", "CLUSTERS", "MODE", "STATE", "SINCE"}}
 	for i := range list.Items {
@@ -168,8 +147,7 @@ func listProposals(w io.Writer, list *proposal.HeldList, out output.Format) erro
 		b.WriteString(row)
 		writeWrapped(&b, "  ", waitsFor(&list.Items[i]))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // waitsFor returns what a change waits for, without the part that is the same for all.
@@ -182,8 +160,8 @@ func writeWrapped(b *strings.Builder, indent, text string) {
 	}
 }
 
-// showProposal writes everything that is known about a held change.
-func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
+// proposalText writes everything that is known about a held change.
+func proposalText(now time.Time, c *proposal.HeldChange) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", c.Name, output.Sanitize(c.Object.ID().String()))
 	waits, _, _ := strings.Cut(waitsFor(c), "; no edit of the files makes the change: ") // the rest is written below
@@ -236,6 +214,5 @@ func showProposal(w io.Writer, now time.Time, c *proposal.HeldChange) error {
 		writeWrapped(&b, "", "No edit of the files in Git makes the change: "+c.Reason)
 		writeWrapped(&b, "", "Make it in Git by hand to keep it. Closing the issue "+putsBack+", and the same change is not offered again.")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

@@ -15,28 +15,38 @@ import (
 // done; then it prints the last state below the command. While the daemon does not respond, for
 // instance during a restart, that is shown and the request is retried.
 func redraw(ctx context.Context, c *client.Client, out io.Writer, draw func(o *overview.Overview, p output.Page, now time.Time) []string) error {
-	ask := c.Overviews()
-	first, _, err := ask(ctx, "")
+	newest, _, err := c.Overviews()(ctx, "")
 	if err != nil {
 		return err
 	}
-	updates := make(chan client.Update[overview.Overview])
-	go ask.Stream(ctx, updates)
-	now := client.Update[overview.Overview]{News: first}
-	seen := time.Now()
+	type update struct {
+		newest  *overview.Overview
+		trouble error
+	}
+	updates := make(chan update)
+	go func() {
+		for o, err := range c.Overviews().All(ctx) {
+			select {
+			case updates <- update{o, err}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	seen, trouble := time.Now(), error(nil)
 	io.WriteString(out, output.EnterScreen)
-	for tick := time.NewTicker(time.Second); ; {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
 		p := output.PageOf(out)
-		lines := draw(now.News, p, now.News.At.Add(now.News.Age+time.Since(seen)))
-		io.WriteString(out, output.Screenful(p, lines, now.Err))
+		lines := draw(newest, p, newest.At.Add(newest.Age+time.Since(seen)))
+		io.WriteString(out, output.Screenful(p, lines, trouble))
 		select {
 		case <-ctx.Done():
-			tick.Stop()
 			_, err := io.WriteString(out, output.LeaveScreen+strings.Join(lines, "\n")+"\n")
 			return err
 		case u := <-updates:
-			if now.Err = u.Err; u.News != nil {
-				now.News, seen = u.News, time.Now()
+			if trouble = u.trouble; u.newest != nil {
+				newest, seen = u.newest, time.Now()
 			}
 		case <-tick.C:
 		}

@@ -2,8 +2,8 @@
 package view
 
 import (
+	"context"
 	"encoding/json"
-	"io"
 	"strings"
 	"time"
 
@@ -39,24 +39,16 @@ could not be asked.`,
   gitfleet status --watch
   gitfleet status -o json | jq '.placements[] | select(.clusters.failed)'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+		RunE: at.WithClient(func(cmd *cobra.Command, _ []string, c *client.Client) error {
 			w := cmd.OutOrStdout()
 			show := func(o *overview.Overview) error {
-				if !out.IsText() {
-					return out.Write(w, o)
-				}
-				_, err := io.WriteString(w, strings.Join(o.Text(output.PageOf(w), o.At.Add(o.Age), all), "\n")+"\n")
-				return err
+				return out.Print(w, o, strings.Join(o.Text(output.PageOf(w), o.At.Add(o.Age), all), "\n")+"\n")
 			}
 			switch {
 			case watch && out.IsText() && output.PageOf(w).Terminal:
 				return redraw(cmd.Context(), c, w, func(o *overview.Overview, p output.Page, now time.Time) []string { return o.Text(p, now, all) })
 			case watch:
-				return c.Overviews().Follow(cmd.Context(), onChange(show))
+				return watchOverview(cmd.Context(), c, show)
 			}
 			o, _, err := c.Overviews()(cmd.Context(), "")
 			if err != nil {
@@ -66,7 +58,7 @@ could not be asked.`,
 				return err
 			}
 			return exit.Differences
-		},
+		}),
 	}
 	out.Bind(cmd.Flags(), "text")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and show each change")
@@ -75,21 +67,26 @@ could not be asked.`,
 	return cmd
 }
 
-// onChange calls show with each overview that differs from the previous one in more than its
+// watchOverview calls show with each overview that differs from the previous one in more than its
 // times.
-func onChange(show func(*overview.Overview) error) func(*overview.Overview) (bool, error) {
+func watchOverview(ctx context.Context, c *client.Client, show func(*overview.Overview) error) error {
 	before := ""
-	return func(o *overview.Overview) (bool, error) {
+	for o, err := range c.Overviews().All(ctx) {
+		if err != nil {
+			return err
+		}
 		timeless := *o
 		timeless.At, timeless.Source.LastPoll, timeless.Source.LastSuccess = time.Time{}, time.Time{}, time.Time{}
 		if o.Standby != nil {
 			timeless.Standby = &status.Standby{Leader: o.Standby.Leader}
 		}
 		said, err := json.Marshal(&timeless)
-		if err != nil || string(said) == before {
-			return true, err
+		if err == nil && string(said) != before {
+			before, err = string(said), show(o)
 		}
-		before = string(said)
-		return true, show(o)
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }

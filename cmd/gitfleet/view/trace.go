@@ -3,7 +3,6 @@ package view
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -33,16 +32,13 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := at.Trace(cmd.Context(), args[0], namespace, cluster)
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
+			t, err := c.Trace(cmd.Context(), args[0], namespace, cluster)
 			if err != nil {
 				return err
 			}
-			if !out.IsText() {
-				return out.Write(cmd.OutOrStdout(), t)
-			}
-			return printTrace(cmd.OutOrStdout(), t)
-		},
+			return out.Print(cmd.OutOrStdout(), t, traceText(t))
+		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
@@ -52,7 +48,7 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 	return cmd
 }
 
-func printTrace(w io.Writer, t *status.Trace) error {
+func traceText(t *status.Trace) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s\n", t.ID(), t.Cluster)
 	row := func(what, text string) {
@@ -88,6 +84,5 @@ func printTrace(w io.Writer, t *status.Trace) error {
 	if d := t.Drift; d != nil {
 		row("drift", fmt.Sprintf("%s%s, last seen %s, by %s", d.State, times(d.Count), d.LastSeen.UTC().Format(time.RFC3339), output.Managers(d.By)))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

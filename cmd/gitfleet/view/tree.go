@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -31,34 +30,25 @@ below the envelope.`,
 		Example: `  gitfleet tree crp/web
   gitfleet tree rp/shop/web --cluster member-3`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := at.Client()
-			if err != nil {
-				return err
-			}
+		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
 			name, err := c.Placement(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			query := url.Values{"placement": {name}}
-			if cluster != "" {
-				query.Set("cluster", api.ClusterName(cluster))
-			}
 			tree := &status.Tree{}
-			if err := c.Get(cmd.Context(), "/tree", query, tree); err != nil {
+			if err := c.Get(cmd.Context(), "/tree", url.Values{"placement": {name}, "cluster": {api.ClusterName(cluster)}}, tree); err != nil {
 				return err
 			}
 			w := cmd.OutOrStdout()
 			if !out.IsText() {
 				return out.Write(w, tree)
 			}
-			r, err := c.PartialReport(cmd.Context(), client.Part{Placement: name})
+			r, err := c.Report(cmd.Context(), client.Subject{Placement: name})
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(w, treeText(tree, r, output.PageOf(w)))
-			return err
-		},
+			return out.Print(w, tree, treeText(tree, r, output.PageOf(w)))
+		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
 	out.Bind(cmd.Flags(), "text")
