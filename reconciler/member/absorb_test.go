@@ -4,13 +4,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
-	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
@@ -71,12 +70,12 @@ func TestOldNewsIsDropped(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &session{store: new(inventory.Store), pods: new(pods.Tracker), live: observed.Objects{}, unseen: map[api.ID]bool{}, watch: watch.New(nil, watch.Config{})}
+			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			if test.known != nil {
 				s.live.Put(cm("x"), test.known)
 			}
 			test.event(s.watch.Changes)
-			touched := s.absorb()
+			touched := s.observer.absorb()
 			var got uint64
 			if l := s.live.Of(cm("x")); l != nil {
 				got = l.Version
@@ -91,14 +90,14 @@ func TestOldNewsIsDropped(t *testing.T) {
 // Events of a watch that was ended do not change what a newer watch of the kind has reported.
 func TestEndedWatchTellsNothing(t *testing.T) {
 	old, now := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{})
-	s := &session{store: new(inventory.Store), pods: new(pods.Tracker), live: observed.Objects{}, unseen: map[api.ID]bool{}, watch: watch.New(nil, watch.Config{})}
+	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.watch.End(old)
 	s.watch.Changes.Put(now, cm("x"), &observed.Object{Version: 5})
 	s.watch.Changes.List(now, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: 5})
 	s.watch.Changes.List(old, observed.List{Found: nil, Version: 4})
 	s.watch.Changes.Remove(old, cm("x"), 6)
 	s.watch.Changes.Put(old, cm("y"), &observed.Object{Version: 4})
-	if s.absorb(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
+	if s.observer.absorb(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
 		t.Errorf("x is %v, y is %v", s.live.Of(cm("x")), s.live.Of(cm("y")))
 	}
 }

@@ -35,7 +35,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 		return err
 	}
 	select {
-	case s.last = <-s.Agent.works: // the works determine the needed permissions
+	case s.last = <-s.newWorks: // the works determine the needed permissions
 	default:
 	}
 	gvks := map[schema.GroupVersionKind]bool{}
@@ -92,9 +92,7 @@ func (s *session) reviewMissing(ctx context.Context) {
 	}
 	s.reportAccess(s.access.Update(ctx, s.conn, missing))
 	if len(s.access.Missing()) == 0 {
-		for _, t := range s.trouble {
-			t.next = time.Time{}
-		}
+		s.retryAll()
 		s.store.ForgetNamespace()
 	}
 }
@@ -102,9 +100,7 @@ func (s *session) reviewMissing(ctx context.Context) {
 // reportAccess reports the missing permissions if they have changed.
 func (s *session) reportAccess(changed bool) {
 	if changed && s.introduced {
-		seen := s.clusterReport()
-		seen.Holds = nil
-		s.cfg.Report(seen)
+		s.reportCluster(false)
 	}
 }
 

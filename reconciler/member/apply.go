@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,219 +13,28 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
-	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// A task is an object that may have to be applied.
-type task struct {
-	wanted
-	res  connection.Resource
-	item *inventory.Item // nil if no inventory of its placement lists it
-	// absent says that no watch has seen the object. An object without our label may still
-	// exist.
-	absent bool
-	drift  bool
-	// spared is the reason why the object is only observed; empty if it may be written.
-	spared string
-	// held says that the drift of the object is not restored. accepting says that the object
-	// may already have the content of its new version.
-	held, accepting bool
-	// found is the result of a survey about an object that was never applied; nil without a
-	// survey.
-	found *finding
-	inputs
-}
-
-// An outcome is the result of a task.
-type outcome struct {
-	task
-	do      diff.Operation
-	cond    metav1.Condition
-	err     error
-	written *metav1.PartialObjectMetadata // nil if nothing was written
-	created bool                          // the object did not exist before
-	diffs   []api.Difference
-	gen     int64
-	snapshot
-	// before is the drift that the task had to correct, if any.
-	before ledger.Drift
-	// altered are the fields that the server has stored differently from what was applied.
-	altered []api.PatchDetail
-	// accepted is the live object if it already equals its new version; nil otherwise.
-	accepted *observed.Object
-	// immutable says that the server refused it because of immutable fields only.
-	immutable bool
-	// gone says that somebody deleted the object and that it is not created again for now.
-	gone bool
-}
-
-// repairs reports whether the task has corrected drift.
-func (o *outcome) repairs() bool {
-	if !o.drift || o.written == nil {
-		return false
-	}
-	return o.live == nil || o.live.GetResourceVersion() != o.written.ResourceVersion
-}
-
-// process reconciles some objects: it applies those that differ from the desired state, removes
-// those that are not desired any more, and updates the inventories. Objects that are up to date
-// cost no request.
-func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
-	if s.prepared(ctx, ids) {
-		s.processPrepared(ctx, ids)
-	}
-}
-
-// prepared makes sure that the live state of some objects is known. If it cannot be read now,
-// the objects are postponed.
-func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
-	if len(ids) == 0 || s.store.Foreign() {
-		return false
-	}
-	err := s.prepareKinds(ctx, ids)
-	if err == nil {
-		s.unknown = retry.LogLimiter{}
-		return true
-	}
-	if s.unknown.Due(connection.WithoutPort(connection.Plain(err))) {
-		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
-	}
-	s.postpone(ids)
-	return false
-}
-
-// processPrepared is process for objects whose live state is known.
-func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
-	clear(s.fresh)
-	tasks, prune := s.findWork(ids)
-	touched := map[api.PlacementKey]bool{}
-	if tasks = s.announce(ctx, tasks, touched); s.store.Foreign() {
-		return // the turn ends in observeOnly
-	}
-	s.apply(ctx, tasks, touched)
-	if s.recreate(ctx, tasks, touched); s.store.Foreign() {
-		return
-	}
-	s.prune(ctx, prune, touched)
-	s.saveInventories(ctx, touched)
-	s.reschedule()
-}
-
-// postpone schedules a retry of objects. While their kinds are unknown, it is not known either
-// which objects are gone.
-func (s *session) postpone(ids map[api.ID]bool) {
-	for id := range ids {
-		s.unseen[id] = true
-	}
-	s.blocked = true
-	s.schedule(inventoryRetry)
-}
-
-// findWork returns the tasks for some objects, and the stale objects among them.
-func (s *session) findWork(ids map[api.ID]bool) ([]task, []stale) {
-	var tasks []task
-	var prune []stale
-	for id := range ids {
-		stales := s.stales(id)
-		prune = append(prune, stales...)
-		w, isWanted := s.wanted.of(id)
-		if !isWanted {
-			if len(stales) == 0 {
-				delete(s.trouble, id)
-				delete(s.verified, id)
-			}
-			continue
-		}
-		if t, needed := s.task(id, w); needed {
-			tasks = append(tasks, t)
-		}
-	}
-	return tasks, prune
-}
-
-// stales returns an entry for each placement whose inventory lists an object that the placement
-// no longer wants here.
-func (s *session) stales(id api.ID) []stale {
-	var out []stale
-	w, isWanted := s.wanted.of(id)
-	// A placement that only compares objects takes none over.
-	taken := isWanted && !s.works.reports(w.placement)
-	for p, inv := range s.inv {
-		if isWanted && p == w.placement || !s.works.prunes(p) {
-			continue
-		}
-		it := inv.Items.Of(id)
-		if it == nil || s.works.spared(p, id) != "" {
-			continue
-		}
-		st := stale{inv: inv, item: it, handedOver: taken}
-		if !taken {
-			owner, found := s.newOwner(id, p)
-			if found && (owner == p || s.works.resting(owner)) {
-				continue // the object is kept for its next owner
-			}
-			st.newOwner = owner
-		}
-		out = append(out, st)
-	}
-	return out
-}
-
-// task reports whether an object needs a task, according to the known state and without a
-// request.
-func (s *session) task(id api.ID, w wanted) (task, bool) {
-	t := task{wanted: w}
-	gvk := w.manifest.Object.Object.GroupVersionKind()
-	res, ok := s.kinds.Of(gvk)
-	if bad := s.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && s.waits(bad, id) && !(ok && bad.unknownKind) {
-		return t, false
-	}
-	if !ok {
-		s.fail(outcome{task: t, cond: diff.DecodeFailed(s.unknownKind(gvk))})
-		return t, false
-	}
-	t.res = res
-	if inv := s.inv[w.placement]; inv != nil {
-		t.item = inv.Items.Of(id)
-	}
-	l := s.live.Of(id)
-	t.absent = l == nil
-	if s.works.reports(w.placement) {
-		return t, true
-	}
-	if t.spared = s.works.spared(w.placement, id); t.spared != "" {
-		return t, s.astray(t, l) || s.suspects[id]
-	}
-	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
-		// An apply now would be lost with the object.
-		s.fail(outcome{task: t, cond: beingDeleted(l.Finalizers)})
-		return t, false
-	}
-	if t.item == nil || t.item.Hash != w.manifest.Hash {
-		t.accepting = s.accepts(t, l)
-		return t, true
-	}
-	if l == nil && !s.watch.Of(gvk).Complete() {
-		return t, s.trouble[id] != nil // no watch reports the object, so that the last apply has to be trusted
-	}
-	if l != nil && l.Terminating {
-		return t, false // it is created again once its deletion is finished
-	}
-	t.drift = l == nil || l.Managed != t.item.Managed || l.Fleet != s.cfg.Fleet
-	if !t.drift {
-		return t, s.trouble[id] != nil || s.unverified(w)
-	}
-	t.held = s.holds(t, l)
-	return t, t.held || s.works.protects(w.placement) || s.undone(t, l)
+// An applier finds out which objects have to be applied, applies them, and records the outcomes.
+type applier struct {
+	*cluster
+	*ownership
+	*progress
+	brake   *deletionBrake
+	drifts  *driftRecorder
+	history *recorder
+	// fresh are the namespaces that this pass has created.
+	fresh map[string]bool
+	// untried maps each kind for which no dry runs are requested to the reason. It is empty
+	// except in a Preview.
+	untried map[schema.GroupVersionKind]string
 }
 
 // apply runs the tasks in waves, several tasks of a wave in parallel. A task that fails does
 // not delay the others.
-func (s *session) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
+func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(tasks, func(a, b task) int {
 		return cmp.Or(
 			cmp.Compare(work.Wave(a.manifest.ID.GroupKind()), work.Wave(b.manifest.ID.GroupKind())),
@@ -239,12 +47,12 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 		if n < 0 {
 			n = len(tasks)
 		}
-		s.survey(ctx, tasks[:n])
-		for _, o := range s.runWave(ctx, tasks[:n]) {
+		a.survey(ctx, tasks[:n])
+		for _, o := range a.runWave(ctx, tasks[:n]) {
 			if o.err != nil && ctx.Err() != nil {
 				continue // the session has ended, which is no failure of the object
 			}
-			s.recordOutcome(o, touched)
+			a.recordOutcome(o, touched)
 			faults.At("applied")
 		}
 		tasks = tasks[n:]
@@ -253,82 +61,179 @@ func (s *session) apply(ctx context.Context, tasks []task, touched map[api.Place
 
 // runWave runs the tasks of one wave and returns their outcomes in order. Once the server has
 // stopped answering, the remaining tasks are skipped.
-func (s *session) runWave(ctx context.Context, tasks []task) []outcome {
+func (a *applier) runWave(ctx context.Context, tasks []task) []outcome {
 	out := make([]outcome, len(tasks))
-	x := s.executor()
-	slots := make(chan struct{}, s.cfg.Concurrency)
-	var wg sync.WaitGroup
-	for i := range tasks {
-		if ctx.Err() != nil || s.conn.CutOff() {
+	x := a.executor()
+	a.inParallel(ctx, len(tasks), func(i int) {
+		if ctx.Err() != nil || a.conn.CutOff() {
 			out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
-			continue
+			return
 		}
-		slots <- struct{}{}
-		t := s.withInputs(tasks[i])
-		giveBack := takePlace(ctx, s.cfg.Limit) // acquired before the goroutine is started, since thousands of clusters may wait for a slot
-		wg.Go(func() {
-			defer func() { <-slots }()
-			defer giveBack()
-			out[i] = x.do(ctx, t)
-		})
-	}
-	wg.Wait()
+		out[i] = x.do(ctx, a.withInputs(tasks[i]))
+	})
 	return out
 }
 
+// executor returns an executor of tasks for the works as they are now.
+func (a *applier) executor() *executor {
+	return &executor{
+		conn: a.conn, cluster: a.cfg.Name, fleet: a.cfg.Fleet, encoder: a.cfg.Encoder, metrics: a.cfg.Metrics,
+		works: a.works, untried: a.untried,
+	}
+}
+
+// newTask returns a task for a wanted object, with what is known of its kind and inventory.
+func (a *applier) newTask(w wanted) task {
+	t := task{wanted: w, item: a.item(w.placement, w.manifest.ID)}
+	t.res, _ = a.kinds.Of(w.gvk())
+	return t
+}
+
+// withInputs returns a task with what is known of its object now.
+func (a *applier) withInputs(t task) task {
+	p, id := t.placement, t.manifest.ID
+	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id)}
+	if r, known := a.drifts.resolution(p, id); known {
+		t.resolution = &r
+	}
+	return t
+}
+
 // recordOutcome records the outcome of a task.
-func (s *session) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
+func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	id := o.manifest.ID
-	s.addHistory(o)
+	a.history.addOutcome(o, a.drifts.flips[id].By)
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-		s.fresh[id.Name] = true
-		s.hurry(id.Name) // the watch will not report a change of it
+		a.fresh[id.Name] = true
+		a.hurry(id.Name) // the watch will not report a change of it
 	}
 	if o.written != nil {
-		delete(s.suspects, id)
+		delete(a.suspects, id)
 		l := observed.Of(o.written)
-		l.Health = s.healthAfter(id, o, l)
-		s.live.Put(id, l)
+		l.Health = a.healthAfter(id, o, l)
+		a.live.Put(id, l)
 		it := o.item
 		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.Others != "" || it.UID != l.UID || it.Version != o.res.Version {
 			touched[o.placement] = true
 		}
 		if it.Hash != o.manifest.Hash {
-			it.Commit = s.works[o.placement].Revision.Commit
+			it.Commit = a.works[o.placement].Revision.Commit
 		}
 		it.Version, it.Hash, it.Managed, it.Others, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
-		s.inv[o.placement].Items.Put(*it)
+		a.inv[o.placement].Items.Put(*it)
 	}
 	if o.accepted != nil {
-		s.recordAccepted(&o, touched)
+		a.recordAccepted(&o, touched)
 	}
-	if t := s.trouble[id]; o.written != nil && t != nil && t.recreate {
-		delete(s.braked, id) // the object no longer has to be recreated
+	if t := a.trouble[id]; o.written != nil && t != nil && t.recreate {
+		delete(a.brake.braked, id) // the object no longer has to be recreated
 	}
-	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && s.verifies(o.wanted) {
-		s.verified[id] = s.live.Standing(id)
+	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && a.verifies(o.wanted) {
+		a.verified[id] = a.live.Standing(id)
 	}
-	s.recordDrift(&o)
-	if o.asWanted() {
-		delete(s.trouble, id)
+	a.drifts.recordOutcome(&o)
+	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !a.works.reports(o.placement) {
+		delete(a.trouble, id)
 		return
 	}
-	if o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !s.works.reports(o.placement) {
-		delete(s.trouble, id)
-		return
-	}
-	s.fail(o)
+	a.fail(o)
+}
+
+// recordAccepted records in the inventory that an object already equals its new version.
+func (a *applier) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) {
+	it := *o.item
+	it.Hash, it.Managed, it.Others = o.manifest.Hash, o.accepted.Managed, o.accepted.Foreign()
+	it.Version, it.Commit = o.res.Version, a.works[o.placement].Revision.Commit
+	a.inv[o.placement].Items.Put(it)
+	touched[o.placement] = true
+	a.drifts.memory.End(o.placement, a.drifts.memory[o.placement][o.manifest.ID])
 }
 
 // healthAfter returns the health of an object that has just been written. For kinds that take
 // time to become available, it is unknown until the watch reports it.
-func (s *session) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
-	gvk := o.manifest.Object.Object.GroupVersionKind()
+func (a *applier) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
 	if !needsWholeObject(o.manifest) {
-		return health.OfKind(gvk)
+		return health.OfKind(o.gvk())
 	}
-	if old := s.live.Of(id); old != nil && old.Version == l.Version {
+	if old := a.live.Of(id); old != nil && old.Version == l.Version {
 		return old.Health
 	}
 	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
+}
+
+// A finding is the state of an object before it is first applied.
+type finding struct {
+	// meta is the object's metadata; nil if it does not exist.
+	meta *metav1.PartialObjectMetadata
+}
+
+// A place is a collection that objects are listed in.
+type place struct {
+	res       connection.Resource
+	namespace string
+}
+
+// survey determines which of the objects that were never applied already exist: those may
+// belong to somebody, and the others need not be read again. Several objects of a kind are
+// found with one list request.
+func (a *applier) survey(ctx context.Context, tasks []task) {
+	places := map[place][]*task{}
+	for i := range tasks {
+		t := &tasks[i]
+		switch {
+		case t.item == nil || t.item.Hash != "":
+		case a.cannotBeThere(t):
+			t.found = &finding{}
+		default:
+			at := place{t.res, t.manifest.ID.Namespace}
+			places[at] = append(places[at], t)
+		}
+	}
+	var all []place
+	for at, tasks := range places {
+		if len(tasks) > 1 { // reading one object costs no more than a list
+			all = append(all, at)
+		}
+	}
+	a.inParallel(ctx, len(all), func(i int) { a.surveyPlace(ctx, all[i], places[all[i]]) })
+}
+
+// cannotBeThere reports whether an object could exist only if somebody has created it within
+// the last moments: a namespace that did not exist, or an object in a namespace that was just
+// created. That is certain enough if everything may be taken over anyway.
+func (a *applier) cannotBeThere(t *task) bool {
+	id := t.manifest.ID
+	switch {
+	case a.works[t.placement].Strategy.WhenToTakeOver != api.TakeOverAlways:
+		return false
+	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
+		return a.health.Namespaces != nil && !slices.Contains(a.health.Namespaces, id.Name)
+	default:
+		return t.res.Namespaced && a.fresh[id.Namespace] && !systemObject(id.GroupKind(), id.Name)
+	}
+}
+
+// surveyPlace looks up the objects of some tasks in one collection. If the collection is much
+// larger than the number of tasks, or the list is refused, each object is read.
+func (a *applier) surveyPlace(ctx context.Context, at place, tasks []*task) {
+	const limit = 500
+	there := map[api.ID]*metav1.PartialObjectMetadata{}
+	kind := tasks[0].manifest.ID
+	opts := metav1.ListOptions{Limit: limit}
+	for range 1 + len(tasks)/50 {
+		page, err := a.conn.Page(ctx, at.res.GroupVersionResource, at.namespace, &opts)
+		if a.conn.RecordResult(err) != nil {
+			return
+		}
+		for i := range page.Items {
+			o := &page.Items[i]
+			there[api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name}] = o
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			for _, t := range tasks {
+				t.found = &finding{there[t.manifest.ID]}
+			}
+			return
+		}
+	}
 }

@@ -19,6 +19,15 @@ import (
 // namespaces, CustomResourceDefinitions and volume claims with content.
 type Brake struct{ Percent, Objects int }
 
+// TooMuch returns why going deletions of total objects are too many at once; empty if they are
+// not.
+func (b Brake) TooMuch(going, total int) string {
+	if going <= b.Objects || going*100 <= total*b.Percent {
+		return ""
+	}
+	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", going, total, b.Percent)
+}
+
 // A braked object is no longer desired, or is to be recreated, and is kept until a commit
 // allows its deletion.
 type braked struct {
@@ -30,46 +39,55 @@ type braked struct {
 	tries retry.Backoff
 }
 
-// brake decides before a full pass which objects are not deleted: those that the works hold
+// A deletionBrake knows which deletions are held.
+type deletionBrake struct {
+	*cluster
+	*ownership
+	*progress
+	// braked are the objects whose deletion is held, with the reason.
+	braked map[api.ID]braked
+}
+
+// decide decides before a full pass which objects are not deleted: those that the works hold
 // and, if the others and the objects to be recreated are too many, all of these. deletes
 // reports whether a stale object would be deleted without a user's consent.
-func (s *session) brake(ids map[api.ID]bool, deletes func(stale) bool) {
-	before := s.braked
-	s.braked = map[api.ID]braked{}
-	going, held, total := s.deletionsOf(ids, deletes)
+func (d *deletionBrake) decide(ids map[api.ID]bool, deletes func(stale) bool) {
+	before := d.braked
+	d.braked = map[api.ID]braked{}
+	going, held, total := d.deletionsOf(ids, deletes)
 	for id, why := range held {
-		s.braked[id] = braked{why: why}
+		d.braked[id] = braked{why: why}
 	}
-	s.holdIfTooMany(going, total)
-	s.logBraked(before)
+	d.holdIfTooMany(going, total)
+	d.logBraked(before)
 }
 
 // holdIfTooMany holds some deletions and all recreations if both together are too many at once.
 // total is the number of objects that inventories list.
-func (s *session) holdIfTooMany(going []stale, total int) {
-	recreated := s.recreations()
-	why := s.cfg.Brake.TooMuch(len(going)+len(recreated), total)
+func (d *deletionBrake) holdIfTooMany(going []stale, total int) {
+	recreated := d.recreations()
+	why := d.cfg.Brake.TooMuch(len(going)+len(recreated), total)
 	if why == "" {
 		return
 	}
 	for _, st := range going {
-		s.braked[st.item.ID()] = braked{why: why}
+		d.braked[st.item.ID()] = braked{why: why}
 	}
 	for _, id := range recreated {
-		s.braked[id] = braked{why: why}
+		d.braked[id] = braked{why: why}
 	}
 }
 
 // deletionsOf returns the stale objects among ids that would be deleted without a user's
 // consent, the reasons why works hold others, and how many of ids the inventories list.
-func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
+func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (going []stale, held map[api.ID]string, total int) {
 	for id := range ids {
-		for _, inv := range s.inv {
+		for _, inv := range d.inv {
 			if inv.Items.Has(id) {
 				total++
 			}
 		}
-		for _, st := range s.stales(id) {
+		for _, st := range d.stales(id) {
 			if !st.passesOn() && deletes(st) {
 				going = append(going, st)
 			}
@@ -78,7 +96,7 @@ func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (go
 	with := containersByPlacement(going)
 	held = map[api.ID]string{}
 	going = slices.DeleteFunc(going, func(st stale) bool {
-		why := s.held(st, with[st.inv.Placement])
+		why := d.held(st, with[st.inv.Placement])
 		if why != "" {
 			held[st.item.ID()] = why
 		}
@@ -87,37 +105,18 @@ func (s *session) deletionsOf(ids map[api.ID]bool, deletes func(stale) bool) (go
 	return going, held, total
 }
 
-// TooMuch returns why going deletions of total objects are too many at once; empty if they are
-// not.
-func (b Brake) TooMuch(going, total int) string {
-	if going <= b.Objects || going*100 <= total*b.Percent {
-		return ""
-	}
-	return fmt.Sprintf("deleting %d of the %d objects that gitfleet has on this cluster is more than %d %%", going, total, b.Percent)
-}
-
 // logBraked logs the deletions that were not held before, a line for each reason.
-func (s *session) logBraked(before map[api.ID]braked) {
+func (d *deletionBrake) logBraked(before map[api.ID]braked) {
 	news := map[string][]api.ID{}
-	for id, b := range s.braked {
+	for id, b := range d.braked {
 		if before[id].why != b.why {
 			news[b.why] = append(news[b.why], id)
 		}
 	}
 	for _, why := range slices.Sorted(maps.Keys(news)) {
 		first := slices.MinFunc(news[why], api.ID.Compare)
-		s.cfg.Log.Warn("deletions are held until a commit allows them", "cluster", s.cfg.Name, "objects", len(news[why]), "object", first.String(), "why", why)
+		d.cfg.Log.Warn("deletions are held until a commit allows them", "cluster", d.cfg.Name, "objects", len(news[why]), "object", first.String(), "why", why)
 	}
-}
-
-// held returns the reason why the work of a placement, or the adoption of its inventory,
-// prevents the deletion of a stale object together with others; empty if neither does.
-func (s *session) held(st stale, with []api.ID) string {
-	if st.inv.Adopted {
-		return adoptedWhy
-	}
-	w := s.works[st.inv.Placement]
-	return w.Held(st.item.ID(), with)
 }
 
 // containersByPlacement returns the stale objects whose deletion would delete others with them,
@@ -134,14 +133,14 @@ func containersByPlacement(going []stale) map[api.PlacementKey][]api.ID {
 
 // containersOf returns the stale objects of a placement whose deletion would delete others with
 // them.
-func (s *session) containersOf(inv *inventory.Inventory) []api.ID {
+func (d *deletionBrake) containersOf(inv *inventory.Inventory) []api.ID {
 	var going []stale
 	for id := range inv.Items.IDs() {
 		if !work.Contains(id.GroupKind()) {
 			continue
 		}
-		for _, st := range s.stales(id) {
-			if st.inv == inv && !st.passesOn() && s.deletes(st) {
+		for _, st := range d.stales(id) {
+			if st.inv == inv && !st.passesOn() && d.deletes(st) {
 				going = append(going, st)
 			}
 		}
@@ -152,42 +151,58 @@ func (s *session) containersOf(inv *inventory.Inventory) []api.ID {
 // deletes reports whether the removal of a stale object would delete it without a user's
 // consent, according to the state that its watch reports. For an object that no watch reports
 // the answer is yes.
-func (s *session) deletes(st stale) bool {
-	l := s.live.Of(st.item.ID())
-	if l == nil && !s.watch.Of(st.item.GroupVersionKind()).Complete() {
-		return !s.allowed(st) && !s.abandons(st)
+func (d *deletionBrake) deletes(st stale) bool {
+	l := d.live.Of(st.item.ID())
+	if l == nil && !d.watch.Of(st.item.GroupVersionKind()).Complete() {
+		return !d.allowed(st) && !d.abandons(st)
 	}
-	return s.deletesLive(st, l)
+	return d.deletesLive(st, l)
 }
 
 // deletesLive is deletes for an object with a known live state; nil if it does not exist. An
 // object that is gone, terminating, no longer ours or only released is not deleted.
-func (s *session) deletesLive(st stale, l *observed.Object) bool {
-	return l != nil && l.Fleet == s.cfg.Fleet && !l.Terminating && !s.allowed(st) && !s.releases(st, l)
+func (d *deletionBrake) deletesLive(st stale, l *observed.Object) bool {
+	return l != nil && l.Fleet == d.cfg.Fleet && !l.Terminating && !d.allowed(st) && !d.releases(st, l)
 }
-
-// allowed reports whether a commit allows the deletions of a placement.
-func (s *session) allowed(st stale) bool { return s.works[st.inv.Placement].AllowDelete }
 
 // releases reports whether a stale object is released instead of deleted, because it or its
 // placement requests that.
-func (s *session) releases(st stale, l *observed.Object) bool { return l.Kept || s.abandons(st) }
+func (d *deletionBrake) releases(st stale, l *observed.Object) bool { return l.Kept || d.abandons(st) }
 
-// abandons reports whether a deleted placement leaves its objects on the cluster.
-func (s *session) abandons(st stale) bool {
-	return st.inv.Abandon && !s.works.placed(st.inv.Placement)
+// recreations returns the objects that are to be recreated, except those of placements whose
+// deletions a commit allows.
+func (d *deletionBrake) recreations() (ids []api.ID) {
+	for id, t := range d.trouble {
+		w, isWanted := d.wanted.of(id)
+		if t.recreate && isWanted && t.hash == w.manifest.Hash && !d.works[w.placement].AllowDelete {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// brakeRecreations holds all recreations and all deletions if there are too many of both
+// together. Held deletions still count the next time, and only a full pass releases them.
+func (d *deletionBrake) brakeRecreations() {
+	before := maps.Clone(d.braked)
+	going, _, total := d.deletionsOf(d.inventoried(), d.deletes)
+	for _, id := range d.recreations() {
+		delete(d.braked, id)
+	}
+	d.holdIfTooMany(going, total)
+	d.logBraked(before)
 }
 
 // hold keeps an object because of the state of the cluster, and schedules checks of that state:
 // soon at first, then every few minutes.
-func (s *session) hold(id api.ID, why string) {
-	b := s.braked[id]
+func (d *deletionBrake) hold(id api.ID, why string) {
+	b := d.braked[id]
 	if b.why == "" {
-		s.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", s.cfg.Name, "object", id.String(), "why", why)
+		d.cfg.Log.Warn("deletion is held until a commit allows it", "cluster", d.cfg.Name, "object", id.String(), "why", why)
 	}
 	b.why = why
 	b.next = time.Now().Add(b.tries.Next(firstRecheck, lastRecheck))
-	s.braked[id] = b
+	d.braked[id] = b
 }
 
 // The shortest and longest time between two such checks.
@@ -199,22 +214,22 @@ const (
 // recheckHeld schedules checks of held objects whose reason may have changed, according to
 // watch events about the object itself or about a deletion in its namespace. It adds those
 // objects to touched.
-func (s *session) recheckHeld(touched map[api.ID]bool) {
+func (d *deletionBrake) recheckHeld(touched map[api.ID]bool) {
 	now := time.Now()
 	for _, id := range slices.Collect(maps.Keys(touched)) {
-		if b, held := s.braked[id]; held && !b.next.IsZero() {
+		if b, held := d.braked[id]; held && !b.next.IsZero() {
 			b.next = now
-			s.braked[id] = b
+			d.braked[id] = b
 		}
-		if s.live.Of(id) != nil || id.Namespace == "" {
+		if d.live.Of(id) != nil || id.Namespace == "" {
 			continue
 		}
 		namespace := api.ID{Kind: "Namespace", Name: id.Namespace}
-		if b, held := s.braked[namespace]; held && !b.next.IsZero() {
+		if b, held := d.braked[namespace]; held && !b.next.IsZero() {
 			b.next, touched[namespace] = now, true
-			s.braked[namespace] = b
+			d.braked[namespace] = b
 		}
-		if t := s.trouble[namespace]; t != nil {
+		if t := d.trouble[namespace]; t != nil {
 			t.next, touched[namespace] = now, true
 		}
 	}
@@ -222,8 +237,8 @@ func (s *session) recheckHeld(touched map[api.ID]bool) {
 
 // stillHeld reports whether an object exists, its deletion is held, and the next check is not
 // due.
-func (s *session) stillHeld(it *inventory.Item) bool {
-	b, held := s.braked[it.ID()]
-	gone := s.live.Of(it.ID()) == nil && s.watch.Of(it.GroupVersionKind()).Complete()
+func (d *deletionBrake) stillHeld(it *inventory.Item) bool {
+	b, held := d.braked[it.ID()]
+	gone := d.live.Of(it.ID()) == nil && d.watch.Of(it.GroupVersionKind()).Complete()
 	return held && !gone && (b.next.IsZero() || time.Now().Before(b.next))
 }

@@ -46,9 +46,9 @@ func TestBrake(t *testing.T) {
 			s.inv[key].Abandon = test.work.Abandon
 			test.work.Placement = key
 			s.want([]work.Work{test.work})
-			s.brake(map[api.ID]bool{namespace: true, in: true, out: true}, s.deletes)
+			s.brake.decide(map[api.ID]bool{namespace: true, in: true, out: true}, s.brake.deletes)
 			got := map[api.ID]string{}
-			for id, b := range s.braked {
+			for id, b := range s.brake.braked {
 				got[id] = b.why
 			}
 			if !maps.Equal(got, test.want) {
@@ -76,21 +76,21 @@ func TestHeldIsLookedAtAgain(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(oneManifest())
 			s.live.Put(namespace, &observed.Object{Fleet: "prod"})
-			s.hold(namespace, "it has content")
-			first := time.Until(s.braked[namespace].next)
-			s.hold(namespace, "it has content")
-			if second := time.Until(s.braked[namespace].next); first <= 0 || second < first || second > lastRecheck {
+			s.brake.hold(namespace, "it has content")
+			first := time.Until(s.brake.braked[namespace].next)
+			s.brake.hold(namespace, "it has content")
+			if second := time.Until(s.brake.braked[namespace].next); first <= 0 || second < first || second > lastRecheck {
 				t.Errorf("it is looked at again after %v, then after %v", first, second)
 			}
-			if !s.stillHeld(held) {
+			if !s.brake.stillHeld(held) {
 				t.Fatal("it is looked at at once")
 			}
 			touched := map[api.ID]bool{}
 			for _, id := range test.touched {
 				touched[id] = true
 			}
-			s.recheckHeld(touched)
-			if again := !s.stillHeld(held); again != test.again || test.again && !touched[namespace] {
+			s.brake.recheckHeld(touched)
+			if again := !s.brake.stillHeld(held); again != test.again || test.again && !touched[namespace] {
 				t.Errorf("looked at again: %t, want %t, by %v", again, test.again, slices.Collect(maps.Keys(touched)))
 			}
 		})

@@ -18,7 +18,7 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	first, second := memberOf(t, here, at), memberOf(t, another, at)
 	for _, s := range []*session{first, second} {
-		if err := s.loadInventories(t.Context()); err != nil || s.store.Foreign() {
+		if err := s.inventories.load(t.Context()); err != nil || s.store.Foreign() {
 			t.Fatalf("on an empty cluster: %v, foreign: %v", err, s.store.Foreign())
 		}
 	}
@@ -56,7 +56,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	id := api.ID{Kind: "ConfigMap", Namespace: api.Namespace, Name: at.Names()[i]}
 	delete(at.Stored, id.Name)
 	s.live.Drop(id)
-	s.restoreInventories(t.Context(), map[api.ID]bool{id: true})
+	s.inventories.restore(t.Context(), map[api.ID]bool{id: true})
 	if !slices.Contains(at.Names(), id.Name) {
 		t.Errorf("a deleted claim is not put back: %q", at.Names())
 	}
@@ -66,7 +66,7 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 			t.Errorf("the claim is gone before the inventory of %s: %q", p, at.Names())
 		}
 		s.works = map[api.PlacementKey]work.Work{p: {Placement: p, Remove: true}}
-		s.saveInventories(t.Context(), map[api.PlacementKey]bool{p: true})
+		s.inventories.save(t.Context(), map[api.PlacementKey]bool{p: true})
 	}
 	if len(at.Names()) > 0 {
 		t.Errorf("left: %q", at.Names())

@@ -18,16 +18,16 @@ import (
 
 // content returns what else would be lost with an object; empty if nothing. If it cannot be
 // determined, that counts as a loss.
-func (s *session) content(ctx context.Context, res connection.Resource, it *inventory.Item) string {
+func (p *pruner) content(ctx context.Context, res connection.Resource, it *inventory.Item) string {
 	var what string
 	var err error
 	switch it.ID().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
-		what, err = s.foreignIn(ctx, it.Name)
+		what, err = p.foreignIn(ctx, it.Name)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		what, err = s.instanceOf(ctx, res, it.ID())
+		what, err = p.instanceOf(ctx, res, it.ID())
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		what, err = s.volumeOf(ctx, res, it.ID())
+		what, err = p.volumeOf(ctx, res, it.ID())
 	}
 	if err != nil {
 		return fmt.Sprintf("it cannot be told whether the %s has content: %v", it.Kind, connection.Plain(err))
@@ -41,15 +41,15 @@ func (s *session) content(ctx context.Context, res connection.Resource, it *inve
 // remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
 // is not a namespace. Objects that were to be deleted together with the namespace are gone at
 // that point. The remaining ones are held or desired, or could not be removed yet.
-func (s *session) remainingIn(ctx context.Context, it *inventory.Item) string {
+func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
 	if (it.ID().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
 		return ""
 	}
 	namespace, stays := it.Name, ""
-	for _, inv := range s.inv {
+	for _, inv := range p.inv {
 		for it := range inv.Items.All() {
 			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
-				if l, err := s.present(ctx, &it); err != nil || l != nil && !l.Terminating {
+				if l, err := p.present(ctx, &it); err != nil || l != nil && !l.Terminating {
 					stays = name
 				}
 			}
@@ -60,8 +60,8 @@ func (s *session) remainingIn(ctx context.Context, it *inventory.Item) string {
 
 // instanceOf returns an object of the kind that a CustomResourceDefinition defines, unless the
 // object is terminating.
-func (s *session) instanceOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
-	crd, err := s.conn.Read(ctx, res, id)
+func (p *pruner) instanceOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
+	crd, err := p.conn.Read(ctx, res, id)
 	if err != nil || crd == nil {
 		return "", err
 	}
@@ -75,14 +75,14 @@ func (s *session) instanceOf(ctx context.Context, res connection.Resource, id ap
 		}
 		name, _ := version["name"].(string)
 		r := schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
-		return s.firstLost(ctx, r, plural, "", func(o *metav1.PartialObjectMetadata) bool { return o.DeletionTimestamp == nil })
+		return p.firstLost(ctx, r, plural, "", func(o *metav1.PartialObjectMetadata) bool { return o.DeletionTimestamp == nil })
 	}
 	return "", nil
 }
 
 // volumeOf returns the volume that a claim is bound to.
-func (s *session) volumeOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
-	claim, err := s.conn.Read(ctx, res, id)
+func (p *pruner) volumeOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
+	claim, err := p.conn.Read(ctx, res, id)
 	if err != nil || claim == nil {
 		return "", err
 	}
@@ -94,10 +94,10 @@ func (s *session) volumeOf(ctx context.Context, res connection.Resource, id api.
 
 // foreignIn returns an object in a namespace that is not ours, has no owner, and is not one
 // that Kubernetes creates in every namespace.
-func (s *session) foreignIn(ctx context.Context, namespace string) (string, error) {
-	asking, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+func (p *pruner) foreignIn(ctx context.Context, namespace string) (string, error) {
+	asking, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
-	client, err := s.conn.Discovery()
+	client, err := p.conn.Discovery()
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +115,7 @@ func (s *session) foreignIn(ctx context.Context, namespace string) (string, erro
 				continue
 			}
 			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
-			name, err := s.firstLost(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !s.deletableWithNamespace(o, kind) })
+			name, err := p.firstLost(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !p.deletableWithNamespace(o, kind) })
 			if err != nil || name != "" {
 				return name, err
 			}
@@ -133,10 +133,10 @@ var ephemeral = map[schema.GroupKind]bool{
 }
 
 // firstLost returns an object of one kind that would be lost, in one namespace or in all.
-func (s *session) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
+func (p *pruner) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		list, err := s.conn.Page(ctx, r, namespace, &opts)
+		list, err := p.conn.Page(ctx, r, namespace, &opts)
 		if err != nil {
 			return "", err
 		}
@@ -153,12 +153,12 @@ func (s *session) firstLost(ctx context.Context, r schema.GroupVersionResource, 
 
 // deletableWithNamespace reports whether an object may be deleted with its namespace. An object
 // with our label must also be in an inventory, since copies of an object have its labels.
-func (s *session) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
+func (p *pruner) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
 	if systemObject(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil {
 		return true
 	}
 	id := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name}
-	return o.Labels[api.ManagedByLabel] == s.cfg.Fleet && slices.ContainsFunc(slices.Collect(maps.Values(s.inv)), func(inv *inventory.Inventory) bool { return inv.Items.Has(id) })
+	return o.Labels[api.ManagedByLabel] == p.cfg.Fleet && slices.ContainsFunc(slices.Collect(maps.Values(p.inv)), func(inv *inventory.Inventory) bool { return inv.Items.Has(id) })
 }
 
 // systemObject reports whether Kubernetes itself creates such an object in every namespace.

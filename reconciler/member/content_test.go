@@ -41,7 +41,7 @@ func TestWhatGoesWithItsNamespace(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.meta.Namespace = "app"
-			if got := s.deletableWithNamespace(&metav1.PartialObjectMetadata{ObjectMeta: test.meta}, test.kind); got != test.want {
+			if got := s.pruner.deletableWithNamespace(&metav1.PartialObjectMetadata{ObjectMeta: test.meta}, test.kind); got != test.want {
 				t.Errorf("it may go: %t, want %t", got, test.want)
 			}
 		})

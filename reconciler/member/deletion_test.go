@@ -39,11 +39,11 @@ func TestDeletionsAreLoggedAndReportedOnce(t *testing.T) {
 	for _, c := range []work.Cause{{Commit: "c1", Why: "no longer wanted"}, {Commit: "c2", Why: "the placement was deleted"}} {
 		s.works[key] = work.Work{Placement: key, Cause: c}
 		for i := range 7 {
-			s.recordDeletion(stale{inv: s.inv[key], item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, c)
+			s.history.addRemoval(stale{inv: s.inv[key], item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}}, history.Deleted, c, nil)
 		}
 	}
-	s.report(t.Context(), key)
-	s.report(t.Context(), key)
+	s.reporter.report(t.Context(), key)
+	s.reporter.report(t.Context(), key)
 	const first = "[ConfigMap/web/0 ConfigMap/web/1 ConfigMap/web/2 ConfigMap/web/3 ConfigMap/web/4]"
 	if want := []string{"7 by c1, no longer wanted: " + first, "7 by c2, the placement was deleted: " + first}; !slices.Equal(reported, want) {
 		t.Errorf("reported %q, want %q", reported, want)
@@ -105,13 +105,13 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 				}
 			}
 			st := stale{inv: s.inv[key], item: s.inv[key].Items.Of(oneManifest().ID)}
-			if removed := s.removed(t.Context(), st); removed != test.removed {
+			if removed := s.pruner.removed(t.Context(), st); removed != test.removed {
 				t.Errorf("removed: %t, want %t", removed, test.removed)
 			}
 			if !slices.Equal(events, test.events) {
 				t.Errorf("events: %v, want %v", events, test.events)
 			}
-			if n := len(s.deletions.take(key)); (n == 1) != slices.Contains(test.events, history.Deleted) {
+			if n := len(s.history.deletions.take(key)); (n == 1) != slices.Contains(test.events, history.Deleted) {
 				t.Errorf("%d deletions are reported", n)
 			}
 		})

@@ -102,9 +102,6 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 					s.pods.Wait()
 					s.watch.Wait()
 				}()
-				s.retry = time.NewTimer(time.Hour)
-				s.trouble, s.verified, s.unseen = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.ID]bool{}
-				s.fresh, s.braked, s.done = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
 				w := work.Work{Placement: api.PlacementKey{Name: "web"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
 				const gadgets = 20
 				for i := range gadgets {
@@ -162,7 +159,7 @@ func TestEventsOfANamespaceDoNotDelayRetries(t *testing.T) {
 		"failed otherwise":         {trouble{failures: 7}, 6},
 		"never counted":            {trouble{}, 0},
 	} {
-		s := &session{trouble: map[api.ID]*trouble{cm("x"): &test.was}}
+		s := &progress{trouble: map[api.ID]*trouble{cm("x"): &test.was}}
 		if s.hurry("app"); s.trouble[cm("x")].failures != test.want {
 			t.Errorf("%s: %d failures are counted, want %d", name, s.trouble[cm("x")].failures, test.want)
 		}

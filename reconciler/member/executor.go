@@ -3,17 +3,20 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -32,37 +35,6 @@ type executor struct {
 	works          desired
 	// untried are the kinds whose objects no dry run is requested of, and why.
 	untried map[schema.GroupVersionKind]string
-}
-
-// executor returns an executor of tasks for the works as they are now.
-func (s *session) executor() *executor {
-	return &executor{
-		conn: s.conn, cluster: s.cfg.Name, fleet: s.cfg.Fleet, encoder: s.cfg.Encoder, metrics: s.cfg.Metrics,
-		works: s.works, untried: s.untried,
-	}
-}
-
-// inputs are what an executor needs to know of the object of a task.
-type inputs struct {
-	// known is the object as its watch knows it; nil if it does not.
-	known *observed.Object
-	// rule is the rule in force for the drift of the object, resolution the decision about its
-	// drift; nil if there is none.
-	rule       api.DriftRule
-	resolution *ledger.Resolution
-	// alteredBefore are the fields that the server is known to store differently from what is
-	// applied.
-	alteredBefore []api.PatchDetail
-}
-
-// withInputs returns a task with what is known of its object now.
-func (s *session) withInputs(t task) task {
-	p, id := t.placement, t.manifest.ID
-	t.inputs = inputs{known: s.live.Of(id), rule: s.driftRule(t), alteredBefore: s.memory.Altered(p, id)}
-	if r, known := s.resolution(p, id); known {
-		t.resolution = &r
-	}
-	return t
 }
 
 // do runs a task.
@@ -289,3 +261,131 @@ func (x *executor) scrub(ctx context.Context, t task, live *unstructured.Unstruc
 	}
 	return diff.SecretsOf(desired, live).Error(err)
 }
+
+// body returns the body of the request that applies an object: the bytes that all clusters
+// share or, if the manifest leaves fields to others, bytes made for this cluster.
+func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
+	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
+		return x.encoder.encode(t.manifest, t.placement, commit)
+	}
+	pointers, err := diff.IgnoredFields(t.manifest.Object.Object)
+	if err != nil {
+		return nil, err
+	}
+	own := *t.manifest.Object
+	own.Object = diff.Leave(own.Object, saw.live, append(pointers, paths(saw.rivals)...), api.FieldManager)
+	return x.encoder.encodeUnshared(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
+}
+
+// clientSide are the field managers of kubectl's client-side apply.
+var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
+
+// adopt takes over the fields of an object that was applied on the client before and has just
+// been taken over. Otherwise kubectl would continue to own fields that the manifest no longer
+// has, and they would never be removed.
+func (x *executor) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
+	if err != nil || patch == nil {
+		return stored, err
+	}
+	if err := x.conn.Send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
+		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
+	}
+	stored, _, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
+	return stored, err
+}
+
+func appliedByClient(entries []metav1.ManagedFieldsEntry) bool {
+	for _, e := range entries {
+		if e.Manager == "kubectl-client-side-apply" && e.Operation == metav1.ManagedFieldsOperationUpdate {
+			return true
+		}
+	}
+	return false
+}
+
+// heldMessage returns the message of a held object before a decision.
+func heldMessage(r api.DriftRule) string {
+	return "left as it is, as its drift mode asks: " + r.String()
+}
+
+// compareHeld compares an object whose drift is held. If it still differs, it is not written.
+func (x *executor) compareHeld(ctx context.Context, t task) outcome {
+	o := outcome{task: t, do: diff.Nothing}
+	live, c, err := x.readAndCompare(ctx, t)
+	switch {
+	case err != nil:
+		return x.readFailed(o, diff.DriftCompareFailed(err), err)
+	case live == nil && t.rule.Mode == api.DriftPropose:
+		return x.heldDeleted(o)
+	case t.absent && live != nil: // the object lost its label
+		t.held = false
+		return x.readAndApply(ctx, t)
+	case live == nil || len(c.diffs) == 0:
+		t.drift = false // nothing changes: the apply only owns the fields again
+		return x.readAndApply(ctx, t)
+	}
+	o.diffs, o.gen = c.diffs, live.GetGeneration()
+	o.cond = diff.Applied()
+	o.cond.Message = heldMessage(t.rule)
+	if t.resolution != nil {
+		o.cond.Message = t.resolution.Message
+	}
+	return o
+}
+
+// heldDeleted returns the outcome for an object that somebody deleted, and that is not created
+// again until a user decides.
+func (x *executor) heldDeleted(o outcome) outcome {
+	o.gone, o.cond = true, diff.Applied()
+	o.cond.Message = heldMessage(o.rule)
+	if o.resolution != nil {
+		o.cond.Message = o.resolution.Message
+	}
+	return o
+}
+
+// accept does not write an object that already equals its new version. Otherwise the new
+// version is applied as usual.
+func (x *executor) accept(ctx context.Context, t task) outcome {
+	live, c, err := x.readAndCompare(ctx, t)
+	if err != nil || live == nil || len(c.diffs) > 0 || live.GetUID() != t.item.UID {
+		return x.readAndApply(ctx, t)
+	}
+	accepted, facts := observed.Of(live), x.facts(t, live)
+	if accepted.Managed == "" || facts.Owner != diff.Ours || facts.CoOwned {
+		return x.readAndApply(ctx, t)
+	}
+	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: accepted}
+}
+
+func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {
+	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	if err != nil || live == nil {
+		return nil, comparison{}, err
+	}
+	c, err := x.compare(ctx, t, live, x.rivals(ctx, t, live))
+	return live, c, err
+}
+
+// observeSpared compares a spared object and leaves it as it is.
+func (x *executor) observeSpared(ctx context.Context, t task) outcome {
+	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
+	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	var c comparison
+	if err == nil {
+		c, err = x.compare(ctx, t, live, x.rivals(ctx, t, live))
+	}
+	o.diffs = c.diffs
+	if err != nil {
+		o.err, o.cond.Message = err, o.cond.Message+fmt.Sprintf(" (it cannot be compared: %v)", err)
+		return o
+	}
+	if live != nil {
+		o.gen = live.GetGeneration()
+	}
+	return o
+}
+
+// Suspended objects are watched and compared as usual, but never written: not applied,
+// corrected, removed or added to an inventory.

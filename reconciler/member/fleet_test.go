@@ -12,7 +12,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -27,9 +26,6 @@ func memberOf(t *testing.T, f ledger.Fleet, at *apiserver.ConfigMaps) *session {
 	s := sessionAt(t, at)
 	s.store.SetMembership(inventory.Membership{Fleet: f})
 	s.membership.Fleet = f
-	s.retry = time.NewTimer(time.Hour)
-	s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{}
-	s.braked, s.unseen = map[api.ID]braked{}, map[api.ID]bool{}
 	s.health.Namespaces = []string{api.Namespace}
 	s.store.SetNamespaces(s.health.Namespaces)
 	return s
@@ -66,7 +62,7 @@ func TestInventoriesAreTakenOverOnce(t *testing.T) {
 			s.store.SetMembership(inventory.Membership{Fleet: here, Adopted: test.adopted})
 			var reported [][]ledger.Owner
 			s.cfg.Report = func(o ledger.Observation) { reported = append(reported, o.(ledger.ClusterSeen).Owners) }
-			if err := s.loadInventories(t.Context()); err != nil {
+			if err := s.inventories.load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.works = map[api.PlacementKey]work.Work{web: {Placement: web, Keep: true}}
@@ -87,7 +83,7 @@ func TestInventoriesAreTakenOverOnce(t *testing.T) {
 				t.Errorf("reported owners %v, want %v", reported, want)
 			}
 			again := memberOf(t, here, at)
-			if err := again.loadInventories(t.Context()); err != nil || again.inv[web].Adopted != test.marked {
+			if err := again.inventories.load(t.Context()); err != nil || again.inv[web].Adopted != test.marked {
 				t.Errorf("marked as adopted: %v, want %v (%v)", again.inv[web].Adopted, test.marked, err)
 			}
 		})
@@ -102,9 +98,9 @@ func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 		keeps(t, memberOf(t, another, at), held(3))
 		at.Writes = nil
 		s := memberOf(t, here, at)
-		s.sweeping.timer = time.NewTimer(time.Hour)
+		s.sweeper.timer = time.NewTimer(time.Hour)
 		s.last = []work.Work{{Placement: web, Remove: true, AllowDelete: true}}
-		if err := s.loadInventories(t.Context()); err != nil {
+		if err := s.inventories.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.turn(t.Context(), woken); err != nil || len(at.Writes) > 0 || !s.observingOnly {
@@ -118,7 +114,7 @@ func TestLeavingAForeignClusterGivesNothingUp(t *testing.T) {
 	keeps(t, memberOf(t, another, at), held(3))
 	at.Writes = nil
 	s := memberOf(t, here, at)
-	if err := s.loadInventories(t.Context()); err != nil {
+	if err := s.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
@@ -139,13 +135,13 @@ func TestAdoptedInventoryIsDigested(t *testing.T) {
 	inv.Adopted = true
 	s.inv[web] = inv
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
-	if s.finishAdoption(inv); !inv.Adopted {
+	if s.inventories.finishAdoption(inv); !inv.Adopted {
 		t.Error("an inventory with an object that nobody wants is digested")
 	}
 	for it := range inv.Items.All() {
 		inv.Items.Drop(it.ID())
 	}
-	if s.finishAdoption(inv); inv.Adopted {
+	if s.inventories.finishAdoption(inv); inv.Adopted {
 		t.Error("an inventory that has only what is wanted is still adopted")
 	}
 }

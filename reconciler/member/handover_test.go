@@ -66,7 +66,7 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 		if broken {
 			shelf.Intact = 0
 		}
-		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
+		s.pruner.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
 		if s.owns(from, m.ID) != broken || s.owns(to, m.ID) == broken {
 			t.Errorf("broken: %t; the one has it: %t, the new owner has it: %t", broken, s.owns(from, m.ID), s.owns(to, m.ID))
 		}
@@ -77,7 +77,7 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 			t.Error("the new owner takes it for what it has applied itself")
 		}
 		after := sessionAt(t, shelf.Clone())
-		if err := after.loadInventories(t.Context()); err != nil || !after.owns(to, m.ID) {
+		if err := after.inventories.load(t.Context()); err != nil || !after.owns(to, m.ID) {
 			t.Errorf("the cluster does not know of the new owner: %v", err)
 		}
 	}
@@ -101,7 +101,6 @@ func TestLeavingHandsNothingOver(t *testing.T) {
 }
 
 func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
-	s.works, s.trouble, s.braked, s.pruned = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
 	for _, p := range placements {
 		s.inventory(p).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
 	}

@@ -6,80 +6,73 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// loadInventories reads the inventories on the cluster.
-func (s *session) loadInventories(ctx context.Context) error {
-	all, err := s.store.Load(ctx)
+// inventories writes what placements own to the cluster.
+type inventories struct {
+	*cluster
+	*ownership
+	*progress
+}
+
+// load reads the inventories on the cluster.
+func (i *inventories) load(ctx context.Context) error {
+	all, err := i.store.Load(ctx)
 	if err == nil {
-		s.inv = all
+		i.inv = all
 	}
 	return err
 }
 
-// inventory returns the inventory of a placement, which is empty if it is new.
-func (s *session) inventory(p api.PlacementKey) *inventory.Inventory {
-	inv := s.inv[p]
-	if inv == nil {
-		inv = &inventory.Inventory{Placement: p}
-		s.inv[p] = inv
-	}
-	return inv
-}
-
-// owns reports whether the inventory of a placement lists an object.
-func (s *session) owns(p api.PlacementKey, id api.ID) bool {
-	inv := s.inv[p]
-	return inv != nil && inv.Items.Has(id)
-}
-
 // unwritten reports whether an inventory should be written as soon as possible.
-func (s *session) unwritten(inv *inventory.Inventory) bool {
-	return !inv.Stored() && !s.works.resting(inv.Placement)
+func (i *inventories) unwritten(inv *inventory.Inventory) bool {
+	return !inv.Stored() && !i.works.resting(inv.Placement)
 }
 
-// saveInventories writes the inventories that changed, each at most once, and removes empty
+// save writes the inventories that changed, each at most once, and removes empty
 // ones whose placement is gone.
-func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
-	for p, inv := range s.inv {
-		w, told := s.works[p]
-		if told && (s.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && len(inv.Items.Map) == 0 || inv.Revision != w.Revision && s.complete(p)) {
+func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
+	for p, inv := range i.inv {
+		w, told := i.works[p]
+		if told && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && len(inv.Items.Map) == 0 || inv.Revision != w.Revision && i.complete(p)) {
 			touched[p] = true
 		}
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
-		inv := s.inv[p]
-		if inv == nil || s.works.resting(p) {
+		inv := i.inv[p]
+		if inv == nil || i.works.resting(p) {
 			continue
 		}
-		w, told := s.works[p]
+		w, told := i.works[p]
 		var err error
 		switch {
 		case told && w.Remove && len(inv.Items.Map) == 0:
-			if len(s.inv) == 1 {
-				err = s.store.DeleteClaim(ctx)
+			if len(i.inv) == 1 {
+				err = i.store.DeleteClaim(ctx)
 			}
 			if err == nil {
-				err = s.store.Delete(ctx, inv)
+				err = i.store.Delete(ctx, inv)
 			}
 			if err == nil {
-				delete(s.inv, p)
+				delete(i.inv, p)
 			}
 		default:
-			if told && s.complete(p) {
+			if told && i.complete(p) {
 				inv.Revision = w.Revision
 			}
 			if told {
 				inv.Abandon = w.Abandon
 			}
-			s.finishAdoption(inv)
+			i.finishAdoption(inv)
 			faults.At("before inventory")
-			err = s.store.Save(ctx, inv)
+			err = i.store.Save(ctx, inv)
 			faults.At("after inventory")
 		}
 		if err == nil {
@@ -88,65 +81,148 @@ func (s *session) saveInventories(ctx context.Context, touched map[api.Placement
 		}
 		inv.Invalidate()
 		if ctx.Err() == nil && inv.Failures.Due(connection.WithoutPort(err)) {
-			s.cfg.Log.Warn("inventory not written; trying again", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
+			i.cfg.Log.Warn("inventory not written; trying again", "cluster", i.cfg.Name, "placement", p.String(), "err", err)
 		}
 	}
-	s.reportOwners()
 }
 
 // complete reports whether every object that a placement wants here is applied.
-func (s *session) complete(p api.PlacementKey) bool {
-	for _, m := range s.works[p].Manifests {
-		if w, _ := s.wanted.of(m.ID); w.placement != p || s.trouble[m.ID] != nil {
+func (i *inventories) complete(p api.PlacementKey) bool {
+	for _, m := range i.works[p].Manifests {
+		if w, _ := i.wanted.of(m.ID); w.placement != p || i.trouble[m.ID] != nil {
 			return false
 		}
 	}
-	return !s.works[p].Keep && !s.works[p].Remove
+	return !i.works[p].Keep && !i.works[p].Remove
 }
 
-// restoreInventories writes inventories again that others have changed or deleted.
-func (s *session) restoreInventories(ctx context.Context, touched map[api.ID]bool) {
+// finishAdoption removes the mark of an adopted inventory once all of its objects are desired.
+func (i *inventories) finishAdoption(inv *inventory.Inventory) {
+	if !inv.Adopted || !i.complete(inv.Placement) {
+		return
+	}
+	for id := range inv.Items.IDs() {
+		if w, ok := i.wanted.of(id); !ok || w.placement != inv.Placement {
+			return
+		}
+	}
+	inv.Adopted = false
+}
+
+// restore writes inventories again that others have changed or deleted.
+func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 	for id := range touched {
-		if isClaim, changed := s.store.ClaimChanged(id); isClaim {
-			if changed {
-				s.restoreClaim(ctx)
+		if isClaim, changed := i.store.ClaimChanged(id); isClaim {
+			if !changed {
+				continue
+			}
+			if err := i.store.RestoreClaim(ctx, len(i.inv)); err != nil {
+				i.cfg.Log.Warn("claim not restored; trying again before the next inventory is written", "cluster", i.cfg.Name, "err", err)
 			}
 			continue
 		}
-		p, changed := s.store.Changed(id, s.suspects[id])
+		p, changed := i.store.Changed(id, i.suspects[id])
 		if !changed {
 			continue
 		}
-		delete(s.suspects, id)
-		inv := s.inv[p]
+		delete(i.suspects, id)
+		inv := i.inv[p]
 		if inv == nil {
 			continue
 		}
 		inv.Invalidate()
-		if s.works.resting(p) {
+		if i.works.resting(p) {
 			continue // it is written again once the suspension is over
 		}
-		s.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", s.cfg.Name, "object", id.String())
-		if err := s.store.Save(ctx, inv); err != nil {
-			s.cfg.Log.Warn("inventory not written", "cluster", s.cfg.Name, "placement", p.String(), "err", err)
+		i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
+		if err := i.store.Save(ctx, inv); err != nil {
+			i.cfg.Log.Warn("inventory not written", "cluster", i.cfg.Name, "placement", p.String(), "err", err)
 		}
 	}
 }
 
-// restoreClaim writes the claim again if somebody has changed or deleted it.
-func (s *session) restoreClaim(ctx context.Context) {
-	if err := s.store.RestoreClaim(ctx, len(s.inv)); err != nil {
-		s.cfg.Log.Warn("claim not restored; trying again before the next inventory is written", "cluster", s.cfg.Name, "err", err)
-	}
-}
-
-// inventoried returns the objects that the inventories list.
-func (s *session) inventoried() map[api.ID]bool {
-	ids := make(map[api.ID]bool, len(s.wanted))
-	for _, inv := range s.inv {
-		for id := range inv.Items.IDs() {
-			ids[id] = true
+// announce adds objects to the inventories before they are applied for the first time, so that
+// every object on the cluster is in an inventory. It returns the tasks that may continue, and the
+// outcomes of those whose inventory could not be written.
+func (i *inventories) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) (ready []task, failed []outcome) {
+	grown := map[api.PlacementKey]*inventory.Inventory{}
+	for _, t := range tasks {
+		if t.item == nil && t.spared == "" && !i.works.reports(t.placement) {
+			grown[t.placement] = i.inventory(t.placement)
 		}
 	}
-	return ids
+	errs := map[api.PlacementKey]error{}
+	for p, inv := range grown {
+		added := i.addItems(inv, p, tasks)
+		inv.Abandon = i.works[p].Abandon
+		if r := i.works[p].Revision; r != (placement.Revision{}) {
+			// After a restart without the ledger, the cluster must not return to an older
+			// revision, which would delete what was added since.
+			inv.Revision = r
+		}
+		touched[p] = true
+		if err := i.store.Save(ctx, inv); err != nil {
+			if i.store.Foreign() {
+				return nil, nil
+			}
+			for _, id := range added {
+				inv.Items.Drop(id)
+			}
+			errs[p] = err
+		}
+		faults.At("announced")
+	}
+	for _, t := range tasks {
+		if err := errs[t.placement]; err != nil && t.item == nil {
+			failed = append(failed, outcome{task: t, cond: diff.ApplyFailed(diff.Create, err), err: err})
+			continue
+		}
+		if t.item == nil {
+			t.item = i.item(t.placement, t.manifest.ID)
+		}
+		ready = append(ready, t)
+	}
+	return ready, failed
+}
+
+func (i *inventories) addItems(inv *inventory.Inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
+	for _, t := range tasks {
+		if t.placement != p || t.item != nil || t.spared != "" {
+			continue
+		}
+		id := t.manifest.ID
+		inv.Items.Put(inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+		added = append(added, id)
+	}
+	return added
+}
+
+// handOver adds objects to the inventories of the placements that wait for them, before they
+// are removed from the old inventories. It returns what is to be removed, without objects whose
+// new inventory could not be written.
+func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
+	grown := map[api.PlacementKey][]api.ID{}
+	for _, st := range stales {
+		if st.newOwner == (api.PlacementKey{}) || i.owns(st.newOwner, st.item.ID()) {
+			continue
+		}
+		it := *st.item
+		it.Hash = "" // the new owner has yet to apply it
+		i.inventory(st.newOwner).Items.Put(it)
+		grown[st.newOwner] = append(grown[st.newOwner], it.ID())
+	}
+	failed := map[api.PlacementKey]bool{}
+	for p, ids := range grown {
+		inv := i.inv[p]
+		inv.Abandon, touched[p] = i.works[p].Abandon, true
+		if err := i.store.Save(ctx, inv); err != nil {
+			i.cfg.Log.Warn("inventory not written; what others await stays where it is", "cluster", i.cfg.Name, "placement", p.String(), "err", err)
+			for _, id := range ids {
+				inv.Items.Drop(id)
+			}
+			failed[p] = true
+		}
+		faults.At("handed-over")
+	}
+	return slices.DeleteFunc(stales, func(st stale) bool { return failed[st.newOwner] })
 }

@@ -10,7 +10,6 @@ import (
 // A cluster is left even if there is other work to do.
 func TestLeavingIsNotPutOff(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.retry = time.NewTimer(time.Hour)
 	if err := s.turn(t.Context(), byLeave); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@
 // determines how the cluster serves kinds, watch lists and watches objects, probe checks
 // whether the cluster answers, pods finds out why a workload is not available, permission which
 // permissions are missing, inventory stores on the cluster which objects are owned, and drift
-// and observed store what is known. A session connects them. Its many files share the state of
-// one goroutine, which decides what is written.
+// and observed store what is known. A session is a connection to the cluster. One goroutine runs
+// it and its parts, such as the applier, the pruner and the reporter.
 package member
 
 import (
@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -31,6 +32,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -117,26 +119,23 @@ func (c Config) withDefaults() Config {
 
 // An Agent reconciles one cluster.
 type Agent struct {
-	cfg        Config
+	config     Config
 	connection connection.Config
-	works      chan []work.Work
+	// newWorks, newMembership and newResolutions have the last arguments of Set, SetFleet and
+	// Resolve that were not received yet.
+	newWorks       chan []work.Work
+	newMembership  chan inventory.Membership
+	newResolutions chan ledger.Resolutions
 	// last are the works that were last received; only Run uses it. Nil means that none were
 	// received yet.
-	last []work.Work
-	// memberships has the last argument of SetFleet, and membership is the one in use.
-	memberships chan inventory.Membership
-	membership  inventory.Membership
-	// resolving has the last argument of Resolve, and resolutions are those in use.
-	resolving   chan ledger.Resolutions
-	resolutions ledger.Resolutions
+	last       []work.Work
+	membership inventory.Membership
 	// check requests that everything is checked again.
 	check chan struct{}
 	// leave is closed to request that the cluster is left, and left once that is done.
 	leave, left chan struct{}
-	// memory records the changes of others, and flips how often they undid an apply. Only Run
-	// uses them.
-	memory drift.Memory
-	flips  map[api.ID]flips
+	// drifted is what is known about drift. Only Run uses it.
+	drifted driftState
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
 	// access knows which permissions the cluster does not grant.
@@ -151,13 +150,14 @@ type Agent struct {
 // New returns an agent that does nothing until it runs.
 func New(cfg Config) *Agent {
 	a := &Agent{
-		cfg: cfg.withDefaults(), works: make(chan []work.Work, 1), memberships: make(chan inventory.Membership, 1), resolving: make(chan ledger.Resolutions, 1), check: make(chan struct{}, 1),
-		leave: make(chan struct{}), left: make(chan struct{}), memory: drift.Memory{}, flips: map[api.ID]flips{}, deletions: deletions{},
+		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
+		newWorks: make(chan []work.Work, 1), newMembership: make(chan inventory.Membership, 1), newResolutions: make(chan ledger.Resolutions, 1),
+		drifted: driftState{memory: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{},
 	}
-	a.access = permission.New(permission.Config{Cluster: a.cfg.Name, Concurrency: a.cfg.Concurrency, Log: a.cfg.Log})
+	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
 	a.connection = connection.Config{
-		Cluster: a.cfg.Name, Connect: a.cfg.Connect, Wrap: a.cfg.Wrap, Timeout: a.cfg.Timeout,
-		Metrics: &a.cfg.Metrics.Metrics, Log: a.cfg.Log, Refused: a.access.RecordRefusal,
+		Cluster: a.config.Name, Connect: a.config.Connect, Wrap: a.config.Wrap, Timeout: a.config.Timeout,
+		Metrics: &a.config.Metrics.Metrics, Log: a.config.Log, Refused: a.access.RecordRefusal,
 	}
 	return a
 }
@@ -166,11 +166,41 @@ func New(cfg Config) *Agent {
 // that was not used yet. Only one goroutine may call it. Until the first call nothing is
 // written.
 func (a *Agent) Set(works []work.Work) {
+	replace(a.newWorks, works)
+}
+
+// replace puts a value into a channel with one element, instead of a value that was not received
+// yet. Only one goroutine may send to the channel.
+func replace[T any](ch chan T, value T) {
 	select {
-	case <-a.works:
+	case <-ch:
 	default:
 	}
-	a.works <- works
+	ch <- value
+}
+
+// SetFleet sets the fleet of the agent, and the fleets whose inventories it takes over. If the
+// cluster has an inventory of any other fleet, the agent writes nothing. It never blocks; only
+// the goroutine that calls Set may call it. Until it is called, the agent treats every
+// inventory with its fleet name as its own.
+func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
+	replace(a.newMembership, inventory.Membership{Fleet: f, Adopted: adopted})
+}
+
+// Resolve replaces the decisions about held drifts. It never blocks; a newer call replaces one
+// that has not been used yet. Only one goroutine may call it.
+func (a *Agent) Resolve(all ledger.Resolutions) {
+	replace(a.newResolutions, all)
+}
+
+// RestoreDrifts sets the recorded drift of the cluster, as loaded from a ledger. It may be
+// called before Run, and does not change its argument.
+func (a *Agent) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drift) {
+	for p, list := range drifts {
+		for _, d := range list {
+			a.drifted.memory.Put(p, d)
+		}
+	}
 }
 
 // Check makes the agent check everything again, and retry failures at once. It never blocks,
@@ -194,8 +224,8 @@ func (a *Agent) Leave() <-chan struct{} {
 // Run runs the agent until ctx is done, and stops everything it has started before it returns.
 // A lost connection is not an error: it is reported and retried.
 func (a *Agent) Run(ctx context.Context) error {
-	a.cfg.Metrics.begin(a.cfg.Name)
-	defer a.cfg.Metrics.forget(a.cfg.Name)
+	a.config.Metrics.begin(a.config.Name)
+	defer a.config.Metrics.forget(a.config.Name)
 	var lost retry.Backoff
 	for ctx.Err() == nil {
 		s, err := a.arrive(ctx, lost)
@@ -213,7 +243,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // have lost their connection and retry slowly.
 func (a *Agent) arrive(ctx context.Context, lost retry.Backoff) (*session, error) {
 	if lost == 0 {
-		defer takePlace(ctx, a.cfg.Arrivals)()
+		defer takePlace(ctx, a.config.Arrivals)()
 	}
 	return a.open(ctx)
 }
@@ -225,11 +255,11 @@ func (a *Agent) lost(ctx context.Context, err error, times *retry.Backoff) {
 		return
 	}
 	a.answers(err)
-	seen := ledger.ClusterSeen{Cluster: a.cfg.Name, At: time.Now(), Error: err.Error()}
+	seen := ledger.ClusterSeen{Cluster: a.config.Name, At: time.Now(), Error: err.Error()}
 	if _, ok := errors.AsType[*ForbiddenError](err); ok {
 		seen.Forbidden = a.access.Forbidden()
 	}
-	a.cfg.Report(seen)
+	a.config.Report(seen)
 	a.connection.SleepUntilRenewed(ctx, times.Next(time.Second, 30*time.Second))
 }
 
@@ -238,10 +268,29 @@ func (a *Agent) answers(err error) {
 	switch {
 	case err == nil && a.silentFor != (retry.LogLimiter{}):
 		a.silentFor = retry.LogLimiter{}
-		a.cfg.Log.Info("cluster answers again", "cluster", a.cfg.Name)
+		a.config.Log.Info("cluster answers again", "cluster", a.config.Name)
 	case err != nil && a.silentFor.Due(connection.WithoutPort(err)):
-		a.cfg.Log.Warn("cluster lost; trying again", "cluster", a.cfg.Name, "err", err)
+		a.config.Log.Warn("cluster lost; trying again", "cluster", a.config.Name, "err", err)
 	}
+}
+
+// seen returns the observation of a probe, with the permissions that are missing.
+func (a *Agent) seen(p probe.Result) ledger.ClusterSeen {
+	seen := p.Seen(a.config.Name)
+	switch forbidden := a.access.Forbidden(); {
+	case p.Err == nil:
+		seen.Forbidden = forbidden
+	case apierrors.IsForbidden(p.Err) && len(forbidden) > 0:
+		seen.Forbidden, seen.Error = forbidden, (&ForbiddenError{p.Err, forbidden}).Error()
+	}
+	return seen
+}
+
+// publishProbe reports the result of a probe, and logs what has changed.
+func (a *Agent) publishProbe(p probe.Result) {
+	a.access.RecordRefusal(p.Err)
+	a.config.Report(a.seen(p))
+	a.answers(p.Err)
 }
 
 // errReconnect ends a session whose credentials or identity are no longer valid.

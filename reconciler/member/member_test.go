@@ -68,10 +68,10 @@ func TestSetNeverBlocks(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		a.Set([]work.Work{{Placement: api.PlacementKey{Name: name}}})
 	}
-	if got := <-a.works; got[0].Placement.Name != "three" {
+	if got := <-a.newWorks; got[0].Placement.Name != "three" {
 		t.Errorf("taken: %s", got[0].Placement)
 	}
-	if len(a.works) > 0 {
+	if len(a.newWorks) > 0 {
 		t.Error("an older one is left")
 	}
 }

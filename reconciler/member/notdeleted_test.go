@@ -43,11 +43,11 @@ func TestReportSaysWhyAnObjectIsNotDeleted(t *testing.T) {
 			var told ledger.WorkSeen
 			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
 			for range test.tries {
-				if s.succeeded(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(m.ID)}, test.err) {
+				if s.pruner.succeeded(t.Context(), stale{inv: s.inv[web], item: s.inv[web].Items.Of(m.ID)}, test.err) {
 					t.Fatal("a removal that failed counts as done")
 				}
 			}
-			s.report(t.Context(), web)
+			s.reporter.report(t.Context(), web)
 			var got []string
 			for _, f := range told.DeletionErrors {
 				got = append(got, f.ID.Name+": "+f.Message)

@@ -169,7 +169,7 @@ func (p *Preview) tasks(ctx context.Context, works []work.Work) (tasks []task, e
 			}
 		}
 	}
-	p.s.untried, err = p.unsafe(ctx, tasks)
+	p.s.applier.untried, err = p.unsafe(ctx, tasks)
 	return tasks, err
 }
 
@@ -187,7 +187,7 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 	}
 	gone, err := p.gone(ctx)
 	for i, c := range changes {
-		if b, held := p.s.braked[c.ID]; held && c.Effect == Recreates {
+		if b, held := p.s.brake.braked[c.ID]; held && c.Effect == Recreates {
 			changes[i].Message = heldText(b.why)
 		}
 	}
@@ -218,7 +218,7 @@ func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
 	if inv := p.s.inv[key]; inv != nil {
 		t.item = inv.Items.Of(m.ID)
 	}
-	return p.s.withInputs(t)
+	return p.s.applier.withInputs(t)
 }
 
 // each calls look for all objects, several at a time, and returns the results in the order of
@@ -250,7 +250,7 @@ func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Cont
 // look returns the change of one object; nil if there is none.
 func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
-	gvk := t.manifest.Object.Object.GroupVersionKind()
+	gvk := t.gvk()
 	if t.res == (connection.Resource{}) {
 		if c.Effect = Adds; p.s.definition(gvk) == nil {
 			c.Effect, c.Message = Fails, p.s.kinds.Why(gvk).Error()
@@ -272,14 +272,14 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
-	rivals := p.s.executor().rivals(ctx, t, live)
-	facts := p.s.executor().facts(t, live)
+	rivals := p.s.applier.executor().rivals(ctx, t, live)
+	facts := p.s.applier.executor().facts(t, live)
 	var found comparison
 	for {
 		switch do, why := diff.Decide(facts); do {
 		case diff.NeedRead:
 			var err error
-			if found, err = p.s.executor().compare(ctx, t, live, rivals); err != nil {
+			if found, err = p.s.applier.executor().compare(ctx, t, live, rivals); err != nil {
 				return nil, err
 			}
 			facts.Compared, facts.Diffs = true, len(found.diffs)
@@ -307,7 +307,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
-	check := p.s.executor().checkValues(ctx, t, live)
+	check := p.s.applier.executor().checkValues(ctx, t, live)
 	switch {
 	case check.unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
@@ -327,10 +327,10 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: paths(rivals)}
-	desired, err := p.s.executor().merged(ctx, t)
-	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.notRecreated(t, live) == ""
+	desired, err := p.s.applier.executor().merged(ctx, t)
+	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
-		if refusal := p.s.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
+		if refusal := p.s.applier.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
 			c.Effect, c.Message, c.serverError = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(refusal).Error(), isServerError(refusal)
 			return c, nil
 		} else if refusal != nil {
@@ -379,7 +379,7 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 			}
 		}
 	}
-	p.s.brake(ids, func(st stale) bool { return p.s.deletesLive(st, there[st.item.ID()]) })
+	p.s.brake.decide(ids, func(st stale) bool { return p.s.brake.deletesLive(st, there[st.item.ID()]) })
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	var out []Change
 	for _, st := range stales {
@@ -391,15 +391,15 @@ func (p *Preview) gone(ctx context.Context) ([]Change, error) {
 func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change {
 	c := Change{ID: st.item.ID(), Placement: st.inv.Placement, Effect: Deletes}
 	switch {
-	case p.s.releases(st, l):
+	case p.s.brake.releases(st, l):
 		c.Effect = Releases
 		return c
 	case p.s.allowed(st):
 		return c
 	}
-	if c.Message = p.s.braked[c.ID].why; c.Message == "" {
+	if c.Message = p.s.brake.braked[c.ID].why; c.Message == "" {
 		r, _ := p.s.kinds.Of(st.item.GroupVersionKind())
-		c.Message = p.s.content(ctx, r, st.item)
+		c.Message = p.s.pruner.content(ctx, r, st.item)
 	}
 	if c.Message != "" {
 		c.Message = heldText(c.Message)

@@ -2,56 +2,62 @@ package member
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// A stale is an object that the inventory of a placement lists here and that the placement no
-// longer wants.
-type stale struct {
-	inv  *inventory.Inventory
-	item *inventory.Item
-	// handedOver says that another placement wants it: it is only removed from this inventory.
-	handedOver bool
-	// newOwner is the placement that waits for the object and keeps it; zero if there is none.
-	newOwner api.PlacementKey
+// A pruner removes objects that placements no longer want.
+type pruner struct {
+	*cluster
+	*ownership
+	*progress
+	brake       *deletionBrake
+	history     *recorder
+	inventories *inventories
+	// pruned are the placements that have removed something, or failed to, since their last
+	// report.
+	pruned map[api.PlacementKey]bool
 }
-
-// passesOn reports whether the object is only removed from an inventory.
-func (st *stale) passesOn() bool { return st.handedOver || st.newOwner != api.PlacementKey{} }
 
 // prune removes stale objects in the reverse of the order in which they are applied. It deletes
 // only objects that are in an inventory and still have our label, each by its UID. The
 // inventory lists an object until it is gone.
-func (s *session) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
+func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
-	for _, st := range s.handOver(ctx, stales, touched) {
+	for _, st := range p.inventories.handOver(ctx, stales, touched) {
 		id := st.item.ID()
-		s.pruned[st.inv.Placement] = true
-		if !st.passesOn() && s.stillHeld(st.item) {
+		p.pruned[st.inv.Placement] = true
+		if !st.passesOn() && p.brake.stillHeld(st.item) {
 			continue
 		}
-		if t := s.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) {
+		if t := p.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) {
 			continue
 		}
-		if s.removed(ctx, st) {
+		if p.removed(ctx, st) {
 			st.inv.Items.Drop(id)
 			if !st.passesOn() {
-				delete(s.trouble, id)
-				delete(s.braked, id)
+				delete(p.trouble, id)
+				delete(p.brake.braked, id)
 			}
 			touched[st.inv.Placement] = true
 			faults.At("pruned")
-		} else if l := s.live.Of(id); l != nil && l.Terminating && !st.passesOn() && st.item.Hash != "" {
+		} else if l := p.live.Of(id); l != nil && l.Terminating && !st.passesOn() && st.item.Hash != "" {
 			given := *st.item
 			given.Hash = "" // if it is wanted again before it is gone, that is no drift
 			st.inv.Items.Put(given)
@@ -61,87 +67,166 @@ func (s *session) prune(ctx context.Context, stales []stale, touched map[api.Pla
 }
 
 // removed removes an object, and reports whether it is no longer ours.
-func (s *session) removed(ctx context.Context, st stale) bool {
+func (p *pruner) removed(ctx context.Context, st stale) bool {
 	id := st.item.ID()
 	if st.handedOver {
-		w, _ := s.wanted.of(id)
-		return s.owns(w.placement, id)
+		w, _ := p.wanted.of(id)
+		return p.owns(w.placement, id)
 	}
 	if st.newOwner != (api.PlacementKey{}) {
-		return s.owns(st.newOwner, id)
+		return p.owns(st.newOwner, id)
 	}
 	if id.Namespace == api.Namespace || id == inventory.Namespace {
 		return true // inventories of older versions may list it; it is never content
 	}
-	l, err := s.present(ctx, st.item)
+	l, err := p.present(ctx, st.item)
 	switch {
 	case err != nil:
-		return s.succeeded(ctx, st, err)
-	case l == nil || l.Fleet != s.cfg.Fleet:
+		return p.succeeded(ctx, st, err)
+	case l == nil || l.Fleet != p.cfg.Fleet:
 		return true // it is gone, or no longer ours
 	}
-	res, served, err := s.finder.Serves(ctx, st.item.GroupVersionKind())
+	res, served, err := p.finder.Serves(ctx, st.item.GroupVersionKind())
 	if err != nil || !served {
-		return s.succeeded(ctx, st, err)
+		return p.succeeded(ctx, st, err)
 	}
-	if s.releases(st, l) {
-		released, err := s.release(ctx, res, st)
+	if p.brake.releases(st, l) {
+		released, err := p.release(ctx, res, st)
 		if released || err != nil {
-			s.addRemovalHistory(st, history.Released, s.works[st.inv.Placement].Cause, err)
+			p.history.addRemoval(st, history.Released, p.works[st.inv.Placement].Cause, err)
 		}
-		return s.succeeded(ctx, st, err)
+		return p.succeeded(ctx, st, err)
 	}
 	if l.Terminating {
-		delete(s.trouble, id)
-		return !s.watch.Of(st.item.GroupVersionKind()).Complete()
+		delete(p.trouble, id)
+		return !p.watch.Of(st.item.GroupVersionKind()).Complete()
 	}
-	if !s.allowed(st) {
-		if why := s.held(st, s.containersOf(st.inv)); why != "" {
-			s.braked[id] = braked{why: why}
+	if !p.allowed(st) {
+		if why := p.held(st, p.brake.containersOf(st.inv)); why != "" {
+			p.brake.braked[id] = braked{why: why}
 			return false
 		}
-		if stays := s.remainingIn(ctx, st.item); stays != "" {
-			return s.succeeded(ctx, st, fmt.Errorf("the Namespace holds what stays: %s", stays))
+		if stays := p.remainingIn(ctx, st.item); stays != "" {
+			return p.succeeded(ctx, st, fmt.Errorf("the Namespace holds what stays: %s", stays))
 		}
-		if why := s.content(ctx, res, st.item); why != "" {
-			s.hold(id, why)
+		if why := p.content(ctx, res, st.item); why != "" {
+			p.brake.hold(id, why)
 			return false
 		}
 	}
-	result, err := s.conn.Delete(ctx, res, id, l.UID, s.propagation(st))
+	result, err := p.conn.Delete(ctx, res, id, l.UID, p.propagation(st))
 	if err == nil && result == connection.AlreadyGone {
 		return true // somebody else has deleted it
 	}
-	cause := s.works[st.inv.Placement].Cause
-	s.addRemovalHistory(st, history.Deleted, cause, err)
-	if err == nil {
-		s.recordDeletion(st, cause)
-	}
-	if !s.succeeded(ctx, st, err) {
+	p.history.addRemoval(st, history.Deleted, p.works[st.inv.Placement].Cause, err)
+	if !p.succeeded(ctx, st, err) {
 		return false
 	}
-	if result == connection.Deleted || !s.watch.Of(st.item.GroupVersionKind()).Complete() {
+	if result == connection.Deleted || !p.watch.Of(st.item.GroupVersionKind()).Complete() {
 		return true // without a watch nothing would report when it is gone
 	}
 	going := *l
 	going.Terminating = true
-	s.live.Put(id, &going)
+	p.live.Put(id, &going)
 	return false
 }
 
-// present returns the live object as its watch knows it or, without a watch, as the server
-// returns it.
-func (s *session) present(ctx context.Context, it *inventory.Item) (*observed.Object, error) {
-	if l := s.live.Of(it.ID()); l != nil || s.watch.Of(it.GroupVersionKind()).Complete() {
-		return l, nil
+// childless are the API groups whose objects have no dependents that would outlive them.
+var childless = map[string]bool{
+	"": true, "admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true, "autoscaling": true,
+	"coordination.k8s.io": true, "discovery.k8s.io": true, "events.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "networking.k8s.io": true,
+	"node.k8s.io": true, "policy": true, "rbac.authorization.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true,
+}
+
+// propagation returns the propagation policy for the deletion of an object. When a whole
+// placement is removed, an object counts as gone only when its dependents are, so that the Pods
+// of a Deployment no longer run. Otherwise dependents are deleted in the background. The
+// server's default must not be used: for some kinds it is neither, and would for instance leave
+// the Pods of a Job.
+func (p *pruner) propagation(st stale) metav1.DeletionPropagation {
+	kind := st.item.ID().GroupKind()
+	if p.works.placed(st.inv.Placement) || childless[kind.Group] && kind != (schema.GroupKind{Kind: "ReplicationController"}) {
+		return metav1.DeletePropagationBackground
 	}
-	res, served, err := s.finder.Serves(ctx, it.GroupVersionKind())
-	if err != nil || !served {
-		return nil, err
+	return metav1.DeletePropagationForeground
+}
+
+// release removes our label, our annotations and our entry in managedFields from an object, and
+// leaves the rest. If somebody changes the object meanwhile, it tries again. released is false
+// if the object is gone, or another object has its name.
+func (p *pruner) release(ctx context.Context, res connection.Resource, st stale) (released bool, err error) {
+	id := st.item.ID()
+	found, err := p.conn.Read(ctx, res, id)
+	if err != nil || found == nil || found.GetUID() != st.item.UID {
+		return false, err
 	}
-	found, err := s.conn.Read(ctx, res, it.ID())
-	if err != nil || found == nil {
-		return nil, err
+	labels, notes := found.GetLabels(), found.GetAnnotations()
+	delete(labels, api.ManagedByLabel)
+	for _, name := range []string{api.PlacementAnnotation, api.SourceAnnotation, api.CommitAnnotation, api.PathAnnotation} {
+		delete(notes, name)
 	}
-	return observed.Of(found), nil
+	found.SetLabels(labels)
+	found.SetAnnotations(notes)
+	found.SetManagedFields(slices.DeleteFunc(found.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == api.FieldManager
+	}))
+	body, err := json.Marshal(found.Object)
+	if err != nil {
+		return false, err
+	}
+	return p.conn.Replace(ctx, res, id, body, "gitfleet-release")
+}
+
+// succeeded records the result of a removal, and reports whether it succeeded. A failed one is
+// retried with backoff, and the report says why the object still exists.
+func (p *pruner) succeeded(ctx context.Context, st stale, err error) bool {
+	p.cfg.Metrics.done(p.cfg.Name, "Delete", err)
+	if err == nil {
+		return true
+	}
+	id := st.item.ID()
+	t := p.trouble[id]
+	if t == nil {
+		t = &trouble{since: time.Now()}
+		p.trouble[id] = t
+	}
+	t.next = time.Now().Add(max(t.failures.Next(firstRetry, lastRetry), connection.RetryAfter(err)))
+	shown := p.scrubRemoval(ctx, st, err)
+	if lasts(err) || t.failures >= passingFailures && !connection.IsUnreachable(err) {
+		t.notDeleted = connection.Cut(shown.Error())
+	}
+	if t.logged.Due("not removed" + connection.RefusalReason(err)) {
+		p.cfg.Log.Warn("object not removed", "cluster", p.cfg.Name, "placement", st.inv.Placement.String(), "object", id.String(), "err", shown)
+	}
+	return false
+}
+
+// passingFailures is the number of consecutive failures of a deletion before the report shows a
+// reason that often passes by itself, such as a conflict. A server that does not answer is
+// shown in the status of its cluster instead.
+const passingFailures = 3
+
+// lasts reports whether a removal failed for a reason that will not pass by itself.
+func lasts(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	code := answer.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusConflict && code != http.StatusTooManyRequests
+}
+
+// scrubRemoval removes values of Secrets from an error: an admission webhook sees the object
+// whose deletion it denies.
+func (p *pruner) scrubRemoval(ctx context.Context, st stale, err error) error {
+	if !connection.Answered(err) {
+		return err
+	}
+	id := st.item.ID()
+	if res, ok := p.kinds.Of(st.item.GroupVersionKind()); ok && id.Group == "" && id.Kind == "Secret" {
+		if found, readErr := p.conn.Read(ctx, res, id); readErr == nil && found != nil {
+			err = diff.SecretsOf(found).Error(err)
+		}
+	}
+	return p.secrets().Error(err)
 }

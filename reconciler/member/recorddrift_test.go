@@ -35,10 +35,10 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	a := New(Config{})
 	a.RestoreDrifts(drifts)
 
-	if got, want := a.memory.List(web), drifts[web]; !reflect.DeepEqual(got, want) {
+	if got, want := a.drifted.memory.List(web), drifts[web]; !reflect.DeepEqual(got, want) {
 		t.Errorf("restored: %+v\nwant %+v", got, want)
 	}
-	if of := a.memory.List(shop); len(of) >= given || a.memory.State(shop, recorded("one", "").ID) != api.DriftContested {
+	if of := a.drifted.memory.List(shop); len(of) >= given || a.drifted.memory.State(shop, recorded("one", "").ID) != api.DriftContested {
 		t.Errorf("of %d drifts %d are remembered, and not those that still differ first", given, len(of))
 	}
 	if len(drifts[shop]) != given || drifts[web][0].Count != 3 {
@@ -46,8 +46,8 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	}
 
 	observed := &work.Manifest{Object: &api.Object{ID: recorded("one", "").ID, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	a.memory.Record(web, observed, api.DriftHeld, ledger.Drift{Mode: "propose"}, false)
-	d := a.memory[web][observed.ID]
+	a.drifted.memory.Record(web, observed, api.DriftHeld, ledger.Drift{Mode: "propose"}, false)
+	d := a.drifted.memory[web][observed.ID]
 	if d.Count != 3 || !d.FirstSeen.Equal(seen) || !d.Since.Equal(seen) || !d.LastSeen.After(seen) || len(d.Paths) != 1 {
 		t.Errorf("observed again: %+v", d)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -85,71 +84,47 @@ func beingDeleted(finalizers string) metav1.Condition {
 	return diff.NotApplied(api.ManifestApplyFailed, message)
 }
 
-// recreations returns the objects that are to be recreated, except those of placements whose
-// deletions a commit allows.
-func (s *session) recreations() (ids []api.ID) {
-	for id, t := range s.trouble {
-		w, isWanted := s.wanted.of(id)
-		if t.recreate && isWanted && t.hash == w.manifest.Hash && !s.works[w.placement].AllowDelete {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // recreate deletes the objects that request recreation and whose tasks were just refused
 // because of immutable fields. An object that is gone at once is applied again at once; others
 // are applied once the watch reports their deletion.
-func (s *session) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
+func (a *applier) recreate(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	due := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool {
-		refused := s.trouble[t.manifest.ID]
+		refused := a.trouble[t.manifest.ID]
 		return refused == nil || !refused.recreate
 	})
 	if len(due) == 0 {
 		return
 	}
-	s.brakeRecreations()
+	a.brake.brakeRecreations()
 	var gone []task
 	for _, t := range due {
-		if ctx.Err() != nil || s.conn.CutOff() {
+		if ctx.Err() != nil || a.conn.CutOff() {
 			break
 		}
-		if create, isGone := s.deletedForRecreation(ctx, t, touched); isGone {
+		if create, isGone := a.deletedForRecreation(ctx, t, touched); isGone {
 			gone = append(gone, create)
 		}
 	}
-	s.apply(ctx, gone, touched)
-}
-
-// brakeRecreations holds all recreations and all deletions if there are too many of both
-// together. Held deletions still count the next time, and only a full pass releases them.
-func (s *session) brakeRecreations() {
-	before := maps.Clone(s.braked)
-	going, _, total := s.deletionsOf(s.inventoried(), s.deletes)
-	for _, id := range s.recreations() {
-		delete(s.braked, id)
-	}
-	s.holdIfTooMany(going, total)
-	s.logBraked(before)
+	a.apply(ctx, gone, touched)
 }
 
 // deletedForRecreation deletes the object of a task. If the object is gone at once, it returns
 // the task that creates it again; otherwise it records in the task why the object is still
 // there.
-func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[api.PlacementKey]bool) (create task, gone bool) {
+func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[api.PlacementKey]bool) (create task, gone bool) {
 	id := t.manifest.ID
-	if b, held := s.braked[id]; held {
-		s.recordNotRecreated(t, "its recreation is held: "+b.why, "held")
+	if b, held := a.brake.braked[id]; held {
+		a.recordNotRecreated(t, "its recreation is held: "+b.why, "held")
 		return t, false
 	}
 	touched[t.placement] = true
-	live, err := s.conn.Read(ctx, t.res, id)
+	live, err := a.conn.Read(ctx, t.res, id)
 	result := connection.AlreadyGone
 	if err == nil && live != nil {
-		if why := s.notRecreated(t, live); why != "" {
+		if why := a.notRecreated(t, live); why != "" {
 			err = errors.New(why)
-		} else if result, err = s.deleteRead(ctx, t, live); err != nil {
-			err = s.executor().scrub(ctx, t, live, err)
+		} else if result, err = a.deleteRead(ctx, t, live); err != nil {
+			err = a.executor().scrub(ctx, t, live, err)
 		}
 	}
 	if err != nil && ctx.Err() != nil {
@@ -157,46 +132,46 @@ func (s *session) deletedForRecreation(ctx context.Context, t task, touched map[
 	}
 	if err != nil {
 		reason := cmp.Or(connection.RefusalReason(err), connection.WithoutPort(err))
-		s.recordNotRecreated(t, "it is not deleted to be created anew: "+err.Error(), reason)
-		if refused := s.trouble[id]; refused.logged.Due("not recreated: " + reason) {
-			s.cfg.Log.Warn("object not recreated", "cluster", s.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message)
+		a.recordNotRecreated(t, "it is not deleted to be created anew: "+err.Error(), reason)
+		if refused := a.trouble[id]; refused.logged.Due("not recreated: " + reason) {
+			a.cfg.Log.Warn("object not recreated", "cluster", a.cfg.Name, "placement", t.placement.String(), "object", id.String(), "err", refused.cond.Message)
 		}
 		return t, false
 	}
-	t.item, t.drift, t.absent, t.accepting, t.found = s.announceRecreation(t), false, true, false, nil
+	t.item, t.drift, t.absent, t.accepting, t.found = a.announceRecreation(t), false, true, false, nil
 	if result != connection.DeletionPending {
-		s.live.Drop(id)
+		a.live.Drop(id)
 		return t, true
 	}
-	if l := s.live.Of(id); l != nil && !s.watch.Of(t.manifest.Object.Object.GroupVersionKind()).Complete() {
-		s.live.Drop(id) // no watch event would report that it is gone
+	if l := a.live.Of(id); l != nil && !a.watch.Of(t.gvk()).Complete() {
+		a.live.Drop(id) // no watch event would report that it is gone
 	} else if l != nil {
 		terminating := *l
 		terminating.Terminating = true
-		s.live.Put(id, &terminating)
+		a.live.Put(id, &terminating)
 	}
-	s.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ","))})
+	a.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ","))})
 	return t, false
 }
 
 // announceRecreation records in the inventory that the object of a task is created again, so that
 // its absence is no drift.
-func (s *session) announceRecreation(t task) *inventory.Item {
+func (a *applier) announceRecreation(t task) *inventory.Item {
 	announced := *t.item
 	announced.Hash = ""
-	s.inv[t.placement].Items.Put(announced)
+	a.inv[t.placement].Items.Put(announced)
 	return &announced
 }
 
 // recordNotRecreated adds to the message of an object why it is not recreated. It adds the message
 // to the history if the reason has changed.
-func (s *session) recordNotRecreated(t task, why, reason string) {
-	refused := s.trouble[t.manifest.ID]
+func (a *applier) recordNotRecreated(t task, why, reason string) {
+	refused := a.trouble[t.manifest.ID]
 	refused.cond.Message = connection.Cut(refused.cond.Message + "; " + why)
-	if s.cfg.Record != nil && refused.notRecreated != reason {
-		e := s.entry(t.placement, t.manifest.ID)
+	if a.cfg.Record != nil && refused.notRecreated != reason {
+		e := a.history.entry(t.placement, t.manifest.ID)
 		e.Event, e.Message = history.Failed, refused.cond.Message
-		s.cfg.Record(e)
+		a.cfg.Record(e)
 	}
 	refused.notRecreated = reason
 }
@@ -204,43 +179,42 @@ func (s *session) recordNotRecreated(t task, why, reason string) {
 // deleteRead deletes the object of a task in the version that was read if the server would create
 // the new object, and records the deletion. It writes the inventory first, since gitfleet may be
 // killed before the object is created.
-func (s *session) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (connection.DeleteResult, error) {
+func (a *applier) deleteRead(ctx context.Context, t task, live *unstructured.Unstructured) (connection.DeleteResult, error) {
 	if live.GetDeletionTimestamp() != nil {
 		return connection.DeletionPending, nil
 	}
-	if err := s.tryRecreation(ctx, t, live); err != nil {
+	if err := a.tryRecreation(ctx, t, live); err != nil {
 		return connection.AlreadyGone, err
 	}
-	inv := s.inv[t.placement]
-	s.announceRecreation(t)
-	if err := s.store.Save(ctx, inv); err != nil {
+	inv := a.inv[t.placement]
+	a.announceRecreation(t)
+	if err := a.store.Save(ctx, inv); err != nil {
 		inv.Items.Put(*t.item)
 		inv.Invalidate() // parts of it may be
 		return connection.AlreadyGone, err
 	}
-	result, err := s.conn.Delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
-	s.cfg.Metrics.done(s.cfg.Name, "Delete", err)
+	result, err := a.conn.Delete(ctx, t.res, t.manifest.ID, live.GetUID(), metav1.DeletePropagationBackground)
+	a.cfg.Metrics.done(a.cfg.Name, "Delete", err)
 	if err != nil && connection.Answered(err) {
 		inv.Items.Put(*t.item) // the object is still there
 	}
 	if err == nil && result != connection.AlreadyGone {
 		st := stale{inv: inv, item: t.item}
-		cause := work.Cause{Commit: s.works[t.placement].Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
-		s.addRemovalHistory(st, history.Deleted, cause, nil)
-		s.recordDeletion(st, cause)
+		cause := work.Cause{Commit: a.works[t.placement].Revision.Commit, Why: "an immutable field changed, and " + api.RecreateAnnotation + " asks to create the object anew"}
+		a.history.addRemoval(st, history.Deleted, cause, nil)
 	}
 	return result, err
 }
 
 // tryRecreation requests a dry run of the creation of an object, which must not be refused once
 // the live object is deleted.
-func (s *session) tryRecreation(ctx context.Context, t task, live *unstructured.Unstructured) error {
-	body, err := s.cfg.Encoder.encode(t.manifest, t.placement, "")
+func (a *applier) tryRecreation(ctx context.Context, t task, live *unstructured.Unstructured) error {
+	body, err := a.cfg.Encoder.encode(t.manifest, t.placement, "")
 	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
 		body, err = withoutAllocated(body, live)
 	}
 	if err == nil {
-		err = s.conn.DryRunCreate(ctx, t.res, t.manifest.ID, body)
+		err = a.conn.DryRunCreate(ctx, t.res, t.manifest.ID, body)
 	}
 	if err != nil {
 		return fmt.Errorf("dry run of the new object: %w", err)
@@ -289,10 +263,10 @@ func allocations(service *unstructured.Unstructured) iter.Seq2[map[string]any, s
 
 // notRecreated returns why a live object is not deleted although its manifest requests it;
 // empty if it is deleted.
-func (s *session) notRecreated(t task, live *unstructured.Unstructured) string {
+func (a *applier) notRecreated(t task, live *unstructured.Unstructured) string {
 	policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	switch {
-	case diff.OwnerOf(live, s.cfg.Fleet, t.placement, s.works.markerStale) != diff.Ours, t.item == nil, t.item.UID != live.GetUID():
+	case diff.OwnerOf(live, a.cfg.Fleet, t.placement, a.works.markerStale) != diff.Ours, t.item == nil, t.item.UID != live.GetUID():
 		return "it was not applied by this placement"
 	case t.item.Hash == t.manifest.Hash:
 		return "its content in Git has not changed since it was applied"

@@ -137,7 +137,7 @@ func changedOne(asks bool) *work.Manifest {
 func recreatingAt(t *testing.T, h http.Handler, uid types.UID) (s *session, events *[]history.Entry) {
 	t.Helper()
 	s, events = sessionAt(t, h), &[]history.Entry{}
-	s.cfg.Encoder, s.cfg.Brake, s.fresh, s.retry = NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
+	s.cfg.Encoder, s.cfg.Brake, s.applier.fresh, s.retry = NewEncoder("prod", ""), Brake{100, 100}, map[string]bool{}, time.NewTimer(time.Hour)
 	s.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
 	s.holding(oneManifest(), web)
 	it := *s.inv[web].Items.Of(oneManifest().ID)
@@ -205,11 +205,11 @@ func TestRecreation(t *testing.T) {
 			if !slices.Equal(writes, test.want) {
 				t.Errorf("writes: %q, want %q", writes, test.want)
 			}
-			state, _ := s.state(web, id)
+			state, _ := s.reporter.state(web, id)
 			if state.Applied.OK != (test.message == "") || !strings.Contains(state.Applied.Message, test.message) {
 				t.Errorf("applied: %t %s\nwant %q", state.Applied.OK, state.Applied.Message, test.message)
 			}
-			if held := s.braked[id].why != ""; held != strings.Contains(test.message, "held") {
+			if held := s.brake.braked[id].why != ""; held != strings.Contains(test.message, "held") {
 				t.Errorf("held: %t", held)
 			}
 			want, hash := []history.Event{history.Failed}, oneManifest().Hash
@@ -222,7 +222,7 @@ func TestRecreation(t *testing.T) {
 			if it := s.inv[web].Items.Of(id); it.Hash != hash {
 				t.Errorf("the inventory has the hash %q, want %q", it.Hash, hash)
 			}
-			reported := s.deletions.take(web)
+			reported := s.history.deletions.take(web)
 			if deleted := want[0] == history.Deleted; deleted != (len(reported) == 1) || deleted && reported[0].Objects[0] != id {
 				t.Errorf("reported as deleted: %v", reported)
 			}
@@ -272,7 +272,7 @@ func TestKilledDuringARecreation(t *testing.T) {
 
 	s, entries := recreatingAt(t, before.killed, "uid of one")
 	clear(s.inv)
-	if err := s.loadInventories(t.Context()); err != nil {
+	if err := s.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
@@ -291,9 +291,9 @@ func TestRecreationInASessionThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := changedOne(true)
-	task, _ := s.task(m.ID, wanted{web, m})
+	task, _ := s.applier.task(m.ID, wanted{web, m})
 	s.trouble[m.ID] = &trouble{recreate: true}
-	if _, gone := s.deletedForRecreation(ctx, task, map[api.PlacementKey]bool{}); gone || len(*entries) > 0 || len(shelf.Writes) > 0 {
+	if _, gone := s.applier.deletedForRecreation(ctx, task, map[api.PlacementKey]bool{}); gone || len(*entries) > 0 || len(shelf.Writes) > 0 {
 		t.Errorf("gone: %t, history: %+v, writes: %q", gone, *entries, shelf.Writes)
 	}
 }
@@ -367,7 +367,7 @@ func TestNotRecreated(t *testing.T) {
 		live.SetAnnotations(map[string]string{api.PlacementAnnotation: web.String()})
 		live.Object["spec"] = map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": test.retention}}
 		task := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: test.applied, UID: "u"}}
-		if got := s.notRecreated(task, live); got != test.want {
+		if got := s.applier.notRecreated(task, live); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -382,12 +382,12 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	s.cfg.Brake = Brake{10, 0}
 	s.want([]work.Work{{Placement: web}, {Placement: compares, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: api.ReportDiff}}})
 	ids := map[api.ID]bool{m.ID: true}
-	s.brake(ids, s.deletes)
-	if s.braked[m.ID].why == "" {
+	s.brake.decide(ids, s.brake.deletes)
+	if s.brake.braked[m.ID].why == "" {
 		t.Fatal("the deletion is not held")
 	}
 	s.processPrepared(t.Context(), ids)
-	if s.braked[m.ID].why == "" || slices.Contains(shelf.Writes, "DELETE one") {
-		t.Errorf("held: %q, requests: %q", s.braked[m.ID].why, shelf.Writes)
+	if s.brake.braked[m.ID].why == "" || slices.Contains(shelf.Writes, "DELETE one") {
+		t.Errorf("held: %q, requests: %q", s.brake.braked[m.ID].why, shelf.Writes)
 	}
 }

@@ -34,7 +34,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 		if s.prepared(t.Context(), map[api.ID]bool{cm("x"): true}) {
 			t.Error("the kinds are known")
 		}
-		s.saveInventories(t.Context(), map[api.PlacementKey]bool{web: true})
+		s.inventories.save(t.Context(), map[api.PlacementKey]bool{web: true})
 	}
 	if text := logged.String(); strings.Count(text, "kinds not known") != 1 || strings.Count(text, "inventory not written") != 1 {
 		t.Errorf("logged:\n%s", text)
@@ -71,13 +71,13 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 	inv := s.inventory(web)
 	for name, again := range map[string]func(error){
 		"object not applied": func(err error) {
-			s.fail(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
+			s.applier.fail(outcome{task: task{wanted: wanted{web, oneManifest()}}, do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)})
 		},
 		"object not removed": func(err error) {
-			s.succeeded(t.Context(), stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
+			s.pruner.succeeded(t.Context(), stale{inv: inv, item: &inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "x"}}, err)
 		},
 	} {
-		s.trouble = map[api.ID]*trouble{}
+		clear(s.trouble)
 		for i, f := range fails {
 			logged.Reset()
 			if again(f.err); strings.Contains(logged.String(), name) != f.log {

@@ -25,7 +25,7 @@ func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
 	by := api.Actor{Manager: "kube-controller-manager"}
 	for name, there := range map[string]bool{"web": true, "other": false} {
 		id := api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name}
-		if text, found := s.executor().autoscaler(t.Context(), id, by); found != there {
+		if text, found := s.applier.executor().autoscaler(t.Context(), id, by); found != there {
 			t.Errorf("%s: %v, %s", name, found, text)
 		}
 	}

@@ -25,7 +25,6 @@ func stuckSession(t *testing.T, h http.Handler) (*session, func(health.Health) s
 		return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}}
 	}
 	s := sessionAt(t, h)
-	s.works, s.trouble, s.unseen = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}, map[api.ID]bool{}
 	s.want([]work.Work{{Placement: crp, Manifests: []*work.Manifest{
 		of(webID, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
@@ -35,7 +34,7 @@ func stuckSession(t *testing.T, h http.Handler) (*session, func(health.Health) s
 	generation := int64(1)
 	return s, func(now health.Health) string {
 		s.live.Put(webID, &observed.Object{Version: 1, Generation: generation, Health: now})
-		state, _ := s.state(crp, webID)
+		state, _ := s.reporter.state(crp, webID)
 		return state.Available.Message
 	}
 }
@@ -72,7 +71,7 @@ func TestNoPartOfASecretIsTold(t *testing.T) {
 		}
 	}
 	widget := api.ID{Group: "example.com", Kind: "Widget", Namespace: "web", Name: "one"}
-	if got := s.unquoted(widget, "the token canary-value is refused"); got != "the token (redacted for security reasons) is refused" {
+	if got := s.reporter.unquoted(widget, "the token canary-value is refused"); got != "the token (redacted for security reasons) is refused" {
 		t.Errorf("of a custom resource it says %s", got)
 	}
 }
@@ -93,14 +92,14 @@ func TestPodsSayWhyAWorkloadIsNotAvailable(t *testing.T) {
 	for !strings.HasSuffix(told(slow), "(0 of 2 replicas updated; "+why+")") {
 		select {
 		case <-s.watch.Changes.Wake:
-			s.absorb()
-			s.askWhy(t.Context())
+			s.observer.absorb()
+			s.reporter.askWhy(t.Context())
 		case <-time.After(time.Minute):
 			t.Fatalf("it says %s", told(slow))
 		}
 	}
 	told(slow)
-	if state, _ := s.state(api.PlacementKey{Name: "web"}, webID); state.Failure != "ProgressDeadlineExceeded: (redacted for security reasons) has timed out; "+why {
+	if state, _ := s.reporter.state(api.PlacementKey{Name: "web"}, webID); state.Failure != "ProgressDeadlineExceeded: (redacted for security reasons) has timed out; "+why {
 		t.Errorf("it fails with %q", state.Failure)
 	}
 }

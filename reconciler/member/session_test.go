@@ -10,15 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
-	"github.com/gitfleet/gitfleet/reconciler/member/pods"
-	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 )
 
 // sessionAt returns a session that uses a test server.
@@ -44,15 +38,7 @@ func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	known := discovery.New(c.Discovery)
-	w := watch.New(c, watch.Config{Cluster: member.Name, Restarts: a.cfg.Metrics.WatchRestarts, Log: a.cfg.Log})
-	s := &session{
-		Agent: a, conn: c, watch: w, expressions: availability.New(&a.cfg.Encoder.expressions), kinds: known, finder: discovery.NewFinder(c, known),
-		inv: map[api.PlacementKey]*inventory.Inventory{}, live: observed.Objects{},
-	}
-	s.pods = pods.New(c, pods.Config{Cluster: member.Name, FailureTimeout: a.cfg.PodFailureTimeout, Wake: w.Changes.Nudge, Log: a.cfg.Log})
-	s.store = inventory.NewStore(c, a.membership, inventory.Config{Cluster: member.Name, Fleet: member.Fleet, Live: &s.live, Log: a.cfg.Log})
-	return s
+	return a.newSession(c)
 }
 
 // held is an inventory of some objects.

@@ -25,7 +25,6 @@ func TestComparingIsNotTakingOver(t *testing.T) {
 	left, compares := api.PlacementKey{Name: "left"}, api.PlacementKey{Name: "compares"}
 	m := oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.works = map[api.PlacementKey]work.Work{}
 	s.inv[left] = &inventory.Inventory{Placement: left}
 	s.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
 	s.want([]work.Work{
@@ -42,7 +41,6 @@ func TestComparingIsNotTakingOver(t *testing.T) {
 func TestAnotherStrategyTypeIsNotCarriedOutYet(t *testing.T) {
 	web, m := api.PlacementKey{Name: "web"}, oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	s.works, s.done = map[api.PlacementKey]work.Work{}, map[api.PlacementKey]bool{}
 	for _, typ := range []api.ApplyStrategyType{api.ReportDiff, api.ServerSideApply, api.ReportDiff} {
 		s.want([]work.Work{{Placement: web, Strategy: api.ApplyStrategy{Type: typ}, Manifests: []*work.Manifest{m}}})
 		if s.done[web] {
@@ -65,9 +63,9 @@ func TestInventoryNamesTheRevisionThatBroughtAnObject(t *testing.T) {
 	before, after := sessionAt(t, shelf), sessionAt(t, shelf)
 	before.works = map[api.PlacementKey]work.Work{web: {Placement: web, Revision: v2}}
 	before.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
-	before.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
+	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
 
-	if err := after.loadInventories(t.Context()); err != nil {
+	if err := after.inventories.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := after.inv[web]; got == nil || got.Revision != v2 {
@@ -110,13 +108,13 @@ func TestWhoeverWaitsForTheCollectorSaysSo(t *testing.T) {
 			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
 				s.works[web] = work.Work{Placement: web, Remove: remove}
-				s.report(t.Context(), web)
+				s.reporter.report(t.Context(), web)
 				if !slices.Equal(told.Lingering, test.lingering) || !slices.Equal(told.Collecting, test.collected) {
 					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, told.Lingering, told.Collecting)
 				}
 			}
 			s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
-			if s.report(t.Context(), web); told.Lingering != nil {
+			if s.reporter.report(t.Context(), web); told.Lingering != nil {
 				t.Errorf("it waits for %v, which is wanted", told.Lingering)
 			}
 		})
@@ -147,7 +145,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 		if gone {
 			s.live.Drop(m.ID)
 		}
-		s.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
+		s.pruner.prune(t.Context(), s.stales(m.ID), map[api.PlacementKey]bool{})
 		if listed := s.inv[web].Items.Has(m.ID); listed == gone {
 			t.Errorf("gone: %t, and in the inventory: %t", gone, listed)
 		}

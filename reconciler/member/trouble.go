@@ -1,18 +1,32 @@
 package member
 
 import (
-	"errors"
+	"reflect"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
+
+// A progress is what remains to be done about objects.
+type progress struct {
+	// trouble is why an object is not as wanted.
+	trouble map[api.ID]*trouble
+	// verified are the ownership states of objects when they were last verified.
+	verified map[api.ID]observed.Standing
+	// suspects are objects that others have written, and whose values were not compared since.
+	suspects map[api.ID]bool
+	// unseen are objects with a recorded change that was not processed yet.
+	unseen map[api.ID]bool
+	// done are the placements of whose current revision all objects were tried.
+	done map[api.PlacementKey]bool
+	// compared is when placements that only report differences were last compared.
+	compared time.Time
+}
 
 // A trouble is the reason why one object is not as desired, and the time of its next retry.
 type trouble struct {
@@ -56,82 +70,17 @@ const (
 	unwatchedRetry = 6 * time.Hour
 )
 
-// fail records why an object is not as desired, and schedules its retry with backoff. The
-// backoff ends when its content changes, or something happens that it waited for.
-func (s *session) fail(o outcome) {
-	o.cond.Message = connection.Cut(o.cond.Message)
-	id, now := o.manifest.ID, time.Now()
-	t := s.trouble[id]
-	if t == nil || t.hash != o.manifest.Hash {
-		t = &trouble{hash: o.manifest.Hash}
-		s.trouble[id] = t
+// retryAll makes the retries of all objects due.
+func (p *progress) retryAll() {
+	for _, t := range p.trouble {
+		t.next = time.Time{}
 	}
-	if t.cond.Reason != o.cond.Reason || t.since.IsZero() {
-		t.since = now
-	}
-	switch {
-	case len(o.diffs) == 0:
-		t.first = time.Time{}
-	case t.first.IsZero():
-		t.first = now
-	}
-	stands := s.live.Standing(id)
-	confirmed := t.refused != nil && *t.refused == stands
-	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
-	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
-		t.refused = &stands
-	}
-	t.drift = o.item != nil && o.item.Hash != ""
-	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, connection.ForbiddenByNamespace(o.err)
-	t.recreate = o.immutable && asksForRecreation(o.manifest)
-	t.pending = s.passes(o)
-	first := firstRetry
-	if t.namespaceMissing {
-		first = 100 * time.Millisecond // the missing object is just being applied
-	}
-	t.next = now.Add(max(t.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
-	switch {
-	case t.unknownKind:
-		t.next = s.kinds.NextLookup(o.manifest.Object.Object.GroupVersionKind()) // one lookup serves all objects of a kind
-	case o.spared != "" && o.err == nil && !s.watched(id):
-		t.next = now.Add(reportInterval)
-	case t.refused != nil && s.watched(id) && !confirmed:
-		t.next = now.Add(confirmation)
-	case t.refused != nil && s.watched(id):
-		t.next = now.Add(unwatchedRetry) // the watch reports any change of it
-	}
-	if s.works.reports(o.placement) && o.err == nil {
-		t.next = s.compared.Add(reportInterval)
-	}
-	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
-		s.cfg.Log.Warn("object not applied", "cluster", s.cfg.Name, "placement", o.placement.String(),
-			"object", id.String(), "err", o.cond.Message)
-	}
-}
-
-// passes reports whether the reason why an object was not applied will pass by itself: its
-// definition or namespace is placed here too, or an API server or admission webhook does not
-// respond.
-func (s *session) passes(o outcome) bool {
-	var coming *pendingDefinition
-	switch {
-	case o.err == nil:
-		return false
-	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
-		return true
-	case connection.ForbiddenByNamespace(o.err):
-		_, placed := s.wanted.of(api.ID{Kind: "Namespace", Name: o.manifest.ID.Namespace})
-		return placed
-	}
-	return connection.IsUnreachable(o.err) ||
-		apierrors.IsTooManyRequests(o.err) || apierrors.IsInternalError(o.err) || apierrors.IsServiceUnavailable(o.err) ||
-		apierrors.IsServerTimeout(o.err) || apierrors.IsTimeout(o.err)
 }
 
 // hurry returns the failed objects of a namespace, which are to be retried at once. That retry
 // does not increase their backoff, and resets that of objects that waited for the namespace.
-func (s *session) hurry(namespace string) (ids []api.ID) {
-	for id, t := range s.trouble {
+func (p *progress) hurry(namespace string) (ids []api.ID) {
+	for id, t := range p.trouble {
 		if id.Namespace == namespace && !t.unknownKind {
 			if t.failures--; t.namespaceMissing || t.failures < 0 {
 				t.failures = 0
@@ -143,8 +92,28 @@ func (s *session) hurry(namespace string) (ids []api.ID) {
 	return ids
 }
 
-// watched reports whether the watch reports every change of an object.
-func (s *session) watched(id api.ID) bool {
-	w, isWanted := s.wanted.of(id)
-	return isWanted && s.live.Of(id) != nil && s.watch.Of(w.manifest.Object.Object.GroupVersionKind()).Complete()
+// reconsider forgets the state of the objects of a placement whose strategy has changed, and of
+// objects whose suspension has begun or ended.
+func (p *progress) reconsider(was, now work.Work) {
+	otherStrategy := !reflect.DeepEqual(was.Strategy, now.Strategy)
+	for _, m := range now.Manifests {
+		if t := p.trouble[m.ID]; t != nil && t.recreate && now.AllowDelete && !was.AllowDelete {
+			t.next = time.Time{} // it may be recreated now
+		}
+		reason := now.SuspendedReason(m.ID)
+		if suspended := reason != was.SuspendedReason(m.ID); suspended && reason == "" {
+			p.suspects[m.ID] = true // its values may have changed meanwhile
+		} else if !suspended && !otherStrategy {
+			continue
+		}
+		delete(p.trouble, m.ID)
+		delete(p.verified, m.ID)
+	}
 }
+
+// A pendingDefinition says that a kind waits until its definition, which is placed on the
+// cluster too, is established.
+type pendingDefinition struct{ error }
+
+// Unwrap returns the error of the API server.
+func (c *pendingDefinition) Unwrap() error { return c.error }

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 )
 
 // An object that waits for a namespace is retried as soon as we have created the namespace,
@@ -36,14 +36,14 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 			w.WriteHeader(code)
 			json.NewEncoder(w).Encode(made) //nolint:errcheck // the test would see it
 		}))
-		s.cfg.Encoder, s.fresh = NewEncoder("prod", ""), map[string]bool{}
+		s.cfg.Encoder, s.applier.fresh = NewEncoder("prod", ""), map[string]bool{}
 		s.works = map[api.PlacementKey]work.Work{web: {Placement: web, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}}
 		later := time.Now().Add(5 * time.Minute)
 		there, elsewhere := cm("there"), api.ID{Kind: "ConfigMap", Namespace: "other", Name: "elsewhere"}
 		s.trouble = map[api.ID]*trouble{there: {next: later}, elsewhere: {next: later}}
 		it := inventory.Item{Version: "v1", Kind: "Namespace", Name: "app"}
 		s.inventory(web).Items.Put(it)
-		s.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
+		s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: namespaces, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 		if s.live.Of(app) == nil {
 			t.Fatalf("%d: the namespace is not made: %+v", code, s.trouble[app])
 		}
@@ -56,7 +56,8 @@ func TestNamespaceWeMakeRevives(t *testing.T) {
 // An object that is to be retried at once is retried even if nothing else has to be done for
 // it.
 func TestHurryHasItTried(t *testing.T) {
-	s := &session{Agent: &Agent{access: new(permission.Reviewer)}, retry: time.NewTimer(time.Hour), trouble: map[api.ID]*trouble{cm("x"): {next: time.Now().Add(time.Hour)}}}
+	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
+	s.trouble[cm("x")] = &trouble{next: time.Now().Add(time.Hour)}
 	s.hurry("app")
 	s.reschedule()
 	select {

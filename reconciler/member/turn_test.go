@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
@@ -39,7 +37,6 @@ func TestTurnBeginsTheWatchesThereAre(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.watch.Wait()
 	defer cancel()
-	s.works, s.trouble = map[api.PlacementKey]work.Work{}, map[api.ID]*trouble{}
 	deployments := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true}
 	unused := s.watch.Start(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, deployments, false)
 	used := s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps, false)

@@ -54,7 +54,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			if test.fails {
 				s.trouble = map[api.ID]*trouble{test.holds.ID: {cond: metav1.Condition{Status: metav1.ConditionFalse}}}
 			}
-			if got := s.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
+			if got := s.applier.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
 				t.Errorf("it says %q, want %q", got, test.want)
 			}
 		})

@@ -70,16 +70,15 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 			t.Run(server+", "+strategy, func(t *testing.T) {
 				s, m := test.session(t), oneManifest()
 				s.cfg.Encoder = NewEncoder("prod", "")
-				s.fresh, s.braked, s.pruned = map[string]bool{}, map[api.ID]braked{}, map[api.PlacementKey]bool{}
 				s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{web: true}
 				s.want([]work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.inventory(web).Items.Put(it)
-				s.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
+				s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
 
 				var told ledger.WorkSeen
 				s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
-				s.report(t.Context(), web)
+				s.reporter.report(t.Context(), web)
 				if len(told.Exceptions) != 1 {
 					t.Fatalf("the report has %+v", told.Exceptions)
 				}

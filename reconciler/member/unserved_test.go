@@ -92,8 +92,7 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 					json.NewEncoder(w).Encode(a)
 				}
 			}))
-			s.works, s.trouble, s.braked = map[api.PlacementKey]work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*trouble{}, map[api.ID]braked{}
-			s.pruned = map[api.PlacementKey]bool{}
+			s.works, s.trouble, s.brake.braked = map[api.PlacementKey]work.Work{web: {Placement: web, Remove: true}}, map[api.ID]*trouble{}, map[api.ID]braked{}
 			it := inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one", Hash: "hash", UID: "1"}
 			s.inventory(web).Items.Put(it)
 			if err := s.kinds.Resolve(t.Context(), map[schema.GroupVersionKind]bool{it.GroupVersionKind(): true}); err != nil {
@@ -105,7 +104,7 @@ func TestObjectsOfAKindThatIsNotServedAreNotForgotten(t *testing.T) {
 				for _, bad := range s.trouble {
 					bad.next = bad.since
 				}
-				s.prune(t.Context(), s.stales(it.ID()), map[api.PlacementKey]bool{})
+				s.pruner.prune(t.Context(), s.stales(it.ID()), map[api.PlacementKey]bool{})
 			}
 			if forgotten := !s.inv[web].Items.Has(it.ID()); forgotten != test.forgotten {
 				t.Errorf("the inventory has forgotten it: %t, want %t; asked for %q", forgotten, test.forgotten, asked)

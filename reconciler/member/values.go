@@ -2,124 +2,97 @@ package member
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"errors"
+	"math/rand/v2"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/member/drift"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// Values can change without a change of field ownership: somebody applies under our own field
-// manager, or an admission webhook changes what others write. The metadata does not show that.
-// So an object that others have written is read, and its values are compared with those that
-// were applied.
-
-// A valuesCheck is the result of comparing the values of an object.
-type valuesCheck struct {
-	// changed says that an apply would change something.
-	changed bool
-	// altered are fields that the server would store differently from what is applied.
-	altered []api.PatchDetail
-	// ignored are the differences in fields that the object leaves to others.
-	ignored []api.Difference
-	// unknown says that the values could not be compared.
-	unknown bool
+// A valueChecker compares the values of objects that others have written with those that were
+// applied.
+type valueChecker struct {
+	*cluster
+	*ownership
+	*progress
+	applier *applier
+	drifts  *driftRecorder
+	// compareNext is the time of the next comparison of values that could not be compared.
+	compareNext     time.Time
+	compareFailures retry.Backoff
 }
 
-// checkValues compares the values of a live object with those that were applied. A difference
-// that a structural comparison finds is confirmed by a server-side dry run, which includes
-// admission webhooks.
-func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
-	desired := t.manifest.Object.Object
-	var ignored []api.Difference
-	if leavesFields(t.manifest) {
-		ignored = ignoredIn(t, live)
-	}
-	structural := diff.Compare(desired, live, diff.Options{Structural: true})
-	if len(structural) == 0 {
-		return valuesCheck{ignored: ignored}
-	}
-	known := t.alteredBefore
-	merged, err := x.merged(ctx, t)
-	switch {
-	case refusesDryRun(err):
-		return valuesCheck{changed: !sameValues(structural, known), altered: known, ignored: ignored}
-	case err != nil:
-		return valuesCheck{unknown: true}
-	}
-	again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
-	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
-		return valuesCheck{unknown: true} // the object is changing at the moment
-	}
-	altered := diff.Altered(desired, merged, nil)
-	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
-	return valuesCheck{changed: len(found) > 0, altered: altered, ignored: ignored}
+// check reads objects and compares their values.
+func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
+	x := v.applier.executor()
+	checks := make([]valuesCheck, len(tasks))
+	v.inParallel(ctx, len(tasks), func(i int) {
+		t := v.applier.withInputs(tasks[i])
+		live, err := v.conn.Read(ctx, t.res, t.manifest.ID)
+		if err != nil || live == nil {
+			checks[i].unknown = true // if the object is gone, its watch event follows
+			return
+		}
+		checks[i] = x.checkValues(ctx, t, live)
+	})
+	return v.conclude(tasks, checks)
 }
 
-// sameValues reports whether two comparisons have the same result, as far as it is recorded.
-func sameValues(found, known []api.PatchDetail) bool {
-	return slices.EqualFunc(drift.Shorten(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })
-}
-
-// differences are details without an actor.
-func differences(details []api.PatchDetail) []api.Difference {
-	return diff.Differences(nil, api.FieldManager, details)
-}
-
-// clockSkew is the maximum difference between the clocks of a cluster's API servers.
-const clockSkew = 2 // seconds
-
-// writtenWhileAway reports whether an object of which only the inventory is known may have been
-// changed while the agent was not running: it was applied under our name after the inventory
-// was last written, or it was accepted with the values of others and they have written to it
-// since.
-func (s *session) writtenWhileAway(id api.ID, now *observed.Object) bool {
-	w, isWanted := s.wanted.of(id)
-	if !isWanted {
-		return false
-	}
-	if known := s.inv[w.placement]; known != nil {
-		if it := known.Items.Of(id); it != nil && it.Others != "" && it.Others != now.Foreign() {
-			return true
+// takeSuspects returns the tasks of the objects that others have written and that were applied
+// as they are wanted.
+func (v *valueChecker) takeSuspects() []task {
+	var tasks []task
+	for id := range v.suspects {
+		if t, asApplied := v.asApplied(id); asApplied {
+			tasks = append(tasks, t)
 		}
 	}
-	inv := s.live.Of(inventory.FirstPart(s.cfg.Fleet, w.placement))
-	return inv != nil && now.Applied > inv.Applied+clockSkew
+	clear(v.suspects)
+	return tasks
 }
 
-// writtenByOthers reports whether others have written an object since its state was last known,
-// so that its values may have changed. Changes of its status do not count.
-func (s *session) writtenByOthers(id api.ID, old, now *observed.Object) bool {
-	if old == nil {
-		return s.writtenWhileAway(id, now)
+// valueResults are the results of comparisons of values.
+type valueResults struct {
+	// wrong are objects that have to be applied again, and news those whose recorded drift has
+	// changed.
+	wrong, news map[api.ID]bool
+}
+
+// A sweeper verifies that the watches report everything. A few times a day it lists all our
+// objects, kind by kind, and compares them with the known state. A difference that no watch has
+// reported is reverted like any drift, and counted as a fault of the watch.
+type sweeper struct {
+	*valueChecker
+	timer *time.Timer
+	// remaining are the kinds to be listed in this round, and doubts are objects to be checked
+	// again.
+	remaining []schema.GroupVersionKind
+	doubts    map[api.ID]*observed.Object // the object as it was read; nil if it did not exist
+	busy      bool                        // a round has begun
+}
+
+func newSweeper(v *valueChecker) *sweeper {
+	w := &sweeper{valueChecker: v, timer: time.NewTimer(time.Hour), doubts: map[api.ID]*observed.Object{}}
+	w.timer.Stop()
+	return w
+}
+
+// next returns the next kind of a round; none if the round is complete.
+func (w *sweeper) next() (gvk schema.GroupVersionKind, more bool) {
+	if len(w.remaining) == 0 {
+		w.busy = false
+		w.cfg.Metrics.Swept.WithLabelValues(w.cfg.Name).SetToCurrentTime()
+		return gvk, false
 	}
-	if old.UID != now.UID || now.Version <= old.Version {
-		return false
-	}
-	if s.store.Has(id) {
-		return now.Applied != old.Applied
-	}
-	if now.Applied != old.Applied || now.Others != old.Others || now.Generation != old.Generation {
-		return true
-	}
-	if now.Generation > 0 {
-		return false
-	}
-	// A watch of metadata without generations sees each version as new content, since such
-	// kinds have no relevant status.
-	w, isWanted := s.wanted.of(id)
-	if !isWanted {
-		return false
-	}
-	k := s.watch.Of(w.manifest.Object.Object.GroupVersionKind())
-	return k != nil && !k.Full
+	gvk, w.remaining = w.remaining[0], w.remaining[1:]
+	return gvk, true
 }
 
 // valuesRetry is the first delay before values that could not be compared are compared
@@ -130,129 +103,154 @@ const valuesRetry = 2 * time.Second
 // reads.
 const manySuspects = 100
 
-// checkWritten compares the values of objects that others have written, and corrects what they
-// changed.
-func (s *session) checkWritten(ctx context.Context) {
-	if s.conn.CutOff() || s.leaving {
-		return
+// asApplied is settled for an object with a change that may not have been processed yet.
+func (v *valueChecker) asApplied(id api.ID) (task, bool) {
+	w, isWanted := v.wanted.of(id)
+	if !isWanted || v.trouble[id] != nil || v.works.reports(w.placement) || v.works.spared(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
+		return task{}, false
 	}
-	var tasks []task
-	for id := range s.suspects {
-		if t, asApplied := s.asApplied(id); asApplied {
-			tasks = append(tasks, t)
-		}
-	}
-	clear(s.suspects)
-	switch {
-	case len(tasks) == 0:
-		return
-	case len(tasks) > manySuspects:
-		s.sweepNow(ctx)
-		return
-	}
-	x := s.executor()
-	checks := make([]valuesCheck, len(tasks))
-	slots := make(chan struct{}, s.cfg.Concurrency)
-	var wg sync.WaitGroup
-	for i, t := range tasks {
-		slots <- struct{}{}
-		t = s.withInputs(t)
-		giveBack := takePlace(ctx, s.cfg.Limit)
-		wg.Go(func() {
-			defer func() { <-slots }()
-			defer giveBack()
-			live, err := s.conn.Read(ctx, t.res, t.manifest.ID)
-			if err != nil || live == nil {
-				checks[i].unknown = true // if the object is gone, its watch event follows
-				return
-			}
-			checks[i] = x.checkValues(ctx, t, live)
-		})
-	}
-	wg.Wait()
-	s.concludeChecks(ctx, tasks, checks)
+	t := v.applier.newTask(w)
+	l := v.live.Of(id)
+	return t, t.item != nil && t.item.Hash == w.manifest.Hash && l != nil && !l.Terminating && l.Managed == t.item.Managed
 }
 
-// concludeChecks processes the results of comparisons of values.
-func (s *session) concludeChecks(ctx context.Context, tasks []task, checks []valuesCheck) {
+// conclude processes the results of comparisons of values.
+func (v *valueChecker) conclude(tasks []task, checks []valuesCheck) valueResults {
 	wrong, news := map[api.ID]bool{}, map[api.ID]bool{}
 	for i, c := range checks {
 		t := tasks[i]
 		id := t.manifest.ID
 		switch {
 		case c.unknown:
-			s.suspects[id] = true // retried after valuesRetry
+			v.suspects[id] = true // retried after valuesRetry
 		case c.changed:
 			wrong[id] = true
 		default:
-			generation := s.live.Of(id).Generation
-			altered, ignored := s.noteAltered(t, generation, c.altered), s.noteIgnored(t, generation, c.ignored)
+			generation := v.live.Of(id).Generation
+			altered, ignored := v.drifts.recordAltered(t, generation, c.altered), v.drifts.recordIgnored(t, generation, c.ignored)
 			if altered || ignored {
 				news[id] = true
 			}
 		}
 	}
-	if len(wrong) > 0 {
-		s.mend(ctx, wrong)
+	if len(v.suspects) == 0 {
+		v.compareFailures = 0
+	} else {
+		v.compareNext = time.Now().Add(v.compareFailures.Next(valuesRetry, lastRetry))
 	}
-	if len(news) > 0 {
-		s.reportTouched(ctx, news)
-	}
-	if len(s.suspects) == 0 {
-		s.compareFailures = 0
-		return
-	}
-	s.compareNext = time.Now().Add(s.compareFailures.Next(valuesRetry, lastRetry))
-	s.reschedule()
+	return valueResults{wrong, news}
 }
 
-// alteredMessage explains a difference that nobody has made since the apply.
-const alteredMessage = "the API server or an admission webhook stores other values than are applied, at each apply; " +
-	"put them into the manifest, or exempt the object from the webhook"
+// grace is how long a watch may lag behind a list.
+const grace = 10 * time.Second
 
-// noteAltered records the fields that the server stores differently from what is applied. If
-// there are none, that drift ends. It reports whether the record has changed.
-func (s *session) noteAltered(t task, generation int64, altered []api.PatchDetail) bool {
-	p, id := t.placement, t.manifest.ID
-	known := s.memory.State(p, id) == api.DriftAltered
-	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
-	if !s.noteLasting(t, api.DriftAltered, now, sameValues(altered, s.memory.Altered(p, id)), false) {
-		return false
+// pause returns the time until the next step of a sweep.
+func (w *sweeper) pause() time.Duration {
+	if w.busy {
+		return min(grace, w.cfg.Sweep)
 	}
-	if !known {
-		s.cfg.Log.Warn("the API server or an admission webhook changes what is applied", "cluster", s.cfg.Name,
-			"placement", p.String(), "object", id.String(), "paths", drift.Paths(now.Paths))
-	}
-	return true
+	return w.cfg.Sweep*3/4 + rand.N(w.cfg.Sweep/2+1) // clusters are not all swept at the same time
 }
 
-// noteIgnored records the current values of fields that an object leaves to others. If there
-// are none, that drift ends. It reports whether the record has changed. A record of drift in
-// other fields is kept.
-func (s *session) noteIgnored(t task, generation int64, ignored []api.Difference) bool {
-	was := s.memory[t.placement][t.manifest.ID]
-	switch was.State {
-	case "", api.DriftEnded, api.DriftIgnored:
-	default:
-		return false
+// schedule schedules the next step of the sweep, if sweeps are enabled.
+func (w *sweeper) schedule() {
+	if w.cfg.Sweep > 0 {
+		w.timer.Reset(w.pause())
 	}
-	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
-	return s.noteLasting(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
 
-// noteLasting records drift that lasts while it has paths, and ends it once it has none. It
-// reports whether the record has changed. unchanged says that the paths are those of the
-// record; for anew see note.
-func (s *session) noteLasting(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
-	was := s.memory[t.placement][t.manifest.ID]
-	known := was.State == state
-	switch {
-	case len(now.Paths) == 0 && known:
-		s.memory.End(t.placement, was)
-		return true
-	case len(now.Paths) == 0, known && unchanged:
-		return false
+// checkKind compares all objects of a kind with their known state.
+func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) valueResults {
+	res, ok := w.kinds.Of(gvk)
+	if !ok || !w.watch.Of(gvk).Complete() {
+		return valueResults{}
 	}
-	s.note(t, state, now, anew)
-	return true
+	found := map[api.ID]bool{}
+	var tasks []task
+	x := w.applier.executor()
+	var checks []valuesCheck
+	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}
+	for {
+		page, err := w.conn.WholePage(ctx, res, "", &opts)
+		if w.conn.RecordResult(err) != nil {
+			if ctx.Err() == nil {
+				w.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", w.cfg.Name, "kind", gvk.String(), "err", connection.Plain(err))
+			}
+			return valueResults{}
+		}
+		for i := range page.Items {
+			o := &page.Items[i]
+			id := api.IDOf(o)
+			found[id] = true
+			switch t, settled := w.settled(id); {
+			case !settled:
+				if w.unseen[id] {
+					w.suspects[id] = true // compared when the change of the object is processed
+				}
+			case w.unheard(o):
+				w.doubts[id] = observed.Of(o)
+			default:
+				tasks, checks = append(tasks, t), append(checks, x.checkValues(ctx, w.applier.withInputs(t), o))
+			}
+		}
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			break
+		}
+	}
+	for id, wanted := range w.wanted.all() {
+		if _, settled := w.settled(id); settled && !found[id] && wanted.gvk() == gvk {
+			w.doubts[id] = nil
+		}
+	}
+	return w.conclude(tasks, checks)
+}
+
+// settled returns the task of an object, and whether according to the known state nothing has
+// to be done about it.
+func (w *sweeper) settled(id api.ID) (task, bool) {
+	t, asApplied := w.asApplied(id)
+	return t, asApplied && !w.unseen[id]
+}
+
+// unheard reports whether an object has changed since the watch last reported it.
+func (w *sweeper) unheard(o *unstructured.Unstructured) bool {
+	l := w.live.Of(api.IDOf(o))
+	return l == nil || observed.ParseVersion(o.GetResourceVersion()) > l.Version
+}
+
+// settleDoubts checks again the objects whose state a watch had not reported when they were
+// read. It returns those that have changed.
+func (w *sweeper) settleDoubts(ctx context.Context) (wrong map[api.ID]bool) {
+	wrong = map[api.ID]bool{}
+	for id, read := range w.doubts {
+		t, settled := w.settled(id)
+		known := w.live.Of(id)
+		switch {
+		case !settled:
+			continue // the watch has reported it, or it is being processed
+		case read == nil:
+			live, err := w.conn.Read(ctx, t.res, id)
+			if err != nil || live != nil && !w.unheard(live) {
+				continue
+			}
+			w.live.Drop(id)
+			if live != nil {
+				w.live.Put(id, observed.Of(live))
+			}
+		case read.Version <= known.Version:
+			continue
+		default:
+			read.Health = known.Health
+			w.live.Put(id, read)
+		}
+		wrong[id] = true
+		w.cfg.Metrics.Missed.WithLabelValues(w.cfg.Name).Inc()
+		w.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", w.cfg.Name,
+			"placement", t.placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
+		if k := w.watch.Of(t.gvk()); k != nil {
+			w.watch.End(k) // a new watch begins with a list
+		}
+	}
+	clear(w.doubts)
+	return wrong
 }

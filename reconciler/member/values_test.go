@@ -52,7 +52,7 @@ func TestWrittenByOthers(t *testing.T) {
 			if test.now.Generation == 0 {
 				old.Generation = 0
 			}
-			if got := s.writtenByOthers(id, &old, &test.now); got != test.want {
+			if got := s.observer.writtenByOthers(id, &old, &test.now); got != test.want {
 				t.Errorf("written by others: %t", got)
 			}
 		})
@@ -66,16 +66,16 @@ func TestWrittenWhileAway(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	s := sessionAt(t, http.NotFoundHandler())
 	s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
-	if s.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
+	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
 		t.Error("without an inventory it is written by others")
 	}
 	s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
 	for applied, want := range map[int64]bool{50: false, 100: false, 102: false, 103: true} {
-		if got := s.writtenByOthers(id, nil, &observed.Object{Applied: applied}); got != want {
+		if got := s.observer.writtenByOthers(id, nil, &observed.Object{Applied: applied}); got != want {
 			t.Errorf("applied at %d: written by others %t", applied, got)
 		}
 	}
-	if s.writtenByOthers(cm("other"), nil, &observed.Object{Applied: 200}) {
+	if s.observer.writtenByOthers(cm("other"), nil, &observed.Object{Applied: 200}) {
 		t.Error("what nobody wants is written by others")
 	}
 }
@@ -103,20 +103,20 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
 			s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
-			s.memory = drift.Memory{}
+			s.drifts.memory = drift.Memory{}
 			was := &inventory.Inventory{Placement: web}
 			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
 			s.inv[web] = was
 			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
-			s.recordAccepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
+			s.applier.recordAccepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
 			if err := s.store.Save(t.Context(), was); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.loadInventories(t.Context()); err != nil {
+			if err := s.inventories.load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
-			if got := s.writtenByOthers(id, nil, &test.now); got != test.want {
+			if got := s.observer.writtenByOthers(id, nil, &test.now); got != test.want {
 				t.Errorf("written by Others: %t", got)
 			}
 		})
@@ -133,18 +133,18 @@ func TestWhatChangedNothingIsNoRepair(t *testing.T) {
 		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},
 			written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}}}
 	}
-	s.undone(tk, &observed.Object{Version: 7})
-	if s.flips[cm("one")].Total != 1 {
-		t.Fatalf("flips: %+v", s.flips)
+	s.drifts.undone(tk, &observed.Object{Version: 7})
+	if s.drifts.flips[cm("one")].Total != 1 {
+		t.Fatalf("flips: %+v", s.drifts.flips)
 	}
-	s.recordDrift(outcomeAt("7"))
-	if got := s.memory[web]; len(got) > 0 || s.flips[cm("one")].Total != 0 {
-		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)
+	s.drifts.recordOutcome(outcomeAt("7"))
+	if got := s.drifts.memory[web]; len(got) > 0 || s.drifts.flips[cm("one")].Total != 0 {
+		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
 	}
-	s.undone(tk, &observed.Object{Version: 8})
-	s.recordDrift(outcomeAt("9"))
-	if got := s.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.flips[cm("one")].Total != 1 {
-		t.Errorf("it remembers %+v, and counts %d", got, s.flips[cm("one")].Total)
+	s.drifts.undone(tk, &observed.Object{Version: 8})
+	s.drifts.recordOutcome(outcomeAt("9"))
+	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.drifts.flips[cm("one")].Total != 1 {
+		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
 	}
 }
 
@@ -155,17 +155,17 @@ func TestAlteredIsRememberedUntilItEnds(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	tk := task{wanted: wanted{web, m}}
 	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
-	s.memory.Put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
-	s.noteAltered(tk, 1, nil)
-	if got := s.memory[web][cm("one")]; got.State != api.DriftRepaired {
+	s.drifts.memory.Put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
+	s.drifts.recordAltered(tk, 1, nil)
+	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired {
 		t.Errorf("nothing altered: %+v", got)
 	}
-	s.noteAltered(tk, 1, paths)
-	if got := s.memory[web][cm("one")]; got.State != api.DriftAltered || got.Count != 3 || len(s.memory.Altered(web, cm("one"))) != 1 {
+	s.drifts.recordAltered(tk, 1, paths)
+	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftAltered || got.Count != 3 || len(s.drifts.memory.Altered(web, cm("one"))) != 1 {
 		t.Errorf("altered: %+v", got)
 	}
-	s.noteAltered(tk, 1, nil)
-	if got := s.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.memory.Altered(web, cm("one")) != nil {
+	s.drifts.recordAltered(tk, 1, nil)
+	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.drifts.memory.Altered(web, cm("one")) != nil {
 		t.Errorf("over: %+v", got)
 	}
 }

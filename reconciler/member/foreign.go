@@ -5,8 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -15,41 +15,17 @@ import (
 // an inventory or a claim with another ID, nothing is written there: no object, no label, no
 // inventory, no namespace.
 
-// SetFleet sets the fleet of the agent, and the fleets whose inventories it takes over. If the
-// cluster has an inventory of any other fleet, the agent writes nothing. It never blocks; only
-// the goroutine that calls Set may call it. Until it is called, the agent treats every
-// inventory with its fleet name as its own.
-func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
-	select {
-	case <-a.memberships:
-	default:
-	}
-	a.memberships <- inventory.Membership{Fleet: f, Adopted: adopted}
-}
+// foreignRetry is the time between two checks whether another fleet still holds the cluster.
+const foreignRetry = time.Minute
 
 // receiveFleet uses the membership of the last call of SetFleet.
 func (s *session) receiveFleet() {
 	select {
-	case s.membership = <-s.memberships:
+	case s.membership = <-s.newMembership:
 	default:
 	}
 	s.store.SetMembership(s.membership)
 }
-
-// mayWrite reports whether no other fleet holds the cluster. It marks adopted inventories, so
-// that deletions of their objects are held from the first pass on.
-func (s *session) mayWrite() bool {
-	if s.store.Foreign() {
-		return false
-	}
-	for _, inv := range s.inv {
-		s.store.Adopt(inv)
-	}
-	return true
-}
-
-// foreignRetry is the time between two checks whether another fleet still holds the cluster.
-const foreignRetry = time.Minute
 
 // observeOnly replaces a turn on a cluster that another fleet holds. It writes nothing. Once no
 // other fleet holds the cluster, everything is reconciled.
@@ -61,11 +37,11 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	case byWorks:
 		s.want(s.last)
 	case byChanges:
-		look = len(s.store.WrittenByOthers(s.absorb())) > 0 || look
+		look = len(s.store.WrittenByOthers(s.observer.absorb())) > 0 || look
 	case byCheck, byRetry:
 		look = true
 	case bySweep:
-		s.pauseSweep()
+		s.sweeper.schedule()
 	case byProbe:
 		p := *s.found
 		s.found = nil
@@ -108,21 +84,24 @@ func (s *session) reload(ctx context.Context) error {
 	clear(s.verified)
 	clear(s.trouble)
 	clear(s.done)
-	if err := s.loadInventories(ctx); err != nil {
+	if err := s.inventories.load(ctx); err != nil {
 		return reconnect(err)
 	}
-	s.cfg.Report(s.clusterReport())
+	s.reportCluster(true)
 	return nil
 }
 
-// clusterReport returns the report of a session that has read the inventories.
-func (s *session) clusterReport() ledger.ClusterSeen {
+// reportCluster reports the cluster as the last probe and the inventories show it. holds says that
+// the report has what the inventories hold, which is reported after they were read.
+func (s *session) reportCluster(holds bool) {
 	seen := s.seen(s.health)
 	seen.At, seen.Owners = time.Now(), s.store.Owners()
 	for p, inv := range s.inv {
-		seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+		if holds {
+			seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+		}
 	}
-	return seen
+	s.cfg.Report(seen)
 }
 
 // logForeign logs that another fleet holds the cluster, or no longer does.
@@ -141,29 +120,24 @@ func (s *session) logForeign() {
 	}
 }
 
-// reportOwners reports the owners of the inventories if they have changed.
-func (s *session) reportOwners() {
+// saveInventories writes the inventories that have changed. If their owners have changed, it
+// reports them.
+func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
+	s.inventories.save(ctx, touched)
 	if s.store.UpdateOwners(s.inv) {
-		seen := s.clusterReport()
-		seen.Holds = nil
-		s.cfg.Report(seen)
+		s.reportCluster(false)
 	}
 }
 
-// adoptedWhy is the reason why an object of an adopted inventory is not deleted.
-const adoptedWhy = "it was taken over from another fleet (gitfleet adopt-fleet), and is not in the repository"
-
-// finishAdoption removes the mark of an adopted inventory once all of its objects are desired.
-func (s *session) finishAdoption(inv *inventory.Inventory) {
-	if !inv.Adopted || !s.complete(inv.Placement) {
+// leaveCluster releases everything that we have on the cluster. What fails is retried later.
+func (s *session) leaveCluster(ctx context.Context) {
+	s.releaseAll()
+	s.sync(ctx)
+	if len(s.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
+		s.schedule(inventoryRetry)
 		return
 	}
-	for id := range inv.Items.IDs() {
-		if w, ok := s.wanted.of(id); !ok || w.placement != inv.Placement {
-			return
-		}
-	}
-	inv.Adopted = false
+	s.endMembership(ctx)
 }
 
 // endMembership ends the membership of a cluster on which there is nothing of ours to release.

@@ -1,0 +1,330 @@
+package member
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+)
+
+// A driftState is what an agent keeps about drift when its connection is replaced.
+type driftState struct {
+	// memory records the changes of others, and flips how often they undid an apply.
+	memory drift.Memory
+	flips  map[api.ID]flips
+	// resolutions are the decisions about held drifts.
+	resolutions ledger.Resolutions
+}
+
+// A driftRecorder decides whether drift is corrected, and records it.
+type driftRecorder struct {
+	*cluster
+	*ownership
+	*progress
+	*driftState
+}
+
+// flips record how often others undid an apply of one object.
+type flips struct {
+	diff.Flips
+	// last identifies the change that was counted last: the version of the object that was
+	// changed, or the UID of the one that was deleted.
+	last string
+	// before are the flips without the last one.
+	before diff.Flips
+}
+
+// Drift that is not reverted is held: the object stays as others changed it until a user
+// decides. It is applied again once it no longer differs, once Git has a new version of it, or
+// once a Resolution requests that it is restored.
+
+// rule returns the rule that applies to the drift of an object.
+func (dr *driftRecorder) rule(t task) api.DriftRule {
+	w := dr.works[t.placement]
+	return api.DriftRules{
+		Object: t.manifest.Object.Object.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.manifest.ID.GroupKind()],
+		Placement: w.Drift, Cluster: w.ClusterDrift, Fleet: dr.cfg.DriftMode,
+	}.At(time.Now())
+}
+
+// holds reports whether the drift of an object is held. That of an object that lost its label
+// is not, since no edit of the manifest could express it.
+func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
+	mode := dr.rule(t).Mode
+	switch {
+	case mode != api.DriftPropose && (mode != api.DriftReport || l == nil), l != nil && l.Fleet != dr.cfg.Fleet,
+		dr.works.protects(t.placement), diff.CompareAfter(dr.works[t.placement].Strategy):
+		return false
+	}
+	r, known := dr.resolution(t.placement, t.manifest.ID)
+	return !known || !r.PutBack
+}
+
+// resolution returns the decision about the held drift of an object.
+func (dr *driftRecorder) resolution(p api.PlacementKey, id api.ID) (ledger.Resolution, bool) {
+	d := dr.memory[p][id]
+	r, known := dr.resolutions[ledger.DriftKey{Placement: p, ID: id}]
+	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths, d.Digest)
+}
+
+// accepts reports whether Git may have accepted the drift of an object: its drift is held, and
+// there is a new version of it.
+func (dr *driftRecorder) accepts(t task, l *observed.Object) bool {
+	return l != nil && l.Fleet == dr.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
+		dr.memory.State(t.placement, t.manifest.ID) == api.DriftHeld
+}
+
+// suspectHeld makes the values of all objects whose drift is held be compared, since ownership
+// does not show every change that was made before this connection.
+func (dr *driftRecorder) suspectHeld() {
+	for _, of := range dr.memory {
+		for id, d := range of {
+			if d.State == api.DriftHeld {
+				dr.suspects[id] = true
+			}
+		}
+	}
+}
+
+// put records the observed drift of the object of a task. anew says that the object has
+// drifted once more.
+func (dr *driftRecorder) put(t task, state api.DriftState, now ledger.Drift, anew bool) {
+	now.Message = connection.Cut(now.Message)
+	dr.memory.Record(t.placement, t.manifest, state, now, anew)
+}
+
+// recordOutcome records the drift that the outcome of a task shows.
+func (dr *driftRecorder) recordOutcome(o *outcome) {
+	p, id := o.placement, o.manifest.ID
+	was := dr.memory.State(p, id)
+	ours := o.item != nil && o.item.Hash != "" && !dr.works.reports(p)
+	contest := contested(o.rivals)
+	back := o.putsBack()
+	switch {
+	case back:
+		dr.putBack(o)
+	case o.drift && o.written != nil && !o.repairs():
+		dr.unflip(id)
+	}
+	switch {
+	case o.err != nil || !ours:
+	case o.gone:
+		dr.recordHeldDeletion(o)
+	case len(contest) > 0:
+		o.diffs = append(o.diffs, contest...)
+		dr.put(o.task, api.DriftContested, ledger.Drift{
+			Message: contestMessage(o.rivals), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+		}, was != api.DriftContested && !back)
+		if was != api.DriftContested {
+			dr.cfg.Log.Warn("object is contested: an autoscaler scales it, and the manifest does too; it is left to the autoscaler", "cluster", dr.cfg.Name,
+				"placement", p.String(), "object", id.String(), "by", contestMessage(o.rivals))
+		}
+	case len(o.diffs) > 0:
+		state, mode := api.DriftStanding, ""
+		if o.held {
+			state, mode = api.DriftHeld, dr.rule(o.task).String()
+		}
+		dr.put(o.task, state, ledger.Drift{
+			Mode: mode, Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+		}, was != state)
+		if was != state {
+			dr.cfg.Metrics.Undone.WithLabelValues(dr.cfg.Name).Inc()
+			dr.cfg.Log.Warn("object differs from what was applied, and is left as it is", "cluster", dr.cfg.Name, "placement", p.String(),
+				"object", id.String(), "by", drift.By(diff.Actors(o.diffs)), "paths", drift.Paths(o.diffs))
+		}
+	case o.written != nil && o.live != nil && leavesFields(o.manifest):
+		if left := ignoredIn(o.task, o.live); len(left) > 0 {
+			dr.put(o.task, api.DriftIgnored, ignoredDrift(o.gen, left), was != api.DriftIgnored)
+		}
+	}
+	if o.written != nil && len(contest)+len(o.diffs) == 0 {
+		dr.recordAltered(o.task, o.gen, o.altered)
+	}
+}
+
+// putBack records that drift was corrected.
+func (dr *driftRecorder) putBack(o *outcome) {
+	what, change := o.before, "edited"
+	if r, known := dr.resolution(o.placement, o.manifest.ID); known {
+		what.Message = r.Message
+	}
+	if what.Deleted {
+		change = "deleted"
+	}
+	// a held drift was counted when it was found
+	dr.put(o.task, api.DriftRepaired, what, dr.memory.State(o.placement, o.manifest.ID) != api.DriftHeld)
+	dr.cfg.Metrics.Repairs.WithLabelValues(dr.cfg.Name, change).Inc()
+	attrs := []any{"cluster", dr.cfg.Name, "placement", o.placement.String(),
+		"object", o.manifest.ID.String(), "change", change, "by", drift.By(what.By), "paths", drift.Paths(what.Paths)}
+	if what.Message != "" {
+		attrs = append(attrs, "reason", what.Message)
+	}
+	dr.cfg.Log.Info("put back what somebody changed", attrs...)
+}
+
+// recordHeldDeletion records that an object is not created again for now.
+func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
+	p, id := o.placement, o.manifest.ID
+	anew := !dr.leftDeleted(p, id)
+	dr.put(o.task, api.DriftHeld, ledger.Drift{Mode: dr.rule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
+	if anew {
+		dr.cfg.Metrics.Undone.WithLabelValues(dr.cfg.Name).Inc()
+		dr.cfg.Log.Warn("object was deleted, and is left so", "cluster", dr.cfg.Name, "placement", p.String(), "object", id.String())
+	}
+}
+
+// leftDeleted reports whether an object is missing because its drift, a deletion, is held.
+func (dr *driftRecorder) leftDeleted(p api.PlacementKey, id api.ID) bool {
+	d := dr.memory[p][id]
+	return d.State == api.DriftHeld && d.Deleted
+}
+
+// unflip removes the last flip of an object, since nothing had to be corrected.
+func (dr *driftRecorder) unflip(id api.ID) {
+	if f, known := dr.flips[id]; known {
+		dr.flips[id] = flips{f.before, f.last, f.before}
+	}
+}
+
+// undone records that others have undone an apply, and reports whether the object may be
+// applied again now. After repeated flips it has to wait. l is nil if the object was deleted.
+func (dr *driftRecorder) undone(t task, l *observed.Object) bool {
+	id, now := t.manifest.ID, time.Now()
+	f := dr.flips[id]
+	this, by := "uid "+string(t.item.UID), ""
+	if l != nil {
+		this, by = strconv.FormatUint(l.Version, 10), l.Writer
+		if t.item.Managed == "" { // the change was found by comparing values
+			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
+		}
+	}
+	if f.last != this {
+		f = flips{f.Flip(now, by), this, f.Flips}
+		dr.flips[id] = f
+		dr.cfg.Metrics.Undone.WithLabelValues(dr.cfg.Name).Inc()
+	}
+	if due := f.Due(); now.Before(due) {
+		dr.contest(t, l, f)
+		return false
+	}
+	return true
+}
+
+// contest records that an object is not corrected for a while, since correcting it again and
+// again does not help.
+func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
+	id := t.manifest.ID
+	old := dr.trouble[id]
+	if old != nil && old.next.Equal(f.Due()) {
+		return
+	}
+	who := cmp.Or(f.By, "another writer")
+	if d := dr.memory[t.placement][id]; len(d.By) > 0 && d.By[0].Manager == f.By {
+		who = d.By[0].String()
+	}
+	dr.cfg.Log.Warn("object is contested: somebody keeps undoing what is applied; it is put back more slowly",
+		"cluster", dr.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", who, "times", f.Total)
+	c := &trouble{
+		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
+			who, f.Total-1, f.Due().UTC().Format(time.RFC3339))),
+		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
+	}
+	if l != nil {
+		c.gen = l.Generation
+	}
+	dr.trouble[id] = c
+	dr.put(t, api.DriftContested, ledger.Drift{Message: c.cond.Message}, false)
+}
+
+// ignoredMessage says why a difference is not corrected.
+const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks"
+
+// ignoredDrift returns the record of differences in fields that an object leaves to others.
+func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
+	return ledger.Drift{Message: ignoredMessage, Generation: generation, Paths: left, By: diff.Actors(left)}
+}
+
+// ignoredIn returns the differences in fields that an object leaves to others.
+func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
+	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Object, live))
+}
+
+// ended records the end of drift that was not corrected here: it was standing and is no longer
+// observed.
+func (dr *driftRecorder) ended(p api.PlacementKey) {
+	if !dr.done[p] || dr.conn.CutOff() {
+		return
+	}
+	for id, d := range dr.memory[p] {
+		w, isWanted := dr.wanted.of(id)
+		switch {
+		case !isWanted || w.placement != p || dr.trouble[id] != nil || dr.live.Of(id) == nil || dr.suspects[id]:
+			continue
+		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
+			continue
+		case drift.Lasting(d.State) == 1:
+			dr.memory.End(p, d)
+		}
+	}
+}
+
+// alteredMessage explains a difference that nobody has made since the apply.
+const alteredMessage = "the API server or an admission webhook stores other values than are applied, at each apply; " +
+	"put them into the manifest, or exempt the object from the webhook"
+
+// recordAltered records the fields that the server stores differently from what is applied. If
+// there are none, that drift ends. It reports whether the record has changed.
+func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.PatchDetail) bool {
+	p, id := t.placement, t.manifest.ID
+	known := dr.memory.State(p, id) == api.DriftAltered
+	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
+	if !dr.recordLasting(t, api.DriftAltered, now, sameValues(altered, dr.memory.Altered(p, id)), false) {
+		return false
+	}
+	if !known {
+		dr.cfg.Log.Warn("the API server or an admission webhook changes what is applied", "cluster", dr.cfg.Name,
+			"placement", p.String(), "object", id.String(), "paths", drift.Paths(now.Paths))
+	}
+	return true
+}
+
+// recordIgnored records the current values of fields that an object leaves to others. If there
+// are none, that drift ends. It reports whether the record has changed. A record of drift in
+// other fields is kept.
+func (dr *driftRecorder) recordIgnored(t task, generation int64, ignored []api.Difference) bool {
+	was := dr.memory[t.placement][t.manifest.ID]
+	switch was.State {
+	case "", api.DriftEnded, api.DriftIgnored:
+	default:
+		return false
+	}
+	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
+	return dr.recordLasting(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
+}
+
+// recordLasting records drift that lasts while it has paths, and ends it once it has none. It
+// reports whether the record has changed. unchanged says that the paths are those of the
+// record; for anew see put.
+func (dr *driftRecorder) recordLasting(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
+	was := dr.memory[t.placement][t.manifest.ID]
+	known := was.State == state
+	switch {
+	case len(now.Paths) == 0 && known:
+		dr.memory.End(t.placement, was)
+		return true
+	case len(now.Paths) == 0, known && unchanged:
+		return false
+	}
+	dr.put(t, state, now, anew)
+	return true
+}

@@ -1,0 +1,130 @@
+package member
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+)
+
+// A recorder adds what is done to objects to the history.
+type recorder struct {
+	*cluster
+	*ownership
+	*progress
+	// deletions are those that were not reported yet.
+	deletions deletions
+}
+
+// addOutcome adds to the history what was done to an object, or that it failed. It is called
+// before the session uses the outcome. The same failure is added only once. undoneBy is who undid
+// earlier applies of the object.
+func (r *recorder) addOutcome(o outcome, undoneBy string) {
+	if r.cfg.Record == nil {
+		return
+	}
+	e := r.entry(o.placement, o.manifest.ID)
+	switch {
+	case o.drift && o.written != nil && !o.repairs():
+		return // it was already as desired
+	case o.written != nil:
+		e.Event = r.written(o)
+		if e.Event == history.Repaired {
+			if e.By = undoneBy; len(o.before.By) > 0 {
+				e.By = drift.By(o.before.By)
+			}
+		}
+	case o.immutable && asksForRecreation(o.manifest):
+		return // it is recreated, or recreate records why it is not
+	case o.cond.Status == metav1.ConditionFalse && !r.works.reports(o.placement):
+		if t := r.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
+			return
+		}
+		e.Event, e.Message = history.Failed, connection.Cut(o.cond.Message)
+	default:
+		return
+	}
+	r.cfg.Record(e)
+}
+
+func (r *recorder) entry(p api.PlacementKey, id api.ID) history.Entry {
+	return history.Entry{
+		Time: time.Now(), Kind: history.Object, Placement: p.String(), Cluster: r.cfg.Name, Object: id.String(), Commit: r.works[p].Revision.Commit,
+	}
+}
+
+// written returns the event of a write. For an object that was not known to exist, its age
+// shows whether we created it: it is then as old as our fields.
+func (r *recorder) written(o outcome) history.Event {
+	switch {
+	case o.drift:
+		return history.Repaired
+	case o.do == diff.TakeOver:
+		return history.TakenOver
+	case o.item.Hash != "":
+		return history.Changed
+	case r.live.Of(o.manifest.ID) == nil && made(o.written):
+		return history.Created
+	}
+	return history.TakenOver
+}
+
+// made reports whether our last write created an object.
+func made(o *metav1.PartialObjectMetadata) bool {
+	for _, e := range o.ManagedFields {
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
+			return e.Time.Sub(o.CreationTimestamp.Time) <= time.Second
+		}
+	}
+	return true
+}
+
+// addRemoval adds to the history that an object was deleted, released, or that this failed for
+// the first time. A deletion is also logged, and added to the next report of its placement.
+func (r *recorder) addRemoval(st stale, event history.Event, cause work.Cause, err error) {
+	id, p := st.item.ID(), st.inv.Placement
+	if event == history.Deleted && err == nil {
+		r.cfg.Log.Info("object deleted", "cluster", r.cfg.Name, "placement", p.String(), "object", id.String(), "commit", cause.Commit, "why", cause.Why)
+		r.deletions.add(p, id, cause)
+	}
+	if r.cfg.Record == nil || err != nil && r.trouble[id] != nil {
+		return
+	}
+	e := r.entry(p, id)
+	e.Event, e.Commit, e.Message = event, cause.Commit, cause.Why
+	if err != nil {
+		e.Event, e.Message = history.Failed, connection.Cut("not removed: "+err.Error())
+	}
+	r.cfg.Record(e)
+}
+
+// deletions are the deletions that have not been reported, by placement.
+type deletions map[api.PlacementKey][]ledger.Deletion
+
+// add counts one deleted object. Consecutive objects with the same cause are one
+// deletion.
+func (d deletions) add(p api.PlacementKey, id api.ID, cause work.Cause) {
+	all := d[p]
+	if n := len(all); n == 0 || all[n-1].Commit != cause.Commit || all[n-1].Why != cause.Why {
+		all = append(all, ledger.Deletion{At: time.Now(), Commit: cause.Commit, Why: cause.Why})
+		all = all[max(0, len(all)-ledger.MostDeletions):]
+	}
+	last := &all[len(all)-1]
+	if last.Total++; last.Total <= ledger.MostDeletedObjects {
+		last.Objects = append(last.Objects, id)
+	}
+	d[p] = all
+}
+
+// take removes and returns the deletions of a placement.
+func (d deletions) take(p api.PlacementKey) []ledger.Deletion {
+	defer delete(d, p)
+	return d[p]
+}

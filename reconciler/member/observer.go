@@ -1,0 +1,236 @@
+package member
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/health"
+	"github.com/gitfleet/gitfleet/reconciler/member/availability"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+)
+
+// An observer takes what watches report, and starts and ends them.
+type observer struct {
+	*cluster
+	*ownership
+	*progress
+	// established are the groups with a newly established definition that was not processed
+	// yet.
+	established map[string]bool
+}
+
+// absorb records the changes that the watches reported, unless a later write of our own is
+// known. It returns the objects that have changed since the last call.
+func (o *observer) absorb() map[api.ID]bool {
+	news := o.watch.Changes.Drain()
+	touched := o.unseen
+	o.unseen = map[api.ID]bool{}
+	for kind, all := range news.Lists {
+		for _, id := range o.live.DropMissing(kind, all) {
+			touched[id] = true
+		}
+	}
+	for id, l := range news.Seen {
+		old := o.live.Of(id)
+		if old != nil && (l.Version < old.Version || l.Version == old.Version && *l == *old) {
+			continue // already known or superseded
+		}
+		if id.GroupKind() == discovery.Definitions && l.Health.State == health.Available && (old == nil || old.Health.State != health.Available || old.Generation != l.Generation) {
+			o.definitionEstablished(id)
+		}
+		if o.writtenByOthers(id, old, l) {
+			o.suspects[id] = true
+		}
+		o.live.Put(id, l)
+		touched[id] = true
+	}
+	for id, version := range news.Gone {
+		if old := o.live.Of(id); old != nil && (version == 0 || version >= old.Version) {
+			o.live.Drop(id)
+			touched[id] = true
+		}
+	}
+	for _, id := range o.pods.Answers() {
+		touched[id] = true
+	}
+	return touched
+}
+
+// clockSkew is the maximum difference between the clocks of a cluster's API servers.
+const clockSkew = 2 // seconds
+
+// writtenWhileAway reports whether an object of which only the inventory is known may have been
+// changed while the agent was not running: it was applied under our name after the inventory
+// was last written, or it was accepted with the values of others and they have written to it
+// since.
+func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
+	w, isWanted := o.wanted.of(id)
+	if !isWanted {
+		return false
+	}
+	if it := o.item(w.placement, id); it != nil && it.Others != "" && it.Others != now.Foreign() {
+		return true
+	}
+	inv := o.live.Of(inventory.FirstPart(o.cfg.Fleet, w.placement))
+	return inv != nil && now.Applied > inv.Applied+clockSkew
+}
+
+// writtenByOthers reports whether others have written an object since its state was last known,
+// so that its values may have changed. Changes of its status do not count.
+func (o *observer) writtenByOthers(id api.ID, old, now *observed.Object) bool {
+	if old == nil {
+		return o.writtenWhileAway(id, now)
+	}
+	if old.UID != now.UID || now.Version <= old.Version {
+		return false
+	}
+	if o.store.Has(id) {
+		return now.Applied != old.Applied
+	}
+	if now.Applied != old.Applied || now.Others != old.Others || now.Generation != old.Generation {
+		return true
+	}
+	if now.Generation > 0 {
+		return false
+	}
+	// A watch of metadata without generations sees each version as new content, since such
+	// kinds have no relevant status.
+	w, isWanted := o.wanted.of(id)
+	if !isWanted {
+		return false
+	}
+	k := o.watch.Of(w.gvk())
+	return k != nil && !k.Full
+}
+
+// definitionEstablished records that a definition was established, or that an established one
+// has changed. The definition's name ends with its group.
+func (o *observer) definitionEstablished(definition api.ID) {
+	if o.established == nil {
+		o.established = map[string]bool{}
+	}
+	_, group, _ := strings.Cut(definition.Name, ".")
+	o.established[group] = true
+}
+
+// revive makes retries due at once of objects that waited for a namespace that has changed, or
+// for a kind whose definition was established.
+func (o *observer) revive(touched map[api.ID]bool) {
+	for id := range touched {
+		if o.live.Of(id) != nil && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+			for _, other := range o.hurry(id.Name) {
+				touched[other] = true
+			}
+		}
+	}
+	if o.established == nil {
+		return
+	}
+	o.kinds.LookAgain(o.established)
+	for id, t := range o.trouble {
+		if t.unknownKind && o.established[id.Group] {
+			t.next = time.Time{}
+			touched[id] = true
+		}
+	}
+	o.established = nil
+}
+
+// prepareKinds determines how the cluster serves the kinds of some objects, and watches them.
+func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
+	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
+	whole := map[schema.GroupVersionKind]bool{}
+	for id := range ids {
+		if w, ok := o.wanted.of(id); ok {
+			gvk := w.gvk()
+			gvks[gvk] = true
+			whole[gvk] = whole[gvk] || needsWholeObject(w.manifest)
+		}
+		for _, inv := range o.inv {
+			if gvk, ok := inv.Items.GroupVersionKind(id); ok {
+				gvks[gvk] = true
+			}
+		}
+	}
+	o.addWaiting(ids, gvks, whole)
+	if slices.ContainsFunc(slices.Collect(maps.Keys(gvks)), func(gvk schema.GroupVersionKind) bool { return o.watch.Of(gvk) == nil }) {
+		defer takePlace(ctx, o.cfg.Arrivals)()
+	}
+	asking, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
+	defer cancel()
+	if err := o.kinds.Resolve(asking, gvks); err != nil {
+		return o.conn.RecordResult(err)
+	}
+	var started []*watch.Kind
+	for gvk := range gvks {
+		res, ok := o.kinds.Of(gvk)
+		k := o.watch.Of(gvk)
+		if k != nil && whole[gvk] && !k.Full {
+			o.watch.End(k) // metadata is no longer enough
+			k = nil
+		}
+		if ok && k == nil {
+			started = append(started, o.watch.Start(ctx, gvk, res, whole[gvk]))
+		}
+	}
+	o.waitForLists(ctx, started)
+	return nil
+}
+
+// addWaiting adds the objects that wait for one of the kinds. If the kind is known now, they
+// are processed too.
+func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
+	for id, t := range o.trouble {
+		if !t.unknownKind || ids[id] {
+			continue
+		}
+		if w, ok := o.wanted.of(id); ok && gvks[w.gvk()] {
+			ids[id], whole[w.gvk()] = true, whole[w.gvk()] || needsWholeObject(w.manifest)
+		}
+	}
+}
+
+// needsWholeObject reports whether the availability of an object depends on more than its
+// metadata.
+func needsWholeObject(m *work.Manifest) bool {
+	o := m.Object.Object
+	return health.NeedsStatus(o.GroupVersionKind()) || availability.Of(m) != ""
+}
+
+// waitForLists gives new watches time for their first list, so that existing objects are known
+// before anything is written.
+func (o *observer) waitForLists(ctx context.Context, started []*watch.Kind) {
+	if len(started) == 0 || !o.watch.WaitForLists(ctx, started, o.cfg.Timeout) {
+		return
+	}
+	o.unseen = o.absorb()
+	o.watch.Changes.Nudge()
+}
+
+// unwatch ends the watches of kinds that have no objects here any more.
+func (o *observer) unwatch() {
+	used := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
+	for _, w := range o.wanted.all() {
+		used[w.gvk()] = true
+	}
+	for _, inv := range o.inv {
+		for it := range inv.Items.All() {
+			used[it.GroupVersionKind()] = true
+		}
+	}
+	for _, k := range slices.Clone(o.watch.All()) {
+		if !used[k.GVK] {
+			o.watch.End(k)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package member
+
+import (
+	"iter"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+)
+
+// An ownership is what each placement should have on a cluster, and what its inventory lists.
+type ownership struct {
+	works  desired
+	wanted wants
+	inv    map[api.PlacementKey]*inventory.Inventory
+	store  *inventory.Store
+	// newOwners are the placements that are to have objects.
+	newOwners map[api.ID]api.PlacementKey
+	// hidden are the Secrets whose values no text may contain; nil until a turn needs them.
+	hidden *diff.Secrets
+}
+
+// desired is what a cluster should have, by placement. It is replaced as a whole, and never
+// changed.
+type desired map[api.PlacementKey]work.Work
+
+// placed reports whether a placement has anything here.
+func (ws desired) placed(p api.PlacementKey) bool {
+	w, ok := ws[p]
+	return ok && !w.Remove
+}
+
+// reports reports whether a placement compares and never writes.
+func (ws desired) reports(p api.PlacementKey) bool {
+	return ws[p].Strategy.Type == api.ReportDiff
+}
+
+// prunes reports whether objects are removed that the inventory of a placement lists and its
+// work does not. They are not while the work is unknown.
+func (ws desired) prunes(p api.PlacementKey) bool {
+	w, told := ws[p]
+	return told && !w.Keep && w.Strategy.Type != api.ReportDiff
+}
+
+// protects reports whether a placement does not restore drift.
+func (ws desired) protects(p api.PlacementKey) bool {
+	return ws[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
+}
+
+// resting reports whether nothing is written for a placement.
+func (ws desired) resting(p api.PlacementKey) bool { return ws[p].Suspended != "" }
+
+// spared returns why an object is not written for a placement; empty if it is written.
+func (ws desired) spared(p api.PlacementKey, id api.ID) string {
+	w := ws[p]
+	return w.SuspendedReason(id)
+}
+
+// markerStale reports whether the placement in an object's marker no longer has a claim to the
+// object: it does not exist on this cluster, or gives the object up.
+func (ws desired) markerStale(placement string) bool {
+	for p := range ws {
+		if p.String() == placement {
+			return ws.prunes(p)
+		}
+	}
+	return true
+}
+
+// A wanted is a desired object with its placement.
+type wanted struct {
+	placement api.PlacementKey
+	manifest  *work.Manifest
+}
+
+// gvk returns the kind of the object in the version in which it is applied.
+func (w wanted) gvk() schema.GroupVersionKind { return w.manifest.Object.Object.GroupVersionKind() }
+
+// wants are the desired objects, sorted by ID.
+type wants []want
+
+type want struct {
+	placement *api.PlacementKey
+	manifest  *work.Manifest
+}
+
+// wantsOf returns the sorted objects of works. If two works have the same object, better
+// decides whether the second gets it.
+func wantsOf(works []work.Work, better func(old, new wanted) bool) wants {
+	n := 0
+	for _, w := range works {
+		n += len(w.Manifests)
+	}
+	all := make(wants, 0, n)
+	for i := range works {
+		for _, m := range works[i].Manifests {
+			all = append(all, want{&works[i].Placement, m})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b want) int { return a.manifest.ID.Compare(b.manifest.ID) })
+	out := all[:0]
+	for _, w := range all {
+		last := len(out) - 1
+		switch {
+		case last < 0 || out[last].manifest.ID != w.manifest.ID:
+			out = append(out, w)
+		case better(out[last].wanted(), w.wanted()):
+			out[last] = w
+		}
+	}
+	return out
+}
+
+func (w want) wanted() wanted { return wanted{*w.placement, w.manifest} }
+
+// of returns the work that has an object, and whether there is one.
+func (ws wants) of(id api.ID) (wanted, bool) {
+	i, found := slices.BinarySearchFunc(ws, id, func(w want, id api.ID) int { return w.manifest.ID.Compare(id) })
+	if !found {
+		return wanted{}, false
+	}
+	return ws[i].wanted(), true
+}
+
+// manifests yields the manifests that are wanted, by ID.
+func (ws wants) manifests() iter.Seq[*work.Manifest] {
+	return func(yield func(*work.Manifest) bool) {
+		for _, w := range ws {
+			if !yield(w.manifest) {
+				return
+			}
+		}
+	}
+}
+
+// all yields everything that is wanted, by ID.
+func (ws wants) all() iter.Seq2[api.ID, wanted] {
+	return func(yield func(api.ID, wanted) bool) {
+		for _, w := range ws {
+			if !yield(w.manifest.ID, w.wanted()) {
+				return
+			}
+		}
+	}
+}
+
+// want replaces what the placements should have.
+func (o *ownership) want(works []work.Work) {
+	o.works = make(desired, len(works))
+	for _, w := range works {
+		o.works[w.Placement] = w
+	}
+	o.wanted, o.newOwners, o.hidden = wantsOf(works, o.better), o.findNewOwners(), nil
+}
+
+// better reports whether new, and not old, gets an object that both placements want: the one
+// that has it keeps it. Plans prevent this, and only a plan can correct it.
+func (o *ownership) better(old, new wanted) bool {
+	return o.owns(new.placement, new.manifest.ID) && !o.owns(old.placement, old.manifest.ID)
+}
+
+// inventory returns the inventory of a placement, which is empty if it is new.
+func (o *ownership) inventory(p api.PlacementKey) *inventory.Inventory {
+	inv := o.inv[p]
+	if inv == nil {
+		inv = &inventory.Inventory{Placement: p}
+		o.inv[p] = inv
+	}
+	return inv
+}
+
+// item returns the entry of an object in the inventory of a placement; nil if there is none.
+func (o *ownership) item(p api.PlacementKey, id api.ID) *inventory.Item {
+	if inv := o.inv[p]; inv != nil {
+		return inv.Items.Of(id)
+	}
+	return nil
+}
+
+// owns reports whether the inventory of a placement lists an object.
+func (o *ownership) owns(p api.PlacementKey, id api.ID) bool {
+	inv := o.inv[p]
+	return inv != nil && inv.Items.Has(id)
+}
+
+// inventoried returns the objects that the inventories list.
+func (o *ownership) inventoried() map[api.ID]bool {
+	ids := make(map[api.ID]bool, len(o.wanted))
+	for _, inv := range o.inv {
+		for id := range inv.Items.IDs() {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// A stale is an object that the inventory of a placement lists here and that the placement no
+// longer wants.
+type stale struct {
+	inv  *inventory.Inventory
+	item *inventory.Item
+	// handedOver says that another placement wants it: it is only removed from this inventory.
+	handedOver bool
+	// newOwner is the placement that waits for the object and keeps it; zero if there is none.
+	newOwner api.PlacementKey
+}
+
+// passesOn reports whether the object is only removed from an inventory.
+func (st *stale) passesOn() bool { return st.handedOver || st.newOwner != api.PlacementKey{} }
+
+// stales returns an entry for each placement whose inventory lists an object that the placement
+// no longer wants here.
+func (o *ownership) stales(id api.ID) []stale {
+	var out []stale
+	w, isWanted := o.wanted.of(id)
+	// A placement that only compares objects takes none over.
+	taken := isWanted && !o.works.reports(w.placement)
+	for p, inv := range o.inv {
+		if isWanted && p == w.placement || !o.works.prunes(p) {
+			continue
+		}
+		it := inv.Items.Of(id)
+		if it == nil || o.works.spared(p, id) != "" {
+			continue
+		}
+		st := stale{inv: inv, item: it, handedOver: taken}
+		if !taken {
+			owner, found := o.newOwner(id, p)
+			if found && (owner == p || o.works.resting(owner)) {
+				continue // the object is kept for its next owner
+			}
+			st.newOwner = owner
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// Plans pass objects from placement to placement as far as the ledger knows which placement has
+// which objects. The next functions handle what the ledger does not know: it was lost, a commit cannot
+// be read, or a cluster has missed an update. An object that another placement is to have is
+// never deleted, whatever the plan says. The placement that gives it up moves it to the
+// inventory of the other one, which keeps it until that placement applies it.
+
+// newOwner returns the placement that is to keep an object which another one gives up: a
+// placement that waits for it, or one that also has it and keeps what it has. found is false if
+// there is none. If there are several, one that has the object comes first, and then the first
+// in order.
+func (o *ownership) newOwner(id api.ID, from api.PlacementKey) (owner api.PlacementKey, found bool) {
+	if owner, found = o.newOwners[id]; found {
+		return owner, true
+	}
+	for p := range o.inv {
+		w, told := o.works[p]
+		if p != from && o.owns(p, id) && (w.Keep || !told) && (!found || p.String() < owner.String()) {
+			owner, found = p, true
+		}
+	}
+	return owner, found
+}
+
+// findNewOwners returns the placements that wait for objects, by object.
+func (o *ownership) findNewOwners() map[api.ID]api.PlacementKey {
+	out := map[api.ID]api.PlacementKey{}
+	for p, w := range o.works {
+		for _, m := range w.Awaited {
+			other, taken := out[m.ID]
+			has, otherHas := o.owns(p, m.ID), o.owns(other, m.ID)
+			if !taken || has && !otherHas || has == otherHas && p.String() < other.String() {
+				out[m.ID] = p
+			}
+		}
+	}
+	return out
+}
+
+// adoptedWhy is the reason why an object of an adopted inventory is not deleted.
+const adoptedWhy = "it was taken over from another fleet (gitfleet adopt-fleet), and is not in the repository"
+
+// held returns the reason why the work of a placement, or the adoption of its inventory,
+// prevents the deletion of a stale object together with others; empty if neither does.
+func (o *ownership) held(st stale, with []api.ID) string {
+	if st.inv.Adopted {
+		return adoptedWhy
+	}
+	w := o.works[st.inv.Placement]
+	return w.Held(st.item.ID(), with)
+}
+
+// allowed reports whether a commit allows the deletions of a placement.
+func (o *ownership) allowed(st stale) bool { return o.works[st.inv.Placement].AllowDelete }
+
+// abandons reports whether a deleted placement leaves its objects on the cluster.
+func (o *ownership) abandons(st stale) bool {
+	return st.inv.Abandon && !o.works.placed(st.inv.Placement)
+}
+
+// releaseAll makes all objects undesired, but keeps them on the cluster.
+func (o *ownership) releaseAll() {
+	o.wanted, o.newOwners = nil, nil
+	o.works = map[api.PlacementKey]work.Work{}
+	for p, inv := range o.inv {
+		inv.Abandon = true
+		o.works[p] = work.Work{Placement: p, Remove: true, Abandon: true}
+	}
+}
+
+// definition returns the desired definition of a kind on this cluster; nil if there is none.
+func (o *ownership) definition(gvk schema.GroupVersionKind) *wanted {
+	for id, w := range o.wanted.all() {
+		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Object, gvk) {
+			return &w
+		}
+	}
+	return nil
+}
+
+// secrets returns the Secrets that the cluster should have. They are collected at most once in
+// a turn.
+func (o *ownership) secrets() diff.Secrets {
+	if o.hidden != nil {
+		return *o.hidden
+	}
+	var all []*unstructured.Unstructured
+	for id, w := range o.wanted.all() {
+		if id.Group == "" && id.Kind == "Secret" {
+			all = append(all, w.manifest.Object.Object)
+		}
+	}
+	found := diff.SecretsOf(all...)
+	o.hidden = &found
+	return found
+}

@@ -1,0 +1,364 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+)
+
+// want replaces the desired state of the cluster.
+func (s *session) want(works []work.Work) {
+	was, before := s.works, s.wanted
+	if len(was) == 0 {
+		s.drifts.suspectHeld()
+	}
+	for _, w := range works {
+		old, ok := was[w.Placement]
+		if !ok || old.Revision != w.Revision || (old.Strategy.Type == api.ReportDiff) != (w.Strategy.Type == api.ReportDiff) {
+			delete(s.done, w.Placement)
+		}
+		if ok {
+			s.reconsider(old, w)
+		}
+	}
+	s.ownership.want(works)
+	s.expressions.Replace(s.wanted.manifests())
+	for id := range s.trouble {
+		w, isWanted := s.wanted.of(id)
+		if old, _ := before.of(id); !isWanted || w.placement != old.placement {
+			delete(s.trouble, id) // that was the trouble of another placement
+		}
+	}
+	s.drifts.memory.Forget(s.works)
+}
+
+// sync reconciles everything.
+func (s *session) sync(ctx context.Context) {
+	if s.store.Foreign() {
+		return
+	}
+	for _, inv := range s.inv {
+		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
+	}
+	ids := s.inventoried()
+	for id := range s.wanted.all() {
+		ids[id] = true
+	}
+	s.compared, s.blocked = time.Now(), false
+	if s.prepared(ctx, ids) {
+		s.brake.decide(ids, s.brake.deletes) // the brake needs the state from the watches
+		s.processPrepared(ctx, ids)
+		if s.store.Foreign() {
+			return
+		}
+		s.checkWritten(ctx)
+	}
+	s.observer.unwatch()
+	for p := range s.works {
+		s.done[p] = s.done[p] || ctx.Err() == nil && !s.conn.CutOff() && !s.blocked
+	}
+	s.reporter.all(ctx)
+}
+
+// recheck checks everything again because a user requested it.
+func (s *session) recheck(ctx context.Context) {
+	s.retryAll()
+	s.kinds.LookAgain(nil)
+	clear(s.verified)
+	if s.last != nil && !s.leaving {
+		s.sync(ctx)
+		s.sweepNow(ctx)
+	}
+}
+
+// react processes the changes that the watches reported.
+func (s *session) react(ctx context.Context) error {
+	touched := s.observer.absorb()
+	if s.store.LostToOther(ctx, touched) {
+		s.observingOnly = true
+		return s.observeOnly(ctx, byCheck)
+	}
+	s.inventories.restore(ctx, touched)
+	s.observer.revive(touched)
+	s.brake.recheckHeld(touched)
+	s.process(ctx, touched)
+	s.checkWritten(ctx)
+	s.reporter.touched(ctx, touched)
+	s.reporter.askWhy(ctx)
+	return nil
+}
+
+// again retries the failures that are due.
+func (s *session) again(ctx context.Context) {
+	s.reviewMissing(ctx)
+	if s.blocked {
+		s.sync(ctx)
+		return
+	}
+	due := map[api.ID]bool{}
+	now := time.Now()
+	for id, t := range s.trouble {
+		if !t.next.After(now) {
+			due[id] = true
+		}
+	}
+	for id, b := range s.brake.braked {
+		if !b.next.IsZero() && !b.next.After(now) {
+			due[id] = true
+		}
+	}
+	for p, inv := range s.inv {
+		if s.inventories.unwritten(inv) {
+			s.saveInventories(ctx, map[api.PlacementKey]bool{p: true})
+		}
+	}
+	if !now.Before(s.compared.Add(reportInterval)) {
+		s.compared = now
+		for id, w := range s.wanted.all() {
+			if s.works.reports(w.placement) {
+				due[id] = true
+			}
+		}
+	}
+	s.process(ctx, due)
+	if !s.values.compareNext.After(now) {
+		s.checkWritten(ctx)
+	}
+	s.reschedule()
+	s.reporter.touched(ctx, due)
+}
+
+// inventoryRetry is the time between two attempts to write an inventory.
+const inventoryRetry = 2 * time.Second
+
+// schedule makes sure that again is called within d.
+func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisecond)) }
+
+// reschedule sets the timer to the earliest retry. While the cluster is being left, the timer
+// is already set.
+func (s *session) reschedule() {
+	if s.leaving {
+		return
+	}
+	var first time.Time
+	for _, t := range s.trouble {
+		first = retry.Earlier(first, t.next)
+	}
+	for _, b := range s.brake.braked {
+		if !b.next.IsZero() {
+			first = retry.Earlier(first, b.next)
+		}
+	}
+	for _, inv := range s.inv {
+		if s.inventories.unwritten(inv) {
+			first = retry.Earlier(first, time.Now().Add(inventoryRetry))
+		}
+	}
+	if len(s.suspects) > 0 {
+		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.values.compareNext))))
+	}
+	for p := range s.works {
+		if s.works.reports(p) {
+			first = retry.Earlier(first, s.compared.Add(reportInterval))
+		}
+	}
+	if len(s.access.Missing()) > 0 {
+		first = retry.Earlier(first, s.access.NextRetry())
+	}
+	if first.IsZero() {
+		s.retry.Stop()
+		return
+	}
+	s.schedule(time.Until(first))
+}
+
+// reportInterval is the time between two comparisons of placements that only report
+// differences. They have to be repeated, since objects that are not ours are not watched.
+const reportInterval = 5 * time.Minute
+
+// probed processes the result of a probe. A cluster that answers again is reconciled at once.
+func (s *session) probed(ctx context.Context, p probe.Result) error {
+	before := s.health
+	s.health = p
+	if p.UID != "" && before.UID != "" && p.UID != before.UID {
+		return reconnect(fmt.Errorf("the cluster behind this name is another one now (kube-system UID %s, was %s)", p.UID, before.UID))
+	}
+	if p.UID == "" {
+		s.health.UID = before.UID
+	}
+	if p.Namespaces == nil {
+		s.health.Namespaces = before.Namespaces
+	}
+	s.store.SetNamespaces(s.health.Namespaces)
+	if p.Another != nil {
+		return reconnect(p.Another)
+	}
+	if len(p.Replaced) > 0 {
+		s.moveOn(p.Replaced)
+	}
+	if p.Unauthorized {
+		return reconnect(p.Err)
+	}
+	if p.Err != nil {
+		return nil
+	}
+	if before.Err != nil || p.Returned || s.conn.CutOff() {
+		s.conn.Restored()
+		s.retryAll()
+		s.kinds.LookAgain(nil)
+		s.sync(ctx)
+	}
+	return nil
+}
+
+// process reconciles some objects: it applies those that differ from the desired state, removes
+// those that are not desired any more, and updates the inventories. Objects that are up to date
+// cost no request.
+func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
+	if s.prepared(ctx, ids) {
+		s.processPrepared(ctx, ids)
+	}
+}
+
+// prepared makes sure that the live state of some objects is known. If it cannot be read now,
+// everything is tried again later: while kinds are unknown, it is not known either which objects
+// are gone.
+func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
+	if len(ids) == 0 || s.store.Foreign() {
+		return false
+	}
+	err := s.observer.prepareKinds(ctx, ids)
+	if err == nil {
+		s.unknown = retry.LogLimiter{}
+		return true
+	}
+	if s.unknown.Due(connection.WithoutPort(connection.Plain(err))) {
+		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
+	}
+	for id := range ids {
+		s.unseen[id] = true
+	}
+	s.blocked = true
+	s.schedule(inventoryRetry)
+	return false
+}
+
+// processPrepared is process for objects whose live state is known.
+func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
+	clear(s.applier.fresh)
+	tasks, prune := s.applier.findWork(ids)
+	touched := map[api.PlacementKey]bool{}
+	tasks, failed := s.inventories.announce(ctx, tasks, touched)
+	if s.store.Foreign() {
+		return // the turn ends in observeOnly
+	}
+	for _, o := range failed {
+		s.applier.fail(o)
+	}
+	s.applier.apply(ctx, tasks, touched)
+	if s.applier.recreate(ctx, tasks, touched); s.store.Foreign() {
+		return
+	}
+	s.pruner.prune(ctx, prune, touched)
+	s.saveInventories(ctx, touched)
+	s.reschedule()
+}
+
+// resolve executes the decisions about held drifts.
+func (s *session) resolve(ctx context.Context) {
+	again, news := map[api.ID]bool{}, map[api.ID]bool{}
+	for key := range s.drifts.resolutions {
+		r, known := s.drifts.resolution(key.Placement, key.ID)
+		d := s.drifts.memory[key.Placement][key.ID]
+		switch {
+		case !known:
+		case r.PutBack, r.Again:
+			delete(s.trouble, key.ID)
+			again[key.ID], news[key.ID] = true, true
+		case d.Message != r.Message:
+			d.Message = connection.Cut(r.Message)
+			s.drifts.memory.Put(key.Placement, d)
+			news[key.ID] = true
+		}
+	}
+	s.process(ctx, again)
+	if len(news) > 0 {
+		s.reporter.touched(ctx, news)
+	}
+}
+
+// checkWritten compares the values of objects that others have written, and corrects what they
+// changed.
+func (s *session) checkWritten(ctx context.Context) {
+	if s.conn.CutOff() || s.leaving {
+		return
+	}
+	switch tasks := s.values.takeSuspects(); {
+	case len(tasks) > manySuspects:
+		s.sweepNow(ctx)
+	case len(tasks) > 0:
+		s.correct(ctx, s.values.check(ctx, tasks))
+	}
+}
+
+// correct processes the results of comparisons of values.
+func (s *session) correct(ctx context.Context, f valueResults) {
+	s.mend(ctx, f.wrong)
+	if len(f.news) > 0 {
+		s.reporter.touched(ctx, f.news)
+	}
+	if len(s.suspects) > 0 {
+		s.reschedule()
+	}
+}
+
+// mend applies objects again that have changed although their metadata does not show it.
+func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
+	if len(wrong) == 0 {
+		return
+	}
+	for id := range wrong {
+		w, _ := s.wanted.of(id)
+		if inv := s.inv[w.placement]; inv != nil && inv.Items.Has(id) {
+			it := inv.Items.Of(id)
+			it.Managed = "" // whatever exists is not what was applied
+			inv.Items.Put(*it)
+		}
+	}
+	s.process(ctx, wrong)
+	s.reporter.touched(ctx, wrong)
+}
+
+// sweepOn runs one step of a sweep: it checks the doubts and lists one more kind.
+func (s *session) sweepOn(ctx context.Context) {
+	defer s.sweeper.schedule()
+	if s.conn.CutOff() || s.leaving || s.blocked {
+		return
+	}
+	if !s.sweeper.busy {
+		s.sweeper.busy, s.sweeper.remaining = true, s.watchedKinds()
+	}
+	s.mend(ctx, s.sweeper.settleDoubts(ctx))
+	if gvk, more := s.sweeper.next(); more {
+		s.correct(ctx, s.sweeper.checkKind(ctx, gvk))
+	}
+}
+
+// sweepNow runs a whole sweep, because a user requested it or because very much was written.
+// Its doubts are checked in the next step.
+func (s *session) sweepNow(ctx context.Context) {
+	s.sweeper.busy, s.sweeper.remaining = true, nil
+	for _, gvk := range s.watchedKinds() {
+		if s.conn.CutOff() {
+			break
+		}
+		s.correct(ctx, s.sweeper.checkKind(ctx, gvk))
+	}
+	s.sweeper.schedule()
+}

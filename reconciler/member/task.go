@@ -1,0 +1,303 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+)
+
+// A task is an object that may have to be applied.
+type task struct {
+	wanted
+	res  connection.Resource
+	item *inventory.Item // nil if no inventory of its placement lists it
+	// absent says that no watch has seen the object. An object without our label may still
+	// exist.
+	absent bool
+	drift  bool
+	// spared is the reason why the object is only observed; empty if it may be written.
+	spared string
+	// held says that the drift of the object is not restored. accepting says that the object
+	// may already have the content of its new version.
+	held, accepting bool
+	// found is the result of a survey about an object that was never applied; nil without a
+	// survey.
+	found *finding
+	inputs
+}
+
+// inputs are what an executor needs to know of the object of a task.
+type inputs struct {
+	// known is the object as its watch knows it; nil if it does not.
+	known *observed.Object
+	// rule is the rule in force for the drift of the object, resolution the decision about its
+	// drift; nil if there is none.
+	rule       api.DriftRule
+	resolution *ledger.Resolution
+	// alteredBefore are the fields that the server is known to store differently from what is
+	// applied.
+	alteredBefore []api.PatchDetail
+}
+
+// An outcome is the result of a task.
+type outcome struct {
+	task
+	do      diff.Operation
+	cond    metav1.Condition
+	err     error
+	written *metav1.PartialObjectMetadata // nil if nothing was written
+	created bool                          // the object did not exist before
+	diffs   []api.Difference
+	gen     int64
+	snapshot
+	// before is the drift that the task had to correct, if any.
+	before ledger.Drift
+	// altered are the fields that the server has stored differently from what was applied.
+	altered []api.PatchDetail
+	// accepted is the live object if it already equals its new version; nil otherwise.
+	accepted *observed.Object
+	// immutable says that the server refused it because of immutable fields only.
+	immutable bool
+	// gone says that somebody deleted the object and that it is not created again for now.
+	gone bool
+}
+
+// repairs reports whether the task has corrected drift.
+func (o *outcome) repairs() bool {
+	if !o.drift || o.written == nil {
+		return false
+	}
+	return o.live == nil || o.live.GetResourceVersion() != o.written.ResourceVersion
+}
+
+// putsBack reports whether the write corrected drift. If no field had changed, a write to a
+// contested object, or to an existing one that leaves fields to others, only gives up the
+// ownership of fields.
+func (o *outcome) putsBack() bool {
+	if !o.repairs() {
+		return false
+	}
+	changed := len(o.before.Paths) > 0
+	return changed || len(o.rivals) == 0 && (o.before.Deleted || !leavesFields(o.manifest))
+}
+
+// asWanted reports whether a spared object equals the desired one.
+func (o *outcome) asWanted() bool {
+	return o.spared != "" && o.err == nil && len(o.diffs) == 0 && o.cond.Status == metav1.ConditionTrue
+}
+
+// suspended returns the condition of a spared object: it counts as applied if the desired
+// content was applied before.
+func (t *task) suspended() metav1.Condition {
+	if t.item == nil || t.item.Hash != t.manifest.Hash {
+		return diff.NotApplied(api.Suspended, t.spared)
+	}
+	c := diff.Applied()
+	c.Reason, c.Message = api.Suspended, t.spared
+	return c
+}
+
+// findWork returns the tasks for some objects, and the stale objects among them.
+func (a *applier) findWork(ids map[api.ID]bool) ([]task, []stale) {
+	var tasks []task
+	var prune []stale
+	for id := range ids {
+		stales := a.stales(id)
+		prune = append(prune, stales...)
+		w, isWanted := a.wanted.of(id)
+		if !isWanted {
+			if len(stales) == 0 {
+				delete(a.trouble, id)
+				delete(a.verified, id)
+			}
+			continue
+		}
+		if t, needed := a.task(id, w); needed {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks, prune
+}
+
+// task reports whether an object needs a task, according to the known state and without a
+// request.
+func (a *applier) task(id api.ID, w wanted) (task, bool) {
+	t, gvk := a.newTask(w), w.gvk()
+	_, ok := a.kinds.Of(gvk)
+	if bad := a.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, id) && !(ok && bad.unknownKind) {
+		return t, false
+	}
+	if !ok {
+		a.fail(outcome{task: t, cond: diff.DecodeFailed(a.unknownKind(gvk))})
+		return t, false
+	}
+	l := a.live.Of(id)
+	t.absent = l == nil
+	if a.works.reports(w.placement) {
+		return t, true
+	}
+	if t.spared = a.works.spared(w.placement, id); t.spared != "" {
+		return t, a.astray(t, l) || a.suspects[id]
+	}
+	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
+		// An apply now would be lost with the object.
+		a.fail(outcome{task: t, cond: beingDeleted(l.Finalizers)})
+		return t, false
+	}
+	if t.item == nil || t.item.Hash != w.manifest.Hash {
+		t.accepting = a.drifts.accepts(t, l)
+		return t, true
+	}
+	if l == nil && !a.watch.Of(gvk).Complete() {
+		return t, a.trouble[id] != nil // no watch reports the object, so that the last apply has to be trusted
+	}
+	if l != nil && l.Terminating {
+		return t, false // it is created again once its deletion is finished
+	}
+	t.drift = l == nil || l.Managed != t.item.Managed || l.Fleet != a.cfg.Fleet
+	if !t.drift {
+		return t, a.trouble[id] != nil || a.unverified(w)
+	}
+	t.held = a.drifts.holds(t, l)
+	return t, t.held || a.works.protects(w.placement) || a.drifts.undone(t, l)
+}
+
+// astray reports whether a spared object may differ from what is wanted.
+func (a *applier) astray(t task, l *observed.Object) bool {
+	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
+		return a.trouble[t.manifest.ID] != nil // no watch reports it
+	}
+	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||
+		l.Managed != t.item.Managed || l.Fleet != a.cfg.Fleet || a.trouble[t.manifest.ID] != nil
+}
+
+// verifies reports whether an object must be read to know its state, because it is compared in
+// full or an autoscaler may scale it.
+func (a *applier) verifies(w wanted) bool {
+	return diff.CompareAfter(a.works[w.placement].Strategy) || scaled(w.manifest, a.live.Of(w.manifest.ID))
+}
+
+// unverified reports whether an object must be read, and was not read since others last changed
+// it.
+func (a *applier) unverified(w wanted) bool {
+	verified, ok := a.verified[w.manifest.ID]
+	return a.verifies(w) && (!ok || verified != a.live.Standing(w.manifest.ID))
+}
+
+// waits reports whether a retry of an object is not due yet. If the object was not written
+// because of its state, any change may make the retry due, at most once a second.
+func (a *applier) waits(t *trouble, id api.ID) bool {
+	now := time.Now()
+	if now.Before(t.next) && t.refused != nil && *t.refused != a.live.Standing(id) {
+		t.next = retry.Earlier(t.next, t.last.Add(firstRetry))
+	}
+	return now.Before(t.next)
+}
+
+// fail records why an object is not as desired, and schedules its retry with backoff. The
+// backoff ends when its content changes, or something happens that it waited for.
+func (a *applier) fail(o outcome) {
+	o.cond.Message = connection.Cut(o.cond.Message)
+	id, now := o.manifest.ID, time.Now()
+	t := a.trouble[id]
+	if t == nil || t.hash != o.manifest.Hash {
+		t = &trouble{hash: o.manifest.Hash}
+		a.trouble[id] = t
+	}
+	if t.cond.Reason != o.cond.Reason || t.since.IsZero() {
+		t.since = now
+	}
+	switch {
+	case len(o.diffs) == 0:
+		t.first = time.Time{}
+	case t.first.IsZero():
+		t.first = now
+	}
+	stands := a.live.Standing(id)
+	confirmed := t.refused != nil && *t.refused == stands
+	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
+	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
+		t.refused = &stands
+	}
+	t.drift = o.item != nil && o.item.Hash != ""
+	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, connection.ForbiddenByNamespace(o.err)
+	t.recreate = o.immutable && asksForRecreation(o.manifest)
+	t.pending = a.passes(o)
+	first := firstRetry
+	if t.namespaceMissing {
+		first = 100 * time.Millisecond // the missing object is just being applied
+	}
+	t.next = now.Add(max(t.failures.Next(first, lastRetry), connection.RetryAfter(o.err)))
+	switch {
+	case t.unknownKind:
+		t.next = a.kinds.NextLookup(o.gvk()) // one lookup serves all objects of a kind
+	case o.spared != "" && o.err == nil && !a.watched(id):
+		t.next = now.Add(reportInterval)
+	case t.refused != nil && a.watched(id) && !confirmed:
+		t.next = now.Add(confirmation)
+	case t.refused != nil && a.watched(id):
+		t.next = now.Add(unwatchedRetry) // the watch reports any change of it
+	}
+	if a.works.reports(o.placement) && o.err == nil {
+		t.next = a.compared.Add(reportInterval)
+	}
+	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
+		a.cfg.Log.Warn("object not applied", "cluster", a.cfg.Name, "placement", o.placement.String(),
+			"object", id.String(), "err", o.cond.Message)
+	}
+}
+
+// passes reports whether the reason why an object was not applied will pass by itself: its
+// definition or namespace is placed here too, or an API server or admission webhook does not
+// respond.
+func (a *applier) passes(o outcome) bool {
+	var coming *pendingDefinition
+	switch {
+	case o.err == nil:
+		return false
+	case errors.As(o.err, &coming), apierrors.HasStatusCause(o.err, "NamespaceTerminating"):
+		return true
+	case connection.ForbiddenByNamespace(o.err):
+		_, placed := a.wanted.of(api.ID{Kind: "Namespace", Name: o.manifest.ID.Namespace})
+		return placed
+	}
+	return connection.IsUnreachable(o.err) ||
+		apierrors.IsTooManyRequests(o.err) || apierrors.IsInternalError(o.err) || apierrors.IsServiceUnavailable(o.err) ||
+		apierrors.IsServerTimeout(o.err) || apierrors.IsTimeout(o.err)
+}
+
+// watched reports whether the watch reports every change of an object.
+func (a *applier) watched(id api.ID) bool {
+	w, isWanted := a.wanted.of(id)
+	return isWanted && a.live.Of(id) != nil && a.watch.Of(w.gvk()).Complete()
+}
+
+// unknownKind returns why a kind is not known. If its definition is placed here too, the kind
+// only has to wait for the definition.
+func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
+	err := a.kinds.Why(gvk)
+	var none *discovery.MissingDefinition
+	if !errors.As(err, &none) {
+		return err
+	}
+	if by := a.definition(gvk); by != nil {
+		if t := a.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.reports(by.placement) || a.works.spared(by.placement, by.manifest.ID) != "" {
+			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.manifest.ID.Name, by.placement)
+		}
+		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}
+	}
+	return err
+}
