@@ -135,6 +135,14 @@ var ErrNotReady = errors.New("the forge has not prepared the changes yet")
 // errTooLarge is the error of a response that exceeds the limit.
 var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", mostAnswer)
 
+// wrapf adds what was being done to an error; nil stays nil.
+func wrapf(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
 // statusOf returns the status of an error response; zero if the forge did not respond.
 func statusOf(err error) int {
 	if answer, ok := errors.AsType[*StatusError](err); ok {

@@ -30,16 +30,13 @@ type Client interface {
 	FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error)
 	// PullRequest returns the pull request with a number.
 	PullRequest(ctx context.Context, number int64) (PullRequest, error)
-	// OpenPullRequest opens a pull request. If it was opened but could not be labeled, both the
-	// pull request and the error are returned.
+	// OpenPullRequest opens a pull request. Labels that the repository does not have are created.
+	// If it was opened but could not be labeled, both the pull request and the error are returned.
 	OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error)
 	// EditPullRequest replaces the body of a pull request.
 	EditPullRequest(ctx context.Context, number int64, body string) error
 	// ClosePullRequest adds a comment to a pull request, replaces its body and closes it.
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
-	// SetLabels adds labels to a pull request and removes others; the rest stays. Labels that
-	// the repository does not have are created.
-	SetLabels(ctx context.Context, number int64, add, remove []string) error
 
 	// FindComment returns the first comment on a pull request that contains a marker and was
 	// written by the user of the token; nil if there is none.
@@ -171,6 +168,21 @@ type Status struct {
 	URL string
 }
 
+// Access is what a token may do in the repository, as far as the forge says so.
+type Access struct {
+	// User is the user name of the token.
+	User string
+	// ReadOnly says that the user may not push, and so neither open pull requests of branches of
+	// the repository nor set statuses.
+	ReadOnly bool
+	// MissingScope is what the token was not made for; empty if it was, or if the forge does not
+	// say.
+	MissingScope string
+	// Archived says that nobody may write to the repository. NoPullRequests and NoIssues say that
+	// it has none.
+	Archived, NoPullRequests, NoIssues bool
+}
+
 // New returns a client of a repository. It sends no request.
 func New(cfg Config) (Client, error) {
 	if err := cfg.Validate(); err != nil {
@@ -252,7 +264,7 @@ func (l *lister) page(page int, sizes []int) (next bool, err error) {
 	}
 	for _, pr := range entries {
 		if pr.Fork {
-			pr.Body = shorten(pr.Body, mostForkBody)
+			pr.Body = Shorten(pr.Body, mostForkBody)
 		}
 		l.list = append(l.list, pr)
 	}
@@ -308,19 +320,8 @@ func lineURL(repository, view, file string, line int) string {
 // labelColor is the colour of new labels.
 const labelColor = "#0969da"
 
-// missing returns the names that others does not have.
-func missing(names, others []string) []string {
-	var out []string
-	for _, name := range names {
-		if !slices.Contains(others, name) && !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// shorten cuts a text to a number of characters.
-func shorten(text string, most int) string {
+// Shorten cuts a text to a number of characters.
+func Shorten(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}

@@ -11,6 +11,10 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
+// mostReviews is the maximum number of own reviews of a pull request that are looked at for
+// comments. Each is requested separately.
+const mostReviews = 100
+
 // giteaClient is a repository on a Gitea or Forgejo server.
 type giteaClient struct {
 	url         string
@@ -30,18 +34,15 @@ func newGitea(cfg Config) (*giteaClient, error) {
 	return g, nil
 }
 
-// api returns a client for one request, since the library's client keeps the context.
-func (g *giteaClient) api(ctx context.Context) (*gitea.Client, error) {
-	return gitea.NewClient(g.url, gitea.SetHTTPClient(g.client), gitea.SetContext(ctx), gitea.SetGiteaVersion(""), gitea.SetUserAgent(userAgent))
+// api returns a client for requests with a context, which the library's client keeps.
+func (g *giteaClient) api(ctx context.Context) *gitea.Client {
+	c, _ := gitea.NewClient(g.url, gitea.SetHTTPClient(g.client), gitea.SetContext(ctx), gitea.SetGiteaVersion(""), gitea.SetUserAgent(userAgent))
+	return c // the only error is about the version of the server, which is not checked
 }
 
 func (g *giteaClient) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return nil, err
-	}
 	return listPullRequests(func(page, size int) ([]PullRequest, bool, error) {
-		list, resp, err := c.ListRepoPullRequests(g.owner, g.name, gitea.ListPullRequestsOptions{
+		list, resp, err := g.api(ctx).ListRepoPullRequests(g.owner, g.name, gitea.ListPullRequestsOptions{
 			ListOptions: gitea.ListOptions{Page: page, PageSize: size}, State: gitea.StateOpen,
 		})
 		if err != nil {
@@ -58,11 +59,7 @@ func (g *giteaClient) ListOpen(ctx context.Context, base string) ([]PullRequest,
 }
 
 func (g *giteaClient) FindPullRequest(ctx context.Context, base, branch string) (*PullRequest, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pr, _, err := c.GetPullRequestByBaseHead(g.owner, g.name, base, branch)
+	pr, _, err := g.api(ctx).GetPullRequestByBaseHead(g.owner, g.name, base, branch)
 	switch {
 	case statusOf(err) == http.StatusNotFound:
 		return nil, nil
@@ -74,11 +71,7 @@ func (g *giteaClient) FindPullRequest(ctx context.Context, base, branch string) 
 }
 
 func (g *giteaClient) PullRequest(ctx context.Context, number int64) (PullRequest, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return PullRequest{}, err
-	}
-	pr, _, err := c.GetPullRequest(g.owner, g.name, number)
+	pr, _, err := g.api(ctx).GetPullRequest(g.owner, g.name, number)
 	if err != nil {
 		return PullRequest{}, fmt.Errorf("read pull request %d: %w", number, err)
 	}
@@ -135,10 +128,7 @@ func giteaLabels(labels []*gitea.Label) []string {
 }
 
 func (g *giteaClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return PullRequest{}, err
-	}
+	c := g.api(ctx)
 	labels, err := g.labelIDs(c, p.Labels)
 	if err != nil {
 		return PullRequest{}, err
@@ -158,48 +148,26 @@ func (g *giteaClient) ClosePullRequest(ctx context.Context, number int64, commen
 	if _, err := g.AddComment(ctx, number, comment); err != nil {
 		return err
 	}
-	closed := gitea.StateClosed
-	return g.edit(ctx, number, gitea.EditPullRequestOption{Body: &body, State: &closed})
+	return g.edit(ctx, number, gitea.EditPullRequestOption{Body: &body, State: new(gitea.StateClosed)})
 }
 
 func (g *giteaClient) edit(ctx context.Context, number int64, change gitea.EditPullRequestOption) error {
-	c, err := g.api(ctx)
-	if err != nil {
-		return err
-	}
-	if _, _, err := c.EditPullRequest(g.owner, g.name, number, change); err != nil {
-		return fmt.Errorf("edit pull request %d: %w", number, err)
-	}
-	return nil
+	_, _, err := g.api(ctx).EditPullRequest(g.owner, g.name, number, change)
+	return wrapf(err, "edit pull request %d", number)
 }
 
-func (g *giteaClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
-	c, err := g.api(ctx)
-	if err != nil {
-		return err
-	}
-	labels, _, err := c.GetIssueLabels(g.owner, g.name, number, gitea.ListLabelsOptions{})
-	if err != nil {
-		return fmt.Errorf("read the labels of pull request %d: %w", number, err)
-	}
-	var has []string
-	for _, l := range labels {
-		has = append(has, l.Name)
-		if !slices.Contains(remove, l.Name) {
-			continue
+// countedPages reads a list whose responses have its length, and no links to the next page.
+func countedPages[T any](what string, read func(page gitea.ListOptions) ([]T, *gitea.Response, error)) ([]T, error) {
+	seen := 0
+	return pages(what, func(page int) ([]T, bool, error) {
+		list, resp, err := read(gitea.ListOptions{Page: page, PageSize: pageSize})
+		if err != nil {
+			return nil, false, err
 		}
-		if _, err := c.DeleteIssueLabel(g.owner, g.name, number, l.ID); err != nil && statusOf(err) != http.StatusNotFound {
-			return fmt.Errorf("remove label %s of pull request %d: %w", l.Name, number, err)
-		}
-	}
-	ids, err := g.labelIDs(c, missing(add, has))
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	if _, _, err := c.AddIssueLabels(g.owner, g.name, number, gitea.IssueLabelsOption{Labels: ids}); err != nil {
-		return fmt.Errorf("label pull request %d: %w", number, err)
-	}
-	return nil
+		seen += len(list)
+		total, _ := strconv.Atoi(resp.Header.Get("X-Total-Count"))
+		return list, len(list) > 0 && seen < total, nil
+	})
 }
 
 // labelIDs returns the IDs of labels by name, and creates labels that the repository does not
@@ -208,21 +176,14 @@ func (g *giteaClient) labelIDs(c *gitea.Client, names []string) ([]int64, error)
 	if len(names) == 0 {
 		return nil, nil
 	}
-	seen := 0
-	all, err := pages("list labels", func(page int) ([]*gitea.Label, bool, error) {
-		list, resp, err := c.ListRepoLabels(g.owner, g.name, gitea.ListLabelsOptions{ListOptions: gitea.ListOptions{Page: page, PageSize: pageSize}})
-		if err != nil {
-			return nil, false, err
-		}
-		seen += len(list)
-		total, _ := strconv.Atoi(resp.Header.Get("X-Total-Count")) // this response has no Link header
-		return list, len(list) > 0 && seen < total, nil
+	all, err := countedPages("list labels", func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+		return c.ListRepoLabels(g.owner, g.name, gitea.ListLabelsOptions{ListOptions: page})
 	})
 	if err != nil {
 		return nil, err
 	}
 	var ids []int64
-	for _, name := range missing(names, nil) {
+	for _, name := range names {
 		i := slices.IndexFunc(all, func(l *gitea.Label) bool { return l.Name == name })
 		if i >= 0 {
 			ids = append(ids, all[i].ID)
@@ -238,10 +199,7 @@ func (g *giteaClient) labelIDs(c *gitea.Client, names []string) ([]int64, error)
 }
 
 func (g *giteaClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return nil, err
-	}
+	c := g.api(ctx)
 	list, _, err := c.ListIssueComments(g.owner, g.name, number, gitea.ListIssueCommentOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the comments on pull request %d: %w", number, err)
@@ -273,11 +231,7 @@ func (g *giteaClient) self(c *gitea.Client) (int64, error) {
 }
 
 func (g *giteaClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return Comment{}, err
-	}
-	added, _, err := c.CreateIssueComment(g.owner, g.name, number, gitea.CreateIssueCommentOption{Body: body})
+	added, _, err := g.api(ctx).CreateIssueComment(g.owner, g.name, number, gitea.CreateIssueCommentOption{Body: body})
 	if err != nil {
 		return Comment{}, fmt.Errorf("comment on pull request %d: %w", number, err)
 	}
@@ -285,36 +239,19 @@ func (g *giteaClient) AddComment(ctx context.Context, number int64, body string)
 }
 
 func (g *giteaClient) EditComment(ctx context.Context, number, id int64, body string) error {
-	c, err := g.api(ctx)
-	if err != nil {
-		return err
-	}
-	if _, _, err := c.EditIssueComment(g.owner, g.name, id, gitea.EditIssueCommentOption{Body: body}); err != nil {
-		return fmt.Errorf("edit a comment on pull request %d: %w", number, err)
-	}
-	return nil
+	_, _, err := g.api(ctx).EditIssueComment(g.owner, g.name, id, gitea.EditIssueCommentOption{Body: body})
+	return wrapf(err, "edit a comment on pull request %d", number)
 }
 
 func (g *giteaClient) SetStatus(ctx context.Context, s Status) error {
-	c, err := g.api(ctx)
-	if err != nil {
-		return err
-	}
-	_, _, err = c.CreateStatus(g.owner, g.name, s.Commit, gitea.CreateStatusOption{
-		State: gitea.StatusState(s.State), TargetURL: s.URL, Description: shorten(s.Description, 255), Context: s.Context,
+	_, _, err := g.api(ctx).CreateStatus(g.owner, g.name, s.Commit, gitea.CreateStatusOption{
+		State: gitea.StatusState(s.State), TargetURL: s.URL, Description: Shorten(s.Description, 255), Context: s.Context,
 	})
-	if err != nil {
-		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
-	}
-	return nil
+	return wrapf(err, "set status %s of commit %.8s", s.Context, s.Commit)
 }
 
 func (g *giteaClient) FindStatus(ctx context.Context, commit, name string) (*Status, error) {
-	c, err := g.api(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, _, err := c.GetCombinedStatus(g.owner, g.name, commit)
+	all, _, err := g.api(ctx).GetCombinedStatus(g.owner, g.name, commit)
 	if err != nil {
 		return nil, fmt.Errorf("read the statuses of commit %.8s: %w", commit, err)
 	}
@@ -328,4 +265,164 @@ func (g *giteaClient) FindStatus(ctx context.Context, commit, name string) (*Sta
 
 func (g *giteaClient) LineURL(commit, path string, line int) string {
 	return lineURL(g.page, "src/commit/"+commit, path, line)
+}
+
+func (g *giteaClient) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
+	c := g.api(ctx)
+	what := fmt.Sprintf("list the reviews of pull request %d", number)
+	reviews, err := countedPages(what, func(page gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
+		return c.ListPullReviews(g.owner, g.name, number, gitea.ListPullReviewsOptions{ListOptions: page})
+	})
+	if err != nil {
+		return nil, err
+	}
+	reviews = slices.DeleteFunc(reviews, func(r *gitea.PullReview) bool { return r.Reviewer == nil || r.CodeCommentsCount == 0 })
+	if len(reviews) == 0 {
+		return nil, nil
+	}
+	self, err := g.self(c)
+	if err != nil {
+		return nil, err
+	}
+	reviews = slices.DeleteFunc(reviews, func(r *gitea.PullReview) bool { return r.Reviewer.ID != self })
+	if len(reviews) > mostReviews {
+		return nil, fmt.Errorf("%s: there are %d reviews with comments on lines, at most %d are read", what, len(reviews), mostReviews)
+	}
+	var found []string
+	for _, r := range reviews {
+		list, _, err := c.ListPullReviewComments(g.owner, g.name, number, r.ID)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		for _, comment := range list {
+			if strings.Contains(comment.Body, marker) {
+				found = append(found, comment.Body)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (g *giteaClient) CommentOnLines(ctx context.Context, number int64, head, text string, comments []LineComment) error {
+	review := gitea.CreatePullReviewOptions{State: gitea.ReviewStateComment, Body: text, CommitID: head}
+	for _, line := range comments {
+		review.Comments = append(review.Comments, gitea.CreatePullReviewComment{Path: line.Path, Body: line.Body, NewLineNum: int64(line.Line)})
+	}
+	_, _, err := g.api(ctx).CreatePullReview(g.owner, g.name, number, review)
+	return wrapf(err, "comment on lines of pull request %d", number)
+}
+
+func (g *giteaClient) ListIssues(ctx context.Context, label string, state State) ([]Issue, error) {
+	c := g.api(ctx)
+	option := gitea.ListIssueOption{Type: gitea.IssueTypeIssue, State: gitea.StateAll, Labels: []string{label}}
+	if state != "" {
+		option.State = gitea.StateType(state)
+	}
+	return listIssues(label, func(page int) ([]Issue, bool, error) {
+		option.ListOptions = gitea.ListOptions{Page: page, PageSize: issuesPageSize}
+		list, resp, err := c.ListRepoIssues(g.owner, g.name, option)
+		if err != nil {
+			return nil, false, g.issuesError(c, err)
+		}
+		var own []Issue
+		for _, i := range list {
+			self, err := g.self(c)
+			if err != nil {
+				return nil, false, err
+			}
+			if i.Poster != nil && i.Poster.ID == self {
+				own = append(own, fromGiteaIssue(i))
+			}
+		}
+		return own, resp.NextPage != 0, nil
+	})
+}
+
+// issuesError returns ErrIssuesDisabled if the repository has no issues.
+func (g *giteaClient) issuesError(c *gitea.Client, err error) error {
+	return issuesError(err, func() (bool, error) { return g.hasIssues(c) })
+}
+
+func (g *giteaClient) hasIssues(c *gitea.Client) (bool, error) {
+	r, _, err := c.GetRepo(g.owner, g.name)
+	if err != nil {
+		return false, fmt.Errorf("read the repository: %w", err)
+	}
+	return r.HasIssues, nil
+}
+
+func fromGiteaIssue(i *gitea.Issue) Issue {
+	out := Issue{Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open}
+	if i.State == gitea.StateClosed {
+		out.State = Closed
+		if i.Closed != nil {
+			out.Ended = *i.Closed
+		}
+	}
+	return out
+}
+
+func (g *giteaClient) Issue(ctx context.Context, number int64) (*Issue, error) {
+	c := g.api(ctx)
+	i, _, err := c.GetIssue(g.owner, g.name, number)
+	if err != nil {
+		if err = g.issuesError(c, err); isGone(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read issue %d: %w", number, err)
+	}
+	found := fromGiteaIssue(i)
+	return &found, nil
+}
+
+func (g *giteaClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) {
+	c := g.api(ctx)
+	// Gitea opens an issue even if issues are disabled, but without its labels.
+	switch enabled, err := g.hasIssues(c); {
+	case err != nil:
+		return Issue{}, err
+	case !enabled:
+		return Issue{}, ErrIssuesDisabled
+	}
+	labels, err := g.labelIDs(c, i.Labels)
+	if err != nil {
+		return Issue{}, err
+	}
+	opened, _, err := c.CreateIssue(g.owner, g.name, gitea.CreateIssueOption{Title: i.Title, Body: i.Body, Labels: labels})
+	if err != nil {
+		return Issue{}, fmt.Errorf("open an issue: %w", err)
+	}
+	return fromGiteaIssue(opened), nil
+}
+
+func (g *giteaClient) EditIssue(ctx context.Context, number int64, body string) error {
+	return g.editIssue(ctx, number, gitea.EditIssueOption{Body: &body})
+}
+
+func (g *giteaClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {
+	if _, err := g.AddComment(ctx, number, comment); err != nil {
+		return err
+	}
+	return g.editIssue(ctx, number, gitea.EditIssueOption{Body: &body, State: new(gitea.StateClosed)})
+}
+
+func (g *giteaClient) editIssue(ctx context.Context, number int64, change gitea.EditIssueOption) error {
+	_, _, err := g.api(ctx).EditIssue(g.owner, g.name, number, change)
+	return wrapf(err, "edit issue %d", number)
+}
+
+func (g *giteaClient) Access(ctx context.Context) (Access, error) {
+	c := g.api(ctx)
+	user, _, err := c.GetMyUserInfo()
+	if err != nil {
+		return Access{}, fmt.Errorf("ask whose the token is: %w", err)
+	}
+	repo, _, err := c.GetRepo(g.owner, g.name)
+	if err != nil {
+		return Access{}, fmt.Errorf("read repository %s/%s: %w", g.owner, g.name, err)
+	}
+	return Access{
+		User: user.UserName, ReadOnly: repo.Permissions != nil && !repo.Permissions.Push,
+		Archived: repo.Archived, NoPullRequests: !repo.HasPullRequests, NoIssues: !repo.HasIssues,
+	}, nil
 }

@@ -111,11 +111,14 @@ func (g *githubClient) OpenPullRequest(ctx context.Context, p Proposal) (PullReq
 	if len(p.Labels) == 0 {
 		return opened, nil
 	}
-	if err := g.SetLabels(ctx, opened.Number, p.Labels, nil); err != nil {
+	if err := g.createLabels(ctx, p.Labels); err != nil {
 		return opened, err
 	}
-	opened.Labels = missing(p.Labels, nil)
-	slices.Sort(opened.Labels)
+	labels, _, err := g.api.Issues.AddLabelsToIssue(ctx, g.owner, g.name, int(opened.Number), p.Labels)
+	if err != nil {
+		return opened, fmt.Errorf("label pull request %d: %w", opened.Number, err)
+	}
+	opened.Labels = githubLabels(labels)
 	return opened, nil
 }
 
@@ -127,44 +130,23 @@ func (g *githubClient) ClosePullRequest(ctx context.Context, number int64, comme
 	if _, err := g.AddComment(ctx, number, comment); err != nil {
 		return err
 	}
-	closed := "closed"
-	return g.edit(ctx, number, &github.PullRequest{Body: &body, State: &closed})
+	return g.edit(ctx, number, &github.PullRequest{Body: &body, State: new("closed")})
 }
 
 func (g *githubClient) edit(ctx context.Context, number int64, change *github.PullRequest) error {
-	if _, _, err := g.api.PullRequests.Edit(ctx, g.owner, g.name, int(number), change); err != nil {
-		return fmt.Errorf("edit pull request %d: %w", number, err)
-	}
-	return nil
+	_, _, err := g.api.PullRequests.Edit(ctx, g.owner, g.name, int(number), change)
+	return wrapf(err, "edit pull request %d", number)
 }
 
 // createLabels creates the labels that the repository does not have.
 func (g *githubClient) createLabels(ctx context.Context, names []string) error {
-	for _, name := range missing(names, nil) {
+	for _, name := range names {
 		_, _, err := g.api.Issues.GetLabel(ctx, g.owner, g.name, url.PathEscape(name))
 		if statusOf(err) == http.StatusNotFound {
-			color := strings.TrimPrefix(labelColor, "#")
-			_, _, err = g.api.Issues.CreateLabel(ctx, g.owner, g.name, &github.Label{Name: &name, Color: &color})
+			_, _, err = g.api.Issues.CreateLabel(ctx, g.owner, g.name, &github.Label{Name: &name, Color: new(strings.TrimPrefix(labelColor, "#"))})
 		}
 		if err != nil && !answered(err, http.StatusUnprocessableEntity, "already_exists") {
 			return fmt.Errorf("create label %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func (g *githubClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
-	if err := g.createLabels(ctx, add); err != nil {
-		return err
-	}
-	if len(add) > 0 {
-		if _, _, err := g.api.Issues.AddLabelsToIssue(ctx, g.owner, g.name, int(number), missing(add, nil)); err != nil {
-			return fmt.Errorf("label pull request %d: %w", number, err)
-		}
-	}
-	for _, name := range missing(remove, nil) {
-		if _, err := g.api.Issues.RemoveLabelForIssue(ctx, g.owner, g.name, int(number), url.PathEscape(name)); err != nil && statusOf(err) != http.StatusNotFound {
-			return fmt.Errorf("remove label %s of pull request %d: %w", name, number, err)
 		}
 	}
 	return nil
@@ -209,29 +191,21 @@ func (g *githubClient) self(ctx context.Context) (int64, error) {
 
 func (g *githubClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
 	c, _, err := g.api.Issues.CreateComment(ctx, g.owner, g.name, int(number), &github.IssueComment{Body: &body})
-	if err != nil {
-		return Comment{}, fmt.Errorf("comment on pull request %d: %w", number, err)
-	}
-	return Comment{c.GetID(), c.GetBody()}, nil
+	return Comment{c.GetID(), c.GetBody()}, wrapf(err, "comment on pull request %d", number)
 }
 
 func (g *githubClient) EditComment(ctx context.Context, number, id int64, body string) error {
-	if _, _, err := g.api.Issues.EditComment(ctx, g.owner, g.name, id, &github.IssueComment{Body: &body}); err != nil {
-		return fmt.Errorf("edit a comment on pull request %d: %w", number, err)
-	}
-	return nil
+	_, _, err := g.api.Issues.EditComment(ctx, g.owner, g.name, id, &github.IssueComment{Body: &body})
+	return wrapf(err, "edit a comment on pull request %d", number)
 }
 
 func (g *githubClient) SetStatus(ctx context.Context, s Status) error {
-	state, description := string(s.State), shorten(s.Description, 140)
-	status := github.RepoStatus{State: &state, Context: &s.Context, Description: &description}
+	status := github.RepoStatus{State: new(string(s.State)), Context: &s.Context, Description: new(Shorten(s.Description, 140))}
 	if s.URL != "" {
 		status.TargetURL = &s.URL
 	}
-	if _, _, err := g.api.Repositories.CreateStatus(ctx, g.owner, g.name, s.Commit, status); err != nil {
-		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
-	}
-	return nil
+	_, _, err := g.api.Repositories.CreateStatus(ctx, g.owner, g.name, s.Commit, status)
+	return wrapf(err, "set status %s of commit %.8s", s.Context, s.Commit)
 }
 
 func (g *githubClient) FindStatus(ctx context.Context, commit, name string) (*Status, error) {
@@ -249,4 +223,136 @@ func (g *githubClient) FindStatus(ctx context.Context, commit, name string) (*St
 
 func (g *githubClient) LineURL(commit, path string, line int) string {
 	return lineURL(g.page, "blob/"+commit, path, line)
+}
+
+func (g *githubClient) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
+	list, err := pages(fmt.Sprintf("list the comments on lines of pull request %d", number), func(page int) ([]*github.PullRequestComment, bool, error) {
+		list, resp, err := g.api.PullRequests.ListComments(ctx, g.owner, g.name, int(number), &github.PullRequestListCommentsOptions{
+			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+		})
+		return list, err == nil && resp.NextPage != 0, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, c := range list {
+		if own, err := g.isOwn(ctx, c.GetUser(), c.GetBody(), marker); err != nil {
+			return nil, err
+		} else if own {
+			found = append(found, c.GetBody())
+		}
+	}
+	return found, nil
+}
+
+func (g *githubClient) CommentOnLines(ctx context.Context, number int64, head, text string, comments []LineComment) error {
+	review := &github.PullRequestReviewRequest{CommitID: &head, Body: &text, Event: new("COMMENT")}
+	for _, c := range comments {
+		review.Comments = append(review.Comments, &github.DraftReviewComment{Path: &c.Path, Line: &c.Line, Side: new("RIGHT"), Body: &c.Body})
+	}
+	_, _, err := g.api.PullRequests.CreateReview(ctx, g.owner, g.name, int(number), review)
+	return wrapf(err, "comment on lines of pull request %d", number)
+}
+
+func (g *githubClient) ListIssues(ctx context.Context, label string, state State) ([]Issue, error) {
+	option := github.IssueListByRepoOptions{State: "all", Labels: []string{label}}
+	if state != "" {
+		option.State = string(state)
+	}
+	return listIssues(label, func(page int) ([]Issue, bool, error) {
+		option.ListOptions = github.ListOptions{Page: page, PerPage: issuesPageSize}
+		list, resp, err := g.api.Issues.ListByRepo(ctx, g.owner, g.name, &option)
+		if err != nil {
+			return nil, false, g.issuesError(ctx, err)
+		}
+		var own []Issue
+		for _, i := range list {
+			if i.IsPullRequest() {
+				continue
+			}
+			self, err := g.self(ctx)
+			if err != nil {
+				return nil, false, err
+			}
+			if i.GetUser().GetID() == self {
+				own = append(own, fromGitHubIssue(i))
+			}
+		}
+		return own, resp.NextPage != 0, nil
+	})
+}
+
+// issuesError returns ErrIssuesDisabled if the repository has no issues.
+func (g *githubClient) issuesError(ctx context.Context, err error) error {
+	return issuesError(err, func() (bool, error) {
+		r, _, err := g.api.Repositories.Get(ctx, g.owner, g.name)
+		return r.GetHasIssues(), err
+	})
+}
+
+func fromGitHubIssue(i *github.Issue) Issue {
+	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(), Labels: githubLabels(i.Labels), State: Open}
+	if i.GetState() == "closed" {
+		out.State, out.Ended = Closed, i.GetClosedAt().Time
+	}
+	return out
+}
+
+func (g *githubClient) Issue(ctx context.Context, number int64) (*Issue, error) {
+	i, _, err := g.api.Issues.Get(ctx, g.owner, g.name, int(number))
+	if err != nil {
+		// For an issue that was moved to another repository the response is a redirect.
+		if err = g.issuesError(ctx, err); isGone(err) || statusOf(err) == http.StatusMovedPermanently {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read issue %d: %w", number, err)
+	}
+	found := fromGitHubIssue(i)
+	return &found, nil
+}
+
+func (g *githubClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) {
+	if err := g.createLabels(ctx, i.Labels); err != nil {
+		return Issue{}, err
+	}
+	opened, _, err := g.api.Issues.Create(ctx, g.owner, g.name, &github.IssueRequest{Title: &i.Title, Body: &i.Body, Labels: &i.Labels})
+	if err != nil {
+		return Issue{}, fmt.Errorf("open an issue: %w", g.issuesError(ctx, err))
+	}
+	return fromGitHubIssue(opened), nil
+}
+
+func (g *githubClient) EditIssue(ctx context.Context, number int64, body string) error {
+	return g.editIssue(ctx, number, &github.IssueRequest{Body: &body})
+}
+
+func (g *githubClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {
+	if _, err := g.AddComment(ctx, number, comment); err != nil {
+		return err
+	}
+	return g.editIssue(ctx, number, &github.IssueRequest{Body: &body, State: new("closed")})
+}
+
+func (g *githubClient) editIssue(ctx context.Context, number int64, change *github.IssueRequest) error {
+	_, _, err := g.api.Issues.Edit(ctx, g.owner, g.name, int(number), change)
+	return wrapf(err, "edit issue %d", number)
+}
+
+func (g *githubClient) Access(ctx context.Context) (Access, error) {
+	user, resp, err := g.api.Users.Get(ctx, "")
+	if err != nil {
+		return Access{}, fmt.Errorf("ask whose the token is: %w", err)
+	}
+	repo, _, err := g.api.Repositories.Get(ctx, g.owner, g.name)
+	if err != nil {
+		return Access{}, fmt.Errorf("read repository %s/%s: %w", g.owner, g.name, err)
+	}
+	a := Access{User: user.GetLogin(), ReadOnly: !repo.GetPermissions().GetPush(), Archived: repo.GetArchived(), NoIssues: !repo.GetHasIssues()}
+	// Only a classic token has scopes. One of the others has permissions, which are not told.
+	if scopes := strings.FieldsFunc(resp.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' }); len(scopes) > 0 &&
+		!slices.Contains(scopes, "repo") && (repo.GetPrivate() || !slices.Contains(scopes, "public_repo")) {
+		a.MissingScope = "repo"
+	}
+	return a, nil
 }

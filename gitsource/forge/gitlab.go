@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -42,9 +43,8 @@ func (noAuth) Header(context.Context) (key, value string, err error) {
 
 func (g *gitlabClient) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
 	return listPullRequests(func(page, size int) ([]PullRequest, bool, error) {
-		opened := "opened"
 		list, resp, err := g.api.MergeRequests.ListProjectMergeRequests(g.project, &gitlab.ListProjectMergeRequestsOptions{
-			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: int64(size)}, State: &opened, TargetBranch: &base,
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: int64(size)}, State: new("opened"), TargetBranch: &base,
 		}, gitlab.WithContext(ctx))
 		if err != nil {
 			return nil, false, err
@@ -105,9 +105,8 @@ func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 
 func (g *gitlabClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
 	options := &gitlab.CreateMergeRequestOptions{Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Base}
-	if len(p.Labels) > 0 {
-		labels := gitlab.LabelOptions(p.Labels)
-		options.Labels = &labels
+	if len(p.Labels) > 0 { // GitLab creates missing labels
+		options.Labels = new(gitlab.LabelOptions(p.Labels))
 	}
 	mr, _, err := g.api.MergeRequests.CreateMergeRequest(g.project, options, gitlab.WithContext(ctx))
 	if err != nil {
@@ -124,31 +123,12 @@ func (g *gitlabClient) ClosePullRequest(ctx context.Context, number int64, comme
 	if _, err := g.AddComment(ctx, number, comment); err != nil {
 		return err
 	}
-	event := "close"
-	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{Description: &body, StateEvent: &event})
-}
-
-func (g *gitlabClient) SetLabels(ctx context.Context, number int64, add, remove []string) error {
-	options := &gitlab.UpdateMergeRequestOptions{}
-	if len(add) > 0 { // GitLab creates missing labels
-		labels := gitlab.LabelOptions(add)
-		options.AddLabels = &labels
-	}
-	if len(remove) > 0 {
-		labels := gitlab.LabelOptions(remove)
-		options.RemoveLabels = &labels
-	}
-	if len(add)+len(remove) == 0 {
-		return nil
-	}
-	return g.edit(ctx, number, options)
+	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{Description: &body, StateEvent: new("close")})
 }
 
 func (g *gitlabClient) edit(ctx context.Context, number int64, change *gitlab.UpdateMergeRequestOptions) error {
-	if _, _, err := g.api.MergeRequests.UpdateMergeRequest(g.project, number, change, gitlab.WithContext(ctx)); err != nil {
-		return fmt.Errorf("edit merge request %d: %w", number, err)
-	}
-	return nil
+	_, _, err := g.api.MergeRequests.UpdateMergeRequest(g.project, number, change, gitlab.WithContext(ctx))
+	return wrapf(err, "edit merge request %d", number)
 }
 
 func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker string) (*Comment, error) {
@@ -162,10 +142,9 @@ func (g *gitlabClient) FindComment(ctx context.Context, number int64, marker str
 // ownNotes returns the comments on a merge request that have a marker in them and were written by
 // the user of the token, the oldest first.
 func (g *gitlabClient) ownNotes(ctx context.Context, number int64, marker string) ([]*gitlab.Note, error) {
-	oldest := "asc"
 	notes, err := pages(fmt.Sprintf("list the comments on merge request %d", number), func(page int) ([]*gitlab.Note, bool, error) {
 		list, resp, err := g.api.Notes.ListMergeRequestNotes(g.project, number, &gitlab.ListMergeRequestNotesOptions{
-			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, Sort: &oldest,
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, Sort: new("asc"),
 		}, gitlab.WithContext(ctx))
 		return list, err == nil && resp.NextPage != 0, err
 	})
@@ -177,13 +156,7 @@ func (g *gitlabClient) ownNotes(ctx context.Context, number int64, marker string
 		if n.System || !strings.Contains(n.Body, marker) {
 			continue
 		}
-		self, err := g.user.id(func() (int64, error) {
-			user, _, err := g.api.Users.CurrentUser(gitlab.WithContext(ctx))
-			if err != nil {
-				return 0, err
-			}
-			return user.ID, nil
-		})
+		self, err := g.self(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -192,6 +165,17 @@ func (g *gitlabClient) ownNotes(ctx context.Context, number int64, marker string
 		}
 	}
 	return own, nil
+}
+
+// self returns the ID of the user of the token.
+func (g *gitlabClient) self(ctx context.Context) (int64, error) {
+	return g.user.id(func() (int64, error) {
+		user, _, err := g.api.Users.CurrentUser(gitlab.WithContext(ctx))
+		if err != nil {
+			return 0, err
+		}
+		return user.ID, nil
+	})
 }
 
 func (g *gitlabClient) AddComment(ctx context.Context, number int64, body string) (Comment, error) {
@@ -203,10 +187,8 @@ func (g *gitlabClient) AddComment(ctx context.Context, number int64, body string
 }
 
 func (g *gitlabClient) EditComment(ctx context.Context, number, id int64, body string) error {
-	if _, _, err := g.api.Notes.UpdateMergeRequestNote(g.project, number, id, &gitlab.UpdateMergeRequestNoteOptions{Body: &body}, gitlab.WithContext(ctx)); err != nil {
-		return fmt.Errorf("edit a comment on merge request %d: %w", number, err)
-	}
-	return nil
+	_, _, err := g.api.Notes.UpdateMergeRequestNote(g.project, number, id, &gitlab.UpdateMergeRequestNoteOptions{Body: &body}, gitlab.WithContext(ctx))
+	return wrapf(err, "edit a comment on merge request %d", number)
 }
 
 // gitlabStates maps the states of commit statuses to those of GitLab.
@@ -215,19 +197,18 @@ var gitlabStates = map[StatusState]gitlab.BuildStateValue{
 }
 
 func (g *gitlabClient) SetStatus(ctx context.Context, s Status) error {
-	description := shorten(s.Description, 255)
 	state := gitlabStates[s.State]
-	options := &gitlab.SetCommitStatusOptions{State: state, Context: &s.Context, Description: &description}
+	options := &gitlab.SetCommitStatusOptions{State: state, Context: &s.Context, Description: new(Shorten(s.Description, 255))}
 	if s.URL != "" {
 		options.TargetURL = &s.URL
 	}
 	_, _, err := g.api.Commits.SetCommitStatus(g.project, s.Commit, options, gitlab.WithContext(ctx))
 	// GitLab refuses to set the state that a status already has; the description then stays as
 	// it is.
-	if err != nil && !answered(err, http.StatusBadRequest, "from :"+string(state)+" ") {
-		return fmt.Errorf("set status %s of commit %.8s: %w", s.Context, s.Commit, err)
+	if answered(err, http.StatusBadRequest, "from :"+string(state)+" ") {
+		return nil
 	}
-	return nil
+	return wrapf(err, "set status %s of commit %.8s", s.Context, s.Commit)
 }
 
 func (g *gitlabClient) FindStatus(ctx context.Context, commit, name string) (*Status, error) {
@@ -252,4 +233,157 @@ func (g *gitlabClient) FindStatus(ctx context.Context, commit, name string) (*St
 
 func (g *gitlabClient) LineURL(commit, path string, line int) string {
 	return lineURL(g.page, "-/blob/"+commit, path, line)
+}
+
+func (g *gitlabClient) FindLineComments(ctx context.Context, number int64, marker string) ([]string, error) {
+	notes, err := g.ownNotes(ctx, number, marker)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, n := range notes {
+		if n.Position != nil {
+			found = append(found, n.Body)
+		}
+	}
+	return found, nil
+}
+
+// CommentOnLines implements Client. GitLab has no reviews: each comment is a thread of its own, and
+// the text is not written.
+func (g *gitlabClient) CommentOnLines(ctx context.Context, number int64, head, _ string, comments []LineComment) error {
+	mr, _, err := g.api.MergeRequests.GetMergeRequest(g.project, number, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("read merge request %d: %w", number, err)
+	}
+	refs := mr.DiffRefs
+	if refs.HeadSha != head {
+		return fmt.Errorf("comment on lines of merge request %d: its changes are those of commit %.8q, not %.8s: %w", number, refs.HeadSha, head, ErrNotReady)
+	}
+	var refused []error
+	for _, c := range comments {
+		_, _, err := g.api.Discussions.CreateMergeRequestDiscussion(g.project, number, &gitlab.CreateMergeRequestDiscussionOptions{
+			Body: &c.Body,
+			Position: &gitlab.PositionOptions{
+				BaseSHA: &refs.BaseSha, StartSHA: &refs.StartSha, HeadSHA: &refs.HeadSha,
+				PositionType: new("text"), OldPath: &c.Path, NewPath: &c.Path, NewLine: new(int64(c.Line)),
+			},
+		}, gitlab.WithContext(ctx))
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("comment on %s:%d of merge request %d: %w", c.Path, c.Line, number, err)
+		if IsGeneral(err) {
+			return err
+		}
+		refused = append(refused, err)
+	}
+	return errors.Join(refused...)
+}
+
+func (g *gitlabClient) ListIssues(ctx context.Context, label string, state State) ([]Issue, error) {
+	option := gitlab.ListProjectIssuesOptions{Scope: new("created_by_me"), Labels: &gitlab.LabelOptions{label}}
+	switch state {
+	case Open:
+		option.State = new("opened")
+	case Closed:
+		option.State = new("closed")
+	}
+	return listIssues(label, func(page int) ([]Issue, bool, error) {
+		option.ListOptions = gitlab.ListOptions{Page: int64(page), PerPage: issuesPageSize}
+		list, resp, err := g.api.Issues.ListProjectIssues(g.project, &option, gitlab.WithContext(ctx))
+		if err != nil {
+			return nil, false, g.issuesError(ctx, err)
+		}
+		var out []Issue
+		for _, i := range list {
+			out = append(out, fromGitLabIssue(i))
+		}
+		return out, resp.NextPage != 0, nil
+	})
+}
+
+// issuesError returns ErrIssuesDisabled if the project has no issues.
+func (g *gitlabClient) issuesError(ctx context.Context, err error) error {
+	return issuesError(err, func() (bool, error) {
+		p, _, err := g.api.Projects.GetProject(g.project, nil, gitlab.WithContext(ctx))
+		if err != nil {
+			return false, err
+		}
+		return p.IssuesAccessLevel != gitlab.DisabledAccessControl, nil
+	})
+}
+
+func fromGitLabIssue(i *gitlab.Issue) Issue {
+	out := Issue{Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
+	if i.State == "closed" {
+		out.State = Closed
+		if i.ClosedAt != nil {
+			out.Ended = *i.ClosedAt
+		}
+	}
+	return out
+}
+
+func (g *gitlabClient) Issue(ctx context.Context, number int64) (*Issue, error) {
+	i, _, err := g.api.Issues.GetIssue(g.project, number, gitlab.WithContext(ctx))
+	if err != nil {
+		if err = g.issuesError(ctx, err); isGone(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read issue %d: %w", number, err)
+	}
+	found := fromGitLabIssue(i)
+	return &found, nil
+}
+
+func (g *gitlabClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) {
+	options := &gitlab.CreateIssueOptions{Title: &i.Title, Description: &i.Body, Labels: new(gitlab.LabelOptions(i.Labels))} // GitLab creates missing labels
+	opened, _, err := g.api.Issues.CreateIssue(g.project, options, gitlab.WithContext(ctx))
+	if err != nil {
+		return Issue{}, fmt.Errorf("open an issue: %w", g.issuesError(ctx, err))
+	}
+	return fromGitLabIssue(opened), nil
+}
+
+func (g *gitlabClient) EditIssue(ctx context.Context, number int64, body string) error {
+	return g.editIssue(ctx, number, &gitlab.UpdateIssueOptions{Description: &body})
+}
+
+func (g *gitlabClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {
+	if _, _, err := g.api.Notes.CreateIssueNote(g.project, number, &gitlab.CreateIssueNoteOptions{Body: &comment}, gitlab.WithContext(ctx)); err != nil {
+		return fmt.Errorf("comment on issue %d: %w", number, err)
+	}
+	return g.editIssue(ctx, number, &gitlab.UpdateIssueOptions{Description: &body, StateEvent: new("close")})
+}
+
+func (g *gitlabClient) editIssue(ctx context.Context, number int64, change *gitlab.UpdateIssueOptions) error {
+	_, _, err := g.api.Issues.UpdateIssue(g.project, number, change, gitlab.WithContext(ctx))
+	return wrapf(err, "edit issue %d", number)
+}
+
+func (g *gitlabClient) Access(ctx context.Context) (Access, error) {
+	user, _, err := g.api.Users.CurrentUser(gitlab.WithContext(ctx))
+	if err != nil {
+		return Access{}, fmt.Errorf("ask whose the token is: %w", err)
+	}
+	project, _, err := g.api.Projects.GetProject(g.project, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return Access{}, fmt.Errorf("read project %s: %w", g.project, err)
+	}
+	a := Access{
+		User: user.Username, Archived: project.Archived,
+		NoPullRequests: project.MergeRequestsAccessLevel == gitlab.DisabledAccessControl, NoIssues: project.IssuesAccessLevel == gitlab.DisabledAccessControl,
+	}
+	if p := project.Permissions; p != nil && (p.ProjectAccess != nil || p.GroupAccess != nil) { // an administrator may have neither
+		a.ReadOnly = (p.ProjectAccess == nil || p.ProjectAccess.AccessLevel < gitlab.DeveloperPermissions) && (p.GroupAccess == nil || p.GroupAccess.AccessLevel < gitlab.DeveloperPermissions)
+	}
+	token, _, err := g.api.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx))
+	switch {
+	case err != nil && statusOf(err)/100 != 4:
+		return Access{}, fmt.Errorf("read the scopes of the token: %w", err)
+	case err == nil && !slices.Contains(token.Scopes, "api"): // tokens of other kinds have no scopes to read
+		a.MissingScope = "api"
+	}
+	return a, nil
 }

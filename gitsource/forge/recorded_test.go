@@ -175,6 +175,7 @@ func (p *player) host(kind forge.Type, headRef, lineURL string) host {
 		fork:     func(string) (int64, string) { return 2, "827efc6d56897b048c772eb4087f854f46256132" },
 		comment:  func(int64, string) {},
 		merge:    func(int64) {},
+		label:    func(int64, ...string) {},
 		issue:    func(forge.NewIssue) {},
 		noIssues: func() {},
 		headRef:  func(number int64) string { return fmt.Sprintf(headRef, number) },

@@ -13,15 +13,11 @@ type Shared struct {
 	Client
 	maxAge time.Duration
 
-	// listing is held while the list is requested.
-	listing sync.Mutex
-
+	// mu is held while the list is requested.
 	mu     sync.Mutex
 	list   []PullRequest
 	base   string
 	listed time.Time
-	// forgotten counts the calls of ForgetList.
-	forgotten int
 }
 
 // Share returns a client whose list of open pull requests may be a little older than half an
@@ -32,33 +28,24 @@ func Share(c Client, interval time.Duration) *Shared {
 
 // ListOpen implements Client.
 func (s *Shared) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
-	s.listing.Lock()
-	defer s.listing.Unlock()
-	began := time.Now()
-	s.mu.Lock()
-	list, known, forgotten := s.list, s.base == base && !s.listed.IsZero() && began.Sub(s.listed) < s.maxAge, s.forgotten
-	s.mu.Unlock()
-	if known {
-		return slices.Clone(list), nil
-	}
-	list, err := s.Client.ListOpen(ctx, base)
-	if err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.forgotten == forgotten {
-		s.list, s.base, s.listed = list, base, began
+	now := time.Now()
+	if s.base != base || s.listed.IsZero() || now.Sub(s.listed) >= s.maxAge {
+		list, err := s.Client.ListOpen(ctx, base)
+		if err != nil {
+			return nil, err
+		}
+		s.list, s.base, s.listed = list, base, now
 	}
-	return slices.Clone(list), nil
+	return slices.Clone(s.list), nil
 }
 
-// ForgetList makes the next ListOpen request a new list. It never waits for the forge.
+// ForgetList makes the next ListOpen request a new list. It waits for a request for the list.
 func (s *Shared) ForgetList() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list, s.listed = nil, time.Time{}
-	s.forgotten++
 }
 
 // OpenPullRequest implements Client.
@@ -77,10 +64,4 @@ func (s *Shared) EditPullRequest(ctx context.Context, number int64, body string)
 func (s *Shared) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
 	defer s.ForgetList()
 	return s.Client.ClosePullRequest(ctx, number, comment, body)
-}
-
-// SetLabels implements Client.
-func (s *Shared) SetLabels(ctx context.Context, number int64, add, remove []string) error {
-	defer s.ForgetList()
-	return s.Client.SetLabels(ctx, number, add, remove)
 }

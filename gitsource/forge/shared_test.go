@@ -73,9 +73,10 @@ func TestASharedListIsForgotten(t *testing.T) {
 			t.Error(err)
 		}
 		asks("after one was closed", "release", true)
-		l.meanwhile = s.ForgetList
+		l.meanwhile = func() { go s.ForgetList() }
 		s.ForgetList()
 		asks("forgotten", "release", true)
+		synctest.Wait()
 		asks("forgotten while it was asked for", "release", true)
 		asks("the next", "release", false)
 		s.ForgetList()

@@ -80,15 +80,15 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 		resp.StatusCode, resp.Status, resp.Header, body = http.StatusOK, "200 OK", header, known.body
 	}
 	kind := resp.Header.Get("Content-Type")
-	switch {
-	case resp.StatusCode/100 != 2, mask.IsPage(kind, body):
+	switch success := resp.StatusCode/100 == 2; {
+	case success && len(body) > mostAnswer:
+		return nil, errTooLarge
+	case !success, mask.IsPage(kind, body):
 		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, mostMessage), reason: mask.Line(credentials.Mask(plainReason(body)), mostMessage)}
 		if resp.StatusCode >= 400 {
 			e.RetryAfter = retryAfter(e, resp.Header, time.Now())
 		}
 		return nil, e
-	case len(body) > mostAnswer:
-		return nil, errTooLarge
 	}
 	if etag := resp.Header.Get("ETag"); key != "" && etag != "" {
 		t.cache.put(answer{key, etag, resp.Header.Clone(), body})

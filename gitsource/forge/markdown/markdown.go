@@ -3,6 +3,7 @@
 package markdown
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -44,4 +45,24 @@ func Code(text string) string {
 func CodeBlock(language, text string) string {
 	fence := strings.Repeat("`", max(3, longestRun(text)+1))
 	return fence + language + "\n" + text + fence + "\n"
+}
+
+// List returns the first few names as inline code, and the number of the others.
+func List(names []string, most int) string {
+	var out []string
+	for _, name := range names[:min(len(names), most)] {
+		out = append(out, Code(name))
+	}
+	if rest := len(names) - most; rest > 0 {
+		out = append(out, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Count returns a number with its noun, which is in the plural unless the number is 1.
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
