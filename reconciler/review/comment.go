@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -80,7 +81,7 @@ func (r *Result) body(s subject) string {
 	c.add(planTitle + markdown.Code(shortened(title)) + "\n\n")
 	fleet := markdown.Code(s.fleet)
 	if r.Clusters > 0 { // they are not counted if there is no plan
-		fleet += " of " + count(r.Clusters, "cluster")
+		fleet += " of " + markdown.Count(r.Clusters, "cluster")
 	}
 	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s:\n\n", short(s.head), markdown.Code(s.branch), short(s.base), fleet))
 	switch {
@@ -160,10 +161,10 @@ func (r *Result) summary() string {
 		{t.deleted, "object", "deleted"}, {t.released, "object", "released"}, {t.passed, "object", "passed to another placement"},
 	} {
 		if part.n > 0 {
-			parts = append(parts, count(part.n, part.what)+" "+part.does)
+			parts = append(parts, markdown.Count(part.n, part.what)+" "+part.does)
 		}
 	}
-	return fmt.Sprintf("%s, on %s. Each object counts on each cluster.\n\n", strings.Join(parts, ", "), count(t.clusters, "cluster"))
+	return fmt.Sprintf("%s, on %s. Each object counts on each cluster.\n\n", strings.Join(parts, ", "), markdown.Count(t.clusters, "cluster"))
 }
 
 // heldText says which deletions would be held, and what allows them.
@@ -197,7 +198,7 @@ func (r *Result) heldText() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s would be held** until the message of a commit on the base has the trailer\n\n", count(n, "deletion"))
+	fmt.Fprintf(&b, "**%s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(n, "deletion"))
 	slices.Sort(placements)
 	b.WriteString(markdown.CodeBlock("text", status.AllowTrailer(strings.Join(placements, ", "))+"\n"))
 	b.WriteString("\nIt counts in the message of the merge or squash commit, and not in one that the merge only brings along.\n\n")
@@ -239,13 +240,13 @@ func placementText(p forecast.PlacementChange) string {
 		text += fmt.Sprintf("; %s changes from %s to %s", markdown.Code(s.Field), settingText(s.From), settingText(s.To))
 	}
 	if rest := len(p.Settings) - maxFields; rest > 0 {
-		text += fmt.Sprintf("; %s more", count(rest, "field"))
+		text += fmt.Sprintf("; %s more", markdown.Count(rest, "field"))
 	}
 	if len(p.Gained) > 0 {
-		text += fmt.Sprintf("; gains %s: %s", count(len(p.Gained), "cluster"), few(p.Gained))
+		text += fmt.Sprintf("; gains %s: %s", markdown.Count(len(p.Gained), "cluster"), few(p.Gained))
 	}
 	if len(p.Lost) > 0 {
-		text += fmt.Sprintf("; leaves %s: %s", count(len(p.Lost), "cluster"), few(p.Lost))
+		text += fmt.Sprintf("; leaves %s: %s", markdown.Count(len(p.Lost), "cluster"), few(p.Lost))
 	}
 	return strings.TrimPrefix(text, ";")
 }
@@ -266,11 +267,11 @@ func (r *Result) contentsText() string {
 	var b strings.Builder
 	b.WriteString("**Changed objects** (`-` is on the clusters, `+` is in the pull request)\n\n")
 	for _, c := range r.Contents[:min(maxContents, len(r.Contents))] {
-		fmt.Fprintf(&b, "%s of %s%s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), c.Note(), count(len(c.Clusters), "cluster"), few(c.Clusters))
+		fmt.Fprintf(&b, "%s of %s%s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), c.Note(), markdown.Count(len(c.Clusters), "cluster"), few(c.Clusters))
 		b.WriteString(markdown.CodeBlock("diff", fieldsText(c)) + "\n")
 	}
 	if rest := len(r.Contents) - maxContents; rest > 0 {
-		fmt.Fprintf(&b, "and %s more\n\n", count(rest, "object"))
+		fmt.Fprintf(&b, "and %s more\n\n", markdown.Count(rest, "object"))
 	}
 	return b.String()
 }
@@ -308,9 +309,9 @@ func fieldsText(c forecast.ContentChange) string {
 func (r *Result) clustersText(c *comment) {
 	groups := r.groups()
 	for i, g := range groups {
-		title := "The same on " + count(len(g.clusters), "cluster")
+		title := "The same on " + markdown.Count(len(g.clusters), "cluster")
 		if i == maxGroups {
-			c.add(fmt.Sprintf("and %s more of clusters\n\n", count(len(groups)-i, "group")))
+			c.add(fmt.Sprintf("and %s more of clusters\n\n", markdown.Count(len(groups)-i, "group")))
 			return
 		}
 		if len(g.clusters) == 1 {
@@ -330,7 +331,7 @@ func (r *Result) clustersText(c *comment) {
 func (r *Result) rolloutsText() string {
 	var b strings.Builder
 	for _, o := range r.Rollouts[:min(maxPlacements, len(r.Rollouts))] {
-		fmt.Fprintf(&b, "- %s: %s, at most %d unavailable and %d added at a time", markdown.Code(o.Placement), count(o.Clusters, "cluster"), o.MaxUnavailable, o.MaxSurge)
+		fmt.Fprintf(&b, "- %s: %s, at most %d unavailable and %d added at a time", markdown.Code(o.Placement), markdown.Count(o.Clusters, "cluster"), o.MaxUnavailable, o.MaxSurge)
 		if len(o.First) > 0 {
 			b.WriteString("; first " + few(o.First))
 		}
@@ -343,24 +344,10 @@ func (r *Result) rolloutsText() string {
 }
 
 // few lists the first few names.
-func few(names []string) string {
-	var out []string
-	for _, name := range names[:min(maxNames, len(names))] {
-		out = append(out, markdown.Code(name))
-	}
-	if rest := len(names) - maxNames; rest > 0 {
-		out = append(out, fmt.Sprintf("and %d more", rest))
-	}
-	return strings.Join(out, ", ")
-}
+func few(names []string) string { return markdown.List(names, maxNames) }
 
 // shortened cuts a long text.
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > maxText {
-		return string(runes[:maxText-1]) + "…"
-	}
-	return text
-}
+func shortened(text string) string { return forge.Shorten(text, maxText) }
 
 // short returns a commit hash as forges show it.
 func short(hash string) string { return hash[:min(12, len(hash))] }

@@ -127,13 +127,13 @@ func (a *Answers) Summary() string {
 	}
 	var said []string
 	if clusters > 0 {
-		said = append(said, fmt.Sprintf("Of %s on %s %s.", count(objects, "object"), count(clusters, "cluster"), strings.Join(parts, ", ")))
+		said = append(said, fmt.Sprintf("Of %s on %s %s.", markdown.Count(objects, "object"), markdown.Count(clusters, "cluster"), strings.Join(parts, ", ")))
 	}
 	if len(silent) > 0 {
 		said = append(said, "No answer from "+strings.Join(silent, ", ")+".")
 	}
 	if a.Rest > 0 {
-		said = append(said, count(a.Rest, "object")+" not tried.")
+		said = append(said, markdown.Count(a.Rest, "object")+" not tried.")
 	}
 	return strings.Join(said, " ")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 )
@@ -107,26 +108,18 @@ func (r *Result) Status() (forge.StatusState, string) {
 	case r.Refused != "":
 		return forge.StatusFailure, "the merge would be refused: " + r.Refused
 	case r.errors() > 0:
-		return forge.StatusFailure, count(r.errors(), "problem")
+		return forge.StatusFailure, markdown.Count(r.errors(), "problem")
 	case r.Answers.refused() > 0:
-		return forge.StatusFailure, count(r.Answers.refused(), "object") + " refused on the members"
+		return forge.StatusFailure, markdown.Count(r.Answers.refused(), "object") + " refused on the members"
 	case r.None():
 		return forge.StatusSuccess, "no changes"
 	}
 	n := t.operations() + len(r.Changes.Placements)
-	text := fmt.Sprintf("%s on %s", count(n, "change"), count(t.clusters, "cluster"))
+	text := fmt.Sprintf("%s on %s", markdown.Count(n, "change"), markdown.Count(t.clusters, "cluster"))
 	if t.held > 0 {
-		text += fmt.Sprintf(", %s held", count(t.held, "deletion"))
+		text += fmt.Sprintf(", %s held", markdown.Count(t.held, "deletion"))
 	}
 	return forge.StatusSuccess, text
-}
-
-// count formats a number of things, such as "2 clusters".
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // A clusterGroup has the clusters on which the same changes are made.
@@ -170,7 +163,7 @@ func (r *Result) groups() []clusterGroup {
 // changesOf returns the objects that a cluster gains and loses.
 func changesOf(c forecast.ClusterChange) []string {
 	if c.Gone {
-		return []string{fmt.Sprintf("# the cluster leaves the fleet; %s stay there and are released", count(len(c.Lost), "object"))}
+		return []string{fmt.Sprintf("# the cluster leaves the fleet; %s stay there and are released", markdown.Count(len(c.Lost), "object"))}
 	}
 	var out []string
 	if c.New {

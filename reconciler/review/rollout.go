@@ -174,12 +174,12 @@ type progress struct {
 }
 
 func (p *progress) text() string {
-	text := fmt.Sprintf("%d of %s", p.done, count(len(p.clusters), "cluster"))
+	text := fmt.Sprintf("%d of %s", p.done, markdown.Count(len(p.clusters), "cluster"))
 	if p.suspended > 0 {
 		text += fmt.Sprintf(", %d suspended", p.suspended)
 	}
 	if p.held > 0 {
-		text += fmt.Sprintf("; %s held until a commit allows them", count(p.held, "deletion"))
+		text += fmt.Sprintf("; %s held until a commit allows them", markdown.Count(p.held, "deletion"))
 	}
 	return text
 }
