@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -23,14 +24,14 @@ const (
 
 // title returns the title of the pull request or issue of an offer.
 func (o *offer) title() string {
-	what, where := "deleted", count(len(o.drifts), "cluster")
+	what, where := "deleted", markdown.Count(len(o.drifts), "cluster")
 	if !o.deleted {
 		what = o.fields() + " changed"
 	}
 	if o.holders > len(o.drifts) {
-		where = fmt.Sprintf("%d of %s", len(o.drifts), count(o.holders, "cluster"))
+		where = fmt.Sprintf("%d of %s", len(o.drifts), markdown.Count(o.holders, "cluster"))
 	}
-	return shortened(fmt.Sprintf("Drift: %s %s: %s on %s", o.id.Kind, nameOf(o.id), what, where), longestTitle)
+	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", o.id.Kind, nameOf(o.id), what, where), longestTitle)
 }
 
 // fields names the only field of a change, or counts them.
@@ -47,7 +48,7 @@ func (o *offer) fields() string {
 			n += rest
 		}
 	}
-	return count(n, "field")
+	return markdown.Count(n, "field")
 }
 
 var (
@@ -85,7 +86,7 @@ func (o *offer) message(marker string) string {
 		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
 	}
 	for _, p := range o.paths {
-		fmt.Fprintf(&b, "- %s\n", plain(p.Path))
+		fmt.Fprintf(&b, "- %s\n", markdown.Plain(p.Path))
 	}
 	b.WriteString("\n")
 	for _, line := range o.allowTrailers() {
@@ -109,22 +110,22 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		until = "this issue is closed"
 	}
 	fmt.Fprintf(&b, "Somebody %s %s on %s. %s until %s.\n\n",
-		verb, code(o.id.Kind+" "+nameOf(o.id)), count(len(o.drifts), "cluster"), held, until)
+		verb, markdown.Code(o.id.Kind+" "+nameOf(o.id)), markdown.Count(len(o.drifts), "cluster"), held, until)
 	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
 	var diff strings.Builder
 	if o.deleted {
 		diff.WriteString("- (the whole object)\n")
 	}
 	for _, p := range o.paths {
-		fmt.Fprintf(&diff, "  %s\n", plain(p.Path))
+		fmt.Fprintf(&diff, "  %s\n", markdown.Plain(p.Path))
 		if p.ValueInHub != "" {
-			fmt.Fprintf(&diff, "- %s\n", plain(p.ValueInHub))
+			fmt.Fprintf(&diff, "- %s\n", markdown.Plain(p.ValueInHub))
 		}
 		if p.ValueInMember != "" {
-			fmt.Fprintf(&diff, "+ %s\n", plain(p.ValueInMember))
+			fmt.Fprintf(&diff, "+ %s\n", markdown.Plain(p.ValueInMember))
 		}
 	}
-	b.WriteString(codeBlock("diff", diff.String()))
+	b.WriteString(markdown.CodeBlock("diff", diff.String()))
 	var who []string
 	times := 0
 	for _, d := range o.drifts {
@@ -135,7 +136,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", list(o.clusters()), o.first().UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", markdown.List(o.clusters(), most), o.first().UTC().Format(time.RFC3339))
 	if times > 0 {
 		fmt.Fprintf(&b, "; earlier changes of the object, merged ones included: %d", times)
 	}
@@ -145,11 +146,11 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	}
 	var writers strings.Builder
 	for _, w := range who {
-		writers.WriteString(plain(w) + "\n")
+		writers.WriteString(markdown.Plain(w) + "\n")
 	}
-	b.WriteString(codeBlock("text", writers.String()))
+	b.WriteString(markdown.CodeBlock("text", writers.String()))
 	if line := o.line(); line != "" {
-		fmt.Fprintf(&b, "\n**Source:** %s\n", code(line))
+		fmt.Fprintf(&b, "\n**Source:** %s\n", markdown.Code(line))
 	}
 	b.WriteString("\n")
 	if o.reason != nil {
@@ -162,7 +163,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		for _, w := range waiting {
 			names = append(names, w.id.Kind+" "+nameOf(w.id))
 		}
-		fmt.Fprintf(&b, "**Waiting** until fewer pull requests and issues of drifts are open: %s: %s.\n\n", count(len(waiting), "change"), list(names))
+		fmt.Fprintf(&b, "**Waiting** until fewer pull requests and issues of drifts are open: %s: %s.\n\n", markdown.Count(len(waiting), "change"), markdown.List(names, most))
 	}
 	b.WriteString(marker(fleet, o.hash) + "\n")
 	return b.String()
@@ -171,10 +172,10 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 // writeEdit says what happens if the pull request is merged or closed.
 func (o *offer) writeEdit(b *strings.Builder) {
 	if o.override != "" {
-		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", code(o.override), code(o.changes[0].Path))
+		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", markdown.Code(o.override), markdown.Code(o.changes[0].Path))
 	}
 	if lines := o.allowTrailers(); lines != nil {
-		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, without which the removal may be held. Keep it as the last line of the message if the pull request is squashed.\n\n", list(lines))
+		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, without which the removal may be held. Keep it as the last line of the message if the pull request is squashed.\n\n", markdown.List(lines, most))
 	}
 	change := "change"
 	if o.deleted {
@@ -182,14 +183,14 @@ func (o *offer) writeEdit(b *strings.Builder) {
 	}
 	b.WriteString("**Merging** takes the " + change + " over into Git. Nothing is written to the object on the clusters above.")
 	if len(o.others) > 0 {
-		fmt.Fprintf(b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", count(len(o.others), "other cluster"), list(o.others))
+		fmt.Fprintf(b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", markdown.Count(len(o.others), "other cluster"), markdown.List(o.others, most))
 	}
 	b.WriteString("\n\n**Closing** without merging " + o.closing())
 }
 
 // writeManual writes why no edit is possible, and what closing the issue does.
 func (o *offer) writeManual(b *strings.Builder) {
-	fmt.Fprintf(b, "**Why this is no pull request:** no edit of the files in Git makes the change: %s\n\n", code(shortened(o.reason.Error(), mostReason)))
+	fmt.Fprintf(b, "**Why this is no pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(o.reason.Error(), mostReason)))
 	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")
 	b.WriteString("**Closing** " + o.closing())
 }
@@ -200,15 +201,7 @@ func (o *offer) closing() string {
 	if o.deleted {
 		putsBack, keeps = "creates the object again as it is in Git", "keeps it deleted"
 	}
-	return putsBack + ". The same change is not offered again. The label " + code(holdLabel) + " " + keeps + ", also after closing, until it is removed.\n\n"
-}
-
-// shortened cuts a text to a number of characters.
-func shortened(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
+	return putsBack + ". The same change is not offered again. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until it is removed.\n\n"
 }
 
 func at(t time.Time) string {
@@ -225,31 +218,6 @@ func nameOf(id api.ID) string {
 	}
 	return id.Namespace + "/" + id.Name
 }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// list lists the first few names.
-func list(names []string) string {
-	var out []string
-	for _, name := range names[:min(len(names), most)] {
-		out = append(out, code(name))
-	}
-	if rest := len(names) - most; rest > 0 {
-		out = append(out, fmt.Sprintf("and %d more", rest))
-	}
-	return strings.Join(out, ", ")
-}
-
-func plain(text string) string { return markdown.Plain(text) }
-
-func code(text string) string { return markdown.Code(text) }
-
-func codeBlock(language, text string) string { return markdown.CodeBlock(language, text) }
 
 // The comments that gitfleet adds once to a pull request whose branch it does not change.
 const (
@@ -274,7 +242,7 @@ func names(body string, clusters []string) bool {
 		return len(clusters) > 0
 	}
 	listed := strings.Split(found[1], ", ")
-	return slices.ContainsFunc(clusters, func(c string) bool { return len(listed) > most || slices.Contains(listed, code(c)) })
+	return slices.ContainsFunc(clusters, func(c string) bool { return len(listed) > most || slices.Contains(listed, markdown.Code(c)) })
 }
 
 var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)

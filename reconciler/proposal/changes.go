@@ -10,14 +10,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
-
-// textFields are the maps of Kubernetes objects whose values are always strings.
-var textFields = []string{"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData"}
 
 // errInManifest is returned if a manifest already has the value of the member.
 var errInManifest = errors.New("the manifest has it already")
@@ -27,7 +23,7 @@ var errInManifest = errors.New("the manifest has it already")
 // without a line if the manifest does not have the value that the drift gives as that of Git,
 // or if a value of the member is not known.
 func Changes(manifest map[string]any, drift []api.Difference) ([]Change, error) {
-	current := canonical(runtime.DeepCopyJSON(manifest))
+	current := canonical(manifest)
 	var out, removed []Change
 	in := 0
 	for _, d := range drift {
@@ -73,7 +69,7 @@ func changeOf(manifest any, d api.Difference) (Change, error) {
 	wasThere := d.ValueInHub != "" || d.HubJSON != nil
 	if !c.Remove {
 		var err error
-		if c.Value, err = memberValue(d, now, there, keys); err != nil {
+		if c.Value, err = memberValue(d, now); err != nil {
 			return c, err
 		}
 	}
@@ -151,29 +147,21 @@ func covers(manifest, stored any) bool {
 	return reflect.DeepEqual(manifest, stored) || sameQuantity(diff.Text(manifest), diff.Text(stored))
 }
 
-// memberValue returns the value of the member. If the drift has it only as text, its type is
-// taken from the value in the manifest.
-func memberValue(d api.Difference, now any, there bool, keys []string) (any, error) {
-	if d.MemberJSON != nil {
+// memberValue returns the value of the member. A drift has it as JSON, unless its text shows a
+// text exactly.
+func memberValue(d api.Difference, now any) (any, error) {
+	_, isText := now.(string)
+	switch {
+	case d.MemberJSON != nil:
 		var v any
 		err := json.Unmarshal(d.MemberJSON, &v)
 		return canonical(v), err
-	}
-	text := d.ValueInMember
-	_, isText := now.(string)
-	switch {
-	case strings.HasSuffix(text, "…"):
+	case strings.HasSuffix(d.ValueInMember, "…"):
 		return nil, errors.New("its value is longer than gitfleet remembers; edit it by hand, with the value of the member")
-	case strings.HasPrefix(text, "map[") && strings.HasSuffix(text, "]"), collection(now), !there && strings.HasPrefix(text, "["):
-		return nil, errors.New("its value is a list or a map that gitfleet does not know; edit it by hand, with the value of the member")
-	case isText, !there && len(keys) > 1 && slices.Contains(textFields, keys[len(keys)-2]):
-		return text, nil
+	case !isText:
+		return nil, errors.New("its value is not known exactly; edit it by hand, with the value of the member")
 	}
-	value := typed(text)
-	if _, text := value.(string); !there && !text {
-		return nil, errors.New("whether its value is a text is not known; add it by hand, with the value of the member")
-	}
-	return value, nil
+	return d.ValueInMember, nil
 }
 
 // withParents extends a change so that it also creates the maps around its field that the
@@ -200,16 +188,4 @@ func pointer(keys []string) string {
 		b.WriteString("/" + api.EscapeKey(key))
 	}
 	return b.String()
-}
-
-// typed returns the JSON value that a text stands for: a number, a boolean, or the text itself.
-func typed(text string) any {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err == nil && !collection(v) && v != nil {
-		return v
-	}
-	return text
 }

@@ -21,18 +21,17 @@ func TestChanges(t *testing.T) {
 		hubJSON, memberJSON string
 		want                string
 	}{
-		"a number":                   {"/spec/replicas", "3", "5", "", "", "/spec/replicas 5 int64"},
-		"a number as JSON":           {"/spec/replicas", "3", "5", "3", "5", "/spec/replicas 5 int64"},
+		"a number":                   {"/spec/replicas", "3", "5", "3", "5", "/spec/replicas 5 int64"},
+		"a number that is not known": {"/spec/replicas", "3", "5", "", "", "/spec/replicas: its value is not known exactly; edit it by hand, with the value of the member"},
 		"a text that is a number":    {"/spec/name", "web", "5", "", "", "/spec/name 5 string"},
 		"a field goes":               {"/spec/name", "web", "", `"web"`, "", "/spec/name goes"},
 		"a text becomes empty":       {"/spec/name", "web", "", `"web"`, `""`, "/spec/name  string"},
-		"a new label":                {"/metadata/labels/tier", "", "5", "", "", "/metadata/labels/tier 5 string"},
+		"a new label":                {"/metadata/labels/tier", "", "5", "", `"5"`, "/metadata/labels/tier 5 string"},
 		"a new annotation":           {"/metadata/annotations/a~1b", "", "5", "", `"5"`, "/metadata/annotations map[a/b:5] map[string]interface {}"},
-		"a new text":                 {"/spec/image", "", "nginx", "", "", "/spec/image nginx string"},
-		"a new number, or a text":    {"/spec/port", "", "80", "", "", "/spec/port: whether its value is a text is not known; add it by hand, with the value of the member"},
+		"a new text":                 {"/spec/image", "", "nginx", "", `"nginx"`, "/spec/image nginx string"},
+		"a new number, or a text":    {"/spec/port", "", "80", "", "", "/spec/port: its value is not known exactly; edit it by hand, with the value of the member"},
 		"a new number":               {"/spec/port", "", "80", "", "80", "/spec/port 80 int64"},
 		"a new list":                 {"/spec/list", "", "[a b]", "", `["a","b"]`, "/spec/list [a b] []interface {}"},
-		"a new list, unknown":        {"/spec/list", "", "[a b]", "", "", "/spec/list: its value is a list or a map that gitfleet does not know; edit it by hand, with the value of the member"},
 		"an item":                    {"/spec/args/-", "", "c", "", `"c"`, "/spec/args/- c string"},
 		"an item goes":               {"/spec/args/1", "b", "", `"b"`, "", "/spec/args/1 goes"},
 		"a map with defaults":        {"/spec/item", "map[a:1 b:2]", "x", `{"a":1,"b":2}`, `"x"`, "/spec/item x string"},

@@ -51,16 +51,13 @@ type offer struct {
 	holders int
 }
 
-// A verdict is the decision about one drift that is not part of an offer.
+// A verdict is the decision about a change that is not offered.
 type verdict struct {
-	drift *status.Drift
-	// of is the change of the drift, with all its drifts.
-	of *offer
-	// state is the state of the change.
+	of      *offer
 	state   State
 	message string
-	// undecided is the hash of the change if it may become an offer later; empty otherwise.
-	undecided string
+	// undecided says that the change may be offered later.
+	undecided bool
 }
 
 // A partialError is returned for a change that cannot be offered because not all clusters have
@@ -103,66 +100,62 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 	if c.commit != r.Head.Commit.Hash {
 		c.commit, c.edits = r.Head.Commit.Hash, map[string]tried{}
 	}
-	grouped, reported := map[string]*offer{}, map[string]bool{}
+	grouped := map[string]*offer{}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
 		if d.State != api.DriftHeld {
 			continue
 		}
-		key, mode := changeKey(d), ""
-		if rule, err := api.ParseDriftRule(d.Mode); err == nil && rule.Mode == api.DriftReport {
-			mode = d.Mode
+		key := changeKey(d) + reportMode(d)
+		if grouped[key] == nil {
+			grouped[key] = newOffer(c.fleet, d)
 		}
-		if grouped[key+mode] == nil {
-			grouped[key+mode] = newOffer(c.fleet, mode, d)
-		}
-		o := grouped[key+mode]
-		o.drifts = append(o.drifts, d)
-		if mode != "" {
-			verdicts = append(verdicts, verdict{drift: d, of: o, state: Reported, message: "left as it is, as its drift mode asks: " + mode})
-			reported[key+mode] = true
-		}
+		grouped[key].drifts = append(grouped[key].drifts, d)
 	}
-	maps.DeleteFunc(grouped, func(key string, _ *offer) bool { return reported[key] })
 	editor := &Editor{Load: c.load, Files: files, Head: r.Head}
 	keys := slices.Sorted(maps.Keys(grouped))
 	first, _ := slices.BinarySearch(keys, c.next)
 	c.left, c.next, c.unreadable, c.used = mostEdits, "", false, map[string]bool{}
 	for _, key := range slices.Concat(keys[first:], keys[:first]) {
 		o := grouped[key]
+		if mode := reportMode(o.drifts[0]); mode != "" {
+			verdicts = append(verdicts, verdict{of: o, state: Reported, message: "left as it is, as its drift mode asks: " + mode})
+			continue
+		}
 		err := c.finish(o, r, editor)
 		if errors.Is(err, errNotTried) && c.next == "" {
 			c.next = key
 		}
 		c.unreadable = c.unreadable || errors.Is(err, errUnreadable)
 		_, inGit := errors.AsType[*inGitError](err)
-		undecided := ""
-		switch {
-		case inGit:
-		case errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried):
-			undecided = o.hash
-		default:
-			_, o.partial = errors.AsType[*partialError](err)
-			o.reason = err
-			offers = append(offers, o)
+		undecided := errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried)
+		if inGit || undecided {
+			verdicts = append(verdicts, verdict{o, Unsettled, err.Error(), undecided})
 			continue
 		}
-		for _, d := range o.drifts {
-			verdicts = append(verdicts, verdict{d, o, Unsettled, err.Error(), undecided})
-		}
+		_, o.partial = errors.AsType[*partialError](err)
+		o.reason = err
+		offers = append(offers, o)
 	}
 	maps.DeleteFunc(c.edits, func(memo string, _ tried) bool { return !c.used[memo] })
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
 	return offers, verdicts
 }
 
-// newOffer returns an offer for the change of a drift, without drifts. mode is the drift mode
-// if that mode offers nothing.
-func newOffer(fleet, mode string, d *status.Drift) *offer {
+// reportMode returns the drift mode of a drift if that offers nothing; empty otherwise.
+func reportMode(d *status.Drift) string {
+	if driftRule(d).Mode == api.DriftReport {
+		return d.Mode
+	}
+	return ""
+}
+
+// newOffer returns an offer for the change of a drift, without drifts.
+func newOffer(fleet string, d *status.Drift) *offer {
 	o := &offer{id: d.ID(), paths: d.Paths, rest: d.Digest, deleted: d.Deleted}
 	hash := func(details []any) string {
 		values := []any{fleet, o.id, details}
-		if mode != "" {
+		if mode := reportMode(d); mode != "" {
 			values = append(values, mode)
 		}
 		return hashOf(values...)
@@ -326,22 +319,26 @@ func (o *offer) first() time.Time {
 // resolutions are the decisions about all drifts, by cluster.
 type resolutions map[string]ledger.Resolutions
 
-func (all resolutions) add(d *status.Drift, putBack bool, message string) {
-	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message})
+// add adds the decision about a change. A drift whose rule has ended is compared again.
+func (all resolutions) add(o *offer, putBack bool, message string, now time.Time) {
+	for _, d := range o.drifts {
+		key, err := api.ParsePlacement(d.Placement)
+		if err != nil {
+			continue // every placement in a report has a valid key
+		}
+		r := ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message}
+		if driftRule(d).Ended(now) {
+			r.PutBack, r.Again, r.Message = false, true, "its drift mode has ended: "+d.Mode
+		}
+		if all[d.Cluster] == nil {
+			all[d.Cluster] = ledger.Resolutions{}
+		}
+		all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID()}] = r
+	}
 }
 
-// again makes the member compare a drift again, since its rule has ended.
-func (all resolutions) again(d *status.Drift) {
-	all.set(d, ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true, Message: "its drift mode has ended: " + d.Mode})
-}
-
-func (all resolutions) set(d *status.Drift, r ledger.Resolution) {
-	key, err := api.ParsePlacement(d.Placement)
-	if err != nil {
-		return // every placement in a report has a valid key
-	}
-	if all[d.Cluster] == nil {
-		all[d.Cluster] = ledger.Resolutions{}
-	}
-	all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID()}] = r
+// driftRule returns the rule by which a drift is held; the zero rule if it is not valid.
+func driftRule(d *status.Drift) api.DriftRule {
+	rule, _ := api.ParseDriftRule(d.Mode)
+	return rule
 }

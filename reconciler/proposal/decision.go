@@ -13,14 +13,10 @@ import (
 // resolve sends the decisions about all held drifts.
 func (p *Proposer) resolve(now time.Time) {
 	all, held := resolutions{}, newHeldChanges(now, p.report)
-	listed := map[*offer]bool{}
 	for _, v := range p.known.verdicts {
 		it, putBack := p.verdict(v)
-		all.add(v.drift, putBack, it.message)
-		if !listed[v.of] {
-			held.items = append(held.items, it)
-			listed[v.of] = true
-		}
+		all.add(v.of, putBack, it.message, now)
+		held.items = append(held.items, it)
 	}
 	for _, o := range p.known.offers {
 		c := p.changes[o.hash]
@@ -38,24 +34,17 @@ func (p *Proposer) resolve(now time.Time) {
 		case p.cfg.Forge == nil:
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
-		for _, d := range o.drifts {
-			all.add(d, putBack, message)
-		}
+		all.add(o, putBack, message, now)
 		held.items = append(held.items, heldItem{o, state, c.url, message})
 	}
 	p.held.Store(held)
-	for _, l := range p.known.limited {
-		if l.rule.Ended(now) {
-			all.again(l.drift)
-		}
-	}
 	if !maps.EqualFunc(p.resolved, all, maps.Equal[ledger.Resolutions, ledger.Resolutions]) {
 		p.resolved = all
 		p.cfg.Resolve(all)
 	}
 }
 
-// verdict returns the decision about a drift that is not part of an offer.
+// verdict returns the decision about a change that is not offered.
 func (p *Proposer) verdict(v verdict) (it heldItem, putBack bool) {
 	it = heldItem{v.of, v.state, "", v.message}
 	if c := p.changes[v.of.hash]; c != nil && c.branch != "" && v.state == Unsettled && c.heldState() != Closed {

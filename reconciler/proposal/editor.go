@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -130,7 +128,7 @@ func (a *attempt) prepare() error {
 
 // made returns an object with changes made.
 func made(m *work.Manifest, changes []Change) (any, error) {
-	v := canonical(runtime.DeepCopyJSON(m.Object.Object.Object))
+	v := canonical(m.Object.Object.Object)
 	for _, c := range changes {
 		var err error
 		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
@@ -197,7 +195,7 @@ func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouch
 			return errors.New("the edited files would still have the object")
 		case object != nil && err != nil:
 			return err
-		case object != nil && !reflect.DeepEqual(canonical(runtime.DeepCopyJSON(m.Object.Object.Object)), object):
+		case object != nil && !reflect.DeepEqual(canonical(m.Object.Object.Object), object):
 			return errors.New("the edited files do not give the object the values that it has on the clusters")
 		}
 		if err := a.keeps(now, at, a.ID); err != nil {

@@ -9,7 +9,7 @@ import "github.com/gitfleet/gitfleet/gitsource/forge"
 // isOf reports whether a pull request or an issue is about a change. One with the former hash is about
 // the first change that follows it while it is open.
 func (p *Proposer) isOf(pr forge.PullRequest, o *offer) bool {
-	hash := p.changeOf(pr)
+	hash := changeHash(pr.Branch)
 	if hash == o.hash || o.former == "" || hash != o.former {
 		return hash == o.hash
 	}
@@ -24,11 +24,8 @@ func (p *Proposer) isOf(pr forge.PullRequest, o *offer) bool {
 // formerHashes are the former hashes of the held changes.
 func (k *collected) formerHashes() map[string]bool {
 	out := map[string]bool{}
-	for _, o := range k.offers {
+	for _, o := range k.all() {
 		out[o.former] = true
-	}
-	for _, v := range k.verdicts {
-		out[v.of.former] = true
 	}
 	delete(out, "")
 	return out

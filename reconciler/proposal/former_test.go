@@ -13,9 +13,9 @@ import (
 // The former hash of a change is the one without the digest of what is cut off.
 func TestTheFormerHash(t *testing.T) {
 	d := &status.Drift{Paths: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInMember: "long…"}}}}
-	before := newOffer("shop", "", d)
+	before := newOffer("shop", d)
 	d.Digest = "0123"
-	if now := newOffer("shop", "", d); before.former != "" || now.former != before.hash || now.hash == before.hash {
+	if now := newOffer("shop", d); before.former != "" || now.former != before.hash || now.hash == before.hash {
 		t.Errorf("the hash was %q (formerly %q), and is %q (formerly %q)", before.hash, before.former, now.hash, now.former)
 	}
 }

@@ -186,11 +186,18 @@ func (p *Proposer) findIssueIfListed(ctx context.Context, hash string, c *change
 	return found, err
 }
 
-// followIssue makes a change follow its issue although it has an open pull request, which was opened
-// while issues could not be listed. An issue without a decision is then replaced.
+// hasOtherIssue reports whether a change with an open pull request may have an issue as well, since
+// issues could not be listed when the pull request was opened.
+func (p *Proposer) hasOtherIssue(o *offer, c *change, _ time.Time) bool {
+	_, open := p.open[issuePrefix+o.hash]
+	return isPullRequest(c.branch) && c.state == forge.Open && (open || c.issueUnknown && !c.asked)
+}
+
+// followIssue makes a change follow its issue instead of its pull request. An issue without a
+// decision is replaced then.
 func (p *Proposer) followIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
 	issue, open := p.open[issuePrefix+o.hash]
-	if !open && c.issueUnknown && !c.asked {
+	if !open {
 		found, err := p.findIssueIfListed(ctx, o.hash, c, now)
 		if err != nil || found == nil {
 			return err
@@ -199,7 +206,7 @@ func (p *Proposer) followIssue(ctx context.Context, o *offer, c *change, now tim
 			p.open[issue.Branch] = issue
 		}
 	}
-	if issue.Branch != "" && (o.reason == nil || slices.Contains(issue.Labels, holdLabel)) {
+	if o.reason == nil || slices.Contains(issue.Labels, holdLabel) {
 		c.found(issue)
 	}
 	return nil
@@ -229,14 +236,16 @@ func (p *Proposer) createIssue(ctx context.Context, o *offer) (*forge.PullReques
 	return &opened, nil
 }
 
-// replaceIssue closes the open issue of a change that an edit can now express, so that it is
-// offered as a pull request. An issue with the hold label stays.
-func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
-	pr, open := p.open[c.branch]
-	if !open || c.hold {
-		return nil
-	}
-	current, err := p.current(ctx, c.branch, pr.Number) // it may have been closed since the last list
+// hasNeedlessIssue reports whether an open issue is of a change that an edit can now express. An
+// issue with the hold label stays.
+func (p *Proposer) hasNeedlessIssue(o *offer, c *change, _ time.Time) bool {
+	_, open := p.open[c.branch]
+	return o.reason == nil && isIssue(c.branch) && c.state == forge.Open && open && !c.hold
+}
+
+// replaceIssue closes the issue of a change, so that it is offered as a pull request.
+func (p *Proposer) replaceIssue(ctx context.Context, _ *offer, c *change, _ time.Time) error {
+	current, err := p.current(ctx, c.branch, c.number) // it may have been closed since the last list
 	switch {
 	case err != nil || current == nil:
 		return err
@@ -251,12 +260,11 @@ func (p *Proposer) replaceIssue(ctx context.Context, c *change) error {
 		}
 		return nil
 	}
-	pr = *current
 	const comment = "An edit of the files in Git can express the change by now. It is offered as a pull request."
-	if err := p.end(ctx, pr, comment, ended(pr.Body)); err != nil {
+	if err := p.end(ctx, *current, comment, ended(current.Body)); err != nil {
 		return err
 	}
-	p.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", pr.URL)
+	p.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", current.URL)
 	delete(p.open, c.branch)
 	c.offerAnew()
 	return nil

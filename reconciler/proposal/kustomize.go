@@ -67,7 +67,7 @@ func (a *attempt) gives(files []FileChange, source *api.Object, c Change) bool {
 	if !found {
 		return false
 	}
-	keys, object := api.SplitPointer(c.Path), canonical(after.Objects[i].Object.DeepCopy().Object)
+	keys, object := api.SplitPointer(c.Path), canonical(after.Objects[i].Object.Object)
 	if keys[len(keys)-1] == "-" {
 		list, _ := lookUp(object, keys[:len(keys)-1])
 		items, _ := list.([]any)
@@ -307,14 +307,9 @@ func sameItem(a, b any) bool {
 
 // newPatch adds a patch with some changes to the kustomization.
 func (a *attempt) newPatch(files []FileChange, source *api.Object, changes []Change) ([]FileChange, error) {
-	v := canonical(source.Object.DeepCopy().Object)
-	var operations []operation
-	for _, c := range changes {
-		operations = append(operations, operationOf(v, c))
-		var err error
-		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
-			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
-		}
+	operations, err := patchOf(source.Object.Object, changes)
+	if err != nil {
+		return nil, err
 	}
 	text, err := block(operations)
 	if err != nil {

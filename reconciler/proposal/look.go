@@ -1,7 +1,6 @@
 package proposal
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -111,17 +110,10 @@ func (p *Proposer) addOurs(open map[string]forge.PullRequest, list []forge.PullR
 	}
 }
 
-// changeOf is the hash of the change that a pull request or an issue is about.
-func (p *Proposer) changeOf(pr forge.PullRequest) string {
-	if hash, issue := strings.CutPrefix(pr.Branch, issuePrefix); issue {
-		return hash
-	}
-	return cmp.Or(markedAs(pr.Body, p.cfg.Fleet), branchHash(pr.Branch))
-}
-
-// branchHash is the hash in the name of a branch of a pull request.
-func branchHash(branch string) string {
-	hash, _, _ := strings.Cut(strings.TrimPrefix(branch, branchPrefix), "-")
+// changeHash is the hash of the change that a pull request or an issue is about, which is in the name
+// of its branch.
+func changeHash(branch string) string {
+	hash, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(branch, issuePrefix), branchPrefix), "-")
 	return hash
 }
 
@@ -171,7 +163,7 @@ func (p *Proposer) removeBranch(ctx context.Context, branch string) {
 	if isIssue(branch) {
 		return
 	}
-	if err := p.cfg.Branches.Remove(ctx, branch, trailer(branchHash(branch))); err != nil {
+	if err := p.cfg.Branches.Remove(ctx, branch, trailer(changeHash(branch))); err != nil {
 		p.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
 	}
 }

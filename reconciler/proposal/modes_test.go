@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -20,7 +19,7 @@ func TestModesOfHeldDrift(t *testing.T) {
 
 	o := heldChange(7, "east")
 	end := p.forge.now.Add(time.Minute)
-	p.known.limited = []limited{{o.drifts[0], api.DriftRule{Mode: api.DriftPropose, Until: end}}}
+	o.drifts[0].Mode = "propose until " + end.UTC().Format(time.RFC3339)
 	again := func() bool {
 		for _, r := range p.resolved["east"] {
 			return r.Again && !r.PutBack

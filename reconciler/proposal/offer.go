@@ -36,87 +36,63 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 		return err
 	}
 	offers := p.offersByAge()
-	for _, o := range offers {
-		c := p.changes[o.hash]
-		if c.state != forge.Merged || c.lacksMerge == p.known.commit || c.retry.Wait(now) > 0 {
-			continue
-		}
-		if err := p.try(c, now, func() error { return p.lookAtMerged(ctx, c, now) }); err != nil {
-			return err
-		}
-	}
-	for _, o := range offers {
-		c := p.changes[o.hash]
-		if !isPullRequest(c.branch) || c.state != forge.Open || c.retry.Wait(now) > 0 {
-			continue
-		}
-		if err := p.try(c, now, func() error { return p.followIssue(ctx, o, c, now) }); err != nil {
-			return err
-		}
-	}
-	for _, o := range offers {
-		c := p.changes[o.hash]
-		if o.reason != nil || !isIssue(c.branch) || c.state != forge.Open || c.retry.Wait(now) > 0 {
-			continue
-		}
-		if err := p.try(c, now, func() error { return p.replaceIssue(ctx, c) }); err != nil {
-			return err
-		}
-	}
-	for _, o := range offers {
-		c := p.changes[o.hash]
-		if c.branch != "" || c.retry.Wait(now) > 0 || p.putBack[o.hash] != "" {
-			continue
-		}
-		if p.canOffer(o, now) {
-			if !c.asked && c.due(p.cfg.MinAge).After(now) {
+	for _, s := range steps {
+		for _, o := range offers {
+			c := p.changes[o.hash]
+			if c.retry.Wait(now) > 0 || !s.due(p, o, c, now) {
 				continue
 			}
-		} else if c.neverOffered {
-			continue
-		}
-		if err := p.try(c, now, func() error { return p.offer(ctx, o, c, now) }); err != nil {
-			return err
-		}
-		if c.askedBy != "" && c.state == forge.Open {
-			p.record(history.ProposalOpened, heldItem{offer: o}, c.askedBy, c.url)
-			c.askedBy = ""
-		}
-	}
-	newest := p.newest()
-	for _, o := range offers {
-		c := p.changes[o.hash]
-		if c.branch == "" || c.state != forge.Open || c.retry.Wait(now) > 0 {
-			continue
-		}
-		var waiting []*offer
-		if c.branch == newest {
-			waiting = p.listWaiting(offers, now)
-		}
-		if err := p.try(c, now, func() error { return p.update(ctx, o, c, waiting, now) }); err != nil {
-			return err
+			err := s.do(p, ctx, o, c, now)
+			switch {
+			case err == nil:
+				c.retry.Succeed()
+			case isGeneral(err):
+				return err
+			case c.retry.Fail(err, now):
+				p.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", c.url, "err", err)
+			}
 		}
 	}
 	return p.removeLeftovers(ctx, now)
 }
 
-// try acts on one change. It returns only errors that every request is likely to meet.
-func (p *Proposer) try(c *change, now time.Time, act func() error) error {
-	err := act()
-	switch {
-	case err == nil:
-		c.retry.Succeed()
-	case isGeneral(err):
-		return err
-	case c.retry.Fail(err, now):
-		p.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", c.url, "err", err)
+// steps are taken one after the other, each for all changes for which it is due, the oldest first.
+var steps = []struct {
+	due func(p *Proposer, o *offer, c *change, now time.Time) bool
+	do  func(p *Proposer, ctx context.Context, o *offer, c *change, now time.Time) error
+}{
+	{(*Proposer).isMerged, (*Proposer).lookAtMerged},
+	{(*Proposer).hasOtherIssue, (*Proposer).followIssue},
+	{(*Proposer).hasNeedlessIssue, (*Proposer).replaceIssue},
+	{(*Proposer).isDue, (*Proposer).offer},
+	{(*Proposer).isOpen, (*Proposer).update},
+}
+
+// isMerged reports whether it is to be found out if the merge of a pull request has its change.
+func (p *Proposer) isMerged(_ *offer, c *change, _ time.Time) bool {
+	return c.state == forge.Merged && c.lacksMerge != p.known.commit
+}
+
+// isOpen reports whether a pull request or an issue of the kind that the change needs is open.
+func (p *Proposer) isOpen(o *offer, c *change, _ time.Time) bool {
+	_, listed := p.open[c.branch]
+	return listed && c.state == forge.Open && isIssue(c.branch) == (o.reason != nil)
+}
+
+// isDue reports whether the forge is to be asked about a change now.
+func (p *Proposer) isDue(o *offer, c *change, now time.Time) bool {
+	if c.branch != "" || p.putBack[o.hash] != "" {
+		return false
 	}
-	return nil
+	if p.canOffer(o, now) {
+		return c.asked || !c.due(p.cfg.MinAge).After(now)
+	}
+	return !c.neverOffered
 }
 
 // lookAtMerged makes a change be offered again if the commit in force has the merge of its pull
 // request but not the change: people have removed it from the branch, or reverted it at once.
-func (p *Proposer) lookAtMerged(ctx context.Context, c *change, now time.Time) error {
+func (p *Proposer) lookAtMerged(ctx context.Context, _ *offer, c *change, now time.Time) error {
 	merged := false
 	if c.merge != "" {
 		var err error
@@ -145,24 +121,18 @@ func (p *Proposer) newest() string {
 	return last.Branch
 }
 
-// listWaiting returns the waiting offers that the body of a pull request lists. The list is
-// updated once in an interval, since in a burst more changes wait with every pass.
-func (p *Proposer) listWaiting(offers []*offer, now time.Time) []*offer {
+// listWaiting returns the offers that wait because enough are open. The list is updated once in an
+// interval, since in a burst more changes wait with every pass.
+func (p *Proposer) listWaiting(now time.Time) []*offer {
 	if now.Sub(p.waitingListed) >= p.cfg.Interval {
-		p.waitingList, p.waitingListed = p.waiting(offers), now
-	}
-	return p.waitingList
-}
-
-// waiting returns the offers for which no pull request was opened because enough are open.
-func (p *Proposer) waiting(offers []*offer) []*offer {
-	var out []*offer
-	for _, o := range offers {
-		if c := p.changes[o.hash]; c.branch == "" && c.waits != "" {
-			out = append(out, o)
+		p.waitingList, p.waitingListed = nil, now
+		for _, o := range p.offersByAge() {
+			if c := p.changes[o.hash]; c.branch == "" && c.waits != "" {
+				p.waitingList = append(p.waitingList, o)
+			}
 		}
 	}
-	return out
+	return p.waitingList
 }
 
 // closeEnded closes the pull requests and issues whose drift is over.
@@ -173,7 +143,7 @@ func (p *Proposer) closeEnded(ctx context.Context, now time.Time) error {
 	undecided, former := p.known.undecided(), p.known.formerHashes()
 	for _, branch := range slices.Sorted(maps.Keys(p.open)) {
 		pr := p.open[branch]
-		hash := p.changeOf(pr)
+		hash := changeHash(branch)
 		if p.changes[hash] != nil || undecided[hash] || former[hash] || names(pr.Body, p.known.unheard) {
 			delete(p.missing, branch)
 			continue
@@ -213,43 +183,52 @@ func (p *Proposer) canOffer(o *offer, now time.Time) bool {
 	return o.reason == nil || p.offersIssues(now)
 }
 
-// offer opens the pull request or issue of a change, or finds an existing one, also of the
-// other kind, since it may have changed whether an edit can express the change. One that exists is
-// also found if the change cannot be offered any more.
+// offer opens the pull request or issue of a change, or finds an existing one.
 func (p *Proposer) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
+	found, err := p.findOrOpen(ctx, o, c, now)
+	if err != nil || found == nil {
+		return p.withoutIssues(err, now)
+	}
+	c.found(*found)
+	if found.State != forge.Open {
+		return nil
+	}
+	p.open[found.Branch] = *found
+	if c.askedBy != "" {
+		p.record(history.ProposalOpened, heldItem{offer: o}, c.askedBy, c.url)
+		c.askedBy = ""
+	}
+	return nil
+}
+
+// findOrOpen returns the pull request or issue of a change, also of the other kind, since it may have
+// changed whether an edit can express the change; nil if there is none and none may be opened. One
+// that exists is also found if the change cannot be offered any more.
+func (p *Proposer) findOrOpen(ctx context.Context, o *offer, c *change, now time.Time) (*forge.PullRequest, error) {
 	for _, pr := range p.open {
 		if p.isOf(pr, o) {
-			c.found(pr)
-			return nil
+			return &pr, nil
 		}
 	}
 	if p.canOffer(o, now) && p.full(c) {
-		return nil
+		return nil, nil
 	}
 	found, branch, err := p.findEarlier(ctx, o, c, now)
 	c.neverOffered = err == nil && found == nil
 	switch {
-	case err != nil || found != nil:
-	case !p.canOffer(o, now):
-		return nil
+	case err != nil || found != nil || !p.canOffer(o, now):
+		return found, err
 	case o.reason != nil:
-		found, err = p.createIssue(ctx, o)
+		return p.createIssue(ctx, o)
 	case branch == "":
 		c.waits = "the same change was offered too often"
-		return nil
-	default:
-		if found, err = p.create(ctx, o, branch, now); err == nil {
-			c.published = o.digest()
-		}
+		return nil, nil
 	}
-	if err != nil {
-		return p.withoutIssues(err, now)
+	found, err = p.create(ctx, o, branch, now)
+	if err == nil {
+		c.published = o.digest()
 	}
-	c.found(*found)
-	if found.State == forge.Open {
-		p.open[found.Branch] = *found
-	}
-	return nil
+	return found, err
 }
 
 // findEarlier returns the pull request or the issue that offered a change before and still counts;
@@ -314,10 +293,14 @@ func (p *Proposer) full(c *change) bool {
 	return true
 }
 
-// taken counts the open pull requests and issues, and also the other changes that could not be
-// offered and are retried: a failure that affects all must not be met by each of them.
+// taken counts the open pull requests and issues. As long as more may be opened, it also counts the
+// other changes that could not be offered and are retried: a failure that affects all must not be met
+// by each of them.
 func (p *Proposer) taken(but *change) int {
 	n := len(p.open)
+	if n >= p.cfg.MaxOpen {
+		return n
+	}
 	for _, c := range p.changes {
 		if c != but && c.branch == "" && c.retry.Failures() > 0 {
 			n++
@@ -368,7 +351,7 @@ func (p *Proposer) create(ctx context.Context, o *offer, branch string, now time
 
 // commit returns the commit for the branch of an offer.
 func (p *Proposer) commit(o *offer, branch string, now time.Time) gitsource.BranchCommit {
-	marker := trailer(branchHash(branch))
+	marker := trailer(changeHash(branch))
 	c := gitsource.BranchCommit{Branch: branch, Base: p.known.commit, Files: map[string][]byte{}, Message: o.message(marker), Marker: marker, Time: now}
 	for _, f := range o.changes {
 		c.Files[f.Path] = f.After
@@ -390,13 +373,9 @@ func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// update updates the branch and the body of an open pull request or issue. A pull request whose
-// change no edit can make any more is not changed.
-func (p *Proposer) update(ctx context.Context, o *offer, c *change, waiting []*offer, now time.Time) error {
-	pr, there := p.open[c.branch]
-	if !there || isIssue(c.branch) != (o.reason != nil) {
-		return nil
-	}
+// update updates the branch and the body of an open pull request or issue.
+func (p *Proposer) update(ctx context.Context, o *offer, c *change, now time.Time) error {
+	pr := p.open[c.branch]
 	if digest := o.digest(); c.published != digest && !isIssue(c.branch) {
 		state, err := p.cfg.Branches.Publish(ctx, p.commit(o, c.branch, now))
 		if err == nil && state.Outdated {
@@ -406,6 +385,10 @@ func (p *Proposer) update(ctx context.Context, o *offer, c *change, waiting []*o
 			return err
 		}
 		c.published = digest
+	}
+	var waiting []*offer
+	if c.branch == p.newest() {
+		waiting = p.listWaiting(now)
 	}
 	body := o.body(p.cfg.Fleet, waiting)
 	if sameText(pr.Body, body) {

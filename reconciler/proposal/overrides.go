@@ -92,101 +92,73 @@ func (a *attempt) directories(key api.PlacementKey) []string {
 	return out
 }
 
-// The fields of an override in the order in which people usually write them.
-type overrideFile struct {
-	APIVersion string            `yaml:"apiVersion"`
-	Kind       string            `yaml:"kind"`
-	Metadata   map[string]string `yaml:"metadata"`
-	Spec       overrideSpec      `yaml:"spec"`
-}
-
+// An overrideSpec is the spec of an override, in the order in which people usually write it.
 type overrideSpec struct {
-	Placement                placementRef     `yaml:"placement"`
+	Placement                map[string]any   `yaml:"placement"`
 	ClusterResourceSelectors []objectSelector `yaml:"clusterResourceSelectors,omitempty"`
 	ResourceSelectors        []objectSelector `yaml:"resourceSelectors,omitempty"`
-	Policy                   overridePolicy   `yaml:"policy"`
+	Policy                   map[string]any   `yaml:"policy"`
 }
 
-type placementRef struct {
-	Name  string `yaml:"name"`
-	Scope string `yaml:"scope,omitempty"`
-}
-
-type objectSelector struct {
-	Group   string `yaml:"group"`
-	Version string `yaml:"version"`
-	Kind    string `yaml:"kind"`
-	Name    string `yaml:"name"`
-}
-
-type overridePolicy struct {
-	OverrideRules []overrideRule `yaml:"overrideRules"`
-}
-
-type overrideRule struct {
-	ClusterSelector    map[string]any `yaml:"clusterSelector"`
-	OverrideType       string         `yaml:"overrideType,omitempty"`
-	JSONPatchOverrides []operation    `yaml:"jsonPatchOverrides,omitempty"`
-}
-
-// An operation is one operation of a JSON patch.
-type operation struct {
-	Op    string `yaml:"op"`
-	Path  string `yaml:"path"`
-	Value any    `yaml:"value,omitempty"`
-}
+type objectSelector struct{ Group, Version, Kind, Name string }
 
 // overrideText returns the text of an override that makes the change.
 func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error) {
-	o := overrideFile{
-		APIVersion: api.PlacementGroup + "/v1beta1", Kind: a.overrideKind(), Metadata: map[string]string{"name": name},
-		Spec: overrideSpec{Placement: placementRef{Name: key.Name}},
-	}
-	selectors := []objectSelector{{a.ID.Group, a.manifest.Object.Object.GroupVersionKind().Version, a.ID.Kind, a.ID.Name}}
-	if a.ID.Namespace == "" {
-		o.Spec.ClusterResourceSelectors = selectors
-	} else {
-		o.Metadata["namespace"], o.Spec.ResourceSelectors = a.ID.Namespace, selectors
-	}
-	if key.Namespace != "" {
-		o.Spec.Placement.Scope = string(api.NamespaceScoped)
-	}
 	rule, err := a.newRule()
 	if err != nil {
 		return nil, err
 	}
-	o.Spec.Policy.OverrideRules = []overrideRule{rule}
-	text, err := block(o)
+	metadata := map[string]any{"name": name}
+	spec := overrideSpec{Placement: map[string]any{"name": key.Name}, Policy: map[string]any{"overrideRules": []any{rule}}}
+	selectors := []objectSelector{{a.ID.Group, a.manifest.Object.Object.GroupVersionKind().Version, a.ID.Kind, a.ID.Name}}
+	if a.ID.Namespace == "" {
+		spec.ClusterResourceSelectors = selectors
+	} else {
+		metadata["namespace"], spec.ResourceSelectors = a.ID.Namespace, selectors
+	}
+	if key.Namespace != "" {
+		spec.Placement["scope"] = string(api.NamespaceScoped)
+	}
+	text, err := block(map[string]any{"apiVersion": api.PlacementGroup + "/v1beta1", "kind": a.overrideKind(), "metadata": metadata, "spec": spec})
 	return []byte(text), err
 }
 
 // newRule returns a rule of an override that makes the change on the clusters that have it.
-func (a *attempt) newRule() (overrideRule, error) {
-	rule := overrideRule{ClusterSelector: map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
+func (a *attempt) newRule() (map[string]any, error) {
+	rule := map[string]any{"clusterSelector": map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
 	if a.Deleted {
-		rule.OverrideType = string(api.DeleteOverrideType)
+		rule["overrideType"] = string(api.DeleteOverrideType)
+		return rule, nil
 	}
-	v := canonical(a.manifest.Object.Object.DeepCopy().Object)
-	for _, c := range a.changes {
-		rule.JSONPatchOverrides = append(rule.JSONPatchOverrides, operationOf(v, c))
-		var err error
-		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
-			return rule, err
-		}
-	}
-	return rule, nil
+	operations, err := patchOf(a.manifest.Object.Object.Object, a.changes)
+	rule["jsonPatchOverrides"] = operations
+	return rule, err
 }
 
-// operationOf converts a change into an operation of a JSON patch of an object.
-func operationOf(object any, c Change) operation {
+// patchOf returns the operations of a JSON patch that makes changes of an object.
+func patchOf(object map[string]any, changes []Change) ([]any, error) {
+	v := canonical(object)
+	var out []any
+	for _, c := range changes {
+		out = append(out, operationOf(v, c))
+		var err error
+		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
+			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
+		}
+	}
+	return out, nil
+}
+
+// operationOf returns the operation of a JSON patch of an object that makes a change.
+func operationOf(object any, c Change) map[string]any {
 	if c.Remove {
-		return operation{Op: string(api.JSONPatchRemove), Path: c.Path}
+		return map[string]any{"op": string(api.JSONPatchRemove), "path": c.Path}
 	}
 	op := api.JSONPatchAdd
 	if _, there := lookUp(object, api.SplitPointer(c.Path)); there {
 		op = api.JSONPatchReplace
 	}
-	return operation{Op: string(op), Path: c.Path, Value: c.Value}
+	return map[string]any{"op": string(op), "path": c.Path, "value": c.Value}
 }
 
 // selector selects the clusters that have the change and no others that get the object: by a
@@ -291,7 +263,7 @@ func (a *attempt) exactly(rule api.OverrideRule) bool {
 func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	rule := o.rules[index]
 	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", index)
-	v := canonical(a.manifest.Object.Object.DeepCopy().Object)
+	v := canonical(a.manifest.Object.Object.Object)
 	operations := len(rule.JSONPatchOverrides)
 	var edits []Change
 	for _, c := range a.changes {
@@ -303,7 +275,7 @@ func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 			return nil, fmt.Errorf("%s: the override does not set %s", o.origin, c.Path)
 		default:
 			operations++
-			edits = append(edits, Change{Path: at + "/-", Value: asMap(operationOf(v, c))})
+			edits = append(edits, Change{Path: at + "/-", Value: operationOf(v, c)})
 		}
 	}
 	return a.inOverride(o, edits)
@@ -315,17 +287,7 @@ func (a *attempt) inNewRule(o existingOverride) ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	value := map[string]any{"clusterSelector": rule.ClusterSelector}
-	if a.Deleted {
-		value["overrideType"] = rule.OverrideType
-	} else {
-		var operations []any
-		for _, o := range rule.JSONPatchOverrides {
-			operations = append(operations, asMap(o))
-		}
-		value["jsonPatchOverrides"] = operations
-	}
-	return a.inOverride(o, []Change{{Path: "/spec/policy/overrideRules/-", Value: value}})
+	return a.inOverride(o, []Change{{Path: "/spec/policy/overrideRules/-", Value: rule}})
 }
 
 // inOverride edits the file of an override.
@@ -339,13 +301,4 @@ func (a *attempt) inOverride(o existingOverride, edits []Change) ([]FileChange, 
 		return nil, err
 	}
 	return a.with(nil, o.origin.Path, edited)
-}
-
-// asMap returns an operation as a value of a manifest.
-func asMap(o operation) map[string]any {
-	out := map[string]any{"op": o.Op, "path": o.Path}
-	if o.Op != string(api.JSONPatchRemove) {
-		out["value"] = o.Value
-	}
-	return out
 }

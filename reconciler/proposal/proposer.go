@@ -156,18 +156,11 @@ type collected struct {
 	key      string
 	commit   string
 	offers   []*offer
-	limited  []limited
 	verdicts []verdict
 	// lost says that the ledger was lost, so that nothing is decided yet. unheard are the known
 	// clusters that have never answered: they may have drift of any kind.
 	lost    bool
 	unheard []string
-}
-
-// limited is a held drift whose rule has an end.
-type limited struct {
-	drift *status.Drift
-	rule  api.DriftRule
 }
 
 // A change is the state of one offer, kept while the drift lasts.
@@ -314,8 +307,10 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 			waits = append(waits, c.due(p.cfg.MinAge).Sub(now))
 		}
 	}
-	for _, l := range p.known.limited {
-		waits = append(waits, l.rule.Until.Sub(now))
+	for _, o := range p.known.all() {
+		for _, d := range o.drifts {
+			waits = append(waits, driftRule(d).Until.Sub(now))
+		}
 	}
 	for _, wait := range waits {
 		if wait > 0 {
@@ -380,13 +375,6 @@ func (p *Proposer) group(ctx context.Context) {
 		p.collector.next = "" // the files are read again in the next pass
 		return
 	}
-	p.known.limited = nil
-	for i := range p.report.Drifts {
-		d := &p.report.Drifts[i]
-		if rule, err := api.ParseDriftRule(d.Mode); d.State == api.DriftHeld && err == nil && !rule.Until.IsZero() {
-			p.known.limited = append(p.known.limited, limited{d, rule})
-		}
-	}
 	p.known.key, p.known.commit = key.String(), p.report.Head.Commit.Hash
 	p.known.offers, p.known.verdicts = p.collector.collect(p.report, files)
 	if len(p.known.undecided()) > 0 {
@@ -394,22 +382,25 @@ func (p *Proposer) group(ctx context.Context) {
 	}
 }
 
+// all returns all held changes.
+func (k *collected) all() []*offer {
+	out := slices.Clone(k.offers)
+	for _, v := range k.verdicts {
+		out = append(out, v.of)
+	}
+	return out
+}
+
 // undecided are the hashes of the changes for which it is not known yet whether a pull request
 // can be opened.
 func (k *collected) undecided() map[string]bool {
 	out := map[string]bool{}
 	for _, v := range k.verdicts {
-		if v.undecided != "" {
-			out[v.undecided] = true
+		if v.undecided {
+			out[v.of.hash] = true
 		}
 	}
 	return out
-}
-
-// has reports whether a change is held.
-func (k *collected) has(hash string) bool {
-	return slices.ContainsFunc(k.offers, func(o *offer) bool { return o.hash == hash }) ||
-		slices.ContainsFunc(k.verdicts, func(v verdict) bool { return v.of.hash == hash })
 }
 
 // track records the time since when each change has lasted.
@@ -441,11 +432,14 @@ func (p *Proposer) track(now time.Time) {
 			keep(v.of.hash)
 		}
 	}
-	maps.DeleteFunc(p.putBack, func(hash, _ string) bool { return !p.known.has(hash) })
+	all := p.known.all()
+	maps.DeleteFunc(p.putBack, func(hash, _ string) bool {
+		return !slices.ContainsFunc(all, func(o *offer) bool { return o.hash == hash })
+	})
 	for hash := range p.known.undecided() {
 		c := last[hash]
-		for _, pr := range p.open {
-			if c == nil && p.changeOf(pr) == hash { // opened before a restart
+		for branch, pr := range p.open {
+			if c == nil && changeHash(branch) == hash { // opened before a restart
 				c = &change{since: now}
 				c.found(pr)
 			}

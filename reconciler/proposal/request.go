@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
@@ -119,7 +120,7 @@ func (p *Proposer) record(event history.Event, it heldItem, by, message string) 
 	if clusters := it.clusters(); len(clusters) == 1 {
 		e.Cluster = clusters[0]
 	} else {
-		e.Message = fmt.Sprintf("%s; on %s: %s", message, count(len(clusters), "cluster"), strings.Join(clusters[:min(len(clusters), most)], ", "))
+		e.Message = fmt.Sprintf("%s; on %s: %s", message, markdown.Count(len(clusters), "cluster"), strings.Join(clusters[:min(len(clusters), most)], ", "))
 	}
 	if same := it.describe().Placements; len(same) == 1 {
 		e.Placement = same[0]
@@ -131,7 +132,7 @@ func putBackMessage(by string) string { return "put back, as " + by + " has aske
 
 // close implements Close.
 func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
-	where := count(len(it.drifts), "cluster")
+	where := markdown.Count(len(it.drifts), "cluster")
 	switch it.state {
 	case Open:
 		c := p.changes[it.hash]
@@ -153,7 +154,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 			p.listed = time.Time{} // reads its new state at once
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", c.url, holdLabel)
 		}
-		comment := "Closed by " + code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
+		comment := "Closed by " + markdown.Code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
 		if err := p.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
