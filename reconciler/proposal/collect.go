@@ -10,10 +10,12 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -60,13 +62,6 @@ type verdict struct {
 	undecided bool
 }
 
-// A partialError is returned for a change that cannot be offered because not all clusters have
-// it. The others may report the same change a moment later.
-type partialError struct{ err error }
-
-func (e *partialError) Error() string { return e.err.Error() }
-func (e *partialError) Unwrap() error { return e.err }
-
 // mostEdits is the maximum number of edits that one pass computes, since each of them loads the
 // files. Other changes wait for the next pass.
 const mostEdits = 10
@@ -89,10 +84,12 @@ type collector struct {
 	used map[string]bool
 }
 
-// tried is the result of computing an edit.
+// tried is the result of computing an edit. partial says that it fails only because not all clusters
+// that get the object have the change.
 type tried struct {
-	edit *Result
-	err  error
+	edit    *Result
+	err     error
+	partial bool
 }
 
 // collect groups the held drifts of a report. The files must be those of the commit in force.
@@ -127,13 +124,15 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 			c.next = key
 		}
 		c.unreadable = c.unreadable || errors.Is(err, errUnreadable)
-		_, inGit := errors.AsType[*inGitError](err)
+		inGit := errors.Is(err, errInManifest)
+		if inGit {
+			err = fmt.Errorf("commit %.8s has it; left as it is until the rollout reaches the cluster", c.commit)
+		}
 		undecided := errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried)
 		if inGit || undecided {
 			verdicts = append(verdicts, verdict{o, Unsettled, err.Error(), undecided})
 			continue
 		}
-		_, o.partial = errors.AsType[*partialError](err)
 		o.reason = err
 		offers = append(offers, o)
 	}
@@ -199,13 +198,6 @@ var errUnknown = errors.New("not known yet")
 // errNotTried is returned if the edit was not computed yet because other changes come first.
 var errNotTried = errors.New("left as it is; whether it can be offered as a pull request is found out after other changes")
 
-// An inGitError is returned if the commit in force already has the change.
-type inGitError struct{ commit string }
-
-func (e *inGitError) Error() string {
-	return fmt.Sprintf("commit %.8s has it; left as it is until the rollout reaches the cluster", e.commit)
-}
-
 // finish computes the edit of an offer, and sorts its clusters.
 func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
@@ -247,18 +239,12 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 			return errNotTried
 		}
 		c.left--
-		done.edit, done.err = editor.Edit(t)
-		if done.err != nil {
-			done.err = partial(editor, t, done.err)
-		}
+		done = try(editor, t)
 		if !errors.Is(done.err, errUnreadable) {
 			c.edits[memo] = done
 		}
 	}
-	if errors.Is(done.err, errInManifest) {
-		return &inGitError{r.Head.Commit.Hash}
-	}
-	if done.err != nil {
+	if o.partial = done.partial; done.err != nil {
 		return done.err
 	}
 	o.changes, o.override, o.origin = done.edit.Files, done.edit.Override, done.edit.Origin
@@ -270,21 +256,35 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	return nil
 }
 
-// partial wraps err in a *partialError if an edit for all clusters that get the object would
-// work, so that only the set of changed clusters prevents the edit. It returns errUnreadable if
-// the files cannot be read at the moment.
-func partial(editor *Editor, t Target, err error) error {
-	if len(t.Others) == 0 || errors.Is(err, errUnreadable) {
-		return err
+// try computes an edit. If there is none, it finds out whether one for all clusters that get the
+// object would work. The error is errUnreadable if the files cannot be read at the moment.
+func try(editor *Editor, t Target) tried {
+	edit, err := editor.Edit(t)
+	if err == nil || len(t.Others) == 0 || errors.Is(err, errUnreadable) {
+		return tried{edit: edit, err: err}
 	}
 	t.Changed, t.Others = slices.Concat(t.Changed, t.Others), nil
-	switch _, all := editor.Edit(t); {
-	case all == nil:
-		return &partialError{err}
-	case errors.Is(all, errUnreadable):
-		return all
+	_, all := editor.Edit(t)
+	if errors.Is(all, errUnreadable) {
+		err = all
 	}
-	return err
+	return tried{err: err, partial: all == nil}
+}
+
+// Adoptable returns the reason why the drift of an object cannot be adopted by editing its
+// file; nil if it can.
+func Adoptable(t *status.Trace) error {
+	id := t.ID()
+	masked := func(d api.Difference) bool {
+		return strings.Contains(d.ValueInMember, diff.Mask) || strings.Contains(d.ValueInHub, diff.Mask)
+	}
+	switch {
+	case t.Drift == nil || len(t.Drift.Paths) == 0 && !t.Drift.Deleted:
+		return fmt.Errorf("%s on %s: no drift is known", id, t.Cluster)
+	case slices.ContainsFunc(t.Drift.Paths, masked):
+		return fmt.Errorf("%s: gitfleet does not know values of Secrets; edit %s by hand", id, t.Origin)
+	}
+	return nil
 }
 
 // hashOf returns a hash of values that can be encoded as JSON.

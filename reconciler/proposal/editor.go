@@ -37,6 +37,16 @@ type Target struct {
 	Changed, Others []status.Holder
 }
 
+// A FileChange is the change of one file of a tree.
+type FileChange struct {
+	// Path is slash-separated and relative to the top of the repository.
+	Path string
+	// Before is the content before the change; nil for a new file.
+	Before []byte
+	// After is the new content; nil for a file that is removed.
+	After []byte
+}
+
 // A Result is an edit that makes a change in a tree.
 type Result struct {
 	Files []FileChange
@@ -70,7 +80,7 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 	if edit == nil {
 		files, err := a.source()
 		if err == nil {
-			err = a.verify(files, a.want, nil)
+			err = a.verify(files, nil)
 		}
 		if err != nil {
 			return nil, err
@@ -167,9 +177,9 @@ func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChan
 	return append(files, FileChange{Path: path, Before: before, After: text}), nil
 }
 
-// verify loads the edited tree. The clusters of want must get the object as it says, and the
-// others what they have.
-func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouched []status.Holder) error {
+// verify loads the edited tree. The clusters that have the change must get the wanted object, and
+// those that are untouched what they have.
+func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 	after, err := a.Load(treeWith(a.Files, files))
 	if broken, ok := errors.AsType[*hub.LoadError](err); ok {
 		return fmt.Errorf("the edited files would not load: %s", broken.Problems.Summary())
@@ -188,7 +198,7 @@ func (a *attempt) verify(files []FileChange, want map[status.Holder]any, untouch
 		return err
 	}
 	now := render(after)
-	for at, object := range want {
+	for at, object := range a.want {
 		m, err := now.object(at, a.ID)
 		switch {
 		case object == nil && err == nil:

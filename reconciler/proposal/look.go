@@ -142,7 +142,7 @@ func (p *Proposer) lookAtEnded(ctx context.Context, branch string, gone goneRequ
 			c.offerAnew()
 		case pr != nil:
 			c.found(*pr)
-			c.published = ""
+			c.published = nil
 		case c.state == forge.Open && !c.hold, !isIssue(branch), p.disabled.IsZero(): // deleted, or of another base
 			*c = change{since: c.since}
 		}

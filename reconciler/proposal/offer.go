@@ -2,16 +2,17 @@ package proposal
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 )
@@ -54,6 +55,13 @@ func (p *Proposer) sync(ctx context.Context, now time.Time) error {
 		}
 	}
 	return p.removeLeftovers(ctx, now)
+}
+
+// isGeneral reports whether every request to the forge or the Git server is likely to fail in
+// the same way. Other errors are about one pull request or one branch.
+func isGeneral(err error) bool {
+	_, remote := errors.AsType[*remote.HTTPError](err)
+	return remote || forge.IsGeneral(err)
 }
 
 // steps are taken one after the other, each for all changes for which it is due, the oldest first.
@@ -226,7 +234,7 @@ func (p *Proposer) findOrOpen(ctx context.Context, o *offer, c *change, now time
 	}
 	found, err = p.create(ctx, o, branch, now)
 	if err == nil {
-		c.published = o.digest()
+		c.published = o.changes
 	}
 	return found, err
 }
@@ -359,15 +367,6 @@ func (p *Proposer) commit(o *offer, branch string, now time.Time) gitsource.Bran
 	return c
 }
 
-// digest identifies the files in the branch of an offer.
-func (o *offer) digest() string {
-	h := sha256.New()
-	for _, f := range o.changes {
-		fmt.Fprintf(h, "%q %t %q\n", f.Path, f.After == nil, f.After)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // sameText reports whether two bodies are equal except for changes that a forge makes.
 func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
@@ -376,7 +375,7 @@ func sameText(a, b string) bool {
 // update updates the branch and the body of an open pull request or issue.
 func (p *Proposer) update(ctx context.Context, o *offer, c *change, now time.Time) error {
 	pr := p.open[c.branch]
-	if digest := o.digest(); c.published != digest && !isIssue(c.branch) {
+	if !reflect.DeepEqual(c.published, o.changes) && !isIssue(c.branch) {
 		state, err := p.cfg.Branches.Publish(ctx, p.commit(o, c.branch, now))
 		if err == nil && state.Outdated {
 			err = p.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
@@ -384,7 +383,7 @@ func (p *Proposer) update(ctx context.Context, o *offer, c *change, now time.Tim
 		if err != nil {
 			return err
 		}
-		c.published = digest
+		c.published = o.changes
 	}
 	var waiting []*offer
 	if c.branch == p.newest() {

@@ -35,7 +35,7 @@ func (a *attempt) newOverride() *Result {
 	}
 	for _, dir := range a.directories(key) {
 		files, err := a.with(nil, path.Join(dir, "override-"+name+".yaml"), text)
-		if err == nil && files[0].Before == nil && a.verify(files, a.want, a.Others) == nil {
+		if err == nil && files[0].Before == nil && a.verify(files, a.Others) == nil {
 			return &Result{Files: files, Override: a.overrideKind() + " " + name}
 		}
 	}
@@ -199,7 +199,7 @@ type existingOverride struct {
 func (a *attempt) inExistingOverride() *Result {
 	for _, o := range a.existingOverrides() {
 		made := func(files []FileChange, err error) *Result {
-			if err != nil || a.verify(files, a.want, a.Others) != nil {
+			if err != nil || a.verify(files, a.Others) != nil {
 				return nil
 			}
 			return &Result{Files: files, Override: a.overrideKind() + " " + o.name}

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -110,6 +111,11 @@ func edit(text []byte, in finder, c Change) ([]byte, error) {
 	}
 	s := source{text: text}
 	s.lines()
+	if c.Remove && f.isOnlyEntry() { // a block mapping or sequence cannot be empty
+		if f, c, err = emptied(before, f); err != nil {
+			return nil, err
+		}
+	}
 	cut, err := s.change(f, c)
 	if err != nil {
 		return nil, f.fail(err.Error())
@@ -123,6 +129,25 @@ func edit(text []byte, in finder, c Change) ([]byte, error) {
 		return nil, f.fail("it cannot be edited in the form in which it is written")
 	}
 	return out, nil
+}
+
+// isOnlyEntry reports whether the field is the only one in a block mapping or sequence.
+func (f *field) isOnlyEntry() bool {
+	n := len(f.parent.Content)
+	return f.node != nil && f.parent.Style&yaml.FlowStyle == 0 && (n == 1 || n == 2 && f.key != nil)
+}
+
+// emptied returns the change that replaces the parent of a field by an empty one.
+func emptied(root *yaml.Node, f *field) (*field, Change, error) {
+	c := Change{Path: f.path[:strings.LastIndex(f.path, "/")], Value: map[string]any{}}
+	if f.parent.Kind == yaml.SequenceNode {
+		c.Value = []any{}
+	}
+	if c.Path == "" {
+		return nil, c, f.fail("it is the only one there; remove what it is in")
+	}
+	parent, err := find(root, c.Path)
+	return parent, c, err
 }
 
 // manifestAt parses a file and returns the manifest that begins on a line: a
@@ -191,11 +216,8 @@ type field struct {
 	path   string
 	parent *yaml.Node
 	last   string // the last element of the path
-	index  int    // index of node in the parent, if that is a sequence
 	key    *yaml.Node
 	node   *yaml.Node
-	// owner is the key or the dash before the parent; nil at the top.
-	owner *yaml.Node
 }
 
 func (f *field) fail(reason string) error {
@@ -246,7 +268,6 @@ func find(root *yaml.Node, path string) (*field, error) {
 			default:
 				f.node = f.parent.Content[n]
 			}
-			f.index = n
 		default:
 			return nil, f.fail("it is not in the manifest")
 		}
@@ -259,7 +280,7 @@ func find(root *yaml.Node, path string) (*field, error) {
 		if f.node.Kind == yaml.AliasNode {
 			return nil, f.plain()
 		}
-		f.owner, f.parent = f.key, f.node
+		f.parent = f.node
 	}
 	return f, nil
 }

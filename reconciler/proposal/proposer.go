@@ -192,8 +192,8 @@ type change struct {
 	hold bool
 	// recheck requests one more query about a pull request or issue that is closed.
 	recheck bool
-	// published is the digest of the files that the branch was last found to have.
-	published string
+	// published are the files that the branch was last found to have.
+	published []FileChange
 	// waits is the reason why no pull request was opened yet.
 	waits string
 	// retry is the backoff of a change whose pull request could not be opened or updated.

@@ -28,7 +28,7 @@ func (a *attempt) remove() ([]FileChange, error) {
 	if source.Origin.Kustomization == "" {
 		return files, err
 	}
-	if err == nil && a.verify(files, a.want, nil) == nil {
+	if err == nil && a.verify(files, nil) == nil {
 		return files, nil
 	}
 	text, err := block(map[string]any{

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -43,29 +43,24 @@ func treeWith(base fs.FS, changes []FileChange) fs.FS {
 	return t
 }
 
-// Hash implements hub.Hasher. The hash of a changed file, or of a directory that contains one,
-// is never one of Git's, and equal for equal content.
+// Hash implements tree.Hasher. The hash of a changed file, or of a directory that contains one, is
+// never one of Git's.
 func (t *hashedTree) Hash(name string) (string, error) {
 	h, changed := sha256.New(), false
 	for _, file := range slices.Sorted(maps.Keys(t.files)) {
 		if file == name || below(file, name) {
 			changed = true
-			h.Write([]byte(file + "\x00"))
-			sum := sha256.Sum256(t.files[file])
-			h.Write(sum[:])
+			fmt.Fprintf(h, "%q %t %q\n", file, t.files[file] == nil, t.files[file])
 		}
 	}
-	if !changed {
-		return t.hasher.Hash(name)
-	}
-	if text, isFile := t.files[name]; !isFile || text == nil {
-		before, err := t.hasher.Hash(name)
-		if err != nil {
-			return "", err
+	before := ""
+	if t.files[name] == nil {
+		var err error
+		if before, err = t.hasher.Hash(name); err != nil || !changed {
+			return before, err
 		}
-		h.Write([]byte(before))
 	}
-	return "edited:" + hex.EncodeToString(h.Sum(nil)), nil
+	return fmt.Sprintf("edited:%s:%x", before, h.Sum(nil)), nil
 }
 
 // below reports whether a file is in a directory or below it.
