@@ -143,11 +143,7 @@ func (c *Clone) Branch(name, commit string) error {
 // Push creates a branch on the remote of cfg, at a commit of the clone. It never changes an
 // existing branch, so that the tracked branch is safe.
 func (c *Clone) Push(ctx context.Context, cfg Config, branch, commit string) error {
-	cfg = cfg.withDefaults()
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	where, err := remote.ParseLocation(cfg.URL)
+	cfg, where, err := cfg.complete()
 	if err != nil {
 		return err
 	}

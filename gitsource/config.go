@@ -42,13 +42,9 @@ type Config struct {
 
 // Limits limit one remote. A zero field means its default.
 type Limits struct {
-	// FetchBytes limits what one poll may receive, 512 MiB by default.
-	FetchBytes int64
-	// ListBytes limits the part of FetchBytes that the list of references may take, 64 MiB by
-	// default, about a million references.
-	ListBytes int64
-	// ListTime limits the listing of references, 30 s by default.
-	ListTime time.Duration
+	// Limits limit one poll: 512 MiB, of which the list of references may take 64 MiB (about a
+	// million references) and 30 s.
+	remote.Limits
 	// FetchTime limits one poll as a whole, 10 min by default.
 	FetchTime time.Duration
 	// FileBytes is the largest file that can be read, 16 MiB by default.
@@ -78,9 +74,17 @@ const treeCache = 200_000
 
 // remote is the configuration of the remote.
 func (c Config) remote() remote.Config {
-	return remote.Config{Auth: c.Auth, Getenv: c.Getenv, Limits: remote.Limits{
-		FetchBytes: c.Limits.FetchBytes, ListBytes: c.Limits.ListBytes, ListTime: c.Limits.ListTime,
-	}}
+	return remote.Config{Auth: c.Auth, Getenv: c.Getenv, Limits: c.Limits.Limits}
+}
+
+// complete sets the defaults, validates the result and returns the address of the remote.
+func (c Config) complete() (Config, remote.Location, error) {
+	c = c.withDefaults()
+	if err := c.Validate(); err != nil {
+		return c, remote.Location{}, err
+	}
+	where, err := remote.ParseLocation(c.URL)
+	return c, where, err
 }
 
 // withDefaults sets the defaults.

@@ -91,7 +91,7 @@ type Repo struct {
 	place   objects.StorePath
 	lock    *os.File
 	trees   *objects.TreeCache
-	damage  atomic.Pointer[damage]
+	damage  atomic.Pointer[error] // about an object that is missing from the store
 	nudges  chan struct{}
 	backoff backoff
 	// branch is the store of FetchRef; nil if it has fetched nothing.
@@ -108,17 +108,10 @@ type Repo struct {
 	failures int
 }
 
-// A damage is an error about an object that is missing from the store.
-type damage struct{ err error }
-
 // Open opens or creates the store below cfg.StateDir. It does not use the network, so that
 // accepted commits can be read while the remote is down.
 func Open(cfg Config) (*Repo, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	where, err := remote.ParseLocation(cfg.URL)
+	cfg, where, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +217,7 @@ func (r *Repo) withStore(read func(*objects.Store) error) error {
 }
 
 func (r *Repo) damaged(err error) {
-	if r.damage.CompareAndSwap(nil, &damage{err}) {
+	if r.damage.CompareAndSwap(nil, &err) {
 		r.Nudge()
 	}
 }

@@ -38,7 +38,7 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 		return nil, fmt.Errorf("list references: %w", err)
 	}
 	if damage != nil {
-		return r.reclone(ctx, s, want, damage.err)
+		return r.reclone(ctx, s, want, *damage)
 	}
 	if want.object != r.last.want && !st.Has(want.object) {
 		if err := r.fetch(ctx, s, st, want); err != nil {

@@ -67,15 +67,11 @@ const publishTimeout = 2 * time.Minute
 // commit.
 func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
 	cfg.StateDir = r.cfg.StateDir
-	cfg = cfg.withDefaults()
-	cfg.Limits = cfg.Limits.ofBranch()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	where, err := remote.ParseLocation(cfg.URL)
+	cfg, where, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
+	cfg.Limits = cfg.Limits.ofBranch()
 	if where.Scheme != "http" && where.Scheme != "https" {
 		return nil, remote.FieldErrorf("url", "branches are pushed over https://, not %s://", where.Scheme)
 	}
@@ -157,25 +153,35 @@ func (p *Publisher) List(ctx context.Context, prefix string) (branches []string,
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	defer p.remote.Close()
-	s, err := p.remote.Session(ctx)
+	s, refs, err := p.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list branches: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	refs, err := s.List(ctx)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list branches: %w", err)
-	}
-	for name := range refs.References {
+	for name := range refs {
 		if branch, is := strings.CutPrefix(name, "refs/heads/"); is && strings.HasPrefix(branch, prefix) {
 			branches = append(branches, branch)
 		}
 	}
 	slices.Sort(branches)
 	return branches, nil
+}
+
+// list begins a session and returns the references of the remote, of which an empty repository
+// has none.
+func (p *Publisher) list(ctx context.Context) (remote.Session, map[string]plumbing.Hash, error) {
+	s, err := p.remote.Session(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	refs, err := s.List(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return s, nil, nil
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return s, refs.References, nil
 }
 
 // commit creates the commit in memory.
@@ -237,19 +243,16 @@ func (p *Publisher) write(ctx context.Context, b *remoteBranch, c *packp.Command
 // read fetches the part of a branch that is not in the tracked history into a separate store.
 func (p *Publisher) read(ctx context.Context, branch string) (b *remoteBranch, err error) {
 	defer p.remote.Close()
-	s, err := p.remote.Session(ctx)
+	s, refs, err := p.list(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	refs, err := s.List(ctx)
-	if err != nil && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return nil, err
-	}
 	st := p.repo.stored.Load()
-	b = &remoteBranch{tracked: st, objects: &layeredObjects{Storage: memory.NewStorage(), store: st, limit: p.cfg.Limits.FileBytes}}
-	if refs != nil {
-		b.head = refs.References[plumbing.NewBranchReferenceName(branch).String()]
+	b = &remoteBranch{
+		head:    refs[plumbing.NewBranchReferenceName(branch).String()],
+		tracked: st,
+		objects: &layeredObjects{Storage: memory.NewStorage(), store: st, limit: p.cfg.Limits.FileBytes},
 	}
 	if b.head.IsZero() {
 		return b, nil

@@ -53,18 +53,22 @@ func (r *Repo) wait(ctx context.Context, wish time.Duration) {
 	now := time.Now()
 	r.status.NextPoll = now.Add(wait)
 	r.mu.Unlock()
-	timer := time.NewTimer(wait)
+	if sleep(ctx, wait, r.nudges) {
+		sleep(ctx, max(wish, r.backoff.quiet)-time.Since(now), nil)
+	}
+}
+
+// sleep waits for a time, or until ctx is done or it is woken, and reports whether it was woken.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+		return false
 	case <-timer.C:
-	case <-r.nudges:
-		hold := time.NewTimer(max(wish, r.backoff.quiet) - time.Since(now))
-		defer hold.Stop()
-		select {
-		case <-ctx.Done():
-		case <-hold.C:
-		}
+		return false
+	case <-wake:
+		return true
 	}
 }
 

@@ -1,17 +1,14 @@
 package remote
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +17,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 )
 
-func (a GitHubApp) isZero() bool { return a == GitHubApp{} }
-
 func (a GitHubApp) validate(scheme string) error {
-	if a.isZero() {
+	if a == (GitHubApp{}) {
 		return nil
 	}
 	var errs []error
@@ -125,9 +122,10 @@ func (a *appTokens) jwt(now time.Time) (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	key, err := parseRSA([]byte(content.value))
-	if err != nil {
-		return Secret{}, err
+	parsed, _ := ssh.ParseRawPrivateKey([]byte(content.value))
+	key, ok := parsed.(*rsa.PrivateKey)
+	if !ok {
+		return Secret{}, errors.New("private key is not an RSA key in PEM form, as GitHub Apps have")
 	}
 	claims, err := json.Marshal(map[string]any{
 		"iat": now.Add(-time.Minute).Unix(), // the server's clock may be behind
@@ -137,31 +135,12 @@ func (a *appTokens) jwt(now time.Time) (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	var b bytes.Buffer
-	b.WriteString(base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","typ":"JWT"}`)))
-	b.WriteByte('.')
-	b.WriteString(base64.RawURLEncoding.EncodeToString(claims))
-	sum := sha256.Sum256(b.Bytes())
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + encode(claims)
+	sum := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
 		return Secret{}, fmt.Errorf("sign: %w", err)
 	}
-	b.WriteByte('.')
-	b.WriteString(base64.RawURLEncoding.EncodeToString(signature))
-	return Secret{b.String()}, nil
-}
-
-func parseRSA(content []byte) (*rsa.PrivateKey, error) {
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, errors.New("private key is not in PEM form")
-	}
-	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if key, ok := any.(*rsa.PrivateKey); ok && err == nil {
-		return key, nil
-	}
-	return nil, errors.New("private key is not an RSA key, as GitHub Apps have")
+	return Secret{signed + "." + encode(signature)}, nil
 }

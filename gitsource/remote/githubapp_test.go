@@ -226,7 +226,7 @@ func TestABadAnswerOfGitHubIsAnError(t *testing.T) {
 		"no expiry":   {answer: answer(201, `{"token":"canary"}`), says: "has no token"},
 		"redirected":  {answer: elsewhere, says: "refused a redirect"},
 		"no key file": {key: "/absent/app.pem", says: "/absent/app.pem"},
-		"not a key":   {key: pemFile(t, "canary"), says: "not in PEM form"},
+		"not a key":   {key: pemFile(t, "canary"), says: "not an RSA key in PEM form"},
 		"another key": {key: sshd.NewKey(t, filepath.Join(t.TempDir(), "id"), ""), says: "not an RSA key"},
 	}
 	for name, test := range tests {

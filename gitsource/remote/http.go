@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,7 +30,7 @@ type HTTP struct {
 
 	mu    sync.Mutex
 	pool  *http.Transport
-	trust string
+	trust []byte // the CA bundle of the pool
 }
 
 // NewHTTP returns a remote at an address of http:// or https://.
@@ -79,7 +80,7 @@ func (h *HTTP) Close() {
 }
 
 func (h *HTTP) header(ctx context.Context, via http.RoundTripper) (Secret, error) {
-	if h.app.app.isZero() {
+	if h.app.app == (GitHubApp{}) {
 		return h.cfg.Auth.header(h.cfg.Getenv)
 	}
 	token, err := h.app.get(ctx, via)
@@ -87,48 +88,39 @@ func (h *HTTP) header(ctx context.Context, via http.RoundTripper) (Secret, error
 }
 
 // connections returns the connection pool. It creates a new one if the CA bundle has changed.
+// Proxies are taken from the environment, as usual in Go.
 func (h *HTTP) connections() (*http.Transport, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	pool, trust, err := trustingPool(h.cfg.Auth.CABundle, h.pool, h.trust)
-	if err != nil {
-		return nil, err
-	}
-	h.pool, h.trust = pool, trust
-	return pool, nil
-}
-
-// trustingPool returns have if it trusts the current CA bundle, and a new pool otherwise.
-// Proxies are taken from the environment, as usual in Go.
-func trustingPool(bundle string, have *http.Transport, trust string) (*http.Transport, string, error) {
 	var pem []byte
-	if bundle != "" {
+	if bundle := h.cfg.Auth.CABundle; bundle != "" {
 		var err error
 		if pem, err = readSmall(bundle); err != nil {
-			return nil, "", wrap("CA bundle", err)
+			return nil, wrap("CA bundle", err)
 		}
 	}
-	if have != nil && trust == string(pem) {
-		return have, trust, nil
+	if h.pool != nil && bytes.Equal(h.trust, pem) {
+		return h.pool, nil
 	}
 	pool := http.DefaultTransport.(*http.Transport).Clone()
 	pool.MaxIdleConnsPerHost = 2
 	pool.ResponseHeaderTimeout = time.Minute
 	pool.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if bundle != "" {
+	if pem != nil {
 		roots, err := x509.SystemCertPool()
 		if err != nil {
 			roots = x509.NewCertPool()
 		}
 		if !roots.AppendCertsFromPEM(pem) {
-			return nil, "", fmt.Errorf("CA bundle %s holds no certificate in PEM form", bundle)
+			return nil, fmt.Errorf("CA bundle %s holds no certificate in PEM form", h.cfg.Auth.CABundle)
 		}
 		pool.TLSClientConfig.RootCAs = roots
 	}
-	if have != nil {
-		have.CloseIdleConnections()
+	if h.pool != nil {
+		h.pool.CloseIdleConnections()
 	}
-	return pool, string(pem), nil
+	h.pool, h.trust = pool, pem
+	return pool, nil
 }
 
 // stayOnHost refuses a redirect to another host, so that credentials are sent only to the

@@ -26,16 +26,10 @@ func (s Secret) Empty() bool { return s.value == "" }
 // String implements fmt.Stringer.
 func (s Secret) String() string { return masked }
 
-// GoString implements fmt.GoStringer.
-func (s Secret) GoString() string { return masked }
-
 // Format implements fmt.Formatter for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, masked) }
 
-// MarshalJSON implements json.Marshaler.
-func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + masked + `"`), nil }
-
-// MarshalText implements encoding.TextMarshaler.
+// MarshalText implements encoding.TextMarshaler, which encoding/json uses too.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
 
 // LogValue implements slog.LogValuer.
@@ -73,6 +67,9 @@ func (s SecretSource) Read(getenv func(string) string) (Secret, error) {
 	}
 	return Secret{value}, nil
 }
+
+// maxSecret is the maximum size of a credential file; a key has a few kilobytes.
+const maxSecret = 64 << 10
 
 // readSmall reads a file of at most maxSecret bytes.
 func readSmall(path string) ([]byte, error) {

@@ -38,7 +38,7 @@ func TestASecretIsNeverShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Write(encoded)
-	fmt.Fprintln(&out, s.String(), s.GoString(), fmt.Errorf("with %v", s))
+	fmt.Fprintln(&out, s.String(), fmt.Errorf("with %v", s))
 	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 		slog.New(handler).Info("line", "secret", s, "holder", h, "headers", headerAuth{s})
 	}

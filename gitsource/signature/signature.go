@@ -7,6 +7,7 @@ package signature
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
 // Keys are the public keys of the accepted signers.
@@ -169,4 +171,21 @@ func Split(commit []byte) (payload, sig []byte, err error) {
 		return nil, nil, errors.New("signed twice, and cannot be verified")
 	}
 	return slices.Concat(bytes.Join(signed, []byte("\n")), []byte("\n\n"), message), sig, nil
+}
+
+func (k *Keys) verifyPGP(payload, sig []byte, now time.Time) (Signer, error) {
+	config := &packet.Config{Time: func() time.Time { return now }}
+	entity, err := openpgp.CheckArmoredDetachedSignature(k.pgp, bytes.NewReader(payload), bytes.NewReader(sig), config)
+	if err != nil {
+		return Signer{}, fmt.Errorf("OpenPGP signature: %w", err)
+	}
+	s := Signer{Key: strings.ToUpper(hex.EncodeToString(entity.PrimaryKey.Fingerprint))}
+	for _, id := range entity.Identities {
+		// The owner of the key has chosen the address, so that it must not be used as a
+		// pattern.
+		if id.UserId != nil && id.UserId.Email != "" && len(id.Revocations) == 0 && !strings.ContainsAny(id.UserId.Email, "*?!,") {
+			s.names = append(s.names, id.UserId.Email)
+		}
+	}
+	return sorted(s), nil
 }

@@ -70,7 +70,8 @@ const plainFile = 16 << 20
 
 func (l LimitsConfig) git() gitsource.Limits {
 	return gitsource.Limits{
-		FetchBytes: int64(l.FetchBytes), Objects: l.FetchObjects, FetchTime: l.FetchTime.Duration, ListTime: l.ListTime.Duration,
+		Limits:  remote.Limits{FetchBytes: int64(l.FetchBytes), ListTime: l.ListTime.Duration},
+		Objects: l.FetchObjects, FetchTime: l.FetchTime.Duration,
 		ObjectBytes: int64(l.ObjectBytes), Packs: l.Packs, FileBytes: max(plainFile, int64(l.FileSize)),
 	}
 }
