@@ -265,24 +265,17 @@ func (a *attempt) source() ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	if source.Origin.Kustomization != "" {
-		return a.built(source, changes)
-	}
-	return a.plain(source, changes)
+	return a.inSource(source, changes)
 }
 
-// plain makes changes in a plain manifest.
-func (a *attempt) plain(source *api.Object, changes []Change) ([]FileChange, error) {
-	if source.Origin.Line == 0 {
-		return nil, fmt.Errorf("the line of the object in %s is not known", source.Origin)
+// inSource makes changes of an object of the repository.
+func (a *attempt) inSource(source *api.Object, changes []Change) ([]FileChange, error) {
+	switch o := source.Origin; {
+	case o.Kustomization != "":
+		return a.built(source, changes)
+	case o.Line == 0:
+		return nil, fmt.Errorf("the line of the object in %s is not known", o)
+	default:
+		return a.inFile(nil, site{o.Path, beginningOn(o.Line), changes})
 	}
-	text, err := a.read(nil, source.Origin.Path)
-	if err != nil {
-		return nil, err
-	}
-	edited, err := Edit(text, source.Origin.Line, changes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source.Origin.Path, err)
-	}
-	return []FileChange{{Path: source.Origin.Path, Before: text, After: edited}}, nil
 }

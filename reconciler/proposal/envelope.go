@@ -19,32 +19,41 @@ func inEnvelope(source *api.Object, m *work.Manifest, changes []Change) ([]Chang
 	if m.Envelope == nil {
 		return changes, nil
 	}
+	at, entry, err := envelopeEntry(source, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	if text, isText := entry.(string); isText {
+		edited, err := editAll([]byte(text), documentOf(m.ID), changes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: in the text of %s: %w", source.Origin, at, err)
+		}
+		return []Change{{Path: at, Value: string(edited)}}, nil
+	}
+	out := slices.Clone(changes)
+	for i := range out {
+		out[i].Path = at + out[i].Path
+	}
+	return out, nil
+}
+
+// envelopeEntry returns the entry of an envelope with an object, and its JSON pointer.
+func envelopeEntry(source *api.Object, id api.ID) (at string, entry any, err error) {
 	data, _ := source.Object.Object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		at := "/data/" + api.EscapeKey(key)
+		found := false
 		switch entry := data[key].(type) {
 		case map[string]any:
-			if idOf(entry) != m.ID {
-				continue
-			}
-			out := slices.Clone(changes)
-			for i := range out {
-				out[i].Path = at + out[i].Path
-			}
-			return out, nil
+			found = idOf(entry) == id
 		case string:
-			in := documentOf(m.ID)
-			if _, err := in([]byte(entry)); err != nil {
-				continue
-			}
-			text, err := editAll([]byte(entry), in, changes)
-			if err != nil {
-				return nil, fmt.Errorf("%s: in the text of %s: %w", source.Origin, at, err)
-			}
-			return []Change{{Path: at, Value: string(text)}}, nil
+			_, err := documentOf(id)([]byte(entry))
+			found = err == nil
+		}
+		if found {
+			return "/data/" + api.EscapeKey(key), data[key], nil
 		}
 	}
-	return nil, fmt.Errorf("%s: the envelope has no entry with the object", source.Origin)
+	return "", nil, fmt.Errorf("%s: the envelope has no entry with the object", source.Origin)
 }
 
 // documentOf returns a finder of the document with an object.

@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -341,15 +342,13 @@ func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) 
 
 // originalName returns the name of an object before the kustomization changed it.
 func (a *attempt) originalName(source *api.Object) string {
-	if source.Origin.Line > 0 {
-		if text, err := a.read(nil, source.Origin.Path); err == nil {
-			if n, err := manifestAt(text, source.Origin.Line); err == nil {
-				if v, err := value(n); err == nil {
-					if name, _ := lookUp(v, []string{"metadata", "name"}); name != nil {
-						return fmt.Sprint(name)
-					}
-				}
-			}
+	if source.Origin.Line == 0 {
+		return source.ID.Name
+	}
+	if text, err := a.read(nil, source.Origin.Path); err == nil {
+		var manifest struct{ Metadata struct{ Name string } }
+		if n, err := manifestAt(text, source.Origin.Line); err == nil && n.Decode(&manifest) == nil {
+			return cmp.Or(manifest.Metadata.Name, source.ID.Name)
 		}
 	}
 	return source.ID.Name

@@ -292,13 +292,5 @@ func (a *attempt) inNewRule(o existingOverride) ([]FileChange, error) {
 
 // inOverride edits the file of an override.
 func (a *attempt) inOverride(o existingOverride, edits []Change) ([]FileChange, error) {
-	text, err := a.read(nil, o.origin.Path)
-	if err != nil {
-		return nil, err
-	}
-	edited, err := Edit(text, o.origin.Line, edits)
-	if err != nil {
-		return nil, err
-	}
-	return a.with(nil, o.origin.Path, edited)
+	return a.inFile(nil, site{o.origin.Path, beginningOn(o.origin.Line), edits})
 }

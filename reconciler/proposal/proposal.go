@@ -1,7 +1,7 @@
 // Package proposal proposes drift as changes of the repository.
 //
-// Edit changes fields of one manifest in the text of its file, without changing other lines. An
-// Editor finds the edit of a tree that makes a change on some clusters. A Proposer opens pull
+// An Editor finds the edit of a tree that makes a change on some clusters, and changes no other lines
+// of its files. A Proposer opens pull
 // requests with such edits and acts on what people decide about them.
 package proposal
 
@@ -48,19 +48,10 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Reason)
 }
 
-// Edit returns the text of a YAML or JSON file with changes of the manifest that begins on a
-// line, counted from 1. Lines of other fields do not change, and comments, order, quotes and
-// indentation are kept. The changes are made one after the other, as in RFC 6902; either all
-// are made or none. The error is a *FieldError if one of them cannot be expressed in this text,
-// for instance because the field comes from a YAML anchor.
-func Edit(text []byte, line int, changes []Change) ([]byte, error) {
-	return editAll(text, beginningOn(line), changes)
-}
-
 // A finder finds the node to edit in the text of a file.
 type finder func(text []byte) (*yaml.Node, error)
 
-// beginningOn returns a finder of the manifest that begins on a line.
+// beginningOn returns a finder of the manifest that begins on a line, counted from 1.
 func beginningOn(line int) finder {
 	return func(text []byte) (*yaml.Node, error) { return manifestAt(text, line) }
 }
@@ -77,6 +68,10 @@ func firstDocument(text []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
+// editAll returns the text of a YAML or JSON file with changes of one node. Lines of other fields do
+// not change, and comments, order, quotes and indentation are kept. The changes are made one after
+// the other, as in RFC 6902; either all are made or none. The error is a *FieldError if one of them
+// cannot be expressed in this text, for instance because the field comes from a YAML anchor.
 func editAll(text []byte, find finder, changes []Change) ([]byte, error) {
 	for _, c := range changes {
 		edited, err := edit(text, find, c)

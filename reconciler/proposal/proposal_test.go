@@ -109,7 +109,7 @@ func TestEdit(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Edit([]byte(deployment), test.line, []Change{test.change})
+			got, err := editAll([]byte(deployment), beginningOn(test.line), []Change{test.change})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,17 +183,17 @@ spec:
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Edit([]byte(text), 1, []Change{{Path: "/spec/y", Value: 3}, test.change})
+			got, err := editAll([]byte(text), beginningOn(1), []Change{{Path: "/spec/y", Value: 3}, test.change})
 			var refused *FieldError
 			if !errors.As(err, &refused) || err.Error() != test.want || got != nil {
 				t.Errorf("%v\nwant: %s", err, test.want)
 			}
 		})
 	}
-	if _, err := Edit([]byte(text), 3, nil); err != nil {
+	if _, err := editAll([]byte(text), beginningOn(3), nil); err != nil {
 		t.Errorf("no change needs no manifest: %v", err)
 	}
-	if _, err := Edit([]byte(text), 3, []Change{{Path: "/kind", Value: "x"}}); err == nil {
+	if _, err := editAll([]byte(text), beginningOn(3), []Change{{Path: "/kind", Value: "x"}}); err == nil {
 		t.Error("it finds a manifest that begins nowhere")
 	}
 }
@@ -249,7 +249,7 @@ func TestEditShapes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Edit([]byte(test.text), test.line, test.changes)
+			got, err := editAll([]byte(test.text), beginningOn(test.line), test.changes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +273,7 @@ func TestEditBack(t *testing.T) {
 		text := []byte(deployment)
 		for _, v := range []any{values[1], values[0]} {
 			var err error
-			if text, err = Edit(text, 8, []Change{{Path: path, Value: v}}); err != nil {
+			if text, err = editAll(text, beginningOn(8), []Change{{Path: path, Value: v}}); err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
 		}
@@ -294,7 +294,7 @@ func FuzzEdit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, path, value string) {
 		for _, c := range []Change{{Path: path, Value: value}, {Path: path, Remove: true}} {
 			for _, line := range []int{1, 8} {
-				out, err := Edit([]byte(text), line, []Change{c})
+				out, err := editAll([]byte(text), beginningOn(line), []Change{c})
 				if err != nil {
 					continue
 				}

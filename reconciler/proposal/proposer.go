@@ -269,19 +269,15 @@ func (p *Proposer) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		if p.report != nil && p.report.Head != nil {
-			timer.Reset(p.pass(ctx))
+			now := time.Now()
+			p.group(ctx)
+			timer.Reset(p.advance(ctx, now))
 		}
 	}
 }
 
-// pass updates the forge and the members, and returns the time of the next pass.
-func (p *Proposer) pass(ctx context.Context) time.Duration {
-	now := time.Now()
-	p.group(ctx)
-	return p.advance(ctx, now)
-}
-
-// advance acts on the drift that is held now.
+// advance updates the forge and the members for the drift that is held now, and returns the time
+// until it is to be called again.
 func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	p.track(now)
 	if p.cfg.Forge != nil && p.retry.Wait(now) <= 0 {

@@ -22,7 +22,11 @@ func (a *attempt) remove() ([]FileChange, error) {
 		return nil, errors.New("the commit in force does not have the object")
 	}
 	if a.manifest.Envelope != nil {
-		return a.removeEntry(source)
+		at, _, err := envelopeEntry(source, a.ID)
+		if err != nil {
+			return nil, err
+		}
+		return a.inSource(source, []Change{{Path: at, Remove: true}})
 	}
 	files, err := a.removeManifest(source)
 	if source.Origin.Kustomization == "" {
@@ -39,29 +43,6 @@ func (a *attempt) remove() ([]FileChange, error) {
 		return nil, err
 	}
 	return a.addPatch(nil, source, text)
-}
-
-// removeEntry removes an entry of an envelope, if the entry has no other object.
-func (a *attempt) removeEntry(source *api.Object) ([]FileChange, error) {
-	data, _ := source.Object.Object["data"].(map[string]any)
-	for key, entry := range data {
-		switch entry := entry.(type) {
-		case map[string]any:
-			if idOf(entry) != a.ID {
-				continue
-			}
-		case string:
-			if _, err := documentOf(a.ID)([]byte(entry)); err != nil {
-				continue
-			}
-		}
-		changes := []Change{{Path: "/data/" + api.EscapeKey(key), Remove: true}}
-		if source.Origin.Kustomization != "" {
-			return a.built(source, changes)
-		}
-		return a.plain(source, changes)
-	}
-	return nil, fmt.Errorf("%s: the envelope has no entry with the object", source.Origin)
 }
 
 // removeManifest removes the document of an object, or the file if it has no other document,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -152,42 +153,39 @@ func unhealthy(report *status.Report) map[string]bool {
 	return out
 }
 
-// ask runs the trials in parallel for a limited time. A member that has not finished when ctx
-// is done counts as one that did not answer.
+// ask runs the trials in parallel for a limited time.
 func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
 	end := ctx
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	a := &Answers{Rest: r.untried}
-	var answers []chan Answer
-	for _, t := range r.trials {
-		answer := make(chan Answer, 1)
-		answers = append(answers, answer)
-		go func() {
-			changes, err := v.try(ctx, t)
-			answer <- Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Changes: changes, Err: err}
-		}()
-	}
+	a := &Answers{Members: make([]Answer, len(r.trials)), Rest: r.untried}
+	var trials sync.WaitGroup
 	for i, t := range r.trials {
-		select {
-		case m := <-answers[i]:
-			a.Members = append(a.Members, m)
-			continue
-		case <-ctx.Done():
-		}
-		select {
-		case m := <-answers[i]: // it finished in time
-			a.Members = append(a.Members, m)
-		default:
-			a.Members = append(a.Members, Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Err: ctx.Err()})
-		}
+		trials.Go(func() { a.Members[i] = v.askMember(ctx, t) })
 	}
+	trials.Wait()
 	for _, m := range a.Members {
 		if m.Err != nil && end.Err() == nil {
 			v.cfg.Log.Warn("member not asked about a pull request", "cluster", m.Cluster, "err", m.Err)
 		}
 	}
 	return a
+}
+
+// askMember runs one trial. A member that has not finished when ctx is done counts as one that did
+// not answer.
+func (v *Reviewer) askMember(ctx context.Context, t Trial) Answer {
+	answer := make(chan Answer, 1)
+	go func() {
+		changes, err := v.try(ctx, t)
+		answer <- Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Changes: changes, Err: err}
+	}()
+	select {
+	case m := <-answer:
+		return m
+	case <-ctx.Done():
+		return Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Err: ctx.Err()}
+	}
 }
 
 // try runs one trial. A panic becomes an error.
