@@ -149,8 +149,8 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		writers.WriteString(markdown.Plain(w) + "\n")
 	}
 	b.WriteString(markdown.CodeBlock("text", writers.String()))
-	if line := o.line(); line != "" {
-		fmt.Fprintf(&b, "\n**Source:** %s\n", markdown.Code(line))
+	if o.source != "" {
+		fmt.Fprintf(&b, "\n**Source:** %s\n", markdown.Code(o.source))
 	}
 	b.WriteString("\n")
 	if o.reason != nil {
@@ -234,9 +234,9 @@ func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " 
 
 var where = regexp.MustCompile(`(?m)^\*\*Where:\*\* (.+); first seen at `)
 
-// names reports whether a body may list one of some clusters as one that has the change. A body
+// mayName reports whether a body may list one of some clusters as one that has the change. A body
 // that lists only some of the clusters, or was edited, may list any.
-func names(body string, clusters []string) bool {
+func mayName(body string, clusters []string) bool {
 	found := where.FindStringSubmatch(body)
 	if found == nil {
 		return len(clusters) > 0

@@ -80,7 +80,7 @@ func changeOf(manifest any, d api.Difference) (Change, error) {
 		return c, fmt.Errorf("the manifest has no such field; Git wants %q", d.ValueInHub)
 	case there && !wasThere:
 		return c, fmt.Errorf("the manifest has %q; Git wants nothing", diff.Text(now))
-	case there && !means(now, d):
+	case there && !isHubValue(now, d):
 		return c, fmt.Errorf("the manifest has %q; Git wants %q", diff.Text(now), d.ValueInHub)
 	}
 	return c, nil
@@ -107,9 +107,9 @@ func lookUp(v any, keys []string) (value any, there bool) {
 	return v, true
 }
 
-// means reports whether a value of a manifest is the one that a drift gives as that of Git. An
+// isHubValue reports whether a value of a manifest is the one that a drift gives as that of Git. An
 // API server may write a quantity differently, and adds defaults.
-func means(v any, d api.Difference) bool {
+func isHubValue(v any, d api.Difference) bool {
 	if d.HubJSON != nil {
 		var hub any
 		if json.Unmarshal(d.HubJSON, &hub) == nil && covers(v, canonical(hub)) {

@@ -28,8 +28,7 @@ type offer struct {
 	hash   string
 	former string
 	id     api.ID
-	origin api.Origin
-	// source is the line of the object in Git, used while origin is not known.
+	// source is the position of the object in Git; empty if it is not known.
 	source string
 	// reason is the reason why no edit of the files can express the change; nil if changes do.
 	// partial says that an edit could if all clusters that get the object had the change: the
@@ -73,7 +72,7 @@ type collector struct {
 	load  func(fs.FS) (*hub.Snapshot, error)
 
 	commit string
-	edits  map[string]tried
+	edits  map[string]cachedEdit
 	// left is the number of edits that this pass may still compute. next is the first change
 	// for which none was left, with which the next pass begins; empty if all were computed.
 	left int
@@ -84,9 +83,9 @@ type collector struct {
 	used map[string]bool
 }
 
-// tried is the result of computing an edit. partial says that it fails only because not all clusters
+// cachedEdit is the result of computing an edit. partial says that it fails only because not all clusters
 // that get the object have the change.
-type tried struct {
+type cachedEdit struct {
 	edit    *Result
 	err     error
 	partial bool
@@ -95,7 +94,7 @@ type tried struct {
 // collect groups the held drifts of a report. The files must be those of the commit in force.
 func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, verdicts []verdict) {
 	if c.commit != r.Head.Commit.Hash {
-		c.commit, c.edits = r.Head.Commit.Hash, map[string]tried{}
+		c.commit, c.edits = r.Head.Commit.Hash, map[string]cachedEdit{}
 	}
 	grouped := map[string]*offer{}
 	for i := range r.Drifts {
@@ -136,7 +135,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		o.reason = err
 		offers = append(offers, o)
 	}
-	maps.DeleteFunc(c.edits, func(memo string, _ tried) bool { return !c.used[memo] })
+	maps.DeleteFunc(c.edits, func(memo string, _ cachedEdit) bool { return !c.used[memo] })
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
 	return offers, verdicts
 }
@@ -247,7 +246,7 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	if o.partial = done.partial; done.err != nil {
 		return done.err
 	}
-	o.changes, o.override, o.origin = done.edit.Files, done.edit.Override, done.edit.Origin
+	o.changes, o.override, o.source = done.edit.Files, done.edit.Override, cmp.Or(done.edit.Origin.String(), o.source)
 	if o.override == "" {
 		for _, h := range t.Others {
 			o.others = append(o.others, h.Cluster)
@@ -258,17 +257,17 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 
 // try computes an edit. If there is none, it finds out whether one for all clusters that get the
 // object would work. The error is errUnreadable if the files cannot be read at the moment.
-func try(editor *Editor, t Target) tried {
+func try(editor *Editor, t Target) cachedEdit {
 	edit, err := editor.Edit(t)
 	if err == nil || len(t.Others) == 0 || errors.Is(err, errUnreadable) {
-		return tried{edit: edit, err: err}
+		return cachedEdit{edit: edit, err: err}
 	}
 	t.Changed, t.Others = slices.Concat(t.Changed, t.Others), nil
 	_, all := editor.Edit(t)
 	if errors.Is(all, errUnreadable) {
 		err = all
 	}
-	return tried{err: err, partial: all == nil}
+	return cachedEdit{err: err, partial: all == nil}
 }
 
 // Adoptable returns the reason why the drift of an object cannot be adopted by editing its
@@ -292,14 +291,6 @@ func hashOf(values ...any) string {
 	text, _ := json.Marshal(values) // strings and lists of strings can always be encoded
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
-}
-
-// line returns the position of the object in Git; empty if it is not known.
-func (o *offer) line() string {
-	if o.origin.Path != "" {
-		return o.origin.String()
-	}
-	return o.source
 }
 
 // clusters returns the clusters that have the change.

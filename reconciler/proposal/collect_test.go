@@ -133,7 +133,7 @@ func TestWhatCannotBeOffered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &collector{fleet: "shop", load: func(fs.FS) (*hub.Snapshot, error) { return nil, test.load }}
 			offers, verdicts := c.collect(reporting(t, files, valued("x"), "east", "west"), files)
-			if test.reason != "" && (len(offers) != 1 || !strings.HasPrefix(fmt.Sprint(offers[0].reason), test.reason) || offers[0].line() == "") {
+			if test.reason != "" && (len(offers) != 1 || !strings.HasPrefix(fmt.Sprint(offers[0].reason), test.reason) || offers[0].source == "") {
 				t.Errorf("offers: %+v", offers)
 			}
 			if test.message != "" && (len(verdicts) != 1 || len(verdicts[0].of.drifts) != 2 || !strings.HasPrefix(verdicts[0].message, test.message)) {

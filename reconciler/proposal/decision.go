@@ -60,9 +60,11 @@ func (p *Proposer) verdict(v verdict) (it heldItem, putBack bool) {
 	return it, false
 }
 
-// keeps reports whether a pull request or issue of the change keeps the object as it is until a
+// keepsObject reports whether a pull request or issue of the change keeps the object as it is until a
 // user decides: it is open, or has the hold label.
-func (c *change) keeps() bool { return c.state == forge.Open || c.state == forge.Closed && c.hold }
+func (c *change) keepsObject() bool {
+	return c.state == forge.Open || c.state == forge.Closed && c.hold
+}
 
 // decision returns the decision about a change.
 func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) {
@@ -106,4 +108,18 @@ func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) 
 		}
 	}
 	return false, "left as it is; " + message + reason
+}
+
+// withoutIssue returns the decision about a change that is offered neither as a pull request
+// nor as an issue.
+func (p *Proposer) withoutIssue(o *offer, c *change, now time.Time) (putBack bool, message string) {
+	if o.partial && now.Sub(c.manualSince) < p.cfg.MinAge {
+		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, o.reason)
+	}
+	message = fmt.Sprintf("put back, since it cannot be offered as a pull request: %v", o.reason)
+	if p.cfg.Forge != nil {
+		p.missed = true
+		message += "; nor as an issue, since issues are disabled in the repository"
+	}
+	return true, message
 }

@@ -126,7 +126,7 @@ func (a *attempt) prepare() error {
 		if err != nil {
 			return err
 		}
-		if a.want[at], err = made(m, changes); err != nil {
+		if a.want[at], err = withChanges(m, changes); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -136,8 +136,8 @@ func (a *attempt) prepare() error {
 	return nil
 }
 
-// made returns an object with changes made.
-func made(m *work.Manifest, changes []Change) (any, error) {
+// withChanges returns an object with changes made.
+func withChanges(m *work.Manifest, changes []Change) (any, error) {
 	v := canonical(m.Object.Object.Object)
 	for _, c := range changes {
 		var err error
@@ -208,20 +208,20 @@ func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 		case object != nil && !reflect.DeepEqual(canonical(m.Object.Object.Object), object):
 			return errors.New("the edited files do not give the object the values that it has on the clusters")
 		}
-		if err := a.keeps(now, at, a.ID); err != nil {
+		if err := a.keepsOthers(now, at, a.ID); err != nil {
 			return err
 		}
 	}
 	for _, at := range untouched {
-		if err := a.keeps(now, at, api.ID{}); err != nil {
+		if err := a.keepsOthers(now, at, api.ID{}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keeps returns an error if a cluster gets other objects than before, except for one.
-func (a *attempt) keeps(now *rendering, at status.Holder, but api.ID) error {
+// keepsOthers returns an error if a cluster gets other objects than before, except for one.
+func (a *attempt) keepsOthers(now *rendering, at status.Holder, but api.ID) error {
 	was, err := a.before.objects(at)
 	if err != nil {
 		return err

@@ -84,13 +84,13 @@ func TestEditor(t *testing.T) {
 			if err := yaml.UnmarshalStrict(f.Data, &d); err != nil {
 				t.Fatalf("%s: %v", f.Name, err)
 			}
-			golden.Answer(t, archive, "edit "+name, told(editor.Edit(d.target(t))))
+			golden.Answer(t, archive, "edit "+name, formatted(editor.Edit(d.target(t))))
 		}
 	})
 }
 
-// told formats an edit.
-func told(r *Result, err error) string {
+// formatted formats an edit.
+func formatted(r *Result, err error) string {
 	if err != nil {
 		return "refused: " + err.Error() + "\n"
 	}

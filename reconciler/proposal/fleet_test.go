@@ -96,11 +96,11 @@ func (d *drifting) counts() (putBack, waiting, held int) {
 	return putBack, waiting, held
 }
 
-// 300 different changes on 100 clusters at once: no pass computes more than a few edits, no
+// 120 different changes on 40 clusters at once: no pass computes more than a few edits, no
 // change is reverted or lost meanwhile, no more pull requests are opened than allowed, and few
 // requests are sent.
 func TestManyDriftsOfAFleet(t *testing.T) {
-	const clusters, configMaps, changes = 100, 3, 300
+	const clusters, configMaps, changes = 40, 3, 120
 	d := newDrifting(t, clusters, configMaps)
 	for pass := 1; ; pass++ {
 		before := len(d.collector.edits)

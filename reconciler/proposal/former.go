@@ -8,12 +8,12 @@ import "github.com/gitfleet/gitfleet/gitsource/forge"
 
 // isOf reports whether a pull request or an issue is about a change. One with the former hash is about
 // the first change that follows it while it is open.
-func (p *Proposer) isOf(pr forge.PullRequest, o *offer) bool {
+func (f *follower) isOf(pr forge.PullRequest, o *offer) bool {
 	hash := changeHash(pr.Branch)
 	if hash == o.hash || o.former == "" || hash != o.former {
 		return hash == o.hash
 	}
-	for other, c := range p.changes {
+	for other, c := range f.changes {
 		if other != o.hash && c.branch == pr.Branch && c.state == forge.Open {
 			return false
 		}

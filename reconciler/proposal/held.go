@@ -207,7 +207,7 @@ func (it heldItem) describe() HeldChange {
 	out := HeldChange{
 		Name: it.hash, Object: it.drifts[0].ResourceIdentifier, State: it.state, URL: it.url, Message: it.message,
 		Clusters: it.clusters(), Holders: it.holders, FirstSeen: it.first(), Deleted: it.deleted, Fields: it.paths,
-		Override: it.override, OtherClusters: it.others, Source: it.line(),
+		Override: it.override, OtherClusters: it.others, Source: it.source,
 	}
 	if it.reason != nil {
 		out.Reason = it.reason.Error()

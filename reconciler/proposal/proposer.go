@@ -1,12 +1,10 @@
 package proposal
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,7 +16,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/backoff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -100,55 +97,20 @@ const (
 // express is opened as an issue. All state is on the forge: the branch name or the marker in
 // the issue is derived from the change.
 type Proposer struct {
-	cfg       Config
-	reports   chan *status.Report
-	wake      chan struct{}
-	collector collector
-	troubles  atomic.Pointer[[]string]
-
-	// The fields below belong to Run's goroutine.
-	report  *status.Report
-	known   collected
-	changes map[string]*change
-	// open are the open pull requests and issues of the fleet as last listed, by branch.
-	open   map[string]forge.PullRequest
-	listed time.Time
-	// listedIssues says that only issues were listed last.
-	listedIssues bool
-	// allIssues are the issues of the repository as they were listed for a change that is due; nil
-	// if they are to be listed for the next one.
-	allIssues *issueList
-	// leftovers are the branches that may be left over from earlier; nil until they are listed.
-	// leftoversAt is the time at which the forge was last asked about some.
-	leftovers     []string
-	leftoversAt   time.Time
-	leftoverRetry backoff.Backoff
-	// woken requests a new list before the interval is over.
-	woken bool
-	// missing has the time since when an open pull request has had no drift, by branch.
-	missing map[string]time.Time
-	// rejected are the changes whose pull request was closed without being merged, by hash.
-	rejected map[string]*change
-	// waitingList are the changes that the newest pull request lists as waiting, since
-	// waitingListed.
-	waitingList   []*offer
-	waitingListed time.Time
-	// resolved are the decisions that were last sent.
-	resolved resolutions
-	// retry is the backoff of a forge that does not answer, and issues that of the list of
-	// issues.
-	retry, issues backoff.Backoff
-	// disabled is the time at which the repository was last found to have issues disabled; zero
-	// if they are enabled. missed says that a change was reverted because no issue could be
-	// opened for it.
-	disabled time.Time
-	missed   bool
-	// putBack are the users who asked to revert a change that has no pull request, by hash.
-	putBack map[string]string
+	reports  chan *status.Report
+	wake     chan struct{}
+	troubles atomic.Pointer[[]string]
 
 	requests chan request
 	// held is the result of Held.
 	held atomic.Pointer[heldChanges]
+
+	// The fields below belong to Run's goroutine.
+	follower
+	collector collector
+	report    *status.Report
+	// resolved are the decisions that were last sent.
+	resolved resolutions
 }
 
 // collected is the result of collect for the drifts at one commit.
@@ -163,65 +125,12 @@ type collected struct {
 	unheard []string
 }
 
-// A change is the state of one offer, kept while the drift lasts.
-type change struct {
-	since time.Time
-	// branch is the branch of the pull request, or stands for the issue; it is empty until the
-	// forge was asked about the change. number is the number of the pull request or issue.
-	branch string
-	number int64
-	state  forge.State
-	url    string
-	// merge is the merge commit. lacksMerge is the commit in force that was last found not to
-	// have it in its history.
-	merge, lacksMerge string
-	// asked says that a user requested the pull request without the minimum age. askedBy is that
-	// user, and is empty again once the pull request is open.
-	asked   bool
-	askedBy string
-	// neverOffered is set once the forge was asked about the change and had neither a pull request
-	// nor an issue of it that counts.
-	neverOffered bool
-	// issueUnknown is set while it is not known whether an issue has offered the change before,
-	// since issues cannot be listed.
-	issueUnknown bool
-	// manualSince is the time since when no edit of the files has been able to express the
-	// change; zero if one can.
-	manualSince time.Time
-	// hold is set while the pull request or issue has the label that keeps the object as it is.
-	hold bool
-	// recheck requests one more query about a pull request or issue that is closed.
-	recheck bool
-	// published are the files that the branch was last found to have.
-	published []FileChange
-	// waits is the reason why no pull request was opened yet.
-	waits string
-	// retry is the backoff of a change whose pull request could not be opened or updated.
-	retry backoff.Backoff
-}
-
-// due is the time at which the change has lasted long enough for a pull request.
-func (c *change) due(minAge time.Duration) time.Time {
-	if c.manualSince.After(c.since) {
-		return c.manualSince.Add(minAge)
-	}
-	return c.since.Add(minAge)
-}
-
-// found records the state of the pull request or issue on the forge.
-func (c *change) found(pr forge.PullRequest) {
-	c.number = pr.Number
-	c.branch, c.state, c.url, c.waits, c.recheck = pr.Branch, pr.State, pr.URL, "", false
-	c.merge = pr.MergeCommit
-	c.hold = slices.Contains(pr.Labels, holdLabel)
-}
-
-// offerAnew makes the change be offered again after gitfleet has closed its pull request or issue.
-func (c *change) offerAnew() { *c = change{since: c.since, asked: c.asked, askedBy: c.askedBy} }
-
 // New returns a Proposer that does nothing until it runs.
 func New(cfg Config) *Proposer {
-	return &Proposer{cfg: cfg, collector: collector{fleet: cfg.Fleet, load: cfg.Load}, reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}, putBack: map[string]string{}, requests: make(chan request)}
+	return &Proposer{
+		reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), requests: make(chan request), collector: collector{fleet: cfg.Fleet, load: cfg.Load},
+		follower: follower{tracker: tracker{cfg: cfg}, changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}, putBack: map[string]string{}},
+	}
 }
 
 // Observe takes a new report. It never blocks; only one goroutine may call it.
@@ -397,63 +306,4 @@ func (k *collected) undecided() map[string]bool {
 		}
 	}
 	return out
-}
-
-// track records the time since when each change has lasted.
-func (p *Proposer) track(now time.Time) {
-	last := p.changes
-	p.changes = map[string]*change{}
-	keep := func(hash string) {
-		c := cmp.Or(p.changes[hash], last[hash])
-		if c == nil && p.rejected[hash] != nil {
-			c = p.rejected[hash]
-			c.recheck = true // it may have been labeled or reopened since
-		}
-		if c == nil {
-			c = &change{since: now}
-		}
-		p.changes[hash] = c
-	}
-	for _, o := range p.known.offers {
-		keep(o.hash)
-		switch c := p.changes[o.hash]; {
-		case o.reason == nil:
-			c.manualSince = time.Time{}
-		case c.manualSince.IsZero():
-			c.manualSince = now
-		}
-	}
-	for _, v := range p.known.verdicts {
-		if c := last[v.of.hash]; c != nil && c.keeps() {
-			keep(v.of.hash)
-		}
-	}
-	all := p.known.all()
-	maps.DeleteFunc(p.putBack, func(hash, _ string) bool {
-		return !slices.ContainsFunc(all, func(o *offer) bool { return o.hash == hash })
-	})
-	for hash := range p.known.undecided() {
-		c := last[hash]
-		for branch, pr := range p.open {
-			if c == nil && changeHash(branch) == hash { // opened before a restart
-				c = &change{since: now}
-				c.found(pr)
-			}
-		}
-		if c != nil {
-			p.changes[hash] = c
-		}
-	}
-	for hash, c := range last {
-		if c.state == forge.Closed && p.changes[hash] == nil && len(p.rejected) < mostRejected {
-			p.rejected[hash] = c
-		}
-	}
-}
-
-// offersByAge are the offers, the oldest first.
-func (p *Proposer) offersByAge() []*offer {
-	return slices.SortedStableFunc(slices.Values(p.known.offers), func(a, b *offer) int {
-		return p.changes[a.hash].since.Compare(p.changes[b.hash].since)
-	})
 }

@@ -75,14 +75,14 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 		if isGeneral(err) {
 			p.answered(err, now)
 		}
-		return response{err: said(err)}
+		return response{err: userError(err)}
 	}
 	p.advance(ctx, now)
 	return response{said: done()}
 }
 
-// said is an error of a forge as people read it; a refusal stays as it is.
-func said(err error) error {
+// userError is an error of a forge as people read it; a refusal stays as it is.
+func userError(err error) error {
 	if _, refused := errors.AsType[*RefusedError](err); refused {
 		return err
 	}
@@ -115,7 +115,7 @@ func (p *Proposer) leftAlone(now time.Time) error {
 }
 
 // record adds to the history who decided about a change.
-func (p *Proposer) record(event history.Event, it heldItem, by, message string) {
+func (f *follower) record(event history.Event, it heldItem, by, message string) {
 	e := history.Entry{Kind: history.Action, Event: event, Object: it.id.String(), By: by, Message: message}
 	if clusters := it.clusters(); len(clusters) == 1 {
 		e.Cluster = clusters[0]
@@ -125,7 +125,7 @@ func (p *Proposer) record(event history.Event, it heldItem, by, message string) 
 	if same := it.describe().Placements; len(same) == 1 {
 		e.Placement = same[0]
 	}
-	p.cfg.Record(e)
+	f.cfg.Record(e)
 }
 
 func putBackMessage(by string) string { return "put back, as " + by + " has asked" }

@@ -73,13 +73,13 @@ func (v *Reviewer) write(ctx context.Context, number int64, existing *forge.Comm
 }
 
 // statusName is the name of a commit status.
-func (v *Reviewer) statusName(what string) string {
-	return path.Join("gitfleet", v.cfg.StatusFleet, what)
+func (c *Config) statusName(what string) string {
+	return path.Join("gitfleet", c.StatusFleet, what)
 }
 
 // show sets the commit status of a pull request, if it is another one.
 func (v *Reviewer) show(ctx context.Context, r *review, state forge.StatusState, text string) error {
-	s := forge.Status{Commit: r.pr.Head, Context: v.statusName("plan"), State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
+	s := forge.Status{Commit: r.pr.Head, Context: v.cfg.statusName("plan"), State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
 	if s == r.shown {
 		return nil
 	}

@@ -161,7 +161,9 @@ func (r *review) planned(key string) {
 
 // New returns a Reviewer that does nothing until it runs.
 func New(cfg Config) *Reviewer {
-	return &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
+	v := &Reviewer{cfg: cfg, reports: make(chan *status.Report, 1), previews: make(chan previewRequest), wakes: make(chan struct{}, 1), tried: make(chan trialResult, 1), slots: make(chan struct{}, maxPreviewTrials), reviews: map[int64]*review{}}
+	v.rollout.cfg = &v.cfg
+	return v
 }
 
 // Observe takes a new report. It never blocks. Only one goroutine may call it.
@@ -247,7 +249,7 @@ func (v *Reviewer) pass(ctx context.Context, now time.Time) time.Duration {
 func (v *Reviewer) update(ctx context.Context, now time.Time) time.Duration {
 	next := v.cfg.Interval
 	if v.cfg.Rollouts {
-		next = min(next, v.passRollout(ctx, now))
+		next = min(next, v.rollout.pass(ctx, v.report, now))
 	}
 	if !v.cfg.Plans {
 		return next

@@ -16,8 +16,9 @@ import (
 // grows with their number, since forges limit the number of statuses.
 const rolloutSpacing = 15 * time.Second
 
-// A rollout has the statuses of the commits of the base.
+// A rollout sets the statuses of the commits of the base.
 type rollout struct {
+	cfg *Config
 	// inForce is the status of the commit in force, and refused that of the newest commit if it
 	// is not in force.
 	inForce, refused forge.Status
@@ -30,57 +31,57 @@ type rollout struct {
 	retry backoff.Backoff
 }
 
-// passRollout updates the statuses, and returns the time of the next update. Errors do not
+// pass updates the statuses, and returns the time of the next update. Errors do not
 // affect anything else.
-func (v *Reviewer) passRollout(ctx context.Context, now time.Time) time.Duration {
-	if wait := v.rollout.retry.Wait(now); wait > 0 {
+func (r *rollout) pass(ctx context.Context, report *status.Report, now time.Time) time.Duration {
+	if wait := r.retry.Wait(now); wait > 0 {
 		return wait
 	}
-	wait, err := v.showRollout(ctx, now)
+	wait, err := r.show(ctx, report, now)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		if v.rollout.retry.Fail(err, now) {
-			v.cfg.Log.Warn("rollout not shown on the forge; trying again", "err", err)
+		if r.retry.Fail(err, now) {
+			r.cfg.Log.Warn("rollout not shown on the forge; trying again", "err", err)
 		}
-		return v.rollout.retry.Wait(now)
-	case v.rollout.retry.Succeed():
-		v.cfg.Log.Info("rollout shown on the forge again")
+		return r.retry.Wait(now)
+	case r.retry.Succeed():
+		r.cfg.Log.Info("rollout shown on the forge again")
 	}
 	return wait
 }
 
-// showRollout sets the statuses of the commit in force and of a refused one, and returns the
+// show sets the statuses of the commit in force and of a refused one, and returns the
 // time of the next update. The last status of an earlier commit stays, unless it is still
 // pending.
-func (v *Reviewer) showRollout(ctx context.Context, now time.Time) (time.Duration, error) {
-	source := &v.report.Source
-	if !v.rollout.resumed {
-		last, err := v.statusBefore(ctx, source.InForce.Hash)
+func (r *rollout) show(ctx context.Context, report *status.Report, now time.Time) (time.Duration, error) {
+	source := &report.Source
+	if !r.resumed {
+		last, err := r.statusBefore(ctx, source.InForce.Hash)
 		if err != nil {
 			return 0, err
 		}
-		v.rollout.inForce, v.rollout.resumed = last, true
+		r.inForce, r.resumed = last, true
 	}
-	next, last := v.rolloutStatus(source.InForce.Hash), v.rollout.inForce
+	next, last := r.status(report, source.InForce.Hash), r.inForce
 	if last.Commit != next.Commit {
 		if last.State == forge.StatusPending {
 			last.State, last.Description = forge.StatusErrored, fmt.Sprintf("superseded by %s at %s", short(next.Commit), last.Description)
-			if err := v.set(ctx, &v.rollout.inForce, last); err != nil {
+			if err := r.setStatus(ctx, &r.inForce, last); err != nil {
 				return 0, err
 			}
 		}
-		v.rollout.set, v.rollout.sets = time.Time{}, 0
+		r.set, r.sets = time.Time{}, 0
 	}
-	wait := v.cfg.Interval
-	if due := v.rollout.due(next).Sub(now); due > 0 {
+	wait := r.cfg.Interval
+	if due := r.due(next).Sub(now); due > 0 {
 		wait = due
-	} else if next != v.rollout.inForce && !v.rollout.done(next) {
-		if err := v.set(ctx, &v.rollout.inForce, next); err != nil {
+	} else if next != r.inForce && !r.done(next) {
+		if err := r.setStatus(ctx, &r.inForce, next); err != nil {
 			return 0, err
 		}
-		v.rollout.set = now
-		v.rollout.sets++
+		r.set = now
+		r.sets++
 	}
 	why := source.LoadError
 	if len(source.Problems) > 0 {
@@ -89,7 +90,7 @@ func (v *Reviewer) showRollout(ctx context.Context, now time.Time) (time.Duratio
 	if why == "" || source.Newest.Hash == source.InForce.Hash {
 		return wait, nil
 	}
-	return wait, v.set(ctx, &v.rollout.refused, v.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
+	return wait, r.setStatus(ctx, &r.refused, r.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
 }
 
 // mostBefore is how many commits are searched for a status from before a restart.
@@ -98,16 +99,16 @@ const mostBefore = 20
 // statusBefore returns the last status from before a restart: that of the commit in force, or
 // of the commit that was in force then. Each commit that was in force has a status. The zero
 // status is returned if none is found.
-func (v *Reviewer) statusBefore(ctx context.Context, commit string) (forge.Status, error) {
+func (r *rollout) statusBefore(ctx context.Context, commit string) (forge.Status, error) {
 	for range mostBefore {
-		found, err := v.cfg.Forge.FindStatus(ctx, commit, v.statusName("rollout"))
+		found, err := r.cfg.Forge.FindStatus(ctx, commit, r.cfg.statusName("rollout"))
 		if err != nil {
 			return forge.Status{}, err
 		}
 		if found != nil {
 			return *found, nil
 		}
-		c, err := v.cfg.Source.Commit(ctx, commit)
+		c, err := r.cfg.Source.Commit(ctx, commit)
 		if err != nil || len(c.Parents) == 0 {
 			return forge.Status{}, nil // the first commit, or the end of the known history
 		}
@@ -132,34 +133,34 @@ func (r *rollout) done(next forge.Status) bool {
 	return last.Commit == next.Commit && last.State == forge.StatusSuccess && last.Description != noClusterChanges && next.State == forge.StatusPending
 }
 
-func (v *Reviewer) commitStatus(commit string, state forge.StatusState, text string) forge.Status {
-	return forge.Status{Commit: commit, Context: v.statusName("rollout"), State: state, Description: shortened(markdown.Plain(text))}
+func (r *rollout) commitStatus(commit string, state forge.StatusState, text string) forge.Status {
+	return forge.Status{Commit: commit, Context: r.cfg.statusName("rollout"), State: state, Description: shortened(markdown.Plain(text))}
 }
 
-// set sets a status if it differs from the last one.
-func (v *Reviewer) set(ctx context.Context, last *forge.Status, s forge.Status) error {
+// setStatus sets a status if it differs from the last one.
+func (r *rollout) setStatus(ctx context.Context, last *forge.Status, s forge.Status) error {
 	if s == *last {
 		return nil
 	}
-	if err := v.cfg.Forge.SetStatus(ctx, s); err != nil {
+	if err := r.cfg.Forge.SetStatus(ctx, s); err != nil {
 		return err
 	}
 	*last = s
 	return nil
 }
 
-// rolloutStatus returns the status of the commit in force.
-func (v *Reviewer) rolloutStatus(commit string) forge.Status {
-	p := progressOf(v.report, commit)
+// status returns the status of the commit in force.
+func (r *rollout) status(report *status.Report, commit string) forge.Status {
+	p := progressOf(report, commit)
 	switch {
 	case p.failure != "":
-		return v.commitStatus(commit, forge.StatusFailure, p.text()+"; "+p.failure)
+		return r.commitStatus(commit, forge.StatusFailure, p.text()+"; "+p.failure)
 	case p.done < len(p.clusters) || p.held > 0:
-		return v.commitStatus(commit, forge.StatusPending, p.text())
+		return r.commitStatus(commit, forge.StatusPending, p.text())
 	case len(p.clusters) == 0:
-		return v.commitStatus(commit, forge.StatusSuccess, noClusterChanges)
+		return r.commitStatus(commit, forge.StatusSuccess, noClusterChanges)
 	}
-	return v.commitStatus(commit, forge.StatusSuccess, p.text())
+	return r.commitStatus(commit, forge.StatusSuccess, p.text())
 }
 
 const noClusterChanges = "no cluster changes"

@@ -1,0 +1,313 @@
+package proposal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
+)
+
+// A follower offers the held changes, and follows what becomes of their pull requests and issues.
+type follower struct {
+	tracker
+	known   collected
+	changes map[string]*change
+	// open are the open pull requests and issues of the fleet as last listed, by branch.
+	open   map[string]forge.PullRequest
+	listed time.Time
+	// listedIssues says that only issues were listed last.
+	listedIssues bool
+	// woken requests a new list before the interval is over.
+	woken bool
+	// leftovers are the branches that may be left over from earlier; nil until they are listed.
+	// leftoversAt is the time at which the forge was last asked about some.
+	leftovers     []string
+	leftoversAt   time.Time
+	leftoverRetry backoff.Backoff
+	// missing has the time since when an open pull request has had no drift, by branch.
+	missing map[string]time.Time
+	// rejected are the changes whose pull request was closed without being merged, by hash.
+	rejected map[string]*change
+	// putBack are the users who asked to revert a change that has no pull request, by hash.
+	putBack map[string]string
+	// waitingList are the changes that the newest pull request lists as waiting, since
+	// waitingListed.
+	waitingList   []*offer
+	waitingListed time.Time
+}
+
+// A change is the state of one offer, kept while the drift lasts.
+type change struct {
+	since time.Time
+	// branch is the branch of the pull request, or stands for the issue; it is empty until the
+	// forge was asked about the change. number is the number of the pull request or issue.
+	branch string
+	number int64
+	state  forge.State
+	url    string
+	// merge is the merge commit. lacksMerge is the commit in force that was last found not to
+	// have it in its history.
+	merge, lacksMerge string
+	// asked says that a user requested the pull request without the minimum age. askedBy is that
+	// user, and is empty again once the pull request is open.
+	asked   bool
+	askedBy string
+	// neverOffered is set once the forge was asked about the change and had neither a pull request
+	// nor an issue of it that counts.
+	neverOffered bool
+	// issueUnknown is set while it is not known whether an issue has offered the change before,
+	// since issues cannot be listed.
+	issueUnknown bool
+	// manualSince is the time since when no edit of the files has been able to express the
+	// change; zero if one can.
+	manualSince time.Time
+	// hold is set while the pull request or issue has the label that keeps the object as it is.
+	hold bool
+	// recheck requests one more query about a pull request or issue that is closed.
+	recheck bool
+	// published are the files that the branch was last found to have.
+	published []FileChange
+	// waits is the reason why no pull request was opened yet.
+	waits string
+	// retry is the backoff of a change whose pull request could not be opened or updated.
+	retry backoff.Backoff
+}
+
+// due is the time at which the change has lasted long enough for a pull request.
+func (c *change) due(minAge time.Duration) time.Time {
+	if c.manualSince.After(c.since) {
+		return c.manualSince.Add(minAge)
+	}
+	return c.since.Add(minAge)
+}
+
+// found records the state of the pull request or issue on the forge.
+func (c *change) found(pr forge.PullRequest) {
+	c.number = pr.Number
+	c.branch, c.state, c.url, c.waits, c.recheck = pr.Branch, pr.State, pr.URL, "", false
+	c.merge = pr.MergeCommit
+	c.hold = slices.Contains(pr.Labels, holdLabel)
+}
+
+// offerAnew makes the change be offered again after gitfleet has closed its pull request or issue.
+func (c *change) offerAnew() { *c = change{since: c.since, asked: c.asked, askedBy: c.askedBy} }
+
+// track records the time since when each change has lasted.
+func (f *follower) track(now time.Time) {
+	last := f.changes
+	f.changes = map[string]*change{}
+	keep := func(hash string) {
+		c := cmp.Or(f.changes[hash], last[hash])
+		if c == nil && f.rejected[hash] != nil {
+			c = f.rejected[hash]
+			c.recheck = true // it may have been labeled or reopened since
+		}
+		if c == nil {
+			c = &change{since: now}
+		}
+		f.changes[hash] = c
+	}
+	for _, o := range f.known.offers {
+		keep(o.hash)
+		switch c := f.changes[o.hash]; {
+		case o.reason == nil:
+			c.manualSince = time.Time{}
+		case c.manualSince.IsZero():
+			c.manualSince = now
+		}
+	}
+	for _, v := range f.known.verdicts {
+		if c := last[v.of.hash]; c != nil && c.keepsObject() {
+			keep(v.of.hash)
+		}
+	}
+	all := f.known.all()
+	maps.DeleteFunc(f.putBack, func(hash, _ string) bool {
+		return !slices.ContainsFunc(all, func(o *offer) bool { return o.hash == hash })
+	})
+	for hash := range f.known.undecided() {
+		c := last[hash]
+		for branch, pr := range f.open {
+			if c == nil && changeHash(branch) == hash { // opened before a restart
+				c = &change{since: now}
+				c.found(pr)
+			}
+		}
+		if c != nil {
+			f.changes[hash] = c
+		}
+	}
+	for hash, c := range last {
+		if c.state == forge.Closed && f.changes[hash] == nil && len(f.rejected) < mostRejected {
+			f.rejected[hash] = c
+		}
+	}
+}
+
+// offersByAge are the offers, the oldest first.
+func (f *follower) offersByAge() []*offer {
+	return slices.SortedStableFunc(slices.Values(f.known.offers), func(a, b *offer) int {
+		return f.changes[a.hash].since.Compare(f.changes[b.hash].since)
+	})
+}
+
+// sync reads the state of the pull requests and issues, closes those whose drift has ended, and
+// opens those that are due. It sends no request if nothing is to be done. Only errors that
+// every request is likely to meet are returned; others are recorded with their change.
+func (f *follower) sync(ctx context.Context, now time.Time) error {
+	if f.woken || f.allIssues != nil && (f.allIssues.err != nil || now.Sub(f.allIssues.at) >= f.cfg.Interval) {
+		f.allIssues = nil
+	}
+	if pulls, issues := f.dueLists(now); pulls || issues {
+		if f.woken {
+			f.cfg.Forge.ForgetList()
+		}
+		f.woken = false
+		if err := f.list(ctx, now, pulls, issues); err != nil {
+			return err
+		}
+	}
+	if err := f.closeEnded(ctx, now); err != nil {
+		return err
+	}
+	offers := f.offersByAge()
+	for _, s := range steps {
+		for _, o := range offers {
+			c := f.changes[o.hash]
+			if c.retry.Wait(now) > 0 || !s.due(f, o, c, now) {
+				continue
+			}
+			err := s.do(f, ctx, o, c, now)
+			switch {
+			case err == nil:
+				c.retry.Succeed()
+			case isGeneral(err):
+				return err
+			case c.retry.Fail(err, now):
+				f.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", c.url, "err", err)
+			}
+		}
+	}
+	return f.removeLeftovers(ctx, now)
+}
+
+// isGeneral reports whether every request to the forge or the Git server is likely to fail in
+// the same way. Other errors are about one pull request or one branch.
+func isGeneral(err error) bool {
+	_, remote := errors.AsType[*remote.HTTPError](err)
+	return remote || forge.IsGeneral(err)
+}
+
+// steps are taken one after the other, each for all changes for which it is due, the oldest first.
+var steps = []struct {
+	due func(f *follower, o *offer, c *change, now time.Time) bool
+	do  func(f *follower, ctx context.Context, o *offer, c *change, now time.Time) error
+}{
+	{(*follower).isMerged, (*follower).checkMerged},
+	{(*follower).hasOtherIssue, (*follower).followIssue},
+	{(*follower).hasNeedlessIssue, (*follower).replaceIssue},
+	{(*follower).isDue, (*follower).offer},
+	{(*follower).isOpen, (*follower).update},
+}
+
+// isMerged reports whether it is to be found out if the merge of a pull request has its change.
+func (f *follower) isMerged(_ *offer, c *change, _ time.Time) bool {
+	return c.state == forge.Merged && c.lacksMerge != f.known.commit
+}
+
+// isOpen reports whether a pull request or an issue of the kind that the change needs is open.
+func (f *follower) isOpen(o *offer, c *change, _ time.Time) bool {
+	_, listed := f.open[c.branch]
+	return listed && c.state == forge.Open && isIssue(c.branch) == (o.reason != nil)
+}
+
+// isDue reports whether the forge is to be asked about a change now.
+func (f *follower) isDue(o *offer, c *change, now time.Time) bool {
+	if c.branch != "" || f.putBack[o.hash] != "" {
+		return false
+	}
+	if f.canOffer(o, now) {
+		return c.asked || !c.due(f.cfg.MinAge).After(now)
+	}
+	return !c.neverOffered
+}
+
+// checkMerged makes a change be offered again if the commit in force has the merge of its pull
+// request but not the change: people have removed it from the branch, or reverted it at once.
+func (f *follower) checkMerged(ctx context.Context, _ *offer, c *change, now time.Time) error {
+	merged := false
+	if c.merge != "" {
+		var err error
+		if merged, err = f.cfg.Contains(ctx, f.known.commit, c.merge); err != nil {
+			return err
+		}
+	}
+	if !merged {
+		c.lacksMerge = f.known.commit
+		return nil
+	}
+	f.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", c.url)
+	*c = change{since: now}
+	return nil
+}
+
+// closeEnded closes the pull requests and issues whose drift is over.
+func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
+	if f.known.lost {
+		return nil
+	}
+	undecided, former := f.known.undecided(), f.known.formerHashes()
+	for _, branch := range slices.Sorted(maps.Keys(f.open)) {
+		pr := f.open[branch]
+		hash := changeHash(branch)
+		if f.changes[hash] != nil || undecided[hash] || former[hash] || mayName(pr.Body, f.known.unheard) {
+			delete(f.missing, branch)
+			continue
+		}
+		since, known := f.missing[branch]
+		if !known {
+			f.missing[branch] = now
+			continue
+		}
+		if now.Sub(since) < recoveryGrace {
+			continue
+		}
+		const comment = "The drift is over: no cluster has the change any more, or Git has another value by now. There is nothing left to decide."
+		current, err := f.current(ctx, branch, pr.Number)
+		if err != nil {
+			return err
+		}
+		if current != nil && current.State == forge.Open {
+			if err := f.end(ctx, pr, comment, ended(pr.Body)); err != nil {
+				return err
+			}
+			f.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)
+			f.removeBranch(ctx, branch)
+		}
+		delete(f.open, branch)
+		delete(f.missing, branch)
+	}
+	return nil
+}
+
+// over reports whether a pull request belongs to an earlier drift with the same change.
+func over(pr *forge.PullRequest, since time.Time) bool {
+	switch pr.State {
+	case forge.Merged:
+		return pr.Ended.Before(since)
+	case forge.Closed:
+		return endedByGitfleet(pr.Body)
+	}
+	return false
+}
+
+// closedByGitfleet reports whether nobody decided about a pull request or an issue that is closed.
+func closedByGitfleet(pr *forge.PullRequest) bool {
+	return pr.State == forge.Closed && endedByGitfleet(pr.Body)
+}

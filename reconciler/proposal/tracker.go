@@ -1,0 +1,195 @@
+package proposal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/reconciler/backoff"
+	"github.com/gitfleet/gitfleet/reconciler/faults"
+)
+
+// A tracker finds and writes the pull requests and issues of the fleet.
+type tracker struct {
+	cfg Config
+	// allIssues are the issues of the repository as they were listed for a change that is due; nil
+	// if they are to be listed for the next one.
+	allIssues *issueList
+	// retry is the backoff of a forge that does not answer, and issues that of the list of
+	// issues.
+	retry, issues backoff.Backoff
+	// disabled is the time at which the repository was last found to have issues disabled; zero
+	// if they are enabled. missed says that a change was reverted because no issue could be
+	// opened for it.
+	disabled time.Time
+	missed   bool
+}
+
+// current returns the pull request of a branch, or the issue with a number; nil if there is none.
+func (t *tracker) current(ctx context.Context, branch string, number int64) (*forge.PullRequest, error) {
+	if !isIssue(branch) {
+		return t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
+	}
+	i, err := t.cfg.Forge.Issue(ctx, number)
+	if errors.Is(err, forge.ErrIssuesDisabled) || err == nil && i == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := fromIssue(*i, strings.TrimPrefix(branch, issuePrefix))
+	return &found, nil
+}
+
+// edit replaces the body of a pull request or an issue.
+func (t *tracker) edit(ctx context.Context, pr forge.PullRequest, body string) error {
+	if isIssue(pr.Branch) {
+		return t.cfg.Forge.EditIssue(ctx, pr.Number, body)
+	}
+	return t.cfg.Forge.EditPullRequest(ctx, pr.Number, body)
+}
+
+// end closes a pull request or an issue.
+func (t *tracker) end(ctx context.Context, pr forge.PullRequest, comment, body string) error {
+	if isIssue(pr.Branch) {
+		t.allIssues = nil
+		return t.cfg.Forge.CloseIssue(ctx, pr.Number, comment, body)
+	}
+	return t.cfg.Forge.ClosePullRequest(ctx, pr.Number, comment, body)
+}
+
+// offersIssues reports whether changes without an edit can be offered.
+func (t *tracker) offersIssues(now time.Time) bool {
+	return t.cfg.Forge != nil && (t.disabled.IsZero() || now.Sub(t.disabled) >= disabledRecheck)
+}
+
+// triesIssues reports whether issues are to be listed again that could not be.
+func (t *tracker) triesIssues(now time.Time) bool {
+	return t.issues.Failures() > 0 && t.issues.Wait(now) <= 0 || t.missed && t.offersIssues(now)
+}
+
+// issuesFailed notes that issues cannot be listed.
+func (t *tracker) issuesFailed(err error, now time.Time) {
+	if t.issues.Fail(err, now) {
+		t.cfg.Log.Warn("issues of drifts not listed; trying again", "err", err)
+	}
+}
+
+// withoutIssues returns an error of offering a change, unless that is that the repository has no
+// issues.
+func (t *tracker) withoutIssues(err error, now time.Time) error {
+	if errors.Is(err, forge.ErrIssuesDisabled) {
+		t.disabled = now
+		return nil
+	}
+	return err
+}
+
+// findIssue returns the issue of a change that still counts; nil if there is none. The issues are
+// listed once in an interval: a burst of changes is due over many passes.
+func (t *tracker) findIssue(ctx context.Context, hash string, since, now time.Time) (found *forge.PullRequest, err error) {
+	if t.allIssues == nil {
+		t.allIssues = &issueList{at: now}
+		t.allIssues.list, t.allIssues.err = t.cfg.Forge.ListIssues(ctx, issueLabel, "")
+	}
+	for _, i := range t.allIssues.list {
+		if markedAs(i.Body, t.cfg.Fleet) != hash {
+			continue
+		}
+		// One that a person has closed counts more than a newer one that gitfleet has.
+		same := fromIssue(i, hash)
+		if found == nil || same.State == forge.Open || over(found, since) && !over(&same, since) {
+			found = &same
+		}
+	}
+	if found != nil && over(found, since) {
+		found = nil
+	}
+	return found, t.allIssues.err
+}
+
+// findIssueIfListed is findIssue for a change that can be offered without issues. While they cannot
+// be listed it finds none, and the change is marked.
+func (t *tracker) findIssueIfListed(ctx context.Context, hash string, c *change, now time.Time) (*forge.PullRequest, error) {
+	c.issueUnknown = true
+	if t.issues.Wait(now) > 0 || !t.offersIssues(now) {
+		return nil, nil
+	}
+	found, err := t.findIssue(ctx, hash, c.since, now)
+	c.issueUnknown = err != nil
+	if err = t.withoutIssues(err, now); err != nil && !isGeneral(err) {
+		t.issuesFailed(err, now)
+		err = nil
+	}
+	return found, err
+}
+
+func (t *tracker) createIssue(ctx context.Context, o *offer) (*forge.PullRequest, error) {
+	faults.At("before issue")
+	i, err := t.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: o.title(), Body: o.body(t.cfg.Fleet, nil), Labels: append(o.labels(), issueLabel)})
+	faults.At("after issue")
+	if err != nil {
+		t.allIssues = nil // only the answer may be lost
+		return nil, err
+	}
+	t.disabled, t.missed = time.Time{}, false
+	if t.allIssues != nil {
+		t.allIssues.list = append(t.allIssues.list, i)
+	}
+	t.cfg.Log.Info("a drift is offered as an issue", "url", i.URL, "object", o.id.String())
+	opened := fromIssue(i, o.hash)
+	return &opened, nil
+}
+
+// An issueList is what listing issues came to at a time.
+type issueList struct {
+	at   time.Time
+	list []forge.Issue
+	err  error
+}
+
+// findUnder is findEarlier for one of the hashes of a change.
+func (t *tracker) findUnder(ctx context.Context, hash string, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
+	if o.reason != nil { // it cannot be offered without issues
+		if t.offersIssues(now) {
+			found, err = t.findIssue(ctx, hash, c.since, now)
+			if err = t.withoutIssues(err, now); err != nil || found != nil {
+				return found, "", err
+			}
+		}
+		return t.findPullRequest(ctx, hash, c.since)
+	}
+	found, branch, err = t.findPullRequest(ctx, hash, c.since)
+	if err == nil && found == nil {
+		found, err = t.findIssueIfListed(ctx, hash, c, now)
+	}
+	return found, branch, err
+}
+
+// findPullRequest returns the pull request of a change that still counts; nil if there is none.
+func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.Time) (found *forge.PullRequest, branch string, err error) {
+	for attempt := 1; attempt <= mostAttempts; attempt++ {
+		branch := branchPrefix + hash
+		if attempt > 1 {
+			branch += fmt.Sprintf("-%d", attempt)
+		}
+		found, err := t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
+		if err != nil || found == nil || !over(found, since) {
+			return found, branch, err
+		}
+	}
+	return nil, "", nil
+}
+
+// commentOnce adds a comment to a pull request, unless it already has it.
+func (t *tracker) commentOnce(ctx context.Context, pr forge.PullRequest, marker, text string) error {
+	found, err := t.cfg.Forge.FindComment(ctx, pr.Number, marker)
+	if err != nil || found != nil {
+		return err
+	}
+	_, err = t.cfg.Forge.AddComment(ctx, pr.Number, text+"\n\n"+marker+"\n")
+	return err
+}
