@@ -29,7 +29,7 @@ func (r *Renderer) newOverrideError(c *candidate, m *Manifest, err error) *Overr
 	if c.namespace == "" {
 		e.ClusterOverride = c.name
 	} else {
-		e.Override = api.NamespacedName{Namespace: c.namespace, Name: c.name}
+		e.Override = c.id()
 	}
 	secret := func(i int) bool { return r.base.Manifests[i].ID.GroupKind() == api.GroupKind{Kind: "Secret"} }
 	if _, ok := errors.AsType[unclosedError](err); ok && slices.ContainsFunc(c.selects, secret) {

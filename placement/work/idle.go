@@ -2,6 +2,7 @@ package work
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -26,10 +27,8 @@ func (c *candidate) matchesNone(clusters iter.Seq[placement.Cluster]) bool {
 	some := false
 	for cluster := range clusters {
 		some = true
-		for i := range c.rules {
-			if c.rules[i].matches(cluster) {
-				return false
-			}
+		if slices.ContainsFunc(c.rules, func(r rule) bool { return r.matches(cluster) }) {
+			return false
 		}
 	}
 	return some
@@ -49,8 +48,4 @@ func Unused(cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, re
 		unused = append(unused, s.id())
 	}
 	return unused
-}
-
-func (s source) id() api.NamespacedName {
-	return api.NamespacedName{Namespace: s.namespace, Name: s.name}
 }

@@ -10,37 +10,18 @@ import (
 // Labels returns the labels of a cluster on which its content depends: those used by override
 // selectors or variables, in the form of [placement.Revision].
 func (r *Renderer) Labels(c placement.Cluster) string {
-	if len(r.candidates) == 0 {
-		return ""
-	}
-	if r.labelKeys == nil {
-		r.labelKeys = labelKeys(r.candidates)
-	}
-	out := r.scratch[:0]
+	var pairs []string
 	for _, key := range r.labelKeys {
 		if value, ok := c.Labels[key]; ok {
-			out = append(append(append(append(out, ','), key...), '='), value...)
+			pairs = append(pairs, key+"="+value)
 		}
 	}
-	r.scratch = out
-	if len(out) == 0 {
-		return ""
-	}
-	out = out[1:]
-	if known, ok := r.labels[string(out)]; ok {
-		return known
-	}
-	if r.labels == nil {
-		r.labels = map[string]string{}
-	}
-	text := string(out)
-	r.labels[text] = text
-	return text
+	return strings.Join(pairs, ",")
 }
 
-// labelKeys lists the label keys that rules use, sorted; never nil.
+// labelKeys lists the label keys that rules use, sorted.
 func labelKeys(candidates []candidate) []string {
-	keys := []string{}
+	var keys []string
 	for i := range candidates {
 		for j := range candidates[i].rules {
 			rule := &candidates[i].rules[j]

@@ -57,11 +57,20 @@ type source struct {
 
 // String names the override in a warning.
 func (s source) String() string {
-	name := s.name
-	if s.namespace != "" {
-		name = s.namespace + "/" + s.name
+	return fmt.Sprintf("%s %q", s.kind, objectName(s.namespace, s.name))
+}
+
+// id identifies the override; a ClusterResourceOverride has no namespace.
+func (s source) id() api.NamespacedName {
+	return api.NamespacedName{Namespace: s.namespace, Name: s.name}
+}
+
+// appendName adds the override to the list of its kind.
+func (s source) appendName(cros []string, ros []api.NamespacedName) ([]string, []api.NamespacedName) {
+	if s.namespace == "" {
+		return append(cros, s.name), ros
 	}
-	return fmt.Sprintf("%s %q", s.kind, name)
+	return cros, append(ros, s.id())
 }
 
 // target is the placement that the override is bound to; zero if it is bound to none.

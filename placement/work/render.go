@@ -1,7 +1,7 @@
 package work
 
 import (
-	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -25,8 +25,6 @@ type Rendered struct {
 	// of application.
 	ClusterOverrides []string
 	Overrides        []api.NamespacedName
-	// Warnings are those of the renderer.
-	Warnings []string
 }
 
 // A Refused is an object that is sent to no cluster.
@@ -43,6 +41,7 @@ type Refused struct {
 type Renderer struct {
 	key        api.PlacementKey
 	base       Rendered
+	warnings   []string
 	err        error // why no cluster gets any content
 	candidates []candidate
 	// overridden are the manifests that candidates select, in order.
@@ -50,11 +49,8 @@ type Renderer struct {
 
 	// rendered caches contents by the rules applied.
 	rendered map[string]Rendered
-	scratch  []byte
-	// labelKeys are the keys of the labels that affect the content; nil until they are needed.
-	// labels caches the texts made from them.
+	// labelKeys are the keys of the labels that affect the content.
 	labelKeys []string
-	labels    map[string]string
 }
 
 // An overriddenManifest lists the candidates, by index and in order, that select a manifest.
@@ -74,7 +70,6 @@ func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.Clust
 			Manifests: content.manifests,
 			Refused:   content.refused,
 			Hash:      hashOf(content.manifests, content.refused),
-			Warnings:  content.warnings,
 		},
 		rendered: map[string]Rendered{},
 	}
@@ -84,7 +79,8 @@ func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.Clust
 	index := newIndex(content)
 	var warnings []string
 	r.candidates, warnings = candidatesFor(key, index, cros, ros)
-	r.base.Warnings = append(r.base.Warnings, warnings...)
+	r.warnings = append(content.warnings, warnings...)
+	r.labelKeys = labelKeys(r.candidates)
 	r.overridden = overriddenManifests(r.candidates, len(content.manifests))
 	return r
 }
@@ -108,16 +104,12 @@ func overriddenManifests(candidates []candidate, manifests int) []overriddenMani
 
 // Warnings returns the warnings that do not depend on a cluster: overrides of this placement
 // that match nothing, and doubtful envelopes.
-func (r *Renderer) Warnings() []string { return r.base.Warnings }
+func (r *Renderer) Warnings() []string { return r.warnings }
 
 // Overrides returns the overrides that apply to the placement, on any cluster or none.
 func (r *Renderer) Overrides() (cros []string, ros []api.NamespacedName) {
 	for i := range r.candidates {
-		if c := &r.candidates[i]; c.namespace == "" {
-			cros = append(cros, c.name)
-		} else {
-			ros = append(ros, api.NamespacedName{Namespace: c.namespace, Name: c.name})
-		}
+		cros, ros = r.candidates[i].appendName(cros, ros)
 	}
 	return cros, ros
 }
@@ -138,9 +130,6 @@ func (r *Renderer) Hash() string {
 // stands for the content that cannot be rendered: assigned to a cluster, it makes that cluster
 // fail and keep what it holds, and it differs from the hash of any valid content.
 func (r *Renderer) For(c placement.Cluster) (Rendered, error) {
-	if len(r.candidates) == 0 {
-		return r.withError(r.base, r.err)
-	}
 	applied := r.match(c)
 	if len(applied) == 0 {
 		return r.withError(r.base, r.err)
@@ -148,19 +137,15 @@ func (r *Renderer) For(c placement.Cluster) (Rendered, error) {
 	if r.err != nil {
 		return r.withError(r.withOverrideNames(applied), r.err)
 	}
-	key, cacheable := r.keyOf(applied)
-	if cacheable {
-		if known, ok := r.rendered[string(key)]; ok {
-			return known, nil
-		}
+	key := keyOfContent(applied)
+	if known, ok := r.rendered[key]; ok {
+		return known, nil
 	}
 	out, err := r.override(applied)
 	if err != nil {
 		return r.withError(out, err)
 	}
-	if cacheable {
-		r.rendered[string(key)] = out
-	}
+	r.rendered[key] = out
 	return out, nil
 }
 
@@ -196,38 +181,23 @@ func (r *Renderer) match(c placement.Cluster) []application {
 	return applied
 }
 
-// keyOf returns the cache key of a content: the rules and the values of their variables.
-// Content with an error is not cached.
-func (r *Renderer) keyOf(applied []application) (key []byte, cacheable bool) {
-	key = r.scratch[:0]
+// keyOfContent returns the cache key of a content: the rules and the values of their variables.
+func keyOfContent(applied []application) string {
+	var key []byte
 	for _, a := range applied {
-		key = binary.AppendUvarint(key, uint64(a.index))
-		key = binary.AppendUvarint(key, uint64(len(a.rules)))
 		for _, x := range a.rules {
-			if x.err != nil {
-				return nil, false
-			}
-			key = binary.AppendUvarint(key, uint64(x.rule.index))
-			for _, v := range x.values {
-				key = binary.AppendUvarint(key, uint64(len(v)))
-				key = append(key, v...)
-			}
+			// The error belongs to the key, since a rule with an error has other values.
+			key = fmt.Appendf(key, "%d %d %q %v;", a.index, x.rule.index, x.values, x.err)
 		}
 	}
-	r.scratch = key
-	return key, true
+	return string(key)
 }
 
 // withOverrideNames returns the base content with the names of the overrides that apply.
 func (r *Renderer) withOverrideNames(applied []application) Rendered {
 	out := r.base
 	for _, a := range applied {
-		c := &r.candidates[a.index]
-		if c.namespace == "" {
-			out.ClusterOverrides = append(out.ClusterOverrides, c.name)
-		} else {
-			out.Overrides = append(out.Overrides, api.NamespacedName{Namespace: c.namespace, Name: c.name})
-		}
+		out.ClusterOverrides, out.Overrides = r.candidates[a.index].appendName(out.ClusterOverrides, out.Overrides)
 	}
 	return out
 }

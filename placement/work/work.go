@@ -96,3 +96,8 @@ func (m *Manifest) Identifier() api.ResourceIdentifier {
 	id.Envelope = m.Envelope
 	return id
 }
+
+// Sorted returns the manifests in canonical order.
+func Sorted(manifests []*Manifest) []*Manifest {
+	return placement.Sorted(manifests, func(m *Manifest) *api.Object { return m.Object })
+}

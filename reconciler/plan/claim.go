@@ -22,8 +22,6 @@ type claim struct {
 	maybeHeld, maybeRemoved map[api.ID]bool
 	// early are upcoming objects that are assigned already now.
 	early map[api.ID]*work.Manifest
-	// yieldedBefore are the objects that were left to others until now.
-	yieldedBefore map[api.ID]bool
 	// contentUnknown says that the latest content is not known, so that objects that were
 	// assigned early are kept.
 	contentUnknown bool
@@ -38,11 +36,7 @@ type claim struct {
 // claim returns the claim of a placement on a cluster. prepared is the latest content of the
 // placement; nil if it is not in the head.
 func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim {
-	cl := &claim{key: p.Key, claimant: p, on: c, early: map[api.ID]*work.Manifest{}, yieldedBefore: make(map[api.ID]bool, len(c.Claims.Yields))}
-	for _, y := range c.Claims.Yields {
-		cl.yieldedBefore[y.ID] = true
-	}
-	cl.reportOnly = p.Spec != nil && p.Spec.Spec.Strategy.ReportsDiff()
+	cl := &claim{key: p.Key, claimant: p, on: c, early: map[api.ID]*work.Manifest{}, reportOnly: p.Spec != nil && p.Spec.Spec.Strategy.ReportsDiff()}
 	w := c.work
 	if w != nil {
 		cl.assigned = r.sharedObjects(w.Manifests)
@@ -128,7 +122,13 @@ func (cl *claim) reassigned() bool {
 func (cl *claim) wasRemoving() bool { return cl.on.Entry != nil && cl.on.Entry.Binding.Removing }
 
 // yields reports whether an object was left to another placement until now.
-func (cl *claim) yields(id api.ID) bool { return cl.yieldedBefore[id] }
+func (cl *claim) yields(id api.ID) bool { return yields(cl.on.Claims, id) }
+
+// yields reports whether claims leave an object to another placement. Yields are sorted by ID.
+func yields(c ledger.Claims, id api.ID) bool {
+	_, found := slices.BinarySearchFunc(c.Yields, id, func(y ledger.Yield, id api.ID) int { return y.ID.Compare(id) })
+	return found
+}
 
 // asks reports whether the placement wants the object now.
 func (cl *claim) asks(id api.ID) bool {

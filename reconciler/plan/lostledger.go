@@ -51,16 +51,3 @@ func clustersHave(clusters int) string {
 	}
 	return fmt.Sprintf("%d clusters have", clusters)
 }
-
-// schedule calls the scheduler with the policy of the request, and reports the number of
-// clusters that the placement's own policy requests.
-func (pl *planner) schedule(p *Placement) placement.Outcome {
-	out := placement.Schedule(*p.Request)
-	if p.Request.Policy != p.Spec.Spec.Policy {
-		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
-	}
-	if pl.ShortDecisions {
-		out.Decisions = shortDecisions(out)
-	}
-	return out
-}

@@ -82,11 +82,7 @@ func (pl *planner) decide(p *Placement, record *ledger.Placement) {
 	p.Request = &placement.Request{
 		Key: p.Key, Policy: pl.policyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
 	}
-	if outcome, known := pl.cachedSchedule(p); known {
-		p.Schedule = outcome
-	} else {
-		p.Schedule = pl.schedule(p)
-	}
+	p.Schedule = pl.schedule(p)
 	p.warn("spec.policy", p.Schedule.Notes...)
 	pl.warnIdleOverrides(p)
 	pl.planClusters(p, before, record)
@@ -97,28 +93,34 @@ func (pl *planner) decide(p *Placement, record *ledger.Placement) {
 	pl.planWorks(p)
 }
 
-// cachedSchedule returns the scheduler's previous result if its input is the same. Reports of
-// members about content do not affect scheduling.
-func (pl *planner) cachedSchedule(p *Placement) (placement.Outcome, bool) {
-	old := pl.memo.results[p.Key]
-	if old == nil || old.placement.Request == nil || old.scheduling() != pl.current.scheduling() {
-		return placement.Outcome{}, false
+// schedule calls the scheduler with the policy of the request, and reports the number of
+// clusters that the placement's own policy requests. If the input is the same, it returns the
+// previous result: reports of members about content do not affect scheduling.
+func (pl *planner) schedule(p *Placement) placement.Outcome {
+	if old := pl.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
+		was := old.placement.Request
+		if was.Policy == p.Request.Policy && slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding) {
+			return old.placement.Schedule
+		}
 	}
-	if was := old.placement.Request; was.Policy != p.Request.Policy || !slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding) {
-		return placement.Outcome{}, false
+	out := placement.Schedule(*p.Request)
+	if p.Request.Policy != p.Spec.Spec.Policy {
+		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
 	}
-	return old.placement.Schedule, true
+	if pl.ShortDecisions {
+		out.Decisions = shortDecisions(out)
+	}
+	return out
 }
 
 // shortDecisions returns the decisions on selected clusters, which come first, and one more for
 // each missing cluster.
 func shortDecisions(o placement.Outcome) []placement.Decision {
-	selected := 0
-	for selected < len(o.Decisions) && o.Decisions[selected].Selected {
-		selected++
+	selected := slices.IndexFunc(o.Decisions, func(d placement.Decision) bool { return !d.Selected })
+	if selected < 0 {
+		return o.Decisions
 	}
-	n := min(len(o.Decisions), selected+max(0, o.Wanted-o.Found))
-	return append(make([]placement.Decision, 0, n), o.Decisions[:n]...)
+	return slices.Clone(o.Decisions[:min(len(o.Decisions), selected+max(0, o.Wanted-o.Found))])
 }
 
 // warn adds warnings to the placement.
@@ -166,13 +168,9 @@ func adoptFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement
 			room--
 		}
 	}
-	hash := ""
 	for i := range slices.Backward(bs) {
 		if found(bs[i]) && room > 0 {
-			if hash == "" {
-				hash = placement.PolicyHash(policy)
-			}
-			bs[i].Policy = hash
+			bs[i].Policy = placement.PolicyHash(policy)
 			room--
 		}
 	}

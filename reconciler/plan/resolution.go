@@ -108,11 +108,7 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 	} else if p.Spec != nil {
 		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
 	}
-	yields := make(map[api.ID]bool, len(cl.outcome.Yields))
-	for _, y := range cl.outcome.Yields {
-		yields[y.ID] = true
-	}
-	w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return yields[m.ID] })
+	w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return yields(cl.outcome, m.ID) })
 	if len(cl.outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.reportOnly && !cl.contentUnknown {
 		w.Awaited = cl.on.Content.Manifests // objects left to another placement are not given up
 	}

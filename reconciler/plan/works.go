@@ -22,9 +22,7 @@ func (pl *planner) planWorks(p *Placement) {
 func (p *Placement) FinalWork(c *OnCluster) work.Work {
 	w := work.Work{Placement: p.Key, Revision: c.Latest, Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
 	if len(c.Yielded) > 0 {
-		w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool {
-			return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == m.ID })
-		})
+		w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return c.Leaves(m.ID) })
 	}
 	return w
 }
