@@ -49,15 +49,14 @@ func TestKubeconfigIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	file, err := openKubeconfig(path, config.Host, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var transports []*kubeconfigTransport
 	var clients []*coordination.CoordinationV1Client
 	for _, of := range []*rest.Config{config, leaseConfig(config)} {
-		if of, err = file.client(of); err != nil {
+		of, err := reloading(of, path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
 			t.Fatal(err)
 		}
+		transports = append(transports, of.Transport.(*kubeconfigTransport))
 		client, err := coordination.NewForConfig(of)
 		if err != nil {
 			t.Fatal(err)
@@ -66,9 +65,11 @@ func TestKubeconfigIsReadAgain(t *testing.T) {
 	}
 	check := func(want string) {
 		t.Helper()
-		file.mu.Lock()
-		file.read = time.Now().Add(-rereadPeriod)
-		file.mu.Unlock()
+		for _, t := range transports {
+			t.mu.Lock()
+			t.read = time.Now().Add(-rereadPeriod)
+			t.mu.Unlock()
+		}
 		for _, client := range clients {
 			if _, err := client.Leases("default").Get(t.Context(), "gitfleet", metav1.GetOptions{}); err != nil {
 				t.Fatal(err)

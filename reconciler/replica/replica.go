@@ -74,14 +74,10 @@ func New(cfg Config) (*Replica, error) {
 	}
 	lease := leaseConfig(config)
 	if cfg.Kubeconfig != "" { // in a cluster, client-go reads the token again
-		file, err := openKubeconfig(cfg.Kubeconfig, config.Host, cfg.Log)
-		if err != nil {
+		if config, err = reloading(config, cfg.Kubeconfig, cfg.Log); err != nil {
 			return nil, err
 		}
-		if config, err = file.client(config); err != nil {
-			return nil, err
-		}
-		if lease, err = file.client(lease); err != nil {
+		if lease, err = reloading(lease, cfg.Kubeconfig, cfg.Log); err != nil {
 			return nil, err
 		}
 	}
