@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
@@ -59,25 +58,12 @@ func (s *session) review(ctx context.Context) {
 	if !s.access.Refused() || ctx.Err() != nil || s.store.Foreign() || s.observingOnly {
 		return
 	}
-	basis := s.permissionBasis()
-	if s.access.Recent(basis) {
-		return
-	}
 	needs, _ := s.needs()
-	reviewed, changed := s.access.Review(ctx, s.conn, basis, needs)
+	reviewed, changed := s.access.Review(ctx, s.conn, needs)
 	s.reportAccess(changed)
 	if reviewed && s.introduced && !s.blocked {
 		s.reschedule()
 	}
-}
-
-// permissionBasis returns the state that the result of needs is derived from.
-func (s *session) permissionBasis() permission.Basis {
-	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Leaving: s.leaving, Known: true}
-	if b.Count > 0 {
-		b.Works = &s.last[0]
-	}
-	return b
 }
 
 // reviewMissing reviews the missing permissions again when the next review is due, except for

@@ -24,43 +24,30 @@ type readFile struct {
 // load reads a kubeconfig unless its file is unchanged, and resolves the paths in it. A nil
 // receiver always reads.
 func (k *cache) load(path string) (*clientcmdapi.Config, error) {
-	if k == nil {
-		return loadFile(path)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	info, err := statReadable(path)
-	if err != nil {
-		delete(k.read, path)
-		return loadFile(path)
-	}
-	was, known := k.read[path]
-	if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
-		return was.config, nil
-	}
-	delete(k.read, path)
-	cfg, err := loadFile(path)
-	if err == nil {
-		k.read[path] = readFile{info, cfg}
-	}
-	return cfg, err
-}
-
-// statReadable returns the information about a file, or the target of a symbolic link, if it
-// may be read. Stat alone succeeds without the permission to read.
-func statReadable(path string) (fs.FileInfo, error) {
-	f, err := os.Open(path)
+	f, err := os.Open(path) // Stat alone succeeds without the permission to read
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return f.Stat()
-}
-
-func loadFile(path string) (*clientcmdapi.Config, error) {
-	cfg, err := clientcmd.LoadFromFile(path)
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	return cfg, clientcmd.ResolveLocalPaths(cfg)
+	if k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		was, known := k.read[path]
+		if known && os.SameFile(was.info, info) && was.info.ModTime().Equal(info.ModTime()) && was.info.Size() == info.Size() {
+			return was.config, nil
+		}
+		delete(k.read, path)
+	}
+	cfg, err := clientcmd.LoadFromFile(path)
+	if err == nil {
+		err = clientcmd.ResolveLocalPaths(cfg)
+	}
+	if err == nil && k != nil {
+		k.read[path] = readFile{info, cfg}
+	}
+	return cfg, err
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -194,7 +195,7 @@ func (s Sources) check(f *found, kctx *clientcmdapi.Context) error {
 		}
 	}
 	if cluster := f.config.Clusters[kctx.Cluster]; cluster != nil {
-		if (cluster.InsecureSkipTLSVerify || !isHTTPS(cluster.Server)) && !s.AllowInsecure {
+		if (cluster.InsecureSkipTLSVerify || !strings.HasPrefix(cluster.Server, "https://")) && !s.AllowInsecure {
 			return errors.New("its cluster is not checked by TLS (insecure-skip-tls-verify, or not https): give certificate-authority-data, or allow it with the setting members.allowInsecureKubeconfig")
 		}
 		if !f.local && cluster.CertificateAuthority != "" {
@@ -203,5 +204,3 @@ func (s Sources) check(f *found, kctx *clientcmdapi.Context) error {
 	}
 	return nil
 }
-
-func isHTTPS(server string) bool { return len(server) > 8 && server[:8] == "https://" }

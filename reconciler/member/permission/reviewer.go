@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -39,28 +38,13 @@ type Reviewer struct {
 	cfg Config
 	// refused says that the cluster has refused a request since the last review.
 	refused atomic.Bool
-	// asked are the permissions of the last review, and basis is the state that they were derived
-	// from. The same permissions are not reviewed again before next.
+	// asked are the permissions of the last review. They are not reviewed again before next.
 	asked   []rbac.Permission
-	basis   Basis
 	next    time.Time
 	missing []rbac.Permission
 	// forbidden are the missing permissions as reports and errors show them.
 	forbidden atomic.Pointer[[]string]
 	logged    retry.LogLimiter
-}
-
-// A Basis is the state that the needed permissions are derived from. It changes when other
-// permissions may be needed. The zero value stands for no state.
-type Basis struct {
-	// Works is the address of the first work, and Count is the number of works.
-	Works *work.Work
-	Count int
-	// Kinds is the number of kinds of which it is known how the cluster serves them.
-	Kinds   int
-	Leaving bool
-	// Known is always true.
-	Known bool
 }
 
 // New returns a reviewer that knows of no refused request.
@@ -99,13 +83,9 @@ func (r *Reviewer) Expire() { r.next = time.Time{} }
 // Refused reports whether the cluster has refused a request since the last review.
 func (r *Reviewer) Refused() bool { return r.refused.Load() }
 
-// Recent reports whether permissions with the same basis were reviewed a short while ago.
-func (r *Reviewer) Recent(b Basis) bool { return b == r.basis && time.Now().Before(r.next) }
-
 // Review reviews the permissions that are needed, unless the same ones were reviewed a short
 // while ago. reviewed says that it did, changed that others are missing than before.
-func (r *Reviewer) Review(ctx context.Context, conn *connection.Conn, b Basis, needs []rbac.Permission) (reviewed, changed bool) {
-	r.basis = b
+func (r *Reviewer) Review(ctx context.Context, conn *connection.Conn, needs []rbac.Permission) (reviewed, changed bool) {
 	if time.Now().Before(r.next) && slices.Equal(needs, r.asked) {
 		return false, false
 	}
