@@ -73,59 +73,50 @@ var rules = []struct {
 	do   Operation
 	why  Refusal
 }{
-	{Case.unseen, NeedRead, ""},
+	{func(c Case) bool { return c.Live == Unseen }, NeedRead, ""},
 
 	// ReportDiff compares and writes nothing, whatever the owner and whether the object exists.
-	{all(Case.reportsOnly, Case.notCompared), NeedRead, ""},
+	{func(c Case) bool { return c.reportsOnly() && !c.Compared }, NeedRead, ""},
 	{Case.reportsOnly, Report, ""},
 
 	// A missing object is created, even if somebody has deleted it: only an existing object can
 	// drift or be taken over.
-	{Case.absent, Create, ""},
+	{func(c Case) bool { return c.Live == Absent }, Create, ""},
 
 	// Owned objects. New content overwrites drift once. Without new content, IfNotDrifted
 	// protects the drift.
-	{all(Case.ours, Case.coOwned), Refuse, CoOwned},
-	{all(Case.ours, Case.changed), Apply, ""},
-	{all(Case.ours, Case.always, Case.drifted), Apply, ""},
-	{all(Case.ours, Case.always, Case.partial), Nothing, ""},
-	{all(Case.ours, Case.partial, not(Case.drifted)), Nothing, ""},
-	{all(Case.ours, Case.notCompared), NeedRead, ""},
-	{all(Case.ours, Case.always), Nothing, ""},
-	{all(Case.ours, Case.differs), Refuse, Drifts},
+	{func(c Case) bool { return c.ours() && c.coOwned() }, Refuse, CoOwned},
+	{func(c Case) bool { return c.ours() && c.Changed }, Apply, ""},
+	{func(c Case) bool { return c.ours() && c.always() && c.Drifted }, Apply, ""},
+	{func(c Case) bool { return c.ours() && c.always() && c.partial() }, Nothing, ""},
+	{func(c Case) bool { return c.ours() && c.partial() && !c.Drifted }, Nothing, ""},
+	{func(c Case) bool { return c.ours() && !c.Compared }, NeedRead, ""},
+	{func(c Case) bool { return c.ours() && c.always() }, Nothing, ""},
+	{func(c Case) bool { return c.ours() && c.Diffs > 0 }, Refuse, Drifts},
 	// A changed field has its old value again. It has to be applied to be owned again;
 	// otherwise the next change would not be noticed.
-	{all(Case.ours, Case.drifted), Apply, ""},
+	{func(c Case) bool { return c.ours() && c.Drifted }, Apply, ""},
 	{Case.ours, Nothing, ""},
 
 	// Objects that are not owned.
-	{Case.never, Refuse, NotOurs},
+	{func(c Case) bool { return c.Strategy.WhenToTakeOver == api.TakeOverNever }, Refuse, NotOurs},
 	{Case.coOwned, Refuse, OwnedBySome},
-	{all(Case.otherPlacement, not(Case.allowsCoOwners)), Refuse, OwnedBySome},
+	{func(c Case) bool { return c.otherPlacement() && !c.Strategy.AllowCoOwnership }, Refuse, OwnedBySome},
 	{Case.otherPlacement, Refuse, OwnedByPlacement},
-	{all(Case.ifNoDiff, Case.notCompared), NeedRead, ""},
-	{all(Case.ifNoDiff, Case.differs), Refuse, WouldOverwrite},
+	{func(c Case) bool { return c.ifNoDiff() && !c.Compared }, NeedRead, ""},
+	{func(c Case) bool { return c.ifNoDiff() && c.Diffs > 0 }, Refuse, WouldOverwrite},
 	{func(Case) bool { return true }, TakeOver, ""},
 }
-
-func (c Case) unseen() bool      { return c.Live == Unseen }
-func (c Case) absent() bool      { return c.Live == Absent }
-func (c Case) changed() bool     { return c.Changed }
-func (c Case) drifted() bool     { return c.Drifted }
-func (c Case) notCompared() bool { return !c.Compared }
-func (c Case) differs() bool     { return c.Diffs > 0 }
 
 func (c Case) ours() bool           { return c.Owner == Ours }
 func (c Case) otherPlacement() bool { return c.Owner == OtherPlacement || c.Owner == OtherFleet }
 
 // coOwned reports whether there are other owners although the strategy does not allow them.
-func (c Case) coOwned() bool        { return c.CoOwned && !c.Strategy.AllowCoOwnership }
-func (c Case) allowsCoOwners() bool { return c.Strategy.AllowCoOwnership }
+func (c Case) coOwned() bool { return c.CoOwned && !c.Strategy.AllowCoOwnership }
 
 func (c Case) reportsOnly() bool { return c.Strategy.Type == api.ReportDiff }
 func (c Case) partial() bool     { return c.Strategy.ComparisonOption != api.FullComparison }
 func (c Case) always() bool      { return c.Strategy.WhenToApply != api.ApplyIfNotDrifted }
-func (c Case) never() bool       { return c.Strategy.WhenToTakeOver == api.TakeOverNever }
 func (c Case) ifNoDiff() bool    { return c.Strategy.WhenToTakeOver == api.TakeOverIfNoDiff }
 
 // CompareAfter reports whether an apply under this strategy is followed by a comparison that
@@ -141,19 +132,4 @@ func Force(s api.ApplyStrategy) bool {
 		return true
 	}
 	return s.ServerSideApplyConfig != nil && s.ServerSideApplyConfig.ForceConflicts
-}
-
-func all(conditions ...func(Case) bool) func(Case) bool {
-	return func(c Case) bool {
-		for _, holds := range conditions {
-			if !holds(c) {
-				return false
-			}
-		}
-		return true
-	}
-}
-
-func not(holds func(Case) bool) func(Case) bool {
-	return func(c Case) bool { return !holds(c) }
 }

@@ -61,11 +61,5 @@ func (f Flips) delay() time.Duration {
 	if f.Rounds == 0 {
 		return 0
 	}
-	delay := firstDelay
-	for range f.Rounds - 1 {
-		if delay *= 2; delay >= lastDelay {
-			return lastDelay
-		}
-	}
-	return delay
+	return min(firstDelay<<min(f.Rounds-1, 10), lastDelay)
 }

@@ -6,6 +6,7 @@
 package health
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,13 +47,10 @@ func Of(live *unstructured.Unstructured) Health {
 	if rule, ok := rules[gvk]; ok {
 		return rule(live)
 	}
-	if availableAtOnce[gvk] {
-		return Health{State: Available}
-	}
 	if !builtIn[gvk.Group] {
 		return custom(live)
 	}
-	return Health{State: NotTrackable}
+	return OfKind(gvk)
 }
 
 // NeedsStatus reports whether the health of a kind's objects depends on their content. Objects
@@ -68,7 +66,7 @@ func OfKind(gvk schema.GroupVersionKind) Health {
 	switch {
 	case NeedsStatus(gvk):
 		return Health{State: NotAvailableYet}
-	case availableAtOnce[gvk]:
+	case slices.Contains(availableAtOnce[gvk.GroupVersion()], gvk.Kind):
 		return Health{State: Available}
 	default:
 		return Health{State: NotTrackable}
@@ -141,14 +139,14 @@ var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
 }
 
 // availableAtOnce are the kinds that are available as soon as they exist.
-var availableAtOnce = kinds(map[schema.GroupVersion][]string{
+var availableAtOnce = map[schema.GroupVersion][]string{
 	{Version: "v1"}: {"Namespace", "Secret", "ConfigMap", "ServiceAccount", "LimitRange", "ResourceQuota"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1"}: {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"},
 	{Group: "networking.k8s.io", Version: "v1"}:         {"NetworkPolicy", "IngressClass"},
 	{Group: "storage.k8s.io", Version: "v1"}:            {"StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity"},
 	{Group: "apps", Version: "v1"}:                      {"ControllerRevision"},
 	{Group: "scheduling.k8s.io", Version: "v1"}:         {"PriorityClass"},
-})
+}
 
 // builtIn are the API groups of built-in kinds. Kinds of other groups are custom resources.
 var builtIn = map[string]bool{
@@ -176,14 +174,4 @@ var builtIn = map[string]bool{
 	"scheduling.k8s.io":            true,
 	"storage.k8s.io":               true,
 	"storagemigration.k8s.io":      true,
-}
-
-func kinds(of map[schema.GroupVersion][]string) map[schema.GroupVersionKind]bool {
-	set := map[schema.GroupVersionKind]bool{}
-	for gv, names := range of {
-		for _, name := range names {
-			set[gv.WithKind(name)] = true
-		}
-	}
-	return set
 }

@@ -6,6 +6,7 @@ package account
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -206,16 +208,10 @@ func (c *client) token(ctx context.Context, secret string) (token string, err er
 		if err != nil {
 			return false, err
 		}
-		raw, err := o.MarshalJSON()
-		if err != nil {
-			return false, err
-		}
-		var found corev1.Secret
-		if err := json.Unmarshal(raw, &found); err != nil {
-			return false, err
-		}
-		token = string(found.Data[corev1.ServiceAccountTokenKey])
-		return token != "", nil
+		encoded, _, _ := unstructured.NestedString(o.Object, "data", corev1.ServiceAccountTokenKey)
+		raw, err := base64.StdEncoding.DecodeString(encoded)
+		token = string(raw)
+		return token != "", err
 	})
 	if err != nil {
 		return "", fmt.Errorf("wait for the token in Secret %s/%s: %w", api.Namespace, secret, err)
