@@ -49,19 +49,6 @@ func (x *Cache) compile(text string) (*expression.Expression, error) {
 	return c.expression, c.err
 }
 
-// health evaluates an expression on a live object. Its message contains no value of a Secret.
-func (x *Cache) health(live *unstructured.Unstructured, text string) health.Health {
-	var h health.Health
-	if e, err := x.compile(text); err != nil {
-		h = health.Unanswered(err)
-	} else {
-		h = health.Ask(live, e.Holds)
-	}
-	secrets := diff.SecretsOf(live)
-	h.Message, h.Failure = health.Cut(secrets.Scrub(h.Message), mostMessage), health.Cut(secrets.Scrub(h.Failure), mostMessage)
-	return h
-}
-
 // Expressions has the expressions of the desired objects of a cluster. They come from the
 // manifests. An expression on a live object is never evaluated, since anybody who may edit the
 // object could have written it. Watches read Expressions while the session replaces them.
@@ -75,9 +62,17 @@ func New(compiled *Cache) *Expressions {
 	return &Expressions{compiled: compiled}
 }
 
-// Health evaluates the expression of an object on the live object.
+// Health evaluates an expression on a live object. Its message contains no value of a Secret.
 func (a *Expressions) Health(live *unstructured.Unstructured, text string) health.Health {
-	return a.compiled.health(live, text)
+	var h health.Health
+	if e, err := a.compiled.compile(text); err != nil {
+		h = health.Unanswered(err)
+	} else {
+		h = health.Ask(live, e.Holds)
+	}
+	secrets := diff.SecretsOf(live)
+	h.Message, h.Failure = health.Cut(secrets.Scrub(h.Message), mostMessage), health.Cut(secrets.Scrub(h.Failure), mostMessage)
+	return h
 }
 
 // Of returns the expression of an object; empty if it has none. A nil receiver has

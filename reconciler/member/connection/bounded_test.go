@@ -44,7 +44,8 @@ func TestTooLargePagesAreShortened(t *testing.T) {
 		limits = append(limits, limit+" from "+r.URL.Query().Get("continue"))
 		body := io.MultiReader(strings.NewReader(`"`), apiserver.Repeat('x'))
 		if limit == "7" {
-			body = strings.NewReader(`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`)
+			next := map[string]string{"": "second", "second": "third"}[r.URL.Query().Get("continue")]
+			body = strings.NewReader(`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5","continue":"` + next + `"},"items":[{}]}`)
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(body)}
 	})}})
@@ -60,13 +61,9 @@ func TestTooLargePagesAreShortened(t *testing.T) {
 		t.Errorf("asked for %q, want %q", limits, want)
 	}
 	limits = nil
-	tokens := []string{"second", "third", ""}
-	err := c.EachPage(t.Context(), func() *rest.Request { return c.Bulk().Get().AbsPath("api/v1/pods") }, func([]byte) (string, error) {
-		next := tokens[0]
-		tokens = tokens[1:]
-		return next, nil
-	})
-	if want := []string{"500 from ", "62 from ", "7 from ", "7 from second", "7 from third"}; err != nil || !slices.Equal(limits, want) {
-		t.Errorf("observe: %v, asked for %q, want %q", err, limits, want)
+	items := 0
+	err := EachItem(t.Context(), func() *rest.Request { return c.Bulk().Get().AbsPath("api/v1/pods") }, func(struct{}) { items++ })
+	if want := []string{"500 from ", "62 from ", "7 from ", "7 from second", "7 from third"}; err != nil || items != 3 || !slices.Equal(limits, want) {
+		t.Errorf("%d items, %v, asked for %q, want %q", items, err, limits, want)
 	}
 }

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 
@@ -38,8 +39,8 @@ func (c *Conn) Page(ctx context.Context, r schema.GroupVersionResource, namespac
 	})
 }
 
-// EachPage reads a list of any length in pages of 500.
-func (c *Conn) EachPage(ctx context.Context, list func() *rest.Request, read func([]byte) (next string, err error)) error {
+// EachItem reads a list of any length in pages of 500, and calls read with each item.
+func EachItem[T any](ctx context.Context, list func() *rest.Request, read func(T)) error {
 	for opts := (metav1.ListOptions{Limit: 500}); ; {
 		raw, err := fittingPage(&opts, func(opts metav1.ListOptions) ([]byte, error) {
 			request := list().Param("limit", strconv.FormatInt(opts.Limit, 10))
@@ -51,8 +52,18 @@ func (c *Conn) EachPage(ctx context.Context, list func() *rest.Request, read fun
 		if err != nil {
 			return err
 		}
-		if opts.Continue, err = read(raw); err != nil || opts.Continue == "" {
+		var page struct {
+			Metadata metav1.ListMeta
+			Items    []T
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
 			return err
+		}
+		for _, item := range page.Items {
+			read(item)
+		}
+		if opts.Continue = page.Metadata.Continue; opts.Continue == "" {
+			return nil
 		}
 	}
 }

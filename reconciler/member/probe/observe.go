@@ -66,20 +66,13 @@ var summed = []string{"cpu", "memory"}
 
 func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
 	found := map[string]bool{}
-	err := pr.conn.EachPage(ctx, func() *rest.Request {
+	err := connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
-	}, func(raw []byte) (string, error) {
-		var page metav1.PartialObjectMetadataList
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return "", err
+	}, func(n metav1.PartialObjectMetadata) {
+		found[n.Name] = true
+		if n.Name == metav1.NamespaceSystem {
+			o.uid = string(n.UID)
 		}
-		for _, n := range page.Items {
-			found[n.Name] = true
-			if n.Name == "kube-system" {
-				o.uid = string(n.UID)
-			}
-		}
-		return page.Continue, nil
 	})
 	if err != nil {
 		return fmt.Errorf("read namespaces: %w", err)
@@ -106,27 +99,17 @@ func (pr *Prober) readVersion(ctx context.Context) (string, error) {
 // is -1 if nodes cannot be read.
 func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, err error) {
 	sums = resources{}
-	err = pr.conn.EachPage(ctx, func() *rest.Request {
+	err = connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/nodes")
-	}, func(raw []byte) (string, error) {
-		var page struct {
-			Metadata metav1.ListMeta
-			Items    []struct {
-				Status struct{ Capacity, Allocatable map[string]string }
-			}
+	}, func(n struct {
+		Status struct{ Capacity, Allocatable map[string]string }
+	}) {
+		nodes++
+		for _, r := range summed {
+			sums.add("total-"+r, n.Status.Capacity[r])
+			sums.add("allocatable-"+r, n.Status.Allocatable[r])
+			sums.add("available-"+r, n.Status.Allocatable[r])
 		}
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return "", err
-		}
-		nodes += len(page.Items)
-		for _, n := range page.Items {
-			for _, r := range summed {
-				sums.add("total-"+r, n.Status.Capacity[r])
-				sums.add("allocatable-"+r, n.Status.Allocatable[r])
-				sums.add("available-"+r, n.Status.Allocatable[r])
-			}
-		}
-		return page.Metadata.Continue, nil
 	})
 	if err != nil {
 		return nil, -1, fmt.Errorf("read nodes: %w", err)
@@ -178,30 +161,20 @@ func (pr *Prober) observePods(ctx context.Context, sums resources) error {
 func (pr *Prober) readPods(ctx context.Context) (resources, error) {
 	sums := resources{}
 	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-	err := pr.conn.EachPage(ctx, func() *rest.Request {
+	err := connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
-	}, func(raw []byte) (string, error) {
-		var page struct {
-			Metadata metav1.ListMeta
-			Items    []struct {
-				Spec struct {
-					Containers []struct {
-						Resources struct{ Requests map[string]string }
-					}
-				}
+	}, func(p struct {
+		Spec struct {
+			Containers []struct {
+				Resources struct{ Requests map[string]string }
 			}
 		}
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return "", err
-		}
-		for _, p := range page.Items {
-			for _, c := range p.Spec.Containers {
-				for _, r := range summed {
-					sums.add(r, c.Resources.Requests[r])
-				}
+	}) {
+		for _, c := range p.Spec.Containers {
+			for _, r := range summed {
+				sums.add(r, c.Resources.Requests[r])
 			}
 		}
-		return page.Metadata.Continue, nil
 	})
 	return sums, err
 }
