@@ -96,7 +96,7 @@ func Ask(live *unstructured.Unstructured, expression func(object map[string]any)
 
 // Unanswered is the health of an object whose expression could not be evaluated.
 func Unanswered(err error) Health {
-	return Health{State: NotAvailableYet, Message: "its expression cannot be answered: " + err.Error()}
+	return Health{State: NotAvailableYet, Message: "its expression cannot be evaluated: " + err.Error()}
 }
 
 // Counts reports whether the object counts as available.

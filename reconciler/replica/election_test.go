@@ -67,7 +67,7 @@ func TestLeadingWaitsForTheFormerLeader(t *testing.T) {
 	}{
 		"missing":    {nil, fenceAfter, fenceAfter + time.Second},
 		"cleared":    {&resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 10}, fenceAfter, fenceAfter + time.Second},
-		"given back": {&resourcelock.LeaderElectionRecord{LeaseDurationSeconds: givenBack}, 0, time.Second},
+		"given back": {&resourcelock.LeaderElectionRecord{LeaseDurationSeconds: released}, 0, time.Second},
 		"expired":    {&resourcelock.LeaderElectionRecord{HolderIdentity: "two", LeaseDurationSeconds: 10}, leaseDuration, leaseDuration + 4*time.Second},
 	}
 	for name, test := range tests {
@@ -113,7 +113,7 @@ func TestLeaseIsNotGivenBackBeforeLeading(t *testing.T) {
 // takes to stop.
 func TestDeposedReplicaRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lease := &fakeLease{record: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: givenBack}}
+		lease := &fakeLease{record: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: released}}
 		r := onLease(lease)
 		err := r.Run(t.Context(), func(ctx context.Context) error {
 			time.Sleep(3 * retryPeriod)

@@ -35,8 +35,8 @@ const (
 	leaseTimeout = 2 * time.Second
 )
 
-// givenBack is the duration in seconds in a Lease that its last holder has released.
-const givenBack = 1
+// released is the duration in seconds in a Lease that its last holder has released.
+const released = 1
 
 // ErrLost is returned by a replica that has led and does not lead any more.
 var ErrLost = errors.New("another replica may lead: the lease was lost")
@@ -174,7 +174,7 @@ func (r *Replica) Run(ctx context.Context, lead func(context.Context) error) err
 		return nil
 	}
 	if r.lock.unproven.Load() {
-		r.cfg.Log.Info("nobody gave the lease back; another replica may write until its fence shuts", "wait", fenceAfter)
+		r.cfg.Log.Info("the lease was not released; a former leader may write until its fence closes", "wait", fenceAfter)
 		select {
 		case <-time.After(fenceAfter):
 		case <-ctx.Done():
@@ -226,11 +226,11 @@ func (r *Replica) release() {
 	if err == nil && record.HolderIdentity == r.cfg.Identity {
 		now := metav1.Now()
 		err = r.lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: givenBack, RenewTime: now, AcquireTime: now,
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: released, RenewTime: now, AcquireTime: now,
 		})
 	}
 	if err != nil {
-		r.cfg.Log.Warn("lease not given back; the next leader waits until it expires", "err", err)
+		r.cfg.Log.Warn("lease not released; the next leader waits until it expires", "err", err)
 	}
 }
 
@@ -252,7 +252,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		l.unproven.Store(true)
 	case err != nil, record.HolderIdentity == l.Identity(): // the state when it was acquired
 	default:
-		l.unproven.Store(record.HolderIdentity == "" && record.LeaseDurationSeconds != givenBack)
+		l.unproven.Store(record.HolderIdentity == "" && record.LeaseDurationSeconds != released)
 	}
 	if err == nil && record.HolderIdentity != l.Identity() && l.fence.opened() {
 		l.deposed()

@@ -37,7 +37,7 @@ func management(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody, seconds := "", int32(givenBack)
+	nobody, seconds := "", int32(released)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gitfleet"},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &nobody, LeaseDurationSeconds: &seconds},

@@ -61,9 +61,9 @@ func TestAvailableByExpression(t *testing.T) {
 	plain := configMap(ns, "plain", "a")
 	a.Set([]work.Work{workOf("web", "1", definition(group), one, settings, plain, secret)})
 	a.available(key, "one", "its expression does not hold")
-	a.available(key, "settings", "its expression cannot be answered: no such key: ready")
+	a.available(key, "settings", "its expression cannot be evaluated: no such key: ready")
 
-	a.available(key, "token", "its expression cannot be answered: ")
+	a.available(key, "token", "its expression cannot be evaluated: ")
 	a.until(key, "reported without the Secret", func(w ledger.WorkSeen) bool { return !strings.Contains(fmt.Sprint(w), "Y2FuYXJ5") })
 
 	a.sent.Reset()

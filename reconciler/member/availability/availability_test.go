@@ -50,13 +50,13 @@ func TestHealth(t *testing.T) {
 	}{
 		"it holds":               {phase("Ready"), "object.status.phase == 'Ready'", health.Available, ""},
 		"it does not hold":       {phase("Pending"), "object.status.phase == 'Ready'", health.NotAvailableYet, "its expression does not hold"},
-		"it is not evaluable":    {object("Widget", nil), "object.status.phase == 'Ready'", health.NotAvailableYet, "its expression cannot be answered: "},
-		"it does not compile":    {phase("Ready"), "object.status.phase ==", health.NotAvailableYet, "its expression cannot be answered: "},
+		"it is not evaluable":    {object("Widget", nil), "object.status.phase == 'Ready'", health.NotAvailableYet, "its expression cannot be evaluated: "},
+		"it does not compile":    {phase("Ready"), "object.status.phase ==", health.NotAvailableYet, "its expression cannot be evaluated: "},
 		"it gives no bool":       {phase("Ready"), "'Ready'", health.NotAvailableYet, "must give a bool"},
 		"the status is of older": {object("Widget", map[string]any{"status": map[string]any{"observedGeneration": int64(1)}}), "true", health.NotAvailableYet, ""},
 		"an error quotes much":   {phase(strings.Repeat("x", 1000)), "object[object.status.phase] == 1", health.NotAvailableYet, "…"},
 		"an error quotes a Secret": {
-			object("Secret", map[string]any{"data": map[string]any{"password": value}}), "object.data[object.data.password] == 1", health.NotAvailableYet, "its expression cannot be answered: ",
+			object("Secret", map[string]any{"data": map[string]any{"password": value}}), "object.data[object.data.password] == 1", health.NotAvailableYet, "its expression cannot be evaluated: ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,14 +42,9 @@ type Tracker struct {
 	conn    *connection.Conn
 	cfg     Config
 	running sync.WaitGroup
-	// stuck are the workloads that are not available; nil while all are.
-	stuck *stuck
-}
-
-// stuck are the workloads that are not available.
-type stuck struct {
-	of     map[api.ID]*workload
-	timer  *time.Timer
+	// stuck are the workloads that are not available.
+	stuck  map[api.ID]*workload
+	timer  *time.Timer // calls Wake; nil before the first workload
 	asking bool
 	// answers are what the pods said, until it is recorded; nil if there is nothing.
 	answers atomic.Pointer[map[api.ID]answer]
@@ -89,18 +84,18 @@ func (t *Tracker) Observe(id api.ID, h health.Health, generation int64) (why str
 		t.recovered(id)
 		return "", false
 	}
-	if t.stuck == nil {
-		t.stuck = &stuck{of: map[api.ID]*workload{}, timer: time.AfterFunc(t.askAfter(), t.cfg.Wake)}
-	}
-	known := t.stuck.of[id]
+	known := t.stuck[id]
 	if known == nil || known.well || known.generation != generation {
 		anew := &workload{generation: generation, next: time.Now().Add(t.askAfter())}
 		if known != nil && !known.asked.IsZero() {
 			anew.asked, anew.next = known.asked, retry.Later(anew.next, known.asked.Add(askAgain))
 		}
 		known = anew
-		t.stuck.of[id] = known
-		t.stuck.schedule()
+		if t.stuck == nil {
+			t.stuck = map[api.ID]*workload{}
+		}
+		t.stuck[id] = known
+		t.schedule()
 	}
 	return known.why, known.failed
 }
@@ -110,65 +105,57 @@ func (t *Tracker) askAfter() time.Duration { return min(stuckAfter, t.cfg.Failur
 
 // recovered drops a workload that is available, as soon as its pods could be read again.
 func (t *Tracker) recovered(id api.ID) {
-	if t.stuck == nil {
-		return
-	}
-	w := t.stuck.of[id]
-	switch {
+	switch w := t.stuck[id]; {
 	case w == nil || w.well:
 	case time.Since(w.asked) < askAgain:
 		*w = workload{generation: w.generation, asked: w.asked, next: w.asked.Add(askAgain), times: w.times, well: true}
-		t.stuck.schedule()
+		t.schedule()
 	default:
-		t.forget(id)
-	}
-}
-
-func (t *Tracker) forget(id api.ID) {
-	delete(t.stuck.of, id)
-	if len(t.stuck.of) == 0 && !t.stuck.asking && !t.stuck.refused {
-		t.stuck.timer.Stop()
-		t.stuck = nil
+		delete(t.stuck, id)
 	}
 }
 
 // schedule sets the timer to when the pods of the first are to be read.
-func (k *stuck) schedule() {
+func (t *Tracker) schedule() {
 	var first time.Time
-	for _, w := range k.of {
+	for _, w := range t.stuck {
 		first = retry.Earlier(first, w.next)
 	}
-	if k.timer.Stop(); !first.IsZero() && !k.asking {
-		k.timer.Reset(max(time.Until(first), time.Until(k.rests)))
+	t.Stop()
+	if first.IsZero() || t.asking {
+		return
+	}
+	wait := max(time.Until(first), time.Until(t.rests))
+	if t.timer == nil {
+		t.timer = time.AfterFunc(wait, t.cfg.Wake)
+	} else {
+		t.timer.Reset(wait)
 	}
 }
 
 // Ask reads the pods of the workloads that are due, in a goroutine of its own. desired returns
 // an object as it should be, nil if nothing wants it; secrets are what no answer may quote.
 func (t *Tracker) Ask(ctx context.Context, desired func(api.ID) *unstructured.Unstructured, secrets func() diff.Secrets) {
-	if t.stuck == nil || t.stuck.asking {
+	if len(t.stuck) == 0 || t.asking {
 		return
 	}
 	now := time.Now()
 	var ask []question
-	if !now.Before(t.stuck.rests) {
+	if !now.Before(t.rests) {
 		ask = t.questions(now, desired, secrets)
 	}
 	if len(ask) == 0 {
-		if t.stuck != nil {
-			t.stuck.schedule()
-		}
+		t.schedule()
 		return
 	}
-	t.stuck.asking, t.stuck.rests = true, now.Add(t.askAfter())
-	stuck := t.stuck // it is kept while asking
+	t.asking, t.rests = true, now.Add(t.askAfter())
 	t.running.Go(func() {
 		answers := map[api.ID]answer{}
 		for _, q := range ask {
 			said, err := diagnose(ctx, t.conn, q)
 			answers[q.id] = answer{q.generation, said, err}
 		}
-		stuck.answers.Store(&answers)
+		t.answers.Store(&answers)
 		t.cfg.Wake()
 	})
 }
@@ -176,20 +163,20 @@ func (t *Tracker) Ask(ctx context.Context, desired func(api.ID) *unstructured.Un
 // questions returns those that are due, the longest waiting first.
 func (t *Tracker) questions(now time.Time, desired func(api.ID) *unstructured.Unstructured, secrets func() diff.Secrets) []question {
 	var due []api.ID
-	for id, w := range t.stuck.of {
+	for id, w := range t.stuck {
 		if !w.next.After(now) {
 			due = append(due, id)
 		}
 	}
 	slices.SortFunc(due, func(a, b api.ID) int {
-		return cmp.Or(t.stuck.of[a].next.Compare(t.stuck.of[b].next), a.Compare(b))
+		return cmp.Or(t.stuck[a].next.Compare(t.stuck[b].next), a.Compare(b))
 	})
 	var ask []question
 	for _, id := range due {
-		w := t.stuck.of[id]
+		w := t.stuck[id]
 		o := desired(id)
 		if o == nil || w.well {
-			t.forget(id)
+			delete(t.stuck, id)
 			continue
 		}
 		if len(ask) == askTogether {
@@ -204,16 +191,13 @@ func (t *Tracker) questions(now time.Time, desired func(api.ID) *unstructured.Un
 // Answers records what the pods said since the last call, and returns the workloads of which
 // that is news.
 func (t *Tracker) Answers() (news []api.ID) {
-	if t.stuck == nil {
-		return nil
-	}
-	answers := t.stuck.answers.Swap(nil)
+	answers := t.answers.Swap(nil)
 	if answers == nil {
 		return nil
 	}
-	t.stuck.asking = false
+	t.asking = false
 	for id, a := range *answers {
-		w := t.stuck.of[id]
+		w := t.stuck[id]
 		if w == nil || w.well || w.generation != a.generation {
 			continue
 		}
@@ -225,7 +209,7 @@ func (t *Tracker) Answers() (news []api.ID) {
 			news = append(news, id)
 		}
 	}
-	t.stuck.schedule()
+	t.schedule()
 	return news
 }
 
@@ -254,9 +238,9 @@ func (t *Tracker) unanswered(w *workload, err error) {
 	w.next = time.Now().Add(w.times.Next(askAgain, askSeldom))
 	if apierrors.IsForbidden(err) {
 		w.next = time.Now().Add(askSeldom)
-		if !t.stuck.refused {
-			t.stuck.refused = true
-			t.cfg.Log.Warn("pods may not be read: why a workload is not available is not told; give gitfleet the right to list them",
+		if !t.refused {
+			t.refused = true
+			t.cfg.Log.Warn("pods may not be read: reports do not say why a workload is not available; grant gitfleet the permission to list pods",
 				"cluster", t.cfg.Cluster, "err", err)
 		}
 		return
@@ -266,8 +250,8 @@ func (t *Tracker) unanswered(w *workload, err error) {
 
 // Stop stops waking. The context of Ask is cancelled before Wait.
 func (t *Tracker) Stop() {
-	if t.stuck != nil {
-		t.stuck.timer.Stop()
+	if t.timer != nil {
+		t.timer.Stop()
 	}
 }
 

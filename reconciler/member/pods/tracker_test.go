@@ -88,8 +88,8 @@ func (t *Tracker) ask(test *testing.T) {
 
 // due lets the time pass until pods are asked, and waits for what they say.
 func (t *Tracker) due(test *testing.T) {
-	t.stuck.rests = time.Time{}
-	for _, w := range t.stuck.of {
+	t.rests = time.Time{}
+	for _, w := range t.stuck {
 		w.next = time.Time{}
 	}
 	t.ask(test)
@@ -103,7 +103,7 @@ func TestStuckWorkloadSaysWhy(t *testing.T) {
 	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
 	server := &podsAsked{pages: map[string]string{"": pullsCanary}}
 	tr := trackerAt(t, server)
-	if tr.says(health.Health{State: health.NotAvailableYet, Message: "not yet seen by its controller"}); tr.stuck != nil {
+	if tr.says(health.Health{State: health.NotAvailableYet, Message: "not yet seen by its controller"}); len(tr.stuck) > 0 {
 		t.Error("there is somebody to ask")
 	}
 	if got := tr.says(missing); got != "" {
@@ -121,16 +121,16 @@ func TestStuckWorkloadSaysWhy(t *testing.T) {
 	if got := tr.says(missing); got != want {
 		t.Errorf("then\n%s, want\n%s", got, want)
 	}
-	if wait := time.Until(tr.stuck.of[webID].next); wait < 29*time.Second || time.Until(tr.stuck.rests) < 0 {
+	if wait := time.Until(tr.stuck[webID].next); wait < 29*time.Second || time.Until(tr.rests) < 0 {
 		t.Errorf("it asks again in %s", wait)
 	}
 	tr.says(health.Health{State: health.Available})
-	if got := tr.says(missing); got != "" || time.Until(tr.stuck.of[webID].next) < 29*time.Second {
-		t.Errorf("broken again it says %s, and is asked in %s", got, time.Until(tr.stuck.of[webID].next))
+	if got := tr.says(missing); got != "" || time.Until(tr.stuck[webID].next) < 29*time.Second {
+		t.Errorf("broken again it says %s, and is asked in %s", got, time.Until(tr.stuck[webID].next))
 	}
 	tr.says(health.Health{State: health.Available})
 	tr.due(t)
-	if asked := server.take(); len(asked) > 0 || tr.stuck != nil {
+	if asked := server.take(); len(asked) > 0 || len(tr.stuck) > 0 {
 		t.Errorf("while all is well it asked %v, and keeps %+v", asked, tr.stuck)
 	}
 }
@@ -144,18 +144,18 @@ func TestStuckIsAskedLaterEachTime(t *testing.T) {
 	tr.says(missing)
 	for i := range 8 {
 		says := []string{"ErrImagePull", "ImagePullBackOff"}[i%2]
-		tr.stuck.of[webID].notStarting = time.Now().Add(-time.Minute)
+		tr.stuck[webID].notStarting = time.Now().Add(-time.Minute)
 		server.pages = map[string]string{"": strings.ReplaceAll(pullsCanary, "ErrImagePull", says)}
 		tr.due(t)
 		if got := tr.says(missing); !strings.Contains(got, says) {
 			t.Errorf("it says %s", got)
 		}
 	}
-	if wait := time.Until(tr.stuck.of[webID].next); wait < askSeldom/2 {
+	if wait := time.Until(tr.stuck[webID].next); wait < askSeldom/2 {
 		t.Errorf("after eight answers it asks in %s", wait)
 	}
 	tr.Observe(webID, missing, 2)
-	if wait := time.Until(tr.stuck.of[webID].next); wait > askAgain {
+	if wait := time.Until(tr.stuck[webID].next); wait > askAgain {
 		t.Errorf("of another generation it asks in %s", wait)
 	}
 }
@@ -181,7 +181,7 @@ func TestPodsThatDoNotStartFailAfterATimeout(t *testing.T) {
 		{"pulls", 0, false}, {"runs again", 20 * time.Second, false}, {"pulls", 20 * time.Second, true}, {"starts", 0, false},
 	} {
 		server.pages = map[string]string{"": pods[step.say]}
-		h := tr.stuck.of[webID]
+		h := tr.stuck[webID]
 		if !h.notStarting.IsZero() && !h.failed {
 			if at := h.notStarting.Add(30 * time.Second); h.next.After(at) {
 				t.Errorf("%d: it asks %s after the time is over", i, h.next.Sub(at))
@@ -194,7 +194,7 @@ func TestPodsThatDoNotStartFailAfterATimeout(t *testing.T) {
 			t.Errorf("%d: failed %t, %q", i, failed, why)
 		}
 	}
-	tr.stuck.of[webID].failed = true
+	tr.stuck[webID].failed = true
 	if _, failed := tr.Observe(webID, missing, 2); failed {
 		t.Error("a new generation has failed before its pods were asked")
 	}

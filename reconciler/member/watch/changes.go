@@ -73,10 +73,13 @@ func (c *Changes) List(by *Kind, l observed.List) {
 	})
 }
 
-// Nudge wakes who drains the changes.
-func (c *Changes) Nudge() {
+// Nudge wakes the receiver of Wake, which drains the changes.
+func (c *Changes) Nudge() { wake(c.Wake) }
+
+// wake sends to a channel of capacity one, unless that already has a value.
+func wake(c chan<- struct{}) {
 	select {
-	case c.Wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -123,7 +123,7 @@ func (w *Set) listAndOpen(ctx context.Context, k *Kind) (*eventStream, error) {
 		}
 		k.resourceVersion = version
 		k.synced.Store(true)
-		w.learned()
+		wake(w.firsts) // WaitForLists
 	}
 	select {
 	case <-k.begun:
@@ -137,14 +137,6 @@ func (w *Set) listAndOpen(ctx context.Context, k *Kind) (*eventStream, error) {
 	return events, nil
 }
 
-// learned wakes WaitForLists.
-func (w *Set) learned() {
-	select {
-	case w.firsts <- struct{}{}:
-	default:
-	}
-}
-
 // mostUnbegun is how many times a watch is requested again before all objects are listed: the
 // server may never accept the version.
 const mostUnbegun = 4
@@ -152,9 +144,9 @@ const mostUnbegun = 4
 // errUnbegun says that the server has not started a watch: it may be overloaded or down.
 var errUnbegun = errors.New("watch not begun")
 
-// asksAgain reports whether a watch that has not started is requested again from the same
+// resumable reports whether a watch that has not started is requested again from the same
 // version.
-func (k *Kind) asksAgain(err error) bool {
+func (k *Kind) resumable(err error) bool {
 	return errors.Is(err, errUnbegun) && k.unbegun < mostUnbegun && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
 
@@ -165,8 +157,8 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 		return
 	}
 	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
-	if k.asksAgain(err) {
-		w.cfg.Log.Debug("watch is asked for again", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
+	if k.resumable(err) {
+		w.cfg.Log.Debug("watch is requested again", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
 		retry.Sleep(ctx, k.unbegun.Next(250*time.Millisecond, 30*time.Second))
 		return
 	}
@@ -177,9 +169,9 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 	}
 	w.conn.RecordRefusal(err)
 	if apierrors.IsForbidden(err) && !k.Complete() && k.refused.CompareAndSwap(false, true) {
-		w.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; give gitfleet the right to list and watch it",
+		w.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; grant gitfleet the permissions to list and watch it",
 			"cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
-		w.learned()
+		wake(w.firsts) // WaitForLists
 	}
 	w.cfg.Log.Debug("watch ended", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
 	retry.Sleep(ctx, k.failed.Next(250*time.Millisecond, 30*time.Second))
@@ -261,7 +253,7 @@ func (w *Set) recordEvent(k *Kind, line []byte) error {
 	}
 	m, err := meta.Accessor(o)
 	if err != nil {
-		panic("member: object without metadata: " + err.Error()) // the decoder has checked it
+		panic("watch: object without metadata: " + err.Error()) // the decoder has checked it
 	}
 	switch what {
 	case watch.Bookmark:
@@ -276,13 +268,13 @@ func (w *Set) recordEvent(k *Kind, line []byte) error {
 	return nil
 }
 
-var errShortWatch = errors.New("watch: it ended at once and told nothing")
+var errShortWatch = errors.New("watch: it ended at once, without an event")
 
 // look returns what is kept of an object.
 func (k *Kind) look(o runtime.Object) (api.ID, *observed.Object) {
 	m, err := meta.Accessor(o)
 	if err != nil {
-		panic("member: object without metadata: " + err.Error())
+		panic("watch: object without metadata: " + err.Error())
 	}
 	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 	l := observed.Of(m)
@@ -297,7 +289,7 @@ func (k *Kind) health(o runtime.Object, expression string) health.Health {
 	case whole && expression != "":
 		return k.expressions.Health(u, expression)
 	case expression != "":
-		return health.Health{State: health.NotAvailableYet, Message: "not looked at yet"}
+		return health.Health{State: health.NotAvailableYet, Message: "not evaluated yet"}
 	case whole:
 		return health.Of(u)
 	default:
