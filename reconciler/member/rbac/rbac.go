@@ -30,11 +30,16 @@ func Compare(a, b Permission) int {
 	)
 }
 
+// objectsOf are the objects of a resource in a namespace; cluster-scoped if it is empty.
+type objectsOf struct {
+	schema.GroupResource
+	namespace string
+}
+
 // Content is what gitfleet places, or has placed, on a cluster.
 type Content struct {
-	// Namespaces are the namespaces of the objects of each resource; "" stands for
-	// cluster-scoped objects.
-	Namespaces map[schema.GroupResource]map[string]bool
+	// objects are the resources of the objects, and their namespaces; see Add.
+	objects map[objectsOf]bool
 	// Releases says that objects may be released and left on the cluster.
 	Releases bool
 	// Unserved says that there are objects of a custom resource that the cluster does not
@@ -47,13 +52,10 @@ type Content struct {
 
 // Add adds the resource of an object and its namespace, which may be empty.
 func (c *Content) Add(r schema.GroupResource, namespace string) {
-	if c.Namespaces == nil {
-		c.Namespaces = map[schema.GroupResource]map[string]bool{}
+	if c.objects == nil {
+		c.objects = map[objectsOf]bool{}
 	}
-	if c.Namespaces[r] == nil {
-		c.Namespaces[r] = map[string]bool{}
-	}
-	c.Namespaces[r][namespace] = true
+	c.objects[objectsOf{r, namespace}] = true
 }
 
 // reads are the verbs to watch objects, in all namespaces, and writes those to apply them, in
@@ -84,18 +86,16 @@ func (c Content) Required() []Permission {
 			required = append(required, Permission{Verb: verb, Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"})
 		}
 	}
-	for r, namespaces := range c.Namespaces {
+	verbs := writes
+	if c.Releases {
+		verbs = append(slices.Clone(writes), "update")
+	}
+	for o := range c.objects {
 		for _, verb := range reads {
-			required = append(required, Permission{Verb: verb, Group: r.Group, Resource: r.Resource})
+			required = append(required, Permission{Verb: verb, Group: o.Group, Resource: o.Resource})
 		}
-		verbs := writes
-		if c.Releases {
-			verbs = append(slices.Clone(writes), "update")
-		}
-		for namespace := range namespaces {
-			for _, verb := range verbs {
-				required = append(required, Permission{Verb: verb, Group: r.Group, Resource: r.Resource, Namespace: namespace})
-			}
+		for _, verb := range verbs {
+			required = append(required, Permission{Verb: verb, Group: o.Group, Resource: o.Resource, Namespace: o.namespace})
 		}
 	}
 	slices.SortFunc(required, Compare)
