@@ -85,3 +85,59 @@ func FuzzParseCommit(f *testing.F) {
 		}
 	})
 }
+
+func tagOf(h plumbing.Hash, kind string) string {
+	return "object " + h.String() + "\ntype " + kind + "\ntag v1\ntagger A <a@b> 1 +0000\n\nv1\n"
+}
+
+// A tag leads to its commit, also through other tags, and to nothing else.
+func TestPeel(t *testing.T) {
+	s, st := newSource(t), create(t)
+	tree := s.tree()
+	commit := s.add(plumbing.CommitObject, "tree "+tree.String()+"\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nfirst\n")
+	chain := []plumbing.Hash{s.add(plumbing.TagObject, tagOf(commit, "commit"))}
+	for range 8 {
+		chain = append(chain, s.add(plumbing.TagObject, tagOf(chain[len(chain)-1], "tag")))
+	}
+	ofTree := s.add(plumbing.TagObject, tagOf(tree, "tree"))
+	untyped := s.add(plumbing.TagObject, "object "+commit.String()+"\ntag v1\n")
+	empty := s.add(plumbing.TagObject, "object "+commit.String())
+	nothing := s.add(plumbing.TagObject, "tag v1\n")
+	addPack(t, st, s.pack(0, false, append(chain, tree, commit, ofTree, untyped, empty, nothing)...))
+	tests := map[string]struct {
+		from plumbing.Hash
+		says string
+	}{
+		"a commit":       {commit, ""},
+		"a tag":          {chain[0], ""},
+		"a tag of a tag": {chain[1], ""},
+		"8 tags":         {chain[6], ""},
+		"too many tags":  {chain[8], "more than 8 deep"},
+		"a tree's tag":   {ofTree, "points at a tree, not at a commit"},
+		"no type":        {untyped, "has no type where it should be"},
+		"only an object": {empty, "has no type"},
+		"no object":      {nothing, "has no object where it should be"},
+		"missing":        {plumbing.NewHash(strings.Repeat("1", 40)), "missing from the store"},
+	}
+	for name, test := range tests {
+		got, err := st.Peel(test.from)
+		switch {
+		case test.says == "" && (err != nil || got != commit):
+			t.Errorf("%s leads to %s, %v", name, got, err)
+		case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+func TestParseHash(t *testing.T) {
+	full := strings.Repeat("0aF", 13) + "1"
+	if h, err := ParseHash(full); err != nil || h.String() != strings.ToLower(full) {
+		t.Errorf("%s is %s, %v", full, h, err)
+	}
+	for _, bad := range []string{"", "main", full[:39], full + "0", strings.Repeat("g", 40)} {
+		if _, err := ParseHash(bad); err == nil || !strings.Contains(err.Error(), "is not a whole commit hash") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

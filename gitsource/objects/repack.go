@@ -29,19 +29,18 @@ func (s *Store) JoinPacks(limit int) error {
 	return s.removePacks(small)
 }
 
-// smallPacks returns the packs to join: the smallest ones, up to the first that is larger than
-// twice all smaller ones together. So each byte is copied only a few times.
+// smallPacks returns the packs to join: the two smallest, and more up to the first that is larger
+// than twice all smaller ones together. So each byte is copied only a few times.
 func (s *Store) smallPacks() []*pack {
 	sorted := slices.SortedFunc(slices.Values(s.packs), func(a, b *pack) int { return cmp.Compare(a.size, b.size) })
 	var sum int64
-	end := 0
 	for i, p := range sorted {
-		if i < 2 || p.size <= 2*sum {
-			end = i + 1
+		if i >= 2 && p.size > 2*sum {
+			return sorted[:i]
 		}
 		sum += p.size
 	}
-	return sorted[:end]
+	return sorted
 }
 
 const (
