@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,17 +32,16 @@ func TestAnIndexKeepsItsEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := x.entries()
-		if err != nil || len(got) != len(entries) {
-			t.Fatalf("%d entries, %v", len(got), err)
+		if x.n != len(entries) {
+			t.Fatalf("%d entries, want %d", x.n, len(entries))
 		}
 		theirs := idxfile.NewMemoryIndex()
 		if err := idxfile.NewDecoder(bytes.NewReader(raw)).Decode(theirs); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if !slices.Contains(got, e) {
-				t.Fatalf("entry %v is lost", e)
+			if crc, err := theirs.FindCRC32(e.hash); err != nil || crc != e.crc {
+				t.Fatalf("the library finds checksum %x of %s, %v, want %x", crc, e.hash, err, e.crc)
 			}
 			if offset, ok := x.find(e.hash); !ok || offset != e.offset {
 				t.Fatalf("%s is at %d, want %d", e.hash, offset, e.offset)
@@ -188,7 +186,6 @@ func FuzzParseIndex(f *testing.F) {
 		var h plumbing.Hash
 		copy(h[:], name)
 		x.find(h)
-		_, _ = x.entries()
 	})
 }
 

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // Limits limit a pack.
@@ -21,16 +19,11 @@ type Limits struct {
 // AddPack stores a pack while it is received from a remote. After an error nothing of the pack
 // is stored. Only one goroutine may add or join packs.
 func (s *Store) AddPack(r io.Reader, limits Limits) error {
-	return s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return indexPack(f, r, limits) })
-}
-
-// addPack stores the pack that a function writes to a file.
-func (s *Store) addPack(write func(*os.File) ([]indexed, plumbing.Hash, error)) error {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
 		return err
 	}
-	entries, checksum, err := write(f)
+	entries, checksum, err := indexPack(f, r, limits)
 	err = errors.Join(err, f.Sync(), f.Close())
 	index := f.Name() + ".idx"
 	if err == nil {

@@ -1,28 +1,29 @@
 package objects
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/sha1" //nolint:gosec // the checksum of Git's pack format
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
-
-	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// JoinPacks joins small packs if there are more than limit. It keeps all objects and rebuilds
-// none: the entries of a pack refer to each other by distance, so that they can be copied
-// unchanged with adjusted offsets in the index.
+// JoinPacks joins small packs if there are more than limit. It keeps all objects: the entries of
+// a pack refer to each other by distance or by hash, so that they are copied unchanged.
 func (s *Store) JoinPacks(limit int) error {
 	if len(s.packs) <= limit {
 		return nil
 	}
 	small := s.smallPacks()
-	err := s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return concatenate(f, small) })
+	joined, err := concatenate(small)
+	if err == nil {
+		err = s.AddPack(joined, Limits{Objects: math.MaxInt, ObjectBytes: math.MaxInt64 / 8})
+	}
 	if err != nil {
 		return fmt.Errorf("join packs: %w", err)
 	}
@@ -48,64 +49,25 @@ const (
 	packTrailer = 20
 )
 
-// concatenate writes the packs as one, and returns the entries and checksum of the result.
-func concatenate(f *os.File, packs []*pack) ([]indexed, plumbing.Hash, error) {
-	var checksum plumbing.Hash
+// concatenate returns a pack with the entries of several packs.
+func concatenate(packs []*pack) (io.Reader, error) {
 	count := 0
 	for _, p := range packs {
 		count += p.index.n
 	}
-	sum := sha1.New() //nolint:gosec // see the import
-	buffered := bufio.NewWriterSize(f, 64*kib)
-	w := io.MultiWriter(buffered, sum)
-	header := append([]byte("PACK"), 0, 0, 0, 2)
-	if _, err := w.Write(binary.BigEndian.AppendUint32(header, uint32(count))); err != nil { //nolint:gosec // limits.objects is far below
-		return nil, checksum, err
-	}
-	at := int64(packHeader)
-	var all []indexed
-	for _, p := range packs {
-		entries, n, err := p.copyBody(w, at)
-		if err != nil {
-			return nil, checksum, fmt.Errorf("%s: %w", p.name, err)
+	header := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(count)) //nolint:gosec // limits.objects is far below
+	content := func() io.Reader {
+		parts := []io.Reader{bytes.NewReader(header)}
+		for _, p := range packs {
+			parts = append(parts, io.NewSectionReader(p.file, packHeader, p.size-packHeader-packTrailer))
 		}
-		all = append(all, entries...)
-		at += n
+		return io.MultiReader(parts...)
 	}
-	copy(checksum[:], sum.Sum(nil))
-	if _, err := buffered.Write(checksum[:]); err != nil {
-		return nil, checksum, err
-	}
-	return all, checksum, buffered.Flush()
-}
-
-// copyBody writes the part of a pack between header and trailer, and returns its entries for a
-// body that begins at the offset at. It verifies the old checksum, so that no damage is copied.
-func (p *pack) copyBody(w io.Writer, at int64) ([]indexed, int64, error) {
-	f := io.NewSectionReader(p.file, 0, p.size)
-	n := p.size - packHeader - packTrailer
 	sum := sha1.New() //nolint:gosec // see the import
-	if _, err := io.CopyN(sum, f, packHeader); err != nil {
-		return nil, 0, err
+	if _, err := io.Copy(sum, content()); err != nil {
+		return nil, err
 	}
-	if _, err := io.CopyN(io.MultiWriter(w, sum), f, n); err != nil {
-		return nil, 0, err
-	}
-	var want plumbing.Hash
-	if _, err := io.ReadFull(f, want[:]); err != nil {
-		return nil, 0, err
-	}
-	if want != plumbing.Hash(sum.Sum(nil)) {
-		return nil, 0, &damageError{want, errors.New("pack does not have its checksum")}
-	}
-	entries, err := p.index.entries()
-	if err != nil {
-		return nil, 0, &damageError{want, err}
-	}
-	for i := range entries {
-		entries[i].offset += at - packHeader
-	}
-	return entries, n, nil
+	return io.MultiReader(content(), bytes.NewReader(sum.Sum(nil))), nil
 }
 
 // removePacks removes packs whose content is in another one.
