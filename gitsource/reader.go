@@ -35,41 +35,34 @@ func (r reader) withStore(read func(*objects.Store) error) error {
 	return r.repo.withStore(read)
 }
 
-// object implements objectReader.
-func (r reader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
-	var content []byte
-	err := r.withStore(func(st *objects.Store) (err error) {
-		content, err = st.Object(t, h, r.repo.cfg.Limits.FileBytes)
+// fromStore returns what a function reads from the store of a reader.
+func fromStore[T any](r reader, read func(*objects.Store) (T, error)) (result T, err error) {
+	err = r.withStore(func(st *objects.Store) (err error) {
+		result, err = read(st)
 		return err
 	})
-	return content, err
+	return result, err
+}
+
+// object implements objectReader.
+func (r reader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
+	return fromStore(r, func(st *objects.Store) ([]byte, error) { return st.Object(t, h, r.repo.cfg.Limits.FileBytes) })
 }
 
 // size implements objectReader.
 func (r reader) size(h plumbing.Hash) (int64, error) {
-	var n int64
-	err := r.withStore(func(st *objects.Store) (err error) {
-		n, err = st.Size(h)
-		return err
-	})
-	return n, err
+	return fromStore(r, func(st *objects.Store) (int64, error) { return st.Size(h) })
 }
 
 // tree implements objectReader.
 func (r reader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
-	var entries []object.TreeEntry
-	err := r.withStore(func(st *objects.Store) (err error) {
-		entries, err = r.repo.trees.Read(h, st.Tree)
-		return err
-	})
-	return entries, err
+	return fromStore(r, func(st *objects.Store) ([]object.TreeEntry, error) { return r.repo.trees.Read(h, st.Tree) })
 }
 
 // commit reads a commit. A commit that the store never had is not damage: it may have been lost
 // with an earlier store.
 func (r reader) commit(h plumbing.Hash) (*objects.Commit, error) {
-	known := false
-	if err := r.withStore(func(st *objects.Store) error { known = st.Has(h); return nil }); err != nil || !known {
+	if known, err := fromStore(r, func(st *objects.Store) (bool, error) { return st.Has(h), nil }); err != nil || !known {
 		return nil, fmt.Errorf("commit %s: %w", h, ErrUnknownCommit)
 	}
 	content, err := r.object(plumbing.CommitObject, h)

@@ -256,15 +256,11 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *capture) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return string(c.text)
-}
-
 // explain adds the captured text to an error.
 func (c *capture) explain(err error) error {
-	if text := oneLine(c.String()); text != "" {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if text := oneLine(string(c.text)); text != "" {
 		return fmt.Errorf("server says %q: %w", text, err)
 	}
 	return err
