@@ -18,31 +18,18 @@ import (
 // would be held.
 func heldFindings(o *forecast.Forecast, all []forecast.Deletion) []finding {
 	type reason struct{ placement, why string }
-	by := map[reason][]forecast.Deletion{}
-	var reasons []reason
-	for _, d := range all {
-		if d.Held == "" {
-			continue
-		}
-		r := reason{d.Placement, d.Held}
-		if by[r] == nil {
-			reasons = append(reasons, r)
-		}
-		by[r] = append(by[r], d)
-	}
+	held := slices.DeleteFunc(slices.Clone(all), func(d forecast.Deletion) bool { return d.Held == "" })
 	var out []finding
-	for _, r := range reasons {
+	for _, g := range output.GroupBy(held, func(d forecast.Deletion) reason { return reason{d.Placement, d.Held} }) {
 		var clusters []string
-		for _, d := range by[r] {
-			if !slices.Contains(clusters, d.Cluster) {
-				clusters = append(clusters, d.Cluster)
-			}
+		for _, on := range output.GroupBy(g.Items, func(d forecast.Deletion) string { return d.Cluster }) {
+			clusters = append(clusters, on.Key)
 		}
 		p := problem.Problem{Severity: problem.Warning, Message: fmt.Sprintf(
 			"%s: deleting %s on %s would be held, such as %s: %s; %s",
-			r.placement, output.Count(len(by[r]), "object"), forecast.FewOf(clusters), by[r][0].ID(), r.why, status.HeldAdvice(r.placement))}
+			g.Key.placement, output.Count(len(g.Items), "object"), forecast.FewOf(clusters), g.Items[0].ID(), g.Key.why, status.HeldAdvice(g.Key.placement))}
 		for _, spec := range o.Snapshot.Placements {
-			if spec.Key.String() == r.placement {
+			if spec.Key.String() == g.Key.placement {
 				p.Origin = spec.Origin
 			}
 		}

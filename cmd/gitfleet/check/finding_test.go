@@ -131,7 +131,21 @@ func TestSARIFLocations(t *testing.T) {
 			if err := writeSARIF(&out, []finding{test.f}); err != nil {
 				t.Fatal(err)
 			}
-			var log sarifLog
+			var log struct {
+				Runs []struct {
+					Tool    struct{ Driver struct{ Rules []struct{ ID string } } }
+					Results []struct {
+						RuleID, Level string
+						RuleIndex     int
+						Locations     []struct {
+							PhysicalLocation struct {
+								ArtifactLocation struct{ URI string }
+								Region           *struct{ StartLine int }
+							}
+						}
+					}
+				}
+			}
 			if err := json.Unmarshal([]byte(out.String()), &log); err != nil {
 				t.Fatal(err)
 			}
@@ -139,8 +153,8 @@ func TestSARIFLocations(t *testing.T) {
 			if id := log.Runs[0].Tool.Driver.Rules[r.RuleIndex].ID; id != r.RuleID || r.Level != string(test.f.Severity) {
 				t.Errorf("rule %s at the index of %s, level %s", r.RuleID, id, r.Level)
 			}
-			place := r.Locations[0].Physical
-			if place.Artifact.URI != test.uri || (place.Region == nil) != (test.line == 0) || place.Region != nil && place.Region.StartLine != test.line {
+			place := r.Locations[0].PhysicalLocation
+			if place.ArtifactLocation.URI != test.uri || (place.Region == nil) != (test.line == 0) || place.Region != nil && place.Region.StartLine != test.line {
 				t.Errorf("it is at %+v", place)
 			}
 		})

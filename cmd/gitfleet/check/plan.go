@@ -1,9 +1,12 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -104,16 +107,31 @@ func writeForecast(w io.Writer, o *forecast.Forecast, out output.Format, brake m
 		return fmt.Errorf("the commit would be refused: %s", why)
 	}
 	d, changes := o.Compared(brake)
-	err := writePlan(w, d, changes, out)
+	err := out.Print(w, d, plantext.Plan(d, changes))
 	if err == nil && (!changes.None() || len(d.Recreations) > 0) {
 		return exit.Differences
 	}
 	return err
 }
 
-func writePlan(w io.Writer, d forecast.Document, changes forecast.Changes, out output.Format) error {
-	if !out.IsText() {
-		return out.Write(w, d)
+// printPullRequestPlan requests the plan of a pull request from the daemon, and prints it.
+func printPullRequestPlan(ctx context.Context, at *client.Connection, w io.Writer, number int64) error {
+	daemon, err := at.Client()
+	if err != nil {
+		return err
 	}
-	return plantext.Plan(w, d, changes)
+	var p plantext.PullRequest
+	if err := daemon.Get(ctx, "/plan", url.Values{"pullRequest": {strconv.FormatInt(number, 10)}}, &p); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, p.Text); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	switch {
+	case p.Failed:
+		return exit.Failed
+	case p.Changes:
+		return exit.Differences
+	}
+	return nil
 }

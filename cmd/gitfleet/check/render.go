@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -18,7 +19,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
-	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // NewRender returns the command render.
@@ -85,21 +85,21 @@ type renderer struct {
 }
 
 func (r *renderer) print(p *plan.Plan) error {
-	if r.cluster != "" && !declared(p, r.cluster) {
-		names := make([]string, len(p.Members))
-		for i, m := range p.Members {
-			names[i] = m.Name
-		}
-		return &status.UnknownError{What: "MemberCluster", Name: r.cluster, Exist: names}
+	var names []string
+	for _, m := range p.Members {
+		names = append(names, m.Name)
+	}
+	if err := lookup.Name("MemberCluster", r.cluster, names); err != nil {
+		return err
 	}
 	for _, pl := range p.Placements {
 		if pl.Selection.Invalid != "" {
 			r.problem(fmt.Sprintf("%s: %s: %s", pl.Spec.Origin, pl.Key, pl.Selection.Invalid))
 		}
 	}
-	for _, m := range p.Members {
-		if r.cluster == "" || r.cluster == m.Name {
-			if err := r.section(p, m.Name); err != nil {
+	for _, name := range names {
+		if r.cluster == "" || r.cluster == name {
+			if err := r.section(p, name); err != nil {
 				return fmt.Errorf("write: %w", err)
 			}
 		}
@@ -112,15 +112,6 @@ func (r *renderer) print(p *plan.Plan) error {
 		return exit.Failed
 	}
 	return nil
-}
-
-func declared(p *plan.Plan, cluster string) bool {
-	for _, m := range p.Members {
-		if m.Name == cluster {
-			return true
-		}
-	}
-	return false
 }
 
 // section prints the objects that one cluster gets, by placement and in the order in which they

@@ -77,20 +77,15 @@ func (d *diffDocument) text() string {
 	for _, p := range d.Problems {
 		fmt.Fprintf(&b, "! %s\n", harmlessLines(p, ""))
 	}
-	var order []string
-	on := map[string][]string{}
-	for _, c := range d.Clusters {
-		text := c.text()
-		if on[text] == nil {
-			order = append(order, text)
-		}
-		on[text] = append(on[text], c.Name)
-	}
-	for i, text := range order {
+	for i, g := range output.GroupBy(d.Clusters, func(c diffCluster) string { return c.text() }) {
 		if i > 0 || b.Len() > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s: %s", strings.Join(on[text], ", "), text)
+		var names []string
+		for _, c := range g.Items {
+			names = append(names, c.Name)
+		}
+		fmt.Fprintf(&b, "%s: %s", strings.Join(names, ", "), g.Key)
 	}
 	return b.String()
 }

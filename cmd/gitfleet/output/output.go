@@ -118,7 +118,7 @@ func parsePath(template string) (*jsonpath.JSONPath, error) {
 func writeDocument(w io.Writer, doc any, output string) error {
 	switch output {
 	case "json":
-		return writeJSON(w, doc)
+		return WriteJSON(w, doc)
 	case "yaml":
 		raw, err := yaml.Marshal(doc)
 		if err != nil {
@@ -169,7 +169,8 @@ func writeNames(w io.Writer, doc map[string]any) error {
 	return nil
 }
 
-func writeJSON(w io.Writer, v any) error {
+// WriteJSON writes a document as indented JSON.
+func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

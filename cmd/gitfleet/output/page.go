@@ -6,10 +6,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // A Style is the ANSI style of a text on a terminal.
@@ -76,11 +78,8 @@ func Width(text string) int { return utf8.RuneCountInString(text) }
 
 // Fit pads or truncates a text to a width.
 func Fit(text string, width int) string {
-	text = Sanitize(text)
-	if n := Width(text); n <= width {
-		return text + strings.Repeat(" ", width-n)
-	}
-	return Truncate(text, width)
+	text = Truncate(text, width)
+	return text + strings.Repeat(" ", max(0, width-Width(text)))
 }
 
 // Truncate truncates a text that is too long, with an ellipsis.
@@ -134,9 +133,6 @@ func Wrap(text string, width int) []string {
 // Escape quotes characters that a terminal or a log could misinterpret, such as line breaks
 // and escape sequences, as in a Go string.
 func Escape(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return s
-	}
 	var b strings.Builder
 	for _, r := range s {
 		if unicode.IsPrint(r) {
@@ -146,4 +142,23 @@ func Escape(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// Count returns a count with its noun, which is in the plural unless n is 1.
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// ShortHash returns the beginning of a commit hash.
+func ShortHash(hash string) string { return hash[:min(len(hash), 8)] }
+
+// Since returns the time between at and now in its largest units; a dash if at is zero.
+func Since(now, at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(now.Sub(at))
 }

@@ -2,10 +2,9 @@
 package plantext
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,30 +16,30 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Plan writes a plan as text: what changes, where each placement goes, what each cluster gets,
+// Plan returns a plan as text: what changes, where each placement goes, what each cluster gets,
 // and what needs attention.
-func Plan(w io.Writer, d forecast.Document, changes forecast.Changes) error {
-	var b bytes.Buffer
+func Plan(d forecast.Document, changes forecast.Changes) string {
+	var all strings.Builder
+	b := &all
 	if !changes.None() || len(d.Recreations) == 0 {
-		Changes(&b, changes, d.Deletions)
+		Changes(b, changes, d.Deletions)
 	}
-	printRecreations(&b, d.Recreations)
+	printRecreations(b, d.Recreations)
 	for _, p := range d.Placements {
-		printPlacement(&b, p, len(d.Clusters))
+		printPlacement(b, p, len(d.Clusters))
 	}
-	printClusters(&b, d.Clusters)
+	printClusters(b, d.Clusters)
 	for i, problem := range d.Problems {
 		if i == 0 {
-			fmt.Fprintln(&b)
+			fmt.Fprintln(b)
 		}
-		fmt.Fprintf(&b, "%s: %s\n", problem.Severity, problem.Error())
+		fmt.Fprintf(b, "%s: %s\n", problem.Severity, problem.Error())
 	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return b.String()
 }
 
 // Changes writes what changes, and which deletions; nothing if plans were not compared.
-func Changes(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Deletion) {
+func Changes(b *strings.Builder, c forecast.Changes, deletions []forecast.Deletion) {
 	switch {
 	case !c.Compared:
 		return
@@ -63,7 +62,7 @@ func Changes(b *bytes.Buffer, c forecast.Changes, deletions []forecast.Deletion)
 	}
 }
 
-func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
+func printPlacementChange(b *strings.Builder, c forecast.PlacementChange) {
 	if c.RenamedFrom != "" {
 		fmt.Fprintf(b, "  %s\n", Rename(c.RenamedFrom, c.Placement))
 		if len(c.Gained)+len(c.Lost)+len(c.Settings) == 0 && c.PolicyTo == "" {
@@ -88,72 +87,64 @@ func printPlacementChange(b *bytes.Buffer, c forecast.PlacementChange) {
 
 // printHeld writes why deletions would be held. Objects of a placement that are held for the
 // same reason on the same clusters share one line.
-func printHeld(b *bytes.Buffer, all []forecast.Deletion) {
+func printHeld(b *strings.Builder, all []forecast.Deletion) {
 	type object struct {
 		placement, why string
 		id             api.ID
 	}
-	var objects []object
-	clusters := map[object][]string{}
-	for _, d := range all {
-		if d.Held == "" {
-			continue
-		}
-		o := object{d.Placement, d.Held, d.ID()}
-		if clusters[o] == nil {
-			objects = append(objects, o)
-		}
-		clusters[o] = append(clusters[o], d.Cluster)
-	}
-	type group struct{ placement, why, clusters string }
-	var groups []group
-	in := map[group][]object{}
-	for _, o := range objects {
-		g := group{o.placement, o.why, strings.Join(clusters[o], ",")}
-		if in[g] == nil {
-			groups = append(groups, g)
-		}
-		in[g] = append(in[g], o)
-	}
-	for i, g := range groups {
+	type reason struct{ placement, why, clusters string }
+	type held = output.Group[object, forecast.Deletion]
+	objects := output.GroupBy(heldOf(all), func(d forecast.Deletion) object { return object{d.Placement, d.Held, d.ID()} })
+	for i, g := range output.GroupBy(objects, func(o held) reason { return reason{o.Key.placement, o.Key.why, forecast.FewOf(clustersOf(o.Items))} }) {
 		if i == 0 {
 			fmt.Fprintln(b, "Held deletions:")
 		}
-		held := in[g]
-		fmt.Fprintf(b, "  %s on %s: %s\n", g.placement, forecast.FewOf(clusters[held[0]]), g.why)
-		for _, o := range held[:min(len(held), mostRows)] {
-			fmt.Fprintf(b, "    %s\n", o.id)
+		fmt.Fprintf(b, "  %s on %s: %s\n", g.Key.placement, g.Key.clusters, g.Key.why)
+		for _, o := range g.Items[:min(len(g.Items), mostRows)] {
+			fmt.Fprintf(b, "    %s\n", o.Key.id)
 		}
-		if n := len(held) - mostRows; n > 0 {
+		if n := len(g.Items) - mostRows; n > 0 {
 			fmt.Fprintf(b, "    and %s more; -o json has all of them\n", output.Count(n, "object"))
 		}
 	}
 }
 
+// heldOf returns the deletions that would be held.
+func heldOf(all []forecast.Deletion) []forecast.Deletion {
+	return slices.DeleteFunc(slices.Clone(all), func(d forecast.Deletion) bool { return d.Held == "" })
+}
+
+// clustersOf returns the clusters of deletions, without duplicates.
+func clustersOf(all []forecast.Deletion) []string {
+	var names []string
+	for _, g := range output.GroupBy(all, func(d forecast.Deletion) string { return d.Cluster }) {
+		names = append(names, g.Key)
+	}
+	return names
+}
+
 // printRecreations writes which objects would be recreated. An object of a placement on several
 // clusters has one line.
-func printRecreations(b *bytes.Buffer, all []forecast.Recreation) {
-	type recreation struct{ object, what string }
-	var rows []recreation
-	clusters := map[recreation][]string{}
-	for _, r := range all {
-		row := recreation{fmt.Sprintf("%s  (%s)", r.ID(), r.Placement), "recreated, since an immutable field changes"}
+func printRecreations(b *strings.Builder, all []forecast.Recreation) {
+	rows := output.GroupBy(all, func(r forecast.Recreation) [2]string {
+		what := "recreated, since an immutable field changes"
 		switch {
 		case r.Held != "":
-			row.what = "recreated, held: " + r.Held
+			what = "recreated, held: " + r.Held
 		case !r.Certain:
-			row.what = "may be recreated: only the cluster knows which fields are immutable"
+			what = "may be recreated: only the cluster knows which fields are immutable"
 		}
-		if clusters[row] == nil {
-			rows = append(rows, row)
-		}
-		clusters[row] = append(clusters[row], r.Cluster)
-	}
+		return [2]string{fmt.Sprintf("%s  (%s)", r.ID(), r.Placement), what}
+	})
 	for i, row := range rows {
 		if i == 0 {
 			fmt.Fprintln(b, "Recreated objects:")
 		}
-		fmt.Fprintf(b, "  %s on %s: %s\n", row.object, forecast.FewOf(clusters[row]), row.what)
+		var clusters []string
+		for _, r := range row.Items {
+			clusters = append(clusters, r.Cluster)
+		}
+		fmt.Fprintf(b, "  %s on %s: %s\n", row.Key[0], forecast.FewOf(clusters), row.Key[1])
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(b)
@@ -165,7 +156,7 @@ func Rename(from, to string) string {
 	return fmt.Sprintf("%s is renamed to %s; its clusters and rollout carry over", from, to)
 }
 
-func printClusterChange(b *bytes.Buffer, c forecast.ClusterChange) {
+func printClusterChange(b *strings.Builder, c forecast.ClusterChange) {
 	switch {
 	case c.Gone:
 		fmt.Fprintf(b, "  %s leaves the fleet; it had %s, which stay there and are no longer managed\n", c.Cluster, output.Count(len(c.Lost), "object"))
@@ -197,7 +188,7 @@ func printClusterChange(b *bytes.Buffer, c forecast.ClusterChange) {
 // are shown; the JSON has all of them.
 const mostRows = 20
 
-func printPlacement(b *bytes.Buffer, p forecast.Placement, members int) {
+func printPlacement(b *strings.Builder, p forecast.Placement, members int) {
 	fmt.Fprintf(b, "%s: %d of %s\n", p.Key(), len(p.Selected()), output.Count(members, "cluster"))
 	for _, c := range p.Conditions {
 		if c.Status != metav1.ConditionTrue {
@@ -227,7 +218,7 @@ func printPlacement(b *bytes.Buffer, p forecast.Placement, members int) {
 	fmt.Fprintln(b)
 }
 
-func printDecisions(b *bytes.Buffer, all []forecast.Decision) {
+func printDecisions(b *strings.Builder, all []forecast.Decision) {
 	width, others, scored := 0, 0, false
 	for _, d := range all {
 		width = max(width, len(d.Cluster))
@@ -262,36 +253,30 @@ func decisionText(d forecast.Decision, scored bool) string {
 }
 
 // printClusters prints what clusters have, grouped by content.
-func printClusters(b *bytes.Buffer, clusters []forecast.Cluster) {
+func printClusters(b *strings.Builder, clusters []forecast.Cluster) {
 	if len(clusters) == 0 {
 		fmt.Fprintln(b, "there is no member cluster: the checkout declares none, and --clusters names none")
 	}
-	told := make([]bool, len(clusters))
-	for i, c := range clusters {
-		if told[i] {
-			continue
-		}
-		names := []string{}
-		for j := i; j < len(clusters); j++ {
-			if !told[j] && slices.Equal(clusters[j].Objects, c.Objects) {
-				told[j] = true
-				names = append(names, clusters[j].Name)
-			}
+	for _, g := range output.GroupBy(clusters, func(c forecast.Cluster) string { return fmt.Sprint(c.Objects) }) {
+		var names []string
+		for _, c := range g.Items {
+			names = append(names, c.Name)
 		}
 		holds := "holds"
 		if len(names) > 1 {
 			holds = "hold"
 		}
-		if len(c.Objects) == 0 {
+		objects := g.Items[0].Objects
+		if len(objects) == 0 {
 			fmt.Fprintf(b, "%s %s nothing\n", strings.Join(names, ", "), holds)
 			continue
 		}
-		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(names, ", "), holds, output.Count(len(c.Objects), "object"))
-		printObjects(b, c.Objects)
+		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(names, ", "), holds, output.Count(len(objects), "object"))
+		printObjects(b, objects)
 	}
 }
 
-func printObjects(b *bytes.Buffer, objects []forecast.Object) {
+func printObjects(b *strings.Builder, objects []forecast.Object) {
 	width := 0
 	for _, o := range objects {
 		width = max(width, len(o.ID().String()))
@@ -303,23 +288,15 @@ func printObjects(b *bytes.Buffer, objects []forecast.Object) {
 
 // Deletions counts deletions, and says how to allow those that would be held.
 func Deletions(all []forecast.Deletion) string {
-	clusters, placements := map[string]bool{}, []string{}
-	held := 0
-	for _, d := range all {
-		clusters[d.Cluster] = true
-		if d.Held == "" {
-			continue
-		}
-		held++
-		if !slices.Contains(placements, d.Placement) {
-			placements = append(placements, d.Placement)
-		}
-	}
-	text := fmt.Sprintf("%s on %s would be deleted", output.Count(len(all), "object"), output.Count(len(clusters), "cluster"))
-	if held == 0 {
+	text := fmt.Sprintf("%s on %s would be deleted", output.Count(len(all), "object"), output.Count(len(clustersOf(all)), "cluster"))
+	held := heldOf(all)
+	if len(held) == 0 {
 		return text + "; none of that would be held."
 	}
-	slices.Sort(placements)
+	placements := map[string]bool{}
+	for _, d := range held {
+		placements[d.Placement] = true
+	}
 	return fmt.Sprintf("%s; %d would be held until the message of a commit has the trailer\n  %s",
-		text, held, status.AllowTrailer(strings.Join(placements, ", ")))
+		text, len(held), status.AllowTrailer(strings.Join(slices.Sorted(maps.Keys(placements)), ", ")))
 }

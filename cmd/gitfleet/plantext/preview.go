@@ -1,9 +1,9 @@
 package plantext
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
@@ -19,8 +19,14 @@ type PullRequest struct {
 	Failed  bool `json:"failed"`
 }
 
-// Preview writes the whole plan of a pull request.
-func Preview(b *bytes.Buffer, p *review.Preview) {
+// Preview returns the whole plan of a pull request.
+func Preview(p *review.Preview) PullRequest {
+	var b strings.Builder
+	printPreview(&b, p)
+	return PullRequest{Text: b.String(), Changes: !p.None(), Failed: p.Failed()}
+}
+
+func printPreview(b *strings.Builder, p *review.Preview) {
 	_, status := p.Status()
 	fmt.Fprintf(b, "Merging %s into %s: %s\n\n", output.ShortHash(p.Head), output.ShortHash(p.Base), output.Escape(status))
 	for _, problem := range p.Problems {
@@ -46,7 +52,7 @@ func Preview(b *bytes.Buffer, p *review.Preview) {
 }
 
 // printAnswers writes the results of trials on members; nothing if there were none.
-func printAnswers(b *bytes.Buffer, a *review.Answers) {
+func printAnswers(b *strings.Builder, a *review.Answers) {
 	if a == nil {
 		return
 	}
