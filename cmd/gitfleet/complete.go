@@ -20,18 +20,15 @@ import (
 // patience is how long shell completion waits for names.
 const patience = 2 * time.Second
 
-// A completer completes an argument of a command.
-type completer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
-
-// completers complete the arguments of the commands that take names, by their
-// paths without "gitfleet".
-var completers = map[string]completer{
-	"get": completeKinds, "describe": completeKinds,
+// completers complete the arguments of the commands that take names, by their paths without
+// "gitfleet". They get the names that the daemon knows, the arguments so far, and the beginning
+// of the next.
+var completers = map[string]func(known server.Names, args []string, begun string) []string{
+	"get": completeKinds(view.Kinds), "describe": completeKinds([]string{"crp", "mc", "rp"}),
 	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects,
 	"explain": completePlacementAndCluster,
 	"tree":    completePlacement, "wait": completePlacement, "rollback": completePlacement, "sync": completePlacement, "diff": completePlacement,
 	"drift list": completePlacement, "drift show": completePlacement,
-	"proposals show": completeProposals, "proposals close": completeProposals, "proposals open": completeProposals,
 }
 
 // completeNames adds shell completion of flag values and of the names of placements and
@@ -39,8 +36,13 @@ var completers = map[string]completer{
 func completeNames(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		completeNames(cmd)
-		if complete := completers[strings.TrimPrefix(cmd.CommandPath(), "gitfleet ")]; complete != nil {
-			cmd.ValidArgsFunction = complete
+		path := strings.TrimPrefix(cmd.CommandPath(), "gitfleet ")
+		if complete := completers[path]; complete != nil {
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+				return complete(namesFor(cmd), args, begun), cobra.ShellCompDirectiveNoFileComp
+			}
+		} else if strings.HasPrefix(path, "proposals ") && path != "proposals list" {
+			cmd.ValidArgsFunction = completeProposals
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if values := f.Annotations[output.ValuesAnnotation]; values != nil {
@@ -55,49 +57,61 @@ func completeNames(root *cobra.Command) {
 	}
 }
 
-func completePlacement(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completePlacement(known server.Names, args []string, _ string) []string {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
-	return namesFor(cmd).Placements, cobra.ShellCompDirectiveNoFileComp
+	return known.Placements
 }
 
-func completePlacementAndCluster(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func completePlacementAndCluster(known server.Names, args []string, begun string) []string {
 	if len(args) == 1 {
-		return namesFor(cmd).Clusters, cobra.ShellCompDirectiveNoFileComp
+		return known.Clusters
 	}
-	return completePlacement(cmd, args, begun)
+	return completePlacement(known, args, begun)
 }
 
-// completeKinds completes a kind and then a name, or KIND/NAME.
-func completeKinds(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	switch {
-	case len(args) == 1:
-		return namesOfKind(namesFor(cmd), args[0]), cobra.ShellCompDirectiveNoFileComp
-	case len(args) > 1 || strings.Contains(begun, "/"):
-		return completeSubjects(cmd, args, begun)
-	case cmd.Name() == "get":
-		return view.Kinds, cobra.ShellCompDirectiveNoFileComp
+// completeSubjects completes a placement or a cluster.
+func completeSubjects(known server.Names, args []string, _ string) []string {
+	if len(args) > 0 {
+		return nil
 	}
-	return []string{"crp", "mc", "rp"}, cobra.ShellCompDirectiveNoFileComp
+	all := slices.Clone(known.Placements)
+	for _, c := range known.Clusters {
+		all = append(all, "cluster/"+c)
+	}
+	return all
+}
+
+// completeKinds returns a function that completes a kind and then a name, or KIND/NAME.
+func completeKinds(kinds []string) func(server.Names, []string, string) []string {
+	return func(known server.Names, args []string, begun string) []string {
+		switch {
+		case len(args) == 1:
+			return namesOfKind(known, args[0])
+		case len(args) > 1 || strings.Contains(begun, "/"):
+			return completeSubjects(known, args, begun)
+		}
+		return kinds
+	}
 }
 
 // namesOfKind returns the names of a kind.
-func namesOfKind(n server.Names, kind string) []string {
+func namesOfKind(known server.Names, kind string) []string {
 	if api.NamesClusters(kind) {
-		return n.Clusters
+		return known.Clusters
 	}
 	prefix := "crp/"
 	if strings.HasPrefix(strings.ToLower(kind), "r") {
 		prefix = "rp/"
 	}
 	var out []string
-	for _, p := range n.Placements {
+	for _, p := range known.Placements {
 		if name, ok := strings.CutPrefix(p, prefix); ok {
 			out = append(out, name)
 		}
 	}
-	return slices.Clip(out)
+	return out
 }
 
 // completeProposals completes the name of a held change.
@@ -133,17 +147,4 @@ func answers(cmd *cobra.Command, path string, into any) bool {
 	defer cancel()
 	c, err := at.Client()
 	return err == nil && c.Get(ctx, path, nil, into) == nil
-}
-
-// completeSubjects completes a placement or a cluster.
-func completeSubjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	known := namesFor(cmd)
-	all := slices.Clone(known.Placements)
-	for _, c := range known.Clusters {
-		all = append(all, "cluster/"+c)
-	}
-	return all, cobra.ShellCompDirectiveNoFileComp
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -97,7 +96,12 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	if err != nil {
 		return err
 	}
-	if err := d.known(s); err != nil {
+	// A placement that was removed from Git may still have objects on clusters.
+	var clusters []string
+	for _, c := range s.Clusters {
+		clusters = append(clusters, c.Name)
+	}
+	if err := lookup.Name("cluster", d.cluster, clusters); err != nil {
 		return err
 	}
 	note, err := cfg.NameFleet(told.fleet.Name)
@@ -114,11 +118,7 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	if refused != "" {
 		doc.Problems = append([]string{refused}, doc.Problems...)
 	}
-	if !out.IsText() {
-		err = out.Write(cmd.OutOrStdout(), doc)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), doc.text())
-	}
+	err = out.Print(cmd.OutOrStdout(), doc, doc.text())
 	switch {
 	case err != nil:
 		return err
@@ -157,24 +157,5 @@ func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told da
 		s, err = offline.ReadRemote(ctx, cfg, d.commit)
 		return s, "", err
 	}
-	dir, err := os.MkdirTemp("", "gitfleet-")
-	if err != nil {
-		return nil, "", err
-	}
-	defer os.RemoveAll(dir)
-	cfg.StateDir, cfg.Source.Interval = dir, settings.Seconds(3600)
-	if err := errors.Join(cfg.ValidateSource()...); err != nil {
-		return nil, "", err
-	}
 	return offline.NewestCommit(ctx, cfg, told.inForce)
-}
-
-// known returns an error if there is no such placement or cluster. A placement that was removed
-// from Git may still have objects on clusters.
-func (d *diffCommand) known(s *hub.Snapshot) error {
-	var clusters []string
-	for _, c := range s.Clusters {
-		clusters = append(clusters, c.Name)
-	}
-	return lookup.Name("cluster", d.cluster, clusters)
 }

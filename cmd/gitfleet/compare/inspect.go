@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
@@ -49,14 +47,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 	inspections := make([]*inspection, len(s.Clusters))
 	parallel(len(inspections), func(i int) {
 		c := s.Clusters[i]
-		inspections[i] = inspect(ctx, c, member.Config{
-			Name: c.Name, Fleet: cfg.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
-			Connect: func(ctx context.Context) (*rest.Config, error) {
-				return credentials.Config(ctx, c.Name, c.Annotations[api.ContextAnnotation])
-			},
-			Brake:       cfg.Members.Brake(),
-			Concurrency: cfg.Members.Concurrency, Timeout: cfg.Members.Timeout.Duration,
-		})
+		inspections[i] = inspect(ctx, cfg.MemberConfig(c.Name, c.Annotations[api.ContextAnnotation], credentials, encoder))
 	})
 	defer func() {
 		for _, l := range inspections {
@@ -108,22 +99,18 @@ func (d *diffCommand) placed(p *plan.Plan) bool {
 
 // parallel calls do with each number below n, several at a time.
 func parallel(n int, do func(int)) {
-	slots := make(chan struct{}, maxInspections)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(maxInspections)
 	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
+		group.Go(func() error { do(i); return nil })
 	}
-	wg.Wait()
+	group.Wait() // nothing returns an error
 }
 
-func inspect(ctx context.Context, c *hub.Cluster, cfg member.Config) *inspection {
-	l := &inspection{name: c.Name}
+func inspect(ctx context.Context, cfg member.Config) *inspection {
+	l := &inspection{name: cfg.Name}
 	if l.preview, l.seen, l.err = member.Peek(ctx, cfg); l.err != nil {
-		l.seen = ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Error: l.err.Error()}
+		l.seen = ledger.ClusterSeen{Cluster: cfg.Name, At: time.Now(), Error: l.err.Error()}
 	}
 	return l
 }
@@ -248,8 +235,10 @@ func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 		if pl.InternalError != "" {
 			doc.Problems = append(doc.Problems, pl.Key.String()+": "+pl.InternalError)
 		}
-		for _, f := range faultsOf(pl) {
-			doc.Problems = append(doc.Problems, pl.Key.String()+": "+f)
+		if pl.Spec != nil {
+			for _, f := range forecast.Faults(pl) {
+				doc.Problems = append(doc.Problems, pl.Key.String()+": "+f.Error())
+			}
 		}
 		for _, c := range pl.Clusters {
 			if c.Held != "" && cmp.Or(d.cluster, c.Binding.Cluster) == c.Binding.Cluster {
@@ -258,16 +247,4 @@ func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 		}
 	}
 	return doc
-}
-
-// faultsOf returns the reasons why a placement does not do what its spec says.
-func faultsOf(p *plan.Placement) []string {
-	var out []string
-	if p.Spec == nil {
-		return nil
-	}
-	for _, f := range forecast.Faults(p) {
-		out = append(out, f.Error())
-	}
-	return out
 }

@@ -37,7 +37,7 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 	(&orders{objection: func() error { return nil }}).mount(srv)
 	srv.Trace(nil)
 	srv.Contains(nil)
-	servePlans(srv, nil, nil)
+	servePlans(srv, func() error { return nil }, nil)
 	serveProposals(srv, func() error { return nil }, func() *proposal.HeldList { return nil })
 	publish(reports.Sample())
 	return srv

@@ -14,11 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
-	"github.com/gitfleet/gitfleet/gitsource"
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 )
 
@@ -135,40 +132,4 @@ func (c *candidate) mayWrite() error {
 		return replica.ErrFenced
 	}
 	return nil
-}
-
-// fencedForge returns the configuration of a forge to which no request is sent while mayWrite
-// returns an error.
-func fencedForge(c settings.Config, mayWrite func() error) forge.Config {
-	f := c.ForgeConfig()
-	token := f.Token
-	f.Token = func() (string, error) {
-		if err := mayWrite(); err != nil {
-			return "", err
-		}
-		return token()
-	}
-	return f
-}
-
-// fencedBranches pushes nothing while mayWrite returns an error.
-type fencedBranches struct {
-	proposal.Branches
-	mayWrite func() error
-}
-
-// Publish implements proposal.Branches.
-func (b fencedBranches) Publish(ctx context.Context, c gitsource.BranchCommit) (gitsource.BranchState, error) {
-	if err := b.mayWrite(); err != nil {
-		return gitsource.BranchState{}, err
-	}
-	return b.Branches.Publish(ctx, c)
-}
-
-// Remove implements proposal.Branches.
-func (b fencedBranches) Remove(ctx context.Context, branch, marker string) error {
-	if err := b.mayWrite(); err != nil {
-		return err
-	}
-	return b.Branches.Remove(ctx, branch, marker)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
@@ -16,24 +15,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 
-	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
-	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler"
-	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/member"
-	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
-	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/review"
-	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
 // NewRun returns the command run.
@@ -107,9 +98,11 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	}
 	configured := cfg.FleetName
 	cfg.FleetName = fleet.Name
-	traces, err := newTracer(ctx, cfg, log)
-	if err != nil {
-		return err
+	var traces *tracing.Tracer
+	if cfg.Tracing.Endpoint != "" {
+		if traces, err = tracing.New(ctx, cfg.Tracing.Endpoint, cfg.FleetName, version.String(), log); err != nil {
+			return err
+		}
 	}
 	defer traces.Close()
 	members, err := newMembers(cfg, repo, log, metrics.members)
@@ -165,36 +158,6 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	return nil
 }
 
-// pullRequests has the functions of the proposer and the reviewer that a server needs.
-type pullRequests struct {
-	wake func()
-	// troubles lists what cannot be done on the forge.
-	troubles func() []string
-}
-
-// newServer returns a server with access control for everything except commands, the function
-// that publishes reports, and the history. Webhooks of pull requests wake the proposer and the
-// reviewer.
-func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, store ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
-	srv := server.New(registry)
-	srv.Mount("GET /state", server.State(store.Export))
-	overview.Serve(srv, func() (last, success time.Time) {
-		s := repo.Status()
-		return s.LastPoll, s.LastSuccess
-	}, pulls.troubles)
-	publish, err := serveKube(ctx, c, srv)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if !c.AsksForge() && !c.PullRequests.Enabled() {
-		pulls.wake = nil
-	}
-	if err := mountWebhook(c.Webhook, srv, repo, c.GitConfig(log).Ref.Follows, pulls.wake, metrics.webhooks, log); err != nil {
-		return nil, nil, nil, err
-	}
-	return srv, publish, openHistory(c, srv, metrics.history, log), nil
-}
-
 // notifyOnFailure calls notice after each poll that fails and after the first that succeeds. A
 // new commit causes a turn anyway.
 func notifyOnFailure(notice func()) func(time.Duration, error) {
@@ -207,56 +170,10 @@ func notifyOnFailure(notice func()) func(time.Duration, error) {
 	}
 }
 
-// members creates agents that share resources.
-type members struct {
-	cfg         settings.Config
-	credentials kubeconfig.Sources
-	encoder     *member.Encoder
-	metrics     *member.Metrics
-	limit       chan struct{}
-	arrivals    chan struct{}
-	repo        *gitsource.Repo
-	record      func(...history.Entry)
-	fence       *replica.Fence // nil if there are no other replicas
-	log         *slog.Logger
-}
-
-func newMembers(cfg settings.Config, repo *gitsource.Repo, log *slog.Logger, metrics *member.Metrics) (*members, error) {
-	credentials, err := cfg.Members.Credentials()
-	if err != nil {
-		return nil, err
+// fanOut returns a function that calls two functions with each report.
+func fanOut(one, other func(*status.Report)) func(*status.Report) {
+	return func(r *status.Report) {
+		one(r)
+		other(r)
 	}
-	m := &members{
-		cfg: cfg, credentials: credentials, encoder: member.NewEncoder(cfg.FleetName, repo.Status().URL), repo: repo,
-		metrics: metrics, limit: make(chan struct{}, cfg.Members.MaxRequests), arrivals: make(chan struct{}, cfg.Members.MaxRequests), log: log,
-	}
-	if err := credentials.CheckDir(); err != nil { // the directory may be created later
-		log.Error("members without other credentials cannot be reached", "err", err)
-	}
-	return m, nil
-}
-
-func (m *members) agent(c *hub.Cluster, report func(ledger.Observation)) reconciler.Member {
-	name, kubeContext := c.Name, c.Annotations[api.ContextAnnotation]
-	var wrap func(http.RoundTripper) http.RoundTripper
-	if m.fence != nil {
-		wrap = m.fence.Wrap
-	}
-	return member.New(member.Config{
-		Name:  name,
-		Fleet: m.cfg.FleetName,
-		Connect: func(ctx context.Context) (*rest.Config, error) {
-			config, err := m.credentials.Config(ctx, name, kubeContext)
-			if err == nil && m.fence != nil {
-				config.Dial = m.fence.Dial
-			}
-			return config, err
-		},
-		HasCommit:         func(hash string) bool { _, err := m.repo.Commit(context.Background(), hash); return err == nil },
-		PodFailureTimeout: m.cfg.Rollout.PodFailureTimeout.Duration,
-		Brake:             m.cfg.Members.Brake(),
-		Encoder:           m.encoder, Report: report, Record: m.record, Log: m.log, Metrics: m.metrics, Limit: m.limit, Arrivals: m.arrivals,
-		Concurrency: m.cfg.Members.Concurrency, Timeout: m.cfg.Members.Timeout.Duration, Probe: m.cfg.Members.ProbeInterval.Duration,
-		Sweep: m.cfg.Members.Sweep(), DriftMode: api.DriftMode(m.cfg.Drift.Mode), DriftKinds: m.cfg.Drift.Kinds.Modes(), Wrap: wrap,
-	})
 }

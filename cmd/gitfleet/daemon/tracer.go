@@ -2,10 +2,7 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -36,12 +33,7 @@ func (r *tracer) touched(ctx context.Context, report *status.Report, t *status.T
 			kubeContext = c.Annotations[api.ContextAnnotation]
 		}
 	}
-	marks, err := member.Marks(asking, member.Config{
-		Name: t.Cluster, Fleet: r.cfg.FleetName, Log: slog.New(slog.DiscardHandler),
-		Connect: func(ctx context.Context) (*rest.Config, error) {
-			return r.credentials.Config(ctx, t.Cluster, kubeContext)
-		},
-	}, o.Object.GroupVersionKind(), o.ID)
+	marks, err := member.Marks(asking, r.cfg.MemberConfig(t.Cluster, kubeContext, r.credentials, nil), o.Object.GroupVersionKind(), o.ID)
 	hash := marks[api.CommitAnnotation]
 	switch {
 	case err != nil:

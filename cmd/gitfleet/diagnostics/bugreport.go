@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,11 +88,11 @@ func (b *bundle) add(name string, text []byte, err error) {
 }
 
 // newestEntries is the maximum number of history entries in a bug report.
-const newestEntries = 5000
+const newestEntries = "5000"
 
 // gather collects everything. Parts that fail are left out.
 func (b *bundle) gather(ctx context.Context, c *client.Client) {
-	b.add("versions.txt", []byte(fmt.Sprintf("client %s %s/%s\n", version.String(), runtime.GOOS, runtime.GOARCH)), nil)
+	b.add("versions.txt", fmt.Appendf(nil, "client %s %s/%s\n", version.String(), runtime.GOOS, runtime.GOARCH), nil)
 	if b.config != "" {
 		text, err := os.ReadFile(b.config)
 		if err == nil {
@@ -102,23 +100,17 @@ func (b *bundle) gather(ctx context.Context, c *client.Client) {
 		}
 		b.add("gitfleet.yaml", text, err)
 	}
-	for _, f := range []struct {
-		name, path string
-		query      url.Values
-	}{
-		{"report.json", "/report", nil},
-		{"metrics.txt", "/metrics", nil},
-		{"goroutines.txt", "/debug/goroutines", nil},
-		{"history.jsonl", "/history", url.Values{"newest": {strconv.Itoa(newestEntries)}}},
+	for _, f := range []struct{ name, path string }{
+		{"report.json", "/report"}, {"metrics.txt", "/metrics"}, {"goroutines.txt", "/debug/goroutines"}, {"history.jsonl", "/history?newest=" + newestEntries},
 	} {
-		text, err := fetch(ctx, c, f.path, f.query)
+		text, err := fetch(ctx, c, f.path)
 		b.add(f.name, text, err)
 	}
 }
 
 // fetch requests a text.
-func fetch(ctx context.Context, c *client.Client, path string, query url.Values) ([]byte, error) {
-	resp, err := c.Do(ctx, http.MethodGet, path, query, nil)
+func fetch(ctx context.Context, c *client.Client, path string) ([]byte, error) {
+	resp, err := c.Do(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ package diagnostics
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -73,11 +72,7 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := settings.Load(path, cmd.Flags())
 			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
-			if out.IsText() {
-				err = doc.print(cmd.OutOrStdout())
-			} else {
-				err = out.Write(cmd.OutOrStdout(), doc)
-			}
+			err = out.Print(cmd.OutOrStdout(), doc, doc.text())
 			if err == nil && doc.failed() {
 				return exit.Differences
 			}
@@ -113,8 +108,8 @@ func (d doctorDocument) failed() bool {
 	return slices.ContainsFunc(d.Checks, func(c check) bool { return c.State == checkFail })
 }
 
-// print writes a line for each check, followed by the fix.
-func (d doctorDocument) print(w io.Writer) error {
+// text writes a line for each check, followed by the fix.
+func (d doctorDocument) text() string {
 	var b strings.Builder
 	for _, c := range d.Checks {
 		what := strings.TrimSpace(c.Check + " " + c.Subject)
@@ -123,6 +118,5 @@ func (d doctorDocument) print(w io.Writer) error {
 			fmt.Fprintf(&b, "      fix: %s\n", output.Escape(c.Fix))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
@@ -52,22 +51,13 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 	group.SetLimit(mostChecks)
 	for i, cluster := range s.Clusters {
 		group.Go(func() error {
-			all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], member.Config{
-				Name: cluster.Name, Fleet: c.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
-				Connect: func(ctx context.Context) (*rest.Config, error) {
-					return credentials.Config(ctx, cluster.Name, cluster.Annotations[api.ContextAnnotation])
-				},
-				Concurrency: c.Members.Concurrency, Timeout: c.Members.Timeout.Duration,
-			})
+			cfg := c.MemberConfig(cluster.Name, cluster.Annotations[api.ContextAnnotation], credentials, encoder)
+			all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], cfg)
 			return nil
 		})
 	}
 	group.Wait() // the checks return no errors
-	var out []check
-	for _, found := range all {
-		out = append(out, found...)
-	}
-	return out
+	return slices.Concat(all...)
 }
 
 // checkMember checks one member that shall get these works.

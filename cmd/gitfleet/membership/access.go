@@ -223,7 +223,7 @@ are included; use it for a member that exists.`,
 			if out.IsText() {
 				return writeYAML(cmd.OutOrStdout(), needed.Manifests()...)
 			}
-			return out.Write(cmd.OutOrStdout(), manifestList{"v1", "List", needed.Manifests()})
+			return out.Write(cmd.OutOrStdout(), map[string]any{"apiVersion": "v1", "kind": "List", "items": needed.Manifests()})
 		},
 	}
 	cmd.Flags().StringVar(&a.cluster, "cluster", "", "the member; every kind that is placed on any member if it is not named")
@@ -231,13 +231,6 @@ are included; use it for a member that exists.`,
 	at.bind(cmd.Flags())
 	out.Bind(cmd.Flags(), "yaml")
 	return cmd
-}
-
-// A manifestList is a list of objects, as kubectl applies it.
-type manifestList struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Items      []any  `json:"items"`
 }
 
 // writeYAML writes objects as documents, without fields that are empty.

@@ -1,7 +1,11 @@
 package offline
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -65,4 +69,47 @@ func (in Input) earlier() (*forecast.Document, *plan.Plan, error) {
 		return &d, o.Plan, nil
 	}
 	return nil, nil, nil
+}
+
+// readFleet reads the observed fleet.
+func readFleet(file string) (*forecast.Fleet, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--clusters: %w", err)
+	}
+	clusters, err := hub.ReadClusters(file, data)
+	if err != nil {
+		return nil, fmt.Errorf("--clusters:\n%w", err)
+	}
+	return forecast.NewFleet(clusters, time.Now()), nil
+}
+
+// readCurrent reads the content of clusters from an earlier plan.
+func readCurrent(file string) (*forecast.Document, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--current: %w", err)
+	}
+	d := &forecast.Document{}
+	if err := json.Unmarshal(data, d); err != nil {
+		where, what := describeJSONError(data, err)
+		return nil, fmt.Errorf("--current: %s%s: %w", file, where, what)
+	}
+	if err := d.Validate(); err != nil {
+		return nil, fmt.Errorf("--current: %s: %w; give what gitfleet plan -o json has written", file, err)
+	}
+	return d, nil
+}
+
+// describeJSONError describes an error of json.Unmarshal without the terms of Go. where is its line
+// as ":LINE".
+func describeJSONError(data []byte, err error) (where string, what error) {
+	lineOf := func(offset int64) string { return fmt.Sprintf(":%d", 1+bytes.Count(data[:offset], []byte("\n"))) }
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return lineOf(syntax.Offset), fmt.Errorf("not valid JSON: %w", err)
+	}
+	if shape, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return lineOf(shape.Offset), fmt.Errorf("%s: must be of type %s, not %s", shape.Field, shape.Type, shape.Value)
+	}
+	return "", err
 }

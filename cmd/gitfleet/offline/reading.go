@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -90,6 +91,33 @@ func (r *Reader) ReadChange(ctx context.Context, flags *pflag.FlagSet, what stri
 	return base, s, err
 }
 
+// ReadDir reads a directory as if it were the tracked path in a commit of its repository:
+// kustomizations may refer to files outside of it, ignore files above it apply, and problems
+// have file names relative to the repository. A directory outside of a repository is treated as
+// a repository.
+func ReadDir(dir string, o hub.Options) (*hub.Snapshot, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	top, within, err := gitsource.FindWorkTree(dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := gitsource.WorkTree(top)
+	if err != nil {
+		return nil, err
+	}
+	o.Path = path.Join(within, o.Path)
+	s, err := hub.NewLoader(o).Load(hub.Commit{}, files)
+	var bad *hub.LoadError
+	if err != nil && !errors.As(err, &bad) {
+		return nil, fmt.Errorf("read %s: %s", dir, strings.TrimPrefix(err.Error(), "load commit : "))
+	}
+	return s, err
+}
+
 // splitRepository splits REPO@REF. The @ between a user and a host is not a separator.
 func splitRepository(what string) (repo, ref string) {
 	from := 0
@@ -145,19 +173,11 @@ func refs(name string) []gitsource.Ref {
 
 // ReadRemote loads one commit through a temporary clone.
 func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapshot, error) {
-	dir, err := os.MkdirTemp("", "gitfleet-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	c.StateDir, c.Source.Interval, c.Source.Signatures = dir, settings.Seconds(3600), settings.SignaturesConfig{}
+	c.Source.Signatures = settings.SignaturesConfig{}
 	meanings := refs(ref)
 	for _, r := range meanings {
 		s := &c.Source
 		s.Branch, s.Tag, s.SemVer, s.Commit = r.Branch, r.Tag, r.SemVer, r.Commit
-		if err := errors.Join(c.ValidateSource()...); err != nil {
-			return nil, err
-		}
 		snapshot, err := readCommit(ctx, c)
 		if len(meanings) == 1 || !errors.Is(err, gitsource.ErrRefNotFound) {
 			return snapshot, err
@@ -166,8 +186,17 @@ func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapsh
 	return nil, fmt.Errorf("%s has no branch and no tag %q; a commit is named by its whole hash", c.Source.URL, ref)
 }
 
-// readCommit clones, and loads the commit of the reference.
+// readCommit loads the commit of the reference through a temporary clone.
 func readCommit(ctx context.Context, c settings.Config) (*hub.Snapshot, error) {
+	dir, err := os.MkdirTemp("", "gitfleet-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c.StateDir, c.Source.Interval = dir, settings.Seconds(3600)
+	if err := errors.Join(c.ValidateSource()...); err != nil {
+		return nil, err
+	}
 	polling, enough := context.WithCancel(ctx)
 	defer enough()
 	var failure error
@@ -218,7 +247,7 @@ func Plan(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
 	return forecast.Of(in)
 }
 
-// NewestCommit reads the newest commit of the repository. refused is the reason why the daemon
+// NewestCommit reads the newest commit of the repository through a temporary clone. refused is the reason why the daemon
 // would not accept its signature; empty if it would, or requires no signatures. inForce is the
 // daemon's commit; empty if it is not known.
 func NewestCommit(ctx context.Context, c settings.Config, inForce string) (s *hub.Snapshot, refused string, err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -232,11 +233,10 @@ func PlacementStatuses(r *status.Report) map[string]*api.PlacementStatus {
 // repository.
 func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates) Placement {
 	out := Placement{Name: d.Placement, Origin: d.Origin, Warnings: d.Warnings, Clusters: map[State]int{}, Commits: []string{}, Stopped: d.Stopped, Proven: d.Proven}
-	on := map[string]*api.PerClusterPlacementStatus{}
+	on := PerCluster(s)
 	if s != nil {
 		for i := range s.PlacementStatuses {
-			c := &s.PlacementStatuses[i]
-			if on[c.ClusterName] = c; c.ClusterName == "" {
+			if s.PlacementStatuses[i].ClusterName == "" {
 				out.Missing++
 			}
 		}
@@ -278,11 +278,9 @@ func scheduleTrouble(s *api.PlacementStatus) string {
 
 // AddReason adds a cluster to the clusters with the same reason.
 func AddReason(all []Reason, cluster, reason string) []Reason {
-	for i := range all {
-		if all[i].Reason == reason {
-			all[i].Clusters = append(all[i].Clusters, cluster)
-			return all
-		}
+	if i := slices.IndexFunc(all, func(r Reason) bool { return r.Reason == reason }); i >= 0 {
+		all[i].Clusters = append(all[i].Clusters, cluster)
+		return all
 	}
 	return append(all, Reason{[]string{cluster}, reason})
 }
@@ -402,9 +400,6 @@ func (p *Placement) word() (string, output.Style) {
 	return "available", output.Green
 }
 
-// Path is the path at which the daemon serves the overview.
-const Path = "/overview"
-
 // Sentence describes on how many clusters a placement is available, and why not on the others.
 func (p *Placement) Sentence() string {
 	said := fmt.Sprintf("%s: %s of its clusters available", p.Name, p.count())
@@ -437,4 +432,24 @@ func isOrAre(n int, what string) string {
 		return "1 " + what + " is"
 	}
 	return output.Count(n, what) + " are"
+}
+
+// Path is the path at which the daemon serves the overview.
+const Path = "/overview"
+
+// Serve serves the overview of the newest report. polled returns the times of the last poll of
+// the repository and of the last successful one, since a poll without a new commit causes no
+// report; if it is nil, the times in the report are used. forgeTroubles lists what cannot be
+// done on the forge; it may be nil.
+func Serve(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
+	srv.Tell("GET "+Path, func(r *status.Report) any {
+		o := New(r)
+		if polled != nil {
+			o.Source.LastPoll, o.Source.LastSuccess = polled()
+		}
+		if forgeTroubles != nil {
+			o.Forge = forgeTroubles()
+		}
+		return o
+	})
 }

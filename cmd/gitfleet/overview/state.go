@@ -224,11 +224,62 @@ func MemberStateOf(c *api.MemberCluster) State {
 // MissingPermissions returns the condition with the permissions that a member lacks; nil if
 // none is known to be missing.
 func MissingPermissions(c *api.MemberCluster) *metav1.Condition {
-	i := slices.IndexFunc(c.Status.Conditions, func(cond metav1.Condition) bool {
-		return cond.Type == api.PermissionsGranted && cond.Status == metav1.ConditionFalse
-	})
-	if i < 0 {
+	cond := meta.FindStatusCondition(c.Status.Conditions, api.PermissionsGranted)
+	if cond == nil || cond.Status != metav1.ConditionFalse {
 		return nil
 	}
-	return &c.Status.Conditions[i]
+	return cond
+}
+
+// A Stage is the progress of a placement on one cluster.
+type Stage struct {
+	Cluster string
+	State   State
+	Why     string
+	// NotDeleted are objects whose deletion the cluster refuses, and objects that were deleted
+	// but still exist.
+	NotDeleted []string
+}
+
+// StagesOf returns the progress of a placement on each of its clusters.
+func StagesOf(r *status.Report, placement string) []Stage {
+	statuses, members := PlacementStatuses(r), MemberStatesOf(r)
+	var out []Stage
+	for _, d := range r.Details {
+		if d.Placement != placement {
+			continue
+		}
+		on := PerCluster(statuses[placement])
+		for j := range d.Clusters {
+			c := &d.Clusters[j]
+			s := Stage{Cluster: c.Cluster, State: StateOf(c, on[c.Cluster], members)}
+			switch s.State {
+			case waiting:
+				s.Why = c.Held
+			case failed:
+				s.Why = FailureOf(c, on[c.Cluster])
+			case Unreachable, Forbidden:
+				if at := slices.IndexFunc(r.Clusters, func(m *api.MemberCluster) bool { return m.Name == c.Cluster }); at >= 0 {
+					s.Why = Absence(r.Clusters[at]).Reason
+				}
+			}
+			s.NotDeleted = append(s.NotDeleted, c.DeletionErrors...)
+			for _, text := range c.Lingering {
+				s.NotDeleted = append(s.NotDeleted, text+": deleted, and not gone yet")
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// PerCluster returns the parts of a status by cluster.
+func PerCluster(s *api.PlacementStatus) map[string]*api.PerClusterPlacementStatus {
+	out := map[string]*api.PerClusterPlacementStatus{}
+	if s != nil {
+		for i := range s.PlacementStatuses {
+			out[s.PlacementStatuses[i].ClusterName] = &s.PlacementStatuses[i]
+		}
+	}
+	return out
 }

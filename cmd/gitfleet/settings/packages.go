@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
 	"github.com/gitfleet/gitfleet/reconciler/replica"
 	"github.com/gitfleet/gitfleet/reconciler/server/access"
@@ -103,6 +105,16 @@ func (m MembersConfig) Credentials() (kubeconfig.Sources, error) {
 	}
 	c.Secrets = client.CoreV1().Secrets(m.SecretNamespace)
 	return c, nil
+}
+
+// MemberConfig returns the configuration of a connection to a member: with these credentials, and
+// without a log.
+func (c Config) MemberConfig(name, kubeContext string, credentials kubeconfig.Sources, encoder *member.Encoder) member.Config {
+	return member.Config{
+		Name: name, Fleet: c.FleetName, Encoder: encoder, Log: slog.New(slog.DiscardHandler),
+		Connect: func(ctx context.Context) (*rest.Config, error) { return credentials.Config(ctx, name, kubeContext) },
+		Brake:   c.Members.Brake(), Concurrency: c.Members.Concurrency, Timeout: c.Members.Timeout.Duration,
+	}
 }
 
 // Loader returns a loader of commits.

@@ -9,11 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/lookup"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -151,18 +155,8 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 		} else if d.Held != "" && !explains(c, d.Held) {
 			s.text(3, d.Held)
 		}
-		if len(d.Braked) > 0 {
-			s.line(3, "deletions held:")
-			for _, text := range d.Braked {
-				s.text(4, text)
-			}
-		}
-		if len(d.DeletionErrors) > 0 {
-			s.line(3, "not deleted, and tried again:")
-			for _, text := range d.DeletionErrors {
-				s.text(4, text)
-			}
-		}
+		s.texts("deletions held:", d.Braked)
+		s.texts("not deleted, and tried again:", d.DeletionErrors)
 		if len(d.Lingering) > 0 {
 			s.text(3, "deleted, and not gone yet: "+strings.Join(d.Lingering, ", "))
 		}
@@ -224,15 +218,10 @@ func (s *sheet) drifts(all []status.Drift) {
 
 // cluster describes a member.
 func (s *sheet) cluster(r *status.Report, name string) error {
-	i := slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == name })
-	if i < 0 {
-		var names []string
-		for _, c := range r.Clusters {
-			names = append(names, c.Name)
-		}
-		return &status.UnknownError{What: "cluster", Name: name, Exist: names}
+	if err := lookup.InReport(r, "", name); err != nil {
+		return err
 	}
-	c := r.Clusters[i]
+	c := r.Clusters[slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == name })]
 	s.field("Name", c.Name)
 	s.field("Stands in", c.Annotations[api.PathAnnotation])
 	s.field("Labels", labelsText(c.Labels))
@@ -252,7 +241,9 @@ func (s *sheet) cluster(r *status.Report, name string) error {
 	s.conditions(1, c.Status.Conditions)
 	for _, a := range c.Status.AgentStatus {
 		s.line(1, fmt.Sprintf("last answered %s ago", s.since(a.LastReceivedHeartbeat.Time)))
-		s.conditions(1, slices.DeleteFunc(slices.Clone(a.Conditions), of(c.Status.Conditions)))
+		s.conditions(1, slices.DeleteFunc(slices.Clone(a.Conditions), func(cond metav1.Condition) bool {
+			return meta.FindStatusCondition(c.Status.Conditions, cond.Type) != nil
+		}))
 	}
 	s.placementsOn(r, name)
 	var events []status.Event
@@ -304,5 +295,111 @@ func (s *sheet) placementsOn(r *status.Report, cluster string) {
 	s.heading("Placements")
 	for _, line := range lines {
 		s.line(1, line)
+	}
+}
+
+// A sheet is the description of one object: headings with fields.
+type sheet struct {
+	output.Page
+	now time.Time
+	b   strings.Builder
+}
+
+// labelWidth is the width of labels.
+const labelWidth = 16
+
+// field prints a field, unless it is empty.
+func (s *sheet) field(label, value string) {
+	if value != "" {
+		fmt.Fprintf(&s.b, "%s%s\n", output.Fit(label+":", labelWidth), output.Sanitize(value))
+	}
+}
+
+// list prints several values, each on a line.
+func (s *sheet) list(label string, values []string) {
+	for i, v := range values {
+		if i > 0 {
+			label = ""
+		} else {
+			label += ":"
+		}
+		fmt.Fprintf(&s.b, "%s%s\n", output.Fit(label, labelWidth), output.Sanitize(v))
+	}
+}
+
+func (s *sheet) heading(text string) { fmt.Fprintf(&s.b, "%s\n", s.Paint(output.Bold, text+":")) }
+
+func (s *sheet) line(indent int, text string) {
+	fmt.Fprintf(&s.b, "%s%s\n", strings.Repeat("  ", indent), text)
+}
+
+// text prints a long text, indented.
+func (s *sheet) text(indent int, text string) {
+	for _, line := range output.Wrap(text, s.Width-2*indent) {
+		s.line(indent, line)
+	}
+}
+
+// texts prints the texts below a heading; nothing if there are none.
+func (s *sheet) texts(heading string, all []string) {
+	for i, text := range all {
+		if i == 0 {
+			s.line(3, heading)
+		}
+		s.text(4, text)
+	}
+}
+
+func (s *sheet) since(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return duration.HumanDuration(max(0, s.now.Sub(t)))
+}
+
+var conditionStyles = map[metav1.ConditionStatus]output.Style{metav1.ConditionTrue: output.Green, metav1.ConditionFalse: output.Red, metav1.ConditionUnknown: output.Yellow}
+
+// conditions prints a line for each condition, with the messages of those that are not true.
+func (s *sheet) conditions(indent int, all []metav1.Condition) {
+	width, reasons := 0, 0
+	for _, c := range all {
+		width, reasons = max(width, output.Width(c.Type)), max(reasons, output.Width(c.Reason))
+	}
+	inOneLine := 2*indent+width+reasons+len("  Unknown    for 59s ") <= s.Width
+	for _, c := range all {
+		reason := ""
+		if inOneLine {
+			reason = output.Fit(c.Reason, reasons) + "  "
+		}
+		s.line(indent, fmt.Sprintf("%s  %s  %sfor %s", output.Fit(c.Type, width), s.Paint(conditionStyles[c.Status], output.Fit(string(c.Status), 7)),
+			reason, s.since(c.LastTransitionTime.Time)))
+		if c.Status != metav1.ConditionTrue {
+			if !inOneLine {
+				s.line(indent+2, c.Reason)
+			}
+			s.text(indent+2, c.Message)
+		}
+	}
+}
+
+// events prints events, with the names of their objects if named is true.
+func (s *sheet) events(all []status.Event, named bool) {
+	if len(all) == 0 {
+		return
+	}
+	s.heading("Events")
+	for i := range all {
+		e := &all[i]
+		what := fmt.Sprintf("%s ago  %s  %s", s.since(e.Last), e.Type, e.Reason)
+		if e.Count > 1 {
+			what += fmt.Sprintf(" (%d times in %s)", e.Count, duration.HumanDuration(e.Last.Sub(e.First)))
+		}
+		if named {
+			what += "  " + e.About()
+		} else if e.Cluster != "" {
+			what += " on " + e.Cluster
+		}
+		s.line(1, what)
+		s.text(3, e.Message)
 	}
 }

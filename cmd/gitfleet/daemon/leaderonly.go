@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/plantext"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/review"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+)
+
+// serveLeader handles a path that only the leader can answer, with the JSON of a value, or with a
+// code and an error. objection returns the reason why this replica does not answer; nil if it
+// does.
+func serveLeader(srv *server.Server, pattern string, objection func() error, answer func(*http.Request) (value any, code int, err error)) {
+	srv.Mount(pattern, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var value any
+		code, err := http.StatusServiceUnavailable, objection()
+		if err == nil {
+			value, code, err = answer(req)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), code)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(value) // the client may be gone
+	}))
+}
+
+// serveProposals handles GET /proposals with the held changes.
+func serveProposals(srv *server.Server, objection func() error, held func() *proposal.HeldList) {
+	serveLeader(srv, "GET /proposals", objection, func(*http.Request) (any, int, error) {
+		list := held()
+		if list == nil {
+			return nil, http.StatusServiceUnavailable, errors.New("it is not known yet what is held: the daemon is starting")
+		}
+		return list, http.StatusOK, nil
+	})
+}
+
+// servePlans handles GET /plan?pullRequest=NUMBER. preview is nil if pull requests are not
+// planned.
+func servePlans(srv *server.Server, objection func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
+	serveLeader(srv, "GET /plan", objection, func(req *http.Request) (any, int, error) {
+		number, err := strconv.ParseInt(req.URL.Query().Get("pullRequest"), 10, 64)
+		switch {
+		case err != nil || number <= 0:
+			return nil, http.StatusBadRequest, errors.New("pullRequest: must be the number of a pull request")
+		case preview == nil:
+			return nil, http.StatusNotFound, errors.New("the daemon does not plan pull requests: set pullRequests.plans")
+		}
+		p, err := preview(req.Context(), number)
+		if err != nil {
+			return nil, http.StatusUnprocessableEntity, err
+		}
+		return plantext.Preview(p), http.StatusOK, nil
+	})
+}

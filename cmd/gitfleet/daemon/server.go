@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
+	"github.com/gitfleet/gitfleet/gitsource/webhook"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
+	"github.com/gitfleet/gitfleet/reconciler/server"
+	"github.com/gitfleet/gitfleet/reconciler/server/access"
+	"github.com/gitfleet/gitfleet/reconciler/server/kubeapi"
+	"github.com/gitfleet/gitfleet/reconciler/server/store"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// pullRequests has the functions of the proposer and the reviewer that a server needs.
+type pullRequests struct {
+	wake func()
+	// troubles lists what cannot be done on the forge.
+	troubles func() []string
+}
+
+// newServer returns a server with access control for everything except commands, the function
+// that publishes reports, and the history. Webhooks of pull requests wake the proposer and the
+// reviewer.
+func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, ledgers ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
+	srv := server.New(registry)
+	srv.Mount("GET /state", server.State(ledgers.Export))
+	overview.Serve(srv, func() (last, success time.Time) {
+		s := repo.Status()
+		return s.LastPoll, s.LastSuccess
+	}, pulls.troubles)
+	publish, err := serveKube(ctx, c, srv)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if !c.AsksForge() && !c.PullRequests.Enabled() {
+		pulls.wake = nil
+	}
+	if err := mountWebhook(c.Webhook, srv, repo, c.GitConfig(log).Ref.Follows, pulls.wake, metrics.webhooks, log); err != nil {
+		return nil, nil, nil, err
+	}
+	return srv, publish, openHistory(c, srv, metrics.history, log), nil
+}
+
+// serveKube makes the server serve the Kubernetes API too and check access, and returns the
+// function with which reports are published.
+func serveKube(ctx context.Context, c settings.Config, srv *server.Server) (func(*status.Report), error) {
+	guard, err := access.New(ctx, c.AccessConfig())
+	if err != nil {
+		return nil, err
+	}
+	kube, err := kubeapi.New(kubeapi.Config{Store: store.New(time.Now()), Authorizer: guard.Authorizer()})
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range kubeapi.Paths() {
+		srv.Mount(path, kube)
+	}
+	srv.Protect(guard.TLS(), func(h http.Handler) http.Handler { return guard.Wrap(h, kubeapi.Serves) })
+	return func(r *status.Report) {
+		srv.Publish(r)
+		kube.Publish(r)
+	}, nil
+}
+
+// openHistory opens the history, and makes the server serve it.
+func openHistory(c settings.Config, srv *server.Server, metrics *history.Metrics, log *slog.Logger) *history.Record {
+	r := history.Open(history.Config{
+		Dir: filepath.Join(c.StateDir, "history"), MaxSize: int64(c.History.MaxSize), Log: log, Metrics: metrics,
+	})
+	srv.Mount("GET /history", server.History(r))
+	return r
+}
+
+// runHistory runs a history. The returned function ends it and waits until all entries are
+// written; it must be called after everything that adds entries has ended.
+func runHistory(r *history.Record) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// webhookPath is the path to which forges send webhooks.
+const webhookPath = "/webhook"
+
+// mountWebhook makes webhooks that are signed with the secret wake the repository. Without a
+// secret nothing is mounted. The secret is read at each request. If it cannot be read at the
+// start, that is an error, since nobody would notice it later.
+func mountWebhook(w settings.WebhookConfig, srv *server.Server, repo *gitsource.Repo, follows func(ref string) bool, wakePullRequests func(), received *prometheus.CounterVec, log *slog.Logger) error {
+	source := remote.SecretSource{File: w.SecretFile, Env: w.SecretEnv}
+	if source.IsZero() {
+		return nil
+	}
+	if _, err := source.Read(os.Getenv); err != nil {
+		return fmt.Errorf("read the secret of the webhook: %w", err)
+	}
+	srv.Mount(webhookPath, webhook.New(webhook.Config{
+		Secret: func() (string, error) {
+			s, err := source.Read(os.Getenv)
+			return s.Reveal(), err
+		},
+		Wake: repo.Nudge, Follows: follows, WakePullRequests: wakePullRequests, FollowsIssue: proposal.IsIssueOfDrift,
+		Received: func(result string) {
+			received.WithLabelValues(result).Inc()
+			log.Debug("webhook", "result", result)
+		},
+	}))
+	return nil
+}
