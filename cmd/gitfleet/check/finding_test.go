@@ -133,7 +133,9 @@ func TestSARIFLocations(t *testing.T) {
 			}
 			var log struct {
 				Runs []struct {
-					Tool    struct{ Driver struct{ Rules []struct{ ID string } } }
+					Tool struct {
+						Driver struct{ Rules []struct{ ID string } }
+					}
 					Results []struct {
 						RuleID, Level string
 						RuleIndex     int

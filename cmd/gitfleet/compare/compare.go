@@ -87,8 +87,8 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	if !cmd.Flags().Changed("server") && os.Getenv(client.ServerEnv) == "" {
 		d.daemon.Address = cfg.LocalAddress()
 	}
-	told := d.ask(ctx, cfg)
-	s, refused, err := d.snapshot(ctx, cfg, told)
+	daemon := d.ask(ctx, cfg)
+	s, refused, err := d.snapshot(ctx, cfg, daemon)
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
 		return fmt.Errorf("what is to be compared does not load:\n%w", bad)
@@ -104,11 +104,11 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	if err := lookup.Name("cluster", d.cluster, clusters); err != nil {
 		return err
 	}
-	note, err := cfg.NameFleet(told.fleet.Name)
+	note, err := cfg.NameFleet(daemon.fleet.Name)
 	if err != nil {
 		return err
 	}
-	doc, err := d.compare(ctx, cfg, s, told)
+	doc, err := d.compare(ctx, cfg, s, daemon)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
 
 // snapshot returns the desired state in Git. refused is the reason why a daemon would not
 // accept it.
-func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told daemonState) (s *hub.Snapshot, refused string, err error) {
+func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, daemon daemonState) (s *hub.Snapshot, refused string, err error) {
 	switch {
 	case d.path != "":
 		s, err = offline.ReadDir(d.path, cfg.HubOptions())
@@ -157,5 +157,5 @@ func (d *diffCommand) snapshot(ctx context.Context, cfg settings.Config, told da
 		s, err = offline.ReadRemote(ctx, cfg, d.commit)
 		return s, "", err
 	}
-	return offline.NewestCommit(ctx, cfg, told.inForce)
+	return offline.NewestCommit(ctx, cfg, daemon.inForce)
 }

@@ -38,7 +38,7 @@ const maxInspections = 16
 
 // compare inspects the members, computes the plan that the daemon would compute from their
 // state, and compares both.
-func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.Snapshot, told daemonState) (*diffDocument, error) {
+func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.Snapshot, daemon daemonState) (*diffDocument, error) {
 	credentials, err := cfg.Members.Credentials()
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 			}
 		}
 	}()
-	fleet := ledger.Fleet{Name: cfg.FleetName, ID: told.fleet.ID, Source: cfg.Source.Identity()}
+	fleet := ledger.Fleet{Name: cfg.FleetName, ID: daemon.fleet.ID, Source: cfg.Source.Identity()}
 	if fleet.ID == "" && cfg.Source.URL == "" {
 		fleet = ledger.Fleet{} // the fleet of the cluster cannot be told from another one of the same name
 	}
@@ -65,11 +65,11 @@ func (d *diffCommand) compare(ctx context.Context, cfg settings.Config, s *hub.S
 		return nil, err
 	}
 	doc := d.document(s, p)
-	if told.unknown != "" {
-		doc.Notes = append(doc.Notes, "whether anything is suspended is not known: "+told.unknown)
+	if daemon.unknown != "" {
+		doc.Notes = append(doc.Notes, "whether anything is suspended is not known: "+daemon.unknown)
 	}
 	found := make([]diffCluster, len(inspections))
-	parallel(len(inspections), func(i int) { found[i] = d.changes(ctx, inspections[i], p, told) })
+	parallel(len(inspections), func(i int) { found[i] = d.changes(ctx, inspections[i], p, daemon) })
 	for i, c := range found {
 		if d.cluster == "" || d.cluster == inspections[i].name {
 			doc.Clusters = append(doc.Clusters, c)
@@ -183,7 +183,7 @@ func (d *diffCommand) wants(placement api.PlacementKey, id api.ID) bool {
 }
 
 // changes compares what one member should have with what it has.
-func (d *diffCommand) changes(ctx context.Context, l *inspection, p *plan.Plan, told daemonState) diffCluster {
+func (d *diffCommand) changes(ctx context.Context, l *inspection, p *plan.Plan, daemon daemonState) diffCluster {
 	c := diffCluster{Name: l.name, Changes: []diffChange{}}
 	if d.cluster != "" && d.cluster != l.name {
 		return c
@@ -204,7 +204,7 @@ func (d *diffCommand) changes(ctx context.Context, l *inspection, p *plan.Plan, 
 	for _, x := range found {
 		if d.wants(x.Placement, x.ID) {
 			change := changeOf(x)
-			change.suspend(told.suspensionOf(change.Placement, x.ID, l.name))
+			change.suspend(daemon.suspensionOf(change.Placement, x.ID, l.name))
 			c.Changes = append(c.Changes, change)
 		}
 	}

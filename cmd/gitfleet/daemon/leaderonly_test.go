@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -59,5 +60,30 @@ func TestAReplicaThatStandsByPlansNoPullRequest(t *testing.T) {
 	srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/plan?pullRequest=1", nil))
 	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "one leads") {
 		t.Errorf("answered %d: %s", answer.Code, answer.Body)
+	}
+}
+
+// A path that only the leader answers says on others why, and has a code for each other reason.
+func TestServeLeader(t *testing.T) {
+	for name, test := range map[string]struct {
+		objection error
+		value     any
+		code      int
+		err       error
+		want      string
+	}{
+		"the leader":    {nil, map[string]int{"n": 1}, http.StatusOK, nil, "200 {\"n\":1}\n"},
+		"a standby":     {errors.New("one leads"), nil, http.StatusOK, nil, "503 one leads\n"},
+		"nothing there": {nil, nil, http.StatusNotFound, errors.New("no such thing"), "404 no such thing\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := server.New(prometheus.NewRegistry())
+			serveLeader(srv, "GET /thing", func() error { return test.objection }, func(*http.Request) (any, int, error) { return test.value, test.code, test.err })
+			answer := httptest.NewRecorder()
+			srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/thing", nil))
+			if got := fmt.Sprint(answer.Code, " ", answer.Body); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }

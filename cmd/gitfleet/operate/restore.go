@@ -13,19 +13,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A restoration determines the files of a placement that a rollback restores.
-type restoration struct {
-	*rollback
-	loader *hub.Loader
-	target plan.Content
-}
-
-func (b *restoration) load(c gitsource.Commit) (*hub.Snapshot, error) {
-	files, err := b.clone.Files(c.Hash)
+// load loads a commit of the clone.
+func (r *rollback) load(c gitsource.Commit) (*hub.Snapshot, error) {
+	files, err := r.clone.Files(c.Hash)
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.loader.Load(hub.Commit{Hash: c.Hash, Subject: c.Subject, Time: c.Time, Message: c.Message}, files)
+	s, err := r.loader.Load(hub.Commit{Hash: c.Hash, Subject: c.Subject, Time: c.Time, Message: c.Message}, files)
 	var bad *hub.LoadError
 	if errors.As(err, &bad) {
 		return nil, fmt.Errorf("commit %s does not load:\n%w", output.ShortHash(c.Hash), bad)
@@ -34,34 +28,34 @@ func (b *restoration) load(c gitsource.Commit) (*hub.Snapshot, error) {
 }
 
 // paths returns the files that have to change.
-func (b *restoration) paths() ([]string, error) {
-	then, err := b.load(b.from)
+func (r *rollback) paths() ([]string, error) {
+	then, err := r.load(r.from)
 	if err != nil {
 		return nil, err
 	}
-	now, err := b.load(b.now)
+	now, err := r.load(r.now)
 	if err != nil {
 		return nil, fmt.Errorf("%w\nSuch a commit is refused, and nothing of it reaches a cluster: mend it, or revert it with \"git revert\"", err)
 	}
 	var known bool
-	if b.target, known = plan.ContentOf(then, b.key); !known {
-		return nil, fmt.Errorf("commit %s has no %s: name another with --to", output.ShortHash(b.from.Hash), b.name)
+	if r.target, known = plan.ContentOf(then, r.key); !known {
+		return nil, fmt.Errorf("commit %s has no %s: name another with --to", output.ShortHash(r.from.Hash), r.name)
 	}
-	mine := filesOf(then, b.target.Origins)
-	if c, there := plan.ContentOf(now, b.key); there {
+	mine := filesOf(then, r.target.Origins)
+	if c, there := plan.ContentOf(now, r.key); there {
 		mine = append(mine, filesOf(now, c.Origins)...)
 	}
 	slices.Sort(mine)
-	paths, err := b.clone.Differing(b.now.Hash, b.from.Hash, slices.Compact(mine))
+	paths, err := r.clone.Differing(r.now.Hash, r.from.Hash, slices.Compact(mine))
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("the files of %s are at %s what they were at %s: there is nothing to take back", b.name, output.ShortHash(b.now.Hash), describeCommit(b.from))
+		return nil, fmt.Errorf("the files of %s are at %s what they were at %s: there is nothing to take back", r.name, output.ShortHash(r.now.Hash), describeCommit(r.from))
 	}
-	if others := b.others(paths, then, now); len(others) > 0 && !b.shared {
+	if others := r.others(paths, then, now); len(others) > 0 && !r.shared {
 		return nil, fmt.Errorf("%s are in files that go back as well (%s): take them back too with --include-shared, or take %s back by hand",
-			joinNames(others), strings.Join(paths, ", "), b.name)
+			joinNames(others), strings.Join(paths, ", "), r.name)
 	}
 	return paths, nil
 }
@@ -75,19 +69,16 @@ func joinNames(names []string) string {
 }
 
 // others lists the other placements and clusters that use some files.
-func (b *restoration) others(paths []string, snapshots ...*hub.Snapshot) []string {
+func (r *rollback) others(paths []string, snapshots ...*hub.Snapshot) []string {
 	var names []string
 	add := func(name string, s *hub.Snapshot, origins ...api.Origin) {
-		for _, p := range filesOf(s, origins) {
-			if slices.Contains(paths, p) {
-				names = append(names, name)
-				return
-			}
+		if slices.ContainsFunc(filesOf(s, origins), func(p string) bool { return slices.Contains(paths, p) }) {
+			names = append(names, name)
 		}
 	}
 	for _, s := range snapshots {
 		for _, c := range plan.Contents(s) {
-			if c.Spec.Key != b.key {
+			if c.Spec.Key != r.key {
 				add(c.Spec.Key.String(), s, c.Origins...)
 			}
 		}
@@ -101,34 +92,29 @@ func (b *restoration) others(paths []string, snapshots ...*hub.Snapshot) []strin
 
 // filesOf returns the files of origins; for the output of a kustomization, all of its inputs.
 func filesOf(s *hub.Snapshot, origins []api.Origin) []string {
-	var out []string
-	seen := map[string]bool{}
+	var files []string
 	for _, o := range origins {
-		files := []string{o.Path}
 		if o.Kustomization != "" {
-			files = s.Sources[o.Kustomization]
-		}
-		for _, f := range files {
-			if !seen[f] {
-				seen[f] = true
-				out = append(out, f)
-			}
+			files = append(files, s.Sources[o.Kustomization]...)
+		} else {
+			files = append(files, o.Path)
 		}
 	}
-	return out
+	slices.Sort(files)
+	return slices.Compact(files)
 }
 
 // check returns an error if the content of the placement at the new commit is not that of the
 // commit to go back to.
-func (b *restoration) check(made gitsource.Commit) error {
-	s, err := b.load(made)
+func (r *rollback) check(made gitsource.Commit) error {
+	s, err := r.load(made)
 	if err != nil {
-		return fmt.Errorf("the files of %s do not go together with the others of %s, so no branch is made: %w", output.ShortHash(b.from.Hash), output.ShortHash(b.now.Hash), err)
+		return fmt.Errorf("the files of %s do not go together with the others of %s, so no branch is made: %w", output.ShortHash(r.from.Hash), output.ShortHash(r.now.Hash), err)
 	}
-	after, there := plan.ContentOf(s, b.key)
-	if !there || after.Fingerprint != b.target.Fingerprint {
+	after, there := plan.ContentOf(s, r.key)
+	if !there || after.Fingerprint != r.target.Fingerprint {
 		return fmt.Errorf("with its files taken back %s would still not be what it was at %s, since something else of it stands elsewhere; no branch is made: take it back by hand, with \"git revert\"",
-			b.name, output.ShortHash(b.from.Hash))
+			r.name, output.ShortHash(r.from.Hash))
 	}
 	return nil
 }

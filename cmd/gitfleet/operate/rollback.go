@@ -21,6 +21,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -69,7 +70,7 @@ credentials of the configuration, which must be allowed to write.`,
 // A rollback has the arguments of the command, and what is derived from them.
 type rollback struct {
 	at           client.Connection
-	name         string
+	name         string // the name of the placement
 	key          api.PlacementKey
 	path, branch string
 	to, base     string
@@ -81,6 +82,8 @@ type rollback struct {
 	from, now gitsource.Commit
 	follows   string // the tracked branch, if it is known
 	proven    bool
+	loader    *hub.Loader
+	target    plan.Content // the placement at the commit to go back to
 }
 
 // placement returns the key of a placement. For a partial name it sends a request to the
@@ -197,8 +200,8 @@ func (r *rollback) make() (gitsource.Commit, []string, error) {
 	if err != nil {
 		return gitsource.Commit{}, nil, err
 	}
-	b := &restoration{rollback: r, loader: hub.NewLoader(hub.Options{Path: within})}
-	paths, err := b.paths()
+	r.loader = hub.NewLoader(hub.Options{Path: within})
+	paths, err := r.paths()
 	if err != nil {
 		return gitsource.Commit{}, nil, err
 	}
@@ -206,7 +209,7 @@ func (r *rollback) make() (gitsource.Commit, []string, error) {
 		Base: r.now.Hash, From: r.from.Hash, Paths: paths, Message: r.message(), Author: name, Email: email, Time: time.Now(),
 	})
 	if err == nil {
-		err = b.check(made)
+		err = r.check(made)
 	}
 	return made, paths, err
 }

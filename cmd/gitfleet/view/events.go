@@ -91,7 +91,7 @@ func eventTable(events []status.Event, now time.Time) output.Table {
 
 // watchEvents prints each event that is new or has occurred again.
 func watchEvents(ctx context.Context, feed client.Feed[status.Report], w io.Writer, out output.Format) error {
-	told := map[status.EventKey]int32{}
+	printed := map[status.EventKey]int32{}
 	for r, err := range feed.All(ctx) {
 		if err != nil {
 			return err
@@ -100,14 +100,14 @@ func watchEvents(ctx context.Context, feed client.Feed[status.Report], w io.Writ
 		for i := range r.Events {
 			e := &r.Events[i]
 			key := e.Key()
-			if counts[key] = e.Count; told[key] == e.Count {
+			if counts[key] = e.Count; printed[key] == e.Count {
 				continue
 			}
 			if err := printEvent(w, e, out); err != nil {
 				return err
 			}
 		}
-		told = counts
+		printed = counts
 	}
 	return nil
 }

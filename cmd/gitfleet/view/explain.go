@@ -124,28 +124,28 @@ func printCluster(b *strings.Builder, c status.ExplainedCluster) {
 		verdict = "+ " + c.Cluster + " is selected"
 	}
 	fmt.Fprintf(b, "\n%s\n  %s\n", verdict, c.Reason)
-	say := func(label, text string) { fmt.Fprintf(b, "  %-14s%s\n", label, text) }
+	row := func(label, text string) { fmt.Fprintf(b, "  %-14s%s\n", label, text) }
 	if c.How != "" {
-		say("how", c.How)
+		row("how", c.How)
 	}
-	printFilters(say, c.Filters)
-	printRequired(say, c.Required)
+	printFilters(row, c.Filters)
+	printRequired(row, c.Required)
 	for _, p := range c.Preferred {
-		say("preferred", fmt.Sprintf("%+d  of %s: %s", p.Points, p.Preference, p.Reason))
+		row("preferred", fmt.Sprintf("%+d  of %s: %s", p.Points, p.Preference, p.Reason))
 	}
 	for _, s := range c.Spread {
-		say("spread", spreadText(s))
+		row("spread", spreadText(s))
 	}
 	if c.Tie != "" {
-		say("tie", c.Tie)
+		row("tie", c.Tie)
 	}
 	for _, change := range c.Change {
-		say("to change", change)
+		row("to change", change)
 	}
 }
 
 // printFilters writes each filter that rejects the cluster on a line, and the others on one.
-func printFilters(say func(label, text string), filters []status.ExplainedFilter) {
+func printFilters(row func(label, text string), filters []status.ExplainedFilter) {
 	var passed []string
 	for _, f := range filters {
 		if f.Passed {
@@ -153,26 +153,26 @@ func printFilters(say func(label, text string), filters []status.ExplainedFilter
 		}
 	}
 	if len(passed) > 0 {
-		say("passes", strings.Join(passed, ", "))
+		row("passes", strings.Join(passed, ", "))
 	}
 	for _, f := range filters {
 		if !f.Passed {
-			say("fails", f.Filter+": "+f.Reason)
+			row("fails", f.Filter+": "+f.Reason)
 		}
 	}
 }
 
-func printRequired(say func(label, text string), terms []status.ExplainedTerm) {
+func printRequired(row func(label, text string), terms []status.ExplainedTerm) {
 	for i, t := range terms {
 		of := "required"
 		if len(terms) > 1 {
 			of = fmt.Sprintf("required %d", i+1)
 		}
 		if len(t.Parts) == 0 {
-			say(of, map[bool]string{true: "yes  any cluster", false: "no"}[t.Matches])
+			row(of, map[bool]string{true: "yes  any cluster", false: "no"}[t.Matches])
 		}
 		for _, p := range t.Parts {
-			say(of, map[bool]string{true: "yes  ", false: "no   "}[p.Holds]+p.Demand+": "+p.Found)
+			row(of, map[bool]string{true: "yes  ", false: "no   "}[p.Holds]+p.Demand+": "+p.Found)
 		}
 	}
 }

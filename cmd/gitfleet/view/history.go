@@ -157,12 +157,12 @@ func (q *historyQuery) answer(ctx context.Context, c *client.Client, f output.Fo
 
 // write writes the entries of a query as the daemon does.
 func (q *historyQuery) write(ctx context.Context, c *client.Client, query url.Values, out io.Writer) error {
-	resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
+	entries, err := openHistory(ctx, c, query)
 	if err != nil {
-		return noRecord(err)
+		return err
 	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(out, resp.Body); err != nil {
+	defer entries.Close()
+	if _, err := io.Copy(out, entries); err != nil {
 		return fmt.Errorf("the answer broke off: %w", err)
 	}
 	return nil
@@ -211,13 +211,13 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 
 // historyEntries returns the entries of a query, the oldest first.
 func historyEntries(ctx context.Context, c *client.Client, query url.Values) ([]history.Entry, error) {
-	resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
+	entries, err := openHistory(ctx, c, query)
 	if err != nil {
-		return nil, noRecord(err)
+		return nil, err
 	}
-	defer resp.Body.Close()
+	defer entries.Close()
 	var all []history.Entry
-	for d := json.NewDecoder(resp.Body); ; {
+	for d := json.NewDecoder(entries); ; {
 		var e history.Entry
 		if err := d.Decode(&e); errors.Is(err, io.EOF) {
 			return all, nil
@@ -228,12 +228,16 @@ func historyEntries(ctx context.Context, c *client.Client, query url.Values) ([]
 	}
 }
 
-// noRecord explains an error about an unknown path.
-func noRecord(err error) error {
+// openHistory requests the entries of a query.
+func openHistory(ctx context.Context, c *client.Client, query url.Values) (io.ReadCloser, error) {
+	resp, err := c.Do(ctx, http.MethodGet, "/history", query, nil)
 	if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == http.StatusNotFound {
-		return errors.New("this daemon keeps no history")
+		return nil, errors.New("this daemon keeps no history")
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
 }
 
 // entryText formats an entry on one line.

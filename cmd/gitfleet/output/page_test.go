@@ -1,0 +1,90 @@
+package output
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A text is brought to a width without its control characters.
+func TestFit(t *testing.T) {
+	for text, test := range map[string]struct {
+		width          int
+		fit, truncated string
+	}{
+		"web":        {5, "web  ", "web"},
+		"größe":      {5, "größe", "größe"},
+		"placements": {5, "plac…", "plac…"},
+		"a\033[31mb": {8, "a\uFFFD[31mb ", "a\uFFFD[31mb"},
+		"":           {0, "", ""},
+	} {
+		if got := Fit(text, test.width); got != test.fit {
+			t.Errorf("%q is fitted as %q, want %q", text, got, test.fit)
+		}
+		if got := Truncate(text, test.width); got != test.truncated {
+			t.Errorf("%q is truncated to %q, want %q", text, got, test.truncated)
+		}
+	}
+}
+
+// Lines break between words, and within a word only if it is longer than a line.
+func TestWrap(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                        nil,
+		"short":                   {"short"},
+		"two words":               {"two words"},
+		"it waits for  a cluster": {"it waits", "for a", "cluster"},
+		"incomprehensible":        {"incompreh", "ensible"},
+		"an incomprehensible end": {"an", "incompreh", "ensible", "end"},
+	} {
+		if got := Wrap(text, 9); !slices.Equal(got, want) {
+			t.Errorf("%q is wrapped as %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Escaped texts stay on one line and do not move the cursor.
+func TestEscape(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain \"text\"": "plain \"text\"", "a\nb": `a\nb`, "\033[2J": `\x1b[2J`, "right\u202eleft": `right\u202eleft`, "it's": "it's",
+	} {
+		if got := Escape(text); got != want {
+			t.Errorf("%q is escaped as %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Only a terminal gets colors and wrapped lines.
+func TestPage(t *testing.T) {
+	var out strings.Builder
+	for name, test := range map[string]struct {
+		p                Page
+		painted, printed string
+	}{
+		"a file":                    {Page{Width: 9}, "ok", "  it waits for a cluster\n"},
+		"a terminal":                {Page{Width: 14, Terminal: true, Color: true}, "\033[32mok\033[0m", "  it waits\n    for a\n    cluster\n"},
+		"a terminal without colors": {Page{Width: 80, Terminal: true}, "ok", "  it waits for a cluster\n"},
+	} {
+		out.Reset()
+		if err := test.p.PrintLine(&out, "  it waits for a cluster", "    "); err != nil || out.String() != test.printed {
+			t.Errorf("%s: printed %q, want %q: %v", name, &out, test.printed, err)
+		}
+		if got := test.p.Paint(Green, "ok"); got != test.painted {
+			t.Errorf("%s: painted %q, want %q", name, got, test.painted)
+		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for got, want := range map[string]string{
+		Count(0, "object"): "0 objects", Count(1, "object"): "1 object", Count(2, "object"): "2 objects",
+		ShortHash("a1a1a1a1a1a1"): "a1a1a1a1", ShortHash("a1"): "a1",
+		Since(noon, noon.Add(-90*time.Minute)): "90m", Since(noon, time.Time{}): "-",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
