@@ -47,8 +47,7 @@ would not be sent.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			snapshot, err := r.Read(cmd.Context(), cmd.Flags(), args[0])
-			var bad *hub.LoadError
-			if errors.As(err, &bad) {
+			if bad, ok := errors.AsType[*hub.LoadError](err); ok {
 				fmt.Fprintf(cmd.ErrOrStderr(), "gitfleet: %s does not load:\n", args[0])
 				if err := writeText(cmd.ErrOrStderr(), findingsOf(bad.Problems)); err != nil {
 					return err

@@ -103,8 +103,7 @@ const clustersUsage = "file of MemberClusters with their status, as get clusters
 // examine returns the findings about a snapshot with its plan, or those about one that did not
 // load. err is the result of loading it; any other error than a *hub.LoadError is returned.
 func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.Forecast, error) {
-	var bad *hub.LoadError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
 		return sortFindings(findingsOf(bad.Problems)), nil, nil
 	}
 	if err != nil {

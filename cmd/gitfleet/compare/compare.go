@@ -89,8 +89,7 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	}
 	daemon := d.ask(ctx, cfg)
 	s, refused, err := d.snapshot(ctx, cfg, daemon)
-	var bad *hub.LoadError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
 		return fmt.Errorf("what is to be compared does not load:\n%w", bad)
 	}
 	if err != nil {

@@ -12,9 +12,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
@@ -43,7 +45,9 @@ func NewRun() *cobra.Command {
 				return err
 			}
 			log := cfg.Logger(cmd.ErrOrStderr())
-			routeKlog(log)
+			// The logs of the Kubernetes libraries are useful only for developers: they are logged at the
+			// level debug, except for errors.
+			klog.SetLoggerWithOptions(logr.FromSlogHandler(log.Handler()).V(-int(slog.LevelDebug)), klog.ContextualLogger(true))
 			return serve(cmd.Context(), cfg, log)
 		},
 	}

@@ -84,12 +84,10 @@ func readOrder(by string, body []byte) (reconciler.Order, error) {
 
 // refusal distinguishes invalid commands from failures of the daemon.
 func refusal(err error) error {
-	var own *reconciler.OrderError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*reconciler.OrderError](err); ok {
 		return &server.RefusedError{Err: own}
 	}
-	var decided *proposal.RefusedError
-	if errors.As(err, &decided) {
+	if decided, ok := errors.AsType[*proposal.RefusedError](err); ok {
 		return &server.RefusedError{Err: decided}
 	}
 	return err

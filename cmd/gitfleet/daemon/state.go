@@ -72,8 +72,7 @@ func exportDaemon(ctx context.Context, at *client.Connection, w io.Writer) error
 		return err
 	}
 	resp, err := c.Do(ctx, http.MethodGet, "/state", nil, nil)
-	var silent *client.UnreachableError
-	if errors.As(err, &silent) {
+	if _, silent := errors.AsType[*client.UnreachableError](err); silent {
 		return fmt.Errorf("%w\nIf none is running, use --state-dir", err)
 	}
 	if err != nil {

@@ -227,8 +227,7 @@ func (j *joinCommand) writeKubeconfig(ctx context.Context, name string, content 
 
 // accountError adds advice to the error about an account that belongs to another member.
 func accountError(err error) error {
-	var owned *account.OwnedError
-	if errors.As(err, &owned) {
+	if _, owned := errors.AsType[*account.OwnedError](err); owned {
 		return fmt.Errorf("%w; name the fleet with --fleet-name, or another account with --account", err)
 	}
 	return err

@@ -20,8 +20,7 @@ func (r *rollback) load(c gitsource.Commit) (*hub.Snapshot, error) {
 		return nil, err
 	}
 	s, err := r.loader.Load(hub.Commit{Hash: c.Hash, Subject: c.Subject, Time: c.Time, Message: c.Message}, files)
-	var bad *hub.LoadError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
 		return nil, fmt.Errorf("commit %s does not load:\n%w", output.ShortHash(c.Hash), bad)
 	}
 	return s, err

@@ -1,10 +1,12 @@
 package settings
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
@@ -39,23 +41,13 @@ func (s SourceConfig) defaultFleetName() string {
 // longestPrefix leaves room for eight digits in a label value, which may have 63 characters.
 const longestPrefix = 54
 
+var notInLabel = regexp.MustCompile(`[^a-z0-9._-]`)
+
 // fleetNamePrefix turns a repository's name into the beginning of a label value.
 func fleetNamePrefix(repository string) string {
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '.', r == '_':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, repository)
-	name = strings.Trim(name, "-._")
+	name := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(repository), "-"), "-._")
 	name = strings.Trim(name[:min(len(name), longestPrefix)], "-._")
-	if name == "" {
-		name = "fleet"
-	}
-	return name + "-"
+	return cmp.Or(name, "fleet") + "-"
 }
 
 // Fleet returns the name and ID of the fleet. The name is that in the state directory, or

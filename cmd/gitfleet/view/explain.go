@@ -66,8 +66,7 @@ as plan does, offline.`,
 // explainCheckout returns the explanation of a placement, on a cluster or on all, in a checkout.
 func explainCheckout(path string, in offline.Input, placement, cluster string) (*status.Explanation, error) {
 	s, err := offline.ReadDir(path, hub.Options{})
-	var bad *hub.LoadError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
 		return nil, fmt.Errorf("%s does not load:\n%w", path, bad)
 	}
 	if err != nil {
