@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
@@ -79,15 +80,7 @@ func (c *diffChange) suspend(why string) {
 	c.Suspended = why
 	for _, e := range effects {
 		if string(e.effect) == c.Effect && e.effect != member.Differs && e.effect != member.Alters {
-			c.Effect, c.Message = string(member.Differs), joinLines("once that is over: "+e.verb, c.Message)
+			c.Effect, c.Message = string(member.Differs), strings.TrimSuffix("once that is over: "+e.verb+"\n"+c.Message, "\n")
 		}
 	}
-}
-
-// joinLines puts two texts on separate lines; the second may be empty.
-func joinLines(first, second string) string {
-	if second == "" {
-		return first
-	}
-	return first + "\n" + second
 }

@@ -40,7 +40,7 @@ before you share it.`,
 			if file == "" {
 				file = "gitfleet-" + now.UTC().Format("20060102-150405") + ".tar.gz"
 			}
-			b := newBundle(config)
+			b := &bundle{config: config, redactor: &redactor{}}
 			for _, own := range []string{at.TokenFile, at.KeyFile} {
 				if text, err := os.ReadFile(own); err == nil {
 					b.redactor.add(text)
@@ -75,8 +75,6 @@ type bundled struct {
 	name string
 	text []byte
 }
-
-func newBundle(config string) *bundle { return &bundle{config: config, redactor: &redactor{}} }
 
 func (b *bundle) add(name string, text []byte, err error) {
 	if err != nil {

@@ -151,17 +151,12 @@ func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, er
 				add(c.Content.Manifests)
 			}
 		}
-		if open[p.Key] || picksNumber(p) {
+		policy := p.Spec.Spec.Policy
+		if open[p.Key] || policy != nil && policy.PlacementType == api.PickN { // which may select other clusters later
 			add(work.NewRenderer(p.Key, p.Selection.Objects, nil, nil, plan.Scope(s)).Manifests())
 		}
 	}
 	return objects, nil
-}
-
-// picksNumber reports whether a placement selects a number of clusters, which may be different
-// ones later.
-func picksNumber(p *plan.Placement) bool {
-	return p.Spec.Spec.Policy != nil && p.Spec.Spec.Policy.PlacementType == api.PickN
 }
 
 func kindsOf(objects []*unstructured.Unstructured, held []inventory.Holding) map[schema.GroupVersionKind]bool {

@@ -424,14 +424,11 @@ func HeldText(placement string, held []string) string {
 	if n := len(held) - 1; n > 0 {
 		first += fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("%s held: %s; %s", isOrAre(len(held), "deletion"), first, status.HeldAdvice(placement))
-}
-
-func isOrAre(n int, what string) string {
-	if n == 1 {
-		return "1 " + what + " is"
+	verb := "are"
+	if len(held) == 1 {
+		verb = "is"
 	}
-	return output.Count(n, what) + " are"
+	return fmt.Sprintf("%s %s held: %s; %s", output.Count(len(held), "deletion"), verb, first, status.HeldAdvice(placement))
 }
 
 // Path is the path at which the daemon serves the overview.

@@ -152,14 +152,12 @@ func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Dr
 	return found, nil
 }
 
-// differsNow reports whether an object still differs.
-func differsNow(d status.Drift) bool {
-	return d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign
-}
-
-// endDrifts returns the documented exit code.
+// endDrifts returns the documented exit code: whether an object still differs.
 func endDrifts(drifts []status.Drift, err error) error {
-	if err == nil && slices.ContainsFunc(drifts, differsNow) {
+	differs := func(d status.Drift) bool {
+		return d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign
+	}
+	if err == nil && slices.ContainsFunc(drifts, differs) {
 		return exit.Differences
 	}
 	return err

@@ -128,7 +128,7 @@ func objects(below *node, all []status.TreeObject, p output.Page) {
 		at := below
 		if e := o.Envelope; e != nil {
 			if envelopes[*e] == nil {
-				envelopes[*e] = below.add(envelopeName(e) + p.Paint(output.Dim, "  envelope"))
+				envelopes[*e] = below.add(strings.ReplaceAll(string(e.Type)+"/"+e.Namespace+"/"+e.Name, "//", "/") + p.Paint(output.Dim, "  envelope"))
 			}
 			at = envelopes[*e]
 		}
@@ -142,12 +142,4 @@ func objects(below *node, all []status.TreeObject, p output.Page) {
 
 var objectStyles = map[status.TreeState]output.Style{
 	status.ObjectAvailable: output.Green, status.ObjectProgressing: output.Cyan, status.ObjectFailed: output.Red, status.ObjectPending: output.Cyan, status.ObjectYielded: output.Dim,
-}
-
-func envelopeName(e *api.EnvelopeIdentifier) string {
-	parts := []string{string(e.Type)}
-	if e.Namespace != "" {
-		parts = append(parts, e.Namespace)
-	}
-	return strings.Join(append(parts, e.Name), "/")
 }
