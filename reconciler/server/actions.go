@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -73,11 +72,11 @@ func (s *Server) Act(name string, do Action) {
 			http.Error(w, err.Error(), codeOf(err))
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(answer) // the client may be gone
+		respond(w, answer)
 	}))
 }
 
+// codeOf returns the status code for an error. One that is not the client's fault may pass.
 func codeOf(err error) int {
 	var unknown *status.UnknownError
 	var refused *RefusedError

@@ -6,7 +6,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net"
@@ -201,10 +200,9 @@ func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*statu
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(NumberHeader, strconv.FormatUint(number, 10))
 	w.Header().Set("Age", strconv.Itoa(int(s.age().Seconds())))
-	json.NewEncoder(w).Encode(answer) // the client may be gone
+	respond(w, answer)
 }
 
 func serveHealth(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) }
