@@ -18,18 +18,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server/store"
 )
 
-// The resources that are served besides manifests.
-var (
-	crp         = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceplacements"}
-	rp          = schema.GroupResource{Group: api.PlacementGroup, Resource: "resourceplacements"}
-	crps        = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceplacementstatuses"}
-	cro         = schema.GroupResource{Group: api.PlacementGroup, Resource: "clusterresourceoverrides"}
-	ro          = schema.GroupResource{Group: api.PlacementGroup, Resource: "resourceoverrides"}
-	members     = schema.GroupResource{Group: api.ClusterGroup, Resource: "memberclusters"}
-	coreEvents  = schema.GroupResource{Resource: "events"}
-	otherEvents = schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
-)
-
 // A catalog has all served kinds. It is immutable.
 type catalog struct {
 	kinds      []*kind // sorted by group, plural and version
@@ -40,7 +28,7 @@ type catalog struct {
 // counts as a separate kind, since only the API server of the kind can convert between
 // versions.
 func newCatalog(s *hub.Snapshot) *catalog {
-	c := &catalog{kinds: ours(), byResource: map[schema.GroupVersionResource]*kind{}}
+	c := &catalog{kinds: slices.Clone(ours), byResource: map[schema.GroupVersionResource]*kind{}}
 	known := map[schema.GroupKind]bool{}
 	for _, k := range c.kinds {
 		known[schema.GroupKind{Group: k.group, Kind: k.name}] = true
@@ -67,16 +55,6 @@ func newCatalog(s *hub.Snapshot) *catalog {
 	return c
 }
 
-// stored returns the key of one of gitfleet's kinds in the store.
-func (c *catalog) stored(gr schema.GroupResource) schema.GroupVersionResource {
-	for _, k := range c.kinds {
-		if k.group == gr.Group && k.plural == gr.Resource {
-			return k.stored()
-		}
-	}
-	return schema.GroupVersionResource{Group: gr.Group, Resource: gr.Resource}
-}
-
 func (c *catalog) equal(o *catalog) bool {
 	return slices.EqualFunc(c.kinds, o.kinds, func(a, b *kind) bool {
 		return a.stored() == b.stored() && a.namespaced == b.namespaced && slices.Equal(a.short, b.short) && slices.Equal(a.categories, b.categories)
@@ -97,20 +75,19 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 		kind := byKind[o.Object.GroupVersionKind()]
 		sources[kind] = append(sources[kind], manifest{o, known[o.ID]})
 	}
+	id := func(k *kind, namespace, name string) api.ID {
+		return api.ID{Group: k.group, Kind: k.name, Namespace: namespace, Name: name}
+	}
 	for _, o := range s.ClusterOverrides {
-		sources[c.stored(cro)] = append(sources[c.stored(cro)], clusterOverride(o, known[overrideID("ClusterResourceOverride", "", o.Name)]))
+		sources[clusterOverrides.stored()] = append(sources[clusterOverrides.stored()], clusterOverride(o, known[id(clusterOverrides, "", o.Name)]))
 	}
 	for _, o := range s.Overrides {
-		sources[c.stored(ro)] = append(sources[c.stored(ro)], override(o, known[overrideID("ResourceOverride", o.Namespace, o.Name)]))
+		sources[overrides.stored()] = append(sources[overrides.stored()], override(o, known[id(overrides, o.Namespace, o.Name)]))
 	}
 	for _, kind := range slices.Collect(maps.Keys(sources)) {
 		slices.SortStableFunc(sources[kind], store.Compare)
 	}
 	return sources
-}
-
-func overrideID(kind, namespace, name string) api.ID {
-	return api.ID{Group: api.PlacementGroup, Kind: kind, Namespace: namespace, Name: name}
 }
 
 // A definition has the names in a CustomResourceDefinition.

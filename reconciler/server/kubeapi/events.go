@@ -20,16 +20,13 @@ import (
 // component is the source component of events.
 const component = "placement-controller"
 
-// eventKinds returns the two kinds of events in Kubernetes. Each has separate objects in the
-// store, made from the same events.
-func eventKinds() []*kind {
-	one := kind{
-		name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
-		short: []string{"ev"}, columns: eventColumns, fields: slices.Sorted(maps.Keys(coreFields)),
+// eventKind returns one of the two kinds of events in Kubernetes, with its selectable fields.
+// Each has separate objects in the store, made from the same events.
+func eventKind(group string, fields map[string]eventField) *kind {
+	return &kind{
+		group: group, name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
+		short: []string{"ev"}, columns: eventColumns, fields: slices.Sorted(maps.Keys(fields)),
 	}
-	other := one
-	other.group, other.fields = eventsv1.GroupName, slices.Sorted(maps.Keys(otherFields))
-	return []*kind{&one, &other}
 }
 
 var eventColumns = []printer.Column{

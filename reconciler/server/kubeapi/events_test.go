@@ -24,7 +24,7 @@ func TestEventsDoNotKeepTheirList(t *testing.T) {
 func TestEventsAreSelectedByTheFieldsOfTheirKind(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east", APIVersion: "v", UID: "u", Type: "Normal", Reason: "Joined"}}
 	core, other := eventSources(list)
-	kinds := eventKinds()
+	kinds := []*kind{coreEvents, otherEvents}
 	for i, test := range []struct {
 		of          store.Source
 		about, from string

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"strings"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -64,24 +65,26 @@ var (
 	clusterCategories   = []string{"fleet", "fleet-cluster"}
 )
 
-// ours returns the kinds that are always served.
-func ours() []*kind {
-	kinds := []*kind{
-		fleetKind(api.PlacementGroup, "ClusterResourcePlacement", printer.Placements),
-		fleetKind(api.PlacementGroup, "ResourcePlacement", printer.Placements),
-		declaredKind("ClusterResourceOverride"),
-		declaredKind("ResourceOverride"),
-		declaredKind("ClusterResourceEnvelope"),
-		declaredKind("ResourceEnvelope"),
-		fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters),
-		{
-			group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
-			singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
-			short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatuses,
-		},
+// The kinds that are always served.
+var (
+	clusterPlacements = fleetKind(api.PlacementGroup, "ClusterResourcePlacement", printer.Placements)
+	placements        = fleetKind(api.PlacementGroup, "ResourcePlacement", printer.Placements)
+	clusterOverrides  = declaredKind("ClusterResourceOverride")
+	overrides         = declaredKind("ResourceOverride")
+	members           = fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters)
+	statuses          = &kind{
+		group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
+		singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
+		short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatuses,
 	}
-	return append(append(kinds, eventKinds()...), reviewKind())
-}
+	coreEvents  = eventKind("", coreFields)
+	otherEvents = eventKind(eventsv1.GroupName, otherFields)
+
+	ours = []*kind{
+		clusterPlacements, placements, clusterOverrides, overrides, declaredKind("ClusterResourceEnvelope"), declaredKind("ResourceEnvelope"),
+		members, statuses, coreEvents, otherEvents, reviews,
+	}
+)
 
 func fleetKind(group, name string, columns []printer.Column) *kind {
 	k := api.Kinds[schema.GroupKind{Group: group, Kind: name}]

@@ -136,15 +136,14 @@ func (a *API) Publish(r *status.Report) {
 		a.declare(r)
 		a.head = r.Head
 	}
-	c := a.catalog.Load()
-	a.store.Replace(c.stored(crp), sources(&a.space, r.Placements))
-	a.store.Replace(c.stored(rp), sources(&a.space, r.ResourcePlacements))
-	a.store.Replace(c.stored(members), sources(&a.space, r.Clusters))
-	a.store.Replace(c.stored(crps), sources(&a.space, r.Statuses))
+	a.store.Replace(clusterPlacements.stored(), sources(&a.space, r.Placements))
+	a.store.Replace(placements.stored(), sources(&a.space, r.ResourcePlacements))
+	a.store.Replace(members.stored(), sources(&a.space, r.Clusters))
+	a.store.Replace(statuses.stored(), sources(&a.space, r.Statuses))
 	if !ledger.Identical(a.events, r.Events) {
 		core, other := eventSources(r.Events)
-		a.store.Replace(c.stored(coreEvents), core)
-		a.store.Replace(c.stored(otherEvents), other)
+		a.store.Replace(coreEvents.stored(), core)
+		a.store.Replace(otherEvents.stored(), other)
 		a.events = r.Events
 	}
 	if r.Head != nil {

@@ -214,7 +214,7 @@ func declaring(l *ledger.Ledger, s *hub.Snapshot) *status.Report {
 			yield(o.ID, ledger.Content{Hash: o.Hash})
 		}
 		for _, o := range s.Overrides {
-			yield(overrideID("ResourceOverride", o.Namespace, o.Name), ledger.Content{Hash: o.Hash, Spec: o.SpecHash})
+			yield(api.ID{Group: api.PlacementGroup, Kind: "ResourceOverride", Namespace: o.Namespace, Name: o.Name}, ledger.Content{Hash: o.Hash, Spec: o.SpecHash})
 		}
 	})
 	r := reportOf(s)

@@ -9,7 +9,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -20,13 +19,9 @@ import (
 
 // reviews are created by "kubectl auth can-i" and by dashboards to check a permission; they are
 // not stored.
-var reviews = schema.GroupResource{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}
-
-func reviewKind() *kind {
-	return &kind{
-		group: reviews.Group, name: "SelfSubjectAccessReview", plural: reviews.Resource, singular: "selfsubjectaccessreview",
-		versions: []string{"v1"}, verbs: []string{"create"},
-	}
+var reviews = &kind{
+	group: authorizationv1.GroupName, name: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", singular: "selfsubjectaccessreview",
+	versions: []string{"v1"}, verbs: []string{"create"},
 }
 
 // reviewCodecs decode and encode reviews in all media types.
