@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,21 +17,21 @@ import (
 // eight digits; [ledger.NoID] stands for inventories without an ID. Without a cluster, it
 // adopts the inventories of all clusters that the other fleet holds.
 func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err error) {
-	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.adoptFleet(o, now) })
+	return r.order(ctx, func(now time.Time) (string, error) { return r.adoptFleet(o, now) })
 }
 
-func (r *Reconciler) adoptFleet(o Order, now time.Time) (string, func(), error) {
+func (r *Reconciler) adoptFleet(o Order, now time.Time) (string, error) {
 	if r.head == nil {
-		return "", nil, refuse("no commit is in force yet: try again in a moment")
+		return "", refuse("no commit is in force yet: try again in a moment")
 	}
 	if o.Cluster != "" {
 		if err := r.knowsCluster(o.Cluster); err != nil {
-			return "", nil, err
+			return "", err
 		}
 	}
 	by := strings.TrimSpace(o.By)
 	if !plainText(by) || by == "" {
-		return "", nil, refuse("the user name must be one line of text of at most %d bytes", longestText)
+		return "", refuse("the user name must be one line of text of at most %d bytes", longestText)
 	}
 	var all []ledger.Adoption
 	var others []string
@@ -47,40 +48,26 @@ func (r *Reconciler) adoptFleet(o Order, now time.Time) (string, func(), error) 
 	}
 	switch {
 	case len(all) == 0 && len(others) == 0:
-		return "", nil, refuse("no other fleet holds %s", orText(o.Cluster, "any cluster"))
+		return "", refuse("no other fleet holds %s", cmp.Or(o.Cluster, "any cluster"))
 	case len(all) == 0:
-		return "", nil, refuse("%q is no fleet that holds %s; there is: %s", o.Subject, orText(o.Cluster, "a cluster"), strings.Join(others, ", "))
+		return "", refuse("%q is no fleet that holds %s; there is: %s", o.Subject, cmp.Or(o.Cluster, "a cluster"), strings.Join(others, ", "))
 	case slices.ContainsFunc(all, func(a ledger.Adoption) bool { return a.ID != all[0].ID }):
-		return "", nil, refuse("more than one fleet's ID begins with %q: write all of it", o.Subject)
+		return "", refuse("more than one fleet's ID begins with %q: write all of it", o.Subject)
 	}
-	return r.adopt(all)
+	return r.adopt(all), nil
 }
 
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// adopt records adoptions, all from one fleet.
-func (r *Reconciler) adopt(all []ledger.Adoption) (string, func(), error) {
+// adopt records adoptions, all from one fleet, and returns the answer.
+func (r *Reconciler) adopt(all []ledger.Adoption) string {
 	var names []string
-	var undos []func()
 	id := ledger.Owner{ID: all[0].ID}.ShortID()
 	for _, a := range all {
 		names = append(names, a.Cluster)
-		undos = append(undos, r.ledger.Adopt(a))
+		r.ledger.Adopt(a)
 		r.userActions = append(r.userActions, userEntry(history.Adopted, ledger.Subject{Cluster: a.Cluster}, a.By, "what fleet "+id+" has there"))
 	}
-	slices.Reverse(undos) // undo in reverse order
 	r.cfg.Log.Info("fleet adopted", "id", all[0].ID, "clusters", strings.Join(names, ","), "by", all[0].By)
-	said := fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", "))
-	return said, func() {
-		for _, undo := range undos {
-			undo()
-		}
-	}, nil
+	return fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", "))
 }
 
 // matchesID reports whether an ID given by a user is that of an owner.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -117,6 +118,9 @@ func (idle) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 func (idle) Leave() <-chan struct{} { return nil }
 
 func (idle) Check() {}
+
+func (idle) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
+func (idle) Resolve(ledger.Resolutions)                        {}
 
 // A commit that has crashed the process twice is not loaded a third time, and the last good one
 // stays in force. It is loaded again when a user asks for it. A single crash does not count.

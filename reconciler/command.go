@@ -51,9 +51,8 @@ var errFresh = errors.New("the ledger is empty, and gitfleet waits, for half a m
 
 // A command is an order in the loop's queue.
 type command struct {
-	// do applies the command to the ledger, and returns the answer and a function that undoes
-	// the command.
-	do   func(now time.Time) (said string, undo func(), err error)
+	// do applies the command to the ledger, and returns the answer.
+	do   func(now time.Time) (said string, err error)
 	done chan answer // capacity one
 }
 
@@ -66,27 +65,24 @@ type answer struct {
 // Suspend suspends a subject: it is watched and reported, but nothing is written to it. When
 // Suspend returns without error, the suspension is saved and the members have received it.
 func (r *Reconciler) Suspend(ctx context.Context, o Order) (said string, err error) {
-	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.suspend(o, now) })
+	return r.order(ctx, func(now time.Time) (string, error) { return r.suspend(o, now) })
 }
 
 // Resume ends a suspension, or makes a placement stop waiting for clusters that have not
 // answered since the ledger was lost. It resumes a rollout that a failed update has stopped
 // only if Stopped is set.
 func (r *Reconciler) Resume(ctx context.Context, o Order) (said string, err error) {
-	return r.order(ctx, func(now time.Time) (string, func(), error) { return r.resumeSubject(o, now) })
+	return r.order(ctx, func(now time.Time) (string, error) { return r.resumeSubject(o, now) })
 }
 
 // Check makes members check all of their objects, or those of one placement on all clusters,
 // and retry failures at once.
 func (r *Reconciler) Check(ctx context.Context, o Order) (said string, err error) {
-	return r.order(ctx, func(time.Time) (string, func(), error) {
-		said, err := r.recheck(o)
-		return said, func() {}, err
-	})
+	return r.order(ctx, func(time.Time) (string, error) { return r.recheck(o) })
 }
 
 // order sends a command to the loop and waits for its answer.
-func (r *Reconciler) order(ctx context.Context, do func(time.Time) (string, func(), error)) (string, error) {
+func (r *Reconciler) order(ctx context.Context, do func(time.Time) (string, error)) (string, error) {
 	c := command{do: do, done: make(chan answer, 1)}
 	r.events.put(func() { r.events.commands = append(r.events.commands, c) })
 	select {
@@ -106,30 +102,29 @@ type pendingAnswer struct {
 
 // runCommands executes commands, and undoes them if the ledger cannot be saved.
 func (r *Reconciler) runCommands(commands []command, now time.Time) {
-	var undos []func()
+	if len(commands) == 0 {
+		return
+	}
+	undo, done := r.ledger.Checkpoint(), false
 	for _, c := range commands {
 		if r.rebuilding && r.head != nil {
 			r.pendingAnswers = append(r.pendingAnswers, pendingAnswer{c, answer{err: errFresh}})
 			continue
 		}
-		said, undo, err := c.do(now)
-		if err == nil {
-			undos = append(undos, undo)
-		}
+		said, err := c.do(now)
+		done = done || err == nil
 		r.pendingAnswers = append(r.pendingAnswers, pendingAnswer{c, answer{said, err}})
 	}
-	acts := r.userActions
+	actions := r.userActions
 	r.userActions = nil
-	if len(undos) == 0 || r.save() {
-		r.cfg.Record(acts...)
+	if !done || r.save() {
+		r.cfg.Record(actions...)
 		return
 	}
-	for i := len(undos) - 1; i >= 0; i-- {
-		undos[i]()
-	}
+	undo()
 	for i := range r.pendingAnswers {
-		if o := &r.pendingAnswers[i]; o.err == nil {
-			o.answer = answer{err: errUnsaved}
+		if a := &r.pendingAnswers[i]; a.err == nil {
+			a.answer = answer{err: errUnsaved}
 		}
 	}
 }
@@ -142,34 +137,27 @@ func (r *Reconciler) sendAnswers() {
 	r.pendingAnswers = nil
 }
 
-func (r *Reconciler) suspend(o Order, now time.Time) (string, func(), error) {
+func (r *Reconciler) suspend(o Order, now time.Time) (string, error) {
 	subject, err := r.subject(o)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	until, err := o.until(now)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	reason, by := strings.TrimSpace(o.Reason), strings.TrimSpace(o.By)
 	switch {
 	case reason == "":
-		return "", nil, refuse("--reason is required")
+		return "", refuse("--reason is required")
 	case !plainText(reason) || !plainText(by):
-		return "", nil, refuse("the reason and the name must be one line of text of at most %d bytes", longestText)
+		return "", refuse("the reason and the name must be one line of text of at most %d bytes", longestText)
 	}
 	s := ledger.Suspension{Subject: subject, By: by, Reason: reason, Since: now, Until: until}
-	before, was := r.ledger.Suspension(subject)
 	r.ledger.Suspend(s)
 	r.userActions = append(r.userActions, userEntry(history.Suspended, subject, by, reasonOf(s)))
 	r.cfg.Log.Info("suspended", "subject", subject.String(), "by", by, "until", until, "reason", reason)
-	return subject.String() + " is " + s.String(), func() {
-		if was {
-			r.ledger.Suspend(before)
-		} else {
-			r.ledger.Resume(subject)
-		}
-	}, nil
+	return subject.String() + " is " + s.String(), nil
 }
 
 const longestText = 500
@@ -195,7 +183,7 @@ func (o Order) until(now time.Time) (time.Time, error) {
 }
 
 // resumeSubject executes Resume.
-func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, func(), error) {
+func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, error) {
 	if o.Stopped {
 		return r.resumeRollout(o, now)
 	}
@@ -209,52 +197,52 @@ func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, func(), erro
 		if stops := r.stops(subject.Placement); len(stops) > 0 {
 			said += "; " + stillStopped(subject.Placement, stops)
 		}
-		return said, func() { r.ledger.Suspend(before) }, nil
+		return said, nil
 	}
 	subject, err := r.subject(o)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	key := subject.Placement
 	stops := r.stops(key)
 	switch {
 	case key == (api.PlacementKey{}) || subject.Cluster != "":
-		return "", nil, r.notSuspended(subject)
+		return "", r.notSuspended(subject)
 	case r.unseen[key] > 0:
 		return r.resumeScheduling(key, o)
 	case len(stops) > 0:
-		return "", nil, refuse("%s is not suspended; %s", key, stillStopped(key, stops))
+		return "", refuse("%s is not suspended; %s", key, stillStopped(key, stops))
 	}
-	return "", nil, r.notSuspended(subject)
+	return "", r.notSuspended(subject)
 }
 
 // resumeRollout resumes a stopped rollout. The user has to request that explicitly and give a
 // reason, since ending a suspension says nothing about a failed update.
-func (r *Reconciler) resumeRollout(o Order, now time.Time) (string, func(), error) {
+func (r *Reconciler) resumeRollout(o Order, now time.Time) (string, error) {
 	subject, err := r.subject(o)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	key, reason := subject.Placement, strings.TrimSpace(o.Reason)
 	switch {
 	case key == (api.PlacementKey{}) || subject.Cluster != "":
-		return "", nil, refuse("--stopped is about the whole rollout of a placement: name crp/NAME or rp/NAMESPACE/NAME, without --cluster")
+		return "", refuse("--stopped is about the whole rollout of a placement: name crp/NAME or rp/NAMESPACE/NAME, without --cluster")
 	case len(r.stops(key)) == 0:
-		return "", nil, refuse("the rollout of %s is not stopped", key)
+		return "", refuse("the rollout of %s is not stopped", key)
 	case reason == "":
-		return "", nil, refuse("--reason is required: why may the rollout continue although an update failed?")
+		return "", refuse("--reason is required: why may the rollout continue although an update failed?")
 	case !plainText(reason):
-		return "", nil, refuse("the reason must be one line of text of at most %d bytes", longestText)
+		return "", refuse("the reason must be one line of text of at most %d bytes", longestText)
 	}
-	before := *r.ledger.Placement(key)
-	failed := "cluster " + before.Stops[0].Cluster + " is not available"
-	if len(before.Stops) > 1 {
-		failed = "clusters " + clustersOf(before.Stops) + " are not available"
+	stops := r.stops(key)
+	failed := "cluster " + stops[0].Cluster + " is not available"
+	if len(stops) > 1 {
+		failed = "clusters " + clustersOf(stops) + " are not available"
 	}
 	r.ledger.ResumeRollout(key, now)
 	r.userActions = append(r.userActions, userEntry(history.Proceeded, subject, o.By, "although "+failed+": "+reason))
-	r.cfg.Log.Info("stopped rollout resumed", "placement", key.String(), "by", o.By, "cluster", clustersOf(before.Stops), "reason", reason)
-	return fmt.Sprintf("the rollout of %s continues within its budget, although %s", key, failed), func() { r.ledger.SetPlacement(key, before) }, nil
+	r.cfg.Log.Info("stopped rollout resumed", "placement", key.String(), "by", o.By, "cluster", clustersOf(stops), "reason", reason)
+	return fmt.Sprintf("the rollout of %s continues within its budget, although %s", key, failed), nil
 }
 
 // stops returns the failed updates that stop the rollout of a placement.
@@ -282,15 +270,14 @@ func clustersOf(stops []placement.Stop) string {
 
 // resumeScheduling makes a placement schedule without counting the clusters that have not
 // answered since the ledger was lost.
-func (r *Reconciler) resumeScheduling(key api.PlacementKey, o Order) (string, func(), error) {
-	before := *r.ledger.Placement(key)
-	next := before
+func (r *Reconciler) resumeScheduling(key api.PlacementKey, o Order) (string, error) {
+	next := *r.ledger.Placement(key)
 	next.Found = false
 	r.ledger.SetPlacement(key, next)
 	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unseen[key])
 	r.userActions = append(r.userActions, userEntry(history.Proceeded, ledger.Subject{Placement: key}, o.By, why))
 	r.cfg.Log.Info("scheduling resumed without the clusters that have not answered", "placement", key.String(), "by", o.By)
-	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), func() { r.ledger.SetPlacement(key, before) }, nil
+	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), nil
 }
 
 // notSuspended returns the error for a subject that is not suspended. It lists the existing

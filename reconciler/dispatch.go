@@ -42,8 +42,9 @@ type runningMember struct {
 // take.
 const offboardTimeout = 15 * time.Minute
 
-// dispatch starts and stops agents, and sends them their works if the works have changed.
-func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
+// dispatch starts and stops agents, and sends them their works if the works have changed. Works
+// must not be sent before the ledger is saved: if that fails, dispatch ends and returns false.
+func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	declared := map[string]*hub.Cluster{}
 	for _, c := range p.Members {
 		declared[c.Name] = c
@@ -72,18 +73,21 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) {
 		if m.ever && ledger.Identical(works, m.works) {
 			continue
 		}
-		unchanged := m.ever && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) })
-		m.works = works
-		if unchanged {
+		if m.ever && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) }) {
+			m.works = works
 			continue
 		}
-		m.ever, news = true, true
+		if r.ledger.Unsaved() && !r.save() {
+			return false
+		}
+		m.works, m.ever, news = works, true, true
 		m.member.Set(works)
 		faults.At("told")
 	}
 	if news {
 		r.cfg.WorksSent()
 	}
+	return true
 }
 
 // setFleet passes the fleet and its adoptions to the member if they have changed.
@@ -96,22 +100,10 @@ func (m *runningMember) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 
 // resolve passes the resolutions of held drifts to the member if they have changed.
 func (m *runningMember) resolve(all ledger.Resolutions) {
-	if r, ok := m.member.(Resolver); ok && !maps.Equal(m.resolutions, all) {
+	if !maps.Equal(m.resolutions, all) {
 		m.resolutions = all
-		r.Resolve(all)
+		m.member.Resolve(all)
 	}
-}
-
-// needsDispatch reports whether dispatch has anything to send. The ledger must be saved before
-// it is sent.
-func (r *Reconciler) needsDispatch(p *plan.Plan) bool {
-	if len(p.Left) > 0 || len(p.Members) != len(r.members) {
-		return true
-	}
-	return slices.ContainsFunc(p.Members, func(c *hub.Cluster) bool {
-		m := r.members[c.Name]
-		return m == nil || m.left != nil || credentials(c) != m.credentials || !m.ever || !ledger.Identical(p.Works[c.Name], m.works)
-	})
 }
 
 // stop stops an agent without waiting for it. The next agent of the same cluster waits until it
@@ -165,9 +157,7 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 		member: r.cfg.Member(c, report), cancel: cancel,
 		done: make(chan struct{}), credentials: credentials(c),
 	}
-	if m, ok := m.member.(DriftRestorer); ok {
-		m.RestoreDrifts(r.ledger.Drifts(c.Name))
-	}
+	m.member.RestoreDrifts(r.ledger.Drifts(c.Name))
 	before := r.ending[c.Name]
 	delete(r.ending, c.Name)
 	r.members[c.Name] = m
@@ -176,16 +166,11 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 		if before != nil {
 			<-before
 		}
-		r.ended(c.Name, m.member.Run(ctx))
+		if err := m.member.Run(ctx); err != nil {
+			r.cfg.Log.Error("agent ended", "cluster", c.Name, "err", err)
+		}
 	})
 	return m
-}
-
-// ended logs why an agent has ended. There is no reason if the agent was stopped.
-func (r *Reconciler) ended(cluster string, err error) {
-	if err != nil {
-		r.cfg.Log.Error("agent ended", "cluster", cluster, "err", err)
-	}
 }
 
 func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnotation] }

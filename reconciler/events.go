@@ -51,11 +51,16 @@ func (e *events) load(l loaded) {
 	})
 }
 
+// observe keeps the newest observation about each subject, with what only an earlier one has.
 func (e *events) observe(o ledger.Observation) {
 	e.put(func() {
 		switch o := o.(type) {
 		case ledger.ClusterSeen:
-			e.seen[subject{cluster: o.Cluster}] = merge(e.seen[subject{cluster: o.Cluster}], o)
+			s := subject{cluster: o.Cluster}
+			if earlier, waits := e.seen[s].(ledger.ClusterSeen); waits {
+				o = o.After(earlier)
+			}
+			e.seen[s] = o
 		case ledger.WorkSeen:
 			s := subject{o.Cluster, o.Placement}
 			if earlier, waits := e.seen[s].(ledger.WorkSeen); waits {
@@ -64,31 +69,6 @@ func (e *events) observe(o ledger.Observation) {
 			e.seen[s] = o
 		}
 	})
-}
-
-// merge adds to a probe what an older probe, which was not drained yet, has observed in
-// addition.
-func merge(old ledger.Observation, o ledger.ClusterSeen) ledger.ClusterSeen {
-	before, ok := old.(ledger.ClusterSeen)
-	if !ok {
-		return o
-	}
-	if o.UID == "" {
-		o.UID = before.UID
-	}
-	if o.Properties == nil {
-		o.Properties = before.Properties
-	}
-	if o.Namespaces == nil {
-		o.Namespaces = before.Namespaces
-	}
-	if o.Holds == nil {
-		o.Holds = before.Holds
-	}
-	if o.Owners == nil {
-		o.Owners = before.Owners
-	}
-	return o
 }
 
 func (e *events) put(change func()) {

@@ -275,8 +275,8 @@ func TestTheHistoryOfPersons(t *testing.T) {
 	c.seen("east", "")
 	c.turn()
 	c.text.Reset()
-	give := func(order Order, do func(Order, time.Time) (string, func(), error)) {
-		c.runCommands([]command{{func(now time.Time) (string, func(), error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
+	give := func(order Order, do func(Order, time.Time) (string, error)) {
+		c.runCommands([]command{{func(now time.Time) (string, error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
 		c.sendAnswers()
 	}
 	give(Order{Subject: "crp/web", Cluster: "east", Reason: "INC-1", By: "ada"}, c.suspend)

@@ -140,14 +140,16 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	r.planned = append(r.planned, planEntries(p, r.ledger, r.head.Commit)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt = false
-	if (r.ledger.Urgent() || r.needsDispatch(p)) && !r.save() {
-		// Works must not be sent before the ledger is saved.
+	saved := !r.ledger.Urgent() || r.save()
+	if saved {
+		r.cfg.Record(r.planned...)
+		r.planned = nil
+		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, p) })
+	}
+	if !saved { // nothing more is sent until it is
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
-	r.cfg.Record(r.planned...)
-	r.planned = nil
-	r.cfg.Metrics.timed(phaseDispatch, func() { r.dispatch(ctx, p) })
 	r.recordWorks(p)
 	r.requestCommits(p, now)
 	r.cfg.Publish(r.report(p, now))
@@ -249,25 +251,19 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		return
 	}
 	r.headFatal = errors.Is(l.err, errFatalCommit)
-	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
-	if l.err != nil {
-		var bad *hub.LoadError
-		if errors.As(l.err, &bad) {
-			r.source.Problems = bad.Problems.ErrorsFirst()
-		} else {
-			r.source.LoadError = l.err.Error()
+	r.setNewest(l)
+	err := l.err
+	if err == nil {
+		if r.head != nil && r.head.Commit.Hash == l.commit.Hash {
+			return
 		}
+		if why := plan.RemovesEverything(l.snapshot, r.ledger); why != "" && !l.resumed {
+			r.source.LoadError, err = why, errors.New(why)
+		}
+	}
+	if err != nil {
 		r.refused(l, now, cmp.Or(r.source.LoadError, r.source.Problems.Summary()))
-		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", l.err)
-		return
-	}
-	if r.head != nil && r.head.Commit.Hash == l.commit.Hash {
-		return
-	}
-	if why := plan.RemovesEverything(l.snapshot, r.ledger); why != "" && !l.resumed {
-		r.source.LoadError = why
-		r.refused(l, now, why)
-		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", why)
+		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", err)
 		return
 	}
 	r.head, r.seen = l.snapshot, now.Add(-l.took)
@@ -284,6 +280,19 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
 }
 
+// setNewest records the newest commit, and why it could not be loaded.
+func (r *Reconciler) setNewest(l loaded) {
+	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
+	var bad *hub.LoadError
+	switch {
+	case errors.As(l.err, &bad):
+		r.source.Problems = bad.Problems.ErrorsFirst()
+	case l.err != nil:
+		r.source.LoadError = l.err.Error()
+	}
+}
+
+// save saves the ledger, and reports whether it is saved.
 func (r *Reconciler) save() bool {
 	faults.At("before save")
 	defer faults.At("after save")

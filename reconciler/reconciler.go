@@ -47,21 +47,13 @@ type Member interface {
 	Leave() <-chan struct{}
 	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
 	Check()
-	// Run works until ctx is done.
-	Run(ctx context.Context) error
-}
-
-// A DriftRestorer is a member whose reports have all drift of a placement, also drift from
-// before it was started.
-type DriftRestorer interface {
-	// RestoreDrifts is called once, before Run, with the recorded drifts.
+	// RestoreDrifts sets the recorded drifts of the cluster, so that reports have all drift of a
+	// placement, also that from before the member was started. It is called once, before Run.
 	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
-}
-
-// A Resolver is a member that holds drift until there is a decision about it.
-type Resolver interface {
 	// Resolve replaces the resolutions of held drifts; it never blocks.
 	Resolve(ledger.Resolutions)
+	// Run works until ctx is done.
+	Run(ctx context.Context) error
 }
 
 // Config configures a Reconciler. All fields but Now, Record, Metrics and Traces must be set.
@@ -159,7 +151,6 @@ type Reconciler struct {
 	headFatal bool
 	retries   chan gitsource.Commit
 	running   sync.WaitGroup
-	calm      *memoryTrimmer
 }
 
 // New returns a Reconciler. Run starts it.
@@ -191,14 +182,11 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.setFleet()
 	r.ledger.Rebase(r.started)
 	ctx, cancel := context.WithCancelCause(ctx)
-	r.calm = newMemoryTrimmer(freeMemory)
-	defer r.calm.stop()
 	defer r.running.Wait()
 	defer cancel(nil)
 	last := r.ledger.Head()
 	r.running.Go(func() { r.loadLastHead(ctx, last); cancel(r.runSource(ctx)) })
-	r.running.Go(func() { r.loadPast(ctx) })
-	r.running.Go(func() { r.retryLoads(ctx) })
+	r.running.Go(func() { r.loadRequested(ctx) })
 	r.loop(ctx)
 	if err := context.Cause(ctx); err != nil && err != context.Canceled {
 		return err
@@ -246,14 +234,14 @@ func (r *Reconciler) loadLastHead(ctx context.Context, hash string) {
 		return
 	}
 	l.resumed = true
-	r.enqueue(l)
+	r.events.load(l)
 }
 
 // runSource runs the source. New commits are loaded in its goroutine, so that the loop waits
 // for neither Git nor kustomize.
 func (r *Reconciler) runSource(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
-		r.enqueue(r.load(ctx, r.cfg.Loader, c))
+		r.events.load(r.load(ctx, r.cfg.Loader, c))
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow the repository: %w", err)
@@ -261,8 +249,9 @@ func (r *Reconciler) runSource(ctx context.Context) error {
 	return nil
 }
 
-// loadPast loads commits that are still assigned to a cluster.
-func (r *Reconciler) loadPast(ctx context.Context) {
+// loadRequested loads commits that are still assigned to a cluster, and those that a user wants
+// to be loaded again.
+func (r *Reconciler) loadRequested(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -274,29 +263,13 @@ func (r *Reconciler) loadPast(ctx context.Context) {
 				l = r.load(ctx, r.cfg.Past, c)
 			}
 			l.past = true
-			r.enqueue(l)
-		}
-	}
-}
-
-// retryLoads loads commits again at a user's request.
-func (r *Reconciler) retryLoads(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
+			r.events.load(l)
 		case c := <-r.retries:
 			l := r.load(ctx, r.cfg.Loader, c)
 			l.again = true
-			r.enqueue(l)
+			r.events.load(l)
 		}
 	}
-}
-
-// enqueue sends a loaded commit to the loop.
-func (r *Reconciler) enqueue(l loaded) {
-	r.events.load(l)
-	r.calm.after(l.took)
 }
 
 // loaded is the result of loading a commit.

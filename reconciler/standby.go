@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -33,12 +32,10 @@ const (
 func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
 	r.started = r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
-	r.calm = newMemoryTrimmer(freeMemory)
-	defer r.calm.stop()
 	defer r.running.Wait()
 	defer cancel(nil)
 	r.running.Go(func() { cancel(r.runSource(ctx)) })
-	r.running.Go(func() { r.loadPast(ctx) })
+	r.running.Go(func() { r.loadRequested(ctx) })
 	r.standBy(ctx, of)
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -126,16 +123,9 @@ func (r *Reconciler) headLoaded(l loaded) {
 	if former != l.commit.Hash && !inForce && !reported { // without a report nothing else drops it
 		delete(r.past, former)
 	}
-	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
+	r.setNewest(l)
 	if l.err == nil {
 		r.past[l.commit.Hash] = l.snapshot
-		return
-	}
-	var bad *hub.LoadError
-	if errors.As(l.err, &bad) {
-		r.source.Problems = bad.Problems.ErrorsFirst()
-	} else {
-		r.source.LoadError = l.err.Error()
 	}
 }
 

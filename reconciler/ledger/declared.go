@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"iter"
-	"maps"
 	"strings"
 	"time"
 
@@ -46,34 +45,18 @@ func (d Declared) next(c Content, commit string, at time.Time) Declared {
 // Declare records all objects of a commit and its time. Objects that the commit does not have
 // are forgotten, so that an object that is added again is a new one.
 func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Content]) {
-	changed := map[api.ID]Declared{}
-	n := 0
+	was, is := l.declared, map[api.ID]Declared{} // readers keep the previous map
 	for id, c := range all {
-		n++
-		was := l.declared[id]
-		if is := was.next(c, commit, at); is != was {
-			changed[id] = is
-		}
-	}
-	if len(changed) == 0 && n == len(l.declared) {
-		return
-	}
-	next := maps.Clone(l.declared) // readers keep the previous map
-	for id, d := range changed {
-		next[id] = d
-		l.markSeen(declaredKey(id))
-	}
-	if n < len(next) {
-		gone := maps.Clone(next)
-		for id := range all {
-			delete(gone, id)
-		}
-		for id := range gone {
-			delete(next, id)
+		if is[id] = was[id].next(c, commit, at); is[id] != was[id] {
 			l.markSeen(declaredKey(id))
 		}
 	}
-	l.declared = next
+	for id := range was {
+		if _, stays := is[id]; !stays {
+			l.markSeen(declaredKey(id))
+		}
+	}
+	l.declared = is
 }
 
 // Declared returns the records of all objects of the commit in force. The map is immutable: the

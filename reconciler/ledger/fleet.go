@@ -214,21 +214,12 @@ func (o Owner) ShortID() string {
 	return o.ID[:min(len(o.ID), 8)]
 }
 
-// Adopt makes the inventories of another fleet on a cluster this fleet's own. The returned
-// function undoes it.
-func (l *Ledger) Adopt(a Adoption) (undo func()) {
-	adopted, cluster := l.fleet.Adopted, l.clusters[a.Cluster]
-	l.setAdopted(append(slices.Clip(adopted), a))
-	if cluster != nil {
+// Adopt makes the inventories of another fleet on a cluster this fleet's own.
+func (l *Ledger) Adopt(a Adoption) {
+	l.setAdopted(append(slices.Clip(l.fleet.Adopted), a))
+	if cluster := l.clusters[a.Cluster]; cluster != nil {
 		next := *cluster
 		next.Rivals = slices.DeleteFunc(slices.Clone(cluster.Rivals), func(o Owner) bool { return o.ID == a.ID })
 		l.replace(&next)
-	}
-	return func() {
-		l.setAdopted(adopted)
-		if cluster != nil {
-			again := *cluster
-			l.replace(&again)
-		}
 	}
 }

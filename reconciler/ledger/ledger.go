@@ -389,6 +389,16 @@ func (l *Ledger) ForgetCluster(name string) {
 	l.markDecided(clusterKey(name))
 }
 
+// Checkpoint returns a function that undoes what was since changed of the fleet, clusters,
+// suspensions, and records of placements. What was marked as unsaved stays so.
+func (l *Ledger) Checkpoint() (undo func()) {
+	before := *l
+	before.clusters, before.placements, before.suspensions = maps.Clone(l.clusters), maps.Clone(l.placements), maps.Clone(l.suspensions)
+	return func() {
+		l.fleet, l.clusters, l.placements, l.suspensions = before.fleet, before.clusters, before.placements, before.suspensions
+	}
+}
+
 // next returns a new version.
 func (l *Ledger) next() uint64 {
 	l.changes++

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -262,21 +263,31 @@ func (c *Cluster) carryOver(old *Cluster) {
 	if c.Healthy == old.Healthy {
 		c.Since = old.Since
 	}
-	if c.UID == "" {
-		c.UID = old.UID
-	}
 	if c.Properties == nil {
-		c.Properties, c.Observed = old.Properties, old.Observed
-	}
-	if c.Namespaces == nil {
-		c.Namespaces = old.Namespaces
+		c.Observed = old.Observed
 	}
 	if c.Owners == nil {
-		c.Owners, c.Rivals = old.Owners, old.Rivals
+		c.Rivals = old.Rivals
 	}
-	if c.Holds == nil {
-		c.Holds = old.Holds
+	c.ClusterSeen = c.After(old.ClusterSeen)
+}
+
+// After returns the observation with what only an earlier one has read.
+func (o ClusterSeen) After(earlier ClusterSeen) ClusterSeen {
+	o.UID = cmp.Or(o.UID, earlier.UID)
+	if o.Properties == nil {
+		o.Properties = earlier.Properties
 	}
+	if o.Namespaces == nil {
+		o.Namespaces = earlier.Namespaces
+	}
+	if o.Holds == nil {
+		o.Holds = earlier.Holds
+	}
+	if o.Owners == nil {
+		o.Owners = earlier.Owners
+	}
+	return o
 }
 
 // same reports whether two records of a cluster are equal except for the time of observation.

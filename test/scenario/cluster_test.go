@@ -89,6 +89,10 @@ func newAgent(c *cluster, report func(ledger.Observation)) *agent {
 // SetFleet does nothing, since there is no other fleet.
 func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
 
+func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
+
+func (a *agent) Resolve(ledger.Resolutions) {}
+
 func (a *agent) Set(works []work.Work) {
 	a.onSet(works)
 	select {

@@ -95,6 +95,8 @@ func (w *world) startModel(d *daemon) {
 	if d.rebuilt {
 		w.saved = newModel()
 	} else {
+		// also if the next save is undone
+		w.savedObservations.uncertain = w.savedObservations.uncertain || len(w.requests) > 0
 		w.saved.observations = w.savedObservations.clone()
 		w.rebaseReports()
 	}

@@ -42,6 +42,12 @@ func (w *world) changeFleets(r *rand.Rand) {
 	})
 }
 
+// RestoreDrifts implements reconciler.Member. Simulated members have no drift.
+func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
+
+// Resolve implements reconciler.Member. Simulated members hold no drift.
+func (a *agent) Resolve(ledger.Resolutions) {}
+
 // SetFleet implements reconciler.Member.
 func (a *agent) SetFleet(_ ledger.Fleet, adopted []ledger.Adoption) {
 	a.d.waitWhileStopped()
