@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
 // Name is the first column of most tables.
@@ -120,8 +121,8 @@ func selected(statuses []api.PerClusterPlacementStatus) (out []api.PerClusterPla
 }
 
 func firstProblem(r Row) string {
-	status := placementOf(r).status
-	for _, c := range status.PlacementStatuses {
+	s := placementOf(r).status
+	for _, c := range s.PlacementStatuses {
 		if text := firstUntrue(c.Conditions); text != "" {
 			if c.ClusterName != "" {
 				text = c.ClusterName + ": " + text
@@ -129,15 +130,13 @@ func firstProblem(r Row) string {
 			return text
 		}
 	}
-	return firstUntrue(status.Conditions)
+	return firstUntrue(s.Conditions)
 }
 
 // firstUntrue returns the message of the first condition that is not true; empty if all are.
 func firstUntrue(conditions []metav1.Condition) string {
-	for _, c := range conditions {
-		if c.Status != metav1.ConditionTrue {
-			return c.Message
-		}
+	if c := status.FirstUntrue(conditions); c != nil {
+		return c.Message
 	}
 	return ""
 }

@@ -115,3 +115,37 @@ func TestModesHaveTheirOwnConditions(t *testing.T) {
 		}
 	}
 }
+
+// The first condition that is not true is the reason that is shown; with types, only those count.
+func TestFirstUntrue(t *testing.T) {
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	of := func(statuses ...metav1.ConditionStatus) (out []metav1.Condition) {
+		for i, typ := range []string{api.Scheduled, api.RolloutStarted, api.Applied}[:len(statuses)] {
+			out = append(out, metav1.Condition{Type: api.PlacementPrefix + typ, Status: statuses[i]})
+		}
+		return out
+	}
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		types      []string
+		want       string
+	}{
+		"none":                   {nil, nil, ""},
+		"all are true":           {of(yes, yes, yes), nil, ""},
+		"one is false":           {of(yes, yes, no), nil, api.Applied},
+		"an unknown comes first": {of(yes, unknown, no), nil, api.RolloutStarted},
+		"of a type":              {of(no, unknown, no), []string{api.Applied}, api.Applied},
+		"of two types":           {of(no, unknown, no), []string{api.Applied, api.RolloutStarted}, api.RolloutStarted},
+		"not of a type":          {of(yes, unknown), []string{api.Scheduled}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if c := FirstUntrue(test.conditions, test.types...); c != nil {
+				got = strings.TrimPrefix(c.Type, api.PlacementPrefix)
+			}
+			if got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"reconciler/health":              {"placement/api"},
 	"reconciler/history":             {},
 	"reconciler/ledger":              {"placement", "placement/api"},
-	"reconciler/printer":             {"placement/api"},
+	"reconciler/printer":             {"placement/api", "reconciler/status"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
 	"reconciler/member":              {"placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/discovery", "reconciler/member/drift", "reconciler/member/inventory", "reconciler/member/observed", "reconciler/member/permission", "reconciler/member/pods", "reconciler/member/probe", "reconciler/member/rbac", "reconciler/member/retry", "reconciler/member/watch"},

@@ -158,11 +158,8 @@ func remaining(d *status.Detail, s *api.PlacementStatus, members overview.Member
 	if s == nil {
 		s = &api.PlacementStatus{} // removed from Git, and being removed from the clusters
 	}
-	for _, c := range s.Conditions {
-		if strings.HasSuffix(c.Type, api.Scheduled) && c.Status != metav1.ConditionTrue {
-			lines = append(lines, d.Placement+": "+c.Message)
-			moving = moving || c.Status == metav1.ConditionUnknown
-		}
+	if c := status.FirstUntrue(s.Conditions, api.Scheduled); c != nil {
+		lines, moving = append(lines, d.Placement+": "+c.Message), c.Status == metav1.ConditionUnknown
 	}
 	on := overview.PerCluster(s)
 	for i := range d.Clusters {
@@ -212,13 +209,13 @@ func problemOf(c *api.PerClusterPlacementStatus) string {
 	if c == nil {
 		return unknown
 	}
-	i := slices.IndexFunc(c.Conditions, func(one metav1.Condition) bool { return one.Status != metav1.ConditionTrue })
+	first := status.FirstUntrue(c.Conditions)
 	switch {
-	case i < 0:
+	case first == nil:
 		return unknown
 	case len(c.FailedPlacements) > 0:
 		f := &c.FailedPlacements[0]
 		return f.ID().String() + ": " + overview.Cause(f.Condition.Message)
 	}
-	return cmp.Or(c.Conditions[i].Message, unknown)
+	return cmp.Or(first.Message, unknown)
 }

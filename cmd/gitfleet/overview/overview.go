@@ -5,10 +5,7 @@ package overview
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -268,10 +265,8 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates
 // scheduleTrouble returns why a placement is not scheduled as specified; empty if it is, or if
 // that is not known yet.
 func scheduleTrouble(s *api.PlacementStatus) string {
-	for _, c := range s.Conditions {
-		if strings.HasSuffix(c.Type, api.Scheduled) && c.Status != metav1.ConditionTrue {
-			return c.Message
-		}
+	if c := status.FirstUntrue(s.Conditions, api.Scheduled); c != nil {
+		return c.Message
 	}
 	return ""
 }
@@ -317,11 +312,8 @@ func Absence(c *api.MemberCluster) Member {
 	if m.State == Available {
 		return m
 	}
-	for _, cond := range conditions {
-		if cond.Status != metav1.ConditionTrue {
-			m.Since, m.Reason = cond.LastTransitionTime.Time, cond.Message
-			break
-		}
+	if c := status.FirstUntrue(conditions); c != nil {
+		m.Since, m.Reason = c.LastTransitionTime.Time, c.Message
 	}
 	return m
 }
