@@ -40,51 +40,53 @@ type Explanation struct {
 
 // A Verdict is the result of one filter for a cluster.
 type Verdict struct {
-	Filter string
-	Passed bool
+	Filter string `json:"filter"`
+	Passed bool   `json:"passed"`
 	// Reason is the objection; empty if there is none.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
 // A TermVerdict is the result of one required term for a cluster.
 type TermVerdict struct {
-	Matches bool
-	Parts   []Comparison
+	Matches bool         `json:"matches"`
+	Parts   []Comparison `json:"parts"`
 }
 
 // A Comparison is one requirement on a label or a property and the value found.
 type Comparison struct {
 	// Demand is the requirement, such as "label env in (prod)" or "property node-count Ge 4".
-	Demand string
+	Demand string `json:"demand"`
 	// Found is the value, or "missing", or why it is unknown.
-	Found string
-	Holds bool
+	Found string `json:"found"`
+	Holds bool   `json:"holds"`
 }
 
 // A Contribution is what one preference adds to the score of a cluster.
 type Contribution struct {
 	// Preference is, for example, "100 · node-count Descending if env in (prod)".
-	Preference string
-	Points     int32
+	Preference string `json:"preference"`
+	Points     int32  `json:"points"`
 	// Reason says where the points come from.
-	Reason string
+	Reason string `json:"reason"`
 }
 
 // A SpreadVerdict says how choosing a cluster would affect one constraint.
 type SpreadVerdict struct {
 	// Constraint is, for example, "zone, max skew 1, DoNotSchedule".
-	Constraint string
+	Constraint string `json:"constraint"`
 	// Domain is the cluster's value of the topology label; Labeled says that it has the label.
-	Domain  string
-	Labeled bool
+	Domain  string `json:"domain"`
+	Labeled bool   `json:"labeled"`
 	// Count is how many clusters of the domain are chosen; Low and High are the smallest and
 	// the largest count of any domain.
-	Count, Low, High int32
+	Count int32 `json:"count"`
+	Low   int32 `json:"low"`
+	High  int32 `json:"high"`
 	// Delta is what the choice would add to the skew.
-	Delta    int32
-	Violated bool
+	Delta    int32 `json:"delta"`
+	Violated bool  `json:"violated"`
 	// Score is its part of the topology spread score.
-	Score int32
+	Score int32 `json:"score"`
 }
 
 // Explain decides like [Schedule] and returns the explanation for each cluster, in the order of
@@ -202,7 +204,7 @@ func (c *cycle) how(m *clusterState) string {
 }
 
 func (t requiredTerm) explain(m *Cluster) TermVerdict {
-	v := TermVerdict{Matches: t.matches(m)}
+	v := TermVerdict{Matches: t.matches(m), Parts: []Comparison{}}
 	v.Parts = append(v.Parts, explainLabels(t.labels, m)...)
 	for _, q := range t.properties {
 		v.Parts = append(v.Parts, Comparison{

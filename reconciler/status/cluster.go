@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,16 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// cluster returns a member cluster as declared, with its observed status. gitfleet's probes
-// replace KubeFleet's agent. A cluster that another fleet holds has not joined; foreign is the
-// reason, and empty otherwise.
-func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, foreign string, now time.Time) *api.MemberCluster {
+// object returns a member cluster as declared, with its observed status. gitfleet's probes
+// replace KubeFleet's agent. A cluster that another fleet holds has not joined.
+func (in clusterInput) object(now time.Time) *api.MemberCluster {
+	c, known, seen := in.declared, in.known, in.seen
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
 	out.Annotations = maps.Clone(out.Annotations)
@@ -32,6 +30,10 @@ func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, foreig
 	if known.Commit != "" {
 		out.Annotations[api.CommitAnnotation] = known.Commit
 	}
+	if in.suspended != "" {
+		out.Annotations[api.SuspendedAnnotation] = in.suspended
+	}
+	out.Status.Namespaces = namespaces(seen)
 	if seen == nil || seen.Joined.IsZero() {
 		out.Status.Conditions = []metav1.Condition{
 			condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen),
@@ -46,8 +48,8 @@ func cluster(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, foreig
 		condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen),
 		condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen),
 	}
-	if foreign != "" {
-		out.Status.Conditions[1] = condition(api.Joined, metav1.ConditionFalse, api.MemberClusterForeign, foreign, seen)
+	if in.foreign != "" {
+		out.Status.Conditions[1] = condition(api.Joined, metav1.ConditionFalse, api.MemberClusterForeign, in.foreign, seen)
 	}
 	for i := range out.Status.Conditions {
 		out.Status.Conditions[i].LastTransitionTime = metav1.NewTime(seen.Joined)
@@ -102,17 +104,11 @@ func permissions(seen *ledger.Cluster) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// namespaces returns the namespaces of a cluster, as the same map as before if they are the
-// same. Their placements are not listed here but in the placements' statuses.
-func namespaces(seen *ledger.Cluster, old *api.MemberCluster) map[string]string {
+// namespaces returns the namespaces of a cluster. Their placements are not listed here but in
+// the placements' statuses.
+func namespaces(seen *ledger.Cluster) map[string]string {
 	if seen == nil || seen.Namespaces == nil {
 		return nil
-	}
-	if old != nil && len(old.Status.Namespaces) == len(seen.Namespaces) {
-		unknown := func(name string) bool { _, ok := old.Status.Namespaces[name]; return !ok }
-		if !slices.ContainsFunc(seen.Namespaces, unknown) {
-			return old.Status.Namespaces
-		}
 	}
 	out := make(map[string]string, len(seen.Namespaces))
 	for _, name := range seen.Namespaces {

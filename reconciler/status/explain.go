@@ -41,59 +41,26 @@ type Explanation struct {
 // An ExplainedCluster says why one cluster was selected or not. Its fields are those of
 // [placement.Explanation].
 type ExplainedCluster struct {
-	Cluster             string                  `json:"cluster"`
-	Selected            bool                    `json:"selected"`
-	AffinityScore       *int32                  `json:"affinityScore"`
-	TopologySpreadScore *int32                  `json:"topologySpreadScore"`
-	Reason              string                  `json:"reason"`
-	How                 string                  `json:"how,omitempty"`
-	Filters             []ExplainedFilter       `json:"filters,omitempty"`
-	Required            []ExplainedTerm         `json:"required,omitempty"`
-	Preferred           []ExplainedContribution `json:"preferred,omitempty"`
-	Spread              []ExplainedSpread       `json:"spread,omitempty"`
-	Tie                 string                  `json:"tie,omitempty"`
-	Change              []string                `json:"change,omitempty"`
+	Cluster             string                    `json:"cluster"`
+	Selected            bool                      `json:"selected"`
+	AffinityScore       *int32                    `json:"affinityScore"`
+	TopologySpreadScore *int32                    `json:"topologySpreadScore"`
+	Reason              string                    `json:"reason"`
+	How                 string                    `json:"how,omitempty"`
+	Filters             []placement.Verdict       `json:"filters,omitempty"`
+	Required            []placement.TermVerdict   `json:"required,omitempty"`
+	Preferred           []placement.Contribution  `json:"preferred,omitempty"`
+	Spread              []placement.SpreadVerdict `json:"spread,omitempty"`
+	Tie                 string                    `json:"tie,omitempty"`
+	Change              []string                  `json:"change,omitempty"`
 }
 
-// An ExplainedFilter is the result of one filter.
-type ExplainedFilter struct {
-	Filter string `json:"filter"`
-	Passed bool   `json:"passed"`
-	Reason string `json:"reason,omitempty"`
-}
-
-// An ExplainedTerm is the result of one required term.
-type ExplainedTerm struct {
-	Matches bool              `json:"matches"`
-	Parts   []ExplainedDemand `json:"parts"`
-}
-
-// An ExplainedDemand is one requirement on a label or a property, and the value found.
-type ExplainedDemand struct {
-	Demand string `json:"demand"`
-	Found  string `json:"found"`
-	Holds  bool   `json:"holds"`
-}
-
-// An ExplainedContribution is what one preference adds to the score.
-type ExplainedContribution struct {
-	Preference string `json:"preference"`
-	Points     int32  `json:"points"`
-	Reason     string `json:"reason"`
-}
-
-// An ExplainedSpread is how choosing the cluster would affect one constraint.
-type ExplainedSpread struct {
-	Constraint string `json:"constraint"`
-	Domain     string `json:"domain"`
-	Labeled    bool   `json:"labeled"`
-	Count      int32  `json:"count"`
-	Low        int32  `json:"low"`
-	High       int32  `json:"high"`
-	Delta      int32  `json:"delta"`
-	Violated   bool   `json:"violated"`
-	Score      int32  `json:"score"`
-}
+// The parts of an ExplainedCluster.
+type (
+	ExplainedFilter = placement.Verdict
+	ExplainedTerm   = placement.TermVerdict
+	ExplainedSpread = placement.SpreadVerdict
+)
 
 // An UnknownError says that no object has the requested name.
 type UnknownError struct {
@@ -201,26 +168,11 @@ func (r *Report) schedulingOf(name string) (*scheduling, error) {
 
 func explained(c placement.Explanation) ExplainedCluster {
 	out := ExplainedCluster{
-		Cluster: c.Cluster, Selected: c.Selected, Reason: c.Reason, How: c.How, Tie: c.Tie, Change: c.Change,
+		Cluster: c.Cluster, Selected: c.Selected, Reason: c.Reason, How: c.How, Filters: c.Filters,
+		Required: c.Required, Preferred: c.Preferred, Spread: c.Spread, Tie: c.Tie, Change: c.Change,
 	}
 	if c.Score != nil {
 		out.AffinityScore, out.TopologySpreadScore = &c.Score.Affinity, &c.Score.Spread
-	}
-	for _, f := range c.Filters {
-		out.Filters = append(out.Filters, ExplainedFilter(f))
-	}
-	for _, t := range c.Required {
-		term := ExplainedTerm{Matches: t.Matches, Parts: []ExplainedDemand{}}
-		for _, p := range t.Parts {
-			term.Parts = append(term.Parts, ExplainedDemand(p))
-		}
-		out.Required = append(out.Required, term)
-	}
-	for _, p := range c.Preferred {
-		out.Preferred = append(out.Preferred, ExplainedContribution(p))
-	}
-	for _, s := range c.Spread {
-		out.Spread = append(out.Spread, ExplainedSpread(s))
 	}
 	return out
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// memberEvents returns events about the changes of a member cluster. Its state before a restart
-// is not known, so that its first state is not a change.
-func memberEvents(name string, id types.UID, old *clusterEntry, seen *ledger.Cluster, foreign string, now time.Time) []Event {
+// events returns events about the changes of a member cluster. Its state before a restart is
+// not known, so that its first state is not a change.
+func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
+	seen, foreign := in.seen, in.foreign
 	if seen == nil || old == nil && !seen.Joined.IsZero() {
 		return nil
 	}
@@ -52,7 +53,7 @@ func memberEvents(name string, id types.UID, old *clusterEntry, seen *ledger.Clu
 	case foreign == "" && old != nil && old.foreign != "":
 		out = append(out, normal(api.MemberClusterJoined, "no other fleet holds the cluster any more"))
 	}
-	return aboutCluster(name, id, now, out)
+	return aboutCluster(in.declared.Name, clusterUID(in.declared.Name, in.known), now, out)
 }
 
 // memberLeftEvents returns the event that a cluster is no longer declared.

@@ -2,8 +2,9 @@ package status
 
 import (
 	"maps"
+	"reflect"
 	"slices"
-	"time"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,7 +20,6 @@ import (
 type Memo struct {
 	placements map[api.PlacementKey]*placementEntry
 	clusters   map[string]*clusterEntry
-	usages     usages
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
 	// newEvents are the events since the last report; before has those recorded by an earlier
@@ -54,23 +54,22 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	if old != nil && old.of == p {
 		return old
 	}
-	t := &placementEntry{of: p}
-	if m.placements[p.Key] = t; p.Spec == nil {
-		t.detail, t.drifts = detail(p), drifts(p)
-		t.reuseDetail(old)
+	t := &placementEntry{of: p, detail: detail(p), drifts: drifts(p)}
+	m.placements[p.Key] = t
+	if p.Spec == nil {
 		m.addEvents(old == nil, deletedEvents(p, old, in))
-		t.terminate(in, old)
+		t.terminate(in)
+		t.reuse(old)
 		return t
 	}
-	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key), old: old}
+	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
 	s := b.status()
-	t.detail, t.drifts, t.changed = detail(p), drifts(p), b.transitions
+	t.changed = b.transitions
 	m.addEvents(old == nil, b.events(old, s, t.drifts))
-	t.set(b.meta(), p, s)
+	t.set(b.meta(), p.Spec.Spec, s)
 	t.reuse(old)
-	t.reuseDetail(old)
 	if t.cluster != nil {
-		t.mirror = b.mirror(t.cluster, old.mirrored())
+		t.mirror = b.mirror(t.cluster, old)
 	}
 	t.question = newScheduling(p, s)
 	return t
@@ -83,81 +82,61 @@ func (e *placementEntry) status() api.PlacementStatus {
 	return e.namespaced.Status
 }
 
-func (e *placementEntry) set(meta metav1.ObjectMeta, p *plan.Placement, s api.PlacementStatus) {
-	kind := typeMeta(api.PlacementGroup, p.Key.Kind())
-	if p.Key.Namespace == "" {
-		e.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
+// set makes the object of the placement.
+func (e *placementEntry) set(meta metav1.ObjectMeta, spec api.PlacementSpec, s api.PlacementStatus) {
+	kind := typeMeta(api.PlacementGroup, e.of.Key.Kind())
+	if e.of.Key.Namespace == "" {
+		e.cluster = &api.ClusterResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: spec, Status: s}
 	} else {
-		e.namespaced = &api.ResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: p.Spec.Spec, Status: s}
+		e.namespaced = &api.ResourcePlacement{TypeMeta: kind, ObjectMeta: meta, Spec: spec, Status: s}
 	}
 }
 
 // reuse replaces equal parts by those of the previous report, so that others can compare
 // pointers.
 func (e *placementEntry) reuse(old *placementEntry) {
-	switch {
-	case old == nil || old.of.Spec == nil || e.of.Spec.SpecHash != old.of.Spec.SpecHash:
-	case e.cluster != nil:
-		if sameMeta(&e.cluster.ObjectMeta, &old.cluster.ObjectMeta) && sameStatus(&e.cluster.Status, &old.cluster.Status) {
-			e.cluster = old.cluster
-		}
-	default:
-		if sameMeta(&e.namespaced.ObjectMeta, &old.namespaced.ObjectMeta) && sameStatus(&e.namespaced.Status, &old.namespaced.Status) {
-			e.namespaced = old.namespaced
-		}
+	if old != nil {
+		reuse(&e.cluster, old.cluster)
+		reuse(&e.namespaced, old.namespaced)
+		reuse(&e.detail, old.detail)
 	}
 }
 
-func (e *placementEntry) reuseDetail(old *placementEntry) {
-	if old != nil && sameDetail(e.detail, old.detail) {
-		e.detail = old.detail
+func reuse[T any](now **T, old *T) {
+	if reflect.DeepEqual(*now, old) {
+		*now = old
 	}
 }
 
-func (e *placementEntry) mirrored() *api.ClusterResourcePlacementStatus {
-	if e == nil {
-		return nil
-	}
-	return e.mirror
-}
-
-// A clusterEntry is the report of one cluster.
+// A clusterEntry is the report of one cluster, and what it was made from.
 type clusterEntry struct {
+	clusterInput
+	object *api.MemberCluster
+}
+
+// A clusterInput is everything that the report of a cluster depends on, except the time.
+type clusterInput struct {
 	declared *hub.Cluster
 	known    ledger.Declared
 	seen     *ledger.Cluster
-	// suspended is why nothing is written to the cluster; empty if it is.
-	suspended string
-	// foreign is why nothing is written to the cluster, if another fleet holds it.
-	foreign string
-	object  *api.MemberCluster
-}
-
-// next returns the new report of the cluster.
-func (e *clusterEntry) next(c *hub.Cluster, known ledger.Declared, seen *ledger.Cluster, suspended, foreign string, now time.Time, all *usages) *clusterEntry {
-	out := cluster(c, known, seen, foreign, now)
-	var before *api.MemberCluster
-	if e != nil {
-		before = e.object
-	}
-	out.Status.Namespaces = namespaces(seen, before)
-	all.share(&out.Status.ResourceUsage)
-	if suspended != "" {
-		out.Annotations[api.SuspendedAnnotation] = suspended
-	}
-	return &clusterEntry{c, known, seen, suspended, foreign, out}
+	// suspended is why nothing is written to the cluster, and foreign why not, if another fleet
+	// holds it; empty if that is not so.
+	suspended, foreign string
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
-	old, seen := m.clusters[c.Name], in.Ledger.Cluster(c.Name)
-	why := suspended(in, ledger.Subject{Cluster: c.Name})
-	known, foreign := in.Ledger.Declared()[clusterID(c.Name)], in.Ledger.Refusal(c.Name)
-	if old == nil || old.foreign != foreign || old.declared != c || old.known != known || old.seen != seen || old.suspended != why {
-		m.addEvents(old == nil, memberEvents(c.Name, clusterUID(c.Name, known), old, seen, foreign, in.Now))
-		old = old.next(c, known, seen, why, foreign, in.Now, &m.usages)
-		m.clusters[c.Name] = old
+	now := clusterInput{
+		declared: c, known: in.Ledger.Declared()[clusterID(c.Name)], seen: in.Ledger.Cluster(c.Name),
+		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), foreign: in.Ledger.Refusal(c.Name),
 	}
-	return old.object
+	old := m.clusters[c.Name]
+	if old != nil && old.clusterInput == now {
+		return old.object
+	}
+	m.addEvents(old == nil, now.events(old, in.Now))
+	next := &clusterEntry{now, now.object(in.Now)}
+	m.clusters[c.Name] = next
+	return next.object
 }
 
 // finish drops what is no longer reported, and returns the events.
@@ -182,29 +161,26 @@ func (m *Memo) repositoryEvents(in Input) []Event {
 	})
 }
 
+// forget drops the placements and clusters that are no longer reported.
 func (m *Memo) forget(in Input) {
-	if len(m.placements) > len(in.Plan.Placements) {
-		told := make(map[api.PlacementKey]bool, len(in.Plan.Placements))
-		for _, p := range in.Plan.Placements {
-			told[p.Key] = true
-		}
-		for _, key := range slices.SortedFunc(maps.Keys(m.placements), api.PlacementKey.Compare) {
-			if !told[key] {
-				m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
-				delete(m.placements, key)
-			}
-		}
+	for _, key := range gone(m.placements, in.Plan.Placements, func(p *plan.Placement) api.PlacementKey { return p.Key }, api.PlacementKey.Compare) {
+		m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
+		delete(m.placements, key)
 	}
-	if len(m.clusters) > len(in.Plan.Members) {
-		told := make(map[string]bool, len(in.Plan.Members))
-		for _, c := range in.Plan.Members {
-			told[c.Name] = true
-		}
-		for _, name := range slices.Sorted(maps.Keys(m.clusters)) {
-			if !told[name] {
-				m.newEvents = append(m.newEvents, memberLeftEvents(name, m.clusters[name].object.UID, in.Now)...)
-				delete(m.clusters, name)
-			}
-		}
+	for _, name := range gone(m.clusters, in.Plan.Members, func(c *hub.Cluster) string { return c.Name }, strings.Compare) {
+		m.newEvents = append(m.newEvents, memberLeftEvents(name, m.clusters[name].object.UID, in.Now)...)
+		delete(m.clusters, name)
 	}
+}
+
+// gone returns the sorted keys of a map that has all items of a list, except those of the list.
+func gone[K comparable, V, T any](known map[K]V, list []T, key func(T) K, compare func(a, b K) int) []K {
+	if len(known) == len(list) {
+		return nil
+	}
+	rest := maps.Clone(known)
+	for _, item := range list {
+		delete(rest, key(item))
+	}
+	return slices.SortedFunc(maps.Keys(rest), compare)
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditionValue
 
 // mirror returns the status as it is shown in the namespace; nil if it is not. An unchanged
 // status is the same object as before.
-func (b *builder) mirror(of *api.ClusterResourcePlacement, old *api.ClusterResourcePlacementStatus) *api.ClusterResourcePlacementStatus {
+func (b *builder) mirror(of *api.ClusterResourcePlacement, old *placementEntry) *api.ClusterResourcePlacementStatus {
 	if !b.mirrored() {
 		return nil
 	}
@@ -59,8 +60,8 @@ func (b *builder) mirror(of *api.ClusterResourcePlacement, old *api.ClusterResou
 		return nil
 	}
 	namespace := b.placedNamespace()
-	if old != nil && old.Namespace == namespace && sameStatus(&old.SourceStatus, &source) {
-		return old
+	if old != nil && old.mirror != nil && old.mirror.Namespace == namespace && reflect.DeepEqual(old.mirror.SourceStatus, source) {
+		return old.mirror
 	}
 	const kind = "ClusterResourcePlacementStatus"
 	return &api.ClusterResourcePlacementStatus{

@@ -60,6 +60,10 @@ import (
 //	resume web             a user resumes it
 //	remote WORDS…          the remote cannot be read; without words, it can
 //	events                 prints the events since the last such command
+//	explain crp/web [east] prints the explanation of a placement
+//	tree crp/web [east]    prints a placement with its objects on clusters
+//	trace ConfigMap web/one east  prints where an object comes from
+//	trace drifts           prints where the objects of all drift come from
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		golden.Steps(t, archive, newScene(t).do)
@@ -139,6 +143,12 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.source.Git.Error = strings.Join(args, " ")
 	case "events":
 		return s.events(), true
+	case "explain":
+		return s.answer(s.report.Explain(args[0], strings.Join(args[1:], ""))), true
+	case "tree":
+		return s.answer(s.report.Tree(args[0], strings.Join(args[1:], ""))), true
+	case "trace":
+		return s.trace(args), true
 	case "cluster":
 		i := slices.IndexFunc(s.report.Clusters, func(c *api.MemberCluster) bool { return c.Name == args[0] })
 		return s.yaml(s.report.Clusters[i].Status), true
@@ -146,6 +156,29 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.t.Fatalf("%s is no part of a scene", words[0])
 	}
 	return "", false
+}
+
+// answer prints a value, or why there is none.
+func (s *scene) answer(v any, err error) string {
+	s.t.Helper()
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return s.yaml(v)
+}
+
+func (s *scene) trace(args []string) string {
+	s.t.Helper()
+	if args[0] == "drifts" {
+		var all []*status.Trace
+		for i := range s.report.Drifts {
+			all = append(all, s.report.TraceDrift(&s.report.Drifts[i]))
+		}
+		return s.yaml(all)
+	}
+	namespace, name, _ := strings.Cut(args[1], "/")
+	trace, _, err := s.report.Trace(api.ObjectName{Kind: args[0], Namespace: namespace, Name: name}, args[2])
+	return s.answer(trace, err)
 }
 
 func (s *scene) duration(text string) time.Duration {

@@ -1,0 +1,147 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// terminate reports a placement that was deleted from the repository, until nothing of it is
+// left, as an object that is being deleted, with its last spec. A placement whose spec is
+// unknown, because an older version recorded it, is reported with its details only; so is one
+// that was, or may have been, renamed.
+func (e *placementEntry) terminate(in Input) {
+	p := e.of
+	if p.Record.Spec == nil || p.Record.DeletedAt.IsZero() || p.Record.Into != (api.PlacementKey{}) {
+		return
+	}
+	b := &builder{Input: in, p: p}
+	at := metav1.NewTime(p.Record.DeletedAt)
+	var s api.PlacementStatus
+	add := func(typ string, v conditionValue) {
+		s.Conditions = append(s.Conditions, metav1.Condition{
+			Type: typ, Status: v.status, Reason: v.reason, Message: v.message,
+			ObservedGeneration: p.Record.Generation, LastTransitionTime: at,
+		})
+	}
+	add(b.prefix()+api.Scheduled, conditionValue{metav1.ConditionFalse, api.PlacementDeleted, deletedText(p)})
+	if v, held := b.deletionsHeld(p.Clusters...); held {
+		add(api.DeletionsHeld, v)
+	}
+	e.set(metav1.ObjectMeta{
+		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: placementUID(p.Key, p.Record), Generation: p.Record.Generation,
+		CreationTimestamp: metav1.NewTime(p.Record.Created), DeletionTimestamp: &at, Finalizers: []string{api.CleanupFinalizer},
+	}, *p.Record.Spec, s)
+}
+
+// deletedText says what happens to the objects of a deleted placement.
+func deletedText(p *plan.Placement) string {
+	if p.Record.Abandon {
+		return "The placement is gone from the repository; what it placed stays where it is"
+	}
+	return "The placement is gone from the repository; what it placed is being removed"
+}
+
+// deletionsHeld is the condition DeletionsHeld for the given clusters of the placement; false
+// if no deletions are held there.
+func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v conditionValue, held bool) {
+	objects, on := 0, 0
+	first, where := ledger.Braked{}, ""
+	for _, c := range clusters {
+		braked, pending := c.HeldDeletions()
+		if pending || len(braked) == 0 {
+			continue
+		}
+		if on == 0 {
+			first, where = braked[0], c.Binding.Cluster
+		}
+		objects += len(braked)
+		on++
+	}
+	if on == 0 {
+		return conditionValue{}, false
+	}
+	return conditionValue{metav1.ConditionTrue, api.AllowedByNoCommit, fmt.Sprintf(
+		"Deleting %d object(s) on %d cluster(s) is held, such as %s on %s: %s; %s",
+		objects, on, first.ID, where, first.Why, HeldAdvice(b.p.Key.String()),
+	)}, true
+}
+
+// HeldAdvice says what to do about held deletions of a placement (crp/NAME or
+// rp/NAMESPACE/NAME).
+func HeldAdvice(placement string) string {
+	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer %q to the message of a commit",
+		AllowTrailer(placement))
+}
+
+// AllowTrailer returns the line in a commit message that allows the held deletions of a
+// placement (crp/NAME or rp/NAMESPACE/NAME).
+func AllowTrailer(placement string) string { return plan.AllowTrailer + ": " + placement }
+
+// A Deleted is a deletion of objects of a placement on a cluster.
+type Deleted struct {
+	Placement api.PlacementKey
+	Cluster   string
+	ledger.Deletion
+}
+
+// DeletionEvents returns the events of deletions on clusters, by placement and cluster.
+// Deletions on one cluster for the same cause are one event, and so are equal deletions on many
+// clusters. Placements that are not in the ledger are left out.
+func DeletionEvents(l *ledger.Ledger, all []Deleted, now time.Time) []Event {
+	var out []Event
+	for _, key := range l.Placements() {
+		var events []Event
+		for _, d := range merged(key, all) {
+			e := normal(api.ObjectsDeleted, d.text())
+			e.Cluster, e.Commit = d.Cluster, d.Commit
+			events = append(events, e)
+		}
+		out = append(out, aboutPlacement(key, *l.Placement(key), now, grouped(events, sameDeletion))...)
+	}
+	return out
+}
+
+// merged returns the deletions of one placement, one for each cluster, commit and cause.
+func merged(key api.PlacementKey, all []Deleted) []Deleted {
+	var out []Deleted
+	for _, d := range all {
+		if d.Placement != key {
+			continue
+		}
+		at := slices.IndexFunc(out, func(o Deleted) bool {
+			return o.Cluster == d.Cluster && o.Commit == d.Commit && o.Why == d.Why
+		})
+		if at < 0 {
+			out = append(out, d)
+			continue
+		}
+		out[at].Objects, out[at].Total = slices.Concat(out[at].Objects, d.Objects), out[at].Total+d.Total
+	}
+	slices.SortStableFunc(out, func(a, b Deleted) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+// text is the message of the event: what was deleted, and why.
+func (d Deleted) text() string {
+	named := d.Objects[:min(len(d.Objects), ledger.MostDeletedObjects)]
+	names := make([]string, 0, len(named))
+	for _, id := range named {
+		names = append(names, id.String())
+	}
+	text := "Deleted " + strings.Join(names, ", ")
+	if rest := d.Total - len(named); rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text + ": " + d.Why
+}
+
+// sameDeletion reports whether two events of deletions are the same but for the cluster.
+func sameDeletion(a, b Event) bool { return a.Commit == b.Commit && a.Message == b.Message }
