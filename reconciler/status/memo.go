@@ -135,6 +135,9 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	}
 	m.addEvents(old == nil, now.events(old, in.Now))
 	next := &clusterEntry{now, now.object(in.Now)}
+	if old != nil {
+		reuse(&next.object, old.object)
+	}
 	m.clusters[c.Name] = next
 	return next.object
 }
