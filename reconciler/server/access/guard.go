@@ -3,7 +3,6 @@ package access
 import (
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 		case slices.Contains(unprotected, req.URL.Path), g.cfg.OpenMetrics && req.URL.Path == "/metrics":
 			next.ServeHTTP(w, req)
 			return
-		case g.site.Check(req) != nil, crossSite(req):
+		case g.crossSite(req):
 			http.Error(w, "a page of another site sends this", http.StatusForbidden)
 			return
 		case g.who == nil:
@@ -54,23 +53,12 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 	})
 }
 
-// crossSite reports whether a browser sends the request for a page of another site. It applies
-// to all methods, since even a read would tell the page that the daemon exists. Only browsers
-// send these headers.
-func crossSite(req *http.Request) bool {
-	switch req.Header.Get("Sec-Fetch-Site") {
-	case "same-origin", "none": // none is a request from the address bar
-		return false
-	case "":
-	default:
-		return true
-	}
-	origin := req.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	from, err := url.Parse(origin)
-	return err != nil || from.Host != req.Host
+// crossSite reports whether a browser sends the request for a page of another site. Reads count
+// as well, since even a read would tell the page that the daemon exists.
+func (g *Guard) crossSite(req *http.Request) bool {
+	as := *req
+	as.Method = http.MethodPost // the library lets all reads pass
+	return g.site.Check(&as) != nil
 }
 
 // isLocalHost reports whether a Host header names this machine.
