@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,7 +16,7 @@ import (
 type clusterChange struct {
 	*eventBuilder
 	name     string
-	now, was *api.PerClusterPlacementStatus // was is nil if the cluster is new
+	now, was *api.PerClusterPlacementStatus // was is empty if the cluster is new
 	held     *plan.OnCluster                // may be nil
 	// moved says that another revision was assigned.
 	moved bool
@@ -33,7 +34,7 @@ func (h *eventBuilder) clusters() {
 		if now.ClusterName == "" {
 			continue
 		}
-		s := &clusterChange{eventBuilder: h, name: now.ClusterName, now: now, was: before[now.ClusterName], held: h.p.On(now.ClusterName)}
+		s := &clusterChange{eventBuilder: h, name: now.ClusterName, now: now, was: cmp.Or(before[now.ClusterName], &api.PerClusterPlacementStatus{}), held: h.p.On(now.ClusterName)}
 		delete(before, now.ClusterName)
 		was := h.clusterBefore(s.name)
 		s.moved = s.held != nil && (was == nil || was.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
@@ -63,7 +64,7 @@ func (s *clusterChange) progressEvents() []Event {
 		}
 		out = append(out, e)
 	}
-	if s.was == nil {
+	if s.was.ClusterName == "" {
 		add(s.condition(api.Scheduled))
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Available, api.DiffReported} {
@@ -110,9 +111,6 @@ func (s *clusterChange) condition(typ string) *metav1.Condition {
 }
 
 func (s *clusterChange) conditionBefore(typ string) *metav1.Condition {
-	if s.was == nil {
-		return nil
-	}
 	return meta.FindStatusCondition(s.was.Conditions, typ)
 }
 
@@ -123,19 +121,11 @@ func isFalse(c *metav1.Condition) bool { return c != nil && c.Status == metav1.C
 // is none for an object that is not available yet or whose definition is about to be
 // established.
 func (s *clusterChange) failedEvents() []Event {
-	if len(s.now.FailedPlacements) == 0 {
-		return nil
-	}
-	known := map[string]string{}
-	if s.was != nil {
-		for _, f := range s.was.FailedPlacements {
-			known[sortKey(f.ResourceIdentifier)] = f.Condition.Reason
-		}
-	}
 	var out []Event
-	for _, f := range s.now.FailedPlacements {
-		c := f.Condition
-		if known[sortKey(f.ResourceIdentifier)] != c.Reason && c.Reason != api.ManifestNotAvailableYet && !s.awaitsDefinition(f.ResourceIdentifier) {
+	for _, f := range added(s.was.FailedPlacements, s.now.FailedPlacements, func(f api.FailedResourcePlacement) string {
+		return sortKey(f.ResourceIdentifier) + " " + f.Condition.Reason
+	}) {
+		if c := f.Condition; c.Reason != api.ManifestNotAvailableYet && !s.awaitsDefinition(f.ResourceIdentifier) {
 			out = append(out, warning(c.Reason, f.ID().String()+": "+c.Message))
 		}
 	}
@@ -152,20 +142,21 @@ func (s *clusterChange) awaitsDefinition(i api.ResourceIdentifier) bool {
 
 // diffEvents returns events about objects that differ and are not written.
 func (s *clusterChange) diffEvents() []Event {
-	if !s.reportsDiff() || len(s.now.DiffedPlacements) == 0 {
+	if !s.reportsDiff() {
 		return nil
 	}
-	known := map[string]bool{}
-	if s.was != nil {
-		for _, d := range s.was.DiffedPlacements {
-			known[sortKey(d.ResourceIdentifier)] = true
-		}
-	}
 	var out []Event
-	for _, d := range s.now.DiffedPlacements {
-		if !known[sortKey(d.ResourceIdentifier)] {
-			out = append(out, normal(api.FoundDiff, d.ID().String()+" differs: "+few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
-		}
+	for _, d := range added(s.was.DiffedPlacements, s.now.DiffedPlacements, func(d api.DiffedResourcePlacement) string { return sortKey(d.ResourceIdentifier) }) {
+		out = append(out, normal(api.FoundDiff, d.ID().String()+" differs: "+few(d.ObservedDiffs, func(d api.PatchDetail) string { return d.Path })))
 	}
 	return out
+}
+
+// added returns the items whose keys no item before has.
+func added[T any, K comparable](before, now []T, key func(T) K) []T {
+	known := make(map[K]bool, len(before))
+	for _, b := range before {
+		known[key(b)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(now), func(n T) bool { return known[key(n)] })
 }

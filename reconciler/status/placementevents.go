@@ -64,8 +64,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 	h.stopped()
 	if h.old != nil || b.record == nil || b.record.Transitions == nil {
 		h.clusters()
-		h.heldDeletions()
-		h.deletionErrors()
+		h.deletions()
 		h.driftEvents(drifts)
 		h.warnings()
 	}
@@ -150,47 +149,28 @@ func (h *eventBuilder) stopped() {
 	}
 }
 
-// heldDeletions adds events about held deletions.
-func (h *eventBuilder) heldDeletions() {
+// deletions adds events about deletions that are held, and about those that fail.
+func (h *eventBuilder) deletions() {
 	for _, c := range h.p.Clusters {
-		now, pending := c.HeldDeletions()
-		if pending || len(now) == 0 {
-			continue
+		before := &ledger.WorkSeen{}
+		if was := h.clusterBefore(c.Binding.Cluster); was != nil {
+			before = cmp.Or(was.Seen(), before)
 		}
-		held := map[api.ID]bool{}
-		if was := h.clusterBefore(c.Binding.Cluster); was != nil && was.Seen() != nil {
-			for _, b := range was.Seen().Braked {
-				held[b.ID] = true
-			}
+		held, pending := c.HeldDeletions()
+		if pending {
+			held = nil
 		}
 		var events []Event
-		for _, b := range now {
-			if !held[b.ID] {
-				events = append(events, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
-			}
+		for _, b := range added(before.Braked, held, func(b ledger.Braked) api.ID { return b.ID }) {
+			events = append(events, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
 		}
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
-	}
-}
-
-// deletionErrors adds events about objects that could not be deleted.
-func (h *eventBuilder) deletionErrors() {
-	for _, c := range h.p.Clusters {
-		now := c.Seen()
-		if now == nil {
+		if c.Seen() == nil {
 			continue
 		}
-		known := map[api.ID]bool{}
-		if was := h.clusterBefore(c.Binding.Cluster); was != nil && was.Seen() != nil {
-			for _, f := range was.Seen().DeletionErrors {
-				known[f.ID] = true
-			}
-		}
-		var events []Event
-		for _, f := range now.DeletionErrors {
-			if !known[f.ID] {
-				events = append(events, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
-			}
+		events = nil
+		for _, f := range added(before.DeletionErrors, c.Seen().DeletionErrors, func(f ledger.DeletionError) api.ID { return f.ID }) {
+			events = append(events, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 		}
 		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
 	}
@@ -241,8 +221,7 @@ func deletedEvents(p *plan.Placement, old *placementEntry, in Input) []Event {
 	case p.Unclear == "":
 		h.add(normal(api.PlacementDeleted, deletedText(p)))
 	}
-	h.heldDeletions()
-	h.deletionErrors()
+	h.deletions()
 	return aboutPlacement(p.Key, p.Record, in.Now, h.events)
 }
 
