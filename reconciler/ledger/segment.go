@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -89,52 +91,34 @@ func unpack(raw []byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := io.ReadAll(z)
-	if err != nil {
-		return nil, err
-	}
-	records := map[string][]byte{}
-	for r := (cursor{rest: all}); len(r.rest) > 0; {
-		key := r.take(r.number())
-		size := r.number()
-		switch {
-		case r.torn:
-			return nil, errors.New("a record is cut off")
-		case size == 0:
+	in, records := bufio.NewReader(z), map[string][]byte{}
+	for {
+		size, err := binary.ReadUvarint(in)
+		if errors.Is(err, io.EOF) {
+			return records, nil
+		}
+		key, err := take(in, size, err)
+		if err == nil {
+			size, err = binary.ReadUvarint(in)
+		}
+		if err == nil && size == 0 {
 			records[string(key)] = nil
 			continue
 		}
-		value := r.take(size - 1)
-		if r.torn {
-			return nil, errors.New("a record is cut off")
+		if records[string(key)], err = take(in, size-1, err); err != nil {
+			return nil, fmt.Errorf("a record is cut off: %w", err)
 		}
-		records[string(key)] = value
 	}
-	return records, nil
 }
 
-// A cursor reads numbers and byte strings until the end.
-type cursor struct {
-	rest []byte
-	torn bool
-}
-
-func (c *cursor) number() uint64 {
-	n, used := binary.Uvarint(c.rest)
-	if used <= 0 {
-		c.torn = true
-		return 0
+// take reads n bytes, unless there was an error before.
+func take(in io.Reader, n uint64, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
 	}
-	c.rest = c.rest[used:]
-	return n
-}
-
-func (c *cursor) take(n uint64) []byte {
-	if n > uint64(len(c.rest)) {
-		c.torn, c.rest = true, nil
-		return nil
+	out, err := io.ReadAll(io.LimitReader(in, int64(min(n, math.MaxInt64))))
+	if err == nil && uint64(len(out)) < n {
+		err = io.ErrUnexpectedEOF
 	}
-	out := c.rest[:n:n]
-	c.rest = c.rest[n:]
-	return out
+	return out, err
 }
