@@ -73,7 +73,7 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 	sources := map[schema.GroupVersionResource][]store.Source{}
 	for _, o := range s.Objects {
 		kind := byKind[o.Object.GroupVersionKind()]
-		sources[kind] = append(sources[kind], manifest{o, known[o.ID]})
+		sources[kind] = append(sources[kind], manifest(o, known[o.ID]))
 	}
 	id := func(k *kind, namespace, name string) api.ID {
 		return api.ID{Group: k.group, Kind: k.name, Namespace: namespace, Name: name}

@@ -14,38 +14,46 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A manifest is an object of the hub as in Git, with the values of Secrets masked.
-type manifest struct {
-	o     *api.Object
-	known ledger.Declared
+// A declared is an object of the commit in force.
+type declared struct {
+	namespace, name string
+	version         declaredVersion
+	object          func() *store.Object
 }
 
-func (m manifest) Key() (string, string) { return m.o.ID.Namespace, m.o.ID.Name }
-
-func (m manifest) Same(old store.Source) bool {
-	was := old.(manifest)
-	return was.known == m.known && (was.o == m.o || was.o.Hash == m.o.Hash && was.o.Origin == m.o.Origin)
+// A declaredVersion is the same while the object is.
+type declaredVersion struct {
+	hash   string
+	origin api.Origin
+	known  ledger.Declared
 }
 
-func (m manifest) Object() *store.Object {
-	u := m.o.Object
-	meta := metav1.ObjectMeta{
-		Name: m.o.ID.Name, Namespace: m.o.ID.Namespace, Labels: u.GetLabels(), Annotations: shown(u).GetAnnotations(),
-		UID: status.UID(m.known.Created, m.o.ID.Group, m.o.ID.Kind, m.o.ID.Namespace, m.o.ID.Name),
-	}
-	meta = metaOf(meta, m.o.Origin, m.known)
-	o := &store.Object{ObjectMeta: meta, Value: m.o}
-	o.APIVersion, o.Kind = u.GetAPIVersion(), u.GetKind()
-	o.Content = func(meta metav1.ObjectMeta) (any, error) {
-		content := maps.Clone(shown(u).Object)
-		inner, _ := content["metadata"].(map[string]any)
-		inner = maps.Clone(inner)
-		inner["uid"], inner["resourceVersion"], inner["generation"] = meta.UID, meta.ResourceVersion, meta.Generation
-		inner["creationTimestamp"], inner["annotations"] = meta.CreationTimestamp, meta.Annotations
-		content["metadata"] = inner
-		return content, nil
-	}
-	return o
+func (d declared) Key() (string, string) { return d.namespace, d.name }
+
+func (d declared) Same(old store.Source) bool { return d.version == old.(declared).version }
+
+func (d declared) Object() *store.Object { return d.object() }
+
+// manifest returns an object of the hub as in Git, with the values of Secrets masked.
+func manifest(m *api.Object, known ledger.Declared) declared {
+	return declared{m.ID.Namespace, m.ID.Name, declaredVersion{m.Hash, m.Origin, known}, func() *store.Object {
+		u := m.Object
+		o := &store.Object{Value: m, ObjectMeta: metaOf(metav1.ObjectMeta{
+			Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: u.GetLabels(), Annotations: shown(u).GetAnnotations(),
+			UID: status.UID(known.Created, m.ID.Group, m.ID.Kind, m.ID.Namespace, m.ID.Name),
+		}, m.Origin, known)}
+		o.APIVersion, o.Kind = u.GetAPIVersion(), u.GetKind()
+		o.Content = func(meta metav1.ObjectMeta) (any, error) {
+			content := maps.Clone(shown(u).Object)
+			inner, _ := content["metadata"].(map[string]any)
+			inner = maps.Clone(inner)
+			inner["uid"], inner["resourceVersion"], inner["generation"] = meta.UID, meta.ResourceVersion, meta.Generation
+			inner["creationTimestamp"], inner["annotations"] = meta.CreationTimestamp, meta.Annotations
+			content["metadata"] = inner
+			return content, nil
+		}
+		return o
+	}}
 }
 
 // shown returns the object with secret values masked. Most objects have none and are not
@@ -68,45 +76,27 @@ func encodable(secret map[string]any) {
 	}
 }
 
-// A declared is a kind of configuration that has no status: an override.
-type declared struct {
-	of      any
-	kind    metav1.TypeMeta
-	meta    metav1.ObjectMeta
-	origin  api.Origin
-	hashes  hub.Hashes
-	known   ledger.Declared
-	content func(metav1.ObjectMeta) any
-}
-
-func (d declared) Key() (string, string) { return d.meta.Namespace, d.meta.Name }
-
-func (d declared) Same(old store.Source) bool {
-	was := old.(declared)
-	return was.known == d.known && was.hashes == d.hashes && was.origin == d.origin
-}
-
-func (d declared) Object() *store.Object {
-	meta := d.meta
-	meta.UID = status.UID(d.known.Created, d.kind.Kind, meta.Namespace, meta.Name)
-	return &store.Object{
-		TypeMeta: d.kind, ObjectMeta: metaOf(meta, d.origin, d.known), Value: d.of,
-		Content: func(meta metav1.ObjectMeta) (any, error) { return d.content(meta), nil },
-	}
+// configuration returns an object of a kind that has no status: an override.
+func configuration(of any, k *kind, meta metav1.ObjectMeta, version declaredVersion, content func(metav1.TypeMeta, metav1.ObjectMeta) any) declared {
+	return declared{meta.Namespace, meta.Name, version, func() *store.Object {
+		o := &store.Object{Value: of, ObjectMeta: metaOf(meta, version.origin, version.known)}
+		o.APIVersion, o.Kind = k.gvk(k.versions[0]).ToAPIVersionAndKind()
+		o.UID = status.UID(version.known.Created, k.name, meta.Namespace, meta.Name)
+		o.Content = func(meta metav1.ObjectMeta) (any, error) { return content(o.TypeMeta, meta), nil }
+		return o
+	}}
 }
 
 func clusterOverride(o *hub.ClusterOverride, known ledger.Declared) declared {
 	spec := maskedClusterOverride(o.Spec)
-	kind := metav1.TypeMeta{APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ClusterResourceOverride"}
-	return declared{o, kind, o.ObjectMeta, o.Origin, o.Hashes, known, func(meta metav1.ObjectMeta) any {
+	return configuration(o, clusterOverrides, o.ObjectMeta, declaredVersion{o.Hash, o.Origin, known}, func(kind metav1.TypeMeta, meta metav1.ObjectMeta) any {
 		return &api.ClusterResourceOverride{TypeMeta: kind, ObjectMeta: meta, Spec: spec}
-	}}
+	})
 }
 
 func override(o *hub.Override, known ledger.Declared) declared {
 	spec := maskedOverride(o.Spec)
-	kind := metav1.TypeMeta{APIVersion: api.PlacementGroup + "/v1beta1", Kind: "ResourceOverride"}
-	return declared{o, kind, o.ObjectMeta, o.Origin, o.Hashes, known, func(meta metav1.ObjectMeta) any {
+	return configuration(o, overrides, o.ObjectMeta, declaredVersion{o.Hash, o.Origin, known}, func(kind metav1.TypeMeta, meta metav1.ObjectMeta) any {
 		return &api.ResourceOverride{TypeMeta: kind, ObjectMeta: meta, Spec: spec}
-	}}
+	})
 }

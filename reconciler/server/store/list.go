@@ -81,9 +81,6 @@ func (s *Store) List(q Query, afterNamespace, afterName string, limit int) Page 
 			from++
 		}
 	}
-	if q.all() && limit <= 0 {
-		page.Objects = make([]*Object, 0, len(k.slots)-from)
-	}
 	for _, o := range k.slots[from:] {
 		switch {
 		case !q.matches(o.object):
@@ -94,10 +91,6 @@ func (s *Store) List(q Query, afterNamespace, afterName string, limit int) Page 
 		}
 	}
 	return page
-}
-
-func (q Query) all() bool {
-	return q.Namespace == "" && (q.Labels == nil || q.Labels.Empty()) && (q.Fields == nil || q.Fields.Empty())
 }
 
 // after returns the index in the log of the first version after the given one.
