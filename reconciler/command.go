@@ -318,8 +318,8 @@ func (r *Reconciler) recheck(o Order) (string, error) {
 		}
 	}
 	n := 0
-	for name, asked := range names {
-		if m := r.members[name]; asked && m != nil {
+	for name, requested := range names {
+		if m := r.members[name]; requested && m != nil {
 			m.member.Check()
 			if r.declares(name) { // the others are leaving the fleet
 				n++

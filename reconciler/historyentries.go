@@ -132,20 +132,20 @@ func progressEntries(key api.PlacementKey, revision string, was, is *ledger.Entr
 		Commit: is.Binding.Assigned.Commit, Revision: revision,
 	}
 	var all []history.Entry
-	tell := func(event history.Event, message string) {
+	add := func(event history.Event, message string) {
 		e.Event, e.Message = event, message
 		all = append(all, e)
 	}
 	if after.applied && !before.applied {
-		tell(history.Applied, "")
+		add(history.Applied, "")
 	}
 	switch {
 	case after.failure != "" && after.failed != before.failed:
-		tell(history.Failed, after.failure)
+		add(history.Failed, after.failure)
 	case after.available && !before.available:
-		tell(history.Available, "")
+		add(history.Available, "")
 	case before.available && !after.available:
-		tell(history.Unavailable, after.missing)
+		add(history.Unavailable, after.missing)
 	}
 	return all
 }

@@ -20,7 +20,7 @@ type retry struct {
 // pastLoaded adds a loaded commit that clusters are still assigned to.
 func (r *Reconciler) pastLoaded(l loaded, now time.Time) {
 	hash := l.commit.Hash
-	delete(r.asked, hash)
+	delete(r.requested, hash)
 	if l.err == nil {
 		if r.lost[hash] != nil {
 			r.cfg.Log.Info("commit of assigned content loaded after a failure", "commit", hash)
@@ -61,12 +61,12 @@ func (r *Reconciler) requestCommits(p *plan.Plan, now time.Time) {
 
 // want requests the load of a commit, unless it is loaded or its next retry is not due.
 func (r *Reconciler) want(hash string, now time.Time) {
-	if r.past[hash] != nil || r.asked[hash] || now.Before(r.again[hash].at) {
+	if r.past[hash] != nil || r.requested[hash] || now.Before(r.again[hash].at) {
 		return
 	}
 	select {
 	case r.wanted <- hash:
-		r.asked[hash] = true
+		r.requested[hash] = true
 	default: // another commit is being loaded, after which there is another turn
 	}
 }

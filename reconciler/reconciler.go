@@ -141,9 +141,9 @@ type Reconciler struct {
 	resolutions map[string]ledger.Resolutions
 	// ending has a channel for each cluster that is closed when its last agent, which was
 	// stopped, has ended.
-	ending map[string]<-chan struct{}
-	wanted chan string // commits for the Past loader
-	asked  map[string]bool
+	ending    map[string]<-chan struct{}
+	wanted    chan string // commits for the Past loader
+	requested map[string]bool
 	// attempts records the commits that are being loaded, and retries are commits to load
 	// again. headFatal is set while the newest commit is refused because loading it has crashed
 	// the process.
@@ -166,7 +166,7 @@ func New(cfg Config) *Reconciler {
 	}
 	return &Reconciler{
 		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), past: map[string]*hub.Snapshot{}, lost: map[string]error{}, again: map[string]retry{},
-		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), asked: map[string]bool{},
+		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), requested: map[string]bool{},
 		attempts: readAttempts(cfg.Attempts, cfg.Log), retries: make(chan gitsource.Commit, 1),
 	}
 }

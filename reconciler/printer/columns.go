@@ -40,14 +40,14 @@ var Placements = []Column{
 		}
 		return ""
 	}),
-	Text("Scheduled", "Whether the clusters asked for were found.", 0, conditionStatus(api.Scheduled)),
+	Text("Scheduled", "Whether the wanted clusters were found.", 0, conditionStatus(api.Scheduled)),
 	Text("Scheduled-Gen", "Generation of the spec that this is said of.", 0, observedGeneration(api.Scheduled)),
-	Text("Work-Synchronized", "Whether every cluster was told the newest content.", 1, conditionStatus(api.WorkSynchronized)),
+	Text("Work-Synchronized", "Whether every cluster was sent the newest content.", 1, conditionStatus(api.WorkSynchronized)),
 	Text("Work-Synchronized-Gen", "Generation of the spec that this is said of.", 1, observedGeneration(api.WorkSynchronized)),
 	Text("Available", "Whether all that was placed is available.", 0, conditionStatus(api.Available)),
 	Text("Available-Gen", "Generation of the spec that this is said of.", 0, observedGeneration(api.Available)),
 	age,
-	Text("Clusters", "Selected clusters, and how many were asked for if some were not found.", 1, selectedClusters),
+	Text("Clusters", "Selected clusters, and how many are wanted if some were not found.", 1, selectedClusters),
 	Text("Applied", "Clusters on which all was applied.", 1, appliedClusters),
 	Text("Message", "Message of the first condition that is not true.", 1, firstProblem),
 }

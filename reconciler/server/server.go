@@ -148,7 +148,7 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "ask for a placement or for a cluster, not for both", http.StatusBadRequest)
 		return
 	}
-	s.tell(w, req, func(r *status.Report) (any, error) {
+	s.servePart(w, req, func(r *status.Report) (any, error) {
 		switch {
 		case placement != "":
 			return r.Only(placement)
@@ -163,12 +163,12 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 // /report. It must not be called after the server has started.
 func (s *Server) Tell(path string, part func(*status.Report) any) {
 	s.Mount(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		s.tell(w, req, func(r *status.Report) (any, error) { return part(r), nil })
+		s.servePart(w, req, func(r *status.Report) (any, error) { return part(r), nil })
 	}))
 }
 
-// tell responds with part of the newest report, or of a report newer than ?after=N.
-func (s *Server) tell(w http.ResponseWriter, req *http.Request, part func(*status.Report) (any, error)) {
+// servePart responds with part of the newest report, or of a report newer than ?after=N.
+func (s *Server) servePart(w http.ResponseWriter, req *http.Request, part func(*status.Report) (any, error)) {
 	var after uint64
 	if v := req.URL.Query().Get("after"); v != "" {
 		var err error

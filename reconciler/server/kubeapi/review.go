@@ -51,10 +51,10 @@ func (a *API) review(c *catalog, w http.ResponseWriter, req *http.Request) {
 }
 
 // objection returns why the user is not allowed to do something; empty if they are.
-func (a *API) objection(c *catalog, asked authorizationv1.SelfSubjectAccessReviewSpec, req *http.Request) string {
+func (a *API) objection(c *catalog, requested authorizationv1.SelfSubjectAccessReviewSpec, req *http.Request) string {
 	of := authorizer.AttributesRecord{}
 	of.User, _ = request.UserFrom(req.Context())
-	switch r, n := asked.ResourceAttributes, asked.NonResourceAttributes; {
+	switch r, n := requested.ResourceAttributes, requested.NonResourceAttributes; {
 	case r != nil:
 		if !c.has(r.Group, r.Version, r.Resource) {
 			return "the hub has no such resource"
@@ -64,7 +64,7 @@ func (a *API) objection(c *catalog, asked authorizationv1.SelfSubjectAccessRevie
 	case n != nil:
 		of.Verb, of.Path = n.Verb, n.Path
 	default:
-		return "nothing is asked"
+		return "the review names neither a resource nor a path"
 	}
 	if !slices.Contains(readVerbs, of.Verb) {
 		return "the hub is a Git repository, and this API only reads it"

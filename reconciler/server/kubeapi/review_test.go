@@ -32,7 +32,7 @@ func TestReviews(t *testing.T) {
 		`{"resourceAttributes": {"verb": "list", "resource": "pods"}}`:                                                                  {unknown, unknown},
 		`{"resourceAttributes": {"verb": "list", "group": "apps", "version": "v1beta1", "resource": "deployments"}}`:                    {unknown, unknown},
 		`{"nonResourceAttributes": {"verb": "get", "path": "/version"}}`:                                                                {},
-		`{}`: {"nothing is asked", "nothing is asked"},
+		`{}`: {"the review names neither a resource nor a path", "the review names neither a resource nor a path"},
 	} {
 		body := `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": ` + asked + `}`
 		for api, why := range map[*served]string{s: want.open, strict: want.strict} {

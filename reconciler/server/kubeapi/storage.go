@@ -112,16 +112,16 @@ func (s *storage) List(ctx context.Context, o *internalversion.ListOptions) (run
 // fresh reports whether a list satisfies the requested resource version. Only the newest
 // version is available.
 func (s *storage) fresh(o *internalversion.ListOptions) error {
-	asked, err := parseVersion(o.ResourceVersion)
-	if err != nil || asked == 0 {
+	requested, err := parseVersion(o.ResourceVersion)
+	if err != nil || requested == 0 {
 		return err
 	}
 	now := s.store.Version()
 	switch {
-	case asked > now:
-		return apistorage.NewTooLargeResourceVersionError(asked, now, 1)
-	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact && asked < now:
-		return apierrors.NewResourceExpired(fmt.Sprintf("the resource version %d is not kept any more; the newest is %d", asked, now))
+	case requested > now:
+		return apistorage.NewTooLargeResourceVersionError(requested, now, 1)
+	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact && requested < now:
+		return apierrors.NewResourceExpired(fmt.Sprintf("the resource version %d is not kept any more; the newest is %d", requested, now))
 	}
 	return nil
 }
