@@ -95,22 +95,23 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 	}
 	g := &Guard{cfg: cfg, site: http.NewCrossOriginProtection()}
 	if cfg.CertFile != "" {
-		pair := &keyPair{cert: cfg.CertFile, key: cfg.KeyFile}
-		if _, err := pair.get(nil); err != nil {
-			return nil, err
+		pair := newFiles(parsePair, cfg.CertFile, cfg.KeyFile)
+		if _, err := pair.get(); err != nil {
+			return nil, fmt.Errorf("server.certFile: %w", err)
 		}
-		g.tls = &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+		get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get() }
+		g.tls = &tls.Config{GetCertificate: get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	var ways []authenticator.Request
 	if cfg.ClientCAFile != "" {
-		pool := newFile(cfg.ClientCAFile, parsePool)
+		pool := newFiles(parsePool, cfg.ClientCAFile)
 		if _, err := pool.get(); err != nil {
 			return nil, fmt.Errorf("server.clientCAFile: %w", err)
 		}
 		ways = append(ways, x509.NewDynamic(verifying(pool), x509.CommonNameUserConversion))
 	}
 	if cfg.TokenFile != "" {
-		tokens := newFile(cfg.TokenFile, parseTokens)
+		tokens := newFiles(parseTokens, cfg.TokenFile)
 		if _, err := tokens.get(); err != nil {
 			return nil, fmt.Errorf("server.tokenFile: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,88 +18,80 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// A file is the parsed content of a file, which is read again when it changes. If it becomes
-// unreadable or invalid, the last content is used.
-type file[T any] struct {
-	path  string
-	parse func([]byte) (T, error)
+// A files is the parsed content of some files, which are read again when one of them changes.
+// While one is unreadable, or they are invalid or do not match, the last content is used.
+type files[T any] struct {
+	paths []string
+	parse func(contents [][]byte) (T, error)
 
 	mu    sync.Mutex
-	time  time.Time
-	size  int64
+	known bool
+	stats []fileStat
 	value T
 }
 
-func newFile[T any](path string, parse func([]byte) (T, error)) *file[T] {
-	return &file[T]{path: path, parse: parse}
+// A fileStat identifies a version of a file.
+type fileStat struct {
+	time time.Time
+	size int64
 }
 
 // get returns the content. It returns an error only if there has never been any.
-func (f *file[T]) get() (T, error) {
+func (f *files[T]) get() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := !f.time.IsZero()
-	info, err := os.Stat(f.path)
-	if err != nil && known || err == nil && info.ModTime().Equal(f.time) && info.Size() == f.size {
-		return f.value, nil
+	if err := f.read(); err != nil && !f.known {
+		return f.value, err
 	}
-	raw, err := os.ReadFile(f.path)
-	if err == nil {
-		var value T
-		if value, err = f.parse(raw); err == nil {
-			f.value, f.time, f.size = value, info.ModTime(), info.Size()
-			return value, nil
+	return f.value, nil
+}
+
+func (f *files[T]) read() error {
+	stats := make([]fileStat, len(f.paths))
+	for i, path := range f.paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
 		}
-		err = fmt.Errorf("%s: %w", f.path, err)
+		stats[i] = fileStat{info.ModTime(), info.Size()}
 	}
-	if known {
-		err = nil
+	if f.known && slices.Equal(stats, f.stats) {
+		return nil
 	}
-	return f.value, err
-}
-
-// A keyPair is a certificate and its key.
-type keyPair struct {
-	cert, key string
-
-	mu    sync.Mutex
-	times [2]time.Time
-	pair  *tls.Certificate
-}
-
-// get returns the pair in the files, or the last pair that matched, since the files do not
-// match while one of them is replaced.
-func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var times [2]time.Time
-	for i, path := range []string{k.cert, k.key} {
-		if info, err := os.Stat(path); err == nil {
-			times[i] = info.ModTime()
+	contents := make([][]byte, len(f.paths))
+	for i, path := range f.paths {
+		var err error
+		if contents[i], err = os.ReadFile(path); err != nil {
+			return err
 		}
 	}
-	if k.pair != nil && times == k.times {
-		return k.pair, nil
+	value, err := f.parse(contents)
+	if err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(f.paths, " and "), err)
 	}
-	pair, err := tls.LoadX509KeyPair(k.cert, k.key)
-	switch {
-	case err == nil:
-		k.pair, k.times = &pair, times
-	case k.pair == nil:
-		return nil, fmt.Errorf("server.certFile: %w", err)
-	}
-	return k.pair, nil
+	f.value, f.stats, f.known = value, stats, true
+	return nil
 }
 
-func parsePool(raw []byte) (*x509.CertPool, error) {
+func newFiles[T any](parse func([][]byte) (T, error), paths ...string) *files[T] {
+	return &files[T]{paths: paths, parse: parse}
+}
+
+// parsePair parses a certificate and its key.
+func parsePair(contents [][]byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(contents[0], contents[1])
+	return &pair, err
+}
+
+func parsePool(contents [][]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(raw) {
+	if !pool.AppendCertsFromPEM(contents[0]) {
 		return nil, errors.New("has no certificate in PEM")
 	}
 	return pool, nil
 }
 
-func verifying(pool *file[*x509.CertPool]) certificates.VerifyOptionFunc {
+func verifying(pool *files[*x509.CertPool]) certificates.VerifyOptionFunc {
 	return func() (x509.VerifyOptions, bool) {
 		roots, err := pool.get()
 		options := certificates.DefaultVerifyOptions()
@@ -114,10 +107,10 @@ type tokens map[[sha256.Size]byte]*user.DefaultInfo
 // minTokenLength is the minimum length of tokens. Shorter ones could be guessed.
 const minTokenLength = 16
 
-func parseTokens(raw []byte) (tokens, error) {
+func parseTokens(contents [][]byte) (tokens, error) {
 	out := tokens{}
 	number := 0
-	for line := range strings.Lines(string(raw)) {
+	for line := range strings.Lines(string(contents[0])) {
 		number++
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -138,7 +131,7 @@ func parseTokens(raw []byte) (tokens, error) {
 	return out, nil
 }
 
-type tokenReader struct{ *file[tokens] }
+type tokenReader struct{ *files[tokens] }
 
 // AuthenticateToken implements authenticator.Token.
 func (r tokenReader) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
