@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -158,6 +159,54 @@ func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 	}
 	if c := l.Cluster("east"); c.Since != at(3) || len(c.Namespaces) != 0 {
 		t.Errorf("after an outage: %+v", c)
+	}
+}
+
+// What only an earlier observation has read is added to a later one, and nothing else.
+func TestObservationsAfterEarlierOnes(t *testing.T) {
+	whole := ClusterSeen{
+		Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"},
+		Holds: []Held{{Placement: web}}, Owners: []Owner{{ID: "theirs"}},
+	}
+	with := func(change func(*ClusterSeen)) ClusterSeen {
+		o := whole
+		change(&o)
+		return o
+	}
+	for name, test := range map[string]struct{ earlier, later, want ClusterSeen }{
+		"the later one read nothing": {whole, ClusterSeen{Cluster: "east", At: at(1), Error: "no answer"}, with(func(o *ClusterSeen) { o.At, o.Healthy, o.Error = at(1), false, "no answer" })},
+		"it read everything":         {ClusterSeen{UID: "old", Properties: map[string]string{}, Namespaces: []string{"old"}}, whole, whole},
+		"nothing is there any more":  {whole, ClusterSeen{Namespaces: []string{}, Holds: []Held{}, Owners: []Owner{}}, ClusterSeen{UID: "u", Properties: whole.Properties, Namespaces: []string{}, Holds: []Held{}, Owners: []Owner{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.later.After(test.earlier); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("%+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// A checkpoint undoes suspensions, adoptions and changes of placements. They are still saved,
+// since a save may have failed halfway.
+func TestCheckpoint(t *testing.T) {
+	l := ours("ours")
+	l.SetPlacement(web, Placement{Found: true})
+	l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, By: "sam"})
+	l.Fold(found("west", 1, Owner{ID: "theirs", Source: "git.example.com/other"}))
+	if err := Memory().Save(l); err != nil {
+		t.Fatal(err)
+	}
+	before, undo := dump(t, l), l.Checkpoint()
+	l.Resume(Subject{Cluster: "east"})
+	l.Suspend(Suspension{Subject: Subject{Placement: web}, By: "sam"})
+	l.ResumeRollout(web, at(2))
+	l.SetPlacement(web, Placement{})
+	l.Adopt(Adoption{Cluster: "west", ID: "theirs"})
+	if dump(t, l) == before {
+		t.Fatal("nothing has changed")
+	}
+	if undo(); dump(t, l) != before || !l.Urgent() {
+		t.Errorf("undone: %s\nwant: %s", dump(t, l), before)
 	}
 }
 
