@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -128,18 +127,11 @@ func (a *attempts) write() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(a.path), ".loading-*")
-	if err != nil {
+	next := a.path + ".new"
+	if err := os.WriteFile(next, raw, 0o600); err != nil {
 		return err
 	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), a.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return os.Rename(next, a.path)
 }
 
 // loadAgain loads the newest commit although loading it has crashed the process before.
