@@ -24,7 +24,6 @@ type builder struct {
 	Input
 	p      *plan.Placement
 	record *ledger.Placement // the record in the ledger; may be nil
-	old    *placementEntry   // the previous report; may be nil
 
 	transitions []Transitions
 }
