@@ -27,7 +27,7 @@ func (l *life) commit(hash, text string) {
 	l.t.Helper()
 	l.now = l.now.Add(time.Minute)
 	c := hub.Commit{Hash: hash, Subject: "make " + hash, Time: l.now}
-	head, err := hub.Load(c, world.Files(l.t, text), hub.Options{})
+	head, err := hub.NewLoader(hub.Options{}).Load(c, world.Files(l.t, text))
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (c *chronicle) tells(want string) {
 
 func (c *chronicle) commit(hash, text string) {
 	c.t.Helper()
-	head, err := hub.Load(hub.Commit{Hash: hash, Author: "Ada", Subject: "make " + hash, Time: c.now}, world.Files(c.t, text), hub.Options{})
+	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: hash, Author: "Ada", Subject: "make " + hash, Time: c.now}, world.Files(c.t, text))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -26,11 +26,6 @@ type assembly struct {
 	full bool
 }
 
-func (a *assembly) add(p *parsed) {
-	a.items = append(a.items, p.items...)
-	a.problems = append(a.problems, p.problems...)
-}
-
 func (a *assembly) problem(severity problem.Severity, origin api.Origin, field, format string, args ...any) {
 	a.problems = append(a.problems, problem.Problem{Origin: origin, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }

@@ -188,7 +188,7 @@ func BenchmarkColdLoad(b *testing.B) {
 			}
 			runtime.GC()
 			runtime.ReadMemStats(&after)
-			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/mib, "MiB-held")
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB-held")
 			runtime.KeepAlive(l)
 		})
 	}
@@ -252,7 +252,7 @@ func BenchmarkKustomization(b *testing.B) {
 	}
 	b.Run("built", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := Load(Commit{}, trees[0], Options{}); err != nil {
+			if _, err := load(Commit{}, trees[0], Options{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -20,7 +20,10 @@ import (
 // validateContent validates an object that a placement may select, and sets the rest of its
 // item.
 func validateContent(r *document.Report, it *item, object map[string]any) *item {
-	if !contentFits(r, it, object) || !validation.CheckAnnotations(r, r.Object, object) {
+	if rule := contentRules[it.id.GroupKind()]; rule != nil && !rule(r, it, object) {
+		return nil
+	}
+	if !validation.CheckAnnotations(r, r.Object, object) {
 		return nil
 	}
 	if !r.Problems.HasErrors() {
@@ -51,7 +54,7 @@ func hashOf(v any) (string, error) {
 // never.
 var contentRules = map[api.GroupKind]func(*document.Report, *item, map[string]any) bool{
 	{Kind: "ConfigMap"}: func(r *document.Report, it *item, o map[string]any) bool {
-		if !dataIsText(r, o, "data", "binaryData") {
+		if !areTextMaps(r, o, "data", "binaryData") {
 			return false
 		}
 		if api.IsEnvelopeConfigMap(o) {
@@ -60,30 +63,14 @@ var contentRules = map[api.GroupKind]func(*document.Report, *item, map[string]an
 		return true
 	},
 	{Kind: "Secret"}: func(r *document.Report, _ *item, o map[string]any) bool {
-		return dataIsText(r, o, "data", "stringData") && dataIsBase64(r, o)
+		return areTextMaps(r, o, "data", "stringData") && dataIsBase64(r, o)
 	},
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
 }
 
-func contentFits(r *document.Report, it *item, object map[string]any) bool {
-	rule := contentRules[it.id.GroupKind()]
-	return rule == nil || rule(r, it, object)
-}
-
-// dataIsText refuses data that is not text, without quoting it.
-func dataIsText(r *document.Report, object map[string]any, keys ...string) bool {
-	ok := true
-	for _, key := range keys {
-		switch m := object[key].(type) {
-		case nil:
-		case map[string]any:
-			ok = allStrings(r, m, r.Field(key)) && ok
-		default:
-			r.Errorf(r.Field(key), "must be a mapping, not %s", document.Describe(m))
-			ok = false
-		}
-	}
-	return ok
+func areTextMaps(r *document.Report, object map[string]any, a, b string) bool {
+	ok := isTextMap(r, object[a], r.Field(a))
+	return isTextMap(r, object[b], r.Field(b)) && ok
 }
 
 // dataIsBase64 refuses data that an API server would refuse.
@@ -104,22 +91,19 @@ func definition(r *document.Report, it *item, object map[string]any) bool {
 	group, _, _ := unstructured.NestedString(object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(object, "spec", "names", "kind")
 	scope, _, _ := unstructured.NestedString(object, "spec", "scope")
-	ok := true
-	for _, f := range []struct {
-		value string
-		at    *document.FieldPath
-	}{{group, r.Field("spec", "group")}, {kind, r.Field("spec", "names", "kind")}} {
-		if f.value == "" {
-			r.Errorf(f.at, "missing: a CustomResourceDefinition names the group and the kind it defines")
-			ok = false
-		}
+	const missing = "missing: a CustomResourceDefinition names the group and the kind it defines"
+	if group == "" {
+		r.Errorf(r.Field("spec", "group"), missing)
 	}
-	if !slices.Contains([]string{"Namespaced", "Cluster"}, scope) {
+	if kind == "" {
+		r.Errorf(r.Field("spec", "names", "kind"), missing)
+	}
+	known := scope == "Namespaced" || scope == "Cluster"
+	if !known {
 		r.Errorf(r.Field("spec", "scope"), "must be Namespaced or Cluster")
-		ok = false
 	}
 	it.scope = &declaredScope{api.GroupKind{Group: group, Kind: kind}, scope == "Namespaced"}
-	return ok
+	return group != "" && kind != "" && known
 }
 
 // controlled reports objects that a controller has created, which end up in Git if somebody

@@ -25,7 +25,6 @@ type overrideUse struct {
 // overrides reports objects that two overrides select, and too many overrides.
 func (a *assembly) overrides() {
 	uses := map[overrideTarget][]overrideUse{}
-	var order []overrideTarget
 	count := map[string]int{}
 	for _, it := range a.items {
 		if it.clusterOverride == nil && it.override == nil {
@@ -33,50 +32,33 @@ func (a *assembly) overrides() {
 		}
 		count[it.id.Namespace]++
 		a.overrideLimit(it, count[it.id.Namespace])
-		for i, s := range it.selectors() {
+		field, selectors := it.selectors()
+		for i, s := range selectors {
 			t := overrideTarget{it.id.Namespace, s}
-			if uses[t] == nil {
-				order = append(order, t)
-			}
-			uses[t] = append(uses[t], overrideUse{it, fmt.Sprintf("spec.%s[%d]", it.selectorField(), i)})
+			uses[t] = append(uses[t], overrideUse{it, fmt.Sprintf("spec.%s[%d]", field, i)})
 		}
 	}
-	for _, t := range order {
-		for i, u := range uses[t] {
-			if other := uses[t][min(1, len(uses[t])-1)]; i == 0 {
-				a.overrideConflict(t, u, other)
-			} else {
-				a.overrideConflict(t, u, uses[t][0])
+	for t, all := range uses {
+		for _, u := range all {
+			other := all[0].it
+			if u == all[0] {
+				other = all[min(1, len(all)-1)].it
+			}
+			if u.it != other { // if one override selects the target twice, that is reported elsewhere
+				a.problem(problem.Error, u.it.at(u.field), u.field,
+					"invalid resource selector %s: the resource has been selected by both %s and %s (%s), which is not supported; select it in one of them",
+					validation.SelectorText(t.ResourceSelector), u.it.id.Name, other.id.Name, positionText(other.origin))
 			}
 		}
 	}
 }
 
-func (a *assembly) overrideConflict(t overrideTarget, u, other overrideUse) {
-	if u.it == other.it {
-		return // the same override; if it selects the target twice, that is reported elsewhere
-	}
-	a.problem(problem.Error, u.it.at(u.field), u.field,
-		"invalid resource selector %s: the resource has been selected by both %s and %s (%s), which is not supported; select it in one of them",
-		validation.SelectorText(t.ResourceSelector), u.it.id.Name, other.it.id.Name, positionText(other.it.origin))
-}
-
-func (it *item) selectors() []api.ResourceSelector {
+// selectors returns the selectors of an override, and the name of their field.
+func (it *item) selectors() (field string, selectors []api.ResourceSelector) {
 	if it.override != nil {
-		return it.override.Spec.ResourceSelectors
+		return "resourceSelectors", it.override.Spec.ResourceSelectors
 	}
-	var out []api.ResourceSelector
-	for _, s := range it.clusterOverride.Spec.ClusterResourceSelectors {
-		out = append(out, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
-	}
-	return out
-}
-
-func (it *item) selectorField() string {
-	if it.clusterOverride != nil {
-		return "clusterResourceSelectors"
-	}
-	return "resourceSelectors"
+	return "clusterResourceSelectors", validation.ClusterSelectors(it.clusterOverride.ClusterResourceOverride)
 }
 
 // overrideLimit warns once if there are more overrides than KubeFleet allows.

@@ -65,7 +65,7 @@ func (l *Loader) parseAgain(t *tree.Tree, path string) (map[int]document.Documen
 		return nil, err
 	}
 	documents := map[int]document.Document{}
-	for _, doc := range document.Parse(path, data, l.opts.Limits.documents(), nil).Documents {
+	for _, doc := range document.Parse(path, data, l.opts.Limits, nil).Documents {
 		documents[doc.Number] = doc
 	}
 	return documents, nil

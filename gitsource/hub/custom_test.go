@@ -62,7 +62,7 @@ func TestManyMisfitsReadTheirFileOnce(t *testing.T) {
 			fmt.Fprintf(&list, "- {apiVersion: example.com/v1, kind: Gadget, metadata: {name: b%d}, sise: 1}\n", i)
 		}
 		tree := newMemoryTree(map[string]string{"crd.yaml": gadgets("size"), "documents.yaml": documents.String(), "list.yaml": list.String()})
-		s, err := Load(Commit{}, tree, Options{})
+		s, err := load(Commit{}, tree, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

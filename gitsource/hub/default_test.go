@@ -10,7 +10,7 @@ import (
 
 func loadOne(t *testing.T, text string) *Snapshot {
 	t.Helper()
-	s, err := Load(Commit{}, fstest.MapFS{"a.yaml": {Data: []byte(text)}}, Options{})
+	s, err := load(Commit{}, fstest.MapFS{"a.yaml": {Data: []byte(text)}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

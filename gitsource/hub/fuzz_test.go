@@ -15,7 +15,7 @@ import (
 // snapshot.
 func FuzzParse(f *testing.F) {
 	repository.EachFile(f, "testdata/*/*.txtar", func(name string, data []byte) { f.Add(filepath.Ext(name) == ".json", data) })
-	limits := Limits{Depth: 20, Documents: 20, AliasExpansion: 10}.withDefaults()
+	limits := Limits{Depth: 20, Documents: 20, AliasExpansion: 10}.WithDefaults()
 	f.Fuzz(func(t *testing.T, isJSON bool, data []byte) {
 		name := "file.yaml"
 		if isJSON {

@@ -33,8 +33,8 @@ func identity(r *document.Report, object map[string]any) (name, namespace string
 			r.Errorf(r.Field("metadata", "name"), "missing; give the object a name")
 		}
 	}
-	stringMap(r, metadata, "labels")
-	stringMap(r, metadata, "annotations")
+	isTextMap(r, metadata["labels"], r.Field("metadata", "labels"))
+	isTextMap(r, metadata["annotations"], r.Field("metadata", "annotations"))
 	return name, namespace, ok && ok2
 }
 
@@ -59,18 +59,13 @@ func nameIn(r *document.Report, metadata map[string]any, key string) (string, bo
 	}
 }
 
-func stringMap(r *document.Report, metadata map[string]any, key string) {
-	switch m := metadata[key].(type) {
-	case nil:
-	case map[string]any:
-		allStrings(r, m, r.Field("metadata", key))
-	default:
-		r.Errorf(r.Field("metadata", key), "must be a mapping, not %s", document.Describe(m))
+// isTextMap reports whether a field is a mapping of strings, or missing.
+func isTextMap(r *document.Report, value any, p *document.FieldPath) bool {
+	m, isMap := value.(map[string]any)
+	if !isMap && value != nil {
+		r.Errorf(p, "must be a mapping, not %s", document.Describe(value))
+		return false
 	}
-}
-
-// allStrings validates a mapping of strings, in the order of its keys.
-func allStrings(r *document.Report, m map[string]any, p *document.FieldPath) bool {
 	ok := true
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if _, isString := m[key].(string); !isString {

@@ -11,10 +11,14 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
+
+// Limits limit what a repository may contain, and what loading it may cost.
+type Limits = limit.Limits
 
 // Options select the part of a repository that is the hub.
 type Options struct {
@@ -30,13 +34,7 @@ func (o Options) Validate() error {
 	if !fs.ValidPath(path.Clean("./"+o.Path)) || path.IsAbs(o.Path) {
 		return fmt.Errorf("path %q: must be relative to the repository and stay in it", o.Path)
 	}
-	return o.Limits.Validate()
-}
-
-// Load reads one commit. The error is a *LoadError if the commit is invalid, and any other
-// error if it cannot be read.
-func Load(commit Commit, fsys fs.FS, opts Options) (*Snapshot, error) {
-	return NewLoader(opts).Load(commit, fsys)
+	return nil
 }
 
 // A LoadError says that a commit is invalid. Other errors of Load mean that the commit could
@@ -83,7 +81,7 @@ type buildKey struct{ dir, fingerprint string }
 func NewLoader(opts Options) *Loader {
 	invalid := opts.Validate()
 	opts.Path = path.Clean("./" + opts.Path)
-	opts.Limits = opts.Limits.withDefaults()
+	opts.Limits = opts.Limits.WithDefaults()
 	l := &Loader{
 		opts:    opts,
 		invalid: invalid,
@@ -103,7 +101,8 @@ func (l *Loader) forget() {
 	l.builds = cache.New[buildKey, *parsed]()
 }
 
-// Load reads one commit like the function Load. Objects, placements and everything else that
+// Load reads one commit. The error is a *LoadError if the commit is invalid, and any other error
+// if it cannot be read. Objects, placements and everything else that
 // has not changed since the last loads keep their pointers.
 func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
@@ -147,7 +146,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err := w.from(l.opts.Path); err != nil {
 		return nil, err
 	}
-	g, err := build.Read(t, w.kustomizations, l.kustomizations, l.opts.Limits.builds())
+	g, err := build.Read(t, w.kustomizations, l.kustomizations, l.opts.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -194,13 +193,16 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 		key := buildKey{dir, print}
 		result, known := l.builds.Get(key)
 		if !known {
-			built, err := t.Build(&document.Budget{Limit: l.opts.Limits.CommitSize - a.size})
+			result = &parsed{}
+			built, err := t.Build(&limit.Budget{Limit: l.opts.Limits.CommitSize - a.size}, func(r *document.Report, object any) {
+				result.items = append(result.items, itemsOf(r, object)...)
+			})
 			if err != nil {
 				return err
 			}
-			result = parsedBuild(built)
+			result.problems, result.size, result.end, result.cut = built.Problems, built.Size, built.End, built.Cut
 			l.built++
-			if !built.Transient && result.cut == (api.Origin{}) {
+			if !built.Transient && !built.Cut {
 				l.builds.Put(key, result)
 			}
 		}

@@ -26,6 +26,11 @@ const namespaceText = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n"
 
 func namespace(name string) string { return fmt.Sprintf(namespaceText, name) }
 
+// load loads a commit with an empty cache.
+func load(commit Commit, fsys fs.FS, opts Options) (*Snapshot, error) {
+	return NewLoader(opts).Load(commit, fsys)
+}
+
 func mustLoad(t testing.TB, l *Loader, tree fs.FS) *Snapshot {
 	t.Helper()
 	s, err := l.Load(Commit{Hash: "c0ffee"}, tree)
@@ -37,14 +42,12 @@ func mustLoad(t testing.TB, l *Loader, tree fs.FS) *Snapshot {
 
 func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
 	for want, opts := range map[string]Options{
-		`path "../up"`:    {Path: "../up"},
-		`path "/etc"`:     {Path: "/etc"},
-		"limits.files":    {Limits: Limits{Files: -1}},
-		"limits.fileSize": {Limits: Limits{FileSize: -1}},
+		`path "../up"`: {Path: "../up"},
+		`path "/etc"`:  {Path: "/etc"},
 	} {
-		_, err := Load(Commit{}, fstest.MapFS{}, opts)
+		_, err := load(Commit{}, fstest.MapFS{}, opts)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Load(%+v): %v, want it to name %s", opts, err, want)
+			t.Errorf("load(%+v): %v, want it to name %s", opts, err, want)
 		}
 	}
 	for _, path := range []string{"", ".", "./", "apps", "apps/", "./apps"} {
@@ -84,24 +87,14 @@ func TestLimits(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			tree := newMemoryTree(test.files)
-			if _, err := Load(Commit{}, tree, Options{Limits: test.fine}); err != nil {
+			if _, err := load(Commit{}, tree, Options{Limits: test.fine}); err != nil {
 				t.Errorf("at the limit %+v: %v", test.fine, err)
 			}
-			_, err := Load(Commit{}, tree, Options{Limits: test.tooMuch})
+			_, err := load(Commit{}, tree, Options{Limits: test.tooMuch})
 			if problem := (*LoadError)(nil); !errors.As(err, &problem) {
 				t.Errorf("above the limit %+v: %v, want problems", test.tooMuch, err)
 			}
 		})
-	}
-}
-
-func TestDefaultLimits(t *testing.T) {
-	want := Limits{
-		Files: 50_000, FileSize: 4 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
-		CommitSize: 512 << 20, Builds: 5_000, BuildInput: 64 << 20, BuildTime: time.Minute, BuildOutput: 10 << 20,
-	}
-	if got := (Limits{}).withDefaults(); got != want {
-		t.Errorf("defaults %+v, want %+v", got, want)
 	}
 }
 
@@ -124,7 +117,7 @@ func TestAFailingRepositoryIsNoProblemOfTheCommit(t *testing.T) {
 		t.Fatalf("only %d calls", calls)
 	}
 	for n := range calls {
-		s, err := Load(Commit{}, &failingTree{memoryTree: tree, after: n}, Options{})
+		s, err := load(Commit{}, &failingTree{memoryTree: tree, after: n}, Options{})
 		if problem := (*LoadError)(nil); s != nil || err == nil || errors.As(err, &problem) {
 			t.Fatalf("call %d fails: snapshot %v, error %v; want an error that is no problem of the commit", n, s, err)
 		}
@@ -312,7 +305,7 @@ func TestALoaderForgetsNothingAndKeepsNothing(t *testing.T) {
 			}
 			s, err := l.Load(Commit{}, tree)
 			got := tell(s, err)
-			s, err = Load(Commit{}, tree, Options{})
+			s, err = load(Commit{}, tree, Options{})
 			if want := tell(s, err); got != want {
 				t.Fatalf("the loader said\n%s\nand a new one\n%s", got, want)
 			}
@@ -340,9 +333,9 @@ func TestACheckoutLoadsLikeACommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := Load(Commit{}, os.DirFS(dir), Options{})
+	s, err := load(Commit{}, os.DirFS(dir), Options{})
 	got := tell(s, err)
-	s, err = Load(Commit{}, newMemoryTree(archive), Options{})
+	s, err = load(Commit{}, newMemoryTree(archive), Options{})
 	if want := tell(s, err); got != want {
 		t.Errorf("the checkout said\n%s\nand the commit\n%s", got, want)
 	}
@@ -393,7 +386,7 @@ func TestNothingIsFetchedAndNothingIsRun(t *testing.T) {
 		"exec plugin":           "transformers: [\"{apiVersion: v1, kind: X, metadata: {name: a, annotations: {config.kubernetes.io/function: 'exec: {path: git}'}}}\"]",
 	}
 	for name, line := range lines {
-		_, err := Load(Commit{}, fstest.MapFS{
+		_, err := load(Commit{}, fstest.MapFS{
 			"kustomization.yaml": {Data: []byte(line + "\n")},
 			// files with the names of remote references do not change that
 			"git@127.0.0.1:org/repo/kustomization.yaml": {Data: []byte("namePrefix: a-\n")},

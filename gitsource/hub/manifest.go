@@ -15,47 +15,44 @@ import (
 
 // itemsOf converts the value of one document into items: one, or those of a list.
 func itemsOf(r *document.Report, value any) []*item {
+	var items []*item
+	eachObject(r, value, "not a Kubernetes object but %s; "+notOurs, func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+		if it := objectItem(r, gvk, object); it != nil {
+			items = append(items, it)
+		}
+	})
+	return items
+}
+
+// eachObject calls visit with the object of a document, or with each object of a list. notObject
+// is the message for other values, and is formatted with their description.
+func eachObject(r *document.Report, value any, notObject string, visit func(*document.Report, schema.GroupVersionKind, map[string]any)) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		r.Errorf(r.Object, "not a Kubernetes object but %s; %s", document.Describe(value), notOurs)
-		return nil
+		r.Errorf(r.Object, notObject, document.Describe(value))
+		return
 	}
 	gvk, ok := kindOf(r, object)
 	if !ok {
-		return nil
+		return
 	}
-	if items, isList := object["items"].([]any); isList && strings.HasSuffix(gvk.Kind, "List") {
-		return listItems(r, gvk, items)
+	items, isList := object["items"].([]any)
+	if !isList || !strings.HasSuffix(gvk.Kind, "List") {
+		visit(r, gvk, object)
+		return
 	}
-	if it := objectItem(r, gvk, object); it != nil {
-		return []*item{it}
+	for i, value := range items {
+		sub := r.Item(i)
+		if object, ok := value.(map[string]any); ok && gvk.Kind != "List" && object["apiVersion"] == nil && object["kind"] == nil {
+			// the items of a typed list may leave them out
+			object["apiVersion"], object["kind"] = gvk.GroupVersion().String(), strings.TrimSuffix(gvk.Kind, "List")
+		}
+		eachObject(sub, value, notObject, visit)
+		r.Merge(sub)
 	}
-	return nil
 }
 
 const notOurs = "if the file is not meant for the fleet, list it in " + tree.IgnoreFile
-
-func listItems(r *document.Report, list schema.GroupVersionKind, items []any) []*item {
-	var out []*item
-	for i, value := range items {
-		sub := r.Item(i)
-		if object, ok := value.(map[string]any); ok && list.Kind != "List" {
-			inheritKind(object, list)
-		}
-		out = append(out, itemsOf(sub, value)...)
-		r.Merge(sub)
-	}
-	return out
-}
-
-// inheritKind sets the apiVersion and kind of an item of a typed list, whose items may leave
-// them out.
-func inheritKind(object map[string]any, list schema.GroupVersionKind) {
-	if object["apiVersion"] == nil && object["kind"] == nil {
-		object["apiVersion"] = list.GroupVersion().String()
-		object["kind"] = strings.TrimSuffix(list.Kind, "List")
-	}
-}
 
 func kindOf(r *document.Report, object map[string]any) (schema.GroupVersionKind, bool) {
 	if object["apiVersion"] == nil && object["kind"] == nil {

@@ -9,6 +9,11 @@ import (
 	"testing"
 )
 
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
 // allocated returns how many MiB a function allocates, including memory that was freed again.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
@@ -75,7 +80,7 @@ func TestTheMemoryOfACommitIsBounded(t *testing.T) {
 			tree := newMemoryTree(test.files)
 			var err error
 			took := allocated(func() {
-				_, err = Load(Commit{}, tree, Options{Limits: Limits{CommitSize: 8 * mib, BuildInput: 2 * mib}})
+				_, err = load(Commit{}, tree, Options{Limits: Limits{CommitSize: 8 * mib, BuildInput: 2 * mib}})
 			})
 			problems := (*LoadError)(nil)
 			if !errors.As(err, &problems) || !strings.Contains(err.Error(), test.want) {
@@ -127,7 +132,7 @@ func TestWhereACommitIsTooLarge(t *testing.T) {
 	}
 	said := map[string]bool{}
 	for range 10 {
-		_, err := Load(Commit{}, newMemoryTree(files), Options{Limits: Limits{CommitSize: 16 * mib}})
+		_, err := load(Commit{}, newMemoryTree(files), Options{Limits: Limits{CommitSize: 16 * mib}})
 		said[fmt.Sprint(err)] = true
 	}
 	if len(said) != 1 {
@@ -180,7 +185,7 @@ func TestTheSizeOfACommitIsWhatItTakes(t *testing.T) {
 // A repository of very many empty directories is refused soon. In Git it is small, since equal
 // directories are stored once.
 func TestDirectoriesCount(t *testing.T) {
-	_, err := Load(Commit{}, endless{}, Options{Limits: Limits{Files: 1000}})
+	_, err := load(Commit{}, endless{}, Options{Limits: Limits{Files: 1000}})
 	if err == nil || !strings.Contains(err.Error(), "more than 1000 files and directories") {
 		t.Error(err)
 	}

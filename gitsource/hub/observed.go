@@ -24,74 +24,51 @@ type ObservedCluster struct {
 // a commit, except that conditions need only a type and a status. The error is a *LoadError
 // with file, line and field.
 func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
-	limits := Limits{}.withDefaults()
+	limits := Limits{}.WithDefaults()
 	limits.Documents = limits.Objects
-	out, words := &clusterReader{}, document.Vocabulary{}
-	problems := document.Read(name, data, limits.documents(), func(r *document.Report, root *yaml.Node) (more bool) {
-		c := &document.Decoder{Report: r, Limits: limits.documents(), Words: words, OwnKind: document.IsOwnKind(root)}
+	var clusters []ObservedCluster
+	words := document.Vocabulary{}
+	problems := document.Read(name, data, limits, func(r *document.Report, root *yaml.Node) (more bool) {
+		c := &document.Decoder{Report: r, Words: words, OwnKind: document.IsOwnKind(root)}
 		if value, ok := c.Decode(root); ok {
-			out.read(r, value)
+			eachObject(r, value, "not a MemberCluster but %s", func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+				if cluster, ok := observedCluster(r, gvk, object); ok {
+					clusters = append(clusters, cluster)
+				}
+			})
 		}
 		return true
 	})
-	problems = append(problems, out.repeated()...)
-	if len(out.clusters) == 0 && !problems.HasErrors() {
+	slices.SortStableFunc(clusters, func(a, b ObservedCluster) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(clusters); i++ {
+		if first, second := clusters[i-1], clusters[i]; first.Name == second.Name {
+			problems = append(problems, problem.Problem{Origin: second.Origin, Field: "metadata.name", Severity: problem.Error,
+				Message: "MemberCluster " + second.Name + " is at " + first.Origin.String() + " as well; remove one of them"})
+		}
+	}
+	if len(clusters) == 0 && !problems.HasErrors() {
 		problems = append(problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: "has no MemberCluster"})
 	}
 	if problems = problems.Sort(); problems.HasErrors() {
 		return nil, &LoadError{problems}
 	}
-	return out.clusters, nil
+	return clusters, nil
 }
 
-// clusterReader collects the clusters of one file.
-type clusterReader struct{ clusters []ObservedCluster }
-
-func (o *clusterReader) read(r *document.Report, value any) {
-	object, ok := value.(map[string]any)
-	if !ok {
-		r.Errorf(r.Object, "not a MemberCluster but %s", document.Describe(value))
-		return
-	}
-	gvk, ok := kindOf(r, object)
-	if !ok {
-		return
-	}
-	items, isList := object["items"].([]any)
-	switch {
-	case isList && strings.HasSuffix(gvk.Kind, "List"):
-		o.readList(r, gvk, items)
-	case gvk.GroupKind() != memberKind:
+func observedCluster(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) (ObservedCluster, bool) {
+	if gvk.Group != api.ClusterGroup || gvk.Kind != "MemberCluster" {
 		r.Errorf(r.Field("kind"), "%s is no MemberCluster of %s; this file holds nothing else", gvk.Kind, api.ClusterGroup)
-	default:
-		o.cluster(r, gvk, object)
+		return ObservedCluster{}, false
 	}
-}
-
-var memberKind = api.GroupKind{Group: api.ClusterGroup, Kind: "MemberCluster"}
-
-func (o *clusterReader) readList(r *document.Report, list schema.GroupVersionKind, items []any) {
-	for i, value := range items {
-		sub := r.Item(i)
-		if object, ok := value.(map[string]any); ok && list.Kind == memberKind.Kind+"List" {
-			inheritKind(object, list)
-		}
-		o.read(sub, value)
-		r.Merge(sub)
-	}
-}
-
-func (o *clusterReader) cluster(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
 	name, _, ok := identity(r, object)
 	if !ok {
-		return
+		return ObservedCluster{}, false
 	}
 	status, seen := object["status"].(map[string]any)
 	completeConditions(status)
 	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Name: name}, origin: r.Origin}
-	if declare(r, it, gvk, object) {
-		o.clusters = append(o.clusters, ObservedCluster{it.cluster, seen})
-	}
+	ok = declare(r, it, gvk, object)
+	return ObservedCluster{it.cluster, seen}, ok
 }
 
 // completeConditions sets the required fields of conditions that are not used, so that users
@@ -118,17 +95,4 @@ func completeConditions(status map[string]any) {
 			}
 		}
 	}
-}
-
-// repeated reports duplicate names. It leaves the clusters sorted.
-func (o *clusterReader) repeated() problem.List {
-	slices.SortStableFunc(o.clusters, func(a, b ObservedCluster) int { return strings.Compare(a.Name, b.Name) })
-	var problems problem.List
-	for i := 1; i < len(o.clusters); i++ {
-		if first, second := o.clusters[i-1], o.clusters[i]; first.Name == second.Name {
-			problems = append(problems, problem.Problem{Origin: second.Origin, Field: "metadata.name", Severity: problem.Error,
-				Message: "MemberCluster " + second.Name + " is at " + first.Origin.String() + " as well; remove one of them"})
-		}
-	}
-	return problems
 }

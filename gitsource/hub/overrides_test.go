@@ -39,7 +39,7 @@ func TestLimitsOfAnOverride(t *testing.T) {
 			"o.yaml:5: spec.clusterResourceSelectors: must have at least 1 entry\no.yaml:6: spec.policy.overrideRules: must have at least 1 entry",
 		},
 	} {
-		_, err := Load(Commit{}, fstest.MapFS{"o.yaml": {Data: []byte(test.text)}}, Options{})
+		_, err := load(Commit{}, fstest.MapFS{"o.yaml": {Data: []byte(test.text)}}, Options{})
 		if got := said(err); got != test.want {
 			t.Errorf("%s\nis told:\n%s\nwant:\n%s", test.text, got, test.want)
 		}
@@ -73,7 +73,7 @@ spec:
 `, i, namespace)}
 		}
 	}
-	snapshot, err := Load(Commit{}, files, Options{})
+	snapshot, err := load(Commit{}, files, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -16,7 +17,7 @@ import (
 // text.
 func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) error {
 	var jobs []*fileJob
-	spending := &document.Budget{Limit: a.limits.CommitSize - a.size}
+	spending := &limit.Budget{Limit: a.limits.CommitSize - a.size}
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, name := range w.manifests {
@@ -56,15 +57,15 @@ func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) e
 }
 
 // largeFile is the size of files that are parsed one at a time.
-const largeFile = 256 * kib
+const largeFile = 256 << 10
 
 // takeFiles adds parsed files in order until the commit is too large. A file that was cut
 // because files parsed earlier had used up the budget is parsed again.
 func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
 	for _, job := range jobs {
-		if job.result.cut != (api.Origin{}) {
+		if job.result.cut {
 			words := <-l.words
-			job.run(words, &document.Budget{Limit: a.limits.CommitSize - a.size})
+			job.run(words, &limit.Budget{Limit: a.limits.CommitSize - a.size})
 			l.words <- words
 		}
 		if a.addParsed(job.result); a.full {
@@ -106,13 +107,13 @@ type fileJob struct {
 	known  bool // the file was cached by an earlier load
 }
 
-func (j *fileJob) run(words document.Vocabulary, spending *document.Budget) {
+func (j *fileJob) run(words document.Vocabulary, spending *limit.Budget) {
 	if j.fault != nil {
 		j.result = &parsed{problems: problem.List{{Origin: api.Origin{Path: j.key.path}, Severity: problem.Error, Message: j.fault.Error()}}}
 		return
 	}
 	j.result = parseFile(j.key.path, j.data, j.limits, words, spending)
-	if j.result.cut == (api.Origin{}) {
+	if !j.result.cut {
 		j.data = nil
 	}
 }

@@ -23,7 +23,7 @@ func TestScenes(t *testing.T) {
 		t.Run(dir, func(t *testing.T) {
 			golden.Archives(t, filepath.Join("testdata", dir, "*.txtar"), func(t *testing.T, archive *txtar.Archive) {
 				files, opts := readScene(t, archive)
-				snapshot, err := Load(Commit{Hash: "c0ffee"}, files, opts)
+				snapshot, err := load(Commit{Hash: "c0ffee"}, files, opts)
 				golden.Answer(t, archive, repository.Answer, tell(snapshot, err))
 			})
 		})

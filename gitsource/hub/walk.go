@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -33,7 +34,7 @@ type walk struct {
 
 // ignoreFileSize limits the size of an ignore file, since every name is compared with every
 // pattern.
-const ignoreFileSize = 64 * kib
+const ignoreFileSize = 64 << 10
 
 func (w *walk) problem(severity problem.Severity, name, format string, args ...any) {
 	w.problems = append(w.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: severity, Message: fmt.Sprintf(format, args...)})
@@ -57,8 +58,9 @@ func (w *walk) from(root string) error {
 	}
 	var ignored *tree.Patterns
 	if root != "." {
-		for dir := range above(root) {
-			if ignored, err = w.ignoreFile(dir, ignored); err != nil {
+		parts := strings.Split(root, "/")
+		for i := range parts {
+			if ignored, err = w.ignoreFile(path.Clean(path.Join(parts[:i]...)), ignored); err != nil {
 				return err
 			}
 		}
@@ -68,20 +70,6 @@ func (w *walk) from(root string) error {
 		return nil
 	}
 	return err
-}
-
-// above iterates over the directories above name, from the root down.
-func above(name string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		if !yield(".") {
-			return
-		}
-		for i, c := range name {
-			if c == '/' && !yield(name[:i]) {
-				return
-			}
-		}
-	}
 }
 
 func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error) {
@@ -103,7 +91,7 @@ func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error)
 		data, err = document.PlainText(data)
 	}
 	if err == nil && len(data) > ignoreFileSize {
-		err = fmt.Errorf("it has more than %s of patterns; list directories instead of their files", problem.Size(ignoreFileSize))
+		err = fmt.Errorf("it has more than %s of patterns; list directories instead of their files", limit.Size(ignoreFileSize))
 	}
 	if broken := (*tree.ReadError)(nil); errors.As(err, &broken) {
 		return nil, err
@@ -140,7 +128,7 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		if strings.HasPrefix(e.Name, ".") {
 			continue
 		}
-		name := join(dir, e.Name)
+		name := path.Join(dir, e.Name)
 		isDir := e.Mode.IsDir() || e.Mode&fs.ModeIrregular != 0 // ignore patterns match a submodule like a directory
 		if ignored != nil && ignored.Ignores(name, isDir) {
 			continue
@@ -150,13 +138,6 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		}
 	}
 	return nil
-}
-
-func join(dir, name string) string {
-	if dir == "." {
-		return name
-	}
-	return dir + "/" + name
 }
 
 func (w *walk) entry(name string, e tree.Entry, ignored *tree.Patterns, depth int) error {
@@ -192,12 +173,12 @@ func (w *walk) kustomization(dir string, l *tree.Listing, ignored *tree.Patterns
 	var found []string
 	for _, name := range build.FileNames {
 		e, there := l.Find(name)
-		if there && e.Mode.IsRegular() && !ignored.Ignores(join(dir, name), false) {
+		if there && e.Mode.IsRegular() && !ignored.Ignores(path.Join(dir, name), false) {
 			found = append(found, name)
 		}
 	}
 	if len(found) > 1 {
-		w.problem(problem.Error, join(dir, found[1]), "the directory has also %s; keep one of them", found[0])
+		w.problem(problem.Error, path.Join(dir, found[1]), "the directory has also %s; keep one of them", found[0])
 	}
 	if len(found) > 0 {
 		w.kustomizations = append(w.kustomizations, dir)

@@ -66,7 +66,7 @@ func TestIgnoreFilesMeanWhatGitSays(t *testing.T) {
 				want = append(want, name)
 			}
 		}
-		limits := Limits{}.withDefaults()
+		limits := Limits{}.WithDefaults()
 		w := &walk{limits: limits, tree: tree.New(os.DirFS(dir), limits.FileSize, cache.New[tree.Key, *tree.Listing]())}
 		if err := w.from("."); err != nil {
 			t.Fatal(err)

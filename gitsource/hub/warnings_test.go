@@ -12,7 +12,7 @@ func TestManyWarnings(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, namespace: web}\nspec:\n  containers:\n  - name: web\n    env:\n" +
 		strings.Repeat("    - {name: A, value: 1}\n", 150)
 	files := map[string]string{"pod.yaml": strings.ReplaceAll(pod, "NAME", "web")}
-	s, err := Load(Commit{}, newMemoryTree(files), Options{})
+	s, err := load(Commit{}, newMemoryTree(files), Options{})
 	if err != nil {
 		t.Fatalf("refused: %v", err)
 	}
@@ -22,7 +22,7 @@ func TestManyWarnings(t *testing.T) {
 	item := "- " + strings.ReplaceAll(strings.TrimSpace(pod), "\n", "\n  ") + "\n"
 	files["list.yaml"] = "apiVersion: v1\nkind: List\nitems:\n" + strings.ReplaceAll(item, "NAME", "a") + strings.ReplaceAll(item, "NAME", "b") +
 		"- {apiVersion: v1, kind: Pod, metadata: {name: nowhere}}\n"
-	if _, err := Load(Commit{}, newMemoryTree(files), Options{}); err == nil || !strings.Contains(err.Error(), "items[2].metadata.namespace") {
+	if _, err := load(Commit{}, newMemoryTree(files), Options{}); err == nil || !strings.Contains(err.Error(), "items[2].metadata.namespace") {
 		t.Errorf("the error behind the warnings is not told: %v", err)
 	}
 }
@@ -50,7 +50,7 @@ type: {canary: canary}
 		"kustomization": {"kustomization.yaml": "resources: [secret.yaml]", "secret.yaml": secret},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Load(Commit{}, newMemoryTree(files), Options{})
+			s, err := load(Commit{}, newMemoryTree(files), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ var now = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func loaded(t *testing.T, commit string, files fs.FS) *hub.Snapshot {
 	t.Helper()
-	head, err := hub.Load(hub.Commit{Hash: commit, Time: now}, files, hub.Options{})
+	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: commit, Time: now}, files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,9 @@ func valued(value string) func(d *ledger.Drift) {
 // too, the edit is an override.
 func TestCollect(t *testing.T) {
 	files := world.Files(t, smallFleet)
-	load := func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }
+	load := func(files fs.FS) (*hub.Snapshot, error) {
+		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
+	}
 	offered := func(drift func(*ledger.Drift), clusters ...string) *offer {
 		t.Helper()
 		c := &collector{fleet: "shop", load: load}
@@ -155,7 +157,9 @@ place web unavailable 1
 `
 	files, next := world.Files(t, fmt.Sprintf(fleet, "old")), world.Files(t, fmt.Sprintf(fleet, "new"))
 	in := holding(t, files, valued("x"), "east", "west")
-	load := func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }
+	load := func(files fs.FS) (*hub.Snapshot, error) {
+		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
+	}
 	p := newProposing(10)
 	p.collector.load = load
 	offers, _ := p.collector.collect(status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now}), files)
@@ -198,7 +202,9 @@ place web unavailable 1
 			reached.Past = map[string]*hub.Snapshot{in.Head.Commit.Hash: in.Head}
 			reached.Head = loaded(t, "decade", next)
 			plan.Resolve(reached).UpdateLedger(in.Ledger)
-			c := &collector{fleet: "shop", load: func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }}
+			c := &collector{fleet: "shop", load: func(files fs.FS) (*hub.Snapshot, error) {
+				return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
+			}}
 			offers, verdicts := c.collect(restarted(t, in, next), next)
 			if len(offers) != 1 || len(verdicts) != 0 {
 				t.Fatalf("%d offers, verdicts %+v", len(offers), verdicts)

@@ -69,7 +69,9 @@ func TestEditor(t *testing.T) {
 				files[f.Name] = &fstest.MapFile{Data: f.Data}
 			}
 		}
-		load := func(files fs.FS) (*hub.Snapshot, error) { return hub.Load(hub.Commit{}, files, hub.Options{}) }
+		load := func(files fs.FS) (*hub.Snapshot, error) {
+			return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
+		}
 		head, err := load(files)
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 		if found, _ := fs.Glob(tree, "override-*"); len(found) > 0 {
 			return nil, &hub.LoadError{Problems: problem.List{{Severity: problem.Error, Message: "no overrides here"}}}
 		}
-		return hub.Load(hub.Commit{}, tree, hub.Options{})
+		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, tree)
 	}
 	held := func(p *proposing, d time.Duration, clusters ...string) {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestAChangeOfSomeClustersWaitsForTheOthers(t *testing.T) {
 		if found, _ := fs.Glob(tree, "override-*"); len(found) > 0 {
 			return nil, errors.New("interrupted")
 		}
-		return hub.Load(hub.Commit{}, tree, hub.Options{})
+		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, tree)
 	}
 	p.report = reporting(t, files, valued("x"), "east")
 	p.group(t.Context())

@@ -67,7 +67,7 @@ func (s *stage) commit(hash string, files fs.FS) {
 func (s *stage) begin(hash string, files fs.FS) {
 	s.t.Helper()
 	c := hub.Commit{Hash: hash, Author: "ada", Subject: "change", Time: s.now}
-	head, err := hub.Load(c, files, hub.Options{})
+	head, err := hub.NewLoader(hub.Options{}).Load(c, files)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ spec:
 
 func report(t *testing.T) *status.Report {
 	t.Helper()
-	head, err := hub.Load(hub.Commit{Hash: "c0ffee"}, fstest.MapFS{"fleet.yaml": {Data: []byte(fleet)}}, hub.Options{})
+	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c0ffee"}, fstest.MapFS{"fleet.yaml": {Data: []byte(fleet)}})
 	if err != nil {
 		t.Fatal(err)
 	}

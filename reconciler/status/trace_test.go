@@ -16,7 +16,7 @@ import (
 func traced(t *testing.T, seen ...ledger.ObjectState) *Report {
 	t.Helper()
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	head, err := hub.Load(hub.Commit{Hash: "c0ffee", Time: now}, world.Files(t, `
+	head, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "c0ffee", Time: now}, world.Files(t, `
 clusters east/region=eu west/region=us
 namespace web
 configmap web/one plain
@@ -24,7 +24,7 @@ configmap web/two plain
 envelope web/box holds docks/wrapped
 override web/one to wide on eu
 place web
-`), hub.Options{})
+`))
 	if err != nil {
 		t.Fatal(err)
 	}

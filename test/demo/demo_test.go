@@ -73,7 +73,7 @@ func TestTourWorksOnTheExample(t *testing.T) {
 		t.Fatalf("no %s in the example", file)
 	}
 	files[file].Data = append(files[file].Data, line+"\n"...)
-	snapshot, err := hub.Load(hub.Commit{Hash: "one"}, files, hub.Options{})
+	snapshot, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "one"}, files)
 	if err != nil {
 		t.Fatalf("after the first change: %v", err)
 	}
@@ -99,7 +99,7 @@ func TestTourWorksOnTheExample(t *testing.T) {
 
 	file, line = appended(t, text, 1)
 	files[file].Data = append(files[file].Data, line+"\n"...)
-	if _, err := hub.Load(hub.Commit{Hash: "two"}, files, hub.Options{}); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "two"}, files); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("after the second change: %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestTourBreaksAnImageOfTheExample(t *testing.T) {
 		t.Fatalf("%s is not once in %s:\n%s", storefrontImage, storefrontFile, text)
 	}
 	files[storefrontFile].Data = []byte(strings.Replace(text, storefrontImage, badImage, 1))
-	if _, err := hub.Load(hub.Commit{Hash: "bad"}, files, hub.Options{}); err != nil {
+	if _, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: "bad"}, files); err != nil {
 		t.Errorf("the commit with the bad image is refused: %v", err)
 	}
 	p := pod{}

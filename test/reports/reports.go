@@ -53,7 +53,7 @@ func New(t testing.TB) *Fleet {
 func (s *Fleet) Commit(hash, author, subject, text string) {
 	s.t.Helper()
 	c := hub.Commit{Hash: hash, Author: author, Subject: subject, Time: s.Now.Add(-time.Minute)}
-	head, err := hub.Load(c, world.Files(s.t, text), hub.Options{})
+	head, err := hub.NewLoader(hub.Options{}).Load(c, world.Files(s.t, text))
 	if err != nil {
 		s.t.Fatal(err)
 	}

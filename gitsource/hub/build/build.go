@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -52,33 +53,22 @@ type builder struct {
 	timedOut bool
 	// budget limits the memory of the objects. input limits the size of the files, each counted
 	// once, and sizes has the size of each file.
-	budget *document.Budget
-	input  *document.Budget
+	budget *limit.Budget
+	input  *limit.Budget
 	sizes  map[string]int64
 }
 
 // A Result is the result of a build.
 type Result struct {
-	// Objects are the objects that could be decoded.
-	Objects []Object
-	// Problems are those of the build as a whole; each object has its own besides.
+	// Problems are those of the build as a whole.
 	Problems problem.List
 	// Transient says that another attempt may succeed.
 	Transient bool
 	// Size is the approximate memory of the objects. End is the position of the last one, and
-	// Cut the position at which the budget was used up, if it was.
-	Size     int64
-	End, Cut api.Origin
-	// Exceeded says that objects were left out because they would exceed the limit.
-	Exceeded bool
-}
-
-// An Object is one object of a build.
-type Object struct {
-	// Report has the origin of the object, and its problems.
-	Report *document.Report
-	// Value is the object as a document.Decoder returns it.
-	Value any
+	// Cut says that the budget was used up there.
+	Size int64
+	End  api.Origin
+	Cut  bool
 }
 
 // A sourcePosition is the position of a document.
@@ -94,18 +84,19 @@ func (b *builder) fail(format string, args ...any) {
 	})
 }
 
-// Build reads the files of a kustomization and builds it. Problems in them are part of the
-// result; an error means that they could not be read.
-func (t Target) Build(spending *document.Budget) (*Result, error) {
+// Build reads the files of a kustomization and builds it. It calls visit with each object, as a
+// document.Decoder returns it, and the report of its problems. Problems of the files are part of
+// the result; an error means that they could not be read.
+func (t Target) Build(spending *limit.Budget, visit func(r *document.Report, object any)) (*Result, error) {
 	b := &builder{
 		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{},
-		budget: spending, input: &document.Budget{Limit: t.graph.limits.Input}, sizes: map[string]int64{},
+		budget: spending, input: &limit.Budget{Limit: t.graph.limits.BuildInput}, sizes: map[string]int64{},
 	}
 	if err := b.readAll(); err != nil {
 		return nil, err
 	}
 	out := &Result{End: api.Origin{Path: t.File}}
-	if b.input.Exceeded() || b.inputSize(t.root.dir, map[string]int64{}) > b.graph.limits.Input {
+	if b.input.Exceeded() || b.inputSize(t.root.dir, map[string]int64{}) > b.graph.limits.BuildInput {
 		b.fail("%s", inputExceeded(b.graph.limits))
 	}
 	if !b.problems.HasErrors() {
@@ -114,7 +105,7 @@ func (t Target) Build(spending *document.Budget) (*Result, error) {
 			return nil, err
 		}
 		if objects != nil {
-			b.collect(objects, out)
+			b.collect(objects, out, visit)
 		}
 	}
 	out.Problems, out.Transient = b.problems, b.timedOut
@@ -171,7 +162,7 @@ func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 		n += b.sizes[f.path]
 	}
 	for _, next := range b.graph.nodes[dir].dirs {
-		n = min(n+b.inputSize(next, known), b.graph.limits.Input+1)
+		n = min(n+b.inputSize(next, known), b.graph.limits.BuildInput+1)
 	}
 	known[dir] = n
 	return n
@@ -179,7 +170,7 @@ func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 
 func (b *builder) check(name string, data []byte) {
 	b.positions[name] = []sourcePosition{}
-	parsed := document.Parse(name, data, b.graph.limits.Documents, b.input)
+	parsed := document.Parse(name, data, b.graph.limits, b.input)
 	b.sizes[name] += parsed.Size
 	for _, p := range parsed.Problems {
 		if p.Severity == problem.Error {
@@ -233,15 +224,15 @@ func (b *builder) run() (resmap.ResMap, error) {
 		return nil, fmt.Errorf("build %s: %w", b.File, err)
 	}
 	fsys.add(path.Join(mount, b.File), text)
-	if !acquireTurn(b.graph.limits.Time) {
-		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.File, b.graph.limits.Time)
+	if !acquireTurn(b.graph.limits.BuildTime) {
+		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.File, b.graph.limits.BuildTime)
 	}
-	start, late := time.Now(), time.After(b.graph.limits.Time)
+	start, late := time.Now(), time.After(b.graph.limits.BuildTime)
 	done := make(chan outcome, 1)
 	go func() { done <- exclusively(func() outcome { return kustomize(fsys, path.Join(mount, b.root.dir)) }) }()
 	select {
 	case result := <-done:
-		if time.Since(start) > b.graph.limits.Time {
+		if time.Since(start) > b.graph.limits.BuildTime {
 			break
 		}
 		if result.err != nil {
@@ -254,7 +245,7 @@ func (b *builder) run() (resmap.ResMap, error) {
 	// A running build cannot be stopped, but it can be kept from reading more files.
 	fsys.closed.Store(true)
 	b.timedOut = true
-	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.Time)
+	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.BuildTime)
 	return nil, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
@@ -15,12 +16,12 @@ func TestABuildThatNeverEnds(t *testing.T) {
 	kustomizing <- struct{}{}
 	defer func() { <-kustomizing }()
 	files := fstest.MapFS{"app/kustomization.yaml": {Data: []byte("namePrefix: a-\nresources: [ns.yaml]\n")}, "app/ns.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n")}}
-	limits := Limits{Documents: document.Limits{Documents: 10, AliasExpansion: 10, Depth: 10}, Memory: 1 << 20, Input: 1 << 20, Output: 1 << 20, Time: time.Millisecond}
+	limits := limit.Limits{BuildTime: time.Millisecond}.WithDefaults()
 	g, err := Read(tree.New(files, 1<<20, cache.New[tree.Key, *tree.Listing]()), []string{"app"}, NewCache(), limits)
 	if err != nil || len(g.Problems()) > 0 {
 		t.Fatal(err, g.Problems())
 	}
-	if result, err := g.Target("app").Build(&document.Budget{Limit: 1 << 20}); err == nil {
+	if result, err := g.Target("app").Build(&limit.Budget{Limit: 1 << 20}, func(*document.Report, any) {}); err == nil {
 		t.Errorf("built, with %v, want an error that is no problem of the commit", result.Problems)
 	}
 }

@@ -11,37 +11,33 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 const originAnnotation = "config.kubernetes.io/origin"
 
 // collect decodes the objects of a build as if they had been read from files.
-func (b *builder) collect(m resmap.ResMap, out *Result) {
+func (b *builder) collect(m resmap.ResMap, out *Result, visit func(*document.Report, any)) {
 	var size int64
 	words := document.Vocabulary{}
 	for _, res := range m.Resources() {
-		r := &document.Report{Origin: b.originOf(res), Limits: b.graph.limits.Documents}
-		c := &document.Decoder{Report: r, Limits: b.graph.limits.Documents, Words: words, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
+		r := &document.Report{Origin: b.originOf(res), Limits: b.graph.limits}
+		c := &document.Decoder{Report: r, Words: words, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
 		value, ok := c.Decode(res.YNode())
 		if ok {
 			b.forgetOrigin(value)
 			data, _ := json.Marshal(value)
-			if size += int64(len(data)); size > b.graph.limits.Output {
-				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", problem.Size(b.graph.limits.Output))
-				out.Exceeded = true
+			if size += int64(len(data)); size > b.graph.limits.BuildOutput {
+				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", limit.Size(b.graph.limits.BuildOutput))
 				return
 			}
-			out.Objects = append(out.Objects, Object{r, value})
+			visit(r, value)
 		}
+		b.problems = append(b.problems, r.Problems...)
 		out.Size, out.End = out.Size+c.Size, r.Origin
-		if c.Cut {
-			out.Cut = r.Origin
+		if out.Cut = c.Cut; out.Cut {
 			return
-		}
-		if !ok {
-			b.problems = append(b.problems, r.Problems...)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
@@ -31,12 +32,12 @@ type Graph struct {
 
 	tree   *tree.Tree
 	cache  *Cache
-	limits Limits
+	limits limit.Limits
 }
 
 // Read reads the kustomizations of the given directories, and everything that they refer to. It
 // stops when they exceed the memory limit.
-func Read(t *tree.Tree, dirs []string, files *Cache, limits Limits) (*Graph, error) {
+func Read(t *tree.Tree, dirs []string, files *Cache, limits limit.Limits) (*Graph, error) {
 	g := &Graph{
 		nodes: map[string]*kustomization{}, owned: map[string]string{}, ownedDirs: map[string]string{},
 		tree: t, cache: files, limits: limits,
@@ -51,7 +52,7 @@ func Read(t *tree.Tree, dirs []string, files *Cache, limits Limits) (*Graph, err
 			return nil, err
 		}
 		g.nodes[dir] = k
-		if g.Size, g.Last = g.Size+k.text.size, k.file; g.Size > limits.Memory {
+		if g.Size, g.Last = g.Size+k.text.size, k.file; g.Size > limits.CommitSize {
 			return g, nil
 		}
 		pending = append(pending, k.dirs...)

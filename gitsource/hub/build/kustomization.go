@@ -10,6 +10,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -268,15 +269,15 @@ func (k *kustomization) resolveDir(t *tree.Tree, m mention, name string) error {
 }
 
 // parseBounded is parseSyntax for kustomization files.
-func parseBounded(name string, data []byte, limits Limits) *document.Syntax {
-	spending := &document.Budget{Limit: limits.Input}
-	out := document.Parse(name, data, limits.Documents, spending)
+func parseBounded(name string, data []byte, limits limit.Limits) *document.Syntax {
+	spending := &limit.Budget{Limit: limits.BuildInput}
+	out := document.Parse(name, data, limits, spending)
 	if spending.Exceeded() {
 		out.Problems = append(out.Problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(limits)})
 	}
 	return out
 }
 
-func inputExceeded(limits Limits) string {
-	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", problem.Size(limits.Input))
+func inputExceeded(limits limit.Limits) string {
+	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", limit.Size(limits.BuildInput))
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/test/repository"
 )
 
@@ -17,7 +17,7 @@ func FuzzKustomization(f *testing.F) {
 			f.Add(data)
 		}
 	})
-	limits := Limits{Documents: document.Limits{Documents: 1000, AliasExpansion: 100, Depth: 100}, Input: 64 << 20}
+	limits := limit.Limits{}.WithDefaults()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got := parseKustomization("kustomization.yaml", data, limits)
 		if got.problems.HasErrors() {

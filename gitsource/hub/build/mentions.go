@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -39,7 +40,7 @@ type mentionFinder struct {
 	out *kustomizationFile
 }
 
-func parseKustomization(name string, data []byte, limits Limits) *kustomizationFile {
+func parseKustomization(name string, data []byte, limits limit.Limits) *kustomizationFile {
 	out := &kustomizationFile{}
 	syntax := parseBounded(name, data, limits)
 	out.problems, out.size = syntax.Problems, syntax.Size

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -23,7 +24,7 @@ func (f *mentionFinder) plugins(field string, values []string) {
 }
 
 // parsePlugins reads a file of generators or transformers.
-func parsePlugins(name string, data []byte, limits Limits) *kustomizationFile {
+func parsePlugins(name string, data []byte, limits limit.Limits) *kustomizationFile {
 	syntax := parseBounded(name, data, limits)
 	out := &kustomizationFile{problems: syntax.Problems, size: syntax.Size}
 	if out.problems.HasErrors() {

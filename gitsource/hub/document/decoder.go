@@ -5,12 +5,21 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
 // expandedNodes limits the nodes of a document after its aliases are expanded, since all of
 // them are in memory.
 const expandedNodes = 250_000
+
+// The approximate memory of decoded values.
+const (
+	objectBytes = 1 << 10 // an object without its fields: its ID, origin and hash
+	valueBytes  = 16
+	mapBytes    = 320 // a map of up to eight entries
+	entryBytes  = 64  // each entry of a larger one
+)
 
 // A Decoder converts the YAML nodes of one document into the values of package unstructured:
 // map[string]any, []any, string, bool, int64, float64 and nil. It reads scalars as kubectl
@@ -19,7 +28,6 @@ const expandedNodes = 250_000
 type Decoder struct {
 	// Report receives the problems.
 	Report *Report
-	Limits Limits
 	// Words is shared by all documents that one goroutine decodes.
 	Words Vocabulary
 	// OwnKind says that the document is of one of gitfleet's kinds.
@@ -32,11 +40,19 @@ type Decoder struct {
 	nodes    *yaml.Node
 	gaveUp   bool
 
-	// Budget, if not nil, limits the memory of the decoded values. Size is that memory, charged
-	// the part of it that was charged to the budget, and Cut says that the budget was exceeded.
-	Budget        *Budget
-	Size, charged int64
-	Cut           bool
+	// Budget, if not nil, limits the memory of the decoded values. Size is that memory, and Cut
+	// says that the budget was exceeded.
+	Budget *limit.Budget
+	Size   int64
+	Cut    bool
+}
+
+// count counts decoded bytes, and stops the decoder once the budget is used up.
+func (d *Decoder) count(bytes int) {
+	d.Size += int64(bytes)
+	if d.Budget != nil && !d.Budget.Charge(int64(bytes)) {
+		d.gaveUp, d.Cut = true, true
+	}
 }
 
 func (d *Decoder) here() *FieldPath {
@@ -62,7 +78,6 @@ func (d *Decoder) Decode(n *yaml.Node) (value any, ok bool) {
 	d.nodes = n
 	value = d.value(n, false)
 	d.count(objectBytes)
-	d.charge()
 	return value, !d.gaveUp
 }
 
@@ -75,7 +90,7 @@ func (d *Decoder) value(n *yaml.Node, text bool) any {
 	if len(d.within) > 0 {
 		d.expanded++
 		if d.tooLarge() {
-			return d.giveUp("the YAML aliases of this document expand to more than %d times its size; write it out, or split it", d.Limits.AliasExpansion)
+			return d.giveUp("the YAML aliases of this document expand to more than %d times its size; write it out, or split it", d.Report.Limits.AliasExpansion)
 		}
 	}
 	switch n.Kind {
@@ -95,7 +110,7 @@ func (d *Decoder) tooLarge() bool {
 	if d.own == 0 {
 		d.own = countNodes(d.nodes)
 	}
-	return d.expanded > d.own*d.Limits.AliasExpansion || d.expanded > expandedNodes
+	return d.expanded > d.own*d.Report.Limits.AliasExpansion || d.expanded > expandedNodes
 }
 
 func countNodes(n *yaml.Node) int {
@@ -116,10 +131,10 @@ func (d *Decoder) alias(n *yaml.Node, text bool) any {
 }
 
 func (d *Decoder) deeper() bool {
-	if len(d.steps) < d.Limits.Depth {
+	if len(d.steps) < d.Report.Limits.Depth {
 		return true
 	}
-	d.giveUp("nested deeper than %d levels", d.Limits.Depth)
+	d.giveUp("nested deeper than %d levels", d.Report.Limits.Depth)
 	return false
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -27,7 +28,7 @@ import (
 
 // Read splits a file into documents. It calls visit with each document that can be read and the
 // report of its problems, until visit returns false. It returns all problems.
-func Read(name string, data []byte, limits Limits, visit func(*Report, *yaml.Node) (more bool)) problem.List {
+func Read(name string, data []byte, limits limit.Limits, visit func(*Report, *yaml.Node) (more bool)) problem.List {
 	f := &fileReader{name: name, limits: limits, visit: visit}
 	f.read(data)
 	return f.problems
@@ -36,7 +37,7 @@ func Read(name string, data []byte, limits Limits, visit func(*Report, *yaml.Nod
 // A fileReader splits a file into documents.
 type fileReader struct {
 	name   string
-	limits Limits
+	limits limit.Limits
 	visit  func(*Report, *yaml.Node) (more bool)
 	// ended says that the rest is skipped.
 	ended bool

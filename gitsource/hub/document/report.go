@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -19,7 +20,7 @@ type Report struct {
 	// LinesBefore is the number of lines before the text that Root was parsed from.
 	LinesBefore int
 	// Limits are those of the file, for documents in the values of fields.
-	Limits Limits
+	Limits limit.Limits
 	// Object is the position of the object in the document: nil, or the item of a list.
 	Object *FieldPath
 

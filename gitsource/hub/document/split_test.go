@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/test/repository"
 )
 
@@ -60,7 +61,7 @@ func values(data []byte) (all []any, ok bool) {
 			return nil, false
 		}
 		if len(n.Content) == 1 && !isNothing(n.Content[0]) {
-			c := &Decoder{Report: &Report{}, Limits: Limits{AliasExpansion: 100, Depth: 100}, Words: Vocabulary{}}
+			c := &Decoder{Report: &Report{Limits: limit.Limits{AliasExpansion: 100, Depth: 100}}, Words: Vocabulary{}}
 			v, _ := c.Decode(n.Content[0])
 			all = append(all, v)
 		}

@@ -3,6 +3,7 @@ package document
 import (
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
@@ -25,10 +26,10 @@ type Document struct {
 
 // Parse parses a file without validating its objects, since patches are not complete objects.
 // Once the budget is used up, the rest is skipped.
-func Parse(name string, data []byte, limits Limits, spending *Budget) *Syntax {
+func Parse(name string, data []byte, limits limit.Limits, spending *limit.Budget) *Syntax {
 	out, words := &Syntax{}, Vocabulary{}
 	out.Problems = Read(name, data, limits, func(r *Report, root *yaml.Node) (more bool) {
-		c := &Decoder{Report: r, Limits: limits, Words: words, Budget: spending}
+		c := &Decoder{Report: r, Words: words, Budget: spending}
 		c.Decode(root)
 		out.Size += c.Size
 		out.Documents = append(out.Documents, Document{root, r.LinesBefore, r.Origin.Document})

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 )
 
 // A Hasher is a file system that knows the hashes of files and directories, such as the tree of
@@ -183,7 +183,7 @@ type TooLargeError struct{ limit int64 }
 
 // Error implements error.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", problem.Size(e.limit))
+	return fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", limit.Size(e.limit))
 }
 
 // Read returns the content of a regular file. If the file exceeds the size limit, it reads no

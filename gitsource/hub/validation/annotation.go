@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -10,12 +11,15 @@ import (
 	"github.com/gitfleet/gitfleet/placement/expression"
 )
 
-// annotationRules validate gitfleet's annotations on the objects of a kind. Mistakes in them
-// would otherwise be found on each member.
-var annotationRules = []struct {
+// An annotationRule validates the value of one of gitfleet's annotations on an object of a kind.
+type annotationRule struct {
 	name string
 	rule func(value string, kind api.GroupKind) (warning string, err error)
-}{
+}
+
+// objectAnnotations are those of the objects to place. Mistakes in them would otherwise be found
+// on each member.
+var objectAnnotations = []annotationRule{
 	{api.AvailableAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		e, err := expression.Compile(value)
 		if err != nil {
@@ -27,10 +31,7 @@ var annotationRules = []struct {
 		_, err := api.Pointers(value)
 		return "", err
 	}},
-	{api.DriftAnnotation, func(value string, _ api.GroupKind) (string, error) {
-		_, err := api.ParseDriftRule(value)
-		return "", err
-	}},
+	driftRule,
 	{api.PruneAnnotation, func(value string, _ api.GroupKind) (string, error) {
 		if value != api.PruneDisabled {
 			return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.PruneDisabled)
@@ -48,25 +49,61 @@ var annotationRules = []struct {
 	}},
 }
 
-// CheckAnnotations validates gitfleet's annotations of the object at p, and reports whether they are
-// valid.
+var driftRule = annotationRule{api.DriftAnnotation, func(value string, _ api.GroupKind) (string, error) {
+	_, err := api.ParseDriftRule(value)
+	return "", err
+}}
+
+var clusterAnnotations = []annotationRule{driftRule}
+
+// placementAnnotations are those of placements. An invalid value would otherwise be treated as
+// the default.
+var placementAnnotations = []annotationRule{
+	{api.OnFailureAnnotation, func(value string, _ api.GroupKind) (string, error) {
+		if value != api.OnFailureContinue && value != api.OnFailureStop {
+			return "", fmt.Errorf("%q is unknown; write %q, or %q, which is the default", value, api.OnFailureContinue, api.OnFailureStop)
+		}
+		return "", nil
+	}},
+	{api.AvailableTimeoutAnnotation, func(value string, _ api.GroupKind) (string, error) {
+		if d, err := time.ParseDuration(value); err != nil || d < 0 {
+			return "", fmt.Errorf("%q is not a duration; write one such as %q, or %q for any time", value, "10m", "0s")
+		}
+		return "", nil
+	}},
+	driftRule,
+}
+
+// CheckAnnotations validates gitfleet's annotations of the object at p, and reports whether they
+// are valid.
 func CheckAnnotations(r *document.Report, p *document.FieldPath, object map[string]any) bool {
 	meta, _ := object["metadata"].(map[string]any)
 	notes, _ := meta["annotations"].(map[string]any)
 	kind, ok := (&unstructured.Unstructured{Object: object}).GroupVersionKind().GroupKind(), true
-	for _, a := range annotationRules {
-		value, written := notes[a.name].(string)
-		if !written {
-			continue
-		}
-		at := p.Child("metadata", "annotations", a.name)
-		warning, err := a.rule(value, kind)
-		if err != nil {
-			r.Errorf(at, "%v", err)
-			ok = false
-		} else if warning != "" {
-			r.Warnf(at, "%s", warning)
+	for _, a := range objectAnnotations {
+		if value, written := notes[a.name].(string); written {
+			ok = a.check(r, p, value, kind) && ok
 		}
 	}
 	return ok
+}
+
+// checkAnnotations validates the annotations of one of gitfleet's kinds.
+func checkAnnotations(r *document.Report, annotations map[string]string, rules []annotationRule) {
+	for _, a := range rules {
+		if value, written := annotations[a.name]; written {
+			a.check(r, r.Object, value, api.GroupKind{})
+		}
+	}
+}
+
+func (a annotationRule) check(r *document.Report, p *document.FieldPath, value string, kind api.GroupKind) bool {
+	warning, err := a.rule(value, kind)
+	p = p.Child("metadata", "annotations", a.name)
+	if err != nil {
+		r.Errorf(p, "%v", err)
+	} else if warning != "" {
+		r.Warnf(p, "%s", warning)
+	}
+	return err == nil
 }

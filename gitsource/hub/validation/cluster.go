@@ -19,7 +19,7 @@ func CheckCluster(r *document.Report, c *api.MemberCluster) {
 	between(r, r.Field("spec", "heartbeatPeriodSeconds"), *c.Spec.HeartbeatPeriodSeconds, 1, 600)
 	checkTaints(r, r.Field("spec", "taints"), c.Spec.Taints)
 	checkLabels(r, c)
-	checkDriftRule(r, c.Annotations)
+	checkAnnotations(r, c.Annotations, clusterAnnotations)
 	for _, key := range slices.Sorted(maps.Keys(c.Annotations)) {
 		checkProperty(r, key, c.Annotations[key])
 	}

@@ -13,11 +13,9 @@ const PlacementField = "spec.placement.name"
 // CheckClusterOverride validates a ClusterResourceOverride whose defaults are set.
 func CheckClusterOverride(r *document.Report, o *api.ClusterResourceOverride) {
 	at := r.Field("spec", "clusterResourceSelectors")
-	CheckLength(r, at, len(o.Spec.ClusterResourceSelectors), 1, 20)
 	if p := o.Spec.Placement; p != nil && p.Scope == api.NamespaceScoped {
 		r.Rulef(r.Field("spec", "placement", "scope"), "clusterResourceOverride placement reference cannot be Namespaced scope; remove it")
 	}
-	var names []api.ResourceSelector
 	for i, s := range o.Spec.ClusterResourceSelectors {
 		if s.LabelSelector != nil {
 			r.Rulef(at.At(i).Child("labelSelector"), "label selector is not supported for resource selection; write a name")
@@ -25,26 +23,31 @@ func CheckClusterOverride(r *document.Report, o *api.ClusterResourceOverride) {
 		if s.Name == "" {
 			r.Rulef(at.At(i).Child("name"), "resource name is required for resource selection")
 		}
-		names = append(names, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
 	}
-	r.RecordLine(r.Field("spec", "placement", "name"))
-	checkSelectors(r, at, names)
-	checkRules(r, o.Spec.Policy)
+	checkOverride(r, at, ClusterSelectors(o), o.Spec.Policy)
+}
+
+// ClusterSelectors returns the selectors of a ClusterResourceOverride, all of which are by name.
+func ClusterSelectors(o *api.ClusterResourceOverride) []api.ResourceSelector {
+	var selectors []api.ResourceSelector
+	for _, s := range o.Spec.ClusterResourceSelectors {
+		selectors = append(selectors, api.ResourceSelector{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name})
+	}
+	return selectors
 }
 
 // CheckOverride validates a ResourceOverride whose defaults are set.
 func CheckOverride(r *document.Report, o *api.ResourceOverride) {
 	at := r.Field("spec", "resourceSelectors")
-	CheckLength(r, at, len(o.Spec.ResourceSelectors), 1, 20)
 	for i, s := range o.Spec.ResourceSelectors {
 		notEmpty(r, at.At(i).Child("name"), s.Name)
 	}
-	r.RecordLine(r.Field("spec", "placement", "name"))
-	checkSelectors(r, at, o.Spec.ResourceSelectors)
-	checkRules(r, o.Spec.Policy)
+	checkOverride(r, at, o.Spec.ResourceSelectors, o.Spec.Policy)
 }
 
-func checkSelectors(r *document.Report, at *document.FieldPath, selectors []api.ResourceSelector) {
+func checkOverride(r *document.Report, at *document.FieldPath, selectors []api.ResourceSelector, policy *api.OverridePolicy) {
+	CheckLength(r, at, len(selectors), 1, 20)
+	r.RecordLine(r.Field("spec", "placement", "name"))
 	seen := map[api.ResourceSelector]bool{}
 	for i, s := range selectors {
 		notEmpty(r, at.At(i).Child("kind"), s.Kind)
@@ -55,6 +58,7 @@ func checkSelectors(r *document.Report, at *document.FieldPath, selectors []api.
 		seen[s] = true
 		r.RecordLine(at.At(i))
 	}
+	checkRules(r, policy)
 }
 
 // SelectorText describes a selector.

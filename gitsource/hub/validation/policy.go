@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -30,7 +31,7 @@ var policyMessages = map[api.PlacementType]string{
 
 func checkPolicy(r *document.Report, p *document.FieldPath, policy *api.PlacementPolicy) {
 	for _, f := range policyFields {
-		if f.isSet(policy) && !contains(f.types, policy.PlacementType) {
+		if f.isSet(policy) && !slices.Contains(f.types, policy.PlacementType) {
 			r.Rulef(p.Child(f.name), "%s; remove it, or change placementType to %s", policyMessages[policy.PlacementType], orList(f.types))
 		}
 	}
@@ -41,15 +42,6 @@ func checkPolicy(r *document.Report, p *document.FieldPath, policy *api.Placemen
 	checkAffinity(r, p.Child("affinity"), policy)
 	checkSpread(r, p.Child("topologySpreadConstraints"), policy.TopologySpreadConstraints)
 	checkTolerations(r, p.Child("tolerations"), policy.Tolerations)
-}
-
-func contains(types []api.PlacementType, t api.PlacementType) bool {
-	for _, one := range types {
-		if one == t {
-			return true
-		}
-	}
-	return false
 }
 
 func orList(types []api.PlacementType) string {

@@ -8,7 +8,7 @@ package validation
 import (
 	"fmt"
 	"regexp"
-	"time"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -21,40 +21,13 @@ import (
 // CheckPlacement validates a placement whose defaults are set.
 func CheckPlacement(r *document.Report, id api.ID, annotations map[string]string, spec *api.PlacementSpec) {
 	checkName(r, id.Name, "the name field cannot have length exceeding 63")
-	checkOnFailure(r, annotations)
-	checkAvailableTimeout(r, annotations)
-	checkDriftRule(r, annotations)
+	checkAnnotations(r, annotations, placementAnnotations)
 	checkTerms(r, id, spec)
 	between(r, r.Field("spec", "revisionHistoryLimit"), *spec.RevisionHistoryLimit, 1, 1000)
 	checkPolicy(r, r.Field("spec", "policy"), spec.Policy)
 	checkStrategy(r, r.Field("spec", "strategy"), &spec.Strategy)
 	for i := range spec.Policy.ClusterNames {
 		r.RecordLine(r.Field("spec", "policy", "clusterNames").At(i))
-	}
-}
-
-// checkOnFailure refuses an invalid value, which would otherwise be treated as the default.
-func checkOnFailure(r *document.Report, annotations map[string]string) {
-	value, written := annotations[api.OnFailureAnnotation]
-	if written && value != api.OnFailureContinue && value != api.OnFailureStop {
-		r.Errorf(r.Field("metadata", "annotations", api.OnFailureAnnotation), "%q is unknown; write %q, or %q, which is the default", value, api.OnFailureContinue, api.OnFailureStop)
-	}
-}
-
-// checkAvailableTimeout refuses an invalid duration.
-func checkAvailableTimeout(r *document.Report, annotations map[string]string) {
-	value, written := annotations[api.AvailableTimeoutAnnotation]
-	if d, err := time.ParseDuration(value); written && (err != nil || d < 0) {
-		r.Errorf(r.Field("metadata", "annotations", api.AvailableTimeoutAnnotation), "%q is not a duration; write one such as %q, or %q for any time", value, "10m", "0s")
-	}
-}
-
-// checkDriftRule refuses an invalid drift rule.
-func checkDriftRule(r *document.Report, annotations map[string]string) {
-	if value, written := annotations[api.DriftAnnotation]; written {
-		if _, err := api.ParseDriftRule(value); err != nil {
-			r.Errorf(r.Field("metadata", "annotations", api.DriftAnnotation), "%v", err)
-		}
 	}
 }
 
@@ -95,7 +68,13 @@ func checkTerms(r *document.Report, id api.ID, spec *api.PlacementSpec) {
 		r.RecordLine(at.At(i).Child("kind"))
 	}
 	checkNamespaceTerms(r, at, terms)
-	if id.Namespace == "" && spec.StatusReportingScope == api.NamespaceAccessible && ofKind(terms, "Namespace") != 1 {
+	namespaces := 0
+	for _, t := range terms {
+		if t.Kind == "Namespace" {
+			namespaces++
+		}
+	}
+	if id.Namespace == "" && spec.StatusReportingScope == api.NamespaceAccessible && namespaces != 1 {
 		r.Rulef(r.Field("spec", "statusReportingScope"),
 			"when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required")
 	}
@@ -127,30 +106,16 @@ func isNamespaceTerm(t api.ResourceSelectorTerm) bool {
 	return t.Group == "" && t.Version == "v1" && t.Kind == "Namespace"
 }
 
-func ofKind(terms []api.ResourceSelectorTerm, kind string) int {
-	n := 0
-	for _, t := range terms {
-		if t.Kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
-// withSelectors reports whether the terms select single objects of a namespace.
-func withSelectors(terms []api.ResourceSelectorTerm) bool {
-	for _, t := range terms {
-		if isNamespaceTerm(t) && t.SelectionScope == api.NamespaceWithResourceSelectors {
-			return true
-		}
-	}
-	return false
+// selectsInNamespace reports whether a term selects a Namespace of which other terms select
+// single objects.
+func selectsInNamespace(t api.ResourceSelectorTerm) bool {
+	return isNamespaceTerm(t) && t.SelectionScope == api.NamespaceWithResourceSelectors
 }
 
 func checkNamespaceTerms(r *document.Report, at *document.FieldPath, terms []api.ResourceSelectorTerm) {
 	first := -1
 	for i, t := range terms {
-		if !isNamespaceTerm(t) || t.SelectionScope != api.NamespaceWithResourceSelectors {
+		if !selectsInNamespace(t) {
 			continue
 		}
 		if first >= 0 {
@@ -163,7 +128,7 @@ func checkNamespaceTerms(r *document.Report, at *document.FieldPath, terms []api
 		}
 	}
 	for i, t := range terms {
-		if first >= 0 && isNamespaceTerm(t) && t.SelectionScope != api.NamespaceWithResourceSelectors {
+		if first >= 0 && isNamespaceTerm(t) && !selectsInNamespace(t) {
 			r.Rulef(at.At(i), "when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors)")
 		}
 	}
@@ -185,7 +150,7 @@ func SelectionFault(terms []api.ResourceSelectorTerm, kind string, namespaced, k
 	switch {
 	case known && inNamespace && !namespaced:
 		return fmt.Sprintf("%s is a cluster scoped resource, which a ResourcePlacement cannot select; use a ClusterResourcePlacement", kind)
-	case known && !inNamespace && namespaced && !withSelectors(terms):
+	case known && !inNamespace && namespaced && !slices.ContainsFunc(terms, selectsInNamespace):
 		return fmt.Sprintf("%s is not a cluster scoped resource; select its Namespace by name with selectionScope: NamespaceWithResourceSelectors beside it, or use a ResourcePlacement", kind)
 	}
 	return ""

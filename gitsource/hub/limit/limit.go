@@ -1,12 +1,11 @@
-package hub
+// Package limit limits what a repository may contain, and what loading it may cost.
+package limit
 
 import (
 	"cmp"
 	"fmt"
+	"sync/atomic"
 	"time"
-
-	"github.com/gitfleet/gitfleet/gitsource/hub/build"
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
 // Limits limit what a repository may contain, and what loading it may cost. A zero field means
@@ -38,59 +37,43 @@ type Limits struct {
 	BuildOutput int64
 }
 
-const (
-	kib = 1 << 10
-	mib = 1 << 20
-)
-
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns the limits with all fields set.
+func (l Limits) WithDefaults() Limits {
 	l.Files = cmp.Or(l.Files, 50_000)
-	l.FileSize = cmp.Or(l.FileSize, 4*mib)
+	l.FileSize = cmp.Or(l.FileSize, 4<<20)
 	l.Documents = cmp.Or(l.Documents, 1_000)
 	l.AliasExpansion = cmp.Or(l.AliasExpansion, 100)
 	l.Depth = cmp.Or(l.Depth, 100)
 	l.Objects = cmp.Or(l.Objects, 100_000)
-	l.CommitSize = cmp.Or(l.CommitSize, 512*mib)
+	l.CommitSize = cmp.Or(l.CommitSize, 512<<20)
 	l.Builds = cmp.Or(l.Builds, 5_000)
-	l.BuildInput = cmp.Or(l.BuildInput, 64*mib)
+	l.BuildInput = cmp.Or(l.BuildInput, 64<<20)
 	l.BuildTime = cmp.Or(l.BuildTime, 60*time.Second)
-	l.BuildOutput = cmp.Or(l.BuildOutput, 10*mib)
+	l.BuildOutput = cmp.Or(l.BuildOutput, 10<<20)
 	return l
 }
 
-// documents returns the limits of the documents of one file.
-func (l Limits) documents() document.Limits {
-	return document.Limits{Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth}
+// A Budget limits the memory for the decoded objects of a commit, or for the files of a build.
+// Files that are decoded concurrently share one, and decoding stops when it is used up.
+type Budget struct {
+	// Limit is in bytes.
+	Limit int64
+	used  atomic.Int64
 }
 
-// builds returns the limits of the kustomizations of a commit.
-func (l Limits) builds() build.Limits {
-	return build.Limits{
-		Documents: l.documents(), Memory: l.CommitSize, Input: l.BuildInput, Time: l.BuildTime, Output: l.BuildOutput,
-	}
-}
+// Charge adds bytes to the used memory, and reports whether the limit is still kept.
+func (b *Budget) Charge(bytes int64) bool { return b.used.Add(bytes) <= b.Limit }
 
-// Validate returns an error that names the first negative field.
-func (l Limits) Validate() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"files", int64(l.Files)},
-		{"fileSize", l.FileSize},
-		{"documents", int64(l.Documents)},
-		{"aliasExpansion", int64(l.AliasExpansion)},
-		{"depth", int64(l.Depth)},
-		{"objects", int64(l.Objects)},
-		{"commitSize", l.CommitSize},
-		{"builds", int64(l.Builds)},
-		{"buildInput", l.BuildInput},
-		{"buildTime", int64(l.BuildTime)},
-		{"buildOutput", l.BuildOutput},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf("limits.%s: must not be negative", f.name)
-		}
+// Exceeded reports whether more memory was used than the limit.
+func (b *Budget) Exceeded() bool { return b.used.Load() > b.Limit }
+
+// Size formats a number of bytes with a unit, for messages.
+func Size(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
 	}
-	return nil
+	return fmt.Sprintf("%d bytes", n)
 }
