@@ -60,7 +60,7 @@ func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
 // parseAgain parses a file to find the lines of fields, which are not kept in memory. It returns
 // the documents by number.
 func (l *Loader) parseAgain(t *tree.Tree, path string) (map[int]document.Document, error) {
-	data, err := t.Read(path)
+	data, _, err := t.Read(path)
 	if err != nil {
 		return nil, err
 	}

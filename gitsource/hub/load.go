@@ -83,22 +83,18 @@ func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.WithDefaults()
 	l := &Loader{
-		opts:    opts,
-		invalid: invalid,
-		words:   make(chan document.Vocabulary, runtime.GOMAXPROCS(0)),
+		opts:           opts,
+		invalid:        invalid,
+		dirs:           cache.New[tree.Key, *tree.Listing](),
+		files:          cache.New[fileKey, *parsed](),
+		kustomizations: build.NewCache(),
+		builds:         cache.New[buildKey, *parsed](),
+		words:          make(chan document.Vocabulary, runtime.GOMAXPROCS(0)),
 	}
-	l.forget()
 	for range cap(l.words) {
 		l.words <- document.Vocabulary{}
 	}
 	return l
-}
-
-func (l *Loader) forget() {
-	l.dirs = cache.New[tree.Key, *tree.Listing]()
-	l.files = cache.New[fileKey, *parsed]()
-	l.kustomizations = build.NewCache()
-	l.builds = cache.New[buildKey, *parsed]()
 }
 
 // Load reads one commit. The error is a *LoadError if the commit is invalid, and any other error
@@ -109,9 +105,6 @@ func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	defer l.mu.Unlock()
 	if l.invalid != nil {
 		return nil, fmt.Errorf("load: %w", l.invalid)
-	}
-	if _, hashed := fsys.(tree.Hasher); !hashed {
-		l.forget() // nothing says which files have changed
 	}
 	l.dirs.Next()
 	l.files.Next()

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
@@ -90,26 +89,23 @@ func (l *Loader) readFile(t *tree.Tree, name string) (*fileJob, error) {
 	if known, ok := l.files.Get(key); ok {
 		return &fileJob{key: key, result: known, known: true}, nil
 	}
-	data, err := t.Read(name)
-	if broken := (*tree.ReadError)(nil); errors.As(err, &broken) {
-		return nil, err
-	}
-	return &fileJob{key: key, data: data, fault: err, limits: l.opts.Limits}, nil
+	data, fault, err := t.Read(name)
+	return &fileJob{key: key, data: data, fault: fault, limits: l.opts.Limits}, err
 }
 
 // A fileJob parses one file.
 type fileJob struct {
 	key    fileKey
 	data   []byte
-	fault  error // why the file could not be read
+	fault  string // why the file is not parsed
 	limits Limits
 	result *parsed
 	known  bool // the file was cached by an earlier load
 }
 
 func (j *fileJob) run(words document.Vocabulary, spending *limit.Budget) {
-	if j.fault != nil {
-		j.result = &parsed{problems: problem.List{{Origin: api.Origin{Path: j.key.path}, Severity: problem.Error, Message: j.fault.Error()}}}
+	if j.fault != "" {
+		j.result = &parsed{problems: problem.List{{Origin: api.Origin{Path: j.key.path}, Severity: problem.Error, Message: j.fault}}}
 		return
 	}
 	j.result = parseFile(j.key.path, j.data, j.limits, words, spending)

@@ -17,14 +17,12 @@ const formerGroup = "fleet.azure.com"
 // KubeFleet's kinds that gitfleet does not support. They configure a fleet and are never placed
 // on clusters.
 var (
-	laterKinds = words(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
+	laterKinds = strings.Fields(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
 		StagedUpdateStrategy ApprovalRequest ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget`)
-	systemKinds = words(`ClusterResourcePlacementStatus ClusterResourceBinding ResourceBinding ClusterResourceSnapshot
+	systemKinds = strings.Fields(`ClusterResourcePlacementStatus ClusterResourceBinding ResourceBinding ClusterResourceSnapshot
 		ResourceSnapshot ClusterSchedulingPolicySnapshot SchedulingPolicySnapshot ClusterResourceOverrideSnapshot
 		ResourceOverrideSnapshot Work AppliedWork InternalMemberCluster`)
 )
-
-func words(s string) []string { return strings.Fields(s) }
 
 // isUnsupportedKind reports whether a kind is in one of gitfleet's groups but not supported.
 func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
@@ -67,11 +65,10 @@ func kindNamed(kind string) (api.GroupKind, bool) {
 }
 
 func kindNames() []string {
-	var names []string
+	names := slices.Clone(laterKinds)
 	for gk := range api.Kinds {
 		names = append(names, gk.Kind)
 	}
-	names = append(names, laterKinds...)
 	slices.Sort(names)
 	return names
 }

@@ -86,18 +86,20 @@ func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error)
 		w.irregular(name, e.Mode)
 		return up, nil
 	}
-	data, err := w.tree.Read(name)
-	if err == nil {
-		data, err = document.PlainText(data)
-	}
-	if err == nil && len(data) > ignoreFileSize {
-		err = fmt.Errorf("it has more than %s of patterns; list directories instead of their files", limit.Size(ignoreFileSize))
-	}
-	if broken := (*tree.ReadError)(nil); errors.As(err, &broken) {
+	data, fault, err := w.tree.Read(name)
+	if err != nil {
 		return nil, err
 	}
-	if err != nil {
-		w.problem(problem.Error, name, "%v", err)
+	data, err = document.PlainText(data)
+	switch {
+	case fault != "":
+	case err != nil:
+		fault = err.Error()
+	case len(data) > ignoreFileSize:
+		fault = fmt.Sprintf("it has more than %s of patterns; list directories instead of their files", limit.Size(ignoreFileSize))
+	}
+	if fault != "" {
+		w.problem(problem.Error, name, "%s", fault)
 		return up, nil
 	}
 	return up.With(dir, string(data)), nil

@@ -9,7 +9,6 @@ package build
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"sync/atomic"
@@ -25,7 +24,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
-	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -131,14 +129,14 @@ func (b *builder) readAll() error {
 func (b *builder) read(f reference) error {
 	data, done := b.texts[f.path]
 	if !done {
+		var fault string
 		var err error
-		data, err = b.graph.tree.Read(f.path)
-		if tooLarge := (*tree.TooLargeError)(nil); errors.As(err, &tooLarge) {
-			b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: f.path}, Severity: problem.Error, Message: err.Error()})
-			return nil
-		}
-		if err != nil {
+		if data, fault, err = b.graph.tree.Read(f.path); err != nil {
 			return err
+		}
+		if fault != "" {
+			b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: f.path}, Severity: problem.Error, Message: fault})
+			return nil
 		}
 		b.texts[f.path] = data
 		b.sizes[f.path] = int64(len(data))

@@ -1,7 +1,6 @@
 package build
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -148,12 +147,13 @@ func (g *Graph) readText(name string, plugins bool) (*kustomizationFile, error) 
 	if text, ok := g.cache.Get(key); ok {
 		return text, nil
 	}
-	data, err := g.tree.Read(name)
-	var text *kustomizationFile
-	if tooLarge := (*tree.TooLargeError)(nil); errors.As(err, &tooLarge) {
-		text = &kustomizationFile{problems: problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: err.Error()}}}
-	} else if err != nil {
+	data, fault, err := g.tree.Read(name)
+	if err != nil {
 		return nil, err
+	}
+	var text *kustomizationFile
+	if fault != "" {
+		text = &kustomizationFile{problems: problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault}}}
 	} else {
 		text = parse(name, data, g.limits)
 	}

@@ -33,7 +33,8 @@ type Decoder struct {
 	// OwnKind says that the document is of one of gitfleet's kinds.
 	OwnKind bool
 
-	steps    []Step
+	at       *FieldPath   // of the current value
+	depth    int          // number of steps in that path
 	within   []*yaml.Node // aliases that are being expanded
 	expanded int
 	own      int // number of nodes without expansion; counted when first needed
@@ -55,15 +56,7 @@ func (d *Decoder) count(bytes int) {
 	}
 }
 
-func (d *Decoder) here() *FieldPath {
-	var p *FieldPath
-	for _, s := range d.steps {
-		p = p.Step(s)
-	}
-	return p
-}
-
-func (d *Decoder) errorf(format string, args ...any) { d.Report.Errorf(d.here(), format, args...) }
+func (d *Decoder) errorf(format string, args ...any) { d.Report.Errorf(d.at, format, args...) }
 
 func (d *Decoder) giveUp(format string, args ...any) any {
 	if !d.gaveUp {
@@ -131,7 +124,7 @@ func (d *Decoder) alias(n *yaml.Node, text bool) any {
 }
 
 func (d *Decoder) deeper() bool {
-	if len(d.steps) < d.Report.Limits.Depth {
+	if d.depth < d.Report.Limits.Depth {
 		return true
 	}
 	d.giveUp("nested deeper than %d levels", d.Report.Limits.Depth)
@@ -148,9 +141,7 @@ func (d *Decoder) sequence(n *yaml.Node) any {
 	d.count(2*valueBytes + valueBytes*len(n.Content))
 	list := make([]any, len(n.Content))
 	for i, child := range n.Content {
-		d.steps = append(d.steps, Step{Index: i})
-		list[i] = d.value(child, d.textBelow())
-		d.steps = d.steps[:len(d.steps)-1]
+		d.below(d.at.At(i), func() { list[i] = d.value(child, false) })
 	}
 	return list
 }
@@ -162,7 +153,7 @@ func (d *Decoder) mapping(n *yaml.Node, text bool) any {
 	if !d.deeper() {
 		return nil
 	}
-	if len(d.steps) == 2 && d.steps[0].Key == "items" {
+	if d.depth == 2 && d.at.up.IsField("items") {
 		d.OwnKind = IsOwnKind(n)
 	}
 	d.count(max(mapBytes, entryBytes*len(n.Content)/2))
@@ -188,13 +179,21 @@ func (d *Decoder) pair(m map[string]any, n *yaml.Node, i int, text bool) {
 	if !ok {
 		return
 	}
-	d.steps = append(d.steps, Step{Key: key})
-	defer func() { d.steps = d.steps[:len(d.steps)-1] }()
-	if _, twice := m[key]; twice {
-		d.duplicate(n, i)
-		return
-	}
-	m[key] = d.value(n.Content[i+1], text || d.textBelow())
+	d.below(d.at.Child(key), func() {
+		if _, twice := m[key]; twice {
+			d.duplicate(n, i)
+			return
+		}
+		m[key] = d.value(n.Content[i+1], text || d.textBelow())
+	})
+}
+
+// below runs decode at a path one step further down.
+func (d *Decoder) below(p *FieldPath, decode func()) {
+	up := d.at
+	d.at, d.depth = p, d.depth+1
+	decode()
+	d.at, d.depth = up, d.depth-1
 }
 
 // duplicate reports a duplicate key at its second occurrence; the report by itself would find
@@ -244,16 +243,14 @@ func dealias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// textBelow reports whether the values below the last step are strings, however they are
+// textBelow reports whether the values of the current field are strings, however they are
 // written, since users often write the values of labels as numbers.
 func (d *Decoder) textBelow() bool {
-	n := len(d.steps)
-	if n == 0 {
-		return false
-	}
-	last := d.steps[n-1].Key
-	if last == "matchLabels" {
+	if d.at.IsField("matchLabels") {
 		return d.OwnKind
 	}
-	return last == "labels" && n >= 2 && d.steps[n-2].Key == "metadata" && (n == 2 || n == 4 && d.steps[0].Key == "items")
+	if !d.at.IsField("labels") || !d.at.up.IsField("metadata") {
+		return false
+	}
+	return d.depth == 2 || d.depth == 4 && d.at.up.up.up.IsField("items")
 }

@@ -86,13 +86,13 @@ func (f *fileReader) read(data []byte) {
 }
 
 func (f *fileReader) json(c chunk) {
-	docs, err := parseJSON(c.text, f.limits.Depth)
+	docs, line, fault := parseJSON(c.text, f.limits.Depth)
 	for _, doc := range docs {
 		f.document(doc, c.before)
 	}
-	if located := (*textError)(nil); errors.As(err, &located) {
+	if fault != "" {
 		f.count++
-		f.fail(c.before+located.line, f.count, "not valid JSON: %s", located.msg)
+		f.fail(c.before+line, f.count, "not valid JSON: %s", fault)
 	}
 }
 

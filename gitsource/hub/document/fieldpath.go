@@ -23,9 +23,6 @@ func (p *FieldPath) Child(keys ...string) *FieldPath {
 	return p
 }
 
-// Step returns the path one step further down.
-func (p *FieldPath) Step(s Step) *FieldPath { return &FieldPath{up: p, key: s.Key, index: s.Index} }
-
 // IsField reports whether the last step is this key.
 func (p *FieldPath) IsField(key string) bool { return p != nil && p.key == key }
 
@@ -72,13 +69,6 @@ func IsWord(s string) bool {
 		}
 	}
 	return true
-}
-
-// A Step leads from a value to one of its parts: the key of a mapping, or the index of a list
-// if the key is empty.
-type Step struct {
-	Key   string
-	Index int
 }
 
 // lineOf returns the line of a field, or of its nearest existing parent.

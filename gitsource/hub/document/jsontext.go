@@ -12,20 +12,29 @@ import (
 )
 
 // parseJSON parses JSON values into YAML nodes with their lines, so that both formats are
-// handled alike. The YAML parser cannot be used: escaped surrogate pairs and tabs of JSON are
-// not valid YAML.
-func parseJSON(data []byte, depth int) (docs []*yaml.Node, err error) {
+// handled alike. After a syntax error it returns the values before it, and the line and the
+// message of the error. The YAML parser cannot be used: escaped surrogate pairs of JSON are not
+// valid YAML.
+func parseJSON(data []byte, depth int) (docs []*yaml.Node, line int, fault string) {
 	p := &jsonParser{decoder: json.NewDecoder(bytes.NewReader(data)), data: data, line: 1, depth: depth}
 	p.decoder.UseNumber()
 	for {
 		n, err := p.next(0)
 		if errors.Is(err, io.EOF) {
-			return docs, nil
+			return docs, 0, ""
 		}
-		if err != nil {
-			return docs, p.locate(err)
+		if err == nil {
+			docs = append(docs, n)
+			continue
 		}
-		docs = append(docs, n)
+		offset := p.decoder.InputOffset()
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			offset = syntax.Offset
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the file ends in the middle of a value")
+		}
+		return docs, p.lineAt(offset), strings.TrimPrefix(err.Error(), "json: ")
 	}
 }
 
@@ -37,29 +46,6 @@ type jsonParser struct {
 	// line is the line of offset at.
 	line int
 	at   int64
-}
-
-// A textError is a syntax error with its line.
-type textError struct {
-	line int
-	msg  string
-}
-
-func (e *textError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.msg) }
-
-func (p *jsonParser) locate(err error) error {
-	if located := (*textError)(nil); errors.As(err, &located) {
-		return err
-	}
-	offset := p.decoder.InputOffset()
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		offset = syntax.Offset
-	}
-	msg := strings.TrimPrefix(err.Error(), "json: ")
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		msg = "the file ends in the middle of a value"
-	}
-	return &textError{p.lineAt(offset), msg}
 }
 
 func (p *jsonParser) lineAt(offset int64) int {
@@ -79,7 +65,7 @@ func (p *jsonParser) next(depth int) (*yaml.Node, error) {
 	}
 	line := p.lineAt(p.decoder.InputOffset())
 	if depth > p.depth {
-		return nil, &textError{line, fmt.Sprintf("nested deeper than %d levels", p.depth)}
+		return nil, fmt.Errorf("nested deeper than %d levels", p.depth)
 	}
 	switch t := token.(type) {
 	case json.Delim:

@@ -57,7 +57,7 @@ func (d *Decoder) scalar(n *yaml.Node, text bool) any {
 	case "!!str", "!!timestamp", "!!merge":
 		if n.Style == 0 && len(n.Value) <= 3 {
 			if b, old := booleans[n.Value]; old {
-				d.Report.Warnf(d.here(), "kubectl reads this word as %t, other tools as a string; write %t, or put the word in quotes", b, b)
+				d.Report.Warnf(d.at, "kubectl reads this word as %t, other tools as a string; write %t, or put the word in quotes", b, b)
 				return b
 			}
 		}
@@ -86,7 +86,7 @@ func (d *Decoder) text(n *yaml.Node) any {
 	case tagOf(n) == "!!null":
 		return nil
 	case tagOf(n) != "!!str" && tagOf(n) != "!!timestamp", old && n.Style == 0:
-		d.Report.Warnf(d.here(), "label values are strings; write %q, with the quotes", n.Value)
+		d.Report.Warnf(d.at, "label values are strings; write %q, with the quotes", n.Value)
 	}
 	return n.Value
 }

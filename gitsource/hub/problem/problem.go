@@ -84,17 +84,7 @@ func (ps List) Errors() List {
 // ErrorsFirst returns the problems with the errors first, so that a shortened list contains the
 // reason of a refusal.
 func (ps List) ErrorsFirst() List {
-	sorted := slices.Clone(ps)
-	slices.SortStableFunc(sorted, func(a, b Problem) int {
-		switch {
-		case (a.Severity == Error) == (b.Severity == Error):
-			return 0
-		case a.Severity == Error:
-			return -1
-		}
-		return 1
-	})
-	return sorted
+	return slices.Concat(ps.Errors(), slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool { return p.Severity == Error }))
 }
 
 // Summary returns one line: the first error and the number of other problems; empty if there

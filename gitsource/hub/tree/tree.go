@@ -5,6 +5,7 @@
 package tree
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,7 +18,8 @@ import (
 )
 
 // A Hasher is a file system that knows the hashes of files and directories, such as the tree of
-// a commit. Equal hashes mean equal content.
+// a commit. Equal hashes mean equal content. Files of other file systems are read and hashed at
+// every load.
 type Hasher interface {
 	Hash(name string) (string, error)
 }
@@ -57,18 +59,6 @@ func New(fsys fs.FS, fileSize int64, dirs *cache.Cache[Key, *Listing]) *Tree {
 	return t
 }
 
-// A ReadError says that the commit could not be read. That is not a mistake in the commit, and
-// no object counts as deleted because of it.
-type ReadError struct{ err error }
-
-// Error returns the message of the reason.
-func (e *ReadError) Error() string { return e.err.Error() }
-
-// Unwrap returns the reason.
-func (e *ReadError) Unwrap() error { return e.err }
-
-func unreadable(err error) error { return &ReadError{err} }
-
 // List returns the entries of a directory.
 func (t *Tree) List(dir string) (*Listing, error) {
 	if l, ok := t.open[dir]; ok {
@@ -76,13 +66,16 @@ func (t *Tree) List(dir string) (*Listing, error) {
 	}
 	l, err := t.readDir(dir)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	t.open[dir] = l
 	return l, nil
 }
 
 func (t *Tree) readDir(dir string) (*Listing, error) {
+	if t.hasher == nil {
+		return t.listDir(dir)
+	}
 	hash, err := t.Hash(dir)
 	if err != nil {
 		return nil, err
@@ -91,6 +84,14 @@ func (t *Tree) readDir(dir string) (*Listing, error) {
 	if l, ok := t.dirs.Get(key); ok {
 		return l, nil
 	}
+	l, err := t.listDir(dir)
+	if err == nil {
+		t.dirs.Put(key, l)
+	}
+	return l, err
+}
+
+func (t *Tree) listDir(dir string) (*Listing, error) {
 	found, err := fs.ReadDir(t.fsys, dir)
 	if err != nil {
 		return nil, err
@@ -99,37 +100,31 @@ func (t *Tree) readDir(dir string) (*Listing, error) {
 	for i, e := range found {
 		l.Entries[i] = Entry{Name: e.Name(), Mode: e.Type()}
 	}
-	t.dirs.Put(key, l)
 	return l, nil
 }
 
-// Hash returns the hash of a file or directory; empty if the file system has no hashes.
+// Hash returns the hash of a file, or of a directory if the file system has hashes.
 func (t *Tree) Hash(name string) (string, error) {
 	if t.hasher == nil {
-		return "", nil
+		data, fault, err := t.Read(name)
+		return fmt.Sprintf("%x %s", sha256.Sum256(data), fault), err
 	}
-	var e *Entry
-	if name != "." {
-		l, err := t.List(path.Dir(name))
-		if err != nil {
-			return "", err
-		}
-		i, there := l.index(path.Base(name))
-		if !there {
-			return "", unreadable(&fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist})
-		}
-		if e = &l.Entries[i]; e.hash != "" {
-			return e.hash, nil
-		}
+	if name == "." {
+		return t.hasher.Hash(name)
 	}
-	hash, err := t.hasher.Hash(name)
+	l, err := t.List(path.Dir(name))
 	if err != nil {
-		return "", unreadable(err)
+		return "", err
 	}
-	if e != nil {
-		e.hash = hash
+	i, there := l.index(path.Base(name))
+	if !there {
+		return "", &fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist}
 	}
-	return hash, nil
+	e := &l.Entries[i]
+	if e.hash == "" {
+		e.hash, err = t.hasher.Hash(name)
+	}
+	return e.hash, err
 }
 
 func (l *Listing) index(name string) (i int, there bool) {
@@ -177,33 +172,23 @@ func (t *Tree) IsFile(name string) (bool, error) {
 	return ok && at == name && mode.IsRegular(), err
 }
 
-// A TooLargeError is returned for a file that exceeds the size limit. Its message says what to
-// do.
-type TooLargeError struct{ limit int64 }
-
-// Error implements error.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", limit.Size(e.limit))
-}
-
 // Read returns the content of a regular file. If the file exceeds the size limit, it reads no
-// more than that and returns a *TooLargeError.
-func (t *Tree) Read(name string) ([]byte, error) {
+// more than that, and fault says so. An error means that the commit could not be read, which is
+// no mistake in the commit: no object counts as deleted because of it.
+func (t *Tree) Read(name string) (data []byte, fault string, err error) {
 	info, err := fs.Stat(t.fsys, name)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, "", err
 	}
-	if info.Size() > t.fileSize {
-		return nil, &TooLargeError{t.fileSize}
+	if info.Size() <= t.fileSize {
+		if data, err = t.readUpTo(name, t.fileSize+1); err != nil {
+			return nil, "", err
+		}
 	}
-	data, err := t.readUpTo(name, t.fileSize+1)
-	if err != nil {
-		return nil, unreadable(err)
+	if max(info.Size(), int64(len(data))) > t.fileSize {
+		return nil, fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", limit.Size(t.fileSize)), nil
 	}
-	if int64(len(data)) > t.fileSize {
-		return nil, &TooLargeError{t.fileSize}
-	}
-	return data, nil
+	return data, "", nil
 }
 
 // readUpTo reads a file in one call if the file system can, since its size is known.
