@@ -27,14 +27,13 @@ func parseJSON(data []byte, depth int) (docs []*yaml.Node, line int, fault strin
 			docs = append(docs, n)
 			continue
 		}
-		offset := p.decoder.InputOffset()
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			offset = syntax.Offset
-		}
+		at := p.decoder.InputOffset() // the end of the last token
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the file ends in the middle of a value")
+		} else {
+			at = int64(len(data) - len(bytes.TrimLeft(data[at:], " \t\r\n,:")))
 		}
-		return docs, p.lineAt(offset), strings.TrimPrefix(err.Error(), "json: ")
+		return docs, p.lineAt(at), strings.TrimPrefix(err.Error(), "json: ")
 	}
 }
 

@@ -1,0 +1,196 @@
+package document
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+)
+
+// decode decodes all documents of a file, as the hub does.
+func decode(name, text string) (values []any, problems problem.List) {
+	problems = Read(name, []byte(text), limit.Limits{}.WithDefaults(), func(r *Report, root *yaml.Node) bool {
+		d := &Decoder{Report: r, Words: Vocabulary{}, OwnKind: IsOwnKind(root)}
+		if v, ok := d.Decode(root); ok {
+			values = append(values, v)
+		}
+		return true
+	})
+	return values, problems
+}
+
+// Scalars are read as kubectl reads them, and ambiguous ones are refused or warned of.
+func TestDecodeScalars(t *testing.T) {
+	for text, test := range map[string]struct {
+		want any
+		says string
+	}{
+		"word":                 {"word", ""},
+		"'3'":                  {"3", ""},
+		"3":                    {int64(3), ""},
+		"-3":                   {int64(-3), ""},
+		"+3":                   {int64(3), ""},
+		"0644":                 {int64(420), ""},
+		"0x10":                 {int64(16), ""},
+		"1_000":                {int64(1000), ""},
+		"2.0":                  {int64(2), ""},
+		"1e2":                  {int64(100), ""},
+		"0.5":                  {0.5, ""},
+		"true":                 {true, ""},
+		"~":                    {nil, ""},
+		"2026-01-31":           {"2026-01-31", ""},
+		"yes":                  {true, "a: kubectl reads this word as true, other tools as a string; write true, or put the word in quotes (warning)"},
+		"'yes'":                {"yes", ""},
+		".inf":                 {nil, "a: JSON has no such number; put it in quotes if it is meant as text"},
+		"!secret x":            {nil, "a: it begins with !, which makes it a YAML tag, and none is supported; write the plain value, in quotes if the ! is part of it"},
+		"!!binary aGk=":        {nil, "a: the YAML tag !!binary is not supported; write the plain value"},
+		"!!bool maybe":         {nil, "a: tagged !!bool and is none; write true or false"},
+		"99999999999999999999": {nil, "a: this number is too large to be kept exactly; put it in quotes if it is meant as text"},
+	} {
+		values, problems := decode("", "a: "+text+"\n")
+		var says string
+		if len(problems) > 0 {
+			says = strings.TrimPrefix(problems[0].Marked(), ":1: ")
+		}
+		if says != test.says {
+			t.Errorf("%s: says %q, want %q", text, says, test.says)
+		}
+		if got := values[0].(map[string]any)["a"]; got != test.want {
+			t.Errorf("%s is %#v, want %#v", text, got, test.want)
+		}
+	}
+}
+
+// JSON and YAML of the same documents are the same values.
+func TestDecodeDocuments(t *testing.T) {
+	object := func(v any) []any { return []any{map[string]any{"a": v}} }
+	for name, test := range map[string]struct {
+		file, text string
+		want       []any
+	}{
+		"YAML":              {"a.yaml", "a: [1, x]\n", object([]any{int64(1), "x"})},
+		"JSON":              {"a.json", `{"a": [1, "x"]}`, object([]any{int64(1), "x"})},
+		"JSON in YAML":      {"a.yaml", "{\"a\": \"\\ud83d\\ude00\"}\n", object("😀")},
+		"surrogate pairs":   {"a.json", `{"a": "\ud83d\ude00\t"}`, object("😀\t")},
+		"numbers":           {"a.json", `{"a": [1.5, 1e2, true, null]}`, object([]any{1.5, int64(100), true, nil})},
+		"several":           {"a.yaml", "a: 1\n---\n---\n# nothing\n---\na: 2\n", append(object(int64(1)), object(int64(2))...)},
+		"several in JSON":   {"a.json", "{\"a\": 1}\n{\"a\": 2}", append(object(int64(1)), object(int64(2))...)},
+		"aliases":           {"a.yaml", "a: [&x {b: c}, *x]\n", object([]any{map[string]any{"b": "c"}, map[string]any{"b": "c"}})},
+		"merged mappings":   {"a.yaml", "a: {<<: [{b: 1, c: 1}, {b: 2}], c: 3}\n", object(map[string]any{"b": int64(1), "c": int64(3)})},
+		"a number as a key": {"a.yaml", "a: {1: x}\n", object(map[string]any{"1": "x"})},
+		"nothing":           {"a.yaml", "# only a comment\n", nil},
+		"a byte order mark": {"a.yaml", "\ufeffa: 1\n", object(int64(1))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values, problems := decode(test.file, test.text)
+			if len(problems) > 0 || !reflect.DeepEqual(values, test.want) {
+				t.Errorf("values %#v, want %#v; %v", values, test.want, problems.Err())
+			}
+		})
+	}
+}
+
+// What cannot be read is reported with its line and the usual cause, and never with a value.
+func TestReadSaysWhatIsWrong(t *testing.T) {
+	for name, test := range map[string]struct{ file, text, want string }{
+		"a tab":             {"a.yaml", "a:\n\tb: c\n", "a.yaml:2: not valid YAML: found character that cannot start any token; YAML is indented with spaces, and this line has a tab"},
+		"a template":        {"a.yaml", "a: 1\n{{ if .x }}\nb: 2\n", "this looks like a template: render it first, or list the file in .gitfleetignore"},
+		"a merge conflict":  {"a.yaml", "a: 1\n<<<<<<< ours\nb: 2\n", "this is a merge conflict that was committed"},
+		"an open quote":     {"a.yaml", "a: \"b\n", "a quote or a bracket is not closed"},
+		"an unknown alias":  {"a.yaml", "a: *hunter2\n", "a.yaml:1: not valid YAML: an alias has no anchor; put a value that begins with * in quotes"},
+		"a repeated key":    {"a.yaml", "a: 1\nb: 2\na: 3\n", "a.yaml:3: a: this key is already set on line 1; remove one of them"},
+		"a list as a key":   {"a.yaml", "[a]: 1\n", "a key of this mapping is not a word but a list or a mapping; if this is a template, it must be rendered first"},
+		"a boolean key":     {"a.yaml", "true: 1\n", `the key "true" is not a string; put it in quotes`},
+		"an empty key":      {"a.yaml", "'': 1\n", "a key of this mapping is empty; give it a name"},
+		"a key with octals": {"a.yaml", "007: 1\n", `the key "007" is a number; put it in quotes`},
+		"a cycle":           {"a.yaml", "a: &x [*x]\n", `a.yaml:1: a[0][0]: the YAML anchor "x" contains itself`},
+		"open JSON":         {"a.json", "{\"a\":\n[1,", "a.json:2: not valid JSON: the file ends in the middle of a value"},
+		"wrong JSON":        {"a.json", "{\"a\":\n\nhunter2}", "a.json:3: not valid JSON: invalid character 'h' looking for beginning of value"},
+		"UTF-16":            {"a.yaml", "\xff\xfea\x00", "the file is UTF-16 or UTF-32; save it as UTF-8"},
+		"a binary file":     {"a.yaml", "a\x00b", "the file has NUL bytes"},
+		"Latin 1":           {"a.yaml", "a: \xe4\n", "the file is not UTF-8; save it as UTF-8"},
+		"a Git LFS pointer": {"a.yaml", "version https://git-lfs.github.com/spec/v1\n", "this is a Git LFS pointer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := decode(test.file, test.text)
+			if len(problems) == 0 || !strings.Contains(problems[0].Error(), test.want) || strings.Contains(problems[0].Error(), "hunter2") {
+				t.Errorf("says %v, want %q", problems.Err(), test.want)
+			}
+		})
+	}
+}
+
+// An invalid document does not hide the next one.
+func TestAnInvalidDocumentHidesNothing(t *testing.T) {
+	values, problems := decode("a.yaml", "a: 1\n---\nb: [\n---\nc: 3\n")
+	if len(values) != 2 || len(problems) != 1 {
+		t.Errorf("values %v, problems %v", values, problems.Err())
+	}
+}
+
+// The values of labels are strings, however they are written.
+func TestLabelsAreStrings(t *testing.T) {
+	const own = "apiVersion: cluster.kubernetes-fleet.io/v1beta1\n"
+	for text, warnings := range map[string]int{
+		"metadata: {labels: {a: 1}}\n":                                     1,
+		"metadata: {labels: {a: yes}}\n":                                   1,
+		"metadata: {labels: {a: b}}\n":                                     0,
+		"items: [{metadata: {labels: {a: 1}}}]\n":                          1,
+		"spec: {metadata: {labels: {a: 1}}}\n":                             0, // of another object
+		"spec: {selector: {matchLabels: {a: 1}}}\n":                        0,
+		own + "spec: {selector: {matchLabels: {a: 1}}}\n":                  1,
+		"items: [{" + strings.TrimSpace(own) + ", matchLabels: {a: 1}}]\n": 1,
+	} {
+		if _, problems := decode("", text); len(problems) != warnings {
+			t.Errorf("%q has %d warnings, want %d: %v", text, len(problems), warnings, problems.Err())
+		}
+	}
+}
+
+// Paths are written as users know them, without what may be a secret value.
+func TestFieldPathString(t *testing.T) {
+	var top *FieldPath
+	for want, p := range map[string]*FieldPath{
+		"":                                top,
+		"spec.tolerations[0].key":         top.Child("spec", "tolerations").At(0).Child("key"),
+		"metadata.labels[example.com/a]":  top.Child("metadata", "labels", "example.com/a"),
+		"data[…]":                         top.Child("data", "password hunter2"),
+		"stringData.password":             top.Child("stringData", "password"),
+		"metadata.annotations[two words]": top.Child("metadata", "annotations", "two words"),
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("path %q, want %q", got, want)
+		}
+	}
+}
+
+// A rule is not reported for a mapping in which a field was misspelt.
+func TestMute(t *testing.T) {
+	var top *FieldPath
+	r := &Report{}
+	r.Mute(top.Child("spec", "policy", "typo"))
+	for field, want := range map[string]bool{"spec.policy": true, "spec.policy.affinity.a": true, "spec.policy[0]": true, "spec.policyOther": false, "spec": false} {
+		if got := r.IsMuted(field); got != want {
+			t.Errorf("%s is muted: %t, want %t", field, got, want)
+		}
+	}
+}
+
+// Warnings never displace errors, and both end at the limit with word that there are more.
+func TestReportIsBounded(t *testing.T) {
+	r := &Report{}
+	for range 2 * MaxProblems {
+		r.Warnf(nil, "odd")
+	}
+	r.Errorf(nil, "wrong")
+	if n := len(r.Problems); n != MaxProblems+2 || r.Problems[n-1].Message != "wrong" || !strings.Contains(r.Problems[n-2].Message, "there are more warnings") {
+		t.Errorf("%d problems, the last is %v", n, r.Problems[n-1])
+	}
+	if !r.Full(problem.Warning) || r.Full(problem.Error) {
+		t.Error("the wrong severity is full")
+	}
+}
