@@ -57,8 +57,6 @@ func (e *LoadError) Error() string {
 // the last two loads used. It is safe for concurrent use; loads run one at a time.
 type Loader struct {
 	opts Options
-	// invalid is the error of the options, returned by every load.
-	invalid error
 
 	mu             sync.Mutex
 	dirs           *cache.Cache[tree.Key, *tree.Listing]
@@ -77,14 +75,12 @@ type fileKey struct{ path, hash string }
 
 type buildKey struct{ dir, fingerprint string }
 
-// NewLoader returns a Loader with an empty cache.
+// NewLoader returns a Loader with an empty cache. The options must be valid.
 func NewLoader(opts Options) *Loader {
-	invalid := opts.Validate()
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.WithDefaults()
 	l := &Loader{
 		opts:           opts,
-		invalid:        invalid,
 		dirs:           cache.New[tree.Key, *tree.Listing](),
 		files:          cache.New[fileKey, *parsed](),
 		kustomizations: build.NewCache(),
@@ -98,14 +94,11 @@ func NewLoader(opts Options) *Loader {
 }
 
 // Load reads one commit. The error is a *LoadError if the commit is invalid, and any other error
-// if it cannot be read. Objects, placements and everything else that
-// has not changed since the last loads keep their pointers.
+// if it cannot be read. Objects, placements and everything else that has not changed since the
+// last loads keep their pointers.
 func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.invalid != nil {
-		return nil, fmt.Errorf("load: %w", l.invalid)
-	}
 	l.dirs.Next()
 	l.files.Next()
 	l.kustomizations.Next()

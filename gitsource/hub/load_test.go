@@ -45,9 +45,8 @@ func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
 		`path "../up"`: {Path: "../up"},
 		`path "/etc"`:  {Path: "/etc"},
 	} {
-		_, err := load(Commit{}, fstest.MapFS{}, opts)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("load(%+v): %v, want it to name %s", opts, err, want)
+		if err := opts.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want it to name %s", opts, err, want)
 		}
 	}
 	for _, path := range []string{"", ".", "./", "apps", "apps/", "./apps"} {

@@ -227,7 +227,11 @@ func (b *builder) run() (resmap.ResMap, error) {
 	}
 	start, late := time.Now(), time.After(b.graph.limits.BuildTime)
 	done := make(chan outcome, 1)
-	go func() { done <- exclusively(func() outcome { return kustomize(fsys, path.Join(mount, b.root.dir)) }) }()
+	go func() {
+		result := kustomize(fsys, path.Join(mount, b.root.dir))
+		<-kustomizing
+		done <- result
+	}()
 	select {
 	case result := <-done:
 		if time.Since(start) > b.graph.limits.BuildTime {
@@ -247,13 +251,8 @@ func (b *builder) run() (resmap.ResMap, error) {
 	return nil, nil
 }
 
-// exclusively runs a build and releases the lock of acquireTurn before it returns the result.
-func exclusively(build func() outcome) outcome {
-	defer func() { <-kustomizing }()
-	return build()
-}
-
-// acquireTurn waits until no other build runs, for at most the time limit of one build.
+// acquireTurn waits until no other build runs, for at most the time limit of one build. The
+// build releases the lock when it ends, which may be after its time limit.
 func acquireTurn(timeout time.Duration) bool {
 	select {
 	case kustomizing <- struct{}{}:

@@ -87,7 +87,7 @@ func (g *Graph) findRoots(dirs []string) {
 	for _, dir := range dirs {
 		switch k := g.nodes[dir]; {
 		case taken[dir]:
-		case k.component:
+		case k.text.component:
 			k.warn(0, "", "no kustomization uses this component, so it has no effect")
 		default:
 			g.Roots = append(g.Roots, dir)

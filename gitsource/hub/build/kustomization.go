@@ -24,9 +24,8 @@ var FileNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomizati
 type kustomization struct {
 	dir, file string
 	// files and dirs are the references, relative to the root of the repository.
-	files     []reference
-	dirs      []string
-	component bool
+	files []reference
+	dirs  []string
 	// literals are the literal values of secret generators.
 	literals []string
 	problems problem.List
@@ -90,7 +89,6 @@ func (g *Graph) read(dir string) (*kustomization, error) {
 	if k.text, err = g.readText(k.file, false); err != nil {
 		return nil, err
 	}
-	k.component = k.text.component
 	return k, g.resolveAll(k, k.text)
 }
 
