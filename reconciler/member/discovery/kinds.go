@@ -33,7 +33,7 @@ type Kinds struct {
 	// API that is down.
 	failed map[schema.GroupVersion]error
 	// lookups are the lookups of kinds that the server did not serve.
-	lookups map[schema.GroupVersionKind]*lookup
+	lookups map[schema.GroupVersionKind]lookup
 }
 
 // A knownKind is a kind and how it is served.
@@ -72,7 +72,7 @@ func (k *Kinds) Failure(gv schema.GroupVersion) error { return k.failed[gv] }
 func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
 	missing, now := map[schema.GroupVersion]bool{}, time.Now()
 	for gvk := range wanted {
-		if _, ok := k.Of(gvk); !ok && k.due(gvk, now) {
+		if _, ok := k.Of(gvk); !ok && !now.Before(k.NextLookup(gvk)) {
 			missing[gvk.GroupVersion()] = true
 			delete(k.failed, gvk.GroupVersion())
 		}

@@ -36,19 +36,9 @@ func (l *lookup) failed(now time.Time) {
 	l.next = now.Add(l.failures.Next(firstLookup, last))
 }
 
-// due reports whether an unknown kind may be requested now.
-func (k *Kinds) due(gvk schema.GroupVersionKind, now time.Time) bool {
-	l := k.lookups[gvk]
-	return l == nil || !now.Before(l.next)
-}
-
-// NextLookup returns when a kind that the server did not serve is requested again.
-func (k *Kinds) NextLookup(gvk schema.GroupVersionKind) time.Time {
-	if l := k.lookups[gvk]; l != nil {
-		return l.next
-	}
-	return time.Time{}
-}
+// NextLookup returns when a kind that the server did not serve is requested again; zero for any
+// other kind.
+func (k *Kinds) NextLookup(gvk schema.GroupVersionKind) time.Time { return k.lookups[gvk].next }
 
 // lookedUp schedules the next lookups of kinds that are still unknown, in the group versions
 // that were requested.
@@ -57,30 +47,26 @@ func (k *Kinds) lookedUp(wanted map[schema.GroupVersionKind]bool, asked map[sche
 	for gvk := range wanted {
 		if _, known := k.Of(gvk); known {
 			delete(k.lookups, gvk)
-			continue
+		} else if asked[gvk.GroupVersion()] {
+			if k.lookups == nil {
+				k.lookups = map[schema.GroupVersionKind]lookup{}
+			}
+			l := k.lookups[gvk]
+			l.failed(now)
+			k.lookups[gvk] = l
 		}
-		if !asked[gvk.GroupVersion()] {
-			continue
-		}
-		if k.lookups == nil {
-			k.lookups = map[schema.GroupVersionKind]*lookup{}
-		}
-		if k.lookups[gvk] == nil {
-			k.lookups[gvk] = &lookup{}
-		}
-		k.lookups[gvk].failed(now)
 	}
 }
 
 // LookAgain makes the lookups of the kinds of some groups due at once, and resets their
 // backoff. Nil stands for all groups.
 func (k *Kinds) LookAgain(established map[string]bool) {
-	for gvk, l := range k.lookups {
+	for gvk := range k.lookups {
 		switch {
 		case established == nil:
-			*l = lookup{}
+			k.lookups[gvk] = lookup{}
 		case established[gvk.Group]:
-			*l = lookup{established: time.Now()}
+			k.lookups[gvk] = lookup{established: time.Now()}
 		}
 	}
 }

@@ -16,8 +16,8 @@ func TestLookAgain(t *testing.T) {
 	}{
 		"all groups": {nil, true}, "its group": {map[string]bool{"example.com": true}, true}, "another group": {map[string]bool{"example.org": true}, false},
 	} {
-		k := &Kinds{lookups: map[schema.GroupVersionKind]*lookup{gvk: {failures: 9, next: time.Now().Add(time.Hour)}}}
-		if k.LookAgain(test.groups); k.due(gvk, time.Now()) != test.due {
+		k := &Kinds{lookups: map[schema.GroupVersionKind]lookup{gvk: {failures: 9, next: time.Now().Add(time.Hour)}}}
+		if k.LookAgain(test.groups); k.NextLookup(gvk).IsZero() != test.due {
 			t.Errorf("%s: due is %v, want %v", name, !test.due, test.due)
 		}
 	}
