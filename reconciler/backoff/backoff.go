@@ -18,8 +18,8 @@ type Backoff struct {
 	problem string
 	since   time.Time
 	retry   time.Time
-	// asked is the time until which the server asks to send no request; zero if it does not
-	// ask.
+	// asked is the time until which the server asks to send no request; the time of the failure
+	// if it does not ask.
 	asked    time.Time
 	failures int
 }
@@ -33,11 +33,8 @@ func (b *Backoff) Fail(err error, now time.Time) (changed bool) {
 	problem := forge.Reason(err)
 	changed = b.problem != problem
 	b.problem = problem
-	b.asked = time.Time{}
-	if wait := retryAfter(err); wait > 0 {
-		b.asked = now.Add(wait)
-	}
-	b.retry = now.Add(max(retryAfter(err), min(Last, First<<min(b.failures, 10))))
+	wait := retryAfter(err)
+	b.asked, b.retry = now.Add(wait), now.Add(max(wait, min(Last, First<<min(b.failures, 10))))
 	b.failures++
 	return changed
 }
