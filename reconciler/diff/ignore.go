@@ -107,44 +107,33 @@ func IgnoredFields(o *unstructured.Unstructured) ([]string, error) {
 // only one of the values had them.
 func removePath(hub, member any, path []string) {
 	key, rest := path[0], path[1:]
-	switch h := hub.(type) {
-	case map[string]any:
-		m, _ := member.(map[string]any)
-		if m != nil || member == nil {
-			removeField(h, m, key, rest)
+	h, hubIsMap := hub.(map[string]any)
+	m, memberIsMap := member.(map[string]any)
+	if (hubIsMap || hub == nil) && (memberIsMap || member == nil) {
+		if len(rest) == 0 {
+			delete(h, key)
+			delete(m, key)
+			return
 		}
-	case []any:
-		m, _ := member.([]any)
-		i, ok := index(key, min(len(h), len(m)))
-		switch {
-		case !ok:
-		case len(rest) == 0:
-			h[i] = m[i]
-		default:
-			removePath(h[i], m[i], rest)
+		_, inHub := h[key]
+		_, inMember := m[key]
+		removePath(h[key], m[key], rest)
+		if !inMember && emptied(h[key]) {
+			delete(h, key)
 		}
-	case nil:
-		if m, ok := member.(map[string]any); ok {
-			removeField(nil, m, key, rest)
+		if !inHub && emptied(m[key]) {
+			delete(m, key)
 		}
-	}
-}
-
-// removeField is removePath for two objects, of which one may be nil.
-func removeField(hub, member map[string]any, key string, rest []string) {
-	if len(rest) == 0 {
-		delete(hub, key)
-		delete(member, key)
 		return
 	}
-	h, inHub := hub[key]
-	m, inMember := member[key]
-	removePath(h, m, rest)
-	if !inMember && emptied(h) {
-		delete(hub, key)
-	}
-	if !inHub && emptied(m) {
-		delete(member, key)
+	hubItems, _ := hub.([]any)
+	memberItems, _ := member.([]any)
+	switch i, ok := index(key, min(len(hubItems), len(memberItems))); {
+	case !ok:
+	case len(rest) == 0:
+		hubItems[i] = memberItems[i]
+	default:
+		removePath(hubItems[i], memberItems[i], rest)
 	}
 }
 
