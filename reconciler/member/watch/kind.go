@@ -190,7 +190,7 @@ func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 			return "", err
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error {
-			id, l := k.look(o)
+			id, l := k.look(o.(object))
 			found[id] = true
 			w.Changes.Put(k, id, l)
 			return nil
@@ -224,8 +224,13 @@ func (w *Set) readEvents(k *Kind, events *eventStream) error {
 	start, empty := time.Now(), true
 	for {
 		line, err := events.next()
-		if err != nil {
-			return watchEnded(err, start, empty)
+		switch {
+		case errors.Is(err, errLongLine):
+			return err
+		case err != nil && empty && time.Since(start) < time.Second:
+			return errShortWatch // otherwise requests would follow without a pause
+		case err != nil:
+			return nil
 		}
 		if err := w.recordEvent(k, line); err != nil {
 			return err
@@ -234,26 +239,11 @@ func (w *Set) readEvents(k *Kind, events *eventStream) error {
 	}
 }
 
-// watchEnded returns why a watch cannot simply be resumed; nil if it can.
-func watchEnded(err error, start time.Time, empty bool) error {
-	if errors.Is(err, errLongLine) {
-		return err
-	}
-	if empty && time.Since(start) < time.Second {
-		return errShortWatch // otherwise requests would follow without a pause
-	}
-	return nil
-}
-
 // recordEvent records one event of a watch, and its version.
 func (w *Set) recordEvent(k *Kind, line []byte) error {
 	what, o, err := k.decodeEvent(line)
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
-	}
-	m, err := meta.Accessor(o)
-	if err != nil {
-		panic("watch: object without metadata: " + err.Error()) // the decoder has checked it
 	}
 	switch what {
 	case watch.Bookmark:
@@ -264,26 +254,28 @@ func (w *Set) recordEvent(k *Kind, line []byte) error {
 		id, l := k.look(o)
 		w.Changes.Put(k, id, l)
 	}
-	k.resourceVersion = m.GetResourceVersion()
+	k.resourceVersion = o.GetResourceVersion()
 	return nil
 }
 
 var errShortWatch = errors.New("watch: it ended at once, without an event")
 
+// An object is a whole object or its metadata.
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
 // look returns what is kept of an object.
-func (k *Kind) look(o runtime.Object) (api.ID, *observed.Object) {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		panic("watch: object without metadata: " + err.Error())
-	}
-	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
-	l := observed.Of(m)
+func (k *Kind) look(o object) (api.ID, *observed.Object) {
+	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	l := observed.Of(o)
 	l.Health = k.health(o, k.expressions.Of(id))
 	return id, l
 }
 
 // health returns the health of an object, by its expression if it has one.
-func (k *Kind) health(o runtime.Object, expression string) health.Health {
+func (k *Kind) health(o object, expression string) health.Health {
 	u, whole := o.(*unstructured.Unstructured)
 	switch {
 	case whole && expression != "":

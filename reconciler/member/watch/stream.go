@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -67,7 +66,7 @@ func (w *Set) openWatch(ctx context.Context, k *Kind, version string) (*eventStr
 }
 
 // decodeEvent decodes one event of a watch. An event that ends the watch is an error.
-func (k *Kind) decodeEvent(line []byte) (watch.EventType, runtime.Object, error) {
+func (k *Kind) decodeEvent(line []byte) (watch.EventType, object, error) {
 	if k.Full {
 		what, content, err := eventOf[map[string]any](line)
 		o := &unstructured.Unstructured{Object: content}
