@@ -31,15 +31,15 @@ func (m masking) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, mask.Of(req).Error(err)
 	}
 	kind := res.Header.Get("Content-Type")
-	if res.StatusCode < http.StatusMultipleChoices {
-		if !mask.IsPage(kind, nil) {
-			return res, nil
-		}
-		text, err := refusalText(res, req, kind)
-		return nil, errors.Join(fmt.Errorf("the server answers with %s: %w", text, errNoAPI), err)
+	success := res.StatusCode < http.StatusMultipleChoices
+	if success && !mask.IsPage(kind, nil) {
+		return res, nil
 	}
 	text, err := refusalText(res, req, kind)
-	if err != nil {
+	switch {
+	case success:
+		return nil, errors.Join(fmt.Errorf("the server answers with %s: %w", text, errNoAPI), err)
+	case err != nil:
 		return nil, err
 	}
 	credentials := mask.Of(req)

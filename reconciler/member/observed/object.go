@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,7 +87,7 @@ func writer(entries []metav1.ManagedFieldsEntry) string {
 	if last == nil {
 		return ""
 	}
-	return unique.Make(last.Manager).Value()
+	return last.Manager
 }
 
 // ParseVersion parses a resource version. It returns zero for one that is not a number; zero is
