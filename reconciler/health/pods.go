@@ -204,17 +204,9 @@ func failed(p Pod) string {
 	return ": " + withMessage(cmp.Or(p.Status.Reason, p.Status.Phase), p.Status.Message)
 }
 
-const (
-	// maxMessage is the maximum length in bytes of a message of a kubelet, scheduler or
-	// controller in a status, which has one line for it.
-	maxMessage = 400
-	// maxKept is the maximum length of such a message before secrets are masked.
-	maxKept = 4 << 10
-)
-
-// Brief shortens a message to fit into one line of a status. Secrets have to be masked before,
-// since a part of one would not be found.
-func Brief(text string) string { return Cut(text, maxMessage) }
+// maxKept is the maximum length in bytes of a message of a kubelet, scheduler or controller
+// before secrets are masked.
+const maxKept = 4 << 10
 
 // Cut shortens a text to at most most bytes.
 func Cut(text string, most int) string {

@@ -37,9 +37,13 @@ func IsWorkload(kind schema.GroupKind) bool { return workloads[kind] }
 
 var userInURL = regexp.MustCompile(`://[^/@\s"]+@`)
 
-// Scrub removes credentials and the content of Secrets from a text of the cluster, and shortens it.
+// maxMessage is the maximum length in bytes of a message in a status, which has one line for it.
+const maxMessage = 400
+
+// Scrub removes credentials and the content of Secrets from a text of the cluster, and shortens
+// it afterwards, since a part of a secret value would not be found.
 func Scrub(text string, secrets diff.Secrets) string {
-	return health.Brief(secrets.Scrub(userInURL.ReplaceAllString(text, "://***@")))
+	return health.Cut(secrets.Scrub(userInURL.ReplaceAllString(text, "://***@")), maxMessage)
 }
 
 // selectorOf returns the pod selector of a workload: that of its manifest or, for a Job without
