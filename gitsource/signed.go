@@ -108,7 +108,7 @@ type verifier struct {
 	keys *signature.Keys
 	now  time.Time
 	st   *objects.Store
-	diff func(from, to plumbing.Hash) ([]pathChange, error)
+	tree treeReader
 }
 
 // verify returns nil if every commit from base, which was accepted last, to head is signed by a
@@ -121,10 +121,8 @@ func (r *Repo) verify(st *objects.Store, base plumbing.Hash, head *objects.Commi
 	if err != nil {
 		return fmt.Errorf("signatures: %w", err)
 	}
-	trees := objects.NewTreeCache(treeCache)
-	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, func(from, to plumbing.Hash) ([]pathChange, error) {
-		return diffTrees(func(h plumbing.Hash) ([]object.TreeEntry, error) { return trees.Read(h, st.Tree) }, from, to)
-	}}
+	tree := func(h plumbing.Hash) ([]object.TreeEntry, error) { return r.trees.Read(h, st.Tree) }
+	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, tree}
 	return v.verifySince(base, head)
 }
 
@@ -161,7 +159,7 @@ func (v *verifier) verifyAll(c *objects.Commit, from plumbing.Hash, why string) 
 	if err != nil {
 		return &CommitError{c.Hash.String(), err}
 	}
-	changes, err := v.diff(from, c.Tree)
+	changes, err := diffTrees(v.tree, from, c.Tree)
 	if err != nil {
 		return err
 	}
@@ -239,7 +237,7 @@ func (v *verifier) changes(c *objects.Commit) ([]pathChange, error) {
 	}
 	switch len(parents) {
 	case 0:
-		return v.diff(plumbing.ZeroHash, c.Tree)
+		return diffTrees(v.tree, plumbing.ZeroHash, c.Tree)
 	case 2:
 		bases, err := mergeBases(v.st, parents[0], parents[1], nil)
 		if err != nil {
@@ -251,7 +249,7 @@ func (v *verifier) changes(c *objects.Commit) ([]pathChange, error) {
 	}
 	var all []pathChange
 	for _, p := range parents {
-		changes, err := v.diff(p.Tree, c.Tree)
+		changes, err := diffTrees(v.tree, p.Tree, c.Tree)
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +263,7 @@ func (v *verifier) merged(base, one, other, c *objects.Commit) ([]pathChange, er
 	var diffs [4][]pathChange
 	for i, pair := range [4][2]*objects.Commit{{one, c}, {other, c}, {base, one}, {base, other}} {
 		var err error
-		if diffs[i], err = v.diff(pair[0].Tree, pair[1].Tree); err != nil {
+		if diffs[i], err = diffTrees(v.tree, pair[0].Tree, pair[1].Tree); err != nil {
 			return nil, err
 		}
 	}
