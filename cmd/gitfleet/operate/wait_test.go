@@ -1,7 +1,14 @@
 package operate
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
@@ -13,5 +20,47 @@ func TestWaitOverARestart(t *testing.T) {
 	w := &condition{commit: reports.FirstCommit, inForce: true}
 	if judged, why := w.evaluateCommit(&waitReport{Report: &status.Report{}}); judged != pending {
 		t.Errorf("it ends the waiting: %s", why)
+	}
+}
+
+// A wait ends with the first outcome that is not pending, or when its time is over. A daemon that
+// stops answering meanwhile is asked again; one that never answers is an error.
+func TestWaitFor(t *testing.T) {
+	gone := errors.New("no daemon answers")
+	for name, test := range map[string]struct {
+		steps    []any // outcomes and errors, one for each request
+		want     outcome
+		err      error
+		progress string
+	}{
+		"met at once":             {[]any{met}, met, nil, ""},
+		"met later":               {[]any{pending, pending, met}, met, nil, "at 1\nat 2\n"},
+		"impossible":              {[]any{pending, impossible}, impossible, nil, "at 1\n"},
+		"not in time":             {[]any{pending}, pending, nil, "at 1\n"},
+		"no daemon":               {[]any{gone}, pending, gone, ""},
+		"a daemon that restarted": {[]any{pending, gone, gone, met}, met, nil, "at 1\nno daemon answers\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				feed := func(ctx context.Context, _ string) (*int, string, error) {
+					if asked == len(test.steps) {
+						<-ctx.Done()
+						return nil, "", ctx.Err()
+					}
+					asked++
+					now := asked
+					err, _ := test.steps[asked-1].(error)
+					return &now, strconv.Itoa(now), err
+				}
+				var progress strings.Builder
+				v, _, err := waitFor(t.Context(), feed, time.Minute, &progress, func(now *int) (outcome, string) {
+					return test.steps[*now-1].(outcome), fmt.Sprintf("at %d", *now)
+				})
+				if v != test.want || err != test.err || progress.String() != test.progress {
+					t.Errorf("outcome %d, %v, progress %q; want %d, %v, %q", v, err, &progress, test.want, test.err, test.progress)
+				}
+			})
+		})
 	}
 }
