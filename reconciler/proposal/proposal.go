@@ -104,8 +104,7 @@ func edit(text []byte, in finder, c Change) ([]byte, error) {
 	if want, err = apply(want, api.SplitPointer(c.Path), c); err != nil {
 		return nil, f.fail(err.Error())
 	}
-	s := source{text: text}
-	s.lines()
+	s := newSource(text)
 	if c.Remove && f.isOnlyEntry() { // a block mapping or sequence cannot be empty
 		if f, c, err = emptied(before, f); err != nil {
 			return nil, err
@@ -256,8 +255,7 @@ func find(root *yaml.Node, path string) (*field, error) {
 		case yaml.SequenceNode:
 			n, err := strconv.Atoi(key)
 			switch {
-			case key == "-" && last:
-				n = len(f.parent.Content)
+			case key == "-" && last: // behind the last item
 			case err != nil || n < 0 || n >= len(f.parent.Content):
 				return nil, f.fail(fmt.Sprintf("the list has %d items in Git", len(f.parent.Content)))
 			default:

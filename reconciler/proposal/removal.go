@@ -89,8 +89,7 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 // withoutDocument removes the document that begins on a line, with the comments before it; nil
 // if no document is left.
 func withoutDocument(text []byte, line int) ([]byte, error) {
-	s := source{text: text}
-	s.lines()
+	s := newSource(text)
 	separates := func(n int) bool { l := s.line(n); return l == "---" || strings.HasPrefix(l, "--- ") }
 	documents, number := 0, 0
 	err := eachDocument(text, func(doc *yaml.Node) {

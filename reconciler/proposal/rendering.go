@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,5 +118,5 @@ func sameBut(a, b *hub.Snapshot, except map[api.ID]bool) error {
 			return fmt.Errorf("it would change %s as well", id)
 		}
 	}
-	return fmt.Errorf("it would remove other objects as well")
+	return errors.New("it would remove other objects as well")
 }

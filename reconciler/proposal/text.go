@@ -29,16 +29,17 @@ var (
 	errUnclosed = errors.New("the end of its value was not found")
 )
 
-func (s *source) lines() {
-	s.starts = []int{0}
-	for i, b := range s.text {
+func newSource(text []byte) *source {
+	s := &source{text, []int{0}}
+	for i, b := range text {
 		if b == '\n' {
 			s.starts = append(s.starts, i+1)
 		}
 	}
-	if n := len(s.text); s.starts[len(s.starts)-1] != n {
+	if n := len(text); s.starts[len(s.starts)-1] != n {
 		s.starts = append(s.starts, n)
 	}
+	return s
 }
 
 // line returns a line without its end; lines count from 1.

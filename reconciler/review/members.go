@@ -76,23 +76,17 @@ func (a *Answers) count(so func(member.Change) bool) int {
 // group with the same changes. rest is the number of objects that are left out.
 func trials(report *status.Report, fleet *forecast.Running, f *forecast.Forecast, r *Result) (out []Trial, rest int) {
 	targets, total := r.targets()
-	asked := 0
+	rest = total
 	for _, name := range r.representatives(unhealthy(report)) {
-		t := Trial{Cluster: fleet.Member(name), Targets: targets[name]}
 		if len(out) == maxTrials {
 			break
 		}
-		if t.Cluster == nil || len(t.Targets) == 0 {
-			continue
+		t := Trial{Cluster: fleet.Member(name), Works: f.Works(name), Targets: targets[name][:min(maxTrialObjects, len(targets[name]))]}
+		if t.Cluster != nil && t.Works != nil && len(t.Targets) > 0 {
+			out, rest = append(out, t), rest-len(t.Targets)
 		}
-		if t.Works = f.Works(name); t.Works == nil {
-			continue
-		}
-		t.Targets = t.Targets[:min(maxTrialObjects, len(t.Targets))]
-		asked += len(t.Targets)
-		out = append(out, t)
 	}
-	return out, total - asked
+	return out, rest
 }
 
 // targets returns the objects that are created or changed, by cluster, and their number.

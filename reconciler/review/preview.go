@@ -86,7 +86,7 @@ func (v *Reviewer) previewOf(ctx context.Context, number int64) (p *Preview, ask
 	case pr.Fork && v.refusesFork(pr) != "":
 		return nil, false, fmt.Errorf("pull request %d is from a fork, and %s", number, v.refusesFork(pr))
 	}
-	v.look(time.Now())
+	v.updateFleet(time.Now())
 	r, err := v.result(ctx, pr)
 	if err != nil {
 		return nil, false, err

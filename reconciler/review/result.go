@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,10 +153,7 @@ func (r *Result) groups() []clusterGroup {
 		out = append(out, *g)
 	}
 	slices.SortFunc(out, func(a, b clusterGroup) int {
-		if n := len(b.clusters) - len(a.clusters); n != 0 {
-			return n
-		}
-		return strings.Compare(a.clusters[0], b.clusters[0])
+		return cmp.Or(len(b.clusters)-len(a.clusters), strings.Compare(a.clusters[0], b.clusters[0]))
 	})
 	return out
 }

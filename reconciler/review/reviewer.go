@@ -274,9 +274,7 @@ func (v *Reviewer) update(ctx context.Context, now time.Time) time.Duration {
 
 // advance plans at most one pull request.
 func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, error) {
-	if v.look(now) {
-		v.woken = true
-	}
+	v.woken = v.updateFleet(now) || v.woken
 	since := now.Sub(v.listed)
 	switch {
 	case v.listed.IsZero(), since >= v.cfg.Interval, v.woken && since >= wakeSpacing:
@@ -321,8 +319,8 @@ func (v *Reviewer) about(ctx context.Context, r *review, err error, now time.Tim
 	return nil
 }
 
-// look records the fleet in the report, and reports whether the fleet or the base has changed.
-func (v *Reviewer) look(now time.Time) bool {
+// updateFleet records the fleet in the report, and reports whether the fleet or the base has changed.
+func (v *Reviewer) updateFleet(now time.Time) bool {
 	tip := cmp.Or(v.report.Source.Newest.Hash, v.report.Head.Commit.Hash)
 	state := fleetState(v.report.Plan(), v.report.Head.Commit.Hash)
 	if tip == v.tip && state == v.state {
@@ -367,13 +365,7 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 // planable reports whether a pull request is planned; one from a fork is only if a maintainer
 // allows it.
 func (v *Reviewer) planable(pr forge.PullRequest) bool {
-	if pr.Head == "" {
-		return false
-	}
-	if pr.Fork {
-		return v.refusesFork(pr) == ""
-	}
-	return true
+	return pr.Head != "" && (!pr.Fork || v.refusesFork(pr) == "")
 }
 
 // refusesFork returns the reason why a pull request from a fork is not planned; empty if it is.

@@ -203,7 +203,8 @@ func progressOf(r *status.Report, commit string) *progress {
 			before, known := p.clusters[c.Cluster]
 			p.clusters[c.Cluster] = ready && (before || !known)
 			if p.failure == "" && c.Failure != "" {
-				p.failure = fmt.Sprintf("%s on %s: %s", d.Placement, c.Cluster, firstLine(c.Failure))
+				why, _, _ := strings.Cut(c.Failure, "\n")
+				p.failure = fmt.Sprintf("%s on %s: %s", d.Placement, c.Cluster, why)
 			}
 		}
 	}
@@ -214,9 +215,4 @@ func progressOf(r *status.Report, commit string) *progress {
 	}
 	p.suspended = len(suspended)
 	return p
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
