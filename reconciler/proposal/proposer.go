@@ -1,3 +1,19 @@
+// Package proposal decides what becomes of held drift, and offers it as changes of the repository.
+//
+// In each pass, a [Proposer]
+//   - groups the held drifts of the newest report: the same change of one object is one offer, on
+//     however many clusters it is;
+//   - has an [Editor] find the edit of the files that makes the change: in the manifest, an envelope or
+//     a kustomization if all clusters that get the object have the change, and otherwise in an override.
+//     An edit changes no other lines, and is verified by loading the edited tree;
+//   - opens a branch and a pull request for each offer that has lasted long enough, or an issue if no
+//     edit makes the change;
+//   - follows what people decide: a merge, a close, or the label that keeps the object as it is;
+//   - closes the pull requests and issues whose drift is over;
+//   - sends the decisions to the members: leave the object as it is, put it back, or compare it again.
+//
+// It stores nothing. The name of a branch and the marker in a body are derived from the change, and
+// the forge has what was decided about it.
 package proposal
 
 import (
@@ -92,10 +108,8 @@ const (
 	editPause = 100 * time.Millisecond
 )
 
-// A Proposer opens a pull request for each held drift. If it is merged, Git has the change; if
-// it is closed, the change is reverted on the cluster. A change that no edit of the files can
-// express is opened as an issue. All state is on the forge: the branch name or the marker in
-// the issue is derived from the change.
+// A Proposer opens a pull request or an issue for each held change. If the pull request is merged, Git
+// has the change; if it is closed, the change is reverted on the clusters.
 type Proposer struct {
 	reports  chan *status.Report
 	wake     chan struct{}

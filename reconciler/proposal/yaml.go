@@ -1,8 +1,3 @@
-// Package proposal proposes drift as changes of the repository.
-//
-// An Editor finds the edit of a tree that makes a change on some clusters, and changes no other lines
-// of its files. A Proposer opens pull
-// requests with such edits and acts on what people decide about them.
 package proposal
 
 import (
