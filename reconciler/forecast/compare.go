@@ -1,8 +1,6 @@
 package forecast
 
-import (
-	"slices"
-)
+import "slices"
 
 // Changes are the differences between a plan and an earlier one: the clusters that each
 // placement gains and loses, and the objects that each cluster gains and loses.
@@ -85,13 +83,14 @@ func comparePlacements(before, after []Placement) []PlacementChange {
 	for _, p := range before {
 		was[p.Key()] = p
 	}
+	name := func(cluster string) string { return cluster }
 	var out []PlacementChange
 	for _, p := range after {
 		old, known := was[p.Key()]
 		delete(was, p.Key())
 		c := PlacementChange{Placement: p.Key(), New: !known, RenamedFrom: p.RenamedFrom, Unclear: p.Unclear != ""}
-		c.Gained = without(p.Selected(), old.Selected())
-		c.Lost = without(old.Selected(), p.Selected())
+		c.Gained = without(p.Selected(), old.Selected(), name)
+		c.Lost = without(old.Selected(), p.Selected(), name)
 		if c.New || c.RenamedFrom != "" || c.Unclear || len(c.Gained)+len(c.Lost) > 0 {
 			out = append(out, c)
 		}
@@ -146,8 +145,8 @@ func compareObjects(before, after []Object, abandoned map[string]bool) ClusterCh
 	if slices.Equal(before, after) {
 		return ClusterChange{}
 	}
-	c := ClusterChange{Gained: withoutObjects(after, before)}
-	for _, o := range withoutObjects(before, after) {
+	c := ClusterChange{Gained: without(after, before, Object.held)}
+	for _, o := range without(before, after, Object.held) {
 		at := slices.IndexFunc(c.Gained, func(g Object) bool { return g.same(o) })
 		switch {
 		case at >= 0:
@@ -174,24 +173,16 @@ func (o Object) held() Object {
 	return o
 }
 
-// withoutObjects returns what is in a and not in b, in the order of a.
-func withoutObjects(a, b []Object) []Object {
-	has := make(map[Object]bool, len(b))
-	for _, o := range b {
-		has[o.held()] = true
-	}
-	return slices.DeleteFunc(slices.Clone(a), func(o Object) bool { return has[o.held()] })
-}
-
-// without returns what is in a and not in b, in the order of a.
-func without[T comparable](a, b []T) []T {
-	has := make(map[T]bool, len(b))
+// without returns what is in a and not in b, in the order of a. Values with the same key are the
+// same.
+func without[T any, K comparable](a, b []T, key func(T) K) []T {
+	has := make(map[K]bool, len(b))
 	for _, x := range b {
-		has[x] = true
+		has[key(x)] = true
 	}
 	var out []T
 	for _, x := range a {
-		if !has[x] {
+		if !has[key(x)] {
 			out = append(out, x)
 		}
 	}

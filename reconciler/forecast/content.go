@@ -76,52 +76,35 @@ func (o *Forecast) Works(cluster string) []work.Work {
 
 // contentChanges compares the contents of one placement, cluster by cluster.
 func contentChanges(old, now *plan.Placement) []ContentChange {
-	type contents struct{ before, after string }
 	type change struct {
 		id            api.ID
 		before, after string
 	}
 	var out []ContentChange
-	compared := map[contents][]*work.Manifest{} // pairs of contents that were compared, with the manifests that differ
 	at := map[change]int{}
 	for _, c := range now.Clusters {
 		had := old.On(c.Binding.Cluster)
 		if had == nil || had.Content.Hash == c.Content.Hash || c.Err != nil {
 			continue
 		}
-		key := contents{had.Content.Hash, c.Content.Hash}
-		pairs, known := compared[key]
-		if !known {
-			pairs = differing(had.Content.Manifests, c.Content.Manifests)
-			compared[key] = pairs
+		was := make(map[api.ID]*work.Manifest, len(had.Content.Manifests))
+		for _, m := range had.Content.Manifests {
+			was[m.ID] = m
 		}
-		for i := 0; i < len(pairs); i += 2 {
-			before, after := pairs[i], pairs[i+1]
+		for _, after := range c.Content.Manifests {
+			before := was[after.ID]
+			if before == nil || before.Hash == after.Hash {
+				continue
+			}
 			key := change{after.ID, before.Hash, after.Hash}
-			j, known := at[key]
+			i, known := at[key]
 			if !known {
-				j = len(out)
-				at[key] = j
+				i = len(out)
+				at[key] = i
 				out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Object, after.Object.Object)})
 			}
-			out[j].Clusters = append(out[j].Clusters, c.Binding.Cluster)
+			out[i].Clusters = append(out[i].Clusters, c.Binding.Cluster)
 		}
 	}
 	return out
-}
-
-// differing returns pairs of manifests, from before and after, that are of the same object and
-// differ.
-func differing(before, after []*work.Manifest) []*work.Manifest {
-	was := make(map[api.ID]*work.Manifest, len(before))
-	for _, m := range before {
-		was[m.ID] = m
-	}
-	var pairs []*work.Manifest
-	for _, m := range after {
-		if old := was[m.ID]; old != nil && old.Hash != m.Hash {
-			pairs = append(pairs, old, m)
-		}
-	}
-	return pairs
 }

@@ -15,10 +15,12 @@ import (
 
 // Describe returns the plan as a document.
 func (o *Forecast) Describe() Document {
-	d := Document{APIVersion: Version, Commit: o.Snapshot.Commit.Hash, Problems: describeProblems(append(slices.Clip(o.Warnings), o.Plan.Warnings...))}
+	d := newDocument(o.Snapshot.Commit.Hash, append(slices.Clip(o.Warnings), o.Plan.Warnings...))
 	statuses := o.statuses()
 	objects := map[string][]Object{}
-	gone := o.unclearGone()
+	// Placements that are gone keep their objects while it is not certain whether they were
+	// renamed.
+	gone := slices.DeleteFunc(slices.Clone(o.Plan.Placements), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
 	for _, p := range o.Plan.Placements {
 		switch {
 		case p.Spec != nil:
@@ -26,7 +28,7 @@ func (o *Forecast) Describe() Document {
 		case p.Unclear != "":
 			d.Placements = append(d.Placements, o.gone(p))
 		default:
-			continue // the cluster is removed in the end
+			continue // the placement is removed in the end
 		}
 		var last *plan.OnCluster
 		var shared []Object
@@ -41,7 +43,7 @@ func (o *Forecast) Describe() Document {
 	for _, c := range o.Plan.Members {
 		d.Clusters = append(d.Clusters, Cluster{Name: c.Name, Objects: append([]Object{}, objects[c.Name]...)})
 	}
-	return d.filled()
+	return d
 }
 
 func describeProblems(ps problem.List) []Problem {
@@ -79,14 +81,11 @@ func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement
 // gone describes a placement that is gone but keeps its objects, because it is not certain
 // whether it was renamed. The description is that of the earlier plan.
 func (o *Forecast) gone(p *plan.Placement) Placement {
-	if o.before == nil {
-		return Placement{
-			Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name, Abandons: p.Record.Abandon, Unclear: p.Unclear,
-			Conditions: []metav1.Condition{}, SelectedResources: []Resource{}, Problems: []Problem{}, Decisions: o.describeDecisions(p),
-		}
+	out := Placement{Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name, Abandons: p.Record.Abandon}
+	if o.before != nil {
+		i := slices.IndexFunc(o.before.Placements, func(old Placement) bool { return old.Key() == p.Key.String() })
+		out = o.before.Placements[i]
 	}
-	i := slices.IndexFunc(o.before.Placements, func(old Placement) bool { return old.Key() == p.Key.String() })
-	out := o.before.Placements[i]
 	out.RenamedFrom, out.Unclear = "", p.Unclear
 	out.Conditions, out.Problems = []metav1.Condition{}, []Problem{}
 	if out.SelectedResources == nil {
@@ -184,18 +183,6 @@ func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.P
 // the rollout reaches the cluster.
 func keeps(c *plan.OnCluster, id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
-}
-
-// unclearGone returns the placements that are gone but keep their objects, because it is not
-// certain whether they were renamed.
-func (o *Forecast) unclearGone() []*plan.Placement {
-	var out []*plan.Placement
-	for _, p := range o.Plan.Placements {
-		if p.Spec == nil && p.Unclear != "" {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // keptByGone reports whether an object belongs to another placement that is gone but keeps its

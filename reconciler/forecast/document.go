@@ -93,22 +93,11 @@ type Problem struct {
 }
 
 // Unread returns the document of a commit that does not load.
-func Unread(problems problem.List) Document {
-	return Document{APIVersion: Version, Problems: describeProblems(problems)}.filled()
-}
+func Unread(problems problem.List) Document { return newDocument("", problems) }
 
-// filled replaces missing lists by empty ones, so that the JSON has no null lists.
-func (d Document) filled() Document {
-	if d.Placements == nil {
-		d.Placements = []Placement{}
-	}
-	if d.Clusters == nil {
-		d.Clusters = []Cluster{}
-	}
-	if d.Problems == nil {
-		d.Problems = []Problem{}
-	}
-	return d
+// newDocument returns a document with empty lists, so that the JSON has no null lists.
+func newDocument(commit string, problems problem.List) Document {
+	return Document{APIVersion: Version, Commit: commit, Placements: []Placement{}, Clusters: []Cluster{}, Problems: describeProblems(problems)}
 }
 
 // Key returns crp/NAME or rp/NAMESPACE/NAME.

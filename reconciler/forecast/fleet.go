@@ -28,7 +28,7 @@ type Fleet struct {
 func NewFleet(clusters []hub.ObservedCluster, now time.Time) *Fleet {
 	f := &Fleet{clusters: clusters}
 	for _, c := range clusters {
-		f.note(c.Status)
+		f.observe(c.Status)
 	}
 	if f.at.IsZero() {
 		f.at = now
@@ -36,7 +36,8 @@ func NewFleet(clusters []hub.ObservedCluster, now time.Time) *Fleet {
 	return f
 }
 
-func (f *Fleet) note(s api.MemberClusterStatus) {
+// observe moves the time of the observation to the latest time in a status.
+func (f *Fleet) observe(s api.MemberClusterStatus) {
 	times := []metav1.Time{s.ResourceUsage.ObservationTime}
 	for _, p := range s.Properties {
 		times = append(times, p.ObservationTime)
@@ -79,7 +80,7 @@ func (f *Fleet) join(s *hub.Snapshot) joinedFleet {
 	for _, seen := range f.clusters {
 		if d := declared[seen.Name]; d != nil {
 			j.add(d, seen)
-			j.tellSuspended(seen)
+			j.warnSuspended(seen)
 		} else {
 			j.warn(seen, "metadata.name", "the checkout declares no MemberCluster "+seen.Name+", so it is no member, and left out")
 		}
@@ -105,7 +106,7 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 		m.Spec.Taints = declared.Spec.Taints
 		maps.Copy(m.Annotations, declared.Annotations)
 	} else {
-		j.tellDifferences(declared, seen)
+		j.warnDifferences(declared, seen)
 		if len(seen.Spec.Taints) == 0 {
 			m.Spec.Taints = declared.Spec.Taints
 		}
@@ -123,9 +124,9 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 	j.clusters[m.Name] = c
 }
 
-// tellDifferences warns of differences between the file and the checkout, since the daemon
+// warnDifferences warns of differences between the file and the checkout, since the daemon
 // would use the checkout.
-func (j *joinedFleet) tellDifferences(declared *hub.Cluster, seen hub.ObservedCluster) {
+func (j *joinedFleet) warnDifferences(declared *hub.Cluster, seen hub.ObservedCluster) {
 	if declared.MemberCluster == seen.MemberCluster {
 		return
 	}
@@ -143,8 +144,8 @@ func (j *joinedFleet) tellDifferences(declared *hub.Cluster, seen hub.ObservedCl
 	}
 }
 
-// tellSuspended warns that a cluster is suspended, which the plan does not take into account.
-func (j *joinedFleet) tellSuspended(seen hub.ObservedCluster) {
+// warnSuspended warns that a cluster is suspended, which the plan does not take into account.
+func (j *joinedFleet) warnSuspended(seen hub.ObservedCluster) {
 	if why := seen.Annotations[api.SuspendedAnnotation]; why != "" {
 		j.warn(seen, "metadata.annotations["+api.SuspendedAnnotation+"]", seen.Name+" is "+why+"; what is planned for it comes once that is over")
 	}
@@ -159,15 +160,15 @@ func (f *Fleet) declare(s *hub.Snapshot) *hub.Snapshot {
 	}
 	out.Warnings = nil
 	for _, w := range s.Warnings {
-		if !f.answers(s, w) {
+		if !f.explains(s, w) {
 			out.Warnings = append(out.Warnings, w)
 		}
 	}
 	return &out
 }
 
-// answers reports whether a warning is about a cluster that the file has.
-func (f *Fleet) answers(s *hub.Snapshot, w problem.Problem) bool {
+// explains reports whether a warning is about a cluster that the file has.
+func (f *Fleet) explains(s *hub.Snapshot, w problem.Problem) bool {
 	for _, p := range s.Placements {
 		if p.Origin.Path != w.Path || p.Origin.Document != w.Document || p.Spec.Policy == nil {
 			continue

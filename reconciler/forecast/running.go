@@ -69,7 +69,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan)
 	o.before = r.document.renamed(o.Renames)
 	d := o.Describe()
-	if !loses(compareClusters(o.before, d)) {
+	if !slices.ContainsFunc(compareClusters(o.before, d), func(c ClusterChange) bool { return len(c.Lost) > 0 }) {
 		o.document = &d
 		return o, nil
 	}
@@ -165,16 +165,6 @@ func problemsOf(warnings problem.List, p *plan.Plan) problem.List {
 func withoutLine(p problem.Problem) problem.Problem {
 	p.Line, p.Document = 0, 0
 	return p
-}
-
-// loses reports whether any cluster loses an object.
-func loses(changes []ClusterChange) bool {
-	for i := range changes {
-		if len(changes[i].Lost) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // grows reports whether a snapshot declares clusters that the fleet does not have.

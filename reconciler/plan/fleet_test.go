@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -103,5 +104,69 @@ func TestBoundTo(t *testing.T) {
 		if got := boundTo(test.ref, "shop", rp); got != test.rp {
 			t.Errorf("%s: to %s: %t", name, rp, got)
 		}
+	}
+}
+
+// What changes of a cluster decides what is planned again: everything, what uses properties, or
+// only the placements that hold it.
+func TestFleetUpdate(t *testing.T) {
+	seen := func(name string, change func(*ledger.ClusterSeen)) ledger.ClusterSeen {
+		o := ledger.ClusterSeen{Cluster: name, At: noon.Add(time.Minute), Healthy: true, Properties: map[string]string{"size": "1"}, Namespaces: []string{"web"}}
+		change(&o)
+		return o
+	}
+	const base = "clusters east west\nnamespace web\nplace web\n"
+	for name, test := range map[string]struct {
+		text          string
+		seen          func(*ledger.ClusterSeen) // of east; nil for no probe
+		after         time.Duration
+		shape, values bool
+		changed       string
+	}{
+		"nothing":                 {base, nil, time.Minute, false, false, ""},
+		"the same probe":          {base, func(*ledger.ClusterSeen) {}, time.Minute, false, false, ""},
+		"a property":              {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "2"} }, time.Minute, false, true, ""},
+		"a property's form":       {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "1000m"} }, time.Minute, false, false, ""},
+		"a malformed property":    {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "large"} }, time.Minute, false, true, ""},
+		"a namespace":             {base, func(o *ledger.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, true, false, ""},
+		"an outage":               {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, false, false, "east"},
+		"a long outage":           {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, true, true, "east"},
+		"a label":                 {strings.Replace(base, "east", "east/region=eu", 1), nil, time.Minute, true, false, ""},
+		"a taint":                 {strings.Replace(base, "east", "east/name=east!", 1), nil, time.Minute, true, false, ""},
+		"an unrelated commit":     {base + "namespace other\n", nil, time.Minute, false, false, ""},
+		"a new cluster":           {strings.Replace(base, "west", "north west", 1), nil, time.Minute, true, true, "east west"},
+		"a cluster less":          {strings.Replace(base, " west", "", 1), nil, time.Minute, true, true, "east"},
+		"properties that are old": {base, nil, time.Hour, true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ledger.New()
+			for _, c := range []string{"east", "west"} {
+				o := seen(c, func(*ledger.ClusterSeen) {})
+				o.At = noon
+				l.Fold(o)
+			}
+			var f fleet
+			f.update(Input{Head: snapshot(t, base), Ledger: l, Now: noon})
+			version, properties, list := f.version, f.propertiesVersion, f.list
+			if test.seen != nil {
+				l.Fold(seen("east", test.seen))
+			}
+			f.update(Input{Head: snapshot(t, test.text), Ledger: l, Now: noon.Add(test.after)})
+			if shape := f.version != version; shape != test.shape {
+				t.Errorf("everything is planned again: %t, want %t", shape, test.shape)
+			}
+			if values := f.propertiesVersion != properties; values != test.values {
+				t.Errorf("what uses properties is planned again: %t, want %t", values, test.values)
+			}
+			if got := strings.Join(f.changed, " "); got != test.changed {
+				t.Errorf("the clusters %q have changed, want %q", got, test.changed)
+			}
+			if same := ledger.Identical(f.list, list); same != (!test.shape && !test.values) {
+				t.Errorf("the list is the same: %t", same)
+			}
+			if len(list) != 2 || list[0].Properties["size"] != resource.MustParse("1") {
+				t.Errorf("the earlier list has become %v", list)
+			}
+		})
 	}
 }

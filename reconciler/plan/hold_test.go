@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// on returns clusters of a placement; one whose name ends with "-" is no longer selected.
+func on(names ...string) []*OnCluster {
+	var out []*OnCluster
+	for _, name := range names {
+		name, leaves := strings.CutSuffix(name, "-")
+		out = append(out, &OnCluster{Binding: placement.Binding{Cluster: name, Unscheduled: leaves}})
+	}
+	return out
+}
+
+// The objects on a cluster that a placement leaves are held if it is on no other cluster, or
+// names one that does not exist.
+func TestRemovalHolds(t *testing.T) {
+	fleet := &placement.Request{Clusters: []placement.Cluster{{Name: "east"}, {Name: "west"}}}
+	naming := func(names ...string) *hub.Placement {
+		return &hub.Placement{Spec: api.PlacementSpec{Policy: &api.PlacementPolicy{PlacementType: api.PickFixed, ClusterNames: names}}}
+	}
+	for name, test := range map[string]struct {
+		p       Placement
+		cluster string
+		want    string
+	}{
+		"the placement is gone":        {Placement{Clusters: on("east-")}, "east", ""},
+		"it has no other cluster":      {Placement{Spec: naming("west"), Clusters: on("east-"), Request: fleet}, "east", "the placement has no cluster left"},
+		"it is on another one":         {Placement{Spec: naming("west"), Clusters: on("east-", "west"), Request: fleet}, "east", ""},
+		"it names an unknown one":      {Placement{Spec: naming("west", "wset"), Clusters: on("east-", "west"), Request: fleet}, "east", `spec.policy.clusterNames names "wset", and there is no such MemberCluster`},
+		"the cluster itself is gone":   {Placement{Spec: naming("west", "north"), Clusters: on("north-", "west"), Request: fleet}, "north", ""},
+		"nothing was scheduled":        {Placement{Spec: naming("west", "wset"), Clusters: on("east-", "west")}, "east", ""},
+		"a policy that names no names": {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west"), Request: fleet}, "east", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holds := test.p.RemovalHolds(test.cluster)
+			if got := reasons(holds); got != test.want {
+				t.Errorf("held because %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func reasons(holds []work.Hold) string {
+	var out []string
+	for _, h := range holds {
+		out = append(out, h.Why)
+	}
+	return strings.Join(out, "; ")
+}
+
+// A selector that matches nothing may have selected objects of its kind before, or, for an
+// envelope, of any kind. One for a Namespace may have selected everything in namespaces that are
+// no longer selected.
+func TestUnmatchedHolds(t *testing.T) {
+	m := NewMemo()
+	m.setHead(snapshot(t, "clusters east\nnamespace web\nconfigmap web/one\nplace web\n"))
+	now := m.prepare(m.head.Snapshot, api.PlacementKey{Name: "web"})
+	namespace, secret, inWeb, other := api.ID{Kind: "Namespace", Name: "shop"}, api.ID{Kind: "Secret", Namespace: "shop", Name: "key"},
+		api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
+	for name, test := range map[string]struct {
+		term api.ResourceSelectorTerm
+		held []api.ID
+		text string
+	}{
+		"a kind":              {api.ResourceSelectorTerm{Kind: "Secret"}, []api.ID{secret}, "spec.resourceSelectors[0] (Secret)"},
+		"a name":              {api.ResourceSelectorTerm{Kind: "Secret", Name: "key"}, []api.ID{secret}, `spec.resourceSelectors[0] (Secret "key")`},
+		"labels":              {api.ResourceSelectorTerm{Kind: "Secret", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}, []api.ID{secret}, "spec.resourceSelectors[0] (Secret with a=b)"},
+		"a namespace":         {api.ResourceSelectorTerm{Kind: "Namespace", Name: "shop"}, []api.ID{namespace, secret, other}, `spec.resourceSelectors[0] (Namespace "shop")`},
+		"a namespace alone":   {api.ResourceSelectorTerm{Kind: "Namespace", Name: "shop", SelectionScope: api.NamespaceOnly}, []api.ID{namespace}, `spec.resourceSelectors[0] (Namespace "shop")`},
+		"an envelope":         {api.ResourceSelectorTerm{Group: api.PlacementGroup, Kind: "ClusterResourceEnvelope"}, []api.ID{namespace, secret, inWeb, other}, "spec.resourceSelectors[0] (ClusterResourceEnvelope)"},
+		"perhaps an envelope": {api.ResourceSelectorTerm{Kind: "ConfigMap"}, []api.ID{namespace, secret, inWeb, other}, "spec.resourceSelectors[0] (ConfigMap)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{ResourceSelectors: []api.ResourceSelectorTerm{test.term}}}}
+			p.Selection.Unmatched = []int{0}
+			w := work.Work{Holds: unmatchedHolds(p, now)}
+			for _, id := range []api.ID{namespace, secret, inWeb, other} {
+				want := ""
+				for _, held := range test.held {
+					if held == id {
+						want = test.text + " matches nothing, and may have selected it before"
+					}
+				}
+				if got := w.Held(id, nil); got != want {
+					t.Errorf("%s is held because %q, want %q", id, got, want)
+				}
+			}
+			if got, want := emptiedReason(p), "the placement selects nothing: "+test.text+" matches nothing"; got != want {
+				t.Errorf("it is empty because %q, want %q", got, want)
+			}
+		})
+	}
+	if got := emptiedReason(&Placement{}); got != "nothing is left of the placement's content" {
+		t.Error(got)
+	}
+}
+
+// A commit that allows deletions allows them until the content changes, whatever commits follow.
+func TestAllowedContent(t *testing.T) {
+	m := NewMemo()
+	m.setHead(snapshot(t, "clusters east\nnamespace web\nplace web\n"))
+	now := m.prepare(m.head.Snapshot, api.PlacementKey{Name: "web"})
+	for name, test := range map[string]struct {
+		before  string
+		allowed bool
+		want    string
+		changed bool
+	}{
+		"nothing is allowed":    {"", false, "", false},
+		"the commit allows it":  {"", true, now.fingerprintOf(), true},
+		"it was allowed":        {now.fingerprintOf(), false, now.fingerprintOf(), false},
+		"for another content":   {"other", false, "", true},
+		"and again for the new": {"other", true, now.fingerprintOf(), true},
+	} {
+		pl := &planner{current: &result{resultKey: resultKey{prepared: now, deleteAllowed: test.allowed}}}
+		p := &Placement{Record: ledger.Placement{AllowedContent: test.before}}
+		pl.updateAllowedContent(p)
+		if p.Record.AllowedContent != test.want || p.RecordChanged != test.changed {
+			t.Errorf("%s: allowed is %q, and changed %t", name, p.Record.AllowedContent, p.RecordChanged)
+		}
+		if got, want := pl.mayDelete(p, true), test.want != ""; got != want || pl.mayDelete(p, false) != test.allowed {
+			t.Errorf("%s: the newest content may delete: %t, want %t", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// A renderer is used again for a commit that does not change what it renders, and for no other.
+func TestRenderersAreReused(t *testing.T) {
+	web := api.PlacementKey{Name: "web"}
+	const base = "clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace web\n"
+	for name, test := range map[string]struct {
+		text   string
+		key    api.PlacementKey
+		reused bool
+	}{
+		"the same content":   {base + "namespace other\n", web, true},
+		"a new policy":       {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace web pick 1\n", web, true},
+		"another object":     {base + "configmap web/two a\n", web, false},
+		"an override":        {base + "override web/one to b on eu\n", web, false},
+		"another name":       {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace shop of web\n", api.PlacementKey{Name: "shop"}, false},
+		"selectors that err": {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nnamespace other\nwidget other/one\nplace web broken\n", web, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			load := func(commit, text string) *hub.Snapshot {
+				s.commit(commit, nil, []byte(text))
+				return s.in.Head
+			}
+			m := NewMemo()
+			m.setHead(load("v1", base))
+			before := m.prepare(m.head.Snapshot, web)
+			m.setHead(load("v2", test.text))
+			now := m.prepare(m.head.Snapshot, test.key)
+			if reused := now.renderer == before.renderer; reused != test.reused {
+				t.Errorf("reused: %t, want %t", reused, test.reused)
+			}
+			if invalid := now.selection.Invalid != ""; invalid != (now.renderer == nil) {
+				t.Errorf("invalid: %t, with renderer %v", invalid, now.renderer)
+			}
+			m.setHead(load("v3", base))
+			if again := m.prepare(m.head.Snapshot, web); again.hash != before.hash {
+				t.Errorf("back at the first content, its hash is %s, not %s", again.hash, before.hash)
+			}
+		})
+	}
+}
+
+// A placement that is renamed while its selectors are invalid has no content under the new key.
+// It renders again once its selectors are valid.
+func TestARenamedPlacementWithInvalidSelectors(t *testing.T) {
+	s := newScene(t)
+	m, shop := NewMemo(), api.PlacementKey{Name: "shop"}
+	for i, step := range []struct {
+		place    string
+		key      api.PlacementKey
+		rendered bool
+	}{
+		{"place web", api.PlacementKey{Name: "web"}, true},
+		{"place shop of web broken", shop, false},
+		{"place shop of web", shop, true},
+		{"place shop of web broken", shop, false},
+		{"place shop of web", shop, true},
+	} {
+		s.commit(string(rune('a'+i)), nil, []byte("clusters east\nnamespace web\nnamespace other\nwidget other/one\n"+step.place+"\n"))
+		m.setHead(s.in.Head)
+		if p := m.prepare(s.in.Head, step.key); (p.renderer != nil) != step.rendered || p.key != step.key {
+			t.Errorf("%d, %s: rendered: %t, for %s", i, step.place, p.renderer != nil, p.key)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// snapshot loads a commit from a short text.
+func snapshot(t *testing.T, text string) *hub.Snapshot {
+	t.Helper()
+	s := newScene(t)
+	s.commit("v1", nil, []byte(text))
+	return s.in.Head
+}
+
+// The content of a placement has the positions of everything it is made from: the objects that
+// are selected and the overrides of them, or those bound to the placement.
+func TestContentOf(t *testing.T) {
+	web := api.PlacementKey{Name: "web"}
+	const base = "clusters east/region=eu west\nnamespace web\nconfigmap web/one a\nplace web\n"
+	for name, test := range map[string]struct {
+		text  string
+		paths []string // besides those of base
+		same  bool     // the fingerprint is that of base
+	}{
+		"the same":                  {base, nil, true},
+		"unrelated objects":         {base + "namespace other\nconfigmap other/one a\nplace other\n", nil, true},
+		"another object":            {base + "configmap web/two a\n", []string{"configmap-web-two.yaml"}, false},
+		"an override":               {base + "override web/one to b on eu\n", []string{"override-web-one.yaml"}, false},
+		"an override of others":     {base + "namespace other\nconfigmap other/two a\noverride other/two to b on eu\n", nil, true},
+		"an override that misses":   {base + "override web/two to b on eu for web\n", []string{"override-web-two.yaml"}, true},
+		"one for another placement": {base + "override web/one to b on eu for other\n", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _ := ContentOf(snapshot(t, base), web)
+			got, known := ContentOf(snapshot(t, test.text), web)
+			if !known || got.Spec.Key != web {
+				t.Fatalf("known: %t, %+v", known, got.Spec)
+			}
+			var paths []string
+			for _, o := range got.Origins {
+				paths = append(paths, o.Path)
+			}
+			want := append([]string{"placement-web.yaml", "namespace-web.yaml", "configmap-web-one.yaml"}, test.paths...)
+			slices.Sort(paths)
+			slices.Sort(want)
+			if !slices.Equal(paths, want) {
+				t.Errorf("it is made from %v, want %v", paths, want)
+			}
+			if same := got.Fingerprint == before.Fingerprint; same != test.same || got.Fingerprint == "" {
+				t.Errorf("the fingerprint is the same: %t, want %t", same, test.same)
+			}
+		})
+	}
+}
+
+// Contents has each placement of a commit. Invalid selectors have no content, and a placement
+// that the commit does not have is not known.
+func TestContents(t *testing.T) {
+	s := snapshot(t, "clusters east\nnamespace web\nnamespace other\nwidget other/one\nplace web\nplace bad of web broken\n")
+	all := Contents(s)
+	if len(all) != 2 || all[0].Spec.Key.Name != "bad" || all[0].Fingerprint != "" || all[1].Fingerprint == "" {
+		t.Errorf("contents: %+v", all)
+	}
+	for _, c := range all {
+		if one, known := ContentOf(s, c.Spec.Key); !known || one.Fingerprint != c.Fingerprint || !slices.Equal(one.Origins, c.Origins) {
+			t.Errorf("%s is %+v alone, and %+v among all", c.Spec.Key, one, c)
+		}
+	}
+	if c, known := ContentOf(s, api.PlacementKey{Name: "gone"}); known {
+		t.Errorf("a placement that does not exist has %+v", c)
+	}
+}

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// configMap returns the ID of a ConfigMap.
+func configMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
+
+// manifestsOf returns manifests of ConfigMaps.
+func manifestsOf(names ...string) []*work.Manifest {
+	var out []*work.Manifest
+	for _, name := range names {
+		out = append(out, &work.Manifest{Object: &api.Object{ID: configMap(name)}})
+	}
+	return out
+}
+
+func namesOf(ms []*work.Manifest) string {
+	var names []string
+	for _, m := range ms {
+		names = append(names, m.ID.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// A work with another cause is sent again, since the member reports the cause of each deletion.
+func TestWorksWithOtherCausesDiffer(t *testing.T) {
+	a := work.Work{Remove: true, Cause: work.Cause{Why: "no longer selected since the placement was renamed to crp/shop"}}
+	b := a
+	b.Cause.Why = "no longer selected since the placement was renamed to crp/store"
+	if !sameWork(&a, &a) || sameWork(&a, &b) || sameWork(&a, nil) || !sameWork(nil, nil) {
+		t.Errorf("a work is the same as itself: %t, as one with another cause: %t", sameWork(&a, &a), sameWork(&a, &b))
+	}
+}
+
+// The final work is the newest content without the objects that are left to others.
+func TestFinalWork(t *testing.T) {
+	strategy := &api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}
+	p := &Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: strategy}}}}
+	latest := placement.Revision{Commit: "v2", Hash: "2"}
+	for name, test := range map[string]struct {
+		yielded []string
+		want    string
+	}{
+		"all of it":       {nil, "a b c"},
+		"one is left":     {[]string{"b"}, "a c"},
+		"all are left":    {[]string{"c", "a", "b"}, ""},
+		"none of its own": {[]string{"x"}, "a b c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &OnCluster{Latest: latest, Content: work.Rendered{Manifests: manifestsOf("a", "b", "c")}}
+			for _, m := range manifestsOf(test.yielded...) {
+				c.Yielded = append(c.Yielded, Yielded{Manifest: m})
+			}
+			w := p.FinalWork(c)
+			if w.Placement != p.Key || w.Revision != latest || w.Strategy != *strategy || namesOf(w.Manifests) != test.want {
+				t.Errorf("%s: %s at %v with %v", w.Placement, namesOf(w.Manifests), w.Revision, w.Strategy)
+			}
+			if namesOf(c.Content.Manifests) != "a b c" {
+				t.Error("the content has changed")
+			}
+		})
+	}
+}
+
+// The cause of a deletion names the commit that led to it.
+func TestDeleteCause(t *testing.T) {
+	b := placement.Binding{Assigned: placement.Revision{Commit: "v2"}, RemovedBy: "v3"}
+	removing := b
+	removing.Removing = true
+	spec := &hub.Placement{}
+	for name, test := range map[string]struct {
+		p    Placement
+		b    placement.Binding
+		want work.Cause
+	}{
+		"renamed":  {Placement{Record: ledger.Placement{Into: api.PlacementKey{Name: "shop"}}}, b, work.Cause{Commit: "v3", Why: "no longer selected since the placement was renamed to crp/shop"}},
+		"deleted":  {Placement{}, b, work.Cause{Commit: "v3", Why: "the placement was deleted"}},
+		"leaving":  {Placement{Spec: spec}, removing, work.Cause{Commit: "v3", Why: "the placement no longer selects the cluster"}},
+		"new work": {Placement{Spec: spec}, b, work.Cause{Commit: "v2", Why: "no longer in the placement's content"}},
+	} {
+		if got := deleteCause(&test.p, &test.b); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// The works of a cluster are replaced when one of them changes, and are the same list otherwise.
+func TestOnlyChangedWorksAreReplaced(t *testing.T) {
+	of := func(name string, clusters ...string) *Placement {
+		p := &Placement{Key: api.PlacementKey{Name: name}}
+		for _, c := range clusters {
+			cluster, commit, _ := strings.Cut(c, "=")
+			on := &OnCluster{Binding: placement.Binding{Cluster: cluster}}
+			if commit != "" {
+				on.work = &work.Work{Placement: p.Key, Revision: placement.Revision{Commit: commit}}
+			}
+			p.Clusters = append(p.Clusters, on)
+		}
+		return p
+	}
+	a, b := of("a", "east=v1", "west=v1"), of("b", "east=v1", "north", "west=v1")
+	for name, test := range map[string]struct {
+		now      []*Placement
+		replaced []string          // clusters with new lists
+		want     map[string]string // what they have then
+	}{
+		"nothing":                 {[]*Placement{a, b}, nil, nil},
+		"an equal plan":           {[]*Placement{a, of("b", "east=v1", "west=v1")}, nil, nil},
+		"another revision":        {[]*Placement{a, of("b", "east=v2", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1 b=v2"}},
+		"a cluster is left":       {[]*Placement{a, of("b", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1"}},
+		"a cluster is new":        {[]*Placement{a, of("b", "east=v1", "north=v1", "west=v1")}, []string{"north"}, map[string]string{"north": "b=v1"}},
+		"a placement is gone":     {[]*Placement{b}, []string{"east", "west"}, map[string]string{"east": "b=v1", "west": "b=v1"}},
+		"a placement is new":      {[]*Placement{a, of("ab", "west=v1"), b}, []string{"west"}, map[string]string{"west": "a=v1 ab=v1 b=v1"}},
+		"all placements are gone": {nil, []string{"east", "west"}, map[string]string{"east": "", "west": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewMemo()
+			m.updateWorks([]*Placement{a, b})
+			before := m.works
+			m.updateWorks(test.now)
+			for _, cluster := range []string{"east", "north", "west"} {
+				replaced := !ledger.Identical(before[cluster], m.works[cluster])
+				if replaced != slices.Contains(test.replaced, cluster) {
+					t.Errorf("the works of %s are replaced: %t", cluster, replaced)
+				}
+				var has []string
+				for _, w := range m.works[cluster] {
+					has = append(has, w.Placement.Name+"="+w.Revision.Commit)
+				}
+				if got := strings.Join(has, " "); replaced && got != test.want[cluster] {
+					t.Errorf("%s has %s, want %s", cluster, got, test.want[cluster])
+				}
+			}
+		})
+	}
+}
