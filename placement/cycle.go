@@ -41,13 +41,13 @@ func (m *clusterState) selected() bool { return m.current != nil && !m.current.U
 // A cycle is one scheduling cycle of one placement.
 type cycle struct {
 	*rules
-	fleet    []*Cluster     // by name
-	members  []clusterState // in the same order
-	gone     []Binding      // on clusters that have left the fleet
-	domains  *spread
-	last     *clusterState     // the last chosen cluster of a fulfilled PickN
-	recorder *recorder         // nil if no explanation is needed
-	texts    map[string]string // reasons shared by clusters
+	fleet     []*Cluster     // by name
+	members   []clusterState // in the same order
+	gone      []Binding      // on clusters that have left the fleet
+	domains   *spread
+	last      *clusterState     // the last chosen cluster of a fulfilled PickN
+	explainer *explainer        // nil if no explanation is needed
+	texts     map[string]string // reasons shared by clusters
 
 	frozen    string // why nothing is chosen or unscheduled; empty otherwise
 	fulfilled bool

@@ -93,14 +93,15 @@ type SpreadVerdict struct {
 // the decisions.
 func Explain(r Request) []Explanation {
 	c := newCycle(r)
-	c.recorder = &recorder{spread: map[*clusterState][]SpreadVerdict{}, ties: map[*clusterState]string{}}
+	x := &explainer{cycle: c, verdicts: map[*clusterState][]SpreadVerdict{}, ties: map[*clusterState]string{}}
+	c.explainer = x
 	c.run()
 	decisions := c.decisions()
 	all := make([]Explanation, len(decisions))
 	for i, d := range decisions {
 		all[i] = Explanation{Decision: d}
 		if m := c.find(d.Cluster); m != nil {
-			c.explain(&all[i], m)
+			x.explain(&all[i], m)
 		} else {
 			all[i].Change = []string{"a MemberCluster of the name " + quote(d.Cluster) + " must exist, or spec.policy.clusterNames must not name it"}
 		}
@@ -108,22 +109,22 @@ func Explain(r Request) []Explanation {
 	return all
 }
 
-// A recorder keeps what explanations need and the scheduler does not.
-type recorder struct {
-	spread map[*clusterState][]SpreadVerdict
-	ties   map[*clusterState]string
-	last   *clusterState // the last pick
+// An explainer explains the decisions of a scheduling cycle. It records what that needs and the
+// scheduler does not: of each picked cluster the spread and whether another had the same score,
+// and the last pick.
+type explainer struct {
+	*cycle
+	verdicts map[*clusterState][]SpreadVerdict
+	ties     map[*clusterState]string
+	lastPick *clusterState
 }
 
 // recordPick records a pick and the runner-up.
-func (r *recorder) recordPick(c *cycle, m *clusterState, score int32, groups []*group) {
-	if r == nil {
-		return
-	}
-	r.last = m
-	r.spread[m] = c.domains.verdicts(m.index)
-	if next, second := c.best(groups); next != nil && second == score && next.members[0].affinity == m.affinity {
-		r.ties[m] = tie(m, next.members[0])
+func (x *explainer) recordPick(m *clusterState, score int32, groups []*group) {
+	x.lastPick = m
+	x.verdicts[m] = x.domains.verdicts(m.index)
+	if next, second := x.best(groups); next != nil && second == score && next.members[0].affinity == m.affinity {
+		x.ties[m] = tie(m, next.members[0])
 	}
 }
 
@@ -135,62 +136,62 @@ func tie(first, second *clusterState) string {
 	return fmt.Sprintf("%s and %s have the same scores: %s goes first, because of equals the largest name does", first.Name, second.Name, first.Name)
 }
 
-func (c *cycle) explain(e *Explanation, m *clusterState) {
-	e.How = c.how(m)
-	if c.kind == api.PickFixed || c.frozen != "" {
+func (x *explainer) explain(e *Explanation, m *clusterState) {
+	e.How = x.how(m)
+	if x.kind == api.PickFixed || x.frozen != "" {
 		if !e.Selected {
-			e.Change = c.requiredChanges(m)
+			e.Change = x.requiredChanges(m)
 		}
 		return
 	}
 	for _, f := range filters {
-		why := f.objection(c.rules, m.Cluster)
+		why := f.objection(x.rules, m.Cluster)
 		e.Filters = append(e.Filters, Verdict{Filter: f.name, Passed: why == "", Reason: why})
 	}
-	for _, t := range c.required {
+	for _, t := range x.required {
 		e.Required = append(e.Required, t.explain(m.Cluster))
 	}
-	if c.kind == api.PickN {
-		c.explainScore(e, m)
+	if x.kind == api.PickN {
+		x.explainScore(e, m)
 	}
 	if !e.Selected {
-		e.Change = c.requiredChanges(m)
+		e.Change = x.requiredChanges(m)
 	}
 }
 
-func (c *cycle) explainScore(e *Explanation, m *clusterState) {
-	for i := range c.preferred {
-		e.Preferred = append(e.Preferred, c.preferred[i].explain(m.Cluster))
+func (x *explainer) explainScore(e *Explanation, m *clusterState) {
+	for i := range x.preferred {
+		e.Preferred = append(e.Preferred, x.preferred[i].explain(m.Cluster))
 	}
-	e.Tie = c.recorder.ties[m]
+	e.Tie = x.ties[m]
 	switch {
-	case c.recorder.spread[m] != nil:
-		e.Spread = c.recorder.spread[m]
+	case x.verdicts[m] != nil:
+		e.Spread = x.verdicts[m]
 	case !e.Selected:
-		e.Spread = c.domains.verdicts(m.index)
-		e.Tie = c.lostTie(m)
+		e.Spread = x.domains.verdicts(m.index)
+		e.Tie = x.lostTie(m)
 	}
 }
 
 // lostTie says to which cluster of the same score the cluster lost; empty if it did not.
-func (c *cycle) lostTie(m *clusterState) string {
-	if !c.scored(m) {
+func (x *explainer) lostTie(m *clusterState) string {
+	if !x.scored(m) {
 		return ""
 	}
 	scores := Score{Affinity: m.affinity, Spread: m.spread}
 	switch {
-	case c.recorder.last != nil && *c.recorder.last.current.Score == scores:
-		return tie(c.recorder.last, m)
-	case c.last != nil && c.last.current.Score != nil && *c.last.current.Score == scores:
-		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", c.last.Name)
+	case x.lastPick != nil && *x.lastPick.current.Score == scores:
+		return tie(x.lastPick, m)
+	case x.last != nil && x.last.current.Score != nil && *x.last.current.Score == scores:
+		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", x.last.Name)
 	}
 	return ""
 }
 
-func (c *cycle) how(m *clusterState) string {
+func (x *explainer) how(m *clusterState) string {
 	switch {
-	case c.frozen != "":
-		return "nothing is selected or unscheduled: " + c.frozen
+	case x.frozen != "":
+		return "nothing is selected or unscheduled: " + x.frozen
 	case !m.selected():
 		return ""
 	case m.class == bound, m.class == obsolete && m.reason != "":
@@ -303,7 +304,7 @@ func (c constraint) String() string {
 }
 
 // closest returns the required term with the fewest failing parts.
-func (c *cycle) closest(m *Cluster) TermVerdict {
+func (c *rules) closest(m *Cluster) TermVerdict {
 	verdicts := make([]TermVerdict, len(c.required))
 	for i, t := range c.required {
 		verdicts[i] = t.explain(m)

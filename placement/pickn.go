@@ -76,7 +76,9 @@ func (c *cycle) scaleUp(want, order int) {
 			break
 		}
 		m := best.pop()
-		c.recorder.recordPick(c, m, score, groups)
+		if c.explainer != nil {
+			c.explainer.recordPick(m, score, groups)
+		}
 		c.choose(m, &Score{Affinity: m.affinity, Spread: score}, order)
 		if want--; want == 0 {
 			break

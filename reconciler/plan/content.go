@@ -13,7 +13,7 @@ import (
 
 // loadHeldContent sets the content that the cluster was assigned before this plan, or before
 // its removal began, since some of it may still be on the cluster.
-func (pl *planner) loadHeldContent(c *OnCluster) {
+func (pl *placementPlanner) loadHeldContent(c *OnCluster) {
 	if c.Entry == nil || !c.Entry.Binding.Released() {
 		return
 	}
@@ -31,7 +31,7 @@ func (pl *planner) loadHeldContent(c *OnCluster) {
 // for the cluster at each known commit, with the current labels and with those recorded in the
 // revision, until the hash matches. The content is nil if the revision is known and cannot be
 // rendered.
-func (pl *planner) findContent(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
+func (pl *placementPlanner) findContent(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
 	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
 	for p := range pl.knownContents(b.Assigned.Commit) {
 		if content, known := p.renderedWithHash(cluster, b.Assigned); known {
@@ -45,7 +45,7 @@ func (pl *planner) findContent(b placement.Binding) (from *prepared, content *wo
 // knownContents iterates over the known contents of the placement, under its key and its
 // earlier keys: first those in memory, then those of the loaded commits, beginning with the
 // given commit.
-func (pl *planner) knownContents(commit string) iter.Seq[*prepared] {
+func (pl *placementPlanner) knownContents(commit string) iter.Seq[*prepared] {
 	keys := append([]api.PlacementKey{pl.current.placement.Key}, pl.current.placement.Record.Formerly...)
 	return func(yield func(*prepared) bool) {
 		for _, key := range keys {
@@ -96,14 +96,14 @@ func (pl *planner) otherSnapshots(commit string) []*hub.Snapshot {
 }
 
 // markInUse records that clusters are, or were until now, assigned to a content.
-func (pl *planner) markInUse(p *prepared) {
+func (pl *placementPlanner) markInUse(p *prepared) {
 	if !slices.Contains(pl.current.contentsInUse, p) {
 		pl.current.contentsInUse = append(pl.current.contentsInUse, p)
 	}
 }
 
 // recordMissing records that the content of a commit is needed but not known.
-func (pl *planner) recordMissing(commit string) {
+func (pl *placementPlanner) recordMissing(commit string) {
 	if slices.Contains(pl.current.missingCommits, commit) {
 		return
 	}

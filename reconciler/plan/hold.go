@@ -75,7 +75,7 @@ type deletionHolds struct {
 }
 
 // holdsFor returns the holds on the deletions of a cluster's work.
-func (pl *planner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
+func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
 	h := &pl.current.holds
 	switch {
 	case w.AllowDelete || w.Keep:
@@ -104,7 +104,7 @@ func (pl *planner) holdsFor(p *Placement, cluster string, w *work.Work) []work.H
 // successorMayDelete reports whether deletions are allowed under the new key of a renamed
 // placement, on a cluster that is assigned the newest content. Objects that the cluster still
 // holds under the earlier key are deleted on the way to that content.
-func (pl *planner) successorMayDelete(cluster string) bool {
+func (pl *placementPlanner) successorMayDelete(cluster string) bool {
 	if pl.current.successor == nil {
 		return false
 	}
@@ -115,7 +115,7 @@ func (pl *planner) successorMayDelete(cluster string) bool {
 // renameHolds returns the holds on the objects that a renamed placement still holds under its
 // earlier key. The objects that would be deleted are those that the new key does not select,
 // and the holds are those of the new key.
-func (pl *planner) renameHolds() []work.Hold {
+func (pl *placementPlanner) renameHolds() []work.Hold {
 	successor := pl.current.successor
 	if successor == nil || successor.placement.Spec == nil {
 		return guardedKinds
@@ -189,7 +189,7 @@ func selectorText(p *Placement, i int) string {
 // updateAllowedContent records that the head allows deletions of the placement. They stay
 // allowed while the content of the placement is the same, whatever commits follow, because
 // clusters get that content one after the other.
-func (pl *planner) updateAllowedContent(p *Placement) {
+func (pl *placementPlanner) updateAllowedContent(p *Placement) {
 	before := p.Record.AllowedContent
 	switch {
 	case pl.current.deleteAllowed:
@@ -201,6 +201,6 @@ func (pl *planner) updateAllowedContent(p *Placement) {
 }
 
 // mayDelete reports whether a commit allows the deletions on the way to the newest content.
-func (pl *planner) mayDelete(p *Placement, latest bool) bool {
+func (pl *placementPlanner) mayDelete(p *Placement, latest bool) bool {
 	return pl.current.deleteAllowed || latest && p.Record.AllowedContent != ""
 }

@@ -124,7 +124,7 @@ func TestAllowedContent(t *testing.T) {
 		"for another content":   {"other", false, "", true},
 		"and again for the new": {"other", true, now.fingerprintOf(), true},
 	} {
-		pl := &planner{current: &result{resultKey: resultKey{prepared: now, deleteAllowed: test.allowed}}}
+		pl := &placementPlanner{current: &result{resultKey: resultKey{prepared: now, deleteAllowed: test.allowed}}}
 		p := &Placement{Record: ledger.Placement{AllowedContent: test.before}}
 		pl.updateAllowedContent(p)
 		if p.Record.AllowedContent != test.want || p.RecordChanged != test.changed {

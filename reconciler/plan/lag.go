@@ -11,7 +11,7 @@ import (
 const maxRevisions = 10
 
 // startRollout records that the content of a placement has changed and that its rollout starts.
-func (pl *planner) startRollout(p *Placement) {
+func (pl *placementPlanner) startRollout(p *Placement) {
 	seen := pl.HeadSeen
 	if seen.IsZero() {
 		seen = pl.Now
@@ -24,7 +24,7 @@ func (pl *planner) startRollout(p *Placement) {
 }
 
 // finishRollout records when the newest content has become available on every cluster.
-func (pl *planner) finishRollout(p *Placement) {
+func (pl *placementPlanner) finishRollout(p *Placement) {
 	if r := &p.Record; p.Rollout.Settled && r.RollingOut() {
 		r.RolloutFinished, p.RecordChanged = pl.Now, true
 	}

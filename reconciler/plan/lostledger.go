@@ -26,7 +26,7 @@ func (pl *planner) unansweredClusters() int {
 
 // policyAfterLoss returns the policy of a placement, with fewer clusters to select while
 // clusters that have not answered may hold the placement.
-func (pl *planner) policyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
+func (pl *placementPlanner) policyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
 	policy := p.Spec.Spec.Policy
 	if !p.Record.Found || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
 		return policy

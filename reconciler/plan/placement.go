@@ -12,7 +12,7 @@ import (
 )
 
 // plan plans one placement, without considering objects that other placements select as well.
-func (pl *planner) plan(p *Placement, record *ledger.Placement) {
+func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 	if pl.current.unclearRename != "" {
 		pl.keepUnclear(p, record, pl.current.unclearRename)
 		return
@@ -26,7 +26,7 @@ func (pl *planner) plan(p *Placement, record *ledger.Placement) {
 }
 
 // updateRecord updates the record of a placement.
-func (pl *planner) updateRecord(p *Placement, record *ledger.Placement) {
+func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
 		p.Record = ledger.Placement{Index: -1, Created: pl.Head.Commit.Time, Found: pl.Rebuilt || record != nil && !record.Deleted && record.Found}
 		if record != nil {
@@ -60,7 +60,7 @@ func abandons(s api.PlacementSpec) bool {
 }
 
 // decide selects objects, schedules clusters and advances the rollout.
-func (pl *planner) decide(p *Placement, record *ledger.Placement) {
+func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	now := pl.current.prepared
 	p.Selection = now.selection
 	for _, w := range now.selection.Warnings {
@@ -96,7 +96,7 @@ func (pl *planner) decide(p *Placement, record *ledger.Placement) {
 // schedule calls the scheduler with the policy of the request, and reports the number of
 // clusters that the placement's own policy requests. If the input is the same, it returns the
 // previous result: reports of members about content do not affect scheduling.
-func (pl *planner) schedule(p *Placement) placement.Outcome {
+func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	if old := pl.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
 		was := old.placement.Request
 		if was.Policy == p.Request.Policy && slices.EqualFunc(was.Bindings, p.Request.Bindings, sameBinding) {
@@ -132,7 +132,7 @@ func (p *Placement) warn(field string, messages ...string) {
 
 // bindings returns the bindings of a placement on declared clusters. Clusters that are no
 // longer declared are unbound at once, since their agents release everything they own.
-func (pl *planner) bindings(p *Placement, record *ledger.Placement) []placement.Binding {
+func (pl *placementPlanner) bindings(p *Placement, record *ledger.Placement) []placement.Binding {
 	if record == nil {
 		return nil
 	}
@@ -213,7 +213,7 @@ func keptClusters(bs []placement.Binding) []string {
 }
 
 // planClusters plans each cluster that the placement holds.
-func (pl *planner) planClusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
+func (pl *placementPlanner) planClusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	chosen := make(map[string]bool, len(p.Schedule.Bindings))
 	for _, b := range p.Schedule.Bindings {
 		chosen[b.Cluster] = true
@@ -228,7 +228,7 @@ func (pl *planner) planClusters(p *Placement, before []placement.Binding, record
 }
 
 // recordedCluster returns a cluster of the placement as the ledger has it.
-func (pl *planner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
+func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	c := &OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: pl.memo.suspensions.reason(pl.current.placement.Key, b.Cluster), suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)}
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
@@ -241,7 +241,7 @@ func (pl *planner) recordedCluster(b placement.Binding, record *ledger.Placement
 	return c
 }
 
-func (pl *planner) planCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
+func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
 	c := pl.recordedCluster(b, record)
 	if b.Unscheduled {
 		return c
@@ -277,7 +277,7 @@ func (pl *planner) cancelRemoval(c *OnCluster) {
 }
 
 // listChanges lists the changes that the ledger does not have yet.
-func (pl *planner) listChanges(p *Placement, before []placement.Binding, record *ledger.Placement) {
+func (pl *placementPlanner) listChanges(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	old := make(map[string]placement.Binding, len(before))
 	for _, b := range before {
 		old[b.Cluster] = b
@@ -307,7 +307,7 @@ func sameBinding(a, b placement.Binding) bool {
 func isRemoved(e *ledger.Entry) bool { return e != nil && e.Removed() }
 
 // removePlacement removes a placement that is no longer in Git from all clusters at once.
-func (pl *planner) removePlacement(p *Placement, record *ledger.Placement) {
+func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placement) {
 	p.Record = *record
 	if !record.Deleted {
 		p.Record.Deleted, p.Record.DeletedAt, p.RecordChanged = true, pl.Now, true
@@ -329,7 +329,7 @@ func (pl *planner) removePlacement(p *Placement, record *ledger.Placement) {
 }
 
 // keepPlacement keeps the assignments of a placement for which nothing new can be decided.
-func (pl *planner) keepPlacement(p *Placement, before []placement.Binding, record *ledger.Placement) {
+func (pl *placementPlanner) keepPlacement(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	for _, b := range before {
 		c := pl.recordedCluster(b, record)
 		c.Latest = b.Assigned

@@ -38,10 +38,8 @@ type result struct {
 // A planner has the state of one call of Resolve.
 type planner struct {
 	Input
-	memo *Memo
-	// results are those of this call; current is the one being computed.
-	results map[api.PlacementKey]*result
-	current *result
+	memo    *Memo
+	results map[api.PlacementKey]*result // of this call
 	wake    time.Time
 	// renamed are the renames found by this call. unclear are the placements of which it is not
 	// certain whether they were renamed, and why.
@@ -52,6 +50,12 @@ type planner struct {
 	// call.
 	paused       map[string]string
 	pauseChanged []string
+}
+
+// A placementPlanner plans one placement: it computes its result, which is not complete before.
+type placementPlanner struct {
+	*planner
+	current *result
 }
 
 func newPlanner(in Input) *planner {
@@ -125,9 +129,9 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 		pl.results[key] = old
 		return
 	}
-	pl.current = &result{resultKey: now, placement: &Placement{Key: key, Spec: now.spec}}
-	pl.plan(pl.current.placement, record)
-	pl.results[key] = pl.current
+	one := placementPlanner{pl, &result{resultKey: now, placement: &Placement{Key: key, Spec: now.spec}}}
+	one.plan(one.current.placement, record)
+	pl.results[key] = one.current
 }
 
 // keyOf collects everything that the result for a placement depends on.

@@ -10,7 +10,7 @@ import (
 // recordProven records that the newest content is available on every cluster, with the first
 // commit that had it. Empty content and content with held deletions do not count, since nobody
 // wants to roll back to them.
-func (pl *planner) recordProven(p *Placement) {
+func (pl *placementPlanner) recordProven(p *Placement) {
 	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
 		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
 		return
@@ -30,7 +30,7 @@ func (c *OnCluster) holdsDeletions() bool {
 // assignProven assigns the proven content, which was the last to be available on every cluster,
 // to clusters that join a stopped rollout. It reports whether any cluster can get it. If its
 // commit has to be loaded, such clusters wait.
-func (pl *planner) assignProven(p *Placement, bindings []rollout.Binding) bool {
+func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Binding) bool {
 	assigned := false
 	for i := range bindings {
 		b := &bindings[i]
@@ -56,7 +56,7 @@ func (pl *planner) assignProven(p *Placement, bindings []rollout.Binding) bool {
 
 // proven returns the last content that was available on every cluster; nil if there is none or
 // it is not known.
-func (pl *planner) proven(p *Placement) *prepared {
+func (pl *placementPlanner) proven(p *Placement) *prepared {
 	want := p.Record.Proven
 	if want.Commit == "" {
 		return nil

@@ -191,10 +191,9 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 		if recover() != nil { // planning the placement reports the panic
 			held = holdings{unknown: "because of an internal error it is not known what it holds"}
 		}
-		pl.current = nil
 	}()
 	record := pl.Ledger.Placement(key)
-	pl.current = &result{placement: &Placement{Key: key, Record: *record}}
+	one := placementPlanner{pl, &result{placement: &Placement{Key: key, Record: *record}}}
 	held.ids = map[api.ID]bool{}
 	add := func(ms []*work.Manifest) {
 		for _, m := range ms {
@@ -210,7 +209,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 			continue
 		}
 		seen[b.Assigned] = true
-		switch _, content, known := pl.findContent(b); {
+		switch _, content, known := one.findContent(b); {
 		case content != nil:
 			add(content.Manifests)
 		case !known && pl.loadable(b.Assigned.Commit):
@@ -245,7 +244,7 @@ func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, do
 }
 
 // keepUnclear keeps a placement as it is while it is uncertain whether it was renamed.
-func (pl *planner) keepUnclear(p *Placement, record *ledger.Placement, why string) {
+func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, why string) {
 	p.Unclear = why
 	if p.Spec != nil {
 		p.Pending = true

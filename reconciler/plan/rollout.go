@@ -13,7 +13,7 @@ import (
 )
 
 // rollOut advances the rollout and records the result in the bindings.
-func (pl *planner) rollOut(p *Placement) {
+func (pl *placementPlanner) rollOut(p *Placement) {
 	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
 		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
@@ -86,7 +86,7 @@ func (pl *planner) missingPermissions(c *OnCluster) string {
 
 // stops returns the recorded failed updates, each with the content its cluster would get now,
 // even if the cluster is no longer selected or declared.
-func (pl *planner) stops(p *Placement) []rollout.Stop {
+func (pl *placementPlanner) stops(p *Placement) []rollout.Stop {
 	var out []rollout.Stop
 	for _, s := range p.Record.Stops {
 		cluster, declared := pl.memo.fleet.cluster(s.Cluster)
@@ -134,7 +134,7 @@ func (c *OnCluster) setFailure(f rollout.Failure) {
 }
 
 // rolloutBinding returns a cluster of the placement as input of the rollout.
-func (pl *planner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
+func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
 	seen := pl.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Binding{
 		Binding: c.Binding, Latest: c.Latest,
@@ -155,7 +155,7 @@ func (pl *planner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
 
 // rolloutStatus returns the member's report about the assigned revision in the form that the
 // rollout uses.
-func (pl *planner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
+func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 	if c.Err != nil && c.UpToDate() || c.notRenderable && c.Binding.Assigned == c.Entry.Binding.Assigned {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt, Failure: c.renderError()}
 	}

@@ -12,7 +12,7 @@ import (
 
 // warnIdleOverrides warns of overrides of a placement that have no rule for any of its
 // clusters.
-func (pl *planner) warnIdleOverrides(p *Placement) {
+func (pl *placementPlanner) warnIdleOverrides(p *Placement) {
 	for _, name := range pl.current.prepared.renderer.Idle(pl.heldClusters(p)) {
 		p.Warnings = append(p.Warnings, pl.overrideWarning(name, "spec.policy.overrideRules", "has no rule for any cluster the placement holds"))
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // planWorks computes the works of the placement's clusters.
-func (pl *planner) planWorks(p *Placement) {
+func (pl *placementPlanner) planWorks(p *Placement) {
 	for _, c := range p.Clusters {
 		c.work = pl.planWork(p, c)
 	}
@@ -28,7 +28,7 @@ func (p *Placement) FinalWork(c *OnCluster) work.Work {
 }
 
 // planWork computes the work of one cluster; nil if there is none yet.
-func (pl *planner) planWork(p *Placement, c *OnCluster) *work.Work {
+func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 	w := &work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
 		AllowDelete: c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster),
 		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
