@@ -67,11 +67,11 @@ func NewIndex(objects []*api.Object) *Index {
 func (x *Index) add(e entry) {
 	at := len(x.entries)
 	x.entries = append(x.entries, e)
-	place := kindKey{e.gvk, e.object.ID.Namespace}
-	x.byName[nameKey{place, e.object.ID.Name}] = at
-	x.byKind[place] = append(x.byKind[place], at)
-	if place.namespace != "" {
-		x.byNamespace[place.namespace] = append(x.byNamespace[place.namespace], at)
+	in := kindKey{e.gvk, e.object.ID.Namespace}
+	x.byName[nameKey{in, e.object.ID.Name}] = at
+	x.byKind[in] = append(x.byKind[in], at)
+	if in.namespace != "" {
+		x.byNamespace[in.namespace] = append(x.byNamespace[in.namespace], at)
 	}
 	gk := e.gvk.GroupKind()
 	if !slices.Contains(x.versions[gk], e.gvk.Version) {

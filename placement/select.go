@@ -165,12 +165,12 @@ func (s *selectionState) objects(t api.ResourceSelectorTerm, namespaced bool) er
 		s.warn("namespace %s is reserved, so this selects nothing: name each object to place", s.Key.Namespace)
 		return nil
 	}
-	place := kindKey{gvk: gvkOf(t)}
+	in := kindKey{gvk: gvkOf(t)}
 	if namespaced {
-		place.namespace = s.namespace
+		in.namespace = s.namespace
 	}
 	found := 0
-	for _, at := range s.index.byKind[place] {
+	for _, at := range s.index.byKind[in] {
 		e := &s.index.entries[at]
 		if !match(e) {
 			continue
@@ -184,7 +184,7 @@ func (s *selectionState) objects(t api.ResourceSelectorTerm, namespaced bool) er
 	}
 	if found == 0 {
 		s.unmatched = append(s.unmatched, s.term)
-		s.warnNoMatch(t, place.namespace)
+		s.warnNoMatch(t, in.namespace)
 	}
 	return nil
 }
@@ -248,12 +248,12 @@ func (s *selectionState) warnNoMatch(t api.ResourceSelectorTerm, namespace strin
 }
 
 // suggestName suggests the name of an object of the same kind and namespace.
-func (x *Index) suggestName(place kindKey, name string) string {
+func (x *Index) suggestName(in kindKey, name string) string {
 	if name == "" {
 		return ""
 	}
-	names := make([]string, 0, len(x.byKind[place]))
-	for _, at := range x.byKind[place] {
+	names := make([]string, 0, len(x.byKind[in]))
+	for _, at := range x.byKind[in] {
 		names = append(names, x.entries[at].object.ID.Name)
 	}
 	if near := api.Closest(name, names); near != "" {

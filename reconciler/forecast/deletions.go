@@ -166,7 +166,7 @@ func (o *Forecast) Refusal() string {
 	}
 	l := ledger.New()
 	for _, p := range o.before.Placements {
-		l.SetPlacement(api.PlacementKey{Namespace: p.Namespace, Name: p.Name}, ledger.Placement{})
+		l.SetPlacement(p.key(), ledger.Placement{})
 	}
 	for _, c := range o.before.Clusters {
 		l.Fold(ledger.ClusterSeen{Cluster: c.Name, Healthy: true})

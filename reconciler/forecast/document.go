@@ -100,10 +100,12 @@ func newDocument(commit string, problems problem.List) Document {
 	return Document{APIVersion: Version, Commit: commit, Placements: []Placement{}, Clusters: []Cluster{}, Problems: describeProblems(problems)}
 }
 
-// Key returns crp/NAME or rp/NAMESPACE/NAME.
-func (p Placement) Key() string {
-	return api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()
+func (p Placement) key() api.PlacementKey {
+	return api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
 }
+
+// Key returns crp/NAME or rp/NAMESPACE/NAME.
+func (p Placement) Key() string { return p.key().String() }
 
 // Selected returns the clusters that the placement selects, in order.
 func (p Placement) Selected() []string {

@@ -54,7 +54,7 @@ func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bo
 		if p.Unclear != "" && len(p.Selected()) == 0 {
 			continue // still new: nothing was decided about it
 		}
-		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
+		key := p.key()
 		record := ledger.Placement{Generation: 1, Created: now, Abandon: p.Abandons}
 		if spec := specs[key]; spec != nil {
 			record.SpecHash = spec.SpecHash
@@ -121,7 +121,7 @@ func forgetContent(l *ledger.Ledger, key api.PlacementKey) {
 func (d *Document) holdings() map[api.PlacementKey][]api.ID {
 	out := map[api.PlacementKey][]api.ID{}
 	for _, p := range d.Placements {
-		key := api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
+		key := p.key()
 		out[key] = []api.ID{}
 		for _, r := range p.SelectedResources {
 			out[key] = append(out[key], api.ID{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name})
@@ -174,7 +174,7 @@ type holding struct {
 func (d *Document) holders() map[holding]api.PlacementKey {
 	keys := map[string]api.PlacementKey{}
 	for _, p := range d.Placements {
-		keys[p.Key()] = api.PlacementKey{Namespace: p.Namespace, Name: p.Name}
+		keys[p.Key()] = p.key()
 	}
 	out := map[holding]api.PlacementKey{}
 	for _, c := range d.Clusters {

@@ -51,12 +51,12 @@ func RemovesEverything(head *hub.Snapshot, l *ledger.Ledger) string {
 			return ""
 		}
 	}
-	const mend = "; if this is intended, add the trailer \"" + AllowTrailer + ": *\" to the message of a commit"
+	const hint = "; if this is intended, add the trailer \"" + AllowTrailer + ": *\" to the message of a commit"
 	switch {
 	case len(l.Clusters()) > 0 && len(head.Clusters) == 0:
-		return "the commit has no MemberCluster left, and every cluster would leave the fleet" + mend
+		return "the commit has no MemberCluster left, and every cluster would leave the fleet" + hint
 	case len(l.Placements()) > 0 && len(head.Placements) == 0:
-		return "the commit has no placement left, and would remove everything from every cluster" + mend
+		return "the commit has no placement left, and would remove everything from every cluster" + hint
 	}
 	return ""
 }

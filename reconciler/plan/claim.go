@@ -77,12 +77,12 @@ func (r *resolver) addUpcoming(cl *claim) {
 // guessHeld adds the objects that others yield to the placement to those that it may hold, if
 // its content is not known. If the placement is being removed, they may have been removed.
 func (cl *claim) guessHeld(others []*claim) {
-	goes := cl.on.work != nil && cl.on.work.Remove && cl.on.heldContent == nil
-	if cl.maybeHeld == nil && !goes {
+	removed := cl.on.work != nil && cl.on.work.Remove && cl.on.heldContent == nil
+	if cl.maybeHeld == nil && !removed {
 		return
 	}
 	guess := cl.maybeHeld
-	if goes {
+	if removed {
 		guess = map[api.ID]bool{}
 		cl.maybeRemoved = guess
 	}

@@ -143,20 +143,20 @@ func (m *match) unclear(pl *planner) map[api.PlacementKey]string {
 // doubt explains why the rename of a placement is uncertain and what to do. to are the
 // successors that the text names.
 func (m *match) doubt(from api.PlacementKey) (text string, to []successor) {
-	why, mend := "", ""
+	why, fix := "", ""
 	switch to = m.certain(from); len(to) {
 	case 0:
 		to = m.successors[from]
-		why, mend = fmt.Sprintf("%s may be its new name, but %s", named(to), to[0].doubt), "Let exactly one new placement select what it holds"
+		why, fix = fmt.Sprintf("%s may be its new name, but %s", named(to), to[0].doubt), "Let exactly one new placement select what it holds"
 	case 1:
 		others := slices.DeleteFunc(slices.Clone(m.claims[to[0].Key]), func(key api.PlacementKey) bool { return key == from })
 		why = fmt.Sprintf("%s selects what it holds and what %s holds, which is gone as well", named(to), others[0])
-		mend = "Let a new placement select what only one of them holds"
+		fix = "Let a new placement select what only one of them holds"
 	default:
-		why, mend = named(to)+" select what it holds: each of them may be its new name", "Let only one of them select it"
+		why, fix = named(to)+" select what it holds: each of them may be its new name", "Let only one of them select it"
 	}
 	return fmt.Sprintf("%s is gone from Git, and %s. It keeps what it holds, and nothing new is placed. %s, bring %s back, or allow its deletion with the trailer %q",
-		from, why, mend, from, AllowTrailer+": "+from.String()), to
+		from, why, fix, from, AllowTrailer+": "+from.String()), to
 }
 
 // named lists placements with their position in Git.
