@@ -72,7 +72,7 @@ func TestRunInAChild(t *testing.T) {
 	reports := make(chan *status.Report, 1000)
 	loop = New(Config{
 		Source: &deadlySource{t, heads}, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: store,
-		Attempts: filepath.Join(dir, "loading.json"), WorksSent: func() {}, Log: slog.New(slog.DiscardHandler),
+		Attempts: filepath.Join(dir, "loading.json"), Log: slog.New(slog.DiscardHandler),
 		Member: func(c *hub.Cluster, report func(ledger.Observation)) Member {
 			report(ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Healthy: true})
 			return idle{}

@@ -58,7 +58,6 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	for _, name := range p.Left {
 		r.offboard(ctx, name)
 	}
-	news := false
 	for _, c := range p.Members {
 		m := r.members[c.Name]
 		if m == nil {
@@ -80,12 +79,9 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		if r.ledger.Unsaved() && !r.save() {
 			return false
 		}
-		m.works, m.ever, news = works, true, true
+		m.works, m.ever = works, true
 		m.member.Set(works)
 		faults.At("told")
-	}
-	if news {
-		r.cfg.WorksSent()
 	}
 	return true
 }

@@ -81,8 +81,6 @@ type Config struct {
 	AvailableTimeout time.Duration
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
-	// WorksSent is called after works were sent to members.
-	WorksSent func()
 	// Publish receives each new report, which is immutable.
 	Publish func(*status.Report)
 	// Record receives entries for the history; it never blocks.

@@ -262,8 +262,8 @@ func (x *executor) scrub(ctx context.Context, t task, live *unstructured.Unstruc
 	return diff.SecretsOf(desired, live).Error(err)
 }
 
-// body returns the body of the request that applies an object: the bytes that all clusters
-// share or, if the manifest leaves fields to others, bytes made for this cluster.
+// body returns the body of the request that applies an object, without the fields that are left
+// to others.
 func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
 		return x.encoder.encode(t.manifest, t.placement, commit)
@@ -274,7 +274,7 @@ func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 	}
 	own := *t.manifest.Object
 	own.Object = diff.Leave(own.Object, saw.live, append(pointers, paths(saw.rivals)...), api.FieldManager)
-	return x.encoder.encodeUnshared(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
+	return x.encoder.encode(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
 }
 
 // clientSide are the field managers of kubectl's client-side apply.

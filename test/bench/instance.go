@@ -82,7 +82,7 @@ func (h *instance) run(fleetName string) {
 				Wrap:    func(next http.RoundTripper) http.RoundTripper { return h.sent.record(next) },
 			})
 		},
-		WorksSent: encoder.Rotate, Publish: h.publish, Log: slog.New(slog.DiscardHandler),
+		Publish: h.publish, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel

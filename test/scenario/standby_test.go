@@ -83,7 +83,7 @@ func TestStandbyReportsWhatTheLeaderSaved(t *testing.T) {
 				t.Error("a standby starts a member")
 				return nil
 			},
-			WorksSent: func() {}, Publish: follower.publish, Log: slog.New(slog.DiscardHandler),
+			Publish: follower.publish, Log: slog.New(slog.DiscardHandler),
 		})
 		go func() { done <- loop.Follow(ctx, follower) }()
 		time.Sleep(time.Minute)

@@ -131,7 +131,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	servePlans(srv, candidate.objection, preview)
 	config := reconciler.Config{
 		Fleet: fleet, Source: repo, Loader: cfg.Loader(), Past: cfg.Loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
-		Member: members.agent, WorksSent: members.encoder.Rotate, Publish: publish, Record: record.Add, Log: log,
+		Member: members.agent, Publish: publish, Record: record.Add, Log: log,
 		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
 		Metrics: metrics.loop, Traces: traces,
 	}

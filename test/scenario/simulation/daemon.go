@@ -56,7 +56,7 @@ func (w *world) start() {
 	w.startModel(d)
 	d.loop = reconciler.New(reconciler.Config{
 		Source: replicaSource{w.source, d}, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
-		Member: d.member, Now: d.now, WorksSent: func() {}, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
+		Member: d.member, Now: d.now, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
 		MaxUnreachable: w.unreachableLimit(), Fleet: ourFleet,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
