@@ -14,6 +14,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -209,7 +210,7 @@ func (a *applier) cannotBeThere(t *task) bool {
 	case id.GroupKind() == schema.GroupKind{Kind: "Namespace"}:
 		return a.health.Namespaces != nil && !slices.Contains(a.health.Namespaces, id.Name)
 	default:
-		return t.res.Namespaced && a.fresh[id.Namespace] && !systemObject(id.GroupKind(), id.Name)
+		return t.res.Namespaced && a.fresh[id.Namespace] && !content.CreatedByKubernetes(id.GroupKind(), id.Name)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 )
 
@@ -29,8 +30,8 @@ type comparison struct {
 // compare returns the differences between the desired and the live object, and who made each of
 // them. Fields of rivals are left out. A partial comparison uses a server-side dry run; if the
 // server refuses it, the comparison is made without one.
-func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []rival) (comparison, error) {
-	desired, opt := t.manifest.Object.Object, diff.Options{Ignore: paths(rivals)}
+func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) (comparison, error) {
+	desired, opt := t.manifest.Object.Object, diff.Options{Ignore: autoscaler.Paths(rivals)}
 	var c comparison
 	if live != nil && x.works[t.placement].Strategy.ComparisonOption != api.FullComparison {
 		merged, err := x.merged(ctx, t)
@@ -139,12 +140,12 @@ func (x *executor) compareAfter(ctx context.Context, o *outcome) {
 
 // before returns what others have changed on an object that is about to be applied again, which
 // cannot be determined afterwards. It sends no request, and may miss changes.
-func (x *executor) before(t task, live *unstructured.Unstructured, rivals []rival) ledger.Drift {
+func (x *executor) before(t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) ledger.Drift {
 	if live == nil {
 		return ledger.Drift{Deleted: true}
 	}
 	d := ledger.Drift{Generation: live.GetGeneration()}
-	opt := diff.Options{Structural: true, Ignore: paths(rivals)}
+	opt := diff.Options{Structural: true, Ignore: autoscaler.Paths(rivals)}
 	details := diff.Compare(t.manifest.Object.Object, live, opt)
 	if marked := live.GetLabels()[api.ManagedByLabel]; marked != x.fleet {
 		details = append(details, api.PatchDetail{

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -108,7 +109,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	was := dr.memory.State(p, id)
 	ours := o.item != nil && o.item.Hash != "" && !dr.works.reports(p)
-	contest := contested(o.rivals)
+	contest := autoscaler.Contested(o.rivals)
 	back := o.putsBack()
 	switch {
 	case back:
@@ -123,11 +124,11 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	case len(contest) > 0:
 		o.diffs = append(o.diffs, contest...)
 		dr.put(o.task, api.DriftContested, ledger.Drift{
-			Message: contestMessage(o.rivals), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+			Message: autoscaler.Message(o.rivals), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != api.DriftContested && !back)
 		if was != api.DriftContested {
 			dr.cfg.Log.Warn("object is contested: an autoscaler scales it, and the manifest does too; it is left to the autoscaler", "cluster", dr.cfg.Name,
-				"placement", p.String(), "object", id.String(), "by", contestMessage(o.rivals))
+				"placement", p.String(), "object", id.String(), "by", autoscaler.Message(o.rivals))
 		}
 	case len(o.diffs) > 0:
 		state, mode := api.DriftStanding, ""

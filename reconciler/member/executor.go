@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -95,7 +96,7 @@ func (x *executor) foundOperation(t task) diff.Operation {
 		return diff.NeedRead
 	case t.found.meta == nil:
 		return diff.Create
-	case leavesFields(t.manifest) || scales(t, t.found.meta.ManagedFields):
+	case leavesFields(t.manifest) || autoscaler.SetsReplicas(t.manifest.Object.Object) && diff.Autoscaled(t.found.meta.ManagedFields):
 		return diff.NeedRead
 	}
 	if do, _ := diff.Decide(x.facts(t, t.found.meta)); do == diff.TakeOver || do == diff.Apply {
@@ -112,7 +113,7 @@ func leavesFields(m *work.Manifest) bool {
 // A snapshot is a live object as it was read before a write.
 type snapshot struct {
 	live   *unstructured.Unstructured // nil if it does not exist or was not read
-	rivals []rival
+	rivals []autoscaler.Rival
 }
 
 // readAndApply reads the live object, compares it if the strategy requires that, and executes
@@ -125,7 +126,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 	}
 	saw := snapshot{live: live}
 	if !x.works.reports(t.placement) {
-		saw.rivals = x.rivals(ctx, t, live)
+		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live)
 	}
 	facts := diff.Case{Live: diff.Absent, Strategy: x.works[t.placement].Strategy}
 	if live != nil {
@@ -243,7 +244,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		return o
 	}
 	o.written = written
-	o.altered = diff.Altered(t.manifest.Object.Object, stored, paths(saw.rivals))
+	o.altered = diff.Altered(t.manifest.Object.Object, stored, autoscaler.Paths(saw.rivals))
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time
 	}
@@ -273,7 +274,7 @@ func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 		return nil, err
 	}
 	own := *t.manifest.Object
-	own.Object = diff.Leave(own.Object, saw.live, append(pointers, paths(saw.rivals)...), api.FieldManager)
+	own.Object = diff.Leave(own.Object, saw.live, append(pointers, autoscaler.Paths(saw.rivals)...), api.FieldManager)
 	return x.encoder.encode(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
 }
 
@@ -364,7 +365,7 @@ func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Un
 	if err != nil || live == nil {
 		return nil, comparison{}, err
 	}
-	c, err := x.compare(ctx, t, live, x.rivals(ctx, t, live))
+	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live))
 	return live, c, err
 }
 
@@ -374,7 +375,7 @@ func (x *executor) observeSpared(ctx context.Context, t task) outcome {
 	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	var c comparison
 	if err == nil {
-		c, err = x.compare(ctx, t, live, x.rivals(ctx, t, live))
+		c, err = x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live))
 	}
 	o.diffs = c.diffs
 	if err != nil {

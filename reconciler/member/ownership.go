@@ -189,6 +189,16 @@ func (o *ownership) owns(p api.PlacementKey, id api.ID) bool {
 	return inv != nil && inv.Items.Has(id)
 }
 
+// lists reports whether any inventory lists an object.
+func (o *ownership) lists(id api.ID) bool {
+	for p := range o.inv {
+		if o.owns(p, id) {
+			return true
+		}
+	}
+	return false
+}
+
 // inventoried returns the objects that the inventories list.
 func (o *ownership) inventoried() map[api.ID]bool {
 	ids := make(map[api.ID]bool, len(o.wanted))

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -272,7 +273,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
-	rivals := p.s.applier.executor().rivals(ctx, t, live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Object, live)
 	facts := p.s.applier.executor().facts(t, live)
 	var found comparison
 	for {
@@ -303,7 +304,7 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 
 // values returns the change of an object whose metadata shows no change or drift, since its
 // values may still differ.
-func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
+func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
 	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
@@ -324,9 +325,9 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 }
 
 // applied returns the change that applying an object would make; nil if there is none.
-func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []rival) (*Change, error) {
+func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
-	opt := diff.Options{Ignore: paths(rivals)}
+	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
 	desired, err := p.s.applier.executor().merged(ctx, t)
 	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
@@ -399,7 +400,7 @@ func (p *Preview) goes(ctx context.Context, st stale, l *observed.Object) Change
 	}
 	if c.Message = p.s.brake.braked[c.ID].why; c.Message == "" {
 		r, _ := p.s.kinds.Of(st.item.GroupVersionKind())
-		c.Message = p.s.pruner.content(ctx, r, st.item)
+		c.Message = p.s.pruner.content.Of(ctx, r, c.ID)
 	}
 	if c.Message != "" {
 		c.Message = heldText(c.Message)

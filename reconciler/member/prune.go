@@ -19,6 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
@@ -30,6 +31,7 @@ type pruner struct {
 	brake       *deletionBrake
 	history     *recorder
 	inventories *inventories
+	content     *content.Checker
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
@@ -109,7 +111,7 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 		if stays := p.remainingIn(ctx, st.item); stays != "" {
 			return p.succeeded(ctx, st, fmt.Errorf("the Namespace holds what stays: %s", stays))
 		}
-		if why := p.content(ctx, res, st.item); why != "" {
+		if why := p.content.Of(ctx, res, id); why != "" {
 			p.brake.hold(id, why)
 			return false
 		}
@@ -129,6 +131,26 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 	going.Terminating = true
 	p.live.Put(id, &going)
 	return false
+}
+
+// remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
+// is not a namespace. Objects that were to be deleted together with the namespace are gone at
+// that point. The remaining ones are held or desired, or could not be removed yet.
+func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
+	if (it.ID().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
+		return ""
+	}
+	namespace, stays := it.Name, ""
+	for _, inv := range p.inv {
+		for it := range inv.Items.All() {
+			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
+				if l, err := p.present(ctx, &it); err != nil || l != nil && !l.Terminating {
+					stays = name
+				}
+			}
+		}
+	}
+	return stays
 }
 
 // childless are the API groups whose objects have no dependents that would outlive them.

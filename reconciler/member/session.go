@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/content"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -116,6 +117,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	}
 	s.pruner = &pruner{
 		cluster: c, ownership: o, progress: p, brake: s.brake, history: s.history, inventories: s.inventories, pruned: map[api.PlacementKey]bool{},
+		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.lists, Timeout: cfg.Timeout},
 	}
 	s.values = &valueChecker{cluster: c, ownership: o, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)

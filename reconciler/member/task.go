@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -182,6 +184,12 @@ func (a *applier) astray(t task, l *observed.Object) bool {
 	}
 	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||
 		l.Managed != t.item.Managed || l.Fleet != a.cfg.Fleet || a.trouble[t.manifest.ID] != nil
+}
+
+// scaled reports whether an autoscaler may scale an object, as its watch knows it; nil if it does
+// not.
+func scaled(m *work.Manifest, known *observed.Object) bool {
+	return known != nil && known.Scaled && autoscaler.SetsReplicas(m.Object.Object)
 }
 
 // verifies reports whether an object must be read to know its state, because it is compared in

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 )
@@ -192,7 +193,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if err != nil {
 		return nil, err
 	}
-	rivals := p.s.applier.executor().rivals(ctx, t, live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Object, live)
 	desired, err := p.asApplied(t, snapshot{live, rivals})
 	if err != nil {
 		return nil, err

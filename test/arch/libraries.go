@@ -40,7 +40,7 @@ var owners = []struct {
 	},
 	{
 		[]string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/fluxcd/pkg", "k8s.io/kubectl", "k8s.io/cli-runtime"},
-		[]string{"reconciler/member", "reconciler/member/account", "reconciler/member/connection", "reconciler/member/discovery", "reconciler/member/inventory", "reconciler/member/kubeconfig", "reconciler/member/probe", "reconciler/replica", "reconciler/server/access"},
+		[]string{"reconciler/member", "reconciler/member/account", "reconciler/member/connection", "reconciler/member/content", "reconciler/member/discovery", "reconciler/member/inventory", "reconciler/member/kubeconfig", "reconciler/member/probe", "reconciler/replica", "reconciler/server/access"},
 		"only reconciler/member speaks to clusters, and reconciler/replica to the one with the lease",
 	},
 	{

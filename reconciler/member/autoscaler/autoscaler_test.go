@@ -1,32 +1,59 @@
-package member
+package autoscaler
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An autoscaler is found even if it is on a later page of the list.
 func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
 	const hpa = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"web"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}}`
-	s := sessionOf(t, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
+	metrics := connection.NewMetrics()
+	conn, err := connection.New(connection.Config{Cluster: "east", Timeout: time.Minute, Metrics: &metrics, Log: slog.New(slog.DiscardHandler)}, &rest.Config{Host: "https://server.example", Transport: apiserver.Answer(func(r *http.Request) *http.Response {
 		body := `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{"continue":"more"},"items":[]}`
 		if r.URL.Query().Get("continue") == "more" {
 			body = `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","metadata":{},"items":[` + hpa + `]}`
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body))}
 	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
 	by := api.Actor{Manager: "kube-controller-manager"}
 	for name, there := range map[string]bool{"web": true, "other": false} {
 		id := api.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name}
-		if text, found := s.applier.executor().autoscaler(t.Context(), id, by); found != there {
+		if text, found := find(t.Context(), conn, id, by); found != there {
 			t.Errorf("%s: %v, %s", name, found, text)
 		}
+	}
+}
+
+// Only fields in which an autoscaler differs from the manifest are contested, and the message says
+// who scales the object and what to change.
+func TestContestedFields(t *testing.T) {
+	agrees := Rival{diff.Rival{Path: "/spec/paused", Wanted: "false", Value: "false"}, "the field manager keda"}
+	differs := Rival{diff.Rival{Path: "/spec/replicas", Wanted: "2", Value: "5", By: api.Actor{Manager: "hpa"}}, "the HorizontalPodAutoscaler web"}
+	if got := Paths([]Rival{agrees, differs}); !slices.Equal(got, []string{"/spec/paused", "/spec/replicas"}) {
+		t.Errorf("paths: %q", got)
+	}
+	got := Contested([]Rival{agrees, differs})
+	if len(got) != 1 || got[0].Path != "/spec/replicas" || got[0].ValueInHub != "2" || got[0].ValueInMember != "5" || got[0].By[0].Manager != "hpa" {
+		t.Errorf("contested: %+v", got)
+	}
+	if text := Message([]Rival{agrees, differs}); !strings.HasPrefix(text, "the HorizontalPodAutoscaler web sets /spec/replicas to 5, the manifest to 2: ") || strings.Contains(text, "paused") {
+		t.Errorf("it says %q", text)
 	}
 }

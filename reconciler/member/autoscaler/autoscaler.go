@@ -1,4 +1,5 @@
-package member
+// Package autoscaler finds autoscalers that own fields which a manifest also sets.
+package autoscaler
 
 import (
 	"context"
@@ -11,49 +12,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// A rival is an autoscaler that owns a field which the manifest also sets. Applying that field
+// A Rival is an autoscaler that owns a field which the manifest also sets. Applying that field
 // again and again would scale the workload up and down.
-type rival struct {
+type Rival struct {
 	diff.Rival
-	name string // for messages
+	// Name is what messages call it.
+	Name string
 }
 
-// scales reports whether an autoscaler may own fields of an object that is to be applied, as
-// far as the metadata shows.
-func scales(t task, entries []metav1.ManagedFieldsEntry) bool {
-	_, sets, _ := unstructured.NestedFieldNoCopy(t.manifest.Object.Object.Object, "spec", "replicas")
-	return sets && diff.Autoscaled(entries)
-}
-
-// scaled is scales for an object as its watch knows it; nil if it does not.
-func scaled(m *work.Manifest, known *observed.Object) bool {
-	if known == nil || !known.Scaled {
-		return false
-	}
-	_, sets, _ := unstructured.NestedFieldNoCopy(m.Object.Object.Object, "spec", "replicas")
+// SetsReplicas reports whether a manifest sets a field that autoscalers usually own.
+func SetsReplicas(manifest *unstructured.Unstructured) bool {
+	_, sets, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "replicas")
 	return sets
 }
 
-// rivals returns the autoscalers that own fields of the manifest, except fields that the object
-// leaves to others. An autoscaler that no longer exists is none.
-func (x *executor) rivals(ctx context.Context, t task, live *unstructured.Unstructured) []rival {
+// Rivals returns the autoscalers that own fields of the manifest of a live object, except fields
+// that the manifest leaves to others. An autoscaler that no longer exists is none.
+func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured) []Rival {
 	if live == nil {
 		return nil
 	}
-	ignored, _ := diff.IgnoredFields(t.manifest.Object.Object) // an invalid pointer is reported elsewhere
-	var list []rival
-	for _, r := range diff.Rivals(t.manifest.Object.Object, live) {
+	ignored, _ := diff.IgnoredFields(manifest) // an invalid pointer is reported elsewhere
+	var list []Rival
+	for _, r := range diff.Rivals(manifest, live) {
 		if !r.Autoscaler || slices.ContainsFunc(ignored, func(p string) bool { return r.Path == p || strings.HasPrefix(r.Path, p+"/") }) {
 			continue
 		}
-		if name, there := x.autoscaler(ctx, t.manifest.ID, r.By); there {
-			list = append(list, rival{r, name})
+		if name, there := find(ctx, conn, api.IDOf(manifest), r.By); there {
+			list = append(list, Rival{r, name})
 		}
 	}
 	return list
@@ -73,13 +63,13 @@ func among(manager string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(strings.ToLower(manager), part) })
 }
 
-// autoscaler returns the name of what scales an object: the HorizontalPodAutoscaler that
+// find returns the name of what scales an object: the HorizontalPodAutoscaler that
 // targets it, or the ScaledObject behind that, or else its field manager. there is false if the
 // manager is no autoscaler, or one that no longer exists.
-func (x *executor) autoscaler(ctx context.Context, id api.ID, by api.Actor) (name string, there bool) {
+func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor) (name string, there bool) {
 	unknown := true
 	for opts := (metav1.ListOptions{Limit: 500}); unknown; {
-		list, err := x.conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &opts)
+		list, err := conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &opts)
 		if err != nil {
 			break
 		}
@@ -111,8 +101,8 @@ func described(hpa *unstructured.Unstructured) string {
 	return text
 }
 
-// paths returns the fields that rivals own.
-func paths(rivals []rival) []string {
+// Paths returns the fields that rivals own.
+func Paths(rivals []Rival) []string {
 	var out []string
 	for _, r := range rivals {
 		out = append(out, r.Path)
@@ -120,8 +110,8 @@ func paths(rivals []rival) []string {
 	return out
 }
 
-// contested returns the fields in which rivals differ from the manifest.
-func contested(rivals []rival) []api.Difference {
+// Contested returns the fields in which rivals differ from the manifest.
+func Contested(rivals []Rival) []api.Difference {
 	var out []api.Difference
 	for _, r := range rivals {
 		if r.Value != r.Wanted {
@@ -133,13 +123,13 @@ func contested(rivals []rival) []api.Difference {
 	return out
 }
 
-// contestMessage says what scales an object, and what to change so that gitfleet and the
+// Message says what scales an object, and what to change so that gitfleet and the
 // autoscaler do not overwrite each other.
-func contestMessage(rivals []rival) string {
+func Message(rivals []Rival) string {
 	var parts []string
 	for _, r := range rivals {
 		if r.Value != r.Wanted {
-			parts = append(parts, fmt.Sprintf("%s sets %s to %s, the manifest to %s", r.name, r.Path, r.Value, r.Wanted))
+			parts = append(parts, fmt.Sprintf("%s sets %s to %s, the manifest to %s", r.Name, r.Path, r.Value, r.Wanted))
 		}
 	}
 	return strings.Join(parts, "; ") + ": the field is left to it; take it out of the manifest, or list it in the annotation " + api.IgnoreFieldsAnnotation

@@ -1,10 +1,12 @@
-package member
+// Package content finds out what else would be lost if an object were deleted: objects in a
+// namespace, instances of a CustomResourceDefinition, the volume of a claim.
+package content
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,55 +15,45 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
-// content returns what else would be lost with an object; empty if nothing. If it cannot be
-// determined, that counts as a loss.
-func (p *pruner) content(ctx context.Context, res connection.Resource, it *inventory.Item) string {
+// A Checker looks for content on one cluster. All fields must be set.
+type Checker struct {
+	Conn *connection.Conn
+	// Fleet is the value of the managed-by label.
+	Fleet string
+	// Owns reports whether an inventory lists an object.
+	Owns func(api.ID) bool
+	// Timeout bounds the discovery of the kinds that a namespace may contain.
+	Timeout time.Duration
+}
+
+// Of says what else would be lost with an object; empty if nothing. If it cannot be determined,
+// that counts as a loss.
+func (c *Checker) Of(ctx context.Context, res connection.Resource, id api.ID) string {
 	var what string
 	var err error
-	switch it.ID().GroupKind() {
+	switch id.GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
-		what, err = p.foreignIn(ctx, it.Name)
+		what, err = c.foreignIn(ctx, id.Name)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		what, err = p.instanceOf(ctx, res, it.ID())
+		what, err = c.instanceOf(ctx, res, id)
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		what, err = p.volumeOf(ctx, res, it.ID())
+		what, err = c.volumeOf(ctx, res, id)
 	}
 	if err != nil {
-		return fmt.Sprintf("it cannot be told whether the %s has content: %v", it.Kind, connection.Plain(err))
+		return fmt.Sprintf("it cannot be told whether the %s has content: %v", id.Kind, connection.Plain(err))
 	}
 	if what != "" {
-		return fmt.Sprintf("the %s has content that is not gitfleet's: %s", it.Kind, what)
+		return fmt.Sprintf("the %s has content that is not gitfleet's: %s", id.Kind, what)
 	}
 	return ""
 }
 
-// remainingIn returns an object of ours in a namespace; empty if there is none, or if the item
-// is not a namespace. Objects that were to be deleted together with the namespace are gone at
-// that point. The remaining ones are held or desired, or could not be removed yet.
-func (p *pruner) remainingIn(ctx context.Context, it *inventory.Item) string {
-	if (it.ID().GroupKind() != schema.GroupKind{Kind: "Namespace"}) {
-		return ""
-	}
-	namespace, stays := it.Name, ""
-	for _, inv := range p.inv {
-		for it := range inv.Items.All() {
-			if name := it.Kind + " " + it.Name; it.Namespace == namespace && (stays == "" || name < stays) {
-				if l, err := p.present(ctx, &it); err != nil || l != nil && !l.Terminating {
-					stays = name
-				}
-			}
-		}
-	}
-	return stays
-}
-
 // instanceOf returns an object of the kind that a CustomResourceDefinition defines, unless the
 // object is terminating.
-func (p *pruner) instanceOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
-	crd, err := p.conn.Read(ctx, res, id)
+func (c *Checker) instanceOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
+	crd, err := c.Conn.Read(ctx, res, id)
 	if err != nil || crd == nil {
 		return "", err
 	}
@@ -75,14 +67,14 @@ func (p *pruner) instanceOf(ctx context.Context, res connection.Resource, id api
 		}
 		name, _ := version["name"].(string)
 		r := schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
-		return p.firstLost(ctx, r, plural, "", func(o *metav1.PartialObjectMetadata) bool { return o.DeletionTimestamp == nil })
+		return c.firstLost(ctx, r, plural, "", func(o *metav1.PartialObjectMetadata) bool { return o.DeletionTimestamp == nil })
 	}
 	return "", nil
 }
 
 // volumeOf returns the volume that a claim is bound to.
-func (p *pruner) volumeOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
-	claim, err := p.conn.Read(ctx, res, id)
+func (c *Checker) volumeOf(ctx context.Context, res connection.Resource, id api.ID) (string, error) {
+	claim, err := c.Conn.Read(ctx, res, id)
 	if err != nil || claim == nil {
 		return "", err
 	}
@@ -94,10 +86,10 @@ func (p *pruner) volumeOf(ctx context.Context, res connection.Resource, id api.I
 
 // foreignIn returns an object in a namespace that is not ours, has no owner, and is not one
 // that Kubernetes creates in every namespace.
-func (p *pruner) foreignIn(ctx context.Context, namespace string) (string, error) {
-	asking, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
+func (c *Checker) foreignIn(ctx context.Context, namespace string) (string, error) {
+	asking, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	client, err := p.conn.Discovery()
+	client, err := c.Conn.Discovery()
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +107,7 @@ func (p *pruner) foreignIn(ctx context.Context, namespace string) (string, error
 				continue
 			}
 			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
-			name, err := p.firstLost(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !p.deletableWithNamespace(o, kind) })
+			name, err := c.firstLost(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !c.deletableWithNamespace(o, kind) })
 			if err != nil || name != "" {
 				return name, err
 			}
@@ -133,10 +125,10 @@ var ephemeral = map[schema.GroupKind]bool{
 }
 
 // firstLost returns an object of one kind that would be lost, in one namespace or in all.
-func (p *pruner) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
+func (c *Checker) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		list, err := p.conn.Page(ctx, r, namespace, &opts)
+		list, err := c.Conn.Page(ctx, r, namespace, &opts)
 		if err != nil {
 			return "", err
 		}
@@ -153,16 +145,16 @@ func (p *pruner) firstLost(ctx context.Context, r schema.GroupVersionResource, k
 
 // deletableWithNamespace reports whether an object may be deleted with its namespace. An object
 // with our label must also be in an inventory, since copies of an object have its labels.
-func (p *pruner) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
-	if systemObject(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil {
+func (c *Checker) deletableWithNamespace(o *metav1.PartialObjectMetadata, kind schema.GroupKind) bool {
+	if CreatedByKubernetes(kind, o.Name) || len(o.OwnerReferences) > 0 || o.DeletionTimestamp != nil {
 		return true
 	}
 	id := api.ID{Group: kind.Group, Kind: kind.Kind, Namespace: o.Namespace, Name: o.Name}
-	return o.Labels[api.ManagedByLabel] == p.cfg.Fleet && slices.ContainsFunc(slices.Collect(maps.Values(p.inv)), func(inv *inventory.Inventory) bool { return inv.Items.Has(id) })
+	return o.Labels[api.ManagedByLabel] == c.Fleet && c.Owns(id)
 }
 
-// systemObject reports whether Kubernetes itself creates such an object in every namespace.
-func systemObject(kind schema.GroupKind, name string) bool {
+// CreatedByKubernetes reports whether Kubernetes itself creates such an object in every namespace.
+func CreatedByKubernetes(kind schema.GroupKind, name string) bool {
 	return kind == schema.GroupKind{Kind: "ServiceAccount"} && name == "default" ||
 		kind == schema.GroupKind{Kind: "ConfigMap"} && name == "kube-root-ca.crt"
 }
