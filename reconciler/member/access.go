@@ -37,13 +37,7 @@ func (s *session) refusal(ctx context.Context, err error) error {
 	case s.last = <-s.newWorks: // the works determine the needed permissions
 	default:
 	}
-	gvks := map[schema.GroupVersionKind]bool{}
-	for _, w := range s.last {
-		for _, m := range w.Manifests {
-			gvks[m.Object.Object.GroupVersionKind()] = true
-		}
-	}
-	s.kinds.Resolve(ctx, gvks) // nolint:errcheck // kinds that cannot be resolved are left out
+	s.kinds.Resolve(ctx, kindsOf(s.last)) // nolint:errcheck // kinds that cannot be resolved are left out
 	s.access.RecordRefusal(err)
 	s.review(ctx)
 	if missing := s.access.Forbidden(); len(missing) > 0 {

@@ -42,9 +42,9 @@ func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstr
 			c.degraded = true
 		case refusesDryRun(err):
 			opt.Structural = true
-			c.note = "; " + withoutDryRun(diff.SecretsOf(desired, live).Error(err))
+			c.note = "; " + withoutDryRun(t.mask(live, err))
 		default:
-			return c, diff.SecretsOf(desired, live).Error(err)
+			return c, t.mask(live, err)
 		}
 	}
 	c.diffs = diff.Exact(desired, live, opt, t.attribute(live, diff.Compare(desired, live, opt)))

@@ -256,11 +256,10 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 // scrub removes the values of a Secret from an error: those of the object that was sent, and of
 // the live one.
 func (x *executor) scrub(ctx context.Context, t task, live *unstructured.Unstructured, err error) error {
-	desired := t.manifest.Object.Object
-	if live == nil && connection.Answered(err) && desired.GetKind() == "Secret" {
+	if live == nil && connection.Answered(err) && t.manifest.ID.Kind == "Secret" {
 		live, _ = x.conn.Read(ctx, t.res, t.manifest.ID) // if it can be read
 	}
-	return diff.SecretsOf(desired, live).Error(err)
+	return t.mask(live, err)
 }
 
 // body returns the body of the request that applies an object, without the fields that are left
@@ -360,23 +359,21 @@ func (x *executor) accept(ctx context.Context, t task) outcome {
 	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: accepted}
 }
 
+// readAndCompare returns the live object, nil if it does not exist, and its differences.
 func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Unstructured, comparison, error) {
 	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
-	if err != nil || live == nil {
+	if err != nil {
 		return nil, comparison{}, err
 	}
 	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live))
 	return live, c, err
 }
 
-// observeSpared compares a spared object and leaves it as it is.
+// observeSpared compares a spared object and leaves it as it is. Suspended objects are watched and
+// compared as usual, but never written: not applied, corrected, removed or added to an inventory.
 func (x *executor) observeSpared(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
-	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
-	var c comparison
-	if err == nil {
-		c, err = x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live))
-	}
+	live, c, err := x.readAndCompare(ctx, t)
 	o.diffs = c.diffs
 	if err != nil {
 		o.err, o.cond.Message = err, o.cond.Message+fmt.Sprintf(" (it cannot be compared: %v)", err)
@@ -387,6 +384,3 @@ func (x *executor) observeSpared(ctx context.Context, t task) outcome {
 	}
 	return o
 }
-
-// Suspended objects are watched and compared as usual, but never written: not applied,
-// corrected, removed or added to an inventory.

@@ -145,32 +145,22 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 // every object on the cluster is in an inventory. It returns the tasks that may continue, and the
 // outcomes of those whose inventory could not be written.
 func (i *inventories) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) (ready []task, failed []outcome) {
-	grown := map[api.PlacementKey]*inventory.Inventory{}
+	added := map[api.PlacementKey][]inventory.Item{}
 	for _, t := range tasks {
-		if t.item == nil && t.spared == "" && !i.works.reports(t.placement) {
-			grown[t.placement] = i.inventory(t.placement)
+		if p, id := t.placement, t.manifest.ID; t.item == nil && t.spared == "" && !i.works.reports(p) {
+			added[p] = append(added[p], inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 		}
 	}
-	errs := map[api.PlacementKey]error{}
-	for p, inv := range grown {
-		added := i.addItems(inv, p, tasks)
-		inv.Abandon = i.works[p].Abandon
+	for p := range added {
 		if r := i.works[p].Revision; r != (placement.Revision{}) {
 			// After a restart without the ledger, the cluster must not return to an older
 			// revision, which would delete what was added since.
-			inv.Revision = r
+			i.inventory(p).Revision = r
 		}
-		touched[p] = true
-		if err := i.store.Save(ctx, inv); err != nil {
-			if i.store.Foreign() {
-				return nil, nil
-			}
-			for _, id := range added {
-				inv.Items.Drop(id)
-			}
-			errs[p] = err
-		}
-		faults.At("announced")
+	}
+	errs := i.grow(ctx, added, touched, "announced")
+	if i.store.Foreign() {
+		return nil, nil
 	}
 	for _, t := range tasks {
 		if err := errs[t.placement]; err != nil && t.item == nil {
@@ -185,44 +175,47 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 	return ready, failed
 }
 
-func (i *inventories) addItems(inv *inventory.Inventory, p api.PlacementKey, tasks []task) (added []api.ID) {
-	for _, t := range tasks {
-		if t.placement != p || t.item != nil || t.spared != "" {
-			continue
+// grow adds items to inventories and writes those. It returns the inventories that could not be
+// written, which have their items as before.
+func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inventory.Item, touched map[api.PlacementKey]bool, fault string) map[api.PlacementKey]error {
+	failed := map[api.PlacementKey]error{}
+	for p, items := range added {
+		inv := i.inventory(p)
+		for _, it := range items {
+			inv.Items.Put(it)
 		}
-		id := t.manifest.ID
-		inv.Items.Put(inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
-		added = append(added, id)
+		inv.Abandon, touched[p] = i.works[p].Abandon, true
+		if failed[p] = i.store.Save(ctx, inv); failed[p] != nil {
+			for _, it := range items {
+				inv.Items.Drop(it.ID())
+			}
+		}
+		faults.At(fault)
+		if i.store.Foreign() {
+			break // nothing more is written
+		}
 	}
-	return added
+	return failed
 }
 
 // handOver adds objects to the inventories of the placements that wait for them, before they
 // are removed from the old inventories. It returns what is to be removed, without objects whose
 // new inventory could not be written.
 func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
-	grown := map[api.PlacementKey][]api.ID{}
+	added := map[api.PlacementKey][]inventory.Item{}
 	for _, st := range stales {
 		if st.newOwner == (api.PlacementKey{}) || i.owns(st.newOwner, st.item.ID()) {
 			continue
 		}
 		it := *st.item
 		it.Hash = "" // the new owner has yet to apply it
-		i.inventory(st.newOwner).Items.Put(it)
-		grown[st.newOwner] = append(grown[st.newOwner], it.ID())
+		added[st.newOwner] = append(added[st.newOwner], it)
 	}
-	failed := map[api.PlacementKey]bool{}
-	for p, ids := range grown {
-		inv := i.inv[p]
-		inv.Abandon, touched[p] = i.works[p].Abandon, true
-		if err := i.store.Save(ctx, inv); err != nil {
+	failed := i.grow(ctx, added, touched, "handed-over")
+	for p, err := range failed {
+		if err != nil {
 			i.cfg.Log.Warn("inventory not written; what others await stays where it is", "cluster", i.cfg.Name, "placement", p.String(), "err", err)
-			for _, id := range ids {
-				inv.Items.Drop(id)
-			}
-			failed[p] = true
 		}
-		faults.At("handed-over")
 	}
-	return slices.DeleteFunc(stales, func(st stale) bool { return failed[st.newOwner] })
+	return slices.DeleteFunc(stales, func(st stale) bool { return failed[st.newOwner] != nil })
 }

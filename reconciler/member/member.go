@@ -14,6 +14,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,27 +91,13 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Concurrency == 0 {
-		c.Concurrency = 8
-	}
-	if c.Brake == (Brake{}) {
-		c.Brake = Brake{Percent: 30, Objects: 10}
-	}
-	if c.Probe == 0 {
-		c.Probe = 10 * time.Second
-	}
-	if c.Observe == 0 {
-		c.Observe = time.Minute
-	}
-	if c.Sweep == 0 {
-		c.Sweep = 6 * time.Hour
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.PodFailureTimeout == 0 {
-		c.PodFailureTimeout = 30 * time.Second
-	}
+	c.Concurrency = cmp.Or(c.Concurrency, 8)
+	c.Brake = cmp.Or(c.Brake, Brake{Percent: 30, Objects: 10})
+	c.Probe = cmp.Or(c.Probe, 10*time.Second)
+	c.Observe = cmp.Or(c.Observe, time.Minute)
+	c.Sweep = cmp.Or(c.Sweep, 6*time.Hour)
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
+	c.PodFailureTimeout = cmp.Or(c.PodFailureTimeout, 30*time.Second)
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics()
 	}

@@ -223,11 +223,7 @@ func (o *observer) unwatch() {
 	for _, w := range o.wanted.all() {
 		used[w.gvk()] = true
 	}
-	for _, inv := range o.inv {
-		for it := range inv.Items.All() {
-			used[it.GroupVersionKind()] = true
-		}
-	}
+	o.addKindsOfInventories(used)
 	for _, k := range slices.Clone(o.watch.All()) {
 		if !used[k.GVK] {
 			o.watch.End(k)

@@ -199,6 +199,26 @@ func (o *ownership) lists(id api.ID) bool {
 	return false
 }
 
+// kindsOf returns the kinds of all objects of works.
+func kindsOf(works []work.Work) map[schema.GroupVersionKind]bool {
+	gvks := map[schema.GroupVersionKind]bool{}
+	for _, w := range works {
+		for _, m := range w.Manifests {
+			gvks[m.Object.Object.GroupVersionKind()] = true
+		}
+	}
+	return gvks
+}
+
+// addKindsOfInventories adds the kinds of all objects that inventories list.
+func (o *ownership) addKindsOfInventories(gvks map[schema.GroupVersionKind]bool) {
+	for _, inv := range o.inv {
+		for it := range inv.Items.All() {
+			gvks[it.GroupVersionKind()] = true
+		}
+	}
+}
+
 // inventoried returns the objects that the inventories list.
 func (o *ownership) inventoried() map[api.ID]bool {
 	ids := make(map[api.ID]bool, len(o.wanted))

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -84,40 +82,34 @@ func Peek(ctx context.Context, cfg Config) (*Preview, ledger.ClusterSeen, error)
 			seen = c
 		}
 	}
-	wrap := cfg.Wrap
-	cfg.Wrap = func(rt http.RoundTripper) http.RoundTripper {
-		if wrap != nil {
-			rt = wrap(rt)
-		}
-		return connection.ReadOnly(rt)
-	}
-	s, err := New(cfg).open(ctx)
+	s, err := New(cfg.readOnly()).open(ctx)
 	if err != nil {
 		return nil, seen, err
 	}
 	return &Preview{s}, seen, nil
 }
 
-// Marks reads the annotations with the origin of one object of a cluster, through a connection
-// that cannot write. It returns nil if the object does not exist or is not gitfleet's. It uses
-// the same fields of the configuration as Peek.
-func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.ID) (map[string]string, error) {
-	wrap := cfg.Wrap
-	cfg.Wrap = func(rt http.RoundTripper) http.RoundTripper {
+// readOnly returns a configuration with which nothing can be written.
+func (c Config) readOnly() Config {
+	wrap := c.Wrap
+	c.Wrap = func(rt http.RoundTripper) http.RoundTripper {
 		if wrap != nil {
 			rt = wrap(rt)
 		}
 		return connection.ReadOnly(rt)
 	}
-	c, err := New(cfg).connection.Open(ctx)
+	return c
+}
+
+// Marks reads the annotations with the origin of one object of a cluster, through a connection
+// that cannot write. It returns nil if the object does not exist or is not gitfleet's. It uses
+// the same fields of the configuration as Peek.
+func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.ID) (map[string]string, error) {
+	c, err := New(cfg.readOnly()).connection.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	objects, err := c.Metadata()
-	if err != nil {
-		return nil, err
-	}
 	known := discovery.New(c.Discovery)
 	if err := known.Resolve(ctx, map[schema.GroupVersionKind]bool{gvk: true}); err != nil {
 		return nil, connection.Plain(err)
@@ -126,20 +118,11 @@ func Marks(ctx context.Context, cfg Config, gvk schema.GroupVersionKind, id api.
 	if !ok {
 		return nil, known.Why(gvk)
 	}
-	var at metadata.ResourceInterface = objects.Resource(r.GroupVersionResource)
-	if r.Namespaced {
-		at = objects.Resource(r.GroupVersionResource).Namespace(id.Namespace)
+	o, err := c.Read(ctx, r, id)
+	if err != nil || o == nil || o.GetLabels()[api.ManagedByLabel] != cfg.Fleet {
+		return nil, err
 	}
-	o, err := at.Get(ctx, id.Name, metav1.GetOptions{})
-	switch {
-	case connection.NotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, connection.Plain(err)
-	case o.Labels[api.ManagedByLabel] != cfg.Fleet:
-		return nil, nil
-	}
-	return o.Annotations, nil
+	return o.GetAnnotations(), nil
 }
 
 // Close ends the connection.
@@ -149,7 +132,7 @@ func (p *Preview) Close() { p.s.conn.Close() }
 // applied, in that order, and then what would be removed. An error means that it cannot be
 // determined.
 func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, error) {
-	tasks, err := p.tasks(ctx, works)
+	tasks, err := p.tasks(ctx, works, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -157,15 +140,16 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 }
 
 // tasks sets what the cluster is to hold, and returns a task for each object of it that is not
-// suspended. It determines which of them must not be tried.
-func (p *Preview) tasks(ctx context.Context, works []work.Work) (tasks []task, err error) {
+// suspended and among the targets; nil means all. It determines which kinds must not be tried.
+func (p *Preview) tasks(ctx context.Context, works []work.Work, targets []Target) (tasks []task, err error) {
 	p.s.want(works)
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
 	}
+	chosen := sets.New(targets...)
 	for _, w := range works {
 		for _, m := range w.Manifests {
-			if w.SuspendedReason(m.ID) == "" {
+			if w.SuspendedReason(m.ID) == "" && (targets == nil || chosen.Has(Target{w.Placement, m.ID})) {
 				tasks = append(tasks, p.task(w.Placement, m))
 			}
 		}
@@ -197,45 +181,22 @@ func (p *Preview) changes(ctx context.Context, tasks []task, look func(context.C
 
 // learn determines how the cluster serves the needed kinds.
 func (p *Preview) learn(ctx context.Context, works []work.Work) error {
-	gvks := map[schema.GroupVersionKind]bool{}
-	for _, w := range works {
-		for _, m := range w.Manifests {
-			gvks[m.Object.Object.GroupVersionKind()] = true
-		}
-	}
-	for _, inv := range p.s.inv {
-		for it := range inv.Items.All() {
-			gvks[it.GroupVersionKind()] = true
-		}
-	}
+	gvks := kindsOf(works)
+	p.s.addKindsOfInventories(gvks)
 	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
 	defer cancel()
 	return p.s.kinds.Resolve(asking, gvks)
 }
 
 func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
-	t := task{wanted: wanted{key, m}}
-	t.res, _ = p.s.kinds.Of(m.Object.Object.GroupVersionKind())
-	if inv := p.s.inv[key]; inv != nil {
-		t.item = inv.Items.Of(m.ID)
-	}
-	return p.s.applier.withInputs(t)
+	return p.s.applier.withInputs(p.s.applier.newTask(wanted{key, m}))
 }
 
 // each calls look for all objects, several at a time, and returns the results in the order of
 // the objects.
 func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Context, task) (*Change, error)) ([]Change, error) {
 	all, errs := make([]*Change, len(tasks)), make([]error, len(tasks))
-	slots := make(chan struct{}, p.s.cfg.Concurrency)
-	var wg sync.WaitGroup
-	for i := range tasks {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			all[i], errs[i] = look(ctx, tasks[i])
-		})
-	}
-	wg.Wait()
+	p.s.inParallel(ctx, len(tasks), func(i int) { all[i], errs[i] = look(ctx, tasks[i]) })
 	var out []Change
 	for i, c := range all {
 		if errs[i] != nil {
@@ -248,10 +209,21 @@ func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Cont
 	return out, nil
 }
 
+func (p *Preview) executor() *executor { return p.s.applier.executor() }
+
+func newChange(t task) *Change {
+	return &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
+}
+
+// fails makes a change one that the API server refuses.
+func (c *Change) fails(t task, live *unstructured.Unstructured, err error) *Change {
+	c.Effect, c.Message, c.serverError = Fails, t.mask(live, err).Error(), isServerError(err)
+	return c
+}
+
 // look returns the change of one object; nil if there is none.
 func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
-	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest}
-	gvk := t.gvk()
+	c, gvk := newChange(t), t.gvk()
 	if t.res == (connection.Resource{}) {
 		if c.Effect = Adds; p.s.definition(gvk) == nil {
 			c.Effect, c.Message = Fails, p.s.kinds.Why(gvk).Error()
@@ -274,13 +246,13 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
 	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Object, live)
-	facts := p.s.applier.executor().facts(t, live)
+	facts := p.executor().facts(t, live)
 	var found comparison
 	for {
 		switch do, why := diff.Decide(facts); do {
 		case diff.NeedRead:
 			var err error
-			if found, err = p.s.applier.executor().compare(ctx, t, live, rivals); err != nil {
+			if found, err = p.executor().compare(ctx, t, live, rivals); err != nil {
 				return nil, err
 			}
 			facts.Compared, facts.Diffs = true, len(found.diffs)
@@ -308,7 +280,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
-	check := p.s.applier.executor().checkValues(ctx, t, live)
+	check := p.executor().checkValues(ctx, t, live)
 	switch {
 	case check.unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")
@@ -328,12 +300,11 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
-	desired, err := p.s.applier.executor().merged(ctx, t)
+	desired, err := p.executor().merged(ctx, t)
 	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
 		if refusal := p.s.applier.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
-			c.Effect, c.Message, c.serverError = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(refusal).Error(), isServerError(refusal)
-			return c, nil
+			return c.fails(t, live, refusal), nil
 		} else if refusal != nil {
 			recreates, err = false, refusal
 		}
@@ -344,16 +315,16 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.manifest.Object.Object, live, opt))
 		return c, nil
 	case refusesDryRun(err) && !knowsNoDryRun(err):
-		c.Effect, c.Message, c.serverError = Fails, diff.SecretsOf(t.manifest.Object.Object, live).Error(err).Error(), isServerError(err)
+		c.fails(t, live, err)
 		if refusesImmutable(err) && !c.TakesOver {
 			c.Message = adviseRecreation(c.Message, t.manifest)
 		}
 		return c, nil
 	case refusesDryRun(err):
 		desired, opt.Structural = t.manifest.Object.Object, true
-		c.Message = withoutDryRun(diff.SecretsOf(desired, live).Error(err))
+		c.Message = withoutDryRun(t.mask(live, err))
 	case err != nil:
-		return nil, diff.SecretsOf(t.manifest.Object.Object, live).Error(err)
+		return nil, t.mask(live, err)
 	}
 	c.Diffs = t.attribute(live, diff.Compare(desired, live, opt))
 	if len(c.Diffs) == 0 && !c.TakesOver && c.Message == "" {

@@ -89,7 +89,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 }
 
 // lingering returns the undesired objects of a placement that are terminating, those of them
-// that wait for the garbage collector, and those that have finalizers.
+// that wait for the garbage collector, and those that have finalizers, all sorted.
 func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, finalizing []ledger.Finalizing) {
 	inv := r.inv[p]
 	if inv == nil {
@@ -108,9 +108,6 @@ func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, fina
 			finalizing = append(finalizing, ledger.Finalizing{ID: it.ID(), Finalizers: l.Finalizers})
 		}
 	}
-	slices.SortFunc(all, api.ID.Compare)
-	slices.SortFunc(collecting, api.ID.Compare)
-	slices.SortFunc(finalizing, func(a, b ledger.Finalizing) int { return a.ID.Compare(b.ID) })
 	return all, collecting, finalizing
 }
 

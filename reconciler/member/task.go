@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -99,6 +100,11 @@ func (o *outcome) putsBack() bool {
 // asWanted reports whether a spared object equals the desired one.
 func (o *outcome) asWanted() bool {
 	return o.spared != "" && o.err == nil && len(o.diffs) == 0 && o.cond.Status == metav1.ConditionTrue
+}
+
+// mask removes from an error the values of a Secret as it is wanted and as it is; live may be nil.
+func (t *task) mask(live *unstructured.Unstructured, err error) error {
+	return diff.SecretsOf(t.manifest.Object.Object, live).Error(err)
 }
 
 // suspended returns the condition of a spared object: it counts as applied if the desired

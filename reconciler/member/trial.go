@@ -12,7 +12,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
@@ -30,29 +29,15 @@ type Target struct {
 // effect Unknown. An object is tried only if a dry run is known to store nothing. An error
 // means that the cluster does not answer.
 func (p *Preview) Try(ctx context.Context, works []work.Work, targets []Target) ([]Change, error) {
-	p.s.want(works)
-	if err := p.learn(ctx, works); err != nil {
-		return nil, err
-	}
-	wanted := map[Target]bool{}
-	for _, t := range targets {
-		wanted[t] = true
-	}
-	var tasks []task
-	for _, w := range works {
-		for _, m := range w.Manifests {
-			if wanted[Target{w.Placement, m.ID}] && w.SuspendedReason(m.ID) == "" {
-				tasks = append(tasks, p.task(w.Placement, m))
-			}
-		}
-	}
-	unsafe, err := p.unsafe(ctx, tasks)
+	tasks, err := p.tasks(ctx, works, append([]Target{}, targets...))
 	if err != nil {
 		return nil, err
 	}
 	return p.each(ctx, tasks, func(ctx context.Context, t task) (*Change, error) {
-		if why := unsafe[t.gvk()]; why != "" {
-			return &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Unknown, Message: why}, nil
+		if why := p.s.applier.untried[t.gvk()]; why != "" {
+			c := newChange(t)
+			c.Effect, c.Message = Unknown, why
+			return c, nil
 		}
 		return p.try(ctx, t)
 	})
@@ -98,7 +83,7 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 	c, err := p.look(ctx, t)
 	if err == nil && c != nil && c.Effect == Adds && t.res != (connection.Resource{}) {
-		_, err = p.s.applier.executor().merged(ctx, t)
+		_, err = p.executor().merged(ctx, t)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -135,7 +120,8 @@ func (p *Preview) applies(w wanted) bool {
 
 // untried returns the change of an object whose dry run failed with an error.
 func (p *Preview) untried(t task, err error) *Change {
-	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Unknown, Message: diff.SecretsOf(t.manifest.Object.Object).Error(err).Error()}
+	c := newChange(t)
+	c.Effect, c.Message = Unknown, t.mask(nil, err).Error()
 	namespace, comes := p.s.wanted.of(api.ID{Kind: "Namespace", Name: t.manifest.ID.Namespace})
 	switch {
 	case connection.IsUnreachable(err):
@@ -153,7 +139,7 @@ func (p *Preview) untried(t task, err error) *Change {
 // every difference, also of objects that gitfleet would not take over, or whose drift it would
 // not revert.
 func (p *Preview) ServerChanges(ctx context.Context, works []work.Work) ([]Change, error) {
-	tasks, err := p.tasks(ctx, works)
+	tasks, err := p.tasks(ctx, works, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +184,8 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{ID: t.manifest.ID, Placement: t.placement, Manifest: t.manifest, Effect: Adds}
+	c := newChange(t)
+	c.Effect = Adds
 	asking, cancel := context.WithTimeout(ctx, p.s.cfg.Timeout)
 	verdict, _, _, err := manager.Diff(asking, desired, ssa.DefaultDiffOptions())
 	cancel()
@@ -223,7 +210,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 // asApplied returns the object that is sent to apply a manifest. It has the live object's
 // annotations about its origin, since another file or commit is not a difference.
 func (p *Preview) asApplied(t task, saw snapshot) (*unstructured.Unstructured, error) {
-	raw, err := p.s.applier.executor().body(t, p.s.works[t.placement].Revision.Commit, saw)
+	raw, err := p.executor().body(t, p.s.works[t.placement].Revision.Commit, saw)
 	if err != nil {
 		return nil, err
 	}
