@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -23,10 +24,12 @@ func driftingFleet(t *testing.T) *reports.Fleet {
 	field := func(path, member, hub string, by ...api.Actor) api.Difference {
 		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInMember: member, ValueInHub: hub}, By: by}
 	}
+	added := field("/data/text", "two\nlines", "", edit)
+	added.MemberJSON = json.RawMessage(`"two\nlines"`)
 	s.Says("ams", "web", func(w *ledger.WorkSeen) {
 		w.Drifts = []ledger.Drift{
 			{ID: reports.ConfigMap("one"), Version: "v1", State: api.DriftRepaired, Count: 3, FirstSeen: s.Now.Add(-2 * time.Hour), LastSeen: s.Now.Add(-10 * time.Minute),
-				By: []api.Actor{edit}, Paths: []api.Difference{field("/data/value", "9", "1", edit), field("/data/text", "two\nlines", "", edit)}},
+				By: []api.Actor{edit}, Paths: []api.Difference{field("/data/value", "9", "1", edit), added}},
 			{ID: reports.ConfigMap("two"), Version: "v1", State: api.DriftStanding, Count: 1, FirstSeen: s.Now.Add(-time.Hour), LastSeen: s.Now, Message: "suspended by alice: INC-1",
 				Paths: []api.Difference{field("/data/value", "8", "1")}},
 		}
