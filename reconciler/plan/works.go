@@ -168,8 +168,11 @@ func (p *Placement) workOn(cluster string) *work.Work {
 	return nil
 }
 
-// sameWork reports whether two works are equal and share their lists of manifests.
+// sameWork reports whether two works are equal and have the same manifests in memory.
 func sameWork(a, b *work.Work) bool {
 	return a == b || a != nil && b != nil && a.Revision == b.Revision && a.Strategy == b.Strategy &&
-		ledger.Identical(a.Manifests, b.Manifests) && ledger.Identical(a.Awaited, b.Awaited) && a.Equal(b)
+		sameManifests(a.Manifests, b.Manifests) && sameManifests(a.Awaited, b.Awaited) && a.Equal(b)
 }
+
+// sameManifests reports whether two lists have the same manifests in memory.
+func sameManifests(a, b []*work.Manifest) bool { return ledger.Identical(a, b) || slices.Equal(a, b) }

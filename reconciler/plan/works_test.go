@@ -42,6 +42,26 @@ func TestWorksWithOtherCausesDiffer(t *testing.T) {
 	}
 }
 
+// Works with the same manifests are the same, even if each has a list of its own: a list without
+// the objects of others is made anew whenever the owners are decided.
+func TestWorksWithTheSameManifestsAreTheSame(t *testing.T) {
+	all := manifestsOf("a", "b")
+	for name, test := range map[string]struct {
+		a, b work.Work
+		want bool
+	}{
+		"one list":        {work.Work{Manifests: all}, work.Work{Manifests: all}, true},
+		"two lists":       {work.Work{Manifests: all, Awaited: all}, work.Work{Manifests: slices.Clone(all), Awaited: slices.Clone(all)}, true},
+		"fewer manifests": {work.Work{Manifests: all}, work.Work{Manifests: all[:1]}, false},
+		"loaded again":    {work.Work{Manifests: all}, work.Work{Manifests: manifestsOf("a", "b")}, false},
+		"others awaited":  {work.Work{Awaited: all}, work.Work{Awaited: manifestsOf("a", "b")}, false},
+	} {
+		if got := sameWork(&test.a, &test.b); got != test.want {
+			t.Errorf("%s: the same: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
 // The final work is the newest content without the objects that are left to others.
 func TestFinalWork(t *testing.T) {
 	strategy := &api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}
