@@ -129,9 +129,9 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 		pl.results[key] = old
 		return
 	}
-	one := placementPlanner{pl, &result{resultKey: now, placement: &Placement{Key: key, Spec: now.spec}}}
-	one.plan(one.current.placement, record)
-	pl.results[key] = one.current
+	pp := placementPlanner{planner: pl, current: &result{resultKey: now, placement: &Placement{Key: key, Spec: now.spec}}}
+	pp.plan(pp.current.placement, record)
+	pl.results[key] = pp.current
 }
 
 // keyOf collects everything that the result for a placement depends on.

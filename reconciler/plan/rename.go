@@ -193,7 +193,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 		}
 	}()
 	record := pl.Ledger.Placement(key)
-	one := placementPlanner{pl, &result{placement: &Placement{Key: key, Record: *record}}}
+	pp := placementPlanner{planner: pl, current: &result{placement: &Placement{Key: key, Record: *record}}}
 	held.ids = map[api.ID]bool{}
 	add := func(ms []*work.Manifest) {
 		for _, m := range ms {
@@ -209,7 +209,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 			continue
 		}
 		seen[b.Assigned] = true
-		switch _, content, known := one.findContent(b); {
+		switch _, content, known := pp.findContent(b); {
 		case content != nil:
 			add(content.Manifests)
 		case !known && pl.loadable(b.Assigned.Commit):
