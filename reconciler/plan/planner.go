@@ -56,6 +56,8 @@ type planner struct {
 type placementPlanner struct {
 	*planner
 	current *result
+	// compared is the last comparison of two contents, since most clusters have the same ones.
+	compared comparison
 }
 
 func newPlanner(in Input) *planner {

@@ -50,7 +50,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
 		}
 	case !c.Binding.Released():
-		w.Keep, w.Awaited = true, awaitedContent(c, nil)
+		w.Keep, w.Awaited = true, pl.awaitedContent(c, nil)
 		if len(w.Awaited) == 0 || w.Strategy.Type == api.ReportDiff {
 			return nil
 		}
@@ -67,7 +67,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 	w.Keep = w.Keep || paused
 	w.Holds = pl.holdsFor(p, c.Binding.Cluster, w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
-		w.Awaited = awaitedContent(c, w.Manifests)
+		w.Awaited = pl.awaitedContent(c, w.Manifests)
 	}
 	return w
 }
@@ -88,12 +88,28 @@ func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 
 // awaitedContent returns the newest content for a cluster, if its objects are not those that
 // the cluster is assigned now.
-func awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Manifest {
-	sameObjects := slices.EqualFunc(now, c.Content.Manifests, func(a, b *work.Manifest) bool { return a.ID == b.ID })
-	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || sameObjects {
+func (pl *placementPlanner) awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Manifest {
+	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || pl.compared.sameIDs(now, c.Content.Manifests) {
 		return nil
 	}
 	return c.Content.Manifests
+}
+
+// A comparison remembers whether two contents have the same objects.
+type comparison struct {
+	a, b []*work.Manifest
+	same bool
+}
+
+// sameIDs reports whether two contents have the same objects.
+func (c *comparison) sameIDs(a, b []*work.Manifest) bool {
+	if ledger.Identical(a, b) {
+		return true
+	}
+	if !ledger.Identical(a, c.a) || !ledger.Identical(b, c.b) {
+		*c = comparison{a, b, slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x == y || x.ID == y.ID })}
+	}
+	return c.same
 }
 
 func strategy(s api.PlacementSpec) api.ApplyStrategy {

@@ -62,6 +62,23 @@ func TestWorksWithTheSameManifestsAreTheSame(t *testing.T) {
 	}
 }
 
+// A comparison gives the same answer as comparing the IDs, whatever it compared before.
+func TestComparison(t *testing.T) {
+	one, again, two := manifestsOf("a", "b"), manifestsOf("a", "b"), manifestsOf("a", "c")
+	var c comparison
+	for i, test := range []struct {
+		a, b []*work.Manifest
+		want bool
+	}{
+		{nil, nil, true}, {nil, one, false}, {one, again, true}, {one, again, true}, {one, two, false}, {one, two, false},
+		{two, two, true}, {one, again, true}, {one, nil, false}, {again[:1], one[:1], true}, {nil, nil, true},
+	} {
+		if got := c.sameIDs(test.a, test.b); got != test.want {
+			t.Errorf("%d: %s and %s have the same objects: %t", i, namesOf(test.a), namesOf(test.b), got)
+		}
+	}
+}
+
 // The final work is the newest content without the objects that are left to others.
 func TestFinalWork(t *testing.T) {
 	strategy := &api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}
