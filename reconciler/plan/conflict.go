@@ -22,28 +22,24 @@ type overlap struct {
 
 func findOverlap(results map[api.PlacementKey]*result) overlap {
 	o := overlap{shared: map[api.ID]bool{}}
-	owners := map[api.ID]api.PlacementKey{}
-	for key, r := range results {
-		for id := range r.claimedObjects {
-			o.shared[id] = true
+	size := 0
+	for _, r := range results {
+		for _, content := range r.contentsInUse {
+			size += len(content.renderer.Manifests())
 		}
+	}
+	owners, claimants := make(map[api.ID]api.PlacementKey, size), map[api.PlacementKey]bool{}
+	for key, r := range results {
 		for m := range r.manifestsInUse {
 			if owner, taken := owners[m.ID]; taken && owner != key {
-				o.shared[m.ID] = true
+				o.shared[m.ID], claimants[owner], claimants[key] = true, true, true
 			}
 			owners[m.ID] = key
 		}
 	}
-	if len(o.shared) == 0 {
-		return o
-	}
-	claimants := map[api.PlacementKey]bool{}
-	for key, r := range results {
-		for m := range r.manifestsInUse {
-			if o.shared[m.ID] {
-				claimants[key] = true
-				break
-			}
+	for _, r := range results {
+		for id := range r.claimedObjects {
+			o.shared[id], claimants[owners[id]] = true, true // other owners are claimants already; without any, it is the zero key
 		}
 		maps.Copy(claimants, r.counterparts)
 	}

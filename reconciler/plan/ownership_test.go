@@ -134,6 +134,7 @@ func TestFindOverlap(t *testing.T) {
 	}{
 		"none":                      {[]*result{of("a", "red"), of("b", "blue")}, "", ""},
 		"one of several":            {[]*result{of("a", "red,blue"), of("b", "blue"), of("c", "green")}, "blue", "a b"},
+		"one of three placements":   {[]*result{of("a", "red,blue"), of("b", "blue"), of("c", "green,blue")}, "blue", "a b c"},
 		"claimed by an owner":       {[]*result{of("a", "red", "b"), of("b", "blue")}, "green", "a b"},
 		"claimed, and in a content": {[]*result{of("a", "red", "b"), of("b", "blue"), of("c", "green")}, "green", "a b c"},
 		"the owner is gone":         {[]*result{of("a", "red", "gone")}, "green", "a"},
