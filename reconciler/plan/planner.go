@@ -29,6 +29,7 @@ type result struct {
 	// counterparts are the placements that own them, and this one.
 	claimedObjects map[api.ID]bool
 	counterparts   map[api.PlacementKey]bool
+	lastClaims     ledger.Claims // that were added to them; most clusters have the same
 	// wake is when the result could change without new input; zero means never.
 	wake time.Time
 	// holds are the holds on deletions of the placement.
@@ -212,9 +213,10 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 
 // addClaims collects the objects and owners of a cluster's claims.
 func (r *result) addClaims(c ledger.Claims) {
-	if c.Empty() {
+	if c.Empty() || c.Equal(r.lastClaims) {
 		return
 	}
+	r.lastClaims = c
 	if r.claimedObjects == nil {
 		r.claimedObjects, r.counterparts = map[api.ID]bool{}, map[api.PlacementKey]bool{r.placement.Key: true}
 	}
