@@ -160,6 +160,13 @@ func (e *ResponseError) isUnknownName() bool {
 	return e.Code == http.StatusNotFound && strings.HasPrefix(e.text, "there is no ")
 }
 
+// IsRefusal reports whether an error is a response that says that the request itself is wrong or not
+// allowed, so that repeating it is of no use.
+func IsRefusal(err error) bool {
+	answer, ok := errors.AsType[*ResponseError](err)
+	return ok && answer.Code/100 == 4 && answer.Code != http.StatusTooManyRequests
+}
+
 // longestError is how much of an error response is read.
 const longestError = 16 << 10
 

@@ -290,8 +290,8 @@ func feedOf(asked *[]string, end func(), steps ...step) Feed[string] {
 	}
 }
 
-// A feed goes on over failures, each of which it returns, and asks again after a second. A report
-// that is already known is not returned again.
+// A feed goes on over failures, each of which it yields, and asks again after a second. A report
+// that is already known is not yielded again, except after a failure, which it ends.
 func TestFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -299,18 +299,18 @@ func TestFeed(t *testing.T) {
 		broken := errors.New("broken")
 		var asked, got []string
 		begin := time.Now()
-		feed := feedOf(&asked, cancel, step{"a", "1", nil}, step{"", "", broken}, step{"a", "1", nil}, step{"", "", broken}, step{"b", "2", nil})
-		for news, err := range feed.All(ctx) {
+		feed := feedOf(&asked, cancel, step{"a", "1", nil}, step{"a", "1", nil}, step{"", "", broken}, step{"a", "1", nil}, step{"c", "", nil}, step{"b", "2", nil})
+		for news, err := range feed.All(ctx, "0") {
 			text := fmt.Sprint(err)
 			if news != nil {
 				text = *news
 			}
 			got = append(got, fmt.Sprintf("%s at %s", text, time.Since(begin)))
 		}
-		if want := []string{"a at 0s", "broken at 0s", "broken at 1s", "b at 2s"}; !slices.Equal(got, want) {
+		if want := []string{"a at 0s", "broken at 0s", "a at 1s", errNoNumber.Error() + " at 1s", "b at 2s"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if want := []string{"", "1", "1", "1", "1", "2"}; !reflect.DeepEqual(asked, want) {
+		if want := []string{"0", "1", "1", "", "1", "", "2"}; !reflect.DeepEqual(asked, want) {
 			t.Errorf("asked after %q, want %q", asked, want)
 		}
 	})
@@ -319,7 +319,7 @@ func TestFeed(t *testing.T) {
 // A feed asks no more once nobody wants its values.
 func TestFeedEnds(t *testing.T) {
 	var asked []string
-	for range feedOf(&asked, func() { t.Error("asked too often") }, step{"a", "1", nil}).All(t.Context()) {
+	for range feedOf(&asked, func() { t.Error("asked too often") }, step{"a", "1", nil}).All(t.Context(), "") {
 		break
 	}
 	if !slices.Equal(asked, []string{""}) {

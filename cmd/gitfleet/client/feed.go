@@ -2,11 +2,13 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/url"
 	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -38,16 +40,22 @@ func (c *Client) Overviews() Feed[overview.Overview] {
 // retryInterval is the time between requests to a daemon that does not answer.
 const retryInterval = time.Second
 
-// All returns each new value until ctx is done. If a request fails, it returns the reason, and
-// repeats the request.
-func (ask Feed[T]) All(ctx context.Context) iter.Seq2[*T, error] {
+var errNoNumber = errors.New("the daemon's answer has no header " + server.NumberHeader + "; does a proxy remove it?")
+
+// All yields each value that is newer than the one with the number after, until ctx is done; all
+// are if after is empty. If a request fails, it yields the reason, and then the newest value, so
+// that the caller sees that the failure is over.
+func (ask Feed[T]) All(ctx context.Context, after string) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		after := ""
 		for ctx.Err() == nil {
 			news, number, err := ask(ctx, after)
+			if err == nil && number == "" {
+				err = errNoNumber
+			}
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
+				after = ""
 				if !yield(nil, err) {
 					return
 				}

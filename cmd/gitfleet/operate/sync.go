@@ -35,7 +35,7 @@ compare their objects with Git and retry at once what failed.
 
 With --wait it returns when the newest commit is applied and available, and says
 why if that will not happen by itself. Until then it shows what is in progress.
-A daemon that stops answering meanwhile is asked again.
+A daemon that stops answering meanwhile is asked again until the time is over.
 Exit code 0 when everything is available, 1 when it is not, 2 when the daemon or
 the repository could not be reached.`,
 		Args: cobra.MaximumNArgs(1),

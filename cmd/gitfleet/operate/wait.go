@@ -102,9 +102,10 @@ func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Dur
 }
 
 // waitFor evaluates each value of a feed until the outcome is not pending, or the timeout is over.
-// It shows on errOut what is pending. If the daemon stops responding, the request is repeated.
+// It shows on errOut what is pending. If the daemon stops responding, the request is repeated; the
+// error is that of the last request, or of one that the daemon refuses.
 func waitFor[T any](ctx context.Context, ask client.Feed[T], timeout time.Duration, errOut io.Writer, evaluate func(*T) (outcome, string)) (v outcome, said string, err error) {
-	first, _, err := ask(ctx, "") // without the timeout, so that the state is known even if the timeout is very short
+	first, number, err := ask(ctx, "") // without the timeout, so that the state is known even if the timeout is very short
 	if err != nil {
 		return pending, "", err
 	}
@@ -121,14 +122,17 @@ func waitFor[T any](ctx context.Context, ask client.Feed[T], timeout time.Durati
 	if ends(first) {
 		return v, said, nil
 	}
-	for now, err := range ask.All(waiting) {
-		if err != nil {
+	for now, failure := range ask.All(waiting, number) {
+		switch err = failure; {
+		case client.IsRefusal(err):
+			return pending, said, err
+		case err != nil:
 			shown.Show(err.Error())
-		} else if ends(now) {
+		case ends(now):
 			return v, said, nil
 		}
 	}
-	return pending, said, ctx.Err()
+	return pending, said, cmp.Or(ctx.Err(), err)
 }
 
 // A waitReport has the parts of a report that a condition depends on.
@@ -142,6 +146,17 @@ type waitReport struct {
 // reports returns a feed of reports about the placement, or of whole reports while it does not
 // exist.
 func (w *condition) reports(c *client.Client) client.Feed[waitReport] {
+	known := map[string]bool{} // by head, whether its history contains the commit
+	contains := func(ctx context.Context, head string) (bool, error) {
+		if answer, ok := known[head]; ok {
+			return answer, nil
+		}
+		answer, err := c.Contains(ctx, head, w.commit)
+		if err == nil {
+			known[head] = answer
+		}
+		return answer, err
+	}
 	return func(ctx context.Context, after string) (*waitReport, string, error) {
 		r, number, err := c.Reports(client.Subject{Placement: w.placement})(ctx, after)
 		if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == http.StatusNotFound {
@@ -151,10 +166,10 @@ func (w *condition) reports(c *client.Client) client.Feed[waitReport] {
 			return nil, "", err
 		}
 		now := &waitReport{Report: r}
-		if now.inForce, err = c.Contains(ctx, r.Source.InForce.Hash, w.commit); err != nil {
+		if now.inForce, err = contains(ctx, r.Source.InForce.Hash); err != nil {
 			return nil, "", err
 		}
-		now.newest, err = c.Contains(ctx, r.Source.Newest.Hash, w.commit)
+		now.newest, err = contains(ctx, r.Source.Newest.Hash)
 		return now, number, err
 	}
 }

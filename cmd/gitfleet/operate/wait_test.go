@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
 )
@@ -24,9 +26,13 @@ func TestWaitOverARestart(t *testing.T) {
 }
 
 // A wait ends with the first outcome that is not pending, or when its time is over. A daemon that
-// stops answering meanwhile is asked again; one that never answers is an error.
+// stops answering meanwhile is asked again; one that never answers, or not to the end, is an error,
+// and one that refuses a request is not asked again. No value is asked for twice.
 func TestWaitFor(t *testing.T) {
 	gone := errors.New("no daemon answers")
+	starting := &client.ResponseError{Code: http.StatusServiceUnavailable}
+	busy := &client.ResponseError{Code: http.StatusTooManyRequests}
+	expired := &client.ResponseError{Code: http.StatusUnauthorized}
 	for name, test := range map[string]struct {
 		steps    []any // outcomes and errors, one for each request
 		want     outcome
@@ -39,11 +45,20 @@ func TestWaitFor(t *testing.T) {
 		"not in time":             {[]any{pending}, pending, nil, "at 1\n"},
 		"no daemon":               {[]any{gone}, pending, gone, ""},
 		"a daemon that restarted": {[]any{pending, gone, gone, met}, met, nil, "at 1\nno daemon answers\n"},
+		"a daemon that ended":     {[]any{pending, gone, gone}, pending, gone, "at 1\nno daemon answers\n"},
+		"late after a failure":    {[]any{pending, gone, pending}, pending, nil, "at 1\nno daemon answers\nat 3\n"},
+		"a daemon that starts":    {[]any{pending, starting, met}, met, nil, "at 1\n" + starting.Error() + "\n"},
+		"a daemon that is busy":   {[]any{pending, busy, met}, met, nil, "at 1\n" + busy.Error() + "\n"},
+		"an expired token":        {[]any{pending, expired, met}, pending, expired, "at 1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				feed := func(ctx context.Context, _ string) (*int, string, error) {
+				known := "" // the number of the last value; empty after an error
+				feed := func(ctx context.Context, after string) (*int, string, error) {
+					if after != known {
+						t.Errorf("asked after %q, want %q", after, known)
+					}
 					if asked == len(test.steps) {
 						<-ctx.Done()
 						return nil, "", ctx.Err()
@@ -51,7 +66,10 @@ func TestWaitFor(t *testing.T) {
 					asked++
 					now := asked
 					err, _ := test.steps[asked-1].(error)
-					return &now, strconv.Itoa(now), err
+					if known = strconv.Itoa(now); err != nil {
+						known = ""
+					}
+					return &now, known, err
 				}
 				var progress strings.Builder
 				v, _, err := waitFor(t.Context(), feed, time.Minute, &progress, func(now *int) (outcome, string) {

@@ -92,7 +92,7 @@ func eventTable(events []status.Event, now time.Time) output.Table {
 // watchEvents prints each event that is new or has occurred again.
 func watchEvents(ctx context.Context, feed client.Feed[status.Report], w io.Writer, out output.Format) error {
 	printed := map[status.EventKey]int32{}
-	for r, err := range feed.All(ctx) {
+	for r, err := range feed.All(ctx, "") {
 		if err != nil {
 			return err
 		}

@@ -70,18 +70,22 @@ A name alone is that of a placement or of a member cluster.`,
 			if err := g.resolve(cmd.Context(), c, args); err != nil {
 				return err
 			}
-			for r, err := range c.Reports(g.of).All(cmd.Context()) {
+			if !watch {
+				r, err := c.Report(cmd.Context(), g.of)
+				if err != nil {
+					return err
+				}
+				return g.show(cmd, r)
+			}
+			for r, err := range c.Reports(g.of).All(cmd.Context(), "") {
 				if err == nil {
 					err = g.show(cmd, r)
 				}
-				if err != nil || !watch {
+				if err != nil {
 					return err
 				}
 			}
-			if watch {
-				return nil
-			}
-			return cmd.Context().Err()
+			return nil
 		}),
 	}
 	g.out.Bind(cmd.Flags(), "table", "wide", "name")

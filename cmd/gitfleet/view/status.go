@@ -72,7 +72,7 @@ could not be asked.`,
 // times.
 func watchOverview(ctx context.Context, c *client.Client, show func(*overview.Overview) error) error {
 	before := ""
-	for o, err := range c.Overviews().All(ctx) {
+	for o, err := range c.Overviews().All(ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func watchOverview(ctx context.Context, c *client.Client, show func(*overview.Ov
 // done; then it prints the last state below the command. While the daemon does not respond, for
 // instance during a restart, that is shown and the request is retried.
 func redraw(ctx context.Context, c *client.Client, out io.Writer, draw func(o *overview.Overview, p output.Page, now time.Time) []string) error {
-	newest, _, err := c.Overviews()(ctx, "")
+	newest, number, err := c.Overviews()(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func redraw(ctx context.Context, c *client.Client, out io.Writer, draw func(o *o
 	}
 	updates := make(chan update)
 	go func() {
-		for o, err := range c.Overviews().All(ctx) {
+		for o, err := range c.Overviews().All(ctx, number) {
 			select {
 			case updates <- update{o, err}:
 			case <-ctx.Done():
