@@ -233,16 +233,27 @@ func TestGetWatch(t *testing.T) {
 }
 
 // If the daemon ends while it is watched, that is an error.
-func TestGetWatchOfADaemonThatEnds(t *testing.T) {
-	daemon := server.New(nil)
-	daemon.Publish(reports.Sample())
-	srv := httptest.NewServer(daemon.Handler())
-	w := watch(t, srv.URL)
-	w.out.until(t, "east", 1)
-	srv.CloseClientConnections()
-	srv.Close()
-	if err := w.end(t); err == nil {
-		t.Error("it ended as if all were well")
+func TestWatchOfADaemonThatEnds(t *testing.T) {
+	for command, shown := range map[string]string{"get clusters": "ams", "events": "crp/web", "status": "crp/web"} {
+		t.Run(command, func(t *testing.T) {
+			daemon := server.New(nil)
+			overview.Serve(daemon, nil, nil)
+			daemon.Publish(reports.Settled(t).Report)
+			srv := httptest.NewServer(daemon.Handler())
+			r := start(t, append(strings.Fields(command), "--watch", "--server", srv.URL)...)
+			r.out.until(t, shown, 1)
+			srv.Listener.Close() // first, so that no request is repeated on another connection
+			srv.CloseClientConnections()
+			srv.Close()
+			select {
+			case err := <-r.done:
+				if err == nil {
+					t.Error("it ended as if all were well")
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it does not end")
+			}
+		})
 	}
 }
 
