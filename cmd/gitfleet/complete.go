@@ -21,9 +21,9 @@ import (
 const patience = 2 * time.Second
 
 // completers complete the arguments of the commands that take names, by their paths without
-// "gitfleet". They get the names that the daemon knows, the arguments so far, and the beginning
-// of the next.
-var completers = map[string]func(known server.Names, args []string, begun string) []string{
+// "gitfleet". They get a function that asks the daemon for the names, the arguments so far, and
+// the beginning of the next.
+var completers = map[string]func(known func() server.Names, args []string, begun string) []string{
 	"get": completeKinds(view.Kinds), "describe": completeKinds([]string{"crp", "mc", "rp"}),
 	"events": completeSubjects, "history": completeSubjects, "suspend": completeSubjects, "resume": completeSubjects,
 	"explain": completePlacementAndCluster,
@@ -39,7 +39,7 @@ func completeNames(root *cobra.Command) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "gitfleet ")
 		if complete := completers[path]; complete != nil {
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-				return complete(namesFor(cmd), args, begun), cobra.ShellCompDirectiveNoFileComp
+				return complete(func() server.Names { return namesFor(cmd) }, args, begun), cobra.ShellCompDirectiveNoFileComp
 			}
 		} else if strings.HasPrefix(path, "proposals ") && path != "proposals list" {
 			cmd.ValidArgsFunction = completeProposals
@@ -57,35 +57,36 @@ func completeNames(root *cobra.Command) {
 	}
 }
 
-func completePlacement(known server.Names, args []string, _ string) []string {
+func completePlacement(known func() server.Names, args []string, _ string) []string {
 	if len(args) > 0 {
 		return nil
 	}
-	return known.Placements
+	return known().Placements
 }
 
-func completePlacementAndCluster(known server.Names, args []string, begun string) []string {
+func completePlacementAndCluster(known func() server.Names, args []string, begun string) []string {
 	if len(args) == 1 {
-		return known.Clusters
+		return known().Clusters
 	}
 	return completePlacement(known, args, begun)
 }
 
 // completeSubjects completes a placement or a cluster.
-func completeSubjects(known server.Names, args []string, _ string) []string {
+func completeSubjects(known func() server.Names, args []string, _ string) []string {
 	if len(args) > 0 {
 		return nil
 	}
-	all := slices.Clone(known.Placements)
-	for _, c := range known.Clusters {
+	names := known()
+	all := slices.Clone(names.Placements)
+	for _, c := range names.Clusters {
 		all = append(all, "cluster/"+c)
 	}
 	return all
 }
 
 // completeKinds returns a function that completes a kind and then a name, or KIND/NAME.
-func completeKinds(kinds []string) func(server.Names, []string, string) []string {
-	return func(known server.Names, args []string, begun string) []string {
+func completeKinds(kinds []string) func(func() server.Names, []string, string) []string {
+	return func(known func() server.Names, args []string, begun string) []string {
 		switch {
 		case len(args) == 1:
 			return namesOfKind(known, args[0])
@@ -97,16 +98,16 @@ func completeKinds(kinds []string) func(server.Names, []string, string) []string
 }
 
 // namesOfKind returns the names of a kind.
-func namesOfKind(known server.Names, kind string) []string {
+func namesOfKind(known func() server.Names, kind string) []string {
 	if api.NamesClusters(kind) {
-		return known.Clusters
+		return known().Clusters
 	}
 	prefix := "crp/"
 	if strings.HasPrefix(strings.ToLower(kind), "r") {
 		prefix = "rp/"
 	}
 	var out []string
-	for _, p := range known.Placements {
+	for _, p := range known().Placements {
 		if name, ok := strings.CutPrefix(p, prefix); ok {
 			out = append(out, name)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -9,6 +10,21 @@ import (
 
 	"github.com/gitfleet/gitfleet/test/reports"
 )
+
+// A daemon is asked only where a name comes next.
+func TestCompletionAsksOnlyForNames(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(srv.Close)
+	for line, want := range map[string]int{"get ": 0, "describe c": 0, "tree crp/web ": 0, "history crp/web ": 0, "tree ": 1, "get crp ": 1, "describe crp/": 1} {
+		asked = 0
+		words := strings.Split(line, " ")
+		run(slices.Concat([]string{"__complete", words[0], "--server", srv.URL}, words[1:]), &bytes.Buffer{}, &bytes.Buffer{})
+		if asked != want {
+			t.Errorf("%q: asked %d times, want %d", line, asked, want)
+		}
+	}
+}
 
 // Completion offers the existing names, and nothing if the daemon does not respond.
 func TestCompletion(t *testing.T) {
