@@ -173,7 +173,12 @@ func refs(name string) []gitsource.Ref {
 
 // ReadRemote loads one commit through a temporary clone.
 func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapshot, error) {
-	c.Source.Signatures = settings.SignaturesConfig{}
+	dir, err := os.MkdirTemp("", "gitfleet-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c.StateDir, c.Source.Signatures = dir, settings.SignaturesConfig{}
 	meanings := refs(ref)
 	for _, r := range meanings {
 		s := &c.Source
@@ -186,14 +191,9 @@ func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapsh
 	return nil, fmt.Errorf("%s has no branch and no tag %q; a commit is named by its whole hash", c.Source.URL, ref)
 }
 
-// readCommit loads the commit of the reference through a temporary clone.
+// readCommit loads the commit of the reference through a clone in the state directory.
 func readCommit(ctx context.Context, c settings.Config) (*hub.Snapshot, error) {
-	dir, err := os.MkdirTemp("", "gitfleet-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	c.StateDir, c.Source.Interval = dir, settings.Seconds(3600)
+	c.Source.Interval = settings.Seconds(3600)
 	if err := errors.Join(c.ValidateSource()...); err != nil {
 		return nil, err
 	}
@@ -247,10 +247,14 @@ func Plan(s *hub.Snapshot, clusters string) (*forecast.Forecast, error) {
 	return forecast.Of(in)
 }
 
-// NewestCommit reads the newest commit of the repository through a temporary clone. refused is the reason why the daemon
-// would not accept its signature; empty if it would, or requires no signatures. inForce is the
-// daemon's commit; empty if it is not known.
+// NewestCommit reads the newest commit of the repository through a temporary clone. refused is the
+// reason why the daemon would not accept its signature; empty if it would, or requires no
+// signatures. inForce is the daemon's commit; empty if it is not known.
 func NewestCommit(ctx context.Context, c settings.Config, inForce string) (s *hub.Snapshot, refused string, err error) {
+	if c.StateDir, err = os.MkdirTemp("", "gitfleet-"); err != nil {
+		return nil, "", err
+	}
+	defer os.RemoveAll(c.StateDir)
 	if demand := &c.Source.Signatures; c.Source.Signatures.Requirements() != nil {
 		if inForce != "" && !demand.AllowRewrite {
 			demand.Since = inForce

@@ -1,6 +1,40 @@
 package offline
 
-import "testing"
+import (
+	"crypto/ed25519"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/test/githttp"
+	"github.com/gitfleet/gitfleet/test/tempfile"
+)
+
+// A commit that is not accepted is read all the same, from the same clone.
+func TestNewestCommitThatIsNotAccepted(t *testing.T) {
+	public, _, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := githttp.Serve(t, githttp.Config{})
+	server.Repo(t, "hub.git").Commit(t, "main", map[string]string{"web.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"})
+	c := settings.Default()
+	c.Source.URL, c.Source.AllowHTTP = server.URL("hub.git"), true
+	c.Source.Signatures.AllowedSigners = tempfile.Write(t, "signers", "ada@example.com "+string(ssh.MarshalAuthorizedKey(key)))
+	s, refused, err := NewestCommit(t.Context(), c, "")
+	if err != nil || !strings.Contains(refused, "not accepted") || len(s.Objects) != 1 {
+		t.Fatalf("%v, refused: %s, %v", s, refused, err)
+	}
+	if n := server.Count("hub.git", githttp.Fetch); n != 1 {
+		t.Errorf("fetched %d times, want once", n)
+	}
+}
 
 func TestSplitRepository(t *testing.T) {
 	tests := map[string]struct{ repo, ref string }{
