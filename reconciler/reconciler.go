@@ -148,6 +148,7 @@ type Reconciler struct {
 	attempts  *attempts
 	headFatal bool
 	retries   chan gitsource.Commit
+	trimmer   *memoryTrimmer
 	running   sync.WaitGroup
 }
 
@@ -166,6 +167,7 @@ func New(cfg Config) *Reconciler {
 		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), past: map[string]*hub.Snapshot{}, lost: map[string]error{}, again: map[string]retry{},
 		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), requested: map[string]bool{},
 		attempts: readAttempts(cfg.Attempts, cfg.Log), retries: make(chan gitsource.Commit, 1),
+		trimmer: newMemoryTrimmer(freeMemory),
 	}
 }
 
@@ -297,5 +299,6 @@ func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.C
 		l.snapshot, err = loader.Load(l.commit, files)
 	}
 	l.err, l.took = err, time.Since(start)
+	r.trimmer.after(l.took)
 	return l
 }
