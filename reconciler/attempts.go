@@ -112,7 +112,7 @@ func (a *attempts) reset() {
 	a.save()
 }
 
-// save replaces the file. If that fails, commits are still loaded.
+// save replaces the file. If that fails, commits are still loaded, and the previous file stays.
 func (a *attempts) save() {
 	if a.path == "" {
 		return
@@ -127,11 +127,18 @@ func (a *attempts) write() error {
 	if err != nil {
 		return err
 	}
-	next := a.path + ".new"
-	if err := os.WriteFile(next, raw, 0o600); err != nil {
+	f, err := os.OpenFile(a.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return err
 	}
-	return os.Rename(next, a.path)
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), a.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // loadAgain loads the newest commit although loading it has crashed the process before.

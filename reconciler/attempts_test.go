@@ -220,3 +220,26 @@ func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 		t.Errorf("a damaged record: %v", err)
 	}
 }
+
+// If the record cannot be replaced, the load goes on, and no other file is left.
+func TestAFailedWriteOfAttemptsLeavesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "loading.json")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := readAttempts(path, slog.New(slog.DiscardHandler))
+	if err := a.write(); err == nil {
+		t.Error("a directory was replaced by the record")
+	}
+	if _, err := a.begin("a"); err != nil {
+		t.Error(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 1 {
+		t.Errorf("files left: %v", files)
+	}
+}
