@@ -149,6 +149,6 @@ func (r *Reconciler) loadAgain() {
 	case r.retries <- gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}:
 		r.source.LoadError, r.headFatal = "", false
 		r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
-	default: // already being loaded
+	default: // one is already waiting to be loaded
 	}
 }

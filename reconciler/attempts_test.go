@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -242,4 +243,45 @@ func TestAFailedWriteOfAttemptsLeavesNoFile(t *testing.T) {
 	if len(files) != 1 {
 		t.Errorf("files left: %v", files)
 	}
+}
+
+// A stuckSource does not find past commits until the test ends, and sends the hashes of commits
+// whose files are read.
+type stuckSource struct {
+	deadlySource
+	read chan string
+}
+
+func (*stuckSource) Commit(ctx context.Context, _ string) (gitsource.Commit, error) {
+	<-ctx.Done()
+	return gitsource.Commit{}, ctx.Err()
+}
+
+func (s *stuckSource) Files(_ context.Context, commit string) (fs.FS, error) {
+	s.read <- commit
+	return nil, errors.New("no such commit")
+}
+
+// A commit that a user wants to be loaded again does not wait for past commits.
+func TestARetryDoesNotWaitForPastCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		source := &stuckSource{read: make(chan string, 1)}
+		r := New(Config{Source: source, Store: ledger.Memory(), Publish: func(*status.Report) {}, Log: slog.New(slog.DiscardHandler)})
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		r.wanted <- "past"
+		synctest.Wait()
+		r.retries <- gitsource.Commit{Hash: "newest"}
+		synctest.Wait()
+		select {
+		case <-source.read:
+		default:
+			t.Error("the commit is not loaded while a past one is")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

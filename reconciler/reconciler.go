@@ -186,7 +186,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	defer cancel(nil)
 	last := r.ledger.Head()
 	r.running.Go(func() { r.loadLastHead(ctx, last); cancel(r.runSource(ctx)) })
-	r.running.Go(func() { r.loadRequested(ctx) })
+	r.running.Go(func() { r.loadPast(ctx) })
+	r.running.Go(func() { r.loadRetries(ctx) })
 	r.loop(ctx)
 	if err := context.Cause(ctx); err != nil && err != context.Canceled {
 		return err
@@ -249,9 +250,8 @@ func (r *Reconciler) runSource(ctx context.Context) error {
 	return nil
 }
 
-// loadRequested loads commits that are still assigned to a cluster, and those that a user wants
-// to be loaded again.
-func (r *Reconciler) loadRequested(ctx context.Context) {
+// loadPast loads commits that are still assigned to a cluster.
+func (r *Reconciler) loadPast(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -264,6 +264,17 @@ func (r *Reconciler) loadRequested(ctx context.Context) {
 			}
 			l.past = true
 			r.events.load(l)
+		}
+	}
+}
+
+// loadRetries loads commits that a user wants to be loaded again. They do not wait for past
+// commits.
+func (r *Reconciler) loadRetries(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
 		case c := <-r.retries:
 			l := r.load(ctx, r.cfg.Loader, c)
 			l.again = true

@@ -35,7 +35,7 @@ func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
 	defer r.running.Wait()
 	defer cancel(nil)
 	r.running.Go(func() { cancel(r.runSource(ctx)) })
-	r.running.Go(func() { r.loadRequested(ctx) })
+	r.running.Go(func() { r.loadPast(ctx) })
 	r.standBy(ctx, of)
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
