@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -11,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 )
 
@@ -91,7 +89,11 @@ func unpack(raw []byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, records := bufio.NewReader(z), map[string][]byte{}
+	all, err := io.ReadAll(z)
+	if err != nil {
+		return nil, err
+	}
+	in, records := bytes.NewBuffer(all), map[string][]byte{}
 	for {
 		size, err := binary.ReadUvarint(in)
 		if errors.Is(err, io.EOF) {
@@ -111,14 +113,13 @@ func unpack(raw []byte) (map[string][]byte, error) {
 	}
 }
 
-// take reads n bytes, unless there was an error before.
-func take(in io.Reader, n uint64, err error) ([]byte, error) {
+// take returns the next n bytes without copying them, unless there was an error before.
+func take(in *bytes.Buffer, n uint64, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := io.ReadAll(io.LimitReader(in, int64(min(n, math.MaxInt64))))
-	if err == nil && uint64(len(out)) < n {
-		err = io.ErrUnexpectedEOF
+	if n > uint64(in.Len()) {
+		return nil, io.ErrUnexpectedEOF
 	}
-	return out, err
+	return slices.Clip(in.Next(int(n))), nil
 }
