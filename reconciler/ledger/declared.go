@@ -43,24 +43,30 @@ func (d Declared) next(c Content, commit string, at time.Time) Declared {
 }
 
 // Declare records all objects of a commit and its time. Objects that the commit does not have
-// are forgotten, so that an object that is added again is a new one.
+// are forgotten, so that an object that is added again is a new one. If nothing has changed, the
+// map of records stays the same.
 func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Content]) {
-	was, is := l.declared, map[api.ID]Declared{} // readers keep the previous map
+	was, changed := l.declared, false
+	is := make(map[api.ID]Declared, len(was)) // readers keep the previous map
 	for id, c := range all {
 		if is[id] = was[id].next(c, commit, at); is[id] != was[id] {
 			l.markSeen(declaredKey(id))
+			changed = true
 		}
 	}
 	for id := range was {
 		if _, stays := is[id]; !stays {
 			l.markSeen(declaredKey(id))
+			changed = true
 		}
 	}
-	l.declared = is
+	if changed {
+		l.declared = is
+	}
 }
 
-// Declared returns the records of all objects of the commit in force. The map is immutable: the
-// next Declare creates a new one.
+// Declared returns the records of all objects of the commit in force. The map is immutable: a
+// Declare that changes anything creates a new one.
 func (l *Ledger) Declared() map[api.ID]Declared { return l.declared }
 
 func declaredKey(id api.ID) string {

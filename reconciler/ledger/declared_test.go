@@ -3,6 +3,7 @@ package ledger
 import (
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -77,5 +78,28 @@ func TestDeclaredCountsChangesOfTheSpec(t *testing.T) {
 	l.Declare("v3", at(3), func(yield func(api.ID, Content) bool) { yield(configMap("b"), Content{Hash: "2"}) })
 	if got := l.Declared()[configMap("b")]; got.Generation != 2 || len(l.Declared()) != 1 {
 		t.Errorf("after another content without a spec: %+v", got)
+	}
+}
+
+// The map of records stays the same until a record is added, changed or removed.
+func TestDeclaredStaysTheSameMap(t *testing.T) {
+	l := New()
+	for _, step := range []struct {
+		name string
+		of   map[string]string
+		same bool
+	}{
+		{"nothing is declared", nil, true},
+		{"two are added", map[string]string{"a": "1", "b": "1"}, false},
+		{"the same two", map[string]string{"a": "1", "b": "1"}, true},
+		{"one has changed", map[string]string{"a": "1", "b": "2"}, false},
+		{"one is removed", map[string]string{"a": "1"}, false},
+		{"one is replaced", map[string]string{"b": "1"}, false},
+	} {
+		before := reflect.ValueOf(l.Declared()).Pointer()
+		l.Declare("v1", at(1), contents(step.of))
+		if same := reflect.ValueOf(l.Declared()).Pointer() == before; same != step.same {
+			t.Errorf("%s: the same map: %t, want %t", step.name, same, step.same)
+		}
 	}
 }
