@@ -47,8 +47,12 @@ func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditionValue
 }
 
 // mirror returns the status as it is shown in the namespace; nil if it is not. An unchanged
-// status is the same object as before.
+// status is the same object as before, and so is that of an unchanged placement, for which
+// nothing is compared.
 func (b *builder) mirror(of *api.ClusterResourcePlacement, old *placementEntry) *api.ClusterResourcePlacementStatus {
+	if old != nil && of == old.cluster {
+		return old.mirror
+	}
 	if !b.mirrored() {
 		return nil
 	}
