@@ -146,7 +146,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		r.planned = nil
 		r.cfg.Metrics.timed(phaseDispatch, func() { saved = r.dispatch(ctx, p) })
 	}
-	if !saved { // nothing more is sent until it is
+	if !saved { // no works are sent until the ledger is saved
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}

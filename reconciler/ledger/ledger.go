@@ -389,8 +389,9 @@ func (l *Ledger) ForgetCluster(name string) {
 	l.markDecided(clusterKey(name))
 }
 
-// Checkpoint returns a function that undoes what was since changed of the fleet, clusters,
-// suspensions, and records of placements. What was marked as unsaved stays so.
+// Checkpoint returns a function that restores the fleet, the clusters, the suspensions and the
+// records of placements as they are now. Entries, events and declared objects are not restored.
+// Everything that was marked as unsaved is still saved.
 func (l *Ledger) Checkpoint() (undo func()) {
 	before := *l
 	before.clusters, before.placements, before.suspensions = maps.Clone(l.clusters), maps.Clone(l.placements), maps.Clone(l.suspensions)

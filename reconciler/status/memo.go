@@ -119,9 +119,10 @@ type clusterInput struct {
 	declared *hub.Cluster
 	known    ledger.Declared
 	seen     *ledger.Cluster
-	// suspended is why nothing is written to the cluster, and foreign why not, if another fleet
-	// holds it; empty if that is not so.
-	suspended, foreign string
+	// suspended is why nothing is written to the cluster; empty if it is not suspended.
+	suspended string
+	// foreign is why the cluster is refused, because another fleet holds it; empty if it is not.
+	foreign string
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
@@ -176,7 +177,8 @@ func (m *Memo) forget(in Input) {
 	}
 }
 
-// gone returns the sorted keys of a map that has all items of a list, except those of the list.
+// gone returns the keys of known that the list does not have, sorted. known has all items of the
+// list.
 func gone[K comparable, V, T any](known map[K]V, list []T, key func(T) K, compare func(a, b K) int) []K {
 	if len(known) == len(list) {
 		return nil
