@@ -178,11 +178,12 @@ func (p *Plan) wake(at time.Time) {
 
 // assign assigns a new revision to a cluster. If the cluster was still making progress with the
 // old one, or could not be compared, it stays at risk, since both updates together may have
-// made it unavailable.
+// made it unavailable; unless the rollout was resumed between them.
 func (in *Input) assign(p *Plan, b *Binding, r placement.Revision) {
 	p.Settled = false
 	_, failed := b.failure(in)
-	risked := b.ready(in) && !in.Strategy.ReportsDiff() || b.Risked && (!failed || in.Strategy.ReportsDiff())
+	stillRisked := b.Risked && !b.resumedSince(in) && (!failed || in.Strategy.ReportsDiff())
+	risked := b.ready(in) && !in.Strategy.ReportsDiff() || stillRisked
 	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
 }
 
