@@ -22,7 +22,8 @@ type world struct {
 	in     Input
 	latest string
 	// blamed are the clusters that were available when their assignment last changed and have
-	// not been since, so that the update counts as the cause.
+	// not been since, so that the update counts as the cause; without those that were updated
+	// before the rollout was last resumed.
 	blamed map[string]bool
 	// failed are the clusters whose failed update stops the rollout, with the revision of that
 	// update.
@@ -180,7 +181,7 @@ func (w *world) isBroken(b *Binding) bool {
 // turn plans, checks the plan, and executes it.
 func (w *world) turn() Plan {
 	for i := range w.in.Bindings {
-		if b := &w.in.Bindings[i]; w.ready(b) {
+		if b := &w.in.Bindings[i]; w.ready(b) || b.AssignedAt.Before(w.in.Resumed) {
 			delete(w.blamed, b.Cluster)
 		}
 	}
@@ -408,7 +409,9 @@ func TestEveryPlanKeepsTheLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			w.change()
+			for range rapid.IntRange(1, 3).Draw(t, "changes") {
+				w.change()
+			}
 			w.turn()
 		}
 	})
