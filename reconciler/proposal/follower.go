@@ -19,7 +19,7 @@ type follower struct {
 	known   collected
 	changes map[string]*change
 	// open are the open pull requests and issues of the fleet as last listed, by branch.
-	open   map[string]forge.PullRequest
+	open   map[string]trackedRequest
 	listed time.Time
 	// listedIssues says that only issues were listed last.
 	listedIssues bool
@@ -133,10 +133,10 @@ func (f *follower) track(now time.Time) {
 	})
 	for hash := range f.known.undecided() {
 		c := last[hash]
-		for branch, pr := range f.open {
-			if c == nil && changeHash(branch) == hash { // opened before a restart
+		for _, pr := range f.open {
+			if c == nil && pr.hash == hash { // opened before a restart
 				c = &change{since: now}
-				c.found(pr)
+				c.found(pr.PullRequest)
 			}
 		}
 		if c != nil {
@@ -265,8 +265,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	undecided, former := f.known.undecided(), f.known.formerHashes()
 	for _, branch := range slices.Sorted(maps.Keys(f.open)) {
 		pr := f.open[branch]
-		hash := changeHash(branch)
-		if f.changes[hash] != nil || undecided[hash] || former[hash] || mayName(pr.Body, f.known.unheard) {
+		if f.changes[pr.hash] != nil || undecided[pr.hash] || former[pr.hash] || mayName(pr.Body, f.known.unheard) {
 			delete(f.missing, branch)
 			continue
 		}
@@ -284,7 +283,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if current != nil && current.State == forge.Open {
-			if err := f.end(ctx, pr, comment, ended(pr.Body)); err != nil {
+			if err := f.end(ctx, pr.PullRequest, comment, ended(pr.Body)); err != nil {
 				return err
 			}
 			f.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)

@@ -8,10 +8,9 @@ import "github.com/gitfleet/gitfleet/gitsource/forge"
 
 // isOf reports whether a pull request or an issue is about a change. One with the former hash is about
 // the first change that follows it while it is open.
-func (f *follower) isOf(pr forge.PullRequest, o *offer) bool {
-	hash := changeHash(pr.Branch)
-	if hash == o.hash || o.former == "" || hash != o.former {
-		return hash == o.hash
+func (f *follower) isOf(pr trackedRequest, o *offer) bool {
+	if pr.hash == o.hash || o.former == "" || pr.hash != o.former {
+		return pr.hash == o.hash
 	}
 	for other, c := range f.changes {
 		if other != o.hash && c.branch == pr.Branch && c.state == forge.Open {

@@ -60,11 +60,49 @@ func TestAnUpgradeKeepsWhatWasOffered(t *testing.T) {
 				}
 				p.after(t, 3*time.Minute, upgraded(of(7, "east"), 1), upgraded(of(7, "west"), 2))
 				p.says(t, "west", "held: left as it is; offered as https://git.example.com/"+form+"/2")
+				for range 5 { // both are open, and either could be taken for the other one
+					p.restart(10)
+					p.after(t, 3*time.Minute, upgraded(of(7, "east"), 1), upgraded(of(7, "west"), 2))
+					p.says(t, "east", "held: left as it is; offered as https://git.example.com/"+form+"/1")
+					p.says(t, "west", "held: left as it is; offered as https://git.example.com/"+form+"/2")
+				}
+				p.after(t, 3*time.Minute, upgraded(of(7, "west"), 2))
+				if n := len(p.forge.issues) + len(p.forge.pulls); n != 2 || len(p.forge.comments) != 1 {
+					t.Errorf("one drift is over: offered %d times, comments %q", n, p.forge.comments)
+				}
 				p.after(t, 3*time.Minute)
 				if len(p.forge.comments) != 2 || len(p.forge.branches) != 0 {
 					t.Errorf("the drift is over: comments %q, branches %v", p.forge.comments, p.forge.branches)
 				}
 			})
 		}
+	}
+}
+
+// A pull request that was updated after an upgrade counts for its change only, also for what is decided
+// about it later and for a change that is not computed yet.
+func TestAnUpdatedRequestIsOfOneChange(t *testing.T) {
+	for form, of := range map[string]func(int, ...string) *offer{"issues": manualChange, "pulls": heldChange} {
+		t.Run(form, func(t *testing.T) {
+			p := newProposing(10)
+			p.after(t, 3*time.Minute, of(7, "east"))
+			p.restart(10)
+			p.after(t, 3*time.Minute, upgraded(of(7, "east"), 1))
+			p.restart(10)
+			p.known.verdicts = []verdict{{of: upgraded(of(7, "east"), 1), state: Unsettled, message: errNotTried.Error(), undecided: true}}
+			p.after(t, time.Minute)
+			p.says(t, "east", "held: left as it is; offered as https://git.example.com/"+form+"/1")
+			p.known.verdicts = nil
+			for _, pr := range p.forge.pulls {
+				p.forge.end(pr.Number, forge.Closed)
+			}
+			for _, i := range p.forge.issues {
+				p.forge.endIssue(i.Number)
+			}
+			p.restart(10)
+			p.after(t, 3*time.Minute, upgraded(of(7, "east"), 1), upgraded(of(7, "west"), 2))
+			p.says(t, "east", "put back: https://git.example.com/"+form+"/1")
+			p.says(t, "west", "held: left as it is; offered as https://git.example.com/"+form+"/2")
+		})
 	}
 }

@@ -50,7 +50,7 @@ func (c *change) asksAgain() bool { return c.state == forge.Closed && (c.hold ||
 // list lists the open pull requests, or issues, or both, and finds out what became of those that are
 // open no more.
 func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) error {
-	open := map[string]forge.PullRequest{}
+	open := map[string]trackedRequest{}
 	if issues {
 		var err error
 		if open, issues, err = f.openIssues(ctx, now); err != nil {
@@ -83,7 +83,7 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 			continue
 		}
 		if pr, open := f.open[c.branch]; open {
-			c.found(pr) // also one that was opened again
+			c.found(pr.PullRequest) // also one that was opened again
 		} else if _, listed := gone[c.branch]; !listed && (c.state == forge.Open || c.asksAgain()) {
 			gone[c.branch] = goneRequest{number: c.number}
 		}
@@ -98,21 +98,21 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 }
 
 // addOurs adds those of a list of pull requests that are of the fleet.
-func (f *follower) addOurs(open map[string]forge.PullRequest, list []forge.PullRequest) {
+func (f *follower) addOurs(open map[string]trackedRequest, list []forge.PullRequest) {
 	known := map[string]bool{} // the branches of known changes, whatever people made of the body
 	for _, c := range f.changes {
 		known[c.branch] = true
 	}
 	for _, pr := range list {
 		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && (known[pr.Branch] || markedAs(pr.Body, f.cfg.Fleet) != "") {
-			open[pr.Branch] = pr
+			open[pr.Branch] = f.tracked(pr)
 		}
 	}
 }
 
-// changeHash is the hash of the change that a pull request or an issue is about, which is in the name
-// of its branch.
-func changeHash(branch string) string {
+// branchHash is the hash in the name of the branch of a pull request or an issue: that of its change
+// when it was opened.
+func branchHash(branch string) string {
 	hash, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(branch, issuePrefix), branchPrefix), "-")
 	return hash
 }
@@ -148,7 +148,7 @@ func (f *follower) followEnded(ctx context.Context, branch string, gone goneRequ
 		}
 	}
 	if pr != nil && pr.State == forge.Open {
-		f.open[branch] = *pr
+		f.open[branch] = f.tracked(*pr)
 	}
 	if pr == nil || pr.State == forge.Open || !gone.wasOpen {
 		return nil
@@ -163,7 +163,7 @@ func (f *follower) removeBranch(ctx context.Context, branch string) {
 	if isIssue(branch) {
 		return
 	}
-	if err := f.cfg.Branches.Remove(ctx, branch, trailer(changeHash(branch))); err != nil {
+	if err := f.cfg.Branches.Remove(ctx, branch, trailer(branchHash(branch))); err != nil {
 		f.cfg.Log.Warn("branch of a pull request that is done not deleted", "branch", branch, "err", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // newest is the branch of the pull request that was opened last; that of the issue if no pull
 // request is open. Numbers of issues and of pull requests may be counted apart.
 func (f *follower) newest() string {
-	var last forge.PullRequest
+	var last trackedRequest
 	for _, pr := range f.open {
 		if last.Branch == "" || isIssue(last.Branch) && !isIssue(pr.Branch) || isIssue(last.Branch) == isIssue(pr.Branch) && pr.Number > last.Number {
 			last = pr
@@ -58,7 +58,7 @@ func (f *follower) offer(ctx context.Context, o *offer, c *change, now time.Time
 	if found.State != forge.Open {
 		return nil
 	}
-	f.open[found.Branch] = *found
+	f.open[found.Branch] = f.tracked(*found)
 	if c.askedBy != "" {
 		f.record(history.ProposalOpened, heldItem{offer: o}, c.askedBy, c.url)
 		c.askedBy = ""
@@ -70,10 +70,8 @@ func (f *follower) offer(ctx context.Context, o *offer, c *change, now time.Time
 // changed whether an edit can express the change; nil if there is none and none may be opened. One
 // that exists is also found if the change cannot be offered any more.
 func (f *follower) findOrOpen(ctx context.Context, o *offer, c *change, now time.Time) (*forge.PullRequest, error) {
-	for _, pr := range f.open {
-		if f.isOf(pr, o) {
-			return &pr, nil
-		}
+	if found := f.findOpen(o); found != nil {
+		return found, nil
 	}
 	if f.canOffer(o, now) && f.full(c) {
 		return nil, nil
@@ -96,13 +94,27 @@ func (f *follower) findOrOpen(ctx context.Context, o *offer, c *change, now time
 	return found, err
 }
 
+// findOpen returns the open pull request or issue of a change; nil if there is none. One with the former
+// hash comes last.
+func (f *follower) findOpen(o *offer) (found *forge.PullRequest) {
+	for _, pr := range f.open {
+		switch {
+		case pr.hash == o.hash:
+			return &pr.PullRequest
+		case f.isOf(pr, o):
+			found = &pr.PullRequest
+		}
+	}
+	return found
+}
+
 // findEarlier returns the pull request or the issue that offered a change before and still counts;
 // nil if there is none. Then branch is the first one of the change without a pull request, and empty
 // if there are too many.
 func (f *follower) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
 	found, branch, err = f.findUnder(ctx, o.hash, o, c, now)
 	if err == nil && found == nil && o.former != "" {
-		if found, _, err = f.findUnder(ctx, o.former, o, c, now); found != nil && !f.isOf(*found, o) {
+		if found, _, err = f.findUnder(ctx, o.former, o, c, now); found != nil && !f.isOf(f.tracked(*found), o) {
 			found = nil
 		}
 	}
@@ -167,10 +179,10 @@ func (f *follower) create(ctx context.Context, o *offer, branch string, now time
 
 // commit returns the commit for the branch of an offer.
 func (f *follower) commit(o *offer, branch string, now time.Time) gitsource.BranchCommit {
-	marker := trailer(changeHash(branch))
+	marker := trailer(branchHash(branch))
 	c := gitsource.BranchCommit{Branch: branch, Base: f.known.commit, Files: map[string][]byte{}, Message: o.message(marker), Marker: marker, Time: now}
-	for _, f := range o.changes {
-		c.Files[f.Path] = f.After
+	for _, file := range o.changes {
+		c.Files[file.Path] = file.After
 	}
 	return c
 }
@@ -186,7 +198,7 @@ func (f *follower) update(ctx context.Context, o *offer, c *change, now time.Tim
 	if !reflect.DeepEqual(c.published, o.changes) && !isIssue(c.branch) {
 		state, err := f.cfg.Branches.Publish(ctx, f.commit(o, c.branch, now))
 		if err == nil && state.Outdated {
-			err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
+			err = f.commentOnce(ctx, pr.PullRequest, outdatedMarker, outdatedComment)
 		}
 		if err != nil {
 			return err
@@ -201,10 +213,10 @@ func (f *follower) update(ctx context.Context, o *offer, c *change, now time.Tim
 	if sameText(pr.Body, body) {
 		return nil
 	}
-	if err := f.edit(ctx, pr, body); err != nil {
+	if err := f.edit(ctx, pr.PullRequest, body); err != nil {
 		return err
 	}
-	pr.Body = body
+	pr.Body, pr.hash = body, o.hash
 	f.open[c.branch] = pr
 	return nil
 }

@@ -155,7 +155,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", c.url, holdLabel)
 		}
 		comment := "Closed by " + markdown.Code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
-		if err := p.end(ctx, pr, comment, current.Body); err != nil {
+		if err := p.end(ctx, pr.PullRequest, comment, current.Body); err != nil {
 			return nil, err
 		}
 		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)

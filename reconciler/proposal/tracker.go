@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,19 @@ type tracker struct {
 	// opened for it.
 	disabled time.Time
 	missed   bool
+}
+
+// A trackedRequest is a pull request or an issue with the hash of the change that it is about. That is
+// kept here since searching the bodies for it in each pass takes long.
+type trackedRequest struct {
+	forge.PullRequest
+	hash string
+}
+
+// tracked finds out which change a pull request or an issue is about. The marker in the body counts
+// before the name of the branch, which stays if an upgrade gives the change another hash.
+func (t *tracker) tracked(pr forge.PullRequest) trackedRequest {
+	return trackedRequest{pr, cmp.Or(markedAs(pr.Body, t.cfg.Fleet), branchHash(pr.Branch))}
 }
 
 // current returns the pull request of a branch, or the issue with a number; nil if there is none.
