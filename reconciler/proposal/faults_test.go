@@ -108,3 +108,43 @@ func TestFaultsOfOneChange(t *testing.T) {
 		})
 	}
 }
+
+// An error is no longer shown once nothing is left to be tried again.
+func TestAnErrorEndsWithItsReason(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, then, last *offer
+		fail, end         func(*fakeForge)
+		want              string
+	}{
+		"no edit makes the change any more": {
+			heldChange(7, "east"), edited(heldChange(7, "east")), manualChange(7, "east"),
+			func(f *fakeForge) { f.refuse = &forge.StatusError{Status: 403} }, func(*fakeForge) {},
+			"offered as https://git.example.com/pulls/1; the pull request is not kept up to date",
+		},
+		"a user has set the label": {
+			manualChange(7, "east"), heldChange(7, "east"), heldChange(7, "east"),
+			func(f *fakeForge) { f.refuseIssues = &forge.StatusError{Status: 403} },
+			func(f *fakeForge) { f.refuseIssues, f.issues[0].Labels = nil, append(f.issues[0].Labels, holdLabel) },
+			"offered as https://git.example.com/issues/1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProposing(10)
+			p.after(t, 3*time.Minute, test.first)
+			test.fail(p.forge)
+			p.after(t, time.Minute, test.then)
+			p.says(t, "east", "; not followed since 2027-01-15T08:03:10Z: the forge answered 403")
+			test.end(p.forge)
+			p.after(t, 12*time.Minute, test.last)
+			if got := p.decided("east"); strings.Contains(got, "403") || !strings.Contains(got, test.want) {
+				t.Errorf("decided %q", got)
+			}
+		})
+	}
+}
+
+// edited returns an offer whose files have another content.
+func edited(o *offer) *offer {
+	o.changes = []FileChange{{Path: "web.yaml", After: []byte("other")}}
+	return o
+}

@@ -194,6 +194,11 @@ func (f *follower) sync(ctx context.Context, now time.Time) error {
 			}
 		}
 	}
+	for _, o := range offers {
+		if c := f.changes[o.hash]; c.branch != "" && c.retry.Wait(now) <= 0 {
+			c.retry.Succeed() // also if nothing is left to be tried again
+		}
+	}
 	return f.removeLeftovers(ctx, now)
 }
 
