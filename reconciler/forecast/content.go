@@ -74,35 +74,44 @@ func (o *Forecast) Works(cluster string) []work.Work {
 	return out
 }
 
-// contentChanges compares the contents of one placement, cluster by cluster.
+// contentChanges compares the contents of one placement. Clusters with the same contents before and
+// after are compared once.
 func contentChanges(old, now *plan.Placement) []ContentChange {
 	type change struct {
 		id            api.ID
 		before, after string
 	}
 	var out []ContentChange
-	at := map[change]int{}
+	at, compared := map[change]int{}, map[[2]string][]int{} // indices of out
 	for _, c := range now.Clusters {
 		had := old.On(c.Binding.Cluster)
 		if had == nil || had.Content.Hash == c.Content.Hash || c.Err != nil {
 			continue
 		}
-		was := make(map[api.ID]*work.Manifest, len(had.Content.Manifests))
-		for _, m := range had.Content.Manifests {
-			was[m.ID] = m
+		contents := [2]string{had.Content.Hash, c.Content.Hash}
+		changes, known := compared[contents]
+		if !known {
+			was := make(map[api.ID]*work.Manifest, len(had.Content.Manifests))
+			for _, m := range had.Content.Manifests {
+				was[m.ID] = m
+			}
+			for _, after := range c.Content.Manifests {
+				before := was[after.ID]
+				if before == nil || before.Hash == after.Hash {
+					continue
+				}
+				key := change{after.ID, before.Hash, after.Hash}
+				i, known := at[key]
+				if !known {
+					i = len(out)
+					at[key] = i
+					out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Object, after.Object.Object)})
+				}
+				changes = append(changes, i)
+			}
+			compared[contents] = changes
 		}
-		for _, after := range c.Content.Manifests {
-			before := was[after.ID]
-			if before == nil || before.Hash == after.Hash {
-				continue
-			}
-			key := change{after.ID, before.Hash, after.Hash}
-			i, known := at[key]
-			if !known {
-				i = len(out)
-				at[key] = i
-				out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Object, after.Object.Object)})
-			}
+		for _, i := range changes {
 			out[i].Clusters = append(out[i].Clusters, c.Binding.Cluster)
 		}
 	}
