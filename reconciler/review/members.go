@@ -81,8 +81,11 @@ func trials(report *status.Report, fleet *forecast.Running, f *forecast.Forecast
 		if len(out) == maxTrials {
 			break
 		}
-		t := Trial{Cluster: fleet.Member(name), Works: f.Works(name), Targets: targets[name][:min(maxTrialObjects, len(targets[name]))]}
-		if t.Cluster != nil && t.Works != nil && len(t.Targets) > 0 {
+		t := Trial{Cluster: fleet.Member(name), Targets: targets[name][:min(maxTrialObjects, len(targets[name]))]}
+		if t.Cluster == nil || len(t.Targets) == 0 {
+			continue
+		}
+		if t.Works = f.Works(name); t.Works != nil {
 			out, rest = append(out, t), rest-len(t.Targets)
 		}
 	}
@@ -174,11 +177,24 @@ func (v *Reviewer) askMember(ctx context.Context, t Trial) Answer {
 		changes, err := v.try(ctx, t)
 		answer <- Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Changes: changes, Err: err}
 	}()
-	select {
-	case m := <-answer:
+	if m, ok := receive(ctx, answer); ok {
 		return m
+	}
+	return Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Err: ctx.Err()}
+}
+
+// receive waits for an answer until ctx is done. One that is there by then is not lost.
+func receive(ctx context.Context, answer <-chan Answer) (m Answer, ok bool) {
+	select {
+	case m = <-answer:
+		return m, true
 	case <-ctx.Done():
-		return Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Err: ctx.Err()}
+	}
+	select {
+	case m = <-answer:
+		return m, true
+	default:
+		return m, false
 	}
 }
 

@@ -225,6 +225,19 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// An answer that comes together with the end of the time is used.
+func TestAnAnswerAtTheEndOfTheTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		answer := make(chan Answer, 1)
+		answer <- Answer{Cluster: "a"}
+		if m, ok := receive(ctx, answer); !ok || m.Cluster != "a" {
+			t.Fatal("the answer is lost")
+		}
+	}
+}
+
 // A slow member delays neither the reviewer, which stops it when it ends, nor previews, which
 // run trials as well.
 func TestMembersDoNotHoldUpTheReviewer(t *testing.T) {
