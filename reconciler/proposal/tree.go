@@ -85,6 +85,18 @@ func (t *editedTree) Open(name string) (fs.File, error) {
 	return &editedFile{bytes.NewReader(text), editedInfo{path.Base(name), int64(len(text))}}, nil
 }
 
+// ReadFile implements fs.ReadFileFS.
+func (t *editedTree) ReadFile(name string) ([]byte, error) {
+	text, changed := t.files[name]
+	switch {
+	case !changed:
+		return fs.ReadFile(t.base, name)
+	case text == nil:
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
+	}
+	return slices.Clone(text), nil
+}
+
 // Stat implements fs.StatFS.
 func (t *editedTree) Stat(name string) (fs.FileInfo, error) {
 	text, changed := t.files[name]
