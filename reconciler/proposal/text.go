@@ -388,13 +388,16 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 	if !collection(v) { // the old value is a list or a map
 		v = canonical(v)
 	}
-	indent, wrapped := f.parent.Column-1, any(map[string]any{f.last: v})
+	var text string
+	var err error
+	indent := f.parent.Column - 1
 	if f.key == nil {
-		indent, wrapped = f.node.Column-1, v
-	} else {
-		from = s.offset(f.key)
+		indent = f.node.Column - 1
+		text, err = block(v)
+	} else if from, err = s.end(f.key); err == nil { // the key stays as it is written
+		text, err = block(map[string]any{"k": v})
+		text = strings.TrimPrefix(text, "k")
 	}
-	text, err := block(wrapped)
 	if err != nil {
 		return cut{}, err
 	}

@@ -67,9 +67,9 @@ func firstDocument(text []byte) (*yaml.Node, error) {
 // not change, and comments, order, quotes and indentation are kept. The changes are made one after
 // the other, as in RFC 6902; either all are made or none. The error is a *FieldError if one of them
 // cannot be expressed in this text, for instance because the field comes from a YAML anchor.
-func editAll(text []byte, find finder, changes []Change) ([]byte, error) {
+func editAll(text []byte, in finder, changes []Change) ([]byte, error) {
 	for _, c := range changes {
-		edited, err := edit(text, find, c)
+		edited, err := edit(text, in, c)
 		if err != nil {
 			return nil, err
 		}
@@ -99,13 +99,13 @@ func edit(text []byte, in finder, c Change) ([]byte, error) {
 	if want, err = apply(want, api.SplitPointer(c.Path), c); err != nil {
 		return nil, f.fail(err.Error())
 	}
-	s := newSource(text)
+	at := f
 	if c.Remove && f.isOnlyEntry() { // a block mapping or sequence cannot be empty
-		if f, c, err = emptied(before, f); err != nil {
+		if at, c, err = emptied(before, f); err != nil {
 			return nil, err
 		}
 	}
-	cut, err := s.change(f, c)
+	cut, err := newSource(text).change(at, c)
 	if err != nil {
 		return nil, f.fail(err.Error())
 	}
@@ -128,7 +128,7 @@ func (f *field) isOnlyEntry() bool {
 
 // emptied returns the change that replaces the parent of a field by an empty one.
 func emptied(root *yaml.Node, f *field) (*field, Change, error) {
-	c := Change{Path: f.path[:strings.LastIndex(f.path, "/")], Value: map[string]any{}}
+	c := Change{Path: f.path[:max(0, strings.LastIndex(f.path, "/"))], Value: map[string]any{}}
 	if f.parent.Kind == yaml.SequenceNode {
 		c.Value = []any{}
 	}

@@ -166,6 +166,8 @@ spec:
     on here
   only:
     one: 1
+? explained
+: one: 1
 `
 	tests := map[string]struct {
 		change Change
@@ -179,6 +181,7 @@ spec:
 		"not there":            {Change{Path: "/spec/no/such", Value: 1}, "line 9: /spec/no/such: it may come from a YAML merge key (<<)"},
 		"below a value":        {Change{Path: "/kind/x", Value: 1}, "line 2: /kind/x: it is not in the manifest"},
 		"gone already":         {Change{Path: "/metadata/other", Remove: true}, "line 4: /metadata/other: it is not in the manifest"},
+		"the only key":         {Change{Path: "/explained/one", Remove: true}, "line 17: /explained/one: it cannot be edited in the form in which it is written"},
 		"one of two, and none": {Change{Path: "/metadata/name/0", Value: 1}, "line 4: /metadata/name/0: it is not in the manifest"},
 	}
 	for name, test := range tests {
@@ -241,6 +244,21 @@ func TestEditShapes(t *testing.T) {
 			[]Change{{Path: "/only/0", Remove: true}},
 			"kind: X\nonly: []\n",
 		},
+		"the only key goes, its parent's key stays as it is": {
+			"kind: X\n\"only\":\n  'one': 1\n", 1,
+			[]Change{{Path: "/only/one", Remove: true}},
+			"kind: X\n\"only\": {}\n",
+		},
+		"the only key of an item goes": {
+			"kind: X\nlist:\n- one: 1\n- two: 2\n", 1,
+			[]Change{{Path: "/list/0/one", Remove: true}},
+			"kind: X\nlist:\n- {}\n- two: 2\n",
+		},
+		"a map for another, whose key stays as it is": {
+			"kind: X\n'spec': {a: b}\n", 1,
+			[]Change{{Path: "/spec", Value: map[string]any{"c": []any{"d"}}}},
+			"kind: X\n'spec':\n  c:\n    - d\n",
+		},
 		"removed from the end of a list": {
 			"kind: X\nlist:\n- a\n- b\n- c\n", 1,
 			[]Change{{Path: "/list/2", Remove: true}, {Path: "/list/1", Remove: true}},
@@ -283,13 +301,14 @@ func TestEditBack(t *testing.T) {
 	}
 }
 
-// For any file and value, Edit terminates and returns a file that has the manifest at the same
+// For any file, path and value, editAll terminates and returns a file that has the manifest at the same
 // position.
 func FuzzEdit(f *testing.F) {
 	for _, value := range []string{"x", "80", "a: b", "- x", "'", "\"", "#", " ", "", "é\n"} {
 		f.Add(deployment, "/spec/template/spec/containers/0/image", value)
 		f.Add("kind: X\nspec: {a: [b, 'c']}\n", "/spec/a/1", value)
 		f.Add("kind: X\nspec:\n  a: |\n    x\n", "/spec/a", value)
+		f.Add("kind: X\n", "kind", value)
 	}
 	f.Fuzz(func(t *testing.T, text, path, value string) {
 		for _, c := range []Change{{Path: path, Value: value}, {Path: path, Remove: true}} {
