@@ -134,6 +134,9 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 	}
 	pp := placementPlanner{planner: pl, current: &result{resultKey: now, placement: &Placement{Key: key, Spec: now.spec}}}
 	pp.plan(pp.current.placement, record)
+	if old := pl.memo.results[key]; old != nil {
+		pp.current.placement.reuseClusters(old.placement)
+	}
 	pl.results[key] = pp.current
 }
 
