@@ -60,6 +60,12 @@ func (r *result) manifestsInUse(yield func(*work.Manifest) bool) {
 	}
 }
 
+// claimsLike reports whether two results for a placement have the same spec and content, so that
+// its claims on a cluster depend only on the plan for that cluster.
+func (r *result) claimsLike(o *result) bool {
+	return r.placement.Spec == o.placement.Spec && r.prepared == o.prepared && r.placement.Record.Abandon == o.placement.Record.Abandon
+}
+
 // sameObjects reports whether two results for a placement have the same contents and claimed
 // objects, so that the overlap of all placements is the same.
 func (r *result) sameObjects(o *result) bool {
@@ -71,31 +77,47 @@ func (r *result) sameObjects(o *result) bool {
 // the other one does not get them.
 type conflict struct{ owner, without api.PlacementKey }
 
+// conflicts are the conflicts on one cluster, each with its objects.
+type conflicts map[conflict][]api.ID
+
+func (c conflicts) equal(o conflicts) bool { return maps.EqualFunc(c, o, slices.Equal[[]api.ID]) }
+
 // A conflictExtent has the objects of a conflict and its clusters.
 type conflictExtent struct {
 	ids      map[api.ID]bool
 	clusters map[string]bool
 }
 
-func (r *resolver) addConflict(c conflict, cluster string, id api.ID) {
-	e := r.conflicts[c]
-	if e == nil {
-		e = &conflictExtent{map[api.ID]bool{}, map[string]bool{}}
-		r.conflicts[c] = e
+// conflictExtents returns the extent of each conflict.
+func conflictExtents(clusters map[string]*resolution) map[conflict]*conflictExtent {
+	out := map[conflict]*conflictExtent{}
+	for cluster, res := range clusters {
+		for c, ids := range res.conflicts {
+			e := out[c]
+			if e == nil {
+				e = &conflictExtent{map[api.ID]bool{}, map[string]bool{}}
+				out[c] = e
+			}
+			e.clusters[cluster] = true
+			for _, id := range ids {
+				e.ids[id] = true
+			}
+		}
 	}
-	e.ids[id], e.clusters[cluster] = true, true
+	return out
 }
 
 // recordConflict records a conflict if the latest content of more than one placement has the
 // object. While rollouts move an object from one placement to another, there is no conflict.
-func (r *resolver) recordConflict(cluster string, claims []*claim, owner *claim, id api.ID) {
+func (r *resolver) recordConflict(found conflicts, claims []*claim, owner *claim, id api.ID) {
 	wanting := func(cl *claim) bool { return cl.wants(id) }
 	if owner == nil || !owner.wants(id) {
 		owner = r.owner(claims, id, wanting)
 	}
 	for _, cl := range claims {
 		if cl != owner && wanting(cl) {
-			r.addConflict(conflict{owner.key, cl.key}, cluster, id)
+			c := conflict{owner.key, cl.key}
+			found[c] = append(found[c], id)
 		}
 	}
 }
@@ -132,12 +154,12 @@ func (r *resolver) conflictWarnings(p *Placement) problem.List {
 	order := func(a, b conflict) int {
 		return cmp.Or(a.owner.Compare(b.owner), a.without.Compare(b.without))
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(r.conflicts), order) {
+	for _, c := range slices.SortedFunc(maps.Keys(r.memo.conflicts), order) {
 		switch p.Key {
 		case c.owner:
-			add(c.without, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", r.conflicts[c])
+			add(c.without, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", r.memo.conflicts[c])
 		case c.without:
-			add(c.owner, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", r.conflicts[c])
+			add(c.owner, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", r.memo.conflicts[c])
 		}
 	}
 	return out

@@ -23,10 +23,13 @@ type Memo struct {
 
 	order order
 	// results are those of the last call, and overlap the objects that several of them have.
-	// resolved are the placements that claim such objects, after the resolution.
-	results  map[api.PlacementKey]*result
-	overlap  overlap
-	resolved map[api.PlacementKey]*Placement
+	// resolutions decide who owns these on each cluster, and conflicts are those of all
+	// clusters. resolved are the placements that claim such objects, after the resolution.
+	results     map[api.PlacementKey]*result
+	overlap     overlap
+	resolutions map[string]*resolution
+	conflicts   map[conflict]*conflictExtent
+	resolved    map[api.PlacementKey]*Placement
 	// spareResults is an empty map kept for the next call.
 	spareResults map[api.PlacementKey]*result
 	// placements and works are those of the last plan.

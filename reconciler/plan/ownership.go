@@ -16,8 +16,10 @@ import (
 // so that members hand it over instead of deleting it. If the rollout of the other one has not
 // reached the cluster yet, it gets the object early.
 
-// assignOwners decides the ownership of the shared objects of one cluster, one by one.
-func (r *resolver) assignOwners(cluster string, claims []*claim) {
+// assignOwners decides the ownership of the shared objects of one cluster, one by one. It
+// returns the conflicts.
+func (r *resolver) assignOwners(claims []*claim) conflicts {
+	found := conflicts{}
 	ids := map[api.ID]bool{}
 	for _, cl := range claims {
 		cl.guessHeld(claims)
@@ -44,12 +46,15 @@ func (r *resolver) assignOwners(cluster string, claims []*claim) {
 		if owner != nil && owner.early[id] != nil {
 			owner.outcome.Early = append(owner.outcome.Early, id)
 		}
-		r.recordConflict(cluster, claims, owner, id)
+		r.recordConflict(found, claims, owner, id)
 	}
+	return found
 }
 
-// keepOwners does not change the ownership of any object on a cluster.
-func (r *resolver) keepOwners(cluster string, claims []*claim) {
+// keepOwners does not change the ownership of any object on a cluster. It returns the
+// conflicts.
+func (r *resolver) keepOwners(claims []*claim) conflicts {
+	found := conflicts{}
 	for _, cl := range claims {
 		cl.outcome = cl.on.Claims
 		for _, y := range cl.outcome.Yields {
@@ -57,10 +62,12 @@ func (r *resolver) keepOwners(cluster string, claims []*claim) {
 				cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
 			}
 			if !y.Passing {
-				r.addConflict(conflict{y.To, cl.key}, cluster, y.ID)
+				c := conflict{y.To, cl.key}
+				found[c] = append(found[c], y.ID)
 			}
 		}
 	}
+	return found
 }
 
 // handOver assigns an object that its owner gives up, and nobody else holds, to the first

@@ -58,12 +58,12 @@ func TestAssignOwners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResolver()
-			r.assignOwners("east", test.claims)
+			found := r.assignOwners(test.claims)
 			if got := outcomes(test.claims, shared); got != test.want {
 				t.Errorf("%s; want %s", got, test.want)
 			}
 			var conflicts []string
-			for c := range r.conflicts {
+			for c := range found {
 				conflicts = append(conflicts, c.owner.Name+" without "+c.without.Name)
 			}
 			if got := strings.Join(conflicts, ", "); got != test.conflicts {
@@ -94,7 +94,7 @@ func outcomes(claims []*claim, id api.ID) string {
 func newResolver() *resolver {
 	m := NewMemo()
 	m.setHead(&hub.Snapshot{})
-	return &resolver{planner: &planner{Input: Input{Now: noon}, memo: m}, conflicts: map[conflict]*conflictExtent{}}
+	return &resolver{planner: &planner{Input: Input{Now: noon}, memo: m}}
 }
 
 // While a cluster is paused, every claim stays as it is.
@@ -104,9 +104,9 @@ func TestPausedClustersKeepTheirOwners(t *testing.T) {
 	}}
 	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Claims: kept}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
 	r := newResolver()
-	r.keepOwners("east", []*claim{cl})
-	if !cl.outcome.Equal(kept) || len(cl.yielded) != 1 || len(r.conflicts) != 1 {
-		t.Errorf("claims %+v, yielded %v, conflicts %v", cl.outcome, cl.yielded, r.conflicts)
+	found := r.keepOwners([]*claim{cl})
+	if !cl.outcome.Equal(kept) || len(cl.yielded) != 1 || len(found) != 1 {
+		t.Errorf("claims %+v, yielded %v, conflicts %v", cl.outcome, cl.yielded, found)
 	}
 }
 

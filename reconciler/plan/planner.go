@@ -75,10 +75,11 @@ func newPlanner(in Input) *planner {
 // result that affects the resolution of conflicts has changed, it resolves them again.
 func (pl *planner) updateResults() {
 	m, moved := pl.memo, false
-	changed := map[api.PlacementKey]bool{}
+	changed, claimDifferently := map[api.PlacementKey]bool{}, map[api.PlacementKey]bool{}
 	for key, r := range pl.results {
 		if old := m.results[key]; old != r {
 			changed[key], moved = true, moved || !r.sameObjects(old)
+			claimDifferently[key] = old == nil || !r.claimsLike(old)
 		}
 	}
 	for key := range m.results {
@@ -89,8 +90,17 @@ func (pl *planner) updateResults() {
 	if moved {
 		m.overlap = findOverlap(pl.results)
 	}
-	if moved || slices.ContainsFunc(m.overlap.claimants, func(key api.PlacementKey) bool { return changed[key] }) {
-		m.resolved = pl.resolveConflicts(m.overlap)
+	anyClaimant := func(of map[api.PlacementKey]bool) bool {
+		return slices.ContainsFunc(m.overlap.claimants, func(key api.PlacementKey) bool { return of[key] })
+	}
+	if moved || anyClaimant(claimDifferently) {
+		m.resolutions = nil
+	}
+	for _, cluster := range pl.pauseChanged {
+		delete(m.resolutions, cluster)
+	}
+	if moved || anyClaimant(changed) {
+		pl.resolveConflicts(changed)
 	}
 }
 

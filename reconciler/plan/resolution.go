@@ -9,62 +9,116 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A resolver decides which placement owns the objects that several select. It has the state of
-// that decision for all clusters.
+// A resolver decides which placement owns the objects that several select.
 type resolver struct {
 	*planner
 	// shared are the objects to decide on, and sharedIn those of each content, by its first
 	// manifest.
-	shared    map[api.ID]bool
-	sharedIn  map[**work.Manifest]map[api.ID]*work.Manifest
-	conflicts map[conflict]*conflictExtent
+	shared   map[api.ID]bool
+	sharedIn map[**work.Manifest]map[api.ID]*work.Manifest
 }
 
-// resolveConflicts decides which placement owns the objects that several select, and returns
-// the placements that claim any as they are afterwards.
-func (pl *planner) resolveConflicts(o overlap) map[api.PlacementKey]*Placement {
-	r := &resolver{planner: pl, shared: o.shared, sharedIn: map[**work.Manifest]map[api.ID]*work.Manifest{}, conflicts: map[conflict]*conflictExtent{}}
-	byCluster := map[string][]*claim{}
-	for _, key := range o.claimants {
-		res := pl.results[key]
-		for _, c := range res.placement.Clusters {
-			byCluster[c.Binding.Cluster] = append(byCluster[c.Binding.Cluster], r.claim(res.placement, res.prepared, c))
-		}
-	}
-	outcomes := map[api.PlacementKey]map[string]*claim{}
-	for _, key := range o.claimants {
-		outcomes[key] = map[string]*claim{}
-	}
-	for cluster, claims := range byCluster {
-		if pl.paused[cluster] != "" {
-			r.keepOwners(cluster, claims)
-		} else {
-			r.assignOwners(cluster, claims)
-		}
-		for _, cl := range claims {
-			outcomes[cl.key][cluster] = cl
-		}
-	}
-	out := map[api.PlacementKey]*Placement{}
-	for key, claims := range outcomes {
-		out[key] = r.resolved(pl.results[key].placement, claims)
-	}
-	return out
+// A claimant is a placement on a cluster on which it may claim shared objects.
+type claimant struct {
+	*result
+	on *OnCluster
 }
 
-// resolved returns a copy of a placement with the objects that it yields or gets early, by its
-// claims on each cluster.
-func (r *resolver) resolved(p *Placement, claims map[string]*claim) *Placement {
+// A resolution is the outcome of the claims on one cluster. It stays valid as long as the
+// overlap and the specs of the claimants do, the cluster is not paused or released, and the
+// placements have the same plan for the cluster.
+type resolution struct {
+	// before is the plan of each claimant for the cluster, after the one with the outcome.
+	before, after []*OnCluster
+	conflicts     conflicts
+}
+
+// of reports whether the resolution is that of the claimants.
+func (res *resolution) of(claimants []claimant) bool {
+	return res != nil && slices.EqualFunc(res.before, claimants, func(c *OnCluster, now claimant) bool { return c == now.on })
+}
+
+// resolved returns the plan with the outcome; nil if the resolution is not about c. It may be
+// nil.
+func (res *resolution) resolved(c *OnCluster) *OnCluster {
+	if res != nil {
+		if i := slices.Index(res.before, c); i >= 0 {
+			return res.after[i]
+		}
+	}
+	return nil
+}
+
+// resolveConflicts decides which placement owns the objects that several select, on the clusters
+// on which anything has changed, and updates the placements that claim any. changed are the
+// placements with new results.
+func (pl *planner) resolveConflicts(changed map[api.PlacementKey]bool) {
+	m := pl.memo
+	r := &resolver{planner: pl, shared: m.overlap.shared, sharedIn: map[**work.Manifest]map[api.ID]*work.Manifest{}}
+	claimants := map[string][]claimant{}
+	for _, key := range m.overlap.claimants {
+		for _, c := range pl.results[key].placement.Clusters {
+			claimants[c.Binding.Cluster] = append(claimants[c.Binding.Cluster], claimant{pl.results[key], c})
+		}
+	}
+	resolutions, sameConflicts := make(map[string]*resolution, len(claimants)), len(claimants) == len(m.resolutions)
+	for cluster, all := range claimants {
+		old := m.resolutions[cluster]
+		if old.of(all) {
+			resolutions[cluster] = old
+			continue
+		}
+		now := r.resolve(cluster, all, old)
+		resolutions[cluster] = now
+		sameConflicts = sameConflicts && old != nil && now.conflicts.equal(old.conflicts)
+	}
+	m.resolutions = resolutions
+	if !sameConflicts {
+		m.conflicts = conflictExtents(resolutions)
+	}
+	resolved := map[api.PlacementKey]*Placement{}
+	for _, key := range m.overlap.claimants {
+		resolved[key] = r.resolved(pl.results[key].placement)
+		if last := m.resolved[key]; last != nil && !changed[key] && slices.Equal(last.Clusters, resolved[key].Clusters) && slices.Equal(last.Warnings, resolved[key].Warnings) {
+			resolved[key] = last
+		}
+	}
+	m.resolved = resolved
+}
+
+// resolve decides the claims on one cluster. old is its last resolution, of which it keeps what
+// has not changed; it may be nil.
+func (r *resolver) resolve(cluster string, claimants []claimant, old *resolution) *resolution {
+	res, claims := &resolution{}, make([]*claim, len(claimants))
+	for i, c := range claimants {
+		claims[i] = r.claim(c.placement, c.prepared, c.on)
+	}
+	if r.paused[cluster] != "" {
+		res.conflicts = r.keepOwners(claims)
+	} else {
+		res.conflicts = r.assignOwners(claims)
+	}
+	for _, cl := range claims {
+		now := r.resolvedCluster(cl)
+		if last := old.resolved(cl.on); last != nil && last.equal(now) {
+			now = last
+		}
+		res.before, res.after = append(res.before, cl.on), append(res.after, now)
+	}
+	return res
+}
+
+// resolved returns a copy of a placement with the objects that it yields or gets early.
+func (r *resolver) resolved(p *Placement) *Placement {
 	out := *p
 	if p.Spec != nil {
 		out.Warnings = append(slices.Clip(p.Warnings), r.conflictWarnings(p)...)
 	}
 	out.Clusters, out.Changed = slices.Clone(p.Clusters), slices.Clone(p.Changed)
 	for i, c := range p.Clusters {
-		cl := claims[c.Binding.Cluster]
-		now := r.resolvedCluster(cl)
+		now := r.memo.resolutions[c.Binding.Cluster].resolved(c)
 		out.Clusters[i] = now
-		if cl.outcome.Equal(c.Claims) {
+		if now.Claims.Equal(c.Claims) {
 			continue
 		}
 		out.Claimed = append(out.Claimed, now)
@@ -82,7 +136,10 @@ func (r *resolver) resolvedCluster(cl *claim) *OnCluster {
 		return cl.on
 	}
 	out := *cl.on
-	out.Claims, out.Yielded = cl.outcome, cl.yielded
+	out.Yielded = cl.yielded
+	if !cl.outcome.Equal(out.Claims) {
+		out.Claims = cl.outcome
+	}
 	if !cl.outcome.Empty() {
 		out.work = cl.finalWork(r.paused[out.Binding.Cluster] != "")
 	}

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// A report about one cluster changes the plan of its placement for that cluster alone: a
+// placement that wants the same objects and the works of all other clusters stay the same, in
+// memory too.
+func TestAReportLeavesOtherClaimantsAsTheyAre(t *testing.T) {
+	s := newScene(t)
+	s.commit("v1", nil, []byte("clusters east west\nnamespace web\nconfigmap web/one a\nplace one of web\nplace two of web\n"))
+	s.do([]string{"seen", "east", "west"})
+	s.do([]string{"plan"})
+	s.do([]string{"done"})
+	for range 3 {
+		s.resolve()
+	}
+	before := s.resolve() // nothing is left to record
+	o := word("east", before.Works["east"][0], s.in.Now)
+	o.Untrackable = 1
+	s.in.Ledger.Fold(o)
+	now := s.resolve()
+	one, two := 0, 1
+	if len(now.Placements[two].Warnings) != 1 || len(now.Placements[two].On("west").Yielded) == 0 {
+		t.Fatalf("the placements have no conflict:\n%s", describe(now))
+	}
+	if now.Placements[one] == before.Placements[one] || now.Placements[one].On("east") == before.Placements[one].On("east") {
+		t.Error("the placement of the report stays the same")
+	}
+	if now.Placements[one].On("west") != before.Placements[one].On("west") {
+		t.Error("its plan for the other cluster is made anew")
+	}
+	if now.Placements[two] != before.Placements[two] {
+		t.Error("the other placement is made anew")
+	}
+	for _, cluster := range []string{"east", "west"} {
+		if !ledger.Identical(now.Works[cluster], before.Works[cluster]) {
+			t.Errorf("the works of %s are made anew", cluster)
+		}
+	}
+}
+
+// A conflict that a placement no longer has is no longer in its warnings, and one that grows is
+// described anew, whichever clusters are decided again.
+func TestWarningsFollowTheConflicts(t *testing.T) {
+	s := newScene(t)
+	const objects = "namespace web\nconfigmap web/one a\n"
+	for i, test := range []struct{ text, want string }{
+		{"clusters east west\n" + objects + "place one of web\nplace two of web on east\n", " on east"},
+		{"clusters east west\n" + objects + "place one of web\nplace two of web\n", " on east and 1 more cluster"},
+		{"clusters east west\n" + objects + "place one of web on west\nplace two of web\n", " on west"},
+		{"clusters east west\n" + objects + "place two of web\n", ""},
+	} {
+		s.commit("v"+string(rune('1'+i)), nil, []byte(test.text))
+		s.do([]string{"seen", "east", "west"})
+		for range 5 {
+			s.do([]string{"plan"})
+			s.do([]string{"done"})
+		}
+		got := describe(s.resolve())
+		if test.want != "" && !strings.Contains(got, test.want+":") && !strings.Contains(got, test.want+",") || test.want == "" && len(s.last.Placements[0].Warnings) > 0 {
+			t.Errorf("%d: %s, want a conflict%s", i, got, test.want)
+		}
+	}
+}
