@@ -198,7 +198,9 @@ type DriftConfig struct {
 }
 
 // KindModes are drift modes by KIND or GROUP/KIND.
-type KindModes map[string]string
+type KindModes map[string]driftMode
+
+type driftMode string
 
 // The drift modes.
 const (
@@ -209,7 +211,7 @@ const (
 
 // proposes reports whether drift is offered as pull requests, at least for some kinds.
 func (d *DriftConfig) proposes() bool {
-	return d.Mode == proposeDrift || slices.Contains(slices.Collect(maps.Values(d.Kinds)), proposeDrift)
+	return d.Mode == proposeDrift || slices.Contains(slices.Collect(maps.Values(d.Kinds)), driftMode(proposeDrift))
 }
 
 // AsksForge reports whether the daemon uses pull requests.

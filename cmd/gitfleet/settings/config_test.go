@@ -63,7 +63,8 @@ func TestEveryFieldIsASetting(t *testing.T) {
 // Each setting sets its field from the file and from the command line, which takes precedence.
 func TestFlagsWinOverTheFile(t *testing.T) {
 	c, err := load(t, smallest+`
-limits: {fileSize: 2Mi, files: 7, buildTime: 5s}
+limits: {fileSize: 2Mi, files: 7}
+limits.buildTime: 5s
 webhook: {secretEnv: FROM_FILE}
 `, "--set", "limits.files=9", "--set", "webhook.secretEnv=FROM_FLAG", "--set", "limits.fetchBytes=1Gi")
 	if err != nil {
@@ -167,6 +168,11 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"neither true nor false":  {file: withURL("https://git.example.com/fleet, allowHTTP: maybe"), says: []string{file + `2: source.allowHTTP: must be true or false, is "maybe"`}},
 		"no list":                 {file: withURL("https://git.example.com/fleet, signatures: {openPGP: a}"), says: []string{file + `2: source.signatures.openPGP: must be a list, is "a"`}},
 		"no list of paths":        {file: withURL("https://git.example.com/fleet, signatures: {paths: [{path: a, singers: [b]}]}"), says: []string{file + "2: source.signatures.paths[0].singers: unknown field; did you mean source.signatures.paths[0].signers?"}},
+		"no paths":                {file: withURL("https://git.example.com/fleet, signatures: {paths: apps}"), says: []string{file + `2: source.signatures.paths: must be a list of {path: PATH, signers: [SIGNER]}, is "apps"`}},
+		"no signed path":          {file: withURL("https://git.example.com/fleet, signatures: {paths: [apps]}"), says: []string{file + `2: source.signatures.paths[0]: must be {path: PATH, signers: [SIGNER]}, is "apps"`}},
+		"signatures with dots":    {file: withURL("https://git.example.com/fleet, signatures.openPGP: []"), says: []string{"source.signatures: set openPGP or allowedSigners"}},
+		"twice, once with dots":   {file: smallest + "limits: {files: 1}\nlimits.files: 2", says: []string{file + "5: limits.files: is set twice; the first is in line 4"}},
+		"unknown, with dots":      {file: smallest + "limits.filse: 1", says: []string{file + "4: limits.filse: unknown field; did you mean limits.files?"}},
 		"merge key":               {file: smallest + "limits: {<<: {files: 1}}", says: []string{file + "4: limits: merge keys (<<) are not supported"}},
 		"local repository":        {file: withURL("/srv/fleet.git"), says: []string{file + "2: source.url: a local path needs allowFile, with --set source.allowFile=true or in the configuration file"}},
 		"path without signers":    {file: smallest, args: []string{"--set", "source.signatures.paths=apps"}, says: []string{`--set source.signatures.paths=apps: "apps" is not PATH=SIGNER,SIGNER`}},
@@ -196,6 +202,15 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The error of a value that is overridden names no line of the file, where another value is.
+func TestOverriddenValuesHaveNoLine(t *testing.T) {
+	file := strings.Replace(smallest, "fleet}", "fleet, signatures: {allowedSigners: /keys, paths: [{path: apps, signers: [bob]}]}}", 1)
+	_, err := load(t, file, "--set", "source.signatures.paths=/apps=ada")
+	if err == nil || !strings.HasPrefix(err.Error(), "source.signatures.paths[0].path: ") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -29,7 +30,11 @@ func (c *Config) parse(name string, raw []byte) error {
 	if doc.Kind == yaml.DocumentNode {
 		p.value("", doc.Content[0], reflect.ValueOf(c).Elem())
 	}
-	_, c.Source.Signatures.present = c.lines["source.signatures"]
+	for key := range c.lines {
+		if key == "source.signatures" || strings.HasPrefix(key, "source.signatures.") {
+			c.Source.Signatures.present = true
+		}
+	}
 	return p.problems.Err()
 }
 
@@ -61,6 +66,14 @@ var forms = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a duration such as 30s, 10m or 1h",
 }
 
+// formsOfTypes describe the values of lists, mappings and their elements.
+var formsOfTypes = map[reflect.Type]string{
+	reflect.TypeFor[KindModes]():    "a mapping of KIND or GROUP/KIND to revert, propose or report",
+	reflect.TypeFor[driftMode]():    "revert, propose or report",
+	reflect.TypeFor[[]signedPath](): "a list of {path: PATH, signers: [SIGNER]}",
+	reflect.TypeFor[signedPath]():   "{path: PATH, signers: [SIGNER]}",
+}
+
 // value sets a field. A null value keeps the default.
 func (p *configParser) value(key string, n *yaml.Node, to reflect.Value) {
 	for n.Kind == yaml.AliasNode {
@@ -74,6 +87,8 @@ func (p *configParser) value(key string, n *yaml.Node, to reflect.Value) {
 	switch field := to.Addr().Interface().(type) {
 	case *string:
 		*field = n.Value
+	case *driftMode:
+		*field = driftMode(n.Value)
 	case *bool:
 		form, fits = forms["bool"], n.Decode(field) == nil
 	case *int, *int64:
@@ -89,7 +104,7 @@ func (p *configParser) value(key string, n *yaml.Node, to reflect.Value) {
 		form, fits = p.collection(key, n, to)
 	}
 	if !fits {
-		err = fmt.Errorf("must be %s, is %s", form, describeNode(n))
+		err = fmt.Errorf("must be %s, is %s", cmp.Or(formsOfTypes[to.Type()], form), describeNode(n))
 	}
 	if err != nil {
 		p.problem(n, key, err.Error())
@@ -140,20 +155,41 @@ func (p *configParser) mapping(key string, n *yaml.Node, to reflect.Value) {
 			to.SetMapIndex(reflect.ValueOf(name.Value), element)
 			continue
 		}
-		fields := map[string]reflect.Value{}
-		known := settingKeys()
-		for field, value := range to.Fields() {
-			if name, ok := field.Tag.Lookup("key"); ok {
-				fields[name] = value
-				known = append(known, strings.TrimPrefix(key+"."+name, "."))
-			}
-		}
-		if field, ok := fields[name.Value]; ok {
+		if field, ok := fieldOf(to, name.Value); ok {
 			p.value(below, value, field)
 		} else {
-			p.problem(name, below, "unknown field"+settingMeant(below, known))
+			p.problem(name, below, "unknown field"+settingMeant(below, append(settingKeys(), keysOf(key, to)...)))
 		}
 	}
+}
+
+// fieldOf returns the field of a section with a name: a key, or the keys of nested sections and of
+// a field, separated by dots.
+func fieldOf(section reflect.Value, name string) (reflect.Value, bool) {
+	for field, value := range section.Fields() {
+		key, ok := field.Tag.Lookup("key")
+		if !ok {
+			continue
+		}
+		if key == name {
+			return value, true
+		}
+		if rest, nested := strings.CutPrefix(name, key+"."); nested && value.Kind() == reflect.Struct {
+			return fieldOf(value, rest)
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// keysOf returns the keys of the fields of a section.
+func keysOf(prefix string, section reflect.Value) []string {
+	var keys []string
+	for field := range section.Fields() {
+		if name, ok := field.Tag.Lookup("key"); ok {
+			keys = append(keys, strings.TrimPrefix(prefix+"."+name, "."))
+		}
+	}
+	return keys
 }
 
 // describeNode describes a value as its author would.

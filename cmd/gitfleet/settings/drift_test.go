@@ -25,7 +25,8 @@ func TestProposingNeedsAForge(t *testing.T) {
 			`gitfleet.yaml:8: drift.kinds.batch/cronjob: is no kind of Kubernetes; did you mean batch/CronJob?`,
 			`gitfleet.yaml:9: drift.kinds.rbac.authorization.k8s.io/ClusterRoll: is no kind of Kubernetes; did you mean rbac.authorization.k8s.io/ClusterRole?`,
 		},
-		"drift: {kinds: [Secret]}":                   {`gitfleet.yaml:4: drift.kinds: must be a mapping, is a list`},
+		"drift: {kinds: [Secret]}":                   {`gitfleet.yaml:4: drift.kinds: must be a mapping of KIND or GROUP/KIND to revert, propose or report, is a list`},
+		"drift: {kinds: {Secret: [revert]}}":         {`gitfleet.yaml:4: drift.kinds.Secret: must be revert, propose or report, is a list`},
 		"drift: {kinds: {apps/Deployment: propose}}": {`forge.type: "" is none of gitea, github, gitlab`},
 		"drift: {mode: propose}\nforge: {url: 'ftp://a'}": {
 			"source.branch: pull requests of drift are opened to a branch: name it", `forge.type: "" is none of gitea, github, gitlab`,
@@ -73,7 +74,7 @@ func TestDriftModesOfKinds(t *testing.T) {
 	if got := c.Drift.Kinds.Modes(); err != nil || len(got) != 2 || got[secret] != api.DriftReport || got[deployment] != api.DriftRevert {
 		t.Errorf("with --set: %v: %v", got, err)
 	}
-	if _, err = load(t, file, "--set", "drift.kinds=Secret"); err == nil || !strings.Contains(err.Error(), "Secret must be formatted as key=value") {
+	if _, err = load(t, file, "--set", "drift.kinds=Secret"); err == nil || !strings.Contains(err.Error(), `--set drift.kinds=Secret: "Secret" is not KIND=MODE`) {
 		t.Errorf("without a mode: %v", err)
 	}
 }

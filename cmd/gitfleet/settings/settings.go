@@ -47,12 +47,12 @@ func (c *Config) settings() []setting { return settingsOf("", reflect.ValueOf(c)
 func settingsOf(prefix string, section reflect.Value) []setting {
 	var all []setting
 	for field, value := range section.Fields() {
-		name, known := field.Tag.Lookup("key")
+		name, hasKey := field.Tag.Lookup("key")
 		usage, isSetting := field.Tag.Lookup("usage")
 		switch {
 		case isSetting:
 			all = append(all, setting{prefix + name, value.Addr().Interface(), usage})
-		case known:
+		case hasKey:
 			all = append(all, settingsOf(prefix+name+".", value)...)
 		}
 	}
@@ -105,7 +105,16 @@ func (s setting) bind(f *pflag.FlagSet, name string) {
 	case *[]string:
 		f.StringArrayVar(v, name, *v, s.usage)
 	case *KindModes:
-		f.StringToStringVar((*map[string]string)(v), name, *v, s.usage)
+		given := KindModes{}
+		f.Func(name, s.usage, func(text string) error {
+			kind, mode, ok := strings.Cut(text, "=")
+			if !ok {
+				return fmt.Errorf("%q is not KIND=MODE", text)
+			}
+			given[kind] = driftMode(mode)
+			*v = given
+			return nil
+		})
 	case *[]signedPath:
 		var given []signedPath
 		f.Func(name, s.usage, func(text string) error {
@@ -152,7 +161,9 @@ func (c *Config) assign(values *pflag.FlagSet, text string) error {
 	if f == nil {
 		return fmt.Errorf("--set %s: there is no setting %s%s", text, key, settingMeant(key, settingKeys()))
 	}
-	maps.DeleteFunc(c.lines, func(line string, _ int) bool { return line == key || strings.HasPrefix(line, key+".") })
+	maps.DeleteFunc(c.lines, func(line string, _ int) bool {
+		return line == key || strings.HasPrefix(line, key+".") || strings.HasPrefix(line, key+"[")
+	})
 	err := f.Value.Set(value)
 	if form := forms[f.Value.Type()]; err != nil && form != "" {
 		err = fmt.Errorf("must be %s, is %q", form, value)
@@ -199,8 +210,8 @@ func KeysNamed(flag string) []string {
 // A Named is a file or an environment variable that a setting names.
 type Named struct{ Key, Name string }
 
-// Named returns what the settings name whose keys end in a suffix: the files of "File", or the
-// environment variables of "Env".
+// Named returns the values of all settings whose keys end in a suffix, without empty ones: with
+// "File" these are the names of files, with "Env" those of environment variables.
 func (c *Config) Named(suffix string) []Named {
 	var all []Named
 	for _, s := range c.settings() {

@@ -177,7 +177,7 @@ func (c Config) validateDrift() []error {
 		errs = append(errs, c.fault("drift.mode", fmt.Sprintf("%q is none of revert, propose, report", c.Drift.Mode)))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Drift.Kinds)) {
-		if err := validateKindMode(kind, c.Drift.Kinds[kind]); err != nil {
+		if err := validateKindMode(kind, string(c.Drift.Kinds[kind])); err != nil {
 			errs = append(errs, c.fault("drift.kinds."+kind, err.Error()))
 		}
 	}
