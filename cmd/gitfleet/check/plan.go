@@ -107,7 +107,7 @@ func writeForecast(w io.Writer, o *forecast.Forecast, out output.Format, brake m
 		return fmt.Errorf("the commit would be refused: %s", why)
 	}
 	d, changes := o.Compared(brake)
-	err := out.Print(w, d, plantext.Plan(d, changes))
+	err := out.Print(w, d, func() string { return plantext.Plan(d, changes) })
 	if err == nil && (!changes.None() || len(d.Recreations) > 0) {
 		return exit.Differences
 	}

@@ -117,7 +117,7 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	if refused != "" {
 		doc.Problems = append([]string{refused}, doc.Problems...)
 	}
-	err = out.Print(cmd.OutOrStdout(), doc, doc.text())
+	err = out.Print(cmd.OutOrStdout(), doc, doc.text)
 	switch {
 	case err != nil:
 		return err

@@ -72,7 +72,7 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := settings.Load(path, cmd.Flags())
 			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
-			err = out.Print(cmd.OutOrStdout(), doc, doc.text())
+			err = out.Print(cmd.OutOrStdout(), doc, doc.text)
 			if err == nil && doc.failed() {
 				return exit.Differences
 			}

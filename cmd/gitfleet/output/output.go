@@ -76,12 +76,13 @@ func (f *Format) IsText() bool { return f.Name != "name" && slices.Contains(f.te
 // IsWide reports whether a table shall have its less important columns.
 func (f *Format) IsWide() bool { return f.Name == "wide" }
 
-// Print writes a document, or the text that says the same if the format is a text format.
-func (f *Format) Print(w io.Writer, doc any, text string) error {
+// Print writes a document or, if the format is a text format, the result of text, which says the
+// same.
+func (f *Format) Print(w io.Writer, doc any, text func() string) error {
 	if !f.IsText() {
 		return f.Write(w, doc)
 	}
-	_, err := io.WriteString(w, text)
+	_, err := io.WriteString(w, text())
 	return err
 }
 

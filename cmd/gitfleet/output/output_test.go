@@ -41,7 +41,12 @@ func TestFormat(t *testing.T) {
 			}
 			var out strings.Builder
 			if err == nil {
-				err = f.Print(&out, test.doc, "as text\n")
+				err = f.Print(&out, test.doc, func() string {
+					if !f.IsText() {
+						t.Error("the text was made for a document")
+					}
+					return "as text\n"
+				})
 			}
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Fatalf("%v, want %q", err, test.err)

@@ -95,11 +95,11 @@ func printHeld(b *strings.Builder, all []forecast.Deletion) {
 	type reason struct{ placement, why, clusters string }
 	type held = output.Group[object, forecast.Deletion]
 	objects := output.GroupBy(heldOf(all), func(d forecast.Deletion) object { return object{d.Placement, d.Held, d.ID()} })
-	for i, g := range output.GroupBy(objects, func(o held) reason { return reason{o.Key.placement, o.Key.why, forecast.FewOf(clustersOf(o.Items))} }) {
+	for i, g := range output.GroupBy(objects, func(o held) reason { return reason{o.Key.placement, o.Key.why, strings.Join(clustersOf(o.Items), ",")} }) {
 		if i == 0 {
 			fmt.Fprintln(b, "Held deletions:")
 		}
-		fmt.Fprintf(b, "  %s on %s: %s\n", g.Key.placement, g.Key.clusters, g.Key.why)
+		fmt.Fprintf(b, "  %s on %s: %s\n", g.Key.placement, forecast.FewOf(clustersOf(g.Items[0].Items)), g.Key.why)
 		for _, o := range g.Items[:min(len(g.Items), mostRows)] {
 			fmt.Fprintf(b, "    %s\n", o.Key.id)
 		}
@@ -257,22 +257,29 @@ func printClusters(b *strings.Builder, clusters []forecast.Cluster) {
 	if len(clusters) == 0 {
 		fmt.Fprintln(b, "there is no member cluster: the checkout declares none, and --clusters names none")
 	}
-	for _, g := range output.GroupBy(clusters, func(c forecast.Cluster) string { return fmt.Sprint(c.Objects) }) {
-		var names []string
-		for _, c := range g.Items {
-			names = append(names, c.Name)
+	type group struct {
+		names   []string
+		objects []forecast.Object
+	}
+	var groups []group
+	for _, c := range clusters {
+		i := slices.IndexFunc(groups, func(g group) bool { return slices.Equal(g.objects, c.Objects) })
+		if i < 0 {
+			i, groups = len(groups), append(groups, group{objects: c.Objects})
 		}
+		groups[i].names = append(groups[i].names, c.Name)
+	}
+	for _, g := range groups {
 		holds := "holds"
-		if len(names) > 1 {
+		if len(g.names) > 1 {
 			holds = "hold"
 		}
-		objects := g.Items[0].Objects
-		if len(objects) == 0 {
-			fmt.Fprintf(b, "%s %s nothing\n", strings.Join(names, ", "), holds)
+		if len(g.objects) == 0 {
+			fmt.Fprintf(b, "%s %s nothing\n", strings.Join(g.names, ", "), holds)
 			continue
 		}
-		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(names, ", "), holds, output.Count(len(objects), "object"))
-		printObjects(b, objects)
+		fmt.Fprintf(b, "%s %s %s:\n", strings.Join(g.names, ", "), holds, output.Count(len(g.objects), "object"))
+		printObjects(b, g.objects)
 	}
 }
 

@@ -15,6 +15,14 @@ func configMap(name, placement string) forecast.Object {
 	return forecast.Object{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: name, Placement: placement}
 }
 
+// deletionsOn returns deletions of an object on clusters with names of one letter.
+func deletionsOn(clusters, name string) (all []forecast.Deletion) {
+	for _, c := range clusters {
+		all = append(all, deletion(string(c), name, "crp/web", "too many"))
+	}
+	return all
+}
+
 func deletion(cluster, name, placement, held string) forecast.Deletion {
 	return forecast.Deletion{Cluster: cluster, Object: configMap(name, placement), Held: held}
 }
@@ -104,6 +112,20 @@ Changes:
     - ConfigMap/web/two  (crp/web), held
     o ConfigMap/web/three  (crp/web), which stays and is released
     = ConfigMap/web/four  (crp/new, before crp/old)
+
+`},
+		"held deletions on many clusters that differ": {
+			compared(nil, forecast.ClusterChange{Cluster: "a"}), append(deletionsOn("abcdef", "one"), deletionsOn("abcdeg", "two")...), `
+Changes:
+  a
+
+12 objects on 7 clusters would be deleted; 12 would be held until the message of a commit has the trailer
+  Gitfleet-Allow-Delete: crp/web
+Held deletions:
+  crp/web on a, b, c, d, e and 1 more: too many
+    ConfigMap/web/one
+  crp/web on a, b, c, d, e and 1 more: too many
+    ConfigMap/web/two
 
 `},
 		"held deletions, together where they are the same": {

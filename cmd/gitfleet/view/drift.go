@@ -98,7 +98,7 @@ func newDriftShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return endDrifts(drifts, out.Print(cmd.OutOrStdout(), output.ListOf(driftVersion, drifts), driftsText(r.At, drifts)))
+			return endDrifts(drifts, out.Print(cmd.OutOrStdout(), output.ListOf(driftVersion, drifts), func() string { return driftsText(r.At, drifts) }))
 		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")

@@ -121,9 +121,11 @@ func last[T any](n int, items []T) []T {
 }
 
 func printEvent(w io.Writer, e *status.Event, out output.Format) error {
-	where := e.About()
-	if e.Cluster != "" {
-		where += " on " + e.Cluster
-	}
-	return out.Print(w, e, fmt.Sprintf("%s  %-7s  %s  %s: %s\n", e.Last.UTC().Format(time.RFC3339), e.Type, e.Reason, where, output.Sanitize(e.Message)))
+	return out.Print(w, e, func() string {
+		where := e.About()
+		if e.Cluster != "" {
+			where += " on " + e.Cluster
+		}
+		return fmt.Sprintf("%s  %-7s  %s  %s: %s\n", e.Last.UTC().Format(time.RFC3339), e.Type, e.Reason, where, output.Sanitize(e.Message))
+	})
 }

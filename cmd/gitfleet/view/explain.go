@@ -53,7 +53,7 @@ as plan does, offline.`,
 			if err != nil {
 				return err
 			}
-			return out.Print(cmd.OutOrStdout(), e, explanationText(e))
+			return out.Print(cmd.OutOrStdout(), e, func() string { return explanationText(e) })
 		},
 	}
 	cmd.Flags().StringVar(&path, "path", "", "think about this checkout, instead of asking the daemon")

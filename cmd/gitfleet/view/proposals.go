@@ -71,7 +71,7 @@ Exit codes: 0 nothing is held, 1 something is, 2 error.`,
 			if err := c.Get(cmd.Context(), "/proposals", nil, &list); err != nil {
 				return err
 			}
-			err := out.Print(cmd.OutOrStdout(), &list, proposalsText(&list, out))
+			err := out.Print(cmd.OutOrStdout(), &list, func() string { return proposalsText(&list, out) })
 			if err == nil && len(list.Items) > 0 {
 				return exit.Differences
 			}
@@ -100,9 +100,8 @@ func newProposalsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := proposalText(list.At, change)
 			list.Items = []proposal.HeldChange{*change}
-			return out.Print(cmd.OutOrStdout(), &list, text)
+			return out.Print(cmd.OutOrStdout(), &list, func() string { return proposalText(list.At, &list.Items[0]) })
 		}),
 	}
 	out.Bind(cmd.Flags(), "text")

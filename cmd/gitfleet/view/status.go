@@ -43,7 +43,7 @@ could not be asked.`,
 		RunE: at.WithClient(func(cmd *cobra.Command, _ []string, c *client.Client) error {
 			w := cmd.OutOrStdout()
 			show := func(o *overview.Overview) error {
-				return out.Print(w, o, strings.Join(o.Text(output.PageOf(w), o.At.Add(o.Age), all), "\n")+"\n")
+				return out.Print(w, o, func() string { return strings.Join(o.Text(output.PageOf(w), o.At.Add(o.Age), all), "\n") + "\n" })
 			}
 			switch {
 			case watch && out.IsText() && output.PageOf(w).Terminal:

@@ -37,7 +37,7 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 			if err != nil {
 				return err
 			}
-			return out.Print(cmd.OutOrStdout(), t, traceText(t))
+			return out.Print(cmd.OutOrStdout(), t, func() string { return traceText(t) })
 		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "member cluster the object is on")

@@ -47,7 +47,7 @@ below the envelope.`,
 			if err != nil {
 				return err
 			}
-			return out.Print(w, tree, treeText(tree, r, output.PageOf(w)))
+			return out.Print(w, tree, func() string { return treeText(tree, r, output.PageOf(w)) })
 		}),
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "only this member cluster")
