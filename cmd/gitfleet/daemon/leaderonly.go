@@ -13,16 +13,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// serveLeader handles a path that only the leader can answer, with the JSON of a value, or with a
-// code and an error. objection returns the reason why this replica does not answer; nil if it
-// does.
-func serveLeader(srv *server.Server, pattern string, objection func() error, answer func(*http.Request) (value any, code int, err error)) {
+// serveJSON handles a path with the JSON of a value, or with a code and an error.
+func serveJSON(srv *server.Server, pattern string, answer func(*http.Request) (value any, code int, err error)) {
 	srv.Mount(pattern, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		var value any
-		code, err := http.StatusServiceUnavailable, objection()
-		if err == nil {
-			value, code, err = answer(req)
-		}
+		value, code, err := answer(req)
 		if err != nil {
 			http.Error(w, err.Error(), code)
 			return
@@ -32,9 +26,13 @@ func serveLeader(srv *server.Server, pattern string, objection func() error, ans
 	}))
 }
 
-// serveProposals handles GET /proposals with the held changes.
+// serveProposals handles GET /proposals with the held changes. objection returns the reason why
+// this replica, which does not lead, does not answer; nil if it does.
 func serveProposals(srv *server.Server, objection func() error, held func() *proposal.HeldList) {
-	serveLeader(srv, "GET /proposals", objection, func(*http.Request) (any, int, error) {
+	serveJSON(srv, "GET /proposals", func(*http.Request) (any, int, error) {
+		if err := objection(); err != nil {
+			return nil, http.StatusServiceUnavailable, err
+		}
 		list := held()
 		if list == nil {
 			return nil, http.StatusServiceUnavailable, errors.New("it is not known yet what is held: the daemon is starting")
@@ -43,16 +41,19 @@ func serveProposals(srv *server.Server, objection func() error, held func() *pro
 	})
 }
 
-// servePlans handles GET /plan?pullRequest=NUMBER. preview is nil if pull requests are not
-// planned.
+// servePlans handles GET /plan?pullRequest=NUMBER. objection is that of serveProposals; a request
+// that no replica would answer is refused by all. preview is nil if pull requests are not planned.
 func servePlans(srv *server.Server, objection func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
-	serveLeader(srv, "GET /plan", objection, func(req *http.Request) (any, int, error) {
+	serveJSON(srv, "GET /plan", func(req *http.Request) (any, int, error) {
 		number, err := strconv.ParseInt(req.URL.Query().Get("pullRequest"), 10, 64)
 		switch {
 		case err != nil || number <= 0:
 			return nil, http.StatusBadRequest, errors.New("pullRequest: must be the number of a pull request")
 		case preview == nil:
 			return nil, http.StatusNotFound, errors.New("the daemon does not plan pull requests: set pullRequests.plans")
+		}
+		if err := objection(); err != nil {
+			return nil, http.StatusServiceUnavailable, err
 		}
 		p, err := preview(req.Context(), number)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/test/tempfile"
@@ -49,41 +50,42 @@ func TestWebhooksWakeWhoLooksAtPullRequests(t *testing.T) {
 	}
 }
 
-// A standby refuses to plan a pull request, and does not wait until it is the leader.
-func TestAReplicaThatStandsByPlansNoPullRequest(t *testing.T) {
-	srv := server.New(prometheus.NewRegistry())
-	servePlans(srv, func() error { return errors.New("this replica stands by: one leads") }, func(ctx context.Context, _ int64) (*review.Preview, error) {
-		t.Error("it was planned")
-		return nil, ctx.Err()
-	})
-	answer := httptest.NewRecorder()
-	srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/plan?pullRequest=1", nil))
-	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "one leads") {
-		t.Errorf("answered %d: %s", answer.Code, answer.Body)
-	}
-}
-
-// A path that only the leader answers says on others why, and has a code for each other reason.
-func TestServeLeader(t *testing.T) {
+// A path that only the leader answers says on others why. What is wrong with a request, or is not
+// configured, every replica says.
+func TestLeaderOnly(t *testing.T) {
+	leads := func() error { return nil }
+	standsBy := func() error { return errors.New("this replica stands by: one leads") }
+	fails := func(context.Context, int64) (*review.Preview, error) { return nil, errors.New("no such pull request") }
 	for name, test := range map[string]struct {
-		objection error
-		value     any
-		code      int
-		err       error
+		objection func() error
+		preview   func(context.Context, int64) (*review.Preview, error)
+		held      *proposal.HeldList
+		path      string
 		want      string
 	}{
-		"the leader":    {nil, map[string]int{"n": 1}, http.StatusOK, nil, "200 {\"n\":1}\n"},
-		"a standby":     {errors.New("one leads"), nil, http.StatusOK, nil, "503 one leads\n"},
-		"nothing there": {nil, nil, http.StatusNotFound, errors.New("no such thing"), "404 no such thing\n"},
+		"a plan of a standby":            {standsBy, fails, nil, "/plan?pullRequest=1", "503 this replica stands by: one leads\n"},
+		"no number, at a standby":        {standsBy, fails, nil, "/plan?pullRequest=abc", "400 pullRequest: must be the number of a pull request\n"},
+		"no plans, at a standby":         {standsBy, nil, nil, "/plan?pullRequest=1", "404 the daemon does not plan pull requests: set pullRequests.plans\n"},
+		"a plan that fails":              {leads, fails, nil, "/plan?pullRequest=1", "422 no such pull request\n"},
+		"proposals of a standby":         {standsBy, nil, &proposal.HeldList{}, "/proposals", "503 this replica stands by: one leads\n"},
+		"proposals of a leader, at once": {leads, nil, nil, "/proposals", "503 it is not known yet what is held: the daemon is starting\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := server.New(prometheus.NewRegistry())
-			serveLeader(srv, "GET /thing", func() error { return test.objection }, func(*http.Request) (any, int, error) { return test.value, test.code, test.err })
+			servePlans(srv, test.objection, test.preview)
+			serveProposals(srv, test.objection, func() *proposal.HeldList { return test.held })
 			answer := httptest.NewRecorder()
-			srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/thing", nil))
+			srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil))
 			if got := fmt.Sprint(answer.Code, " ", answer.Body); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+	srv := server.New(prometheus.NewRegistry())
+	serveProposals(srv, leads, func() *proposal.HeldList { return &proposal.HeldList{} })
+	answer := httptest.NewRecorder()
+	srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/proposals", nil))
+	if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("answered %d: %s", answer.Code, answer.Body)
 	}
 }
