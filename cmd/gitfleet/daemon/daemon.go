@@ -45,9 +45,7 @@ func NewRun() *cobra.Command {
 				return err
 			}
 			log := cfg.Logger(cmd.ErrOrStderr())
-			// The logs of the Kubernetes libraries are useful only for developers: they are logged at the
-			// level debug, except for errors.
-			klog.SetLoggerWithOptions(logr.FromSlogHandler(log.Handler()).V(-int(slog.LevelDebug)), klog.ContextualLogger(true))
+			klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler()}), klog.ContextualLogger(true))
 			return serve(cmd.Context(), cfg, log)
 		},
 	}
