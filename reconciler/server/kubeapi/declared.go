@@ -18,7 +18,7 @@ import (
 type declared struct {
 	namespace, name string
 	version         declaredVersion
-	object          func() *store.Object
+	object          func(declaredVersion) *store.Object
 }
 
 // A declaredVersion is the same while the object is.
@@ -32,16 +32,16 @@ func (d declared) Key() (string, string) { return d.namespace, d.name }
 
 func (d declared) Same(old store.Source) bool { return d.version == old.(declared).version }
 
-func (d declared) Object() *store.Object { return d.object() }
+func (d declared) Object() *store.Object { return d.object(d.version) }
 
 // manifest returns an object of the hub as in Git, with the values of Secrets masked.
 func manifest(m *api.Object, known ledger.Declared) declared {
-	return declared{m.ID.Namespace, m.ID.Name, declaredVersion{m.Hash, m.Origin, known}, func() *store.Object {
+	return declared{m.ID.Namespace, m.ID.Name, declaredVersion{m.Hash, m.Origin, known}, func(version declaredVersion) *store.Object {
 		u := m.Object
 		o := &store.Object{Value: m, ObjectMeta: metaOf(metav1.ObjectMeta{
 			Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: u.GetLabels(), Annotations: shown(u).GetAnnotations(),
-			UID: status.UID(known.Created, m.ID.Group, m.ID.Kind, m.ID.Namespace, m.ID.Name),
-		}, m.Origin, known)}
+			UID: status.UID(version.known.Created, m.ID.Group, m.ID.Kind, m.ID.Namespace, m.ID.Name),
+		}, version.origin, version.known)}
 		o.APIVersion, o.Kind = u.GetAPIVersion(), u.GetKind()
 		o.Content = func(meta metav1.ObjectMeta) (any, error) {
 			content := maps.Clone(shown(u).Object)
@@ -78,7 +78,7 @@ func encodable(secret map[string]any) {
 
 // configuration returns an object of a kind that has no status: an override.
 func configuration(of any, k *kind, meta metav1.ObjectMeta, version declaredVersion, content func(metav1.TypeMeta, metav1.ObjectMeta) any) declared {
-	return declared{meta.Namespace, meta.Name, version, func() *store.Object {
+	return declared{meta.Namespace, meta.Name, version, func(version declaredVersion) *store.Object {
 		o := &store.Object{Value: of, ObjectMeta: metaOf(meta, version.origin, version.known)}
 		o.APIVersion, o.Kind = k.gvk(k.versions[0]).ToAPIVersionAndKind()
 		o.UID = status.UID(version.known.Created, k.name, meta.Namespace, meta.Name)
