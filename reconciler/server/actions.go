@@ -76,7 +76,8 @@ func (s *Server) Act(name string, do Action) {
 	}))
 }
 
-// codeOf returns the status code for an error. One that is not the client's fault may pass.
+// codeOf returns the status code for an error. An error that is not the client's
+// fault may be temporary.
 func codeOf(err error) int {
 	var unknown *status.UnknownError
 	var refused *RefusedError

@@ -95,7 +95,7 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 	}
 	g := &Guard{cfg: cfg, site: http.NewCrossOriginProtection()}
 	if cfg.CertFile != "" {
-		pair := newFiles(parsePair, cfg.CertFile, cfg.KeyFile)
+		pair := newReloader(parsePair, cfg.CertFile, cfg.KeyFile)
 		if _, err := pair.get(); err != nil {
 			return nil, fmt.Errorf("server.certFile: %w", err)
 		}
@@ -104,14 +104,14 @@ func New(ctx context.Context, cfg Config) (*Guard, error) {
 	}
 	var ways []authenticator.Request
 	if cfg.ClientCAFile != "" {
-		pool := newFiles(parsePool, cfg.ClientCAFile)
+		pool := newReloader(parsePool, cfg.ClientCAFile)
 		if _, err := pool.get(); err != nil {
 			return nil, fmt.Errorf("server.clientCAFile: %w", err)
 		}
 		ways = append(ways, x509.NewDynamic(verifying(pool), x509.CommonNameUserConversion))
 	}
 	if cfg.TokenFile != "" {
-		tokens := newFiles(parseTokens, cfg.TokenFile)
+		tokens := newReloader(parseTokens, cfg.TokenFile)
 		if _, err := tokens.get(); err != nil {
 			return nil, fmt.Errorf("server.tokenFile: %w", err)
 		}

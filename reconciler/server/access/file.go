@@ -18,9 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// A files is the parsed content of some files, which are read again when one of them changes.
+// A reloader has the parsed content of some files, and reads them again when one of them changes.
 // While one is unreadable, or they are invalid or do not match, the last content is used.
-type files[T any] struct {
+type reloader[T any] struct {
 	paths []string
 	parse func(contents [][]byte) (T, error)
 
@@ -37,7 +37,7 @@ type fileStat struct {
 }
 
 // get returns the content. It returns an error only if there has never been any.
-func (f *files[T]) get() (T, error) {
+func (f *reloader[T]) get() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.read(); err != nil && !f.known {
@@ -46,7 +46,7 @@ func (f *files[T]) get() (T, error) {
 	return f.value, nil
 }
 
-func (f *files[T]) read() error {
+func (f *reloader[T]) read() error {
 	stats := make([]fileStat, len(f.paths))
 	for i, path := range f.paths {
 		info, err := os.Stat(path)
@@ -73,8 +73,8 @@ func (f *files[T]) read() error {
 	return nil
 }
 
-func newFiles[T any](parse func([][]byte) (T, error), paths ...string) *files[T] {
-	return &files[T]{paths: paths, parse: parse}
+func newReloader[T any](parse func([][]byte) (T, error), paths ...string) *reloader[T] {
+	return &reloader[T]{paths: paths, parse: parse}
 }
 
 // parsePair parses a certificate and its key.
@@ -91,7 +91,7 @@ func parsePool(contents [][]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func verifying(pool *files[*x509.CertPool]) certificates.VerifyOptionFunc {
+func verifying(pool *reloader[*x509.CertPool]) certificates.VerifyOptionFunc {
 	return func() (x509.VerifyOptions, bool) {
 		roots, err := pool.get()
 		options := certificates.DefaultVerifyOptions()
@@ -131,7 +131,7 @@ func parseTokens(contents [][]byte) (tokens, error) {
 	return out, nil
 }
 
-type tokenReader struct{ *files[tokens] }
+type tokenReader struct{ *reloader[tokens] }
 
 // AuthenticateToken implements authenticator.Token.
 func (r tokenReader) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
