@@ -20,6 +20,7 @@ import (
 type index struct {
 	n       int
 	names   []byte // n hashes, sorted
+	crcs    []byte
 	offsets []byte
 	far     []byte // offsets beyond 2 GiB
 }
@@ -64,7 +65,7 @@ func parseIndex(raw []byte) (*index, error) {
 		return nil, errIndex
 	}
 	x.names, rest = rest[:x.n*hashBytes], rest[x.n*hashBytes:]
-	rest = rest[x.n*4:] // the checksums of the entries
+	x.crcs, rest = rest[:x.n*4], rest[x.n*4:]
 	x.offsets, x.far = rest[:x.n*4], rest[x.n*4:]
 	return x, nil
 }
@@ -92,6 +93,19 @@ func (x *index) offset(i int) (int64, bool) {
 	}
 	long := binary.BigEndian.Uint64(x.far[at:])
 	return int64(long), long <= math.MaxInt64 //nolint:gosec // just compared
+}
+
+// entries returns all objects, sorted by hash.
+func (x *index) entries() ([]indexed, error) {
+	all := make([]indexed, x.n)
+	for i := range all {
+		offset, ok := x.offset(i)
+		if !ok {
+			return nil, errIndex
+		}
+		all[i] = indexed{plumbing.Hash(x.name(i)), binary.BigEndian.Uint32(x.crcs[4*i:]), offset}
+	}
+	return all, nil
 }
 
 // encodeIndex encodes the entries in version 2 of Git's index format. Unlike the library's

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,14 +33,18 @@ func TestAnIndexKeepsItsEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x.n != len(entries) {
-			t.Fatalf("%d entries, want %d", x.n, len(entries))
+		got, err := x.entries()
+		if err != nil || len(got) != len(entries) {
+			t.Fatalf("%d entries, %v, want %d", len(got), err, len(entries))
 		}
 		theirs := idxfile.NewMemoryIndex()
 		if err := idxfile.NewDecoder(bytes.NewReader(raw)).Decode(theirs); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
+			if !slices.Contains(got, e) {
+				t.Fatalf("entry %v is lost", e)
+			}
 			if crc, err := theirs.FindCRC32(e.hash); err != nil || crc != e.crc {
 				t.Fatalf("the library finds checksum %x of %s, %v, want %x", crc, e.hash, err, e.crc)
 			}
@@ -186,6 +191,7 @@ func FuzzParseIndex(f *testing.F) {
 		var h plumbing.Hash
 		copy(h[:], name)
 		x.find(h)
+		_, _ = x.entries()
 	})
 }
 

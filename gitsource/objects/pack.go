@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // Limits limit a pack.
@@ -19,20 +21,27 @@ type Limits struct {
 // AddPack stores a pack while it is received from a remote. After an error nothing of the pack
 // is stored. Only one goroutine may add or join packs.
 func (s *Store) AddPack(r io.Reader, limits Limits) error {
+	_, err := s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return indexPack(f, r, limits) })
+	return err
+}
+
+// addPack stores the pack that a function writes to a file, and returns its name.
+func (s *Store) addPack(write func(*os.File) ([]indexed, plumbing.Hash, error)) (name string, err error) {
 	f, err := os.CreateTemp(s.packDir(), "incoming-*")
 	if err != nil {
-		return err
+		return "", err
 	}
-	entries, checksum, err := indexPack(f, r, limits)
+	entries, checksum, err := write(f)
 	err = errors.Join(err, f.Sync(), f.Close())
 	index := f.Name() + ".idx"
+	name = "pack-" + checksum.String()
 	if err == nil {
 		err = writeFile(index, encodeIndex(entries, checksum))
 	}
 	if err == nil {
-		err = s.install(f.Name(), index, "pack-"+checksum.String())
+		err = s.install(f.Name(), index, name)
 	}
-	return errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index))
+	return name, errors.Join(err, os.RemoveAll(f.Name()), os.RemoveAll(index))
 }
 
 // install moves a pack and its index into the store, unless it is there already.

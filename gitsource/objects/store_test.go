@@ -283,26 +283,53 @@ func TestJoinPacks(t *testing.T) {
 	check(5, again)
 }
 
-// The packs of a joined store stay if one of them is damaged.
+// The packs of a joined store stay if one of them is damaged, and the error names it.
 func TestDamageIsNotCopied(t *testing.T) {
-	s, st := newSource(t), create(t)
-	for i := range 3 {
-		addPack(t, st, s.pack(0, false, s.blob(noise(uint64(i), 100))))
+	for name, at := range map[string]int{"header": 9, "entry": 70, "checksum": -1} {
+		t.Run(name, func(t *testing.T) {
+			s, st := newSource(t), create(t)
+			for i := range 3 {
+				addPack(t, st, s.pack(0, false, s.blob(noise(uint64(i), 100))))
+			}
+			damaged := st.packs[1].name
+			path := st.packPath(damaged) + ".pack"
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw[(at+len(raw))%len(raw)] ^= 1
+			if err := os.WriteFile(path, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			want := "join packs: " + damaged + ": pack does not have its checksum"
+			if err := st.JoinPacks(1); err == nil || err.Error() != want {
+				t.Errorf("%v, want %q", err, want)
+			}
+			if files, err := filepath.Glob(filepath.Join(st.packDir(), "*")); err != nil || len(files) != 6 || len(st.packs) != 3 {
+				t.Errorf("files are %q (%v), %d packs", files, err, len(st.packs))
+			}
+		})
 	}
-	path := st.packPath(st.packs[0].name) + ".pack"
-	raw, err := os.ReadFile(path)
+}
+
+// An empty pack that is joined with another one leaves that one.
+func TestJoinAnEmptyPack(t *testing.T) {
+	s, st := newSource(t), create(t)
+	one := s.blob("one")
+	addPack(t, st, s.pack(0, false))
+	addPack(t, st, s.pack(0, false, one))
+	if err := st.JoinPacks(1); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(st.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw[len(raw)/2] ^= 1
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.JoinPacks(1); err == nil || !strings.Contains(err.Error(), "join packs") {
-		t.Errorf("damage is copied: %v", err)
-	}
-	if files, err := filepath.Glob(filepath.Join(st.packDir(), "*")); err != nil || len(files) != 6 || len(st.packs) != 3 {
-		t.Errorf("files are %q (%v), %d packs", files, err, len(st.packs))
+	defer again.Close()
+	for _, st := range []*Store{st, again} {
+		if got, err := st.Object(plumbing.BlobObject, one, 3); err != nil || string(got) != "one" || len(st.packs) != 1 {
+			t.Errorf("%q, %v, %d packs", got, err, len(st.packs))
+		}
 	}
 }
 
@@ -314,7 +341,9 @@ func TestSmallPacks(t *testing.T) {
 		"two of any size":     {[]int64{1, 1000}, 2},
 		"alike":               {[]int64{5, 6, 4, 5}, 4},
 		"one large":           {[]int64{1000, 1, 1, 1}, 3},
-		"two large":           {[]int64{1000, 1, 1000, 1}, 2},
+		"two large":           {[]int64{1000, 1, 1000, 1}, 4},
+		"one of each size":    {[]int64{1, 10, 100, 1000}, 2},
+		"many large":          {append(slices.Repeat([]int64{1000}, 49), 1, 1), 51},
 		"just small enough":   {[]int64{1, 1, 4}, 3},
 		"just too large":      {[]int64{1, 1, 5}, 2},
 		"each twice the last": {[]int64{1, 2, 4, 8, 16}, 5},
