@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1" //nolint:gosec // the checksum of Git's index format
 	"encoding/binary"
 	"encoding/hex"
@@ -109,10 +110,14 @@ func (x *index) entries() ([]indexed, error) {
 }
 
 // encodeIndex encodes the entries in version 2 of Git's index format. Unlike the library's
-// encoder it keeps duplicate hashes, so that the index has as many entries as the pack.
+// encoder it keeps duplicate hashes, so that the index has as many entries as the pack. The one
+// with the smallest offset is found, so that no two deltas by hash in joined packs have each other
+// as base.
 func encodeIndex(entries []indexed, checksum plumbing.Hash) []byte {
 	entries = slices.Clone(entries)
-	slices.SortFunc(entries, func(a, b indexed) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	slices.SortFunc(entries, func(a, b indexed) int {
+		return cmp.Or(bytes.Compare(a.hash[:], b.hash[:]), cmp.Compare(a.offset, b.offset))
+	})
 	out := make([]byte, 0, indexHeader+fanoutBytes+(hashBytes+8)*len(entries)+2*hashBytes)
 	out = append(out, indexMagic...)
 	next := 0

@@ -61,6 +61,23 @@ func TestAnIndexKeepsItsEntries(t *testing.T) {
 	})
 }
 
+// Of an object that a pack has several times, the first is found.
+func TestAnIndexFindsTheFirstOfSeveral(t *testing.T) {
+	var entries []indexed
+	for i := range 100 {
+		entries = append(entries, indexed{hash: plumbing.Hash{byte(i % 3)}, offset: int64(100 - i)})
+	}
+	x, err := parseIndex(encodeIndex(entries, plumbing.Hash{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{1, 3, 2} {
+		if offset, ok := x.find(plumbing.Hash{byte(i)}); !ok || offset != want {
+			t.Errorf("object %d is found at %d, want %d", i, offset, want)
+		}
+	}
+}
+
 // The index of a pack is byte for byte the one that git creates, including objects stored as
 // chains of deltas and deltas whose base is given by hash.
 func TestAnIndexIsWhatGitMakes(t *testing.T) {
