@@ -186,6 +186,9 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 			if err != nil {
 				return err
 			}
+			if built.Exceeded {
+				result.items = nil // all objects of a build, or none
+			}
 			result.problems, result.size, result.end, result.cut = built.Problems, built.Size, built.End, built.Cut
 			l.built++
 			if !built.Transient && !built.Cut {

@@ -67,6 +67,8 @@ type Result struct {
 	Size int64
 	End  api.Origin
 	Cut  bool
+	// Exceeded says that the objects are larger than limits.buildOutput and were not all visited.
+	Exceeded bool
 }
 
 // A sourcePosition is the position of a document.

@@ -30,6 +30,7 @@ func (b *builder) collect(m resmap.ResMap, out *Result, visit func(*document.Rep
 			data, _ := json.Marshal(value)
 			if size += int64(len(data)); size > b.graph.limits.BuildOutput {
 				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", limit.Size(b.graph.limits.BuildOutput))
+				out.Exceeded = true
 				return
 			}
 			visit(r, value)
