@@ -129,9 +129,12 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	return nil
 }
 
-// read reads the configuration.
+// read reads and validates the configuration.
 func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
 	cfg, err := settings.Read(d.config, flags)
+	if err == nil {
+		err = cfg.ValidateLimits()
+	}
 	switch {
 	case err != nil:
 		return cfg, err

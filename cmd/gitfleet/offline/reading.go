@@ -110,6 +110,9 @@ func ReadDir(dir string, o hub.Options) (*hub.Snapshot, error) {
 		return nil, err
 	}
 	o.Path = path.Join(within, o.Path)
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
 	s, err := hub.NewLoader(o).Load(hub.Commit{}, files)
 	var bad *hub.LoadError
 	if err != nil && !errors.As(err, &bad) {

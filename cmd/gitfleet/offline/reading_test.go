@@ -8,6 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/test/githttp"
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
@@ -33,6 +34,18 @@ func TestNewestCommitThatIsNotAccepted(t *testing.T) {
 	}
 	if n := server.Count("hub.git", githttp.Fetch); n != 1 {
 		t.Errorf("fetched %d times, want once", n)
+	}
+}
+
+// A path outside of the repository is refused as such, not as one that is missing.
+func TestReadDirRefusesAPathOutside(t *testing.T) {
+	dir := t.TempDir()
+	want := "read " + dir + `: path "../x": must be relative to the repository and stay in it`
+	if _, err := ReadDir(dir, hub.Options{Path: "../x"}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if _, err := ReadDir(dir, hub.Options{Path: "x"}); err == nil || strings.Contains(err.Error(), "must be relative") {
+		t.Errorf("a missing path: %v", err)
 	}
 }
 
