@@ -27,13 +27,11 @@ func parseJSON(data []byte, depth int) (docs []*yaml.Node, line int, fault strin
 			docs = append(docs, n)
 			continue
 		}
-		at := p.decoder.InputOffset() // the end of the last token
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the file ends in the middle of a value")
-		} else {
-			at = int64(len(data) - len(bytes.TrimLeft(data[at:], " \t\r\n,:")))
 		}
-		return docs, p.lineAt(at), strings.TrimPrefix(err.Error(), "json: ")
+		// The offset is that of the wrong token, or the end of the last one.
+		return docs, p.lineAt(p.decoder.InputOffset()), strings.TrimPrefix(err.Error(), "json: ")
 	}
 }
 
