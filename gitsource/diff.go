@@ -24,8 +24,8 @@ type pathChange struct {
 // A treeReader reads a directory; the result is sorted by name and must not be changed.
 type treeReader func(plumbing.Hash) ([]object.TreeEntry, error)
 
-// below reads a directory at a path; the zero hash stands for an empty one.
-func (read treeReader) below(path string, h plumbing.Hash, depth int) ([]object.TreeEntry, error) {
+// readDir reads a directory at a path; the zero hash stands for an empty one.
+func (read treeReader) readDir(path string, h plumbing.Hash, depth int) ([]object.TreeEntry, error) {
 	if h.IsZero() {
 		return nil, nil
 	}
@@ -60,11 +60,11 @@ func (d *differ) dirs(path string, from, to plumbing.Hash, depth int) error {
 	if from == to {
 		return nil
 	}
-	before, err := d.read.below(path, from, depth)
+	before, err := d.read.readDir(path, from, depth)
 	if err != nil {
 		return err
 	}
-	after, err := d.read.below(path, to, depth)
+	after, err := d.read.readDir(path, to, depth)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,8 @@ func dirHash(e object.TreeEntry) plumbing.Hash {
 }
 
 // describe returns the hash of an entry. If the entry is not an ordinary file it adds the kind,
-// so that a change of the mode is a change. It is empty for a directory or an absent entry.
+// so that a change of the mode counts as a difference. It is empty for a directory or an absent
+// entry.
 func describe(e object.TreeEntry) string {
 	switch e.Mode {
 	case filemode.Regular:

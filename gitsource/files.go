@@ -42,6 +42,11 @@ var (
 	_ fs.StatFS     = (*files)(nil)
 )
 
+// Package hub reads only the files whose hashes have changed.
+var _ interface {
+	Hash(name string) (string, error)
+} = (*files)(nil)
+
 var (
 	errNotRegular = errors.New("is a symbolic link or a submodule, which are never followed")
 	errIsDir      = errors.New("is a directory")

@@ -178,7 +178,8 @@ func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 
 // Files returns the tree of a commit that was fetched at any time, or of the commit of the last
 // FetchRef. The file system reads from the object store on demand, and implements fs.ReadDirFS,
-// fs.ReadFileFS, fs.StatFS and Hasher.
+// fs.ReadFileFS, fs.ReadLinkFS and fs.StatFS. Its method Hash(name string) (string, error) returns
+// the hash of a file or directory.
 func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	h, err := objects.ParseHash(commit)
 	if err != nil {

@@ -186,7 +186,7 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 	var sides [3][]object.TreeEntry
 	for i, h := range []plumbing.Hash{base, one, other} {
 		var err error
-		if sides[i], err = treeReader(m.merged.tree).below(path, h, depth); err != nil {
+		if sides[i], err = treeReader(m.merged.tree).readDir(path, h, depth); err != nil {
 			return plumbing.ZeroHash, err
 		}
 	}

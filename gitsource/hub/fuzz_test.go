@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 			if strings.Contains(p.Message, "makes the parser fail") {
 				t.Fatal(p)
 			}
-			// The strict decoder must not find a problem that the shaper has missed.
+			// The strict decoder must not find a problem that the comparison has missed.
 			if strings.Contains(p.Message, "cannot be read: ") || strings.HasPrefix(p.Message, "unknown field \"") || strings.HasPrefix(p.Message, "duplicate field") {
 				t.Fatal(p)
 			}

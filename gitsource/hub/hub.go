@@ -1,9 +1,9 @@
 // Package hub loads the files of one commit.
 //
-// Load reads a tree of manifests and kustomizations into a Snapshot: the desired state of the
-// fleet, decoded strictly, with the defaults and validation of an API server. A tree is either
-// loaded as a whole or refused with all its problems. A Loader loads one commit after another
-// and reads only the files that have changed.
+// A Loader reads a tree of manifests and kustomizations into a Snapshot: the desired state of
+// the fleet, decoded strictly, with the defaults and validation of an API server. A tree is
+// either loaded as a whole or refused with all its problems. A Loader loads one commit after
+// another and reads only the files that have changed.
 package hub
 
 import (

@@ -7,8 +7,7 @@
 //
 // The filesystem storage of go-git has no such limits. For a pack of 400 KiB with one object of
 // 400 MiB it needs 400 MiB of memory to index the pack, and 530 MiB to read the object; this
-// package refuses the object without allocating it. For 20,000 small files go-git takes twice
-// the time to index them, and three times the time and five times the memory to read them.
+// package refuses the object without allocating it.
 package objects
 
 import (

@@ -266,7 +266,7 @@ func (k *kustomization) resolveDir(t *tree.Tree, m mention, name string) error {
 	return nil
 }
 
-// parseBounded is parseSyntax for kustomization files.
+// parseBounded is document.Parse with the budget of one build.
 func parseBounded(name string, data []byte, limits limit.Limits) *document.Syntax {
 	spending := &limit.Budget{Limit: limits.BuildInput}
 	out := document.Parse(name, data, limits, spending)

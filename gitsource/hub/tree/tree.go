@@ -192,7 +192,7 @@ func (t *Tree) Read(name string) (data []byte, fault string, err error) {
 }
 
 // readUpTo reads a file in one call if the file system can, since its size is known.
-func (t *Tree) readUpTo(name string, limit int64) ([]byte, error) {
+func (t *Tree) readUpTo(name string, most int64) ([]byte, error) {
 	if whole, ok := t.fsys.(fs.ReadFileFS); ok {
 		return whole.ReadFile(name)
 	}
@@ -201,5 +201,5 @@ func (t *Tree) readUpTo(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
+	return io.ReadAll(io.LimitReader(f, most))
 }
