@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,11 +14,15 @@ type Shared struct {
 	Client
 	maxAge time.Duration
 
-	// mu is held while the list is requested.
+	// forgotten counts the calls of ForgetList.
+	forgotten atomic.Int64
+
+	// mu is held while the list is requested. known is the value of forgotten before that.
 	mu     sync.Mutex
 	list   []PullRequest
 	base   string
 	listed time.Time
+	known  int64
 }
 
 // Share returns a client whose list of open pull requests may be a little older than half an
@@ -30,23 +35,19 @@ func Share(c Client, interval time.Duration) *Shared {
 func (s *Shared) ListOpen(ctx context.Context, base string) ([]PullRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if s.base != base || s.listed.IsZero() || now.Sub(s.listed) >= s.maxAge {
+	now, forgotten := time.Now(), s.forgotten.Load()
+	if s.base != base || s.known != forgotten || s.listed.IsZero() || now.Sub(s.listed) >= s.maxAge {
 		list, err := s.Client.ListOpen(ctx, base)
 		if err != nil {
 			return nil, err
 		}
-		s.list, s.base, s.listed = list, base, now
+		s.list, s.base, s.listed, s.known = list, base, now, forgotten
 	}
 	return slices.Clone(s.list), nil
 }
 
-// ForgetList makes the next ListOpen request a new list. It waits for a request for the list.
-func (s *Shared) ForgetList() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list, s.listed = nil, time.Time{}
-}
+// ForgetList makes the next ListOpen request a new list. It never waits.
+func (s *Shared) ForgetList() { s.forgotten.Add(1) }
 
 // OpenPullRequest implements Client.
 func (s *Shared) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
