@@ -80,10 +80,11 @@ func (t *transport) RoundTrip(original *http.Request) (*http.Response, error) {
 		resp.StatusCode, resp.Status, resp.Header, body = http.StatusOK, "200 OK", header, known.body
 	}
 	kind := resp.Header.Get("Content-Type")
-	switch success := resp.StatusCode/100 == 2; {
-	case success && len(body) > mostAnswer:
+	success := resp.StatusCode/100 == 2
+	if success && len(body) > mostAnswer {
 		return nil, errTooLarge
-	case !success, mask.IsPage(kind, body):
+	}
+	if !success || mask.IsPage(kind, body) {
 		e := &StatusError{Status: resp.StatusCode, Message: credentials.Text(kind, body, mostMessage), reason: mask.Line(credentials.Mask(plainReason(body)), mostMessage)}
 		if resp.StatusCode >= 400 {
 			e.RetryAfter = retryAfter(e, resp.Header, time.Now())
