@@ -234,9 +234,9 @@ func marker(fleet, hash string) string { return "<!-- gitfleet: " + fleet + " " 
 
 var where = regexp.MustCompile(`(?m)^\*\*Where:\*\* (.+); first seen at `)
 
-// mayName reports whether a body may list one of some clusters as one that has the change. A body
+// mayListAny reports whether a body may list one of some clusters as one that has the change. A body
 // that lists only some of the clusters, or was edited, may list any.
-func mayName(body string, clusters []string) bool {
+func mayListAny(body string, clusters []string) bool {
 	found := where.FindStringSubmatch(body)
 	if found == nil {
 		return len(clusters) > 0

@@ -25,7 +25,7 @@ func TestClustersInABody(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := mayName(test.body, test.of); got != test.want {
+			if got := mayListAny(test.body, test.of); got != test.want {
 				t.Errorf("it may name %q: %v", test.of, got)
 			}
 		})

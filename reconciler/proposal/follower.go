@@ -216,7 +216,7 @@ var steps = []struct {
 }{
 	{(*follower).isMerged, (*follower).checkMerged},
 	{(*follower).hasOtherIssue, (*follower).followIssue},
-	{(*follower).hasNeedlessIssue, (*follower).replaceIssue},
+	{(*follower).hasReplaceableIssue, (*follower).replaceIssue},
 	{(*follower).isDue, (*follower).offer},
 	{(*follower).isOpen, (*follower).update},
 }
@@ -270,7 +270,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	undecided, former := f.known.undecided(), f.known.formerHashes()
 	for _, branch := range slices.Sorted(maps.Keys(f.open)) {
 		pr := f.open[branch]
-		if f.changes[pr.hash] != nil || undecided[pr.hash] || former[pr.hash] || mayName(pr.Body, f.known.unheard) {
+		if f.changes[pr.hash] != nil || undecided[pr.hash] || former[pr.hash] || mayListAny(pr.Body, f.known.unheard) {
 			delete(f.missing, branch)
 			continue
 		}

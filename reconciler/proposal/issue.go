@@ -112,9 +112,9 @@ func (f *follower) followIssue(ctx context.Context, o *offer, c *change, now tim
 	return nil
 }
 
-// hasNeedlessIssue reports whether an open issue is of a change that an edit can now express. An
+// hasReplaceableIssue reports whether an open issue is of a change that an edit can now express. An
 // issue with the hold label stays.
-func (f *follower) hasNeedlessIssue(o *offer, c *change, _ time.Time) bool {
+func (f *follower) hasReplaceableIssue(o *offer, c *change, _ time.Time) bool {
 	_, open := f.open[c.branch]
 	return o.reason == nil && isIssue(c.branch) && c.state == forge.Open && open && !c.hold
 }

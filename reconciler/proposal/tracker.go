@@ -165,7 +165,8 @@ type issueList struct {
 	err  error
 }
 
-// findUnder is findEarlier for one of the hashes of a change.
+// findUnder returns the pull request or the issue with one of the hashes of a change that still counts;
+// nil if there is none. Then branch is the first one of the hash without a pull request.
 func (t *tracker) findUnder(ctx context.Context, hash string, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
 	if o.reason != nil { // it cannot be offered without issues
 		if t.offersIssues(now) {
