@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"weak"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 )
 
@@ -52,12 +54,23 @@ func (s *session) review(ctx context.Context) {
 	if !s.access.Refused() || ctx.Err() != nil || s.store.Foreign() || s.observingOnly {
 		return
 	}
-	needs, _ := s.needs()
-	reviewed, changed := s.access.Review(ctx, s.conn, needs)
+	reviewed, changed := s.access.Review(ctx, s.conn, s.permissionBasis(), func() []rbac.Permission {
+		needs, _ := s.needs()
+		return needs
+	})
 	s.reportAccess(changed)
 	if reviewed && s.introduced && !s.blocked {
 		s.reschedule()
 	}
+}
+
+// permissionBasis returns the state that the result of needs is derived from.
+func (s *session) permissionBasis() permission.Basis {
+	b := permission.Basis{Count: len(s.last), Kinds: s.kinds.Count(), Leaving: s.leaving}
+	if b.Count > 0 {
+		b.Works = weak.Make(&s.last[0])
+	}
+	return b
 }
 
 // reviewMissing reviews the missing permissions again when the next review is due, except for

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -268,5 +270,20 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 	s.inventory(web).Items.Put(inventory.Item{Group: "example.com", Version: "v1", Kind: "Gadget", Namespace: "web", Name: "one"})
 	if needs, complete := s.needs(); !slices.Contains(needs, read) || complete {
 		t.Errorf("of a kind that is not served: complete %t, %v", complete, needs)
+	}
+}
+
+// While requests are refused and nothing else changes, a turn does not compute the needed
+// permissions again.
+func TestARecentReviewIsNotPrepared(t *testing.T) {
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	s.last = []work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
+	s.access.Review(t.Context(), s.conn, s.permissionBasis(), func() []rbac.Permission { return nil })
+	s.access.RecordRefusal(apierrors.NewForbidden(inventory.ConfigMaps.GroupResource(), "one", errors.New("no")))
+	if n := testing.AllocsPerRun(10, func() { s.review(context.Background()) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if !s.access.Refused() {
+		t.Error("it was reviewed")
 	}
 }

@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/drift":        {"placement/api", "placement/work", "reconciler/health", "reconciler/ledger"},
 	"reconciler/member/inventory":    {"placement", "placement/api", "reconciler/ledger", "reconciler/member/compact", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
 	"reconciler/member/kubeconfig":   {"reconciler/member/connection"},
-	"reconciler/member/permission":   {"reconciler/member/connection", "reconciler/member/rbac", "reconciler/member/retry"},
+	"reconciler/member/permission":   {"placement/work", "reconciler/member/connection", "reconciler/member/rbac", "reconciler/member/retry"},
 	"reconciler/member/pods":         {"placement/api", "reconciler/diff", "reconciler/health", "reconciler/member/connection", "reconciler/member/retry"},
 	"reconciler/member/rbac":         {"placement/api"},
 	"reconciler": {

@@ -62,6 +62,9 @@ func (k *Kinds) Add(gvk schema.GroupVersionKind, r connection.Resource) {
 	k.known = append(k.known, unique.Make(knownKind{gvk, r}))
 }
 
+// Count returns the number of kinds that are known.
+func (k *Kinds) Count() int { return len(k.known) }
+
 // Failure returns the error of the last discovery of a group version; nil if it succeeded.
 func (k *Kinds) Failure(gv schema.GroupVersion) error { return k.failed[gv] }
 

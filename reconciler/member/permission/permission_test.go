@@ -145,9 +145,11 @@ func TestReviewer(t *testing.T) {
 		a := &authorizer{denies: []string{"list jobs.batch"}}
 		conn := connected(t, a)
 		r := New(Config{Cluster: "east", Concurrency: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		var basis Basis
 		review := func(wantReviewed, wantChanged bool, needs ...rbac.Permission) {
 			t.Helper()
-			if reviewed, changed := r.Review(t.Context(), conn, needs); reviewed != wantReviewed || changed != wantChanged {
+			basis.Count++
+			if reviewed, changed := r.Review(t.Context(), conn, basis, func() []rbac.Permission { return needs }); reviewed != wantReviewed || changed != wantChanged {
 				t.Errorf("reviewed %t, changed %t", reviewed, changed)
 			}
 		}
@@ -168,6 +170,10 @@ func TestReviewer(t *testing.T) {
 		}
 		review(false, false, listJobs, readyz)
 		review(true, false, listJobs) // others are needed
+		r.Review(t.Context(), conn, basis, func() []rbac.Permission {
+			t.Error("the needed permissions are computed again")
+			return nil
+		})
 		r.Expire()
 		review(true, false, listJobs)
 

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -38,13 +40,26 @@ type Reviewer struct {
 	cfg Config
 	// refused says that the cluster has refused a request since the last review.
 	refused atomic.Bool
-	// asked are the permissions of the last review. They are not reviewed again before next.
+	// asked are the permissions of the last review, which were needed for basis. They are not
+	// reviewed again before next.
 	asked   []rbac.Permission
+	basis   Basis
 	next    time.Time
 	missing []rbac.Permission
 	// forbidden are the missing permissions as reports and errors show them.
 	forbidden atomic.Pointer[[]string]
 	logged    retry.LogLimiter
+}
+
+// A Basis is the state that the needed permissions are derived from. It changes when other
+// permissions may be needed.
+type Basis struct {
+	// Works points to the first work, and Count is the number of works.
+	Works weak.Pointer[work.Work]
+	Count int
+	// Kinds is the number of kinds of which it is known how the cluster serves them.
+	Kinds   int
+	Leaving bool
 }
 
 // New returns a reviewer that knows of no refused request.
@@ -84,14 +99,21 @@ func (r *Reviewer) Expire() { r.next = time.Time{} }
 func (r *Reviewer) Refused() bool { return r.refused.Load() }
 
 // Review reviews the permissions that are needed, unless the same ones were reviewed a short
-// while ago. reviewed says that it did, changed that others are missing than before.
-func (r *Reviewer) Review(ctx context.Context, conn *connection.Conn, needs []rbac.Permission) (reviewed, changed bool) {
-	if time.Now().Before(r.next) && slices.Equal(needs, r.asked) {
+// while ago. It calls needs, which returns them, only if the basis has changed or a review is
+// due. reviewed says that it did, changed that others are missing than before.
+func (r *Reviewer) Review(ctx context.Context, conn *connection.Conn, basis Basis, needs func() []rbac.Permission) (reviewed, changed bool) {
+	recent := time.Now().Before(r.next)
+	if recent && basis == r.basis {
+		return false, false
+	}
+	r.basis = basis
+	needed := needs()
+	if recent && slices.Equal(needed, r.asked) {
 		return false, false
 	}
 	r.refused.Store(false)
-	r.asked = needs
-	return true, r.Update(ctx, conn, needs)
+	r.asked = needed
+	return true, r.Update(ctx, conn, needed)
 }
 
 // Update reviews some permissions; all others count as granted. It reports whether others are
