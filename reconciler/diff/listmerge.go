@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,28 +12,41 @@ type pair struct{ have, want int }
 // interleave merges two lists of distinct names as an API server does: items that only have has
 // keep their position, and the others are in the order of want.
 func interleave(have, want []string) []pair {
-	inHave, inWant := sets.New(have...), sets.New(want...)
-	var out []pair
+	inWant, inHave := sets.New(want...), make(map[string]int, len(have))
+	for i, name := range have {
+		inHave[name] = i
+	}
+	position := func(name string) int {
+		if i, ok := inHave[name]; ok {
+			return i
+		}
+		return -1
+	}
+	out := make([]pair, 0, len(want))
 	h := 0
-	keepUntil := func(next string) {
-		for ; h < len(have) && have[h] != next; h++ {
+	keepUntil := func(end int) {
+		for ; h < end; h++ {
 			if !inWant.Has(have[h]) {
 				out = append(out, pair{h, -1})
 			}
 		}
 	}
+	next := 0 // the first of the remaining names that is in both lists
 	for w, name := range want {
-		next := "" // the first of the remaining names that is in both lists
-		if i := slices.IndexFunc(want[w:], inHave.Has); i >= 0 {
-			next = want[w+i]
+		for next = max(next, w); next < len(want) && position(want[next]) < 0; {
+			next++
 		}
-		keepUntil(next)
-		at := slices.Index(have, name)
+		end := len(have)
+		if next < len(want) && position(want[next]) >= h {
+			end = position(want[next])
+		}
+		keepUntil(end)
+		at := position(name)
 		if out = append(out, pair{at, w}); at >= 0 && at == h {
 			h++
 		}
 	}
-	keepUntil("")
+	keepUntil(len(have))
 	return out
 }
 
