@@ -1,7 +1,7 @@
 // Package discovery determines how a cluster serves kinds.
 //
-// Kinds records the kinds in use. A Finder is for kinds
-// of which objects are to be removed: it proves that a kind is gone.
+// Kinds records the kinds in use. A Finder is for kinds of which objects are to be removed: it
+// proves that a kind is gone.
 package discovery
 
 import (
@@ -70,14 +70,13 @@ func (k *Kinds) Failure(gv schema.GroupVersion) error { return k.failed[gv] }
 
 // Resolve determines how kinds are served. Afterwards, a kind that is not in known is either
 // not served, or failed has the reason why that could not be determined. An error means that
-// the server did not respond at all. A kind that was not served is requested again only when
+// the server did not respond at all. A kind that was not resolved is requested again only when
 // its lookup is due.
 func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]bool) error {
 	missing, now := map[schema.GroupVersion]bool{}, time.Now()
 	for gvk := range wanted {
 		if _, ok := k.Of(gvk); !ok && !now.Before(k.NextLookup(gvk)) {
 			missing[gvk.GroupVersion()] = true
-			delete(k.failed, gvk.GroupVersion())
 		}
 	}
 	if len(missing) == 0 {
@@ -90,7 +89,9 @@ func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 	return nil
 }
 
-// ask requests group versions, several at a time, and records the wanted kinds in them.
+// ask requests group versions, several at a time, and records the wanted kinds in them. A request
+// without a response is a failure of its group version only, if the server has responded to
+// another request, or the group version has failed before.
 func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
 	client, err := k.client()
 	if err != nil {
@@ -107,21 +108,31 @@ func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 		})
 	}
 	asking.Wait() // nolint:errcheck // recorded for each group version
+	responds := slices.ContainsFunc(errs, func(err error) bool { return err == nil || connection.Answered(err) })
+	var unanswered error
 	for i, gv := range gvs {
 		switch err := errs[i]; {
 		case err == nil:
+			delete(k.failed, gv)
 			k.record(gv, lists[i], wanted)
 		case connection.NotFound(err):
+			delete(k.failed, gv)
 		case connection.Answered(err):
-			if k.failed == nil {
-				k.failed = map[schema.GroupVersion]error{}
-			}
-			k.failed[gv] = err
+			k.fail(gv, err)
+		case responds || k.failed[gv] != nil:
+			k.fail(gv, fmt.Errorf("ask for the kinds of %s: %w", gv, connection.Plain(err)))
 		default:
-			return fmt.Errorf("ask for the kinds of %s: %w", gv, err)
+			unanswered = fmt.Errorf("ask for the kinds of %s: %w", gv, err)
 		}
 	}
-	return nil
+	return unanswered
+}
+
+func (k *Kinds) fail(gv schema.GroupVersion, err error) {
+	if k.failed == nil {
+		k.failed = map[schema.GroupVersion]error{}
+	}
+	k.failed[gv] = err
 }
 
 // record records how the wanted kinds of a group version are served.
@@ -182,6 +193,9 @@ func Resources(ctx context.Context, cfg *rest.Config, wanted map[schema.GroupVer
 	}
 	resources := rbac.Resources{}
 	for gvk := range wanted {
+		if err := known.Failure(gvk.GroupVersion()); err != nil && !connection.Answered(err) {
+			return nil, err
+		}
 		if r, ok := known.Of(gvk); ok {
 			resources[gvk] = r.GroupResource()
 		}

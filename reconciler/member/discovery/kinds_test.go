@@ -63,10 +63,10 @@ func (c *catalog) kinds(t *testing.T) *Kinds {
 	return kindsAt(srv.URL)
 }
 
-func kindsAt(url string) *Kinds {
-	return New(func() (*discovery.DiscoveryClient, error) {
-		return discovery.NewDiscoveryClientForConfig(&rest.Config{Host: url})
-	})
+func kindsAt(url string) *Kinds { return kindsOf(&rest.Config{Host: url}) }
+
+func kindsOf(cfg *rest.Config) *Kinds {
+	return New(func() (*discovery.DiscoveryClient, error) { return discovery.NewDiscoveryClientForConfig(cfg) })
 }
 
 func gvks(names ...string) map[schema.GroupVersionKind]bool {
@@ -200,5 +200,49 @@ func TestKindsOfASilentServer(t *testing.T) {
 		if err := kindsAt(srv.URL).Resolve(ctx, gvks(ask...)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("asked for %v: %v", ask, err)
 		}
+	}
+}
+
+// A dropper lets requests for some group versions end without a response.
+type dropper struct{ silent map[string]bool }
+
+func (d *dropper) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.silent[strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/")] {
+		return nil, errors.New("no route to host")
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// If one group version does not respond, the others can be resolved, also when only that one is
+// requested again. If none responds, that is an error.
+func TestSilentGroup(t *testing.T) {
+	srv := httptest.NewServer(&catalog{})
+	defer srv.Close()
+	d := &dropper{silent: map[string]bool{"metrics.example/v1": true}}
+	cfg := &rest.Config{Host: srv.URL, Transport: d}
+	k, wanted := kindsOf(cfg), gvks("ConfigMap", "Deployment", "Job", "Thing")
+	thing := schema.GroupVersionKind{Group: "metrics.example", Version: "v1", Kind: "Thing"}
+	for range 2 {
+		if err := k.Resolve(t.Context(), wanted); err != nil || len(k.known) != len(wanted)-1 {
+			t.Fatalf("known: %v, %v", known(k), err)
+		}
+		if why, want := k.Why(thing).Error(), "ask for the kinds of metrics.example/v1: no route to host"; why != want {
+			t.Errorf("of the silent one it says %q, want %q", why, want)
+		}
+		if !k.NextLookup(thing).After(time.Now()) {
+			t.Error("no backoff")
+		}
+		k.lookups[thing] = lookup{}
+	}
+	if resources, err := Resources(t.Context(), cfg, wanted); err == nil {
+		t.Errorf("incomplete resources: %v", resources)
+	}
+	d.silent["batch/v1"] = true
+	if err := kindsOf(cfg).Resolve(t.Context(), gvks("Job", "Thing")); err == nil {
+		t.Error("without any response, no error")
+	}
+	d.silent = nil
+	if err := k.Resolve(t.Context(), wanted); err != nil || len(k.known) != len(wanted) || k.Failure(thing.GroupVersion()) != nil {
+		t.Errorf("responding again: %v, %v", known(k), err)
 	}
 }
