@@ -65,13 +65,14 @@ func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.Place
 func (a *applier) runWave(ctx context.Context, tasks []task) []outcome {
 	out := make([]outcome, len(tasks))
 	x := a.executor()
-	a.inParallel(ctx, len(tasks), func(i int) {
-		if ctx.Err() != nil || a.conn.CutOff() {
-			out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
-			return
+	skip := func(i int) bool {
+		if ctx.Err() == nil && !a.conn.CutOff() {
+			return false
 		}
-		out[i] = x.do(ctx, a.withInputs(tasks[i]))
-	})
+		out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
+		return true
+	}
+	a.inParallel(ctx, len(tasks), skip, func(i int) { out[i] = x.do(ctx, a.withInputs(tasks[i])) })
 	return out
 }
 
@@ -196,7 +197,7 @@ func (a *applier) survey(ctx context.Context, tasks []task) {
 			all = append(all, at)
 		}
 	}
-	a.inParallel(ctx, len(all), func(i int) { a.surveyPlace(ctx, all[i], places[all[i]]) })
+	a.inParallel(ctx, len(all), nil, func(i int) { a.surveyPlace(ctx, all[i], places[all[i]]) })
 }
 
 // cannotBeThere reports whether an object could exist only if somebody has created it within

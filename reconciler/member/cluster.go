@@ -58,13 +58,18 @@ func (c *cluster) watchedKinds() []schema.GroupVersionKind {
 }
 
 // inParallel calls do for the numbers below n, several at a time, and returns when all calls have
-// returned. The common limit is acquired before a goroutine is started, since thousands of
-// clusters may wait for it.
-func (c *cluster) inParallel(ctx context.Context, n int, do func(i int)) {
+// returned. A slot of the common limit is acquired before a goroutine is started, since thousands
+// of clusters may wait for it. Numbers that skip reports get none, and do is not called for them;
+// nil stands for no such numbers.
+func (c *cluster) inParallel(ctx context.Context, n int, skip func(i int) bool, do func(i int)) {
 	slots := make(chan struct{}, c.cfg.Concurrency)
 	var wg sync.WaitGroup
 	for i := range n {
 		slots <- struct{}{}
+		if skip != nil && skip(i) {
+			<-slots
+			continue
+		}
 		release := takePlace(ctx, c.cfg.Limit)
 		wg.Go(func() {
 			defer func() { <-slots }()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -47,4 +48,25 @@ func TestFewConnectAtATime(t *testing.T) {
 			t.Errorf("%d places are not given back", len(limit))
 		}
 	})
+}
+
+// A cluster that has stopped answering takes no slot of the common limit for the tasks that it
+// skips.
+func TestCutOffClusterTakesNoSlots(t *testing.T) {
+	s := sessionWith(t, Config{Limit: make(chan struct{})}, &rest.Config{Host: "http://127.0.0.1:1"})
+	for !s.conn.CutOff() {
+		s.conn.RecordResult(errors.New("no answer")) //nolint:errcheck // it is counted
+	}
+	done := make(chan []outcome, 1)
+	go func() { done <- s.applier.runWave(t.Context(), make([]task, 2*s.cfg.Concurrency)) }()
+	select {
+	case out := <-done:
+		for _, o := range out {
+			if !errors.Is(o.err, errSilent) {
+				t.Errorf("a skipped task: %v", o.err)
+			}
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for a slot")
+	}
 }
