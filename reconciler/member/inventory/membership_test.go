@@ -77,3 +77,28 @@ func TestCommitsTellOldInventoriesApart(t *testing.T) {
 		}
 	}
 }
+
+// A damaged inventory belongs to a fleet if it has the annotations of an inventory. The label
+// alone does not prevent writes to the cluster.
+func TestOwnersOfDamagedInventories(t *testing.T) {
+	tests := map[string]struct {
+		annotations string
+		foreign     bool
+	}{
+		"the label alone":  {`{}`, false},
+		"without a fleet":  {`{"` + partsKey + `":"1"}`, true},
+		"of another fleet": {`{"` + api.FleetIDAnnotation + `":"theirs"}`, true},
+		"of this fleet":    {`{"` + api.FleetIDAnnotation + `":"ours"}`, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			at := apiserver.NewConfigMaps()
+			at.Stored["copied"] = json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"copied","namespace":"` + api.Namespace +
+				`","labels":{"` + api.ManagedByLabel + `":"prod","` + label + `":"0"},"annotations":` + test.annotations + `}}`)
+			s := storeFor(t, here, at)
+			if all := load(t, s); len(all) > 0 || s.Foreign() != test.foreign {
+				t.Errorf("inventories: %d, foreign: %t, want %t", len(all), s.Foreign(), test.foreign)
+			}
+		})
+	}
+}

@@ -53,7 +53,8 @@ func NewStore(conn *connection.Conn, m Membership, cfg Config) *Store {
 }
 
 // Load reads the inventories on the cluster. One that cannot be decoded is logged and not
-// changed, and nothing is deleted because of it.
+// changed, and nothing is deleted because of it. A ConfigMap with the label of an inventory and
+// without its annotations belongs to no fleet.
 func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, error) {
 	list, err := st.list(ctx)
 	if err != nil {
@@ -79,7 +80,10 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		if err != nil {
 			st.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
 				"cluster", st.cfg.Cluster, "object", first.GetName(), "err", err)
-			st.damaged = append(st.damaged, st.ownerOf(first.GetAnnotations(), ""))
+			owner := st.ownerOf(first.GetAnnotations(), "")
+			if _, ours := first.GetAnnotations()[partsKey]; ours || owner.ID != "" {
+				st.damaged = append(st.damaged, owner)
+			}
 			continue
 		}
 		inv.owner = st.ownerOf(first.GetAnnotations(), inv.Revision.Commit)
