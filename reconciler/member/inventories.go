@@ -25,10 +25,12 @@ type inventories struct {
 // load reads the inventories on the cluster.
 func (i *inventories) load(ctx context.Context) error {
 	all, err := i.store.Load(ctx)
-	if err == nil {
-		i.inv = all
+	if err != nil {
+		return err
 	}
-	return err
+	i.inv = all
+	i.newOwners = i.findNewOwners()
+	return nil
 }
 
 // unwritten reports whether an inventory should be written as soon as possible.
@@ -189,6 +191,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 			for _, it := range items {
 				inv.Items.Drop(it.ID())
 			}
+			inv.Invalidate() // some parts may have been written
 		}
 		faults.At(fault)
 		if i.store.Foreign() {
@@ -200,7 +203,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 
 // handOver adds objects to the inventories of the placements that wait for them, before they
 // are removed from the old inventories. It returns what is to be removed, without objects whose
-// new inventory could not be written.
+// new inventory could not be written; nothing if another fleet holds the cluster.
 func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) []stale {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, st := range stales {
@@ -212,6 +215,9 @@ func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[
 		added[st.newOwner] = append(added[st.newOwner], it)
 	}
 	failed := i.grow(ctx, added, touched, "handed-over")
+	if i.store.Foreign() {
+		return nil
+	}
 	for p, err := range failed {
 		if err != nil {
 			i.cfg.Log.Warn("inventory not written; what others await stays where it is", "cluster", i.cfg.Name, "placement", p.String(), "err", err)

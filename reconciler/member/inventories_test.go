@@ -1,6 +1,7 @@
 package member
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,5 +71,46 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	}
 	if len(at.Names()) > 0 {
 		t.Errorf("left: %q", at.Names())
+	}
+}
+
+// Once handing over an object has found another fleet, nothing is deleted.
+func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	keeps(t, memberOf(t, another, at), held(1))
+	at.Stored["two"] = []byte(strings.ReplaceAll(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"one"`, `"two"`))
+	s, _ := recreatingAt(t, at, "uid of one")
+	s.store.SetMembership(inventory.Membership{Fleet: here})
+	two := oneManifest().ID
+	two.Name = "two"
+	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
+	at.Writes = nil
+	s.want([]work.Work{
+		{Placement: web, Remove: true, AllowDelete: true},
+		{Placement: api.PlacementKey{Name: "to"}, Keep: true, Awaited: []*work.Manifest{oneManifest()}},
+	})
+	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two: true})
+	if !s.store.Foreign() || !slices.Equal(at.Writes, []string{"POST configmaps"}) {
+		t.Errorf("foreign: %t, writes: %q", s.store.Foreign(), at.Writes)
+	}
+}
+
+// An inventory that could not be written with new items is written again without them, since some
+// of its parts may have been written.
+func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	s := memberOf(t, here, at)
+	keeps(t, s, held(1))
+	s.works = map[api.PlacementKey]work.Work{web: {Placement: web, Keep: true}}
+	added := map[api.PlacementKey][]inventory.Item{web: {{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}}}
+	at.Intact = 0
+	failed := s.inventories.grow(t.Context(), added, map[api.PlacementKey]bool{}, "announced")
+	if inv := s.inv[web]; failed[web] == nil || s.owns(web, oneManifest().ID) || !s.inventories.unwritten(inv) {
+		t.Errorf("after %v, it lists the item: %t, is to be written: %t", failed[web], s.owns(web, oneManifest().ID), s.inventories.unwritten(inv))
+	}
+	at.Intact, at.Writes = -1, nil
+	s.inventories.save(t.Context(), map[api.PlacementKey]bool{web: true})
+	if !slices.Contains(at.Writes, "PATCH "+inventory.FirstPart("prod", web).Name) {
+		t.Errorf("written: %q", at.Writes)
 	}
 }

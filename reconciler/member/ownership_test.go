@@ -83,6 +83,26 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 	}
 }
 
+// When the inventories are read again, the placement that has an object comes first.
+func TestNewOwnersAfterInventoriesAreRead(t *testing.T) {
+	from, to, third := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, api.PlacementKey{Name: "third"}
+	m, shelf := oneManifest(), apiserver.NewConfigMaps()
+	before := sessionAt(t, shelf)
+	before.holding(m, to)
+	keeps(t, before, before.inv[to])
+	s, one := sessionAt(t, shelf), []*work.Manifest{m}
+	s.want([]work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
+	if owner, _ := s.newOwner(m.ID, from); owner != third {
+		t.Fatalf("without inventories, it goes to %v", owner)
+	}
+	if err := s.inventories.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if owner, _ := s.newOwner(m.ID, from); owner != to {
+		t.Errorf("it goes to %v, not to %v", owner, to)
+	}
+}
+
 // A cluster that leaves the fleet gives up all objects, also those that a placement was to have
 // in the end.
 func TestLeavingHandsNothingOver(t *testing.T) {

@@ -265,7 +265,9 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	if s.applier.recreate(ctx, tasks, touched); s.store.Foreign() {
 		return
 	}
-	s.pruner.prune(ctx, prune, touched)
+	if s.pruner.prune(ctx, prune, touched); s.store.Foreign() {
+		return
+	}
 	s.saveInventories(ctx, touched)
 	s.reschedule()
 }
