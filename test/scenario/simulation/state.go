@@ -33,6 +33,9 @@ func (s *store) Load() (*ledger.Ledger, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	s.w.rebaseAvailability()
+	if err == nil && s.w.savedModelObservations().uncertain {
+		s.w.adoptSuspensions(l)
+	}
 	s.w.mutant.loads(l)
 	return l, err
 }
