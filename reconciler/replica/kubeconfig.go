@@ -18,39 +18,34 @@ import (
 // rereadPeriod is the minimum time between two reads of a kubeconfig that is in use.
 const rereadPeriod = 5 * time.Second
 
-// A kubeconfigTransport sends requests with the credentials of a kubeconfig. The file is read
-// again while the transport is in use. If it cannot be used, or names another server, that is
-// logged and the old credentials are kept, since another server may be another cluster with its
-// own Lease.
-type kubeconfigTransport struct {
+// A kubeconfigFile has the credentials for the management cluster. The file is read again while
+// it is in use. If it cannot be used, or names another server, that is logged and the old
+// credentials are kept, since another server may be another cluster with its own Lease.
+type kubeconfigFile struct {
 	path, host string
-	protos     []string // protocols that are offered to the server; nil for the default
 	log        *slog.Logger
 
-	mu      sync.Mutex
-	read    time.Time // when the file was last read
-	content []byte
+	mu         sync.Mutex
+	read       time.Time // when the file was last read
+	content    []byte
+	transports []*kubeconfigTransport
+}
+
+// A kubeconfigTransport sends requests with the credentials of the file. The file's lock guards
+// current.
+type kubeconfigTransport struct {
+	file    *kubeconfigFile
+	protos  []string // protocols that are offered to the server; nil for the default
 	current http.RoundTripper
 }
 
-// reloading returns a client configuration that always uses the current credentials of a
-// kubeconfig. config was read from it.
-func reloading(config *rest.Config, path string, log *slog.Logger) (*rest.Config, error) {
-	base, _, err := rest.DefaultServerUrlFor(config)
+// openKubeconfig reads the file for the first time. host is the server in it.
+func openKubeconfig(path, host string, log *slog.Logger) (*kubeconfigFile, error) {
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
-	}
-	t := &kubeconfigTransport{path: path, host: config.Host, protos: config.NextProtos, log: log, read: time.Now()}
-	if t.content, err = os.ReadFile(path); err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the management cluster: %w", err)
 	}
-	if t.current, err = t.load(); err != nil {
-		return nil, err
-	}
-	return &rest.Config{
-		Host: base.String(), Transport: t, Timeout: config.Timeout,
-		UserAgent: config.UserAgent, QPS: config.QPS, ContentConfig: config.ContentConfig,
-	}, nil
+	return &kubeconfigFile{path: path, host: host, log: log, read: time.Now(), content: content}, nil
 }
 
 // loadKubeconfig returns the client configuration with the file's credentials. An empty file,
@@ -67,44 +62,77 @@ func loadKubeconfig(path string) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 }
 
-// load returns a transport with the credentials of the file.
-func (t *kubeconfigTransport) load() (http.RoundTripper, error) {
-	config, err := loadKubeconfig(t.path)
+// client returns a client configuration that always uses the current credentials of the file.
+func (f *kubeconfigFile) client(config *rest.Config) (*rest.Config, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, err
 	}
-	if config.Host != t.host {
-		return nil, fmt.Errorf("its server is %s and was %s: restart all replicas to change the cluster", config.Host, t.host)
+	t := &kubeconfigTransport{file: f, protos: config.NextProtos}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t.current, err = f.load(t.protos); err != nil {
+		return nil, err
 	}
-	config.NextProtos = t.protos
+	f.transports = append(f.transports, t)
+	return &rest.Config{
+		Host: base.String(), Transport: t, Timeout: config.Timeout,
+		UserAgent: config.UserAgent, QPS: config.QPS, ContentConfig: config.ContentConfig,
+	}, nil
+}
+
+// load returns a transport with the credentials of the file.
+func (f *kubeconfigFile) load(protos []string) (http.RoundTripper, error) {
+	config, err := loadKubeconfig(f.path)
+	if err != nil {
+		return nil, err
+	}
+	if config.Host != f.host {
+		return nil, fmt.Errorf("its server is %s and was %s: restart all replicas to change the cluster", config.Host, f.host)
+	}
+	config.NextProtos = protos
 	return rest.TransportFor(config)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *kubeconfigTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return t.newest().RoundTrip(req)
+	return t.file.newest(t).RoundTrip(req)
 }
 
 // newest returns the transport to use, after reading the file again if that is due.
-func (t *kubeconfigTransport) newest() http.RoundTripper {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if time.Since(t.read) < rereadPeriod {
+func (f *kubeconfigFile) newest(t *kubeconfigTransport) http.RoundTripper {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.read) < rereadPeriod {
 		return t.current
 	}
-	t.read = time.Now()
-	content, err := os.ReadFile(t.path)
-	if err != nil || bytes.Equal(content, t.content) {
+	f.read = time.Now()
+	content, err := os.ReadFile(f.path)
+	if err != nil || bytes.Equal(content, f.content) {
 		return t.current // a file that is being replaced will soon exist again
 	}
-	t.content = content // its problem is logged only once
-	next, err := t.load()
-	if err != nil {
-		t.log.Warn("kubeconfig of the management cluster cannot be used; the credentials from before are kept", "file", t.path, "err", err)
-		return t.current
+	f.content = content // its problem is logged only once
+	if err := f.replace(); err != nil {
+		f.log.Warn("kubeconfig of the management cluster cannot be used; the credentials from before are kept", "file", f.path, "err", err)
+	} else {
+		f.log.Info("kubeconfig of the management cluster read again", "file", f.path)
 	}
-	t.log.Info("kubeconfig of the management cluster read again", "file", t.path)
-	utilnet.CloseIdleConnectionsFor(t.current)
-	t.current = next
-	return next
+	return t.current
+}
+
+// replace makes all transports use the current content of the file. If that is unusable, none
+// of them changes.
+func (f *kubeconfigFile) replace() error {
+	replaced := make([]http.RoundTripper, len(f.transports))
+	for i, t := range f.transports {
+		var err error
+		if replaced[i], err = f.load(t.protos); err != nil {
+			return err
+		}
+	}
+	for i, t := range f.transports {
+		utilnet.CloseIdleConnectionsFor(t.current)
+		t.current = replaced[i]
+	}
+	return nil
 }

@@ -49,14 +49,15 @@ func TestKubeconfigIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	var transports []*kubeconfigTransport
+	file, err := openKubeconfig(path, config.Host, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var clients []*coordination.CoordinationV1Client
 	for _, of := range []*rest.Config{config, leaseConfig(config)} {
-		of, err := reloading(of, path, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
+		if of, err = file.client(of); err != nil {
 			t.Fatal(err)
 		}
-		transports = append(transports, of.Transport.(*kubeconfigTransport))
 		client, err := coordination.NewForConfig(of)
 		if err != nil {
 			t.Fatal(err)
@@ -65,11 +66,9 @@ func TestKubeconfigIsReadAgain(t *testing.T) {
 	}
 	check := func(want string) {
 		t.Helper()
-		for _, t := range transports {
-			t.mu.Lock()
-			t.read = time.Now().Add(-rereadPeriod)
-			t.mu.Unlock()
-		}
+		file.mu.Lock()
+		file.read = time.Now().Add(-rereadPeriod)
+		file.mu.Unlock()
 		for _, client := range clients {
 			if _, err := client.Leases("default").Get(t.Context(), "gitfleet", metav1.GetOptions{}); err != nil {
 				t.Fatal(err)

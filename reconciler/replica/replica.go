@@ -74,10 +74,14 @@ func New(cfg Config) (*Replica, error) {
 	}
 	lease := leaseConfig(config)
 	if cfg.Kubeconfig != "" { // in a cluster, client-go reads the token again
-		if config, err = reloading(config, cfg.Kubeconfig, cfg.Log); err != nil {
+		file, err := openKubeconfig(cfg.Kubeconfig, config.Host, cfg.Log)
+		if err != nil {
 			return nil, err
 		}
-		if lease, err = reloading(lease, cfg.Kubeconfig, cfg.Log); err != nil {
+		if config, err = file.client(config); err != nil {
+			return nil, err
+		}
+		if lease, err = file.client(lease); err != nil {
 			return nil, err
 		}
 	}
