@@ -169,8 +169,8 @@ type finding struct {
 	meta *metav1.PartialObjectMetadata
 }
 
-// A place is a collection that objects are listed in.
-type place struct {
+// A collection is the resource, and the namespace if it has any, in which objects are listed.
+type collection struct {
 	res       connection.Resource
 	namespace string
 }
@@ -179,7 +179,7 @@ type place struct {
 // belong to somebody, and the others need not be read again. Several objects of a kind are
 // found with one list request.
 func (a *applier) survey(ctx context.Context, tasks []task) {
-	places := map[place][]*task{}
+	collections := map[collection][]*task{}
 	for i := range tasks {
 		t := &tasks[i]
 		switch {
@@ -187,22 +187,23 @@ func (a *applier) survey(ctx context.Context, tasks []task) {
 		case a.cannotBeThere(t):
 			t.found = &finding{}
 		default:
-			at := place{t.res, t.manifest.ID.Namespace}
-			places[at] = append(places[at], t)
+			at := collection{t.res, t.manifest.ID.Namespace}
+			collections[at] = append(collections[at], t)
 		}
 	}
-	var all []place
-	for at, tasks := range places {
+	var all []collection
+	for at, tasks := range collections {
 		if len(tasks) > 1 { // reading one object costs no more than a list
 			all = append(all, at)
 		}
 	}
-	a.inParallel(ctx, len(all), nil, func(i int) { a.surveyPlace(ctx, all[i], places[all[i]]) })
+	a.inParallel(ctx, len(all), nil, func(i int) { a.surveyCollection(ctx, all[i], collections[all[i]]) })
 }
 
 // cannotBeThere reports whether an object could exist only if somebody has created it within
 // the last moments: a namespace that did not exist, or an object in a namespace that was just
-// created. That is certain enough if everything may be taken over anyway.
+// created. Such an object is taken over without a read before, which is right only if the
+// strategy takes over every object.
 func (a *applier) cannotBeThere(t *task) bool {
 	id := t.manifest.ID
 	switch {
@@ -215,9 +216,9 @@ func (a *applier) cannotBeThere(t *task) bool {
 	}
 }
 
-// surveyPlace looks up the objects of some tasks in one collection. If the collection is much
+// surveyCollection looks up the objects of some tasks in one collection. If the collection is much
 // larger than the number of tasks, or the list is refused, each object is read.
-func (a *applier) surveyPlace(ctx context.Context, at place, tasks []*task) {
+func (a *applier) surveyCollection(ctx context.Context, at collection, tasks []*task) {
 	const limit = 500
 	there := map[api.ID]*metav1.PartialObjectMetadata{}
 	kind := tasks[0].manifest.ID

@@ -70,7 +70,7 @@ func (c *cluster) inParallel(ctx context.Context, n int, skip func(i int) bool, 
 			<-slots
 			continue
 		}
-		release := takePlace(ctx, c.cfg.Limit)
+		release := acquireSlot(ctx, c.cfg.Limit)
 		wg.Go(func() {
 			defer func() { <-slots }()
 			defer release()
@@ -84,8 +84,8 @@ func (c *cluster) inParallel(ctx context.Context, n int, skip func(i int) bool, 
 // answer must not keep the slots from all others.
 const lateAnswer = time.Second
 
-// takePlace acquires a slot of a common limit, and returns the function that releases it.
-func takePlace(ctx context.Context, bound chan struct{}) func() {
+// acquireSlot acquires a slot of a common limit, and returns the function that releases it.
+func acquireSlot(ctx context.Context, bound chan struct{}) func() {
 	if bound == nil {
 		return func() {}
 	}

@@ -42,8 +42,8 @@ func (i *inventories) unwritten(inv *inventory.Inventory) bool {
 // ones whose placement is gone.
 func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]bool) {
 	for p, inv := range i.inv {
-		w, told := i.works[p]
-		if told && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && len(inv.Items.Map) == 0 || inv.Revision != w.Revision && i.complete(p)) {
+		w, known := i.works[p]
+		if known && (i.store.NamesOther(inv) || inv.Abandon != w.Abandon || w.Remove && len(inv.Items.Map) == 0 || inv.Revision != w.Revision && i.complete(p)) {
 			touched[p] = true
 		}
 	}
@@ -52,10 +52,10 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 		if inv == nil || i.works.resting(p) {
 			continue
 		}
-		w, told := i.works[p]
+		w, known := i.works[p]
 		var err error
 		switch {
-		case told && w.Remove && len(inv.Items.Map) == 0:
+		case known && w.Remove && len(inv.Items.Map) == 0:
 			if len(i.inv) == 1 {
 				err = i.store.DeleteClaim(ctx)
 			}
@@ -66,10 +66,10 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 				delete(i.inv, p)
 			}
 		default:
-			if told && i.complete(p) {
+			if known && i.complete(p) {
 				inv.Revision = w.Revision
 			}
-			if told {
+			if known {
 				inv.Abandon = w.Abandon
 			}
 			i.finishAdoption(inv)

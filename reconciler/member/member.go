@@ -8,7 +8,8 @@
 // Each package below has one task: connection sends all requests to the cluster, discovery
 // determines how the cluster serves kinds, watch lists and watches objects, probe checks
 // whether the cluster answers, pods finds out why a workload is not available, permission which
-// permissions are missing, inventory stores on the cluster which objects are owned, and drift
+// permissions are missing, content what a namespace or definition still holds, autoscaler which
+// autoscaler sets replicas, inventory stores on the cluster which objects are owned, and drift
 // and observed store what is known. A session is a connection to the cluster. One goroutine runs
 // it and its parts, such as the applier, the pruner and the reporter.
 package member
@@ -230,7 +231,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // have lost their connection and retry slowly.
 func (a *Agent) arrive(ctx context.Context, lost retry.Backoff) (*session, error) {
 	if lost == 0 {
-		defer takePlace(ctx, a.config.Arrivals)()
+		defer acquireSlot(ctx, a.config.Arrivals)()
 	}
 	return a.open(ctx)
 }

@@ -44,8 +44,8 @@ func (ws desired) reports(p api.PlacementKey) bool {
 // prunes reports whether objects are removed that the inventory of a placement lists and its
 // work does not. They are not while the work is unknown.
 func (ws desired) prunes(p api.PlacementKey) bool {
-	w, told := ws[p]
-	return told && !w.Keep && w.Strategy.Type != api.ReportDiff
+	w, known := ws[p]
+	return known && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
 // protects reports whether a placement does not restore drift.
@@ -287,8 +287,8 @@ func (o *ownership) newOwner(id api.ID, from api.PlacementKey) (owner api.Placem
 		return owner, true
 	}
 	for p := range o.inv {
-		w, told := o.works[p]
-		if p != from && o.owns(p, id) && (w.Keep || !told) && (!found || p.String() < owner.String()) {
+		w, known := o.works[p]
+		if p != from && o.owns(p, id) && (w.Keep || !known) && (!found || p.String() < owner.String()) {
 			owner, found = p, true
 		}
 	}

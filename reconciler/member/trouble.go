@@ -101,9 +101,9 @@ func (p *progress) reconsider(was, now work.Work) {
 			t.next = time.Time{} // it may be recreated now
 		}
 		reason := now.SuspendedReason(m.ID)
-		if suspended := reason != was.SuspendedReason(m.ID); suspended && reason == "" {
+		if suspensionChanged := reason != was.SuspendedReason(m.ID); suspensionChanged && reason == "" {
 			p.suspects[m.ID] = true // its values may have changed meanwhile
-		} else if !suspended && !otherStrategy {
+		} else if !suspensionChanged && !otherStrategy {
 			continue
 		}
 		delete(p.trouble, m.ID)

@@ -172,7 +172,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}
 	for {
 		page, err := w.conn.WholePage(ctx, res, "", &opts)
-		if w.conn.RecordResult(err) != nil {
+		if err = w.conn.RecordResult(err); err != nil {
 			if ctx.Err() == nil {
 				w.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", w.cfg.Name, "kind", gvk.String(), "err", connection.Plain(err))
 			}
