@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		loads []time.Duration
-		want  int
+		want  int64
 	}{
 		{"no load", nil, 0},
 		{"a short load", []time.Duration{longLoad / 2}, 0},
@@ -39,22 +40,22 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				freed := 0
+				var freed atomic.Int64
 				r := New(Config{Log: slog.New(slog.DiscardHandler)})
-				r.trimmer = newMemoryTrimmer(func() { freed++ })
+				r.trimmer = newMemoryTrimmer(func() { freed.Add(1) })
 				for _, takes := range c.loads {
 					r.cfg.Source = slowSource{takes: takes}
 					r.load(t.Context(), nil, gitsource.Commit{Hash: "c1"})
 				}
 				time.Sleep(trimDelay / 2)
 				synctest.Wait()
-				if freed > 0 {
+				if freed.Load() > 0 {
 					t.Error("memory is freed while the loop plans the commit")
 				}
 				time.Sleep(trimDelay)
 				synctest.Wait()
-				if freed != c.want {
-					t.Errorf("memory is freed %d times, want %d", freed, c.want)
+				if freed.Load() != c.want {
+					t.Errorf("memory is freed %d times, want %d", freed.Load(), c.want)
 				}
 			})
 		})
