@@ -21,7 +21,7 @@ type Config struct {
 	Interval time.Duration
 	// StateDir is the directory of the store; it is created if necessary.
 	StateDir string
-	// Auth configures how to authenticate to the remote, and how to verify the remote.
+	// Auth has the credentials for the remote, and the keys and CAs that verify it.
 	Auth remote.Auth
 	// AllowHTTP allows http://. Anybody on the network path can then change what the fleet
 	// runs.

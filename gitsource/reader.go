@@ -35,7 +35,7 @@ func (r reader) withStore(read func(*objects.Store) error) error {
 	return r.repo.withStore(read)
 }
 
-// fromStore returns what a function reads from the store of a reader.
+// fromStore is withStore for a function with a result.
 func fromStore[T any](r reader, read func(*objects.Store) (T, error)) (result T, err error) {
 	err = r.withStore(func(st *objects.Store) (err error) {
 		result, err = read(st)

@@ -47,8 +47,8 @@ type Member interface {
 	Leave() <-chan struct{}
 	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
 	Check()
-	// RestoreDrifts sets the recorded drifts of the cluster, so that reports have all drift of a
-	// placement, also that from before the member was started. It is called once, before Run.
+	// RestoreDrifts sets the recorded drifts of the cluster, so that reports include the drift
+	// that was found before the member was started. It is called once, before Run.
 	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
 	// Resolve replaces the resolutions of held drifts; it never blocks.
 	Resolve(ledger.Resolutions)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An error that every request is likely to meet is told from one about a single pull request.
+// IsGeneral reports whether other requests are likely to fail with the same error.
 func TestIsGeneral(t *testing.T) {
 	unreachable := func(err error) error { return &url.Error{Op: "Get", URL: "https://git.example.com", Err: err} }
 	for name, test := range map[string]struct {

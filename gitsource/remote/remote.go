@@ -26,7 +26,7 @@ import (
 
 // A Config configures the access to a remote.
 type Config struct {
-	// Auth configures how to authenticate to the remote, and how to verify the remote.
+	// Auth has the credentials for the remote, and the keys and CAs that verify it.
 	Auth Auth
 	// Getenv returns the environment variables that credentials name; nil refuses them.
 	Getenv func(string) string

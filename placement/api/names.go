@@ -1,6 +1,6 @@
 package api
 
-// Names of KubeFleet that mean something in Git.
+// Labels, annotations and prefixes that KubeFleet defines and gitfleet reads from Git.
 const (
 	// EnvelopeConfigMapAnnotation, with any value but "" and "false", makes a
 	// ConfigMap an envelope.

@@ -82,7 +82,7 @@ type conflicts map[conflict][]api.ID
 
 func (c conflicts) equal(o conflicts) bool { return maps.EqualFunc(c, o, slices.Equal[[]api.ID]) }
 
-// A conflictExtent has the objects of a conflict and its clusters.
+// A conflictExtent lists the objects that are in conflict, and the clusters on which they are.
 type conflictExtent struct {
 	ids      map[api.ID]bool
 	clusters map[string]bool

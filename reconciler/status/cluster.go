@@ -149,8 +149,6 @@ func condition(typ string, status metav1.ConditionStatus, reason, message string
 	return c
 }
 
-const resourcePrefix = "resources.kubernetes-fleet.io/"
-
 // properties puts the observed properties into KubeFleet's two fields.
 func properties(s *api.MemberClusterStatus, seen *ledger.Cluster) {
 	at := metav1.NewTime(seen.Observed)
@@ -159,7 +157,7 @@ func properties(s *api.MemberClusterStatus, seen *ledger.Cluster) {
 		"total": &s.ResourceUsage.Capacity, "allocatable": &s.ResourceUsage.Allocatable, "available": &s.ResourceUsage.Available,
 	}
 	for name, value := range seen.Properties {
-		rest, isResource := strings.CutPrefix(name, resourcePrefix)
+		rest, isResource := strings.CutPrefix(name, api.ResourcePropertyPrefix)
 		if !isResource {
 			if s.Properties == nil {
 				s.Properties = map[string]api.PropertyValue{}

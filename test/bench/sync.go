@@ -18,9 +18,9 @@ const syncObjects = 500
 // firstSync measures how long it takes to apply many objects to members that have none:
 // gitfleet from the detection of the commit to the report that all is applied, and a bare
 // client that sends the same objects. Both start without a connection and without garbage from
-// before, and alternate; the best time of each counts, as it is the least disturbed. What
-// gitfleet's label and annotations cost the members is reported too: a bare client that sends the
-// objects as they are in Git.
+// before, and alternate; the best time of each counts, since other processes on the machine can
+// only make it longer. What gitfleet's label and annotations cost the members is reported too: a
+// bare client that sends the objects as they are in Git.
 //
 // The bare client sends the same requests with the default settings of a client. gitfleet saves
 // the servers some work: they do not search its manifests for duplicate keys. That, not fewer

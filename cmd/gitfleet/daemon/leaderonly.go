@@ -26,11 +26,11 @@ func serveJSON(srv *server.Server, pattern string, answer func(*http.Request) (v
 	}))
 }
 
-// serveProposals handles GET /proposals with the held changes. objection returns the reason why
-// this replica, which does not lead, does not answer; nil if it does.
-func serveProposals(srv *server.Server, objection func() error, held func() *proposal.HeldList) {
+// serveProposals handles GET /proposals with the held changes. Only the leader answers: on other
+// replicas checkLeader returns an error that names the leader.
+func serveProposals(srv *server.Server, checkLeader func() error, held func() *proposal.HeldList) {
 	serveJSON(srv, "GET /proposals", func(*http.Request) (any, int, error) {
-		if err := objection(); err != nil {
+		if err := checkLeader(); err != nil {
 			return nil, http.StatusServiceUnavailable, err
 		}
 		list := held()
@@ -41,9 +41,9 @@ func serveProposals(srv *server.Server, objection func() error, held func() *pro
 	})
 }
 
-// servePlans handles GET /plan?pullRequest=NUMBER. objection is that of serveProposals; a request
+// servePlans handles GET /plan?pullRequest=NUMBER. checkLeader is that of serveProposals; a request
 // that no replica would answer is refused by all. preview is nil if pull requests are not planned.
-func servePlans(srv *server.Server, objection func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
+func servePlans(srv *server.Server, checkLeader func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
 	serveJSON(srv, "GET /plan", func(req *http.Request) (any, int, error) {
 		number, err := strconv.ParseInt(req.URL.Query().Get("pullRequest"), 10, 64)
 		switch {
@@ -52,7 +52,7 @@ func servePlans(srv *server.Server, objection func() error, preview func(ctx con
 		case preview == nil:
 			return nil, http.StatusNotFound, errors.New("the daemon does not plan pull requests: set pullRequests.plans")
 		}
-		if err := objection(); err != nil {
+		if err := checkLeader(); err != nil {
 			return nil, http.StatusServiceUnavailable, err
 		}
 		p, err := preview(req.Context(), number)

@@ -2,7 +2,7 @@ package markdown
 
 import "testing"
 
-// A text of others stays text on one line, whatever is in it.
+// Text that others wrote stays text, on one line, whatever is in it.
 func TestCode(t *testing.T) {
 	for text, want := range map[string]string{
 		"web":                 "`web`",
@@ -17,7 +17,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// A text of others cannot close its code block.
+// Text that others wrote cannot close its code block.
 func TestCodeBlock(t *testing.T) {
 	for text, want := range map[string]string{
 		"+ a\n":         "```diff\n+ a\n```\n",

@@ -61,7 +61,7 @@ type Budget struct {
 	used  atomic.Int64
 }
 
-// Charge adds bytes to the used memory, and reports whether the limit is still kept.
+// Charge adds bytes to the used memory. It returns false once the sum is above the limit.
 func (b *Budget) Charge(bytes int64) bool { return b.used.Add(bytes) <= b.Limit }
 
 // Exceeded reports whether more memory was used than the limit.

@@ -27,8 +27,7 @@ type shape struct {
 	fields fieldSet
 	values fieldSchema
 	loose  bool
-	// resource says that the mapping also has the fields of every resource, which schemas do
-	// not list.
+	// resource adds the fields that every resource has: schemas do not list them.
 	resource bool
 }
 

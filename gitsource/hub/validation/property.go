@@ -12,14 +12,12 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-const resourcePropertyPrefix = "resources.kubernetes-fleet.io/"
-
 var capacityTypes = []string{"allocatable", "available", "total"}
 
 // propertyNameFault returns why the name of a cluster property is invalid; empty if it is
 // valid.
 func propertyNameFault(name string) string {
-	if rest, ok := strings.CutPrefix(name, resourcePropertyPrefix); ok {
+	if rest, ok := strings.CutPrefix(name, api.ResourcePropertyPrefix); ok {
 		return resourceNameFault(name, rest)
 	}
 	segments := strings.Split(name, "/")

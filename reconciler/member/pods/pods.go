@@ -37,7 +37,7 @@ func IsWorkload(kind schema.GroupKind) bool { return workloads[kind] }
 
 var userInURL = regexp.MustCompile(`://[^/@\s"]+@`)
 
-// maxMessage is the maximum length in bytes of a message in a status, which has one line for it.
+// maxMessage is the maximum length of a message in bytes: a status shows it on one line.
 const maxMessage = 400
 
 // Scrub removes credentials and the content of Secrets from a text of the cluster, and shortens

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
 
@@ -41,12 +42,10 @@ func (pr *Prober) observe(ctx context.Context) (observation, error) {
 		o.properties["kubernetes-fleet.io/node-count"] = strconv.Itoa(nodes)
 	}
 	for name, q := range sums {
-		o.properties[resourcePrefix+name] = q.String()
+		o.properties[api.ResourcePropertyPrefix+name] = q.String()
 	}
 	return o, errors.Join(errNamespaces, errVersion, errNodes)
 }
-
-const resourcePrefix = "resources.kubernetes-fleet.io/"
 
 // resources are sums of quantities by KubeFleet's names, such as total-cpu.
 type resources map[string]quantity.Quantity

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -155,7 +156,7 @@ func TestObserve(t *testing.T) {
 				want := map[string]string{"k8s.io/k8s-version": "v1.35.2"}
 				for name, value := range test.want {
 					if !strings.Contains(name, "/") {
-						name = resourcePrefix + name
+						name = api.ResourcePropertyPrefix + name
 					}
 					want[name] = value
 				}
@@ -201,7 +202,7 @@ func TestObserveWithoutPermission(t *testing.T) {
 			for _, p := range all {
 				_, has := o.properties[p]
 				if !has {
-					_, has = o.properties[resourcePrefix+p]
+					_, has = o.properties[api.ResourcePropertyPrefix+p]
 				}
 				if lacks := slices.Contains(test.lacks, p); has == lacks {
 					t.Errorf("%s: told %t, want %t", p, has, !lacks)
