@@ -165,11 +165,16 @@ func firstFailing(text []byte, message string, named int) int {
 		return named // the search parses the text several times
 	}
 	lines := bytes.SplitAfter(text, []byte("\n"))
-	n := sort.Search(len(lines), func(n int) bool {
-		err := yaml.Unmarshal(bytes.Join(lines[:n], nil), new(yaml.Node))
-		return err != nil && err.Error() == message
+	n, found := sort.Find(len(lines)+1, func(n int) int {
+		if err := yaml.Unmarshal(bytes.Join(lines[:n], nil), new(yaml.Node)); err != nil && err.Error() == message {
+			return 0
+		}
+		return 1
 	})
-	return max(named, min(n, len(lines)))
+	if !found {
+		return named // the error is in a later document of the text
+	}
+	return max(named, n)
 }
 
 // hintFor looks for the most common mistakes near the line of an error.

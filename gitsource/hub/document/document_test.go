@@ -1,6 +1,7 @@
 package document
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -48,6 +49,24 @@ func TestDecodeScalars(t *testing.T) {
 		".inf":                 {nil, "a: JSON has no such number; put it in quotes if it is meant as text"},
 		"!secret x":            {nil, "a: it begins with !, which makes it a YAML tag, and none is supported; write the plain value, in quotes if the ! is part of it"},
 		"!!binary aGk=":        {nil, "a: the YAML tag !!binary is not supported; write the plain value"},
+		"!!bool y":             {true, ""},
+		"!!bool off":           {false, ""},
+		"off":                  {false, "a: kubectl reads this word as false, other tools as a string; write false, or put the word in quotes (warning)"},
+		"y":                    {true, "a: kubectl reads this word as true, other tools as a string; write true, or put the word in quotes (warning)"},
+		"yEs":                  {"yEs", ""},
+		"+1.5e1":               {int64(15), ""},
+		"1_0.5":                {10.5, ""},
+		"0o17":                 {int64(15), ""},
+		"0b11":                 {int64(3), ""},
+		"-0":                   {int64(0), ""},
+		"00":                   {int64(0), ""},
+		"9223372036854775807":  {int64(math.MaxInt64), ""},
+		"9223372036854775808":  {nil, "a: this number is too large to be kept exactly; put it in quotes if it is meant as text"},
+		"089":                  {nil, "a: this number cannot be read; put it in quotes if it is meant as text"},
+		".NaN":                 {nil, "a: JSON has no such number; put it in quotes if it is meant as text"},
+		"1e400":                {"1e400", ""},
+		"1e300":                {1e300, ""},
+		"=":                    {"=", ""},
 		"!!bool maybe":         {nil, "a: tagged !!bool and is none; write true or false"},
 		"99999999999999999999": {nil, "a: this number is too large to be kept exactly; put it in quotes if it is meant as text"},
 	} {
@@ -114,6 +133,8 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		"two colons":        {"a.json", "{\"a\"\n\n:\n\n:1}", "a.json:5: not valid JSON: invalid character ':' looking for beginning of value"},
 		"no comma":          {"a.json", "[1\n\n2]", "a.json:3: not valid JSON: invalid character '2' after array element"},
 		"deep JSON":         {"a.json", "\n" + strings.Repeat("[", 102) + "\n\n1", "a.json:2: not valid JSON: nested deeper than 100 levels"},
+		"a large number":    {"a.json", "{\"a\": 1e400}", "a.json:1: a: JSON has no such number; put it in quotes if it is meant as text"},
+		"a bare document":   {"a.yaml", "a: 1\n...\nb: 2\n...\nc: 3\n", "a.yaml:2: not valid YAML: did not find expected <document start>"},
 		"UTF-16":            {"a.yaml", "\xff\xfea\x00", "the file is UTF-16 or UTF-32; save it as UTF-8"},
 		"a binary file":     {"a.yaml", "a\x00b", "the file has NUL bytes"},
 		"Latin 1":           {"a.yaml", "a: \xe4\n", "the file is not UTF-8; save it as UTF-8"},
@@ -152,49 +173,5 @@ func TestLabelsAreStrings(t *testing.T) {
 		if _, problems := decode("", text); len(problems) != warnings {
 			t.Errorf("%q has %d warnings, want %d: %v", text, len(problems), warnings, problems.Err())
 		}
-	}
-}
-
-// Paths are written as users know them, without what may be a secret value.
-func TestFieldPathString(t *testing.T) {
-	var top *FieldPath
-	for want, p := range map[string]*FieldPath{
-		"":                                top,
-		"spec.tolerations[0].key":         top.Child("spec", "tolerations").At(0).Child("key"),
-		"metadata.labels[example.com/a]":  top.Child("metadata", "labels", "example.com/a"),
-		"data[…]":                         top.Child("data", "password hunter2"),
-		"stringData.password":             top.Child("stringData", "password"),
-		"metadata.annotations[two words]": top.Child("metadata", "annotations", "two words"),
-	} {
-		if got := p.String(); got != want {
-			t.Errorf("path %q, want %q", got, want)
-		}
-	}
-}
-
-// A rule is not reported for a mapping in which a field was misspelt.
-func TestMute(t *testing.T) {
-	var top *FieldPath
-	r := &Report{}
-	r.Mute(top.Child("spec", "policy", "typo"))
-	for field, want := range map[string]bool{"spec.policy": true, "spec.policy.affinity.a": true, "spec.policy[0]": true, "spec.policyOther": false, "spec": false} {
-		if got := r.IsMuted(field); got != want {
-			t.Errorf("%s is muted: %t, want %t", field, got, want)
-		}
-	}
-}
-
-// Warnings never displace errors, and both end at the limit with word that there are more.
-func TestReportIsBounded(t *testing.T) {
-	r := &Report{}
-	for range 2 * MaxProblems {
-		r.Warnf(nil, "odd")
-	}
-	r.Errorf(nil, "wrong")
-	if n := len(r.Problems); n != MaxProblems+2 || r.Problems[n-1].Message != "wrong" || !strings.Contains(r.Problems[n-2].Message, "there are more warnings") {
-		t.Errorf("%d problems, the last is %v", n, r.Problems[n-1])
-	}
-	if !r.Full(problem.Warning) || r.Full(problem.Error) {
-		t.Error("the wrong severity is full")
 	}
 }

@@ -112,7 +112,7 @@ func (d *Decoder) integer(s string) any {
 	if err == nil {
 		return i
 	}
-	if f, ferr := strconv.ParseFloat(plain, 64); ferr == nil && f == math.Trunc(f) {
+	if f, ferr := strconv.ParseFloat(plain, 64); ferr == nil && math.Abs(f) >= 1<<63 {
 		d.errorf("this number is too large to be kept exactly; put it in quotes if it is meant as text")
 		return nil
 	}
