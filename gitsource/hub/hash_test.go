@@ -24,48 +24,6 @@ spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace}]
 `
 
-func TestDefaultsOfPlacements(t *testing.T) {
-	const strategy = `"strategy":{"type":"RollingUpdate",` +
-		`"rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%","unavailablePeriodSeconds":60},` +
-		`"applyStrategy":{"comparisonOption":"PartialComparison","whenToApply":"Always","type":"ClientSideApply","whenToTakeOver":"Always"},` +
-		`"deleteStrategy":{"propagationPolicy":"Delete"}},"revisionHistoryLimit":10,"statusReportingScope":"ClusterScopeOnly"}`
-	const terms = `{"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","selectionScope":"NamespaceWithResources"}],`
-	tests := map[string]struct{ more, want string }{
-		"nothing": {"", terms + `"policy":{"placementType":"PickAll"},` + strategy},
-		"a policy": {
-			"  policy: {placementType: PickN, numberOfClusters: 2, tolerations: [{key: a}], topologySpreadConstraints: [{topologyKey: r}]}\n",
-			terms + `"policy":{"placementType":"PickN","numberOfClusters":2,` +
-				`"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"r","whenUnsatisfiable":"DoNotSchedule"}],` +
-				`"tolerations":[{"key":"a","operator":"Equal"}]},` + strategy,
-		},
-		"an external rollout": {
-			"  strategy: {type: External, applyStrategy: {type: ServerSideApply}}\n",
-			terms + `"policy":{"placementType":"PickAll"},"strategy":{"type":"External",` +
-				`"applyStrategy":{"comparisonOption":"PartialComparison","whenToApply":"Always","type":"ServerSideApply",` +
-				`"serverSideApplyConfig":{"force":false},"whenToTakeOver":"Always"},"deleteStrategy":{"propagationPolicy":"Delete"}},` +
-				`"revisionHistoryLimit":10,"statusReportingScope":"ClusterScopeOnly"}`,
-		},
-		"what is said": {
-			"  policy: {}\n  revisionHistoryLimit: 3\n  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0, unavailablePeriodSeconds: 0}}\n",
-			terms + `"policy":{"placementType":"PickAll"},"strategy":{"type":"RollingUpdate",` +
-				`"rollingUpdate":{"maxUnavailable":0,"maxSurge":1,"unavailablePeriodSeconds":0},` +
-				`"applyStrategy":{"comparisonOption":"PartialComparison","whenToApply":"Always","type":"ClientSideApply","whenToTakeOver":"Always"},` +
-				`"deleteStrategy":{"propagationPolicy":"Delete"}},"revisionHistoryLimit":3,"statusReportingScope":"ClusterScopeOnly"}`,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := json.Marshal(loadOne(t, placementText+test.more).Placements[0].Spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(got) != test.want {
-				t.Errorf("spec\n%s\nwant\n%s", got, test.want)
-			}
-		})
-	}
-}
-
 // The hash of a spec, which determines its generation, is equal for all equivalent ways to
 // write it and different for everything else.
 func TestSpecHashIsOfTheMeaning(t *testing.T) {
