@@ -71,3 +71,32 @@ func FuzzIgnore(f *testing.F) {
 		}
 	})
 }
+
+// An ignore file applies to its directory and everything below, and takes precedence over those
+// above. The last pattern that matches decides.
+func TestIgnoreFilesTakePrecedence(t *testing.T) {
+	root := (*Patterns)(nil).With(".", "*.txt\n/app/secret.yaml\n!keep.txt\n")
+	app := root.With("app", "!notes.txt\n/only.yaml\nkeep.txt\n")
+	for _, test := range []struct {
+		patterns *Patterns
+		name     string
+		want     bool
+	}{
+		{nil, "a.txt", false},
+		{root, "a.txt", true},
+		{root, "keep.txt", false},
+		{root, "app/secret.yaml", true},
+		{root, "secret.yaml", false},
+		{app, "app/a.txt", true},           // by the file above
+		{app, "app/notes.txt", false},      // included again
+		{app, "app/deep/notes.txt", false}, // at every depth
+		{app, "app/keep.txt", true},        // ignored again
+		{app, "app/only.yaml", true},
+		{app, "app/deep/only.yaml", false}, // only beside the ignore file
+		{app, "app/secret.yaml", true},
+	} {
+		if got := test.patterns.Ignores(test.name, false); got != test.want {
+			t.Errorf("%s is ignored: %t, want %t", test.name, got, test.want)
+		}
+	}
+}

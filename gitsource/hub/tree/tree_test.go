@@ -1,0 +1,276 @@
+package tree
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
+)
+
+// A hashedFS is a file system with hashes, such as the tree of a commit. It counts its calls.
+type hashedFS struct {
+	fstest.MapFS
+	lists, hashes int
+	failing       bool
+}
+
+var errFailing = errors.New("object not found")
+
+func (f *hashedFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	f.lists++
+	if f.failing {
+		return nil, errFailing
+	}
+	return f.MapFS.ReadDir(name)
+}
+
+func (f *hashedFS) Hash(name string) (string, error) {
+	f.hashes++
+	if f.failing {
+		return "", errFailing
+	}
+	h := sha256.New()
+	for _, path := range slices.Sorted(maps.Keys(f.MapFS)) {
+		if rest, below := strings.CutPrefix(path, name); name == "." || below && (rest == "" || rest[0] == '/') {
+			fmt.Fprintln(h, path, f.MapFS[path].Mode, string(f.MapFS[path].Data))
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+func listings() *cache.Cache[Key, *Listing] { return cache.New[Key, *Listing]() }
+
+func files(texts map[string]string) fstest.MapFS {
+	f := fstest.MapFS{}
+	for name, text := range texts {
+		f[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return f
+}
+
+// irregular are the files of a repository with a link, a submodule and a device.
+func irregular() fstest.MapFS {
+	f := files(map[string]string{"app/a.yaml": "a", "b.yaml": "b"})
+	f["app/link"] = &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte("../app")}
+	f["app/module"] = &fstest.MapFile{Mode: fs.ModeIrregular}
+	f["app/pipe"] = &fstest.MapFile{Mode: fs.ModeNamedPipe}
+	return f
+}
+
+// A path leads through directories only: what is below a link or a submodule is not looked for.
+func TestLookup(t *testing.T) {
+	tree := New(irregular(), 1<<20, listings())
+	for name, want := range map[string]struct {
+		mode fs.FileMode
+		at   string
+		ok   bool
+	}{
+		".":               {fs.ModeDir, ".", true},
+		"app":             {fs.ModeDir, "app", true},
+		"app/a.yaml":      {0, "app/a.yaml", true},
+		"app/none":        {0, "app/none", false},
+		"none/a.yaml":     {0, "none/a.yaml", false},
+		"b.yaml/below":    {0, "b.yaml", false},
+		"app/link":        {fs.ModeSymlink, "app/link", true},
+		"app/link/a.yaml": {fs.ModeSymlink, "app/link", true},
+		"app/module/x/y":  {fs.ModeIrregular, "app/module", true},
+		"app/pipe":        {fs.ModeNamedPipe, "app/pipe", true},
+		"../app":          {0, "../app", false},
+		"/app":            {0, "/app", false},
+		"app/":            {0, "app/", false},
+	} {
+		mode, at, ok, err := tree.Lookup(name)
+		if mode != want.mode || at != want.at || ok != want.ok || err != nil {
+			t.Errorf("%s: mode %v at %s, %t, %v; want %v at %s, %t", name, mode, at, ok, err, want.mode, want.at, want.ok)
+		}
+	}
+}
+
+func TestIsFile(t *testing.T) {
+	tree := New(irregular(), 1<<20, listings())
+	for name, want := range map[string]bool{
+		"app/a.yaml": true, "app": false, "app/none": false, "app/link": false, "app/link/a.yaml": false, "app/module": false, "b.yaml/below": false,
+	} {
+		if got, err := tree.IsFile(name); got != want || err != nil {
+			t.Errorf("%s is a file: %t, %v; want %t", name, got, err, want)
+		}
+	}
+}
+
+// Entries are sorted by name, and are found by name.
+func TestList(t *testing.T) {
+	tree := New(irregular(), 1<<20, listings())
+	l, err := tree.List("app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range l.Entries {
+		names = append(names, e.Name)
+	}
+	if want := []string{"a.yaml", "link", "module", "pipe"}; !slices.Equal(names, want) {
+		t.Errorf("entries %v, want %v", names, want)
+	}
+	if e, ok := l.Find("link"); !ok || e.Mode != fs.ModeSymlink {
+		t.Errorf("link is %+v, %t", e, ok)
+	}
+	if e, ok := l.Find("none"); ok {
+		t.Errorf("none is %+v", e)
+	}
+	if _, err := tree.List("none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing directory: %v", err)
+	}
+}
+
+// A file at the size limit is read. A larger one is a mistake in the commit, and not an error,
+// also if the file system gives a wrong size.
+func TestReadLimit(t *testing.T) {
+	for name, fsys := range map[string]fs.FS{
+		"files are read whole":   files(map[string]string{"a": "1234", "b": "12345"}),
+		"files are opened":       onlyOpen{files(map[string]string{"a": "1234", "b": "12345"})},
+		"the size is too small":  wrongSize{files(map[string]string{"a": "1234", "b": "12345"}), 1},
+		"the size of b is right": wrongSize{files(map[string]string{"a": "1234", "b": "12345"}), 0},
+	} {
+		tree := New(fsys, 4, listings())
+		if data, fault, err := tree.Read("a"); string(data) != "1234" || fault != "" || err != nil {
+			t.Errorf("%s: at the limit %q, %q, %v", name, data, fault, err)
+		}
+		data, fault, err := tree.Read("b")
+		if want := "the file is larger than 4 bytes; split it, or raise limits.fileSize"; data != nil || fault != want || err != nil {
+			t.Errorf("%s: above the limit %q, %q, %v; want %q", name, data, fault, err, want)
+		}
+		if _, fault, err := tree.Read("none"); fault != "" || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: a missing file: %q, %v", name, fault, err)
+		}
+	}
+}
+
+// An onlyOpen file system cannot read a file in one call.
+type onlyOpen struct{ files fstest.MapFS }
+
+func (f onlyOpen) Open(name string) (fs.File, error) { return f.files.Open(name) }
+
+// A wrongSize file system says that files are smaller than they are.
+type wrongSize struct {
+	files fstest.MapFS
+	less  int64
+}
+
+func (f wrongSize) Open(name string) (fs.File, error) { return f.files.Open(name) }
+
+func (f wrongSize) Stat(name string) (fs.FileInfo, error) {
+	info, err := f.files.Stat(name)
+	return smallerInfo{info, f.less}, err
+}
+
+type smallerInfo struct {
+	fs.FileInfo
+	less int64
+}
+
+func (i smallerInfo) Size() int64 { return i.FileInfo.Size() - i.less }
+
+// Equal hashes mean equal content, with and without the hashes of the file system.
+func TestHash(t *testing.T) {
+	before := files(map[string]string{"app/a.yaml": "a", "app/b.yaml": "b", "c.yaml": "a"})
+	after := files(map[string]string{"app/a.yaml": "changed", "app/b.yaml": "b", "c.yaml": "a"})
+	for name, trees := range map[string][2]*Tree{
+		"with hashes":    {New(&hashedFS{MapFS: before}, 1<<20, listings()), New(&hashedFS{MapFS: after}, 1<<20, listings())},
+		"without hashes": {New(before, 1<<20, listings()), New(after, 1<<20, listings())},
+	} {
+		for file, changed := range map[string]bool{"app/a.yaml": true, "app/b.yaml": false, "c.yaml": false} {
+			first, err := trees[0].Hash(file)
+			second, err2 := trees[1].Hash(file)
+			if (first != second) != changed || err != nil || err2 != nil {
+				t.Errorf("%s: hashes of %s: %s and %s, %v, %v; want a change: %t", name, file, first, second, err, err2, changed)
+			}
+		}
+		if _, err := trees[0].Hash("app/none"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: a missing file: %v", name, err)
+		}
+	}
+}
+
+// Files above the size limit have no content to compare, and are not taken for empty files.
+func TestHashOfALargeFile(t *testing.T) {
+	tree := New(files(map[string]string{"empty": "", "large": "12345"}), 4, listings())
+	empty, err := tree.Hash("empty")
+	large, err2 := tree.Hash("large")
+	if empty == large || err != nil || err2 != nil {
+		t.Errorf("hashes %s and %s, %v, %v", empty, large, err, err2)
+	}
+}
+
+// Directories that have not changed are not listed again, neither by the same tree nor by the
+// next one, and their hashes are asked for once.
+func TestListingsAreCachedByHash(t *testing.T) {
+	cached := listings()
+	visit := func(texts map[string]string) *hashedFS {
+		f := &hashedFS{MapFS: files(texts)}
+		tree := New(f, 1<<20, cached)
+		for range 2 {
+			for _, dir := range []string{".", "a", "a/b", "c"} {
+				if _, err := tree.List(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return f
+	}
+	texts := map[string]string{"a/b/x": "1", "c/y": "1"}
+	if f := visit(texts); f.lists != 4 || f.hashes != 4 {
+		t.Errorf("the first tree is listed %d times, and %d hashes are computed; want 4 and 4", f.lists, f.hashes)
+	}
+	if f := visit(texts); f.lists != 0 || f.hashes > 4 {
+		t.Errorf("an equal tree is listed %d times, and %d hashes are computed; want 0 and at most 4", f.lists, f.hashes)
+	}
+	texts["c/y"] = "2"
+	if f := visit(texts); f.lists != 2 {
+		t.Errorf("after a change in c %d directories are listed, want 2: the root and c", f.lists)
+	}
+}
+
+// A file system without hashes is listed once for each tree.
+func TestListingsWithoutHashesAreOfOneTree(t *testing.T) {
+	cached := listings()
+	f := files(map[string]string{"a/x": "1"})
+	for _, want := range []int{1, 2} {
+		l, err := New(f, 1<<20, cached).List("a")
+		if err != nil || len(l.Entries) != want {
+			t.Errorf("%v, %v; want %d entries", l, err, want)
+		}
+		f["a/y"] = &fstest.MapFile{}
+	}
+	if cached.Len() != 0 {
+		t.Errorf("%d listings are cached", cached.Len())
+	}
+}
+
+// A failure to read a commit is an error of every function, and is not cached.
+func TestFailuresAreErrors(t *testing.T) {
+	f := &hashedFS{MapFS: files(map[string]string{"a/x": "1"}), failing: true}
+	tree := New(f, 1<<20, listings())
+	if _, err := tree.List("a"); !errors.Is(err, errFailing) {
+		t.Errorf("List: %v", err)
+	}
+	if _, _, _, err := tree.Lookup("a/x"); !errors.Is(err, errFailing) {
+		t.Errorf("Lookup: %v", err)
+	}
+	if _, err := tree.IsFile("a/x"); !errors.Is(err, errFailing) {
+		t.Errorf("IsFile: %v", err)
+	}
+	if _, err := tree.Hash("a/x"); !errors.Is(err, errFailing) {
+		t.Errorf("Hash: %v", err)
+	}
+	f.failing = false
+	if ok, err := tree.IsFile("a/x"); !ok || err != nil {
+		t.Errorf("after the failure: %t, %v", ok, err)
+	}
+}
