@@ -32,9 +32,9 @@ func (e *StatusError) Error() string {
 	}
 	hint := hints[e.Status]
 	if e.RetryAfter > 0 {
-		hint = "the rate limit is used up; asked again in " + e.RetryAfter.Round(time.Second).String()
+		hint = "the rate limit is exceeded; tried again in " + e.RetryAfter.Round(time.Second).String()
 		if e.Status/100 == 5 {
-			hint = "asked again in " + e.RetryAfter.Round(time.Second).String()
+			hint = "tried again in " + e.RetryAfter.Round(time.Second).String()
 		}
 	}
 	if hint != "" {
@@ -52,7 +52,7 @@ var hints = map[int]string{
 	http.StatusTemporaryRedirect: moved,
 	http.StatusPermanentRedirect: moved,
 	http.StatusUnauthorized:      "the token is wrong or was revoked",
-	http.StatusForbidden:         "the token may not do this: see its scopes, and who may write to the repository",
+	http.StatusForbidden:         "the token may not do this: check its scopes, and who may write to the repository",
 	http.StatusNotFound:          "there is no such repository, or the token may not see it",
 }
 

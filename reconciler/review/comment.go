@@ -86,7 +86,7 @@ func (r *Result) body(s subject) string {
 	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s:\n\n", short(s.head), markdown.Code(s.branch), short(s.base), fleet))
 	switch {
 	case r.Conflict != "":
-		c.add("The branch cannot be merged here: " + markdown.Code(shortened(r.Conflict)) + ". The plan comes once the branch has the newest commit of the base, by a merge or a rebase.\n\n")
+		c.add("The branch cannot be merged here: " + markdown.Code(shortened(r.Conflict)) + ". To get a plan, merge the newest commit of the base into it, or rebase it.\n\n")
 	case r.Refused != "":
 		c.add("The commit would be refused, and the one before stays in force: " + markdown.Code(shortened(r.Refused)) + "\n\n")
 	}
@@ -100,9 +100,9 @@ func (r *Result) body(s subject) string {
 		r.clustersText(c)
 		c.fold("Rollout", r.rolloutsText())
 	}
-	rest := "All of it"
+	rest := "The whole plan"
 	if c.dropped {
-		rest = "There is more than fits here. All of it"
+		rest = "Some of the plan does not fit here. The whole plan"
 	}
 	c.text.WriteString(rest + ": " + markdown.Code(fmt.Sprintf("gitfleet plan --pr %d", s.number)) + "\n")
 	return c.text.String()
@@ -158,13 +158,13 @@ func (r *Result) summary() string {
 		what, does string
 	}{
 		{len(r.Changes.Placements), "placement", "changed"}, {t.created, "object", "created"}, {t.changed, "object", "changed"},
-		{t.deleted, "object", "deleted"}, {t.released, "object", "released"}, {t.passed, "object", "passed to another placement"},
+		{t.deleted, "object", "deleted"}, {t.released, "object", "released"}, {t.passed, "object", "handed over to another placement"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, markdown.Count(part.n, part.what)+" "+part.does)
 		}
 	}
-	return fmt.Sprintf("%s, on %s. Each object counts on each cluster.\n\n", strings.Join(parts, ", "), markdown.Count(t.clusters, "cluster"))
+	return fmt.Sprintf("%s, on %s. An object counts once for each cluster.\n\n", strings.Join(parts, ", "), markdown.Count(t.clusters, "cluster"))
 }
 
 // heldText says which deletions would be held, and what allows them.
@@ -201,7 +201,7 @@ func (r *Result) heldText() string {
 	fmt.Fprintf(&b, "**%s would be held** until the message of a commit on the base has the trailer\n\n", markdown.Count(n, "deletion"))
 	slices.Sort(placements)
 	b.WriteString(markdown.CodeBlock("text", status.AllowTrailer(strings.Join(placements, ", "))+"\n"))
-	b.WriteString("\nIt counts in the message of the merge or squash commit, and not in one that the merge only brings along.\n\n")
+	b.WriteString("\nPut it into the message of the merge or squash commit. In the message of another commit of the pull request it has no effect.\n\n")
 	for _, key := range reasons[:min(maxGroups, len(reasons))] {
 		fmt.Fprintf(&b, "- %s on %s: %s: %s\n", markdown.Code(key.placement), few(on[key]), few(objects[key]), markdown.Code(shortened(key.why)))
 	}
@@ -248,7 +248,10 @@ func placementText(p forecast.PlacementChange) string {
 	if len(p.Lost) > 0 {
 		text += fmt.Sprintf("; leaves %s: %s", markdown.Count(len(p.Lost), "cluster"), few(p.Lost))
 	}
-	return strings.TrimPrefix(text, ";")
+	if rest, ok := strings.CutPrefix(text, ";"); ok {
+		return ":" + rest
+	}
+	return text
 }
 
 // settingText formats the value of a field of a placement.

@@ -203,7 +203,7 @@ func (v *Reviewer) try(ctx context.Context, t Trial) (changes []member.Change, e
 	defer func() {
 		if fault := recover(); fault != nil {
 			v.cfg.Log.Error("asking a member about a pull request panicked", "cluster", t.Cluster.Name, "err", fault, "stack", string(debug.Stack()))
-			err = errors.New("a fault of gitfleet, which is in its log")
+			err = errors.New("internal error of gitfleet; see its log")
 		}
 	}()
 	return v.cfg.Try(ctx, t)

@@ -73,17 +73,17 @@ func TestMembersAnswerAfterTheComment(t *testing.T) {
 	v := newReviewer(f, source)
 	v.cfg.Try = members.try
 	s.step(v)
-	if body := f.comments[1][0].Body; !strings.Contains(body, "**On the members** (by a dry run)\n\nSome of them are being asked.\n") {
+	if body := f.comments[1][0].Body; !strings.Contains(body, "**On the members** (server-side dry run)\n\nThe dry run is in progress; its results will be here.\n") {
 		t.Errorf("at first the comment is\n%s", body)
 	}
 	v.answered(<-v.tried)
 	s.step(v)
-	want := `**On the members** (by a dry run)
+	want := `**On the members** (server-side dry run)
 
-Of 4 objects on 2 clusters 2 refused, 1 with fields of others. No answer from c.
+4 objects tried on 2 clusters: 2 refused, 1 with fields of others. No answer from c.
 
 - ` + "`ConfigMap/web/two` of `crp/web` on `a`, `b`: the API server refuses it: `denied by @policy`" + `
-- ` + "`ConfigMap/web/one` of `crp/web` on `a`: fields are set that others own: `/data/value of kubectl (Update)`" + `
+- ` + "`ConfigMap/web/one` of `crp/web` on `a`: it sets fields that others own: `/data/value of kubectl (Update)`" + `
 `
 	if body := f.comments[1][0].Body; !strings.Contains(body, want) || strings.Contains(body, "theirs-1") || strings.Contains(body, "10.0.0.1") || f.writes != 2 {
 		t.Errorf("after %d writes the comment is\n%s", f.writes, body)
@@ -173,7 +173,7 @@ func TestTrialsAreBounded(t *testing.T) {
 	if want := []string{"a 50", "d 50", "e 50"}; !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
-	if body := f.comments[1][0].Body; !strings.Contains(body, "Of 150 objects on 3 clusters 0 refused. 1") || !strings.Contains(body, " objects not tried.") {
+	if body := f.comments[1][0].Body; !strings.Contains(body, "150 objects tried on 3 clusters: 0 refused. 1") || !strings.Contains(body, " objects not tried.") {
 		t.Errorf("the comment is\n%s", body[:min(len(body), 1000)])
 	}
 }
@@ -196,7 +196,7 @@ func TestUnhealthyMembersAreNotAsked(t *testing.T) {
 	if want := []string{"b", "c"}; !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
-	if body := f.comments[1][0].Body; !strings.Contains(body, "Of 2 objects on 2 clusters 0 refused. 1 object not tried.") {
+	if body := f.comments[1][0].Body; !strings.Contains(body, "2 objects tried on 2 clusters: 0 refused. 1 object not tried.") {
 		t.Errorf("the comment is\n%s", body)
 	}
 }
@@ -218,7 +218,7 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 			r.trials = append(r.trials, Trial{Cluster: &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, Targets: make([]member.Target, 1)})
 		}
 		a := v.ask(t.Context(), r)
-		if got := a.Summary(); got != "Of 1 object on 1 cluster 0 refused. No answer from a." {
+		if got := a.Summary(); got != "1 object tried on 1 cluster: 0 refused. No answer from a." {
 			t.Errorf("the answers are %q", got)
 		}
 		close(hang)

@@ -62,7 +62,7 @@ func said(c member.Change) (text, detail string) {
 	case c.Effect == member.Fails:
 		return "the API server refuses it", c.Message
 	case c.Refused:
-		return "it is there already, and is not taken over", c.Message
+		return "it exists already and is not taken over", c.Message
 	case c.Effect == member.Unknown:
 		return "it cannot be tried", c.Message
 	case c.Effect == member.Recreates:
@@ -70,11 +70,11 @@ func said(c member.Change) (text, detail string) {
 	case c.Effect == member.Differs:
 		return "it stays as it is", c.Message
 	case isTakenOver(c) && len(c.Diffs) > 0:
-		return "it is there already and is taken over, with other values", fieldNames(c.Diffs)
+		return "it exists already and is taken over, with other values", fieldNames(c.Diffs)
 	case isTakenOver(c):
-		return "it is there already and is taken over as it is", ""
+		return "it exists already and is taken over as it is", ""
 	case setsFieldsOfOthers(c):
-		return "fields are set that others own", fieldNames(slices.DeleteFunc(slices.Clone(c.Diffs), func(d api.Difference) bool { return !ownedByOthers(d) }))
+		return "it sets fields that others own", fieldNames(slices.DeleteFunc(slices.Clone(c.Diffs), func(d api.Difference) bool { return !ownedByOthers(d) }))
 	case c.Effect == member.Adds && c.Message != "":
 		return "it cannot be tried yet", strings.TrimPrefix(c.Message, "not tried: ")
 	}
@@ -127,7 +127,7 @@ func (a *Answers) Summary() string {
 	}
 	var said []string
 	if clusters > 0 {
-		said = append(said, fmt.Sprintf("Of %s on %s %s.", markdown.Count(objects, "object"), markdown.Count(clusters, "cluster"), strings.Join(parts, ", ")))
+		said = append(said, fmt.Sprintf("%s tried on %s: %s.", markdown.Count(objects, "object"), markdown.Count(clusters, "cluster"), strings.Join(parts, ", ")))
 	}
 	if len(silent) > 0 {
 		said = append(said, "No answer from "+strings.Join(silent, ", ")+".")
@@ -140,10 +140,10 @@ func (a *Answers) Summary() string {
 
 // membersText returns the results of the trials, or a note that they are running.
 func (r *Result) membersText(asking bool) string {
-	const title = "**On the members** (by a dry run)\n\n"
+	const title = "**On the members** (server-side dry run)\n\n"
 	switch {
 	case asking:
-		return title + "Some of them are being asked.\n\n"
+		return title + "The dry run is in progress; its results will be here.\n\n"
 	case r.Answers == nil:
 		return ""
 	}

@@ -56,7 +56,7 @@ func publicReason(err error) (text string, lasting bool) {
 		return e.text, true
 	}
 	if errors.Is(err, gitsource.ErrTooLarge) {
-		return "it is larger than the limits of gitfleet allow, see its log", true
+		return "it exceeds the limits of gitfleet; see its log", true
 	}
 	return "the reason is in the log of gitfleet; trying again", false
 }
@@ -71,7 +71,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	defer func() {
 		if fault := recover(); fault != nil {
 			v.cfg.Log.Error("planning a pull request panicked", "url", pr.URL, "err", fault, "stack", string(debug.Stack()))
-			err = &lastingError{"planning it failed by a fault of gitfleet, which is in its log"}
+			err = &lastingError{"internal error of gitfleet; see its log"}
 		}
 	}()
 	if err := v.cfg.Source.FetchRef(ctx, pr.HeadRef, pr.Head); err != nil {

@@ -82,7 +82,7 @@ func (v *Reviewer) previewOf(ctx context.Context, number int64) (p *Preview, ask
 	case pr.State != forge.Open:
 		return nil, false, fmt.Errorf("pull request %d is %s", number, pr.State)
 	case pr.Base != v.cfg.Base:
-		return nil, false, fmt.Errorf("pull request %d is to the branch %s; those to %s are planned", number, pr.Base, v.cfg.Base)
+		return nil, false, fmt.Errorf("pull request %d is to the branch %s; only pull requests to %s are planned", number, pr.Base, v.cfg.Base)
 	case pr.Fork && v.refusesFork(pr) != "":
 		return nil, false, fmt.Errorf("pull request %d is from a fork, and %s", number, v.refusesFork(pr))
 	}

@@ -35,7 +35,7 @@ func TestRecreationsAreTold(t *testing.T) {
 		t.Errorf("the cluster has %q, want %q", got, want)
 	}
 	text := r.membersText(false)
-	for _, want := range []string{"Of 1 object on 1 cluster 0 refused, 1 recreated.", "`Job.batch/web/once` of `crp/web` on `a`: it is deleted and created anew: `/spec/image`"} {
+	for _, want := range []string{"1 object tried on 1 cluster: 0 refused, 1 recreated.", "`Job.batch/web/once` of `crp/web` on `a`: it is deleted and created anew: `/spec/image`"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the members say\n%s\nwant\n%s", text, want)
 		}

@@ -372,9 +372,9 @@ func (v *Reviewer) planable(pr forge.PullRequest) bool {
 func (v *Reviewer) refusesFork(pr forge.PullRequest) string {
 	switch {
 	case v.cfg.OpenLabels:
-		return "none of a fork is planned on this forge, where whoever opens one can set its labels"
+		return "no pull request from a fork is planned on this forge, where its author can set its labels"
 	case v.cfg.ForksLabel == "":
-		return "none of a fork is planned unless pullRequests.forksLabel is set"
+		return "no pull request from a fork is planned unless pullRequests.forksLabel is set"
 	case !slices.Contains(pr.Labels, v.cfg.ForksLabel):
 		return fmt.Sprintf("does not have the label %q, with which a maintainer has it planned", v.cfg.ForksLabel)
 	}

@@ -140,7 +140,7 @@ func TestWhatCannotBePlanned(t *testing.T) {
 	}
 	for digit, want := range map[string]string{
 		"1": "failure: cannot be merged: both sides have changed x.yaml",
-		"2": "error: not planned: it is larger than the limits",
+		"2": "error: not planned: it exceeds the limits of gitfleet; see its log",
 		"3": "failure: the merge would be refused: the commit has no placement left",
 		"4": "failure: 1 problem",
 	} {
@@ -280,9 +280,9 @@ func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 		open  bool
 		want  string
 	}{
-		"no label set": {"", false, "pull request 1 is from a fork, and none of a fork is planned unless pullRequests.forksLabel is set"},
+		"no label set": {"", false, "pull request 1 is from a fork, and no pull request from a fork is planned unless pullRequests.forksLabel is set"},
 		"another":      {"plan", false, `pull request 1 is from a fork, and does not have the label "plan", with which a maintainer has it planned`},
-		"Gitea":        {"", true, "pull request 1 is from a fork, and none of a fork is planned on this forge, where whoever opens one can set its labels"},
+		"Gitea":        {"", true, "pull request 1 is from a fork, and no pull request from a fork is planned on this forge, where its author can set its labels"},
 		"allowed":      {"ready", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -150,7 +150,7 @@ func TestATooLargePullRequestIsPlannedOnce(t *testing.T) {
 	for range 4 {
 		s.step(v)
 	}
-	if got := f.of(head, planContext); tries != 1 || len(got) != 1 || !strings.Contains(got[0], "larger than the limits") {
+	if got := f.of(head, planContext); tries != 1 || len(got) != 1 || !strings.Contains(got[0], "exceeds the limits") {
 		t.Errorf("%d tries, statuses %q", tries, got)
 	}
 }
