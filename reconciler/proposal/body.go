@@ -138,9 +138,9 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	}
 	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", markdown.List(o.clusters(), most), o.first().UTC().Format(time.RFC3339))
 	if times > 0 {
-		fmt.Fprintf(&b, "; earlier changes of the object, merged ones included: %d", times)
+		fmt.Fprintf(&b, "; the object was changed there %s before", markdown.Count(times, "time"))
 	}
-	b.WriteString(".\n\n**Who** (the field managers that the clusters name)\n\n")
+	b.WriteString(".\n\n**Who** (field managers, as recorded by the clusters)\n\n")
 	if len(who) == 0 {
 		who = []string{"not known"}
 	}
@@ -163,7 +163,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		for _, w := range waiting {
 			names = append(names, w.id.Kind+" "+nameOf(w.id))
 		}
-		fmt.Fprintf(&b, "**Waiting** until fewer pull requests and issues of drifts are open: %s: %s.\n\n", markdown.Count(len(waiting), "change"), markdown.List(names, most))
+		fmt.Fprintf(&b, "**Waiting** until fewer pull requests and issues of drift are open: %s: %s.\n\n", markdown.Count(len(waiting), "change"), markdown.List(names, most))
 	}
 	b.WriteString(marker(fleet, o.hash) + "\n")
 	return b.String()
@@ -175,7 +175,7 @@ func (o *offer) writeEdit(b *strings.Builder) {
 		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", markdown.Code(o.override), markdown.Code(o.changes[0].Path))
 	}
 	if lines := o.allowTrailers(); lines != nil {
-		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, without which the removal may be held. Keep it as the last line of the message if the pull request is squashed.\n\n", markdown.List(lines, most))
+		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, which allows the deletion. If you squash the pull request, keep it as the last line of the message.\n\n", markdown.List(lines, most))
 	}
 	change := "change"
 	if o.deleted {
@@ -183,14 +183,14 @@ func (o *offer) writeEdit(b *strings.Builder) {
 	}
 	b.WriteString("**Merging** takes the " + change + " over into Git. Nothing is written to the object on the clusters above.")
 	if len(o.others) > 0 {
-		fmt.Fprintf(b, " The manifest is also that of %s, which would be **changed** in the order of the rollout: %s.", markdown.Count(len(o.others), "other cluster"), markdown.List(o.others, most))
+		fmt.Fprintf(b, " It also **changes** the object on %s, in the order of the rollout: %s.", markdown.Count(len(o.others), "other cluster"), markdown.List(o.others, most))
 	}
 	b.WriteString("\n\n**Closing** without merging " + o.closing())
 }
 
 // writeManual writes why no edit is possible, and what closing the issue does.
 func (o *offer) writeManual(b *strings.Builder) {
-	fmt.Fprintf(b, "**Why this is no pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(o.reason.Error(), mostReason)))
+	fmt.Fprintf(b, "**Why this is not a pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(o.reason.Error(), mostReason)))
 	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")
 	b.WriteString("**Closing** " + o.closing())
 }
@@ -201,7 +201,7 @@ func (o *offer) closing() string {
 	if o.deleted {
 		putsBack, keeps = "creates the object again as it is in Git", "keeps it deleted"
 	}
-	return putsBack + ". The same change is not offered again. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until it is removed.\n\n"
+	return putsBack + ". The same change is not offered again: if somebody makes it once more, it is put back at once. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until the label is removed.\n\n"
 }
 
 func at(t time.Time) string {

@@ -23,11 +23,9 @@ import (
 // An offer is one distinct change: the same fields of the same object have the same values on
 // one or more clusters.
 type offer struct {
-	// hash identifies the change, also across restarts. former is the hash that it had in versions
-	// without rest; empty if it is the same.
-	hash   string
-	former string
-	id     api.ID
+	// hash identifies the change, also across restarts.
+	hash string
+	id   api.ID
 	// source is the position of the object in Git; empty if it is not known.
 	source string
 	// reason is the reason why no edit of the files can express the change; nil if changes do.
@@ -151,33 +149,22 @@ func reportMode(d *status.Drift) string {
 // newOffer returns an offer for the change of a drift, without drifts.
 func newOffer(fleet string, d *status.Drift) *offer {
 	o := &offer{id: d.ID(), paths: d.Paths, rest: d.Digest, deleted: d.Deleted}
-	hash := func(details []any) string {
-		values := []any{fleet, o.id, details}
-		if mode := reportMode(d); mode != "" {
-			values = append(values, mode)
-		}
-		return hashOf(values...)
+	values := []any{fleet, o.id, o.details()}
+	if mode := reportMode(d); mode != "" {
+		values = append(values, mode)
 	}
-	if o.hash = hash(o.details()); o.rest != "" {
-		o.former = hash(o.reported())
-	}
+	o.hash = hashOf(values...)
 	return o
 }
 
 // details identifies the fields of a change with their values.
 func (o *offer) details() []any {
-	out := o.reported()
-	if o.rest != "" {
-		out = append(out, o.rest)
-	}
-	return out
-}
-
-// reported are the fields of a change with their values, as far as the member has reported them.
-func (o *offer) reported() []any {
 	out := make([]any, 0, 2*len(o.paths)+1)
 	for _, p := range o.paths {
 		out = append(out, p.PatchDetail, p.MemberJSON)
+	}
+	if o.rest != "" {
+		out = append(out, o.rest)
 	}
 	return out
 }

@@ -231,7 +231,7 @@ func (a *attempt) keepsOthers(now *rendering, at status.Holder, but api.ID) erro
 		return err
 	}
 	if !maps.Equal(hashes(was, but), hashes(is, but)) {
-		return fmt.Errorf("it would change other objects on %s as well", at.Cluster)
+		return fmt.Errorf("the edit would change other objects on %s as well", at.Cluster)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type follower struct {
 	known   collected
 	changes map[string]*change
 	// open are the open pull requests and issues of the fleet as last listed, by branch.
-	open   map[string]trackedRequest
+	open   map[string]forge.PullRequest
 	listed time.Time
 	// listedIssues says that only issues were listed last.
 	listedIssues bool
@@ -133,11 +133,9 @@ func (f *follower) track(now time.Time) {
 	})
 	for hash := range f.known.undecided() {
 		c := last[hash]
-		for _, pr := range f.open {
-			if c == nil && pr.hash == hash { // opened before a restart
-				c = &change{since: now}
-				c.found(pr.PullRequest)
-			}
+		if pr := f.findOpen(hash); c == nil && pr != nil { // opened before a restart
+			c = &change{since: now}
+			c.found(*pr)
 		}
 		if c != nil {
 			f.changes[hash] = c
@@ -267,10 +265,10 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	if f.known.lost {
 		return nil
 	}
-	undecided, former := f.known.undecided(), f.known.formerHashes()
+	undecided := f.known.undecided()
 	for _, branch := range slices.Sorted(maps.Keys(f.open)) {
-		pr := f.open[branch]
-		if f.changes[pr.hash] != nil || undecided[pr.hash] || former[pr.hash] || mayListAny(pr.Body, f.known.unheard) {
+		pr, hash := f.open[branch], branchHash(branch)
+		if f.changes[hash] != nil || undecided[hash] || mayListAny(pr.Body, f.known.unheard) {
 			delete(f.missing, branch)
 			continue
 		}
@@ -282,13 +280,13 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 		if now.Sub(since) < recoveryGrace {
 			continue
 		}
-		const comment = "The drift is over: no cluster has the change any more, or Git has another value by now. There is nothing left to decide."
+		const comment = "The drift has ended: the clusters have another value by now, or Git has. A different change of the object is offered separately. There is nothing left to decide here."
 		current, err := f.current(ctx, branch, pr.Number)
 		if err != nil {
 			return err
 		}
 		if current != nil && current.State == forge.Open {
-			if err := f.end(ctx, pr.PullRequest, comment, ended(pr.Body)); err != nil {
+			if err := f.end(ctx, pr, comment, ended(pr.Body)); err != nil {
 				return err
 			}
 			f.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)

@@ -38,8 +38,8 @@ func fromIssue(i forge.Issue, hash string) forge.PullRequest {
 
 // openIssues lists the open issues of the fleet by their branches; listed is false if they cannot be
 // listed now. An error is one that every request is likely to meet.
-func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[string]trackedRequest, listed bool, err error) {
-	open = map[string]trackedRequest{}
+func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[string]forge.PullRequest, listed bool, err error) {
+	open = map[string]forge.PullRequest{}
 	numbers := map[int64]string{} // the known ones, whatever people made of the body
 	for _, c := range f.changes {
 		if isIssue(c.branch) {
@@ -79,7 +79,7 @@ func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[stri
 			}
 			f.cfg.Log.Info("an issue of a drift is closed, since there is another one of the same change", "url", i.URL, "other", first.URL, "err", err)
 		default:
-			open[issuePrefix+hash] = f.tracked(fromIssue(i, hash))
+			open[issuePrefix+hash] = fromIssue(i, hash)
 		}
 	}
 	return open, true, nil
@@ -95,15 +95,14 @@ func (f *follower) hasOtherIssue(o *offer, c *change, _ time.Time) bool {
 // followIssue makes a change follow its issue instead of its pull request. An issue without a
 // decision is replaced then.
 func (f *follower) followIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
-	listed, open := f.open[issuePrefix+o.hash]
-	issue := listed.PullRequest
+	issue, open := f.open[issuePrefix+o.hash]
 	if !open {
 		found, err := f.findIssueIfListed(ctx, o.hash, c, now)
 		if err != nil || found == nil {
 			return err
 		}
 		if issue = *found; issue.State == forge.Open {
-			f.open[issue.Branch] = f.tracked(issue)
+			f.open[issue.Branch] = issue
 		}
 	}
 	if o.reason == nil || slices.Contains(issue.Labels, holdLabel) {
@@ -132,7 +131,7 @@ func (f *follower) replaceIssue(ctx context.Context, _ *offer, c *change, _ time
 	case current.State != forge.Open || slices.Contains(current.Labels, holdLabel):
 		c.found(*current)
 		if delete(f.open, c.branch); current.State == forge.Open {
-			f.open[c.branch] = f.tracked(*current)
+			f.open[c.branch] = *current
 		}
 		return nil
 	}

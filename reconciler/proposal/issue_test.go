@@ -221,7 +221,7 @@ func TestWhatWaitsIsListedInAPullRequest(t *testing.T) {
 	p.after(t, 3*time.Minute, all...)
 	all = append(all, heldChange(10, "north"))
 	p.after(t, 4*time.Minute, all...)
-	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 2 || !strings.Contains(p.forge.pulls[0].Body, "**Waiting**") {
+	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 2 || !strings.Contains(p.forge.pulls[0].Body, "**Waiting** until fewer pull requests and issues of drift are open: 1 change: ") {
 		t.Errorf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
 	}
 }
@@ -292,7 +292,7 @@ func TestIssuesAreBounded(t *testing.T) {
 	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 1 {
 		t.Fatalf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
 	}
-	p.says(t, "north", "held: left as it is; 2 pull requests and issues of drifts are open already, and no more are opened at once")
+	p.says(t, "north", "held: left as it is; 2 pull requests and issues of drift are open already, as many as drift.maxOpen allows")
 	p.forge.issues[0].State = deleted
 	p.after(t, time.Minute, all...)
 	p.says(t, "west", "offered as https://git.example.com/issues/2")

@@ -50,7 +50,7 @@ func (c *change) asksAgain() bool { return c.state == forge.Closed && (c.hold ||
 // list lists the open pull requests, or issues, or both, and finds out what became of those that are
 // open no more.
 func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) error {
-	open := map[string]trackedRequest{}
+	open := map[string]forge.PullRequest{}
 	if issues {
 		var err error
 		if open, issues, err = f.openIssues(ctx, now); err != nil {
@@ -83,7 +83,7 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 			continue
 		}
 		if pr, open := f.open[c.branch]; open {
-			c.found(pr.PullRequest) // also one that was opened again
+			c.found(pr) // also one that was opened again
 		} else if _, listed := gone[c.branch]; !listed && (c.state == forge.Open || c.asksAgain()) {
 			gone[c.branch] = goneRequest{number: c.number}
 		}
@@ -98,20 +98,20 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 }
 
 // addOurs adds those of a list of pull requests that are of the fleet.
-func (f *follower) addOurs(open map[string]trackedRequest, list []forge.PullRequest) {
+func (f *follower) addOurs(open map[string]forge.PullRequest, list []forge.PullRequest) {
 	known := map[string]bool{} // the branches of known changes, whatever people made of the body
 	for _, c := range f.changes {
 		known[c.branch] = true
 	}
 	for _, pr := range list {
 		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && (known[pr.Branch] || markedAs(pr.Body, f.cfg.Fleet) != "") {
-			open[pr.Branch] = f.tracked(pr)
+			open[pr.Branch] = pr
 		}
 	}
 }
 
-// branchHash is the hash in the name of the branch of a pull request or an issue: that of its change
-// when it was opened.
+// branchHash returns the hash of the change of a pull request or an issue, which is part of the name
+// of its branch.
 func branchHash(branch string) string {
 	hash, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(branch, issuePrefix), branchPrefix), "-")
 	return hash
@@ -148,7 +148,7 @@ func (f *follower) followEnded(ctx context.Context, branch string, gone goneRequ
 		}
 	}
 	if pr != nil && pr.State == forge.Open {
-		f.open[branch] = f.tracked(*pr)
+		f.open[branch] = *pr
 	}
 	if pr == nil || pr.State == forge.Open || !gone.wasOpen {
 		return nil

@@ -16,7 +16,7 @@ import (
 // newest is the branch of the pull request that was opened last; that of the issue if no pull
 // request is open. Numbers of issues and of pull requests may be counted apart.
 func (f *follower) newest() string {
-	var last trackedRequest
+	var last forge.PullRequest
 	for _, pr := range f.open {
 		if last.Branch == "" || isIssue(last.Branch) && !isIssue(pr.Branch) || isIssue(last.Branch) == isIssue(pr.Branch) && pr.Number > last.Number {
 			last = pr
@@ -58,7 +58,7 @@ func (f *follower) offer(ctx context.Context, o *offer, c *change, now time.Time
 	if found.State != forge.Open {
 		return nil
 	}
-	f.open[found.Branch] = f.tracked(*found)
+	f.open[found.Branch] = *found
 	if c.askedBy != "" {
 		f.record(history.ProposalOpened, heldItem{offer: o}, c.askedBy, c.url)
 		c.askedBy = ""
@@ -70,7 +70,7 @@ func (f *follower) offer(ctx context.Context, o *offer, c *change, now time.Time
 // changed whether an edit can express the change; nil if there is none and none may be opened. One
 // that exists is also found if the change cannot be offered any more.
 func (f *follower) findOrOpen(ctx context.Context, o *offer, c *change, now time.Time) (*forge.PullRequest, error) {
-	if found := f.findOpen(o); found != nil {
+	if found := f.findOpen(o.hash); found != nil {
 		return found, nil
 	}
 	if f.canOffer(o, now) && f.full(c) {
@@ -84,7 +84,7 @@ func (f *follower) findOrOpen(ctx context.Context, o *offer, c *change, now time
 	case o.reason != nil:
 		return f.createIssue(ctx, o)
 	case branch == "":
-		c.waits = "the same change was offered too often"
+		c.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", mostAttempts)
 		return nil, nil
 	}
 	found, err = f.create(ctx, o, branch, now)
@@ -94,31 +94,14 @@ func (f *follower) findOrOpen(ctx context.Context, o *offer, c *change, now time
 	return found, err
 }
 
-// findOpen returns the open pull request or issue of a change; nil if there is none. One with the former
-// hash comes last.
-func (f *follower) findOpen(o *offer) (found *forge.PullRequest) {
-	for _, pr := range f.open {
-		switch {
-		case pr.hash == o.hash:
-			return &pr.PullRequest
-		case f.isOf(pr, o):
-			found = &pr.PullRequest
+// findOpen returns the open pull request or issue of a change; nil if there is none.
+func (f *follower) findOpen(hash string) *forge.PullRequest {
+	for branch, pr := range f.open {
+		if branchHash(branch) == hash {
+			return &pr
 		}
 	}
-	return found
-}
-
-// findEarlier returns the pull request or the issue that offered a change before and still counts;
-// nil if there is none. Then branch is the first one of the change without a pull request, and empty
-// if there are too many.
-func (f *follower) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
-	found, branch, err = f.findUnder(ctx, o.hash, o, c, now)
-	if err == nil && found == nil && o.former != "" {
-		if found, _, err = f.findUnder(ctx, o.former, o, c, now); found != nil && !f.isOf(f.tracked(*found), o) {
-			found = nil
-		}
-	}
-	return found, branch, err
+	return nil
 }
 
 // full reports whether no more requests may be opened now, and records that with the change.
@@ -133,7 +116,7 @@ func (f *follower) full(c *change) bool {
 			what = "pull requests and issues"
 		}
 	}
-	c.waits = fmt.Sprintf("%d %s of drifts are open already, and no more are opened at once", n, what)
+	c.waits = fmt.Sprintf("%d %s of drift are open already, as many as drift.maxOpen allows", n, what)
 	return true
 }
 
@@ -198,7 +181,7 @@ func (f *follower) update(ctx context.Context, o *offer, c *change, now time.Tim
 	if !reflect.DeepEqual(c.published, o.changes) && !isIssue(c.branch) {
 		state, err := f.cfg.Branches.Publish(ctx, f.commit(o, c.branch, now))
 		if err == nil && state.Outdated {
-			err = f.commentOnce(ctx, pr.PullRequest, outdatedMarker, outdatedComment)
+			err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
 		}
 		if err != nil {
 			return err
@@ -213,10 +196,10 @@ func (f *follower) update(ctx context.Context, o *offer, c *change, now time.Tim
 	if sameText(pr.Body, body) {
 		return nil
 	}
-	if err := f.edit(ctx, pr.PullRequest, body); err != nil {
+	if err := f.edit(ctx, pr, body); err != nil {
 		return err
 	}
-	pr.Body, pr.hash = body, o.hash
+	pr.Body = body
 	f.open[c.branch] = pr
 	return nil
 }

@@ -251,7 +251,7 @@ func (p *Proposer) findTroubles() []string {
 		out = append(out, "issues of drift are not followed "+p.issues.String())
 	}
 	if p.missed {
-		out = append(out, "drift that no edit of the files in Git can express is put back: issues, as which it would be offered, are disabled in the repository")
+		out = append(out, "drift that no edit of the files in Git can express is put back, since issues are disabled in the repository")
 	}
 	return out
 }

@@ -336,7 +336,7 @@ func TestOnlySoManyAreOpen(t *testing.T) {
 	if n := len(p.forge.pulls); n != 10 || p.forge.requests > 50 {
 		t.Errorf("%d pull requests with %d requests", n, p.forge.requests)
 	}
-	p.says(t, "member-299", "held: left as it is; 10 pull requests of drifts are open already")
+	p.says(t, "member-299", "held: left as it is; 10 pull requests of drift are open already")
 	for i, pr := range p.forge.pulls {
 		if lists := strings.Contains(pr.Body, "290 changes: `ConfigMap shop/web`"); lists != (i == 9) {
 			t.Errorf("the body of pull request %d lists what waits: %v", i+1, lists)
@@ -461,7 +461,7 @@ func TestTitles(t *testing.T) {
 func TestTheBodyCountsEarlierChanges(t *testing.T) {
 	o := heldChange(7, "east", "west")
 	o.drifts[0].Count, o.drifts[1].Count = 3, 1
-	if body := o.body("shop", nil); !strings.Contains(body, "; earlier changes of the object, merged ones included: 2.\n") {
+	if body := o.body("shop", nil); !strings.Contains(body, "; the object was changed there 2 times before.\n") {
 		t.Errorf("the body is\n%s", body)
 	}
 }

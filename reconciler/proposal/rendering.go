@@ -115,8 +115,8 @@ func sameBut(a, b *hub.Snapshot, except map[api.ID]bool) error {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(after), api.ID.Compare) {
 		if before[id] != after[id] {
-			return fmt.Errorf("it would change %s as well", id)
+			return fmt.Errorf("the edit would change %s as well", id)
 		}
 	}
-	return errors.New("it would remove other objects as well")
+	return errors.New("the edit would remove other objects as well")
 }

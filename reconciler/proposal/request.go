@@ -93,7 +93,7 @@ func userError(err error) error {
 func (p *Proposer) find(name string) (heldItem, error) {
 	held := p.held.Load()
 	if held == nil {
-		return heldItem{}, errors.New("it is not known yet what is held; try again in a moment")
+		return heldItem{}, errors.New("held drift is not known yet; try again in a moment")
 	}
 	var names []string
 	for _, it := range held.items {
@@ -109,7 +109,7 @@ func (p *Proposer) find(name string) (heldItem, error) {
 // leftAlone refuses a request that needs the forge while the forge asks to send no requests.
 func (p *Proposer) leftAlone(now time.Time) error {
 	if wait := p.retry.LeftAlone(now); wait > 0 {
-		return refuse("the forge asks not to be asked for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
+		return refuse("the forge accepts no requests for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", c.url, holdLabel)
 		}
 		comment := "Closed by " + markdown.Code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
-		if err := p.end(ctx, pr.PullRequest, comment, current.Body); err != nil {
+		if err := p.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
 		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)

@@ -170,7 +170,7 @@ func TestCommandsLeaveTheForgeAlone(t *testing.T) {
 	p.forge.fail = nil
 	before := p.forge.requests
 	_, err := p.close(t, o.hash)
-	refused(t, err, "the forge asks not to be asked for another 1h0m0s, until 2027-01-15T09:03:")
+	refused(t, err, "the forge accepts no requests for another 1h0m0s, until 2027-01-15T09:03:")
 	p.after(t, 50*time.Minute, o)
 	if n := p.forge.requests - before; n > 0 {
 		t.Errorf("%d requests", n)
@@ -207,7 +207,7 @@ func TestRunHandlesRequests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
-	if _, err := p.Close(ctx, "0", "alice"); err == nil || !strings.Contains(err.Error(), "not known yet what is held") {
+	if _, err := p.Close(ctx, "0", "alice"); err == nil || !strings.Contains(err.Error(), "held drift is not known yet") {
 		t.Errorf("before a report: %v", err)
 	}
 	cancel()

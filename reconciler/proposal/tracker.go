@@ -1,7 +1,6 @@
 package proposal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,19 +26,6 @@ type tracker struct {
 	// opened for it.
 	disabled time.Time
 	missed   bool
-}
-
-// A trackedRequest is a pull request or an issue with the hash of the change that it is about. That is
-// kept here since searching the bodies for it in each pass takes long.
-type trackedRequest struct {
-	forge.PullRequest
-	hash string
-}
-
-// tracked finds out which change a pull request or an issue is about. The marker in the body counts
-// before the name of the branch, which stays if an upgrade gives the change another hash.
-func (t *tracker) tracked(pr forge.PullRequest) trackedRequest {
-	return trackedRequest{pr, cmp.Or(markedAs(pr.Body, t.cfg.Fleet), branchHash(pr.Branch))}
 }
 
 // current returns the pull request of a branch, or the issue with a number; nil if there is none.
@@ -165,21 +151,22 @@ type issueList struct {
 	err  error
 }
 
-// findUnder returns the pull request or the issue with one of the hashes of a change that still counts;
-// nil if there is none. Then branch is the first one of the hash without a pull request.
-func (t *tracker) findUnder(ctx context.Context, hash string, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
+// findEarlier returns the pull request or the issue that offered a change before and still counts;
+// nil if there is none. Then branch is the first one of the change without a pull request, and empty
+// if there are too many.
+func (t *tracker) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
 	if o.reason != nil { // it cannot be offered without issues
 		if t.offersIssues(now) {
-			found, err = t.findIssue(ctx, hash, c.since, now)
+			found, err = t.findIssue(ctx, o.hash, c.since, now)
 			if err = t.withoutIssues(err, now); err != nil || found != nil {
 				return found, "", err
 			}
 		}
-		return t.findPullRequest(ctx, hash, c.since)
+		return t.findPullRequest(ctx, o.hash, c.since)
 	}
-	found, branch, err = t.findPullRequest(ctx, hash, c.since)
+	found, branch, err = t.findPullRequest(ctx, o.hash, c.since)
 	if err == nil && found == nil {
-		found, err = t.findIssueIfListed(ctx, hash, c, now)
+		found, err = t.findIssueIfListed(ctx, o.hash, c, now)
 	}
 	return found, branch, err
 }
