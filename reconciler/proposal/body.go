@@ -81,9 +81,9 @@ func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
 func (o *offer) message(marker string) string {
 	var b strings.Builder
 	if o.deleted {
-		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
+		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", o.files[0].Path, o.id.Kind, nameOf(o.id))
 	} else {
-		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.changes[0].Path, o.id.Kind, nameOf(o.id))
+		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.files[0].Path, o.id.Kind, nameOf(o.id))
 	}
 	for _, p := range o.paths {
 		fmt.Fprintf(&b, "- %s\n", markdown.Plain(p.Path))
@@ -172,7 +172,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 // writeEdit says what happens if the pull request is merged or closed.
 func (o *offer) writeEdit(b *strings.Builder) {
 	if o.override != "" {
-		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", markdown.Code(o.override), markdown.Code(o.changes[0].Path))
+		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", markdown.Code(o.override), markdown.Code(o.files[0].Path))
 	}
 	if lines := o.allowTrailers(); lines != nil {
 		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, which allows the deletion. If you squash the pull request, keep it as the last line of the message.\n\n", markdown.List(lines, most))

@@ -60,7 +60,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 		t.Errorf("%d pull requests were opened, and %d decided, of %d changes", len(p.forge.pulls), len(decided), changes)
 	}
 	for _, o := range held {
-		if c := p.changes[o.hash]; c == nil || c.state != decided[branchPrefix+o.hash] {
+		if c := p.states[o.hash]; c == nil || c.state != decided[branchPrefix+o.hash] {
 			t.Errorf("of change %s is known %+v, and it was %s", o.hash, c, decided[branchPrefix+o.hash])
 		}
 	}

@@ -33,9 +33,9 @@ type offer struct {
 	// other clusters may report the same change a moment later.
 	reason  error
 	partial bool
-	// changes are the edit, by path. paths are the fields that it changes.
-	changes []FileChange
-	paths   []api.Difference
+	// files are the files that the edit changes, and paths the fields of the object.
+	files []FileChange
+	paths []api.Difference
 	// rest identifies the fields and values of which paths has only a part; empty if it has all.
 	rest string
 	// deleted says that the object is gone from the clusters.
@@ -50,9 +50,9 @@ type offer struct {
 	holders int
 }
 
-// A verdict is the decision about a change that is not offered.
-type verdict struct {
-	of      *offer
+// A notOffered is a change that is not offered, and why.
+type notOffered struct {
+	offer   *offer
 	state   State
 	message string
 	// undecided says that the change may be offered later.
@@ -90,7 +90,7 @@ type cachedEdit struct {
 }
 
 // collect groups the held drifts of a report. The files must be those of the commit in force.
-func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, verdicts []verdict) {
+func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, others []notOffered) {
 	if c.commit != r.Head.Commit.Hash {
 		c.commit, c.edits = r.Head.Commit.Hash, map[string]cachedEdit{}
 	}
@@ -113,7 +113,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 	for _, key := range slices.Concat(keys[first:], keys[:first]) {
 		o := grouped[key]
 		if mode := reportMode(o.drifts[0]); mode != "" {
-			verdicts = append(verdicts, verdict{of: o, state: Reported, message: "left as it is, as its drift mode asks: " + mode})
+			others = append(others, notOffered{offer: o, state: Reported, message: "left as it is, as its drift mode asks: " + mode})
 			continue
 		}
 		err := c.finish(o, r, editor)
@@ -127,7 +127,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 		}
 		undecided := errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried)
 		if inGit || undecided {
-			verdicts = append(verdicts, verdict{o, Unsettled, err.Error(), undecided})
+			others = append(others, notOffered{o, Unsettled, err.Error(), undecided})
 			continue
 		}
 		o.reason = err
@@ -135,7 +135,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, ver
 	}
 	maps.DeleteFunc(c.edits, func(memo string, _ cachedEdit) bool { return !c.used[memo] })
 	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
-	return offers, verdicts
+	return offers, others
 }
 
 // reportMode returns the drift mode of a drift if that offers nothing; empty otherwise.
@@ -233,7 +233,7 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	if o.partial = done.partial; done.err != nil {
 		return done.err
 	}
-	o.changes, o.override, o.source = done.edit.Files, done.edit.Override, cmp.Or(done.edit.Origin.String(), o.source)
+	o.files, o.override, o.source = done.edit.Files, done.edit.Override, cmp.Or(done.edit.Origin.String(), o.source)
 	if o.override == "" {
 		for _, h := range t.Others {
 			o.others = append(o.others, h.Cluster)
@@ -294,11 +294,11 @@ func (o *offer) first() time.Time {
 	return slices.MinFunc(o.drifts, func(a, b *status.Drift) int { return a.Since.Compare(b.Since) }).Since
 }
 
-// resolutions are the decisions about all drifts, by cluster.
-type resolutions map[string]ledger.Resolutions
+// decisions are those about all drifts, by cluster.
+type decisions map[string]ledger.Resolutions
 
 // add adds the decision about a change. A drift whose rule has ended is compared again.
-func (all resolutions) add(o *offer, putBack bool, message string, now time.Time) {
+func (all decisions) add(o *offer, putBack bool, message string, now time.Time) {
 	for _, d := range o.drifts {
 		key, err := api.ParsePlacement(d.Placement)
 		if err != nil {

@@ -91,9 +91,9 @@ func TestCollect(t *testing.T) {
 	offered := func(drift func(*ledger.Drift), clusters ...string) *offer {
 		t.Helper()
 		c := &collector{fleet: "shop", load: load}
-		offers, verdicts := c.collect(reporting(t, files, drift, clusters...), files)
-		if len(offers) != 1 || len(verdicts) != 0 {
-			t.Fatalf("%d offers, verdicts %+v", len(offers), verdicts)
+		offers, others := c.collect(reporting(t, files, drift, clusters...), files)
+		if len(offers) != 1 || len(others) != 0 {
+			t.Fatalf("%d offers, others %+v", len(offers), others)
 		}
 		return offers[0]
 	}
@@ -115,8 +115,8 @@ func TestCollect(t *testing.T) {
 		t.Errorf("changes that differ in what is not shown: %s and %s", a.hash, b.hash)
 	}
 	gone := offered(func(d *ledger.Drift) { d.Deleted = true }, "east", "west")
-	if !gone.deleted || gone.changes[0].After != nil || len(gone.changes) != 1 {
-		t.Errorf("the removal is %+v", gone.changes)
+	if !gone.deleted || gone.files[0].After != nil || len(gone.files) != 1 {
+		t.Errorf("the removal is %+v", gone.files)
 	}
 }
 
@@ -134,12 +134,12 @@ func TestWhatCannotBeOffered(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := &collector{fleet: "shop", load: func(fs.FS) (*hub.Snapshot, error) { return nil, test.load }}
-			offers, verdicts := c.collect(reporting(t, files, valued("x"), "east", "west"), files)
+			offers, others := c.collect(reporting(t, files, valued("x"), "east", "west"), files)
 			if test.reason != "" && (len(offers) != 1 || !strings.HasPrefix(fmt.Sprint(offers[0].reason), test.reason) || offers[0].source == "") {
 				t.Errorf("offers: %+v", offers)
 			}
-			if test.message != "" && (len(verdicts) != 1 || len(verdicts[0].of.drifts) != 2 || !strings.HasPrefix(verdicts[0].message, test.message)) {
-				t.Errorf("verdicts: %+v", verdicts)
+			if test.message != "" && (len(others) != 1 || len(others[0].offer.drifts) != 2 || !strings.HasPrefix(others[0].message, test.message)) {
+				t.Errorf("others: %+v", others)
 			}
 		})
 	}
@@ -205,12 +205,12 @@ place web unavailable 1
 			c := &collector{fleet: "shop", load: func(files fs.FS) (*hub.Snapshot, error) {
 				return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
 			}}
-			offers, verdicts := c.collect(restarted(t, in, next), next)
-			if len(offers) != 1 || len(verdicts) != 0 {
-				t.Fatalf("%d offers, verdicts %+v", len(offers), verdicts)
+			offers, others := c.collect(restarted(t, in, next), next)
+			if len(offers) != 1 || len(others) != 0 {
+				t.Fatalf("%d offers, others %+v", len(offers), others)
 			}
 			if o := offers[0]; !strings.HasPrefix(o.override, "ResourceOverride one-") {
-				t.Errorf("override %q, %s: %s", o.override, o.changes[0].Path, o.changes[0].After)
+				t.Errorf("override %q, %s: %s", o.override, o.files[0].Path, o.files[0].After)
 			}
 		})
 	}

@@ -10,50 +10,50 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// resolve sends the decisions about all held drifts.
-func (p *Proposer) resolve(now time.Time) {
-	all, held := resolutions{}, newHeldChanges(now, p.report)
-	for _, v := range p.known.verdicts {
-		it, putBack := p.verdict(v)
-		all.add(v.of, putBack, it.message, now)
+// sendDecisions sends the decisions about all held drifts to the members.
+func (p *Proposer) sendDecisions(now time.Time) {
+	all, held := decisions{}, newHeldChanges(now, p.report)
+	for _, n := range p.known.notOffered {
+		it, putBack := p.decideNotOffered(n)
+		all.add(n.offer, putBack, it.message, now)
 		held.items = append(held.items, it)
 	}
 	for _, o := range p.known.offers {
-		c := p.changes[o.hash]
-		if c == nil {
+		s := p.states[o.hash]
+		if s == nil {
 			continue
 		}
-		state := c.heldState()
-		putBack, message := p.decision(o, c)
+		state := s.heldState()
+		putBack, message := p.decideOffered(o, s)
 		switch by := p.putBack[o.hash]; {
 		case by != "":
 			putBack, message = true, putBackMessage(by)
-		case c.branch == "" && !p.canOffer(o, now) && (c.neverOffered || p.cfg.Forge == nil):
+		case s.branch == "" && !p.canOffer(o, now) && (s.neverOffered || p.cfg.Forge == nil):
 			state = Inexpressible
-			putBack, message = p.withoutIssue(o, c, now)
+			putBack, message = p.withoutIssue(o, s, now)
 		case p.cfg.Forge == nil:
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
 		all.add(o, putBack, message, now)
-		held.items = append(held.items, heldItem{o, state, c.url, message})
+		held.items = append(held.items, heldItem{o, state, s.url, message})
 	}
 	p.held.Store(held)
-	if !maps.EqualFunc(p.resolved, all, maps.Equal[ledger.Resolutions, ledger.Resolutions]) {
-		p.resolved = all
+	if !maps.EqualFunc(p.lastSent, all, maps.Equal[ledger.Resolutions, ledger.Resolutions]) {
+		p.lastSent = all
 		p.cfg.Resolve(all)
 	}
 }
 
-// verdict returns the decision about a change that is not offered.
-func (p *Proposer) verdict(v verdict) (it heldItem, putBack bool) {
-	it = heldItem{v.of, v.state, "", v.message}
-	if c := p.changes[v.of.hash]; c != nil && c.branch != "" && v.state == Unsettled && c.heldState() != Closed {
-		it.state, it.url = c.heldState(), c.url
-		if v.message == errNotTried.Error() {
-			_, it.message = p.decision(v.of, c)
+// decideNotOffered returns the decision about a change that is not offered.
+func (p *Proposer) decideNotOffered(n notOffered) (it heldItem, putBack bool) {
+	it = heldItem{n.offer, n.state, "", n.message}
+	if s := p.states[n.offer.hash]; s != nil && s.branch != "" && n.state == Unsettled && s.heldState() != Closed {
+		it.state, it.url = s.heldState(), s.url
+		if n.message == errNotTried.Error() {
+			_, it.message = p.decideOffered(n.offer, s)
 		}
 	}
-	if by := p.putBack[v.of.hash]; by != "" {
+	if by := p.putBack[n.offer.hash]; by != "" {
 		it.message = putBackMessage(by)
 		return it, true
 	}
@@ -62,49 +62,49 @@ func (p *Proposer) verdict(v verdict) (it heldItem, putBack bool) {
 
 // keepsObject reports whether a pull request or issue of the change keeps the object as it is until a
 // user decides: it is open, or has the hold label.
-func (c *change) keepsObject() bool {
-	return c.state == forge.Open || c.state == forge.Closed && c.hold
+func (s *offerState) keepsObject() bool {
+	return s.state == forge.Open || s.state == forge.Closed && s.hold
 }
 
-// decision returns the decision about a change.
-func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) {
+// decideOffered returns the decision about a change that is offered or will be.
+func (p *Proposer) decideOffered(o *offer, s *offerState) (putBack bool, message string) {
 	what, reason := "a pull request", ""
 	switch {
-	case o.reason != nil && c.branch != "" && !isIssue(c.branch):
+	case o.reason != nil && s.branch != "" && !isIssue(s.branch):
 		reason = "; the pull request is not kept up to date, since no edit of the files makes the change any more"
 	case o.reason != nil:
 		what, reason = "an issue", fmt.Sprintf("; no edit of the files makes the change: %v", o.reason)
 	}
-	problem := cmp.Or(p.retry.String(), c.retry.String())
-	if isIssue(c.branch) || c.branch == "" && o.reason != nil {
+	problem := cmp.Or(p.retry.String(), s.retry.String())
+	if isIssue(s.branch) || s.branch == "" && o.reason != nil {
 		problem = cmp.Or(problem, p.issues.String())
 	}
-	switch c.state {
+	switch s.state {
 	case forge.Open:
-		message = "offered as " + c.url
+		message = "offered as " + s.url
 		if problem != "" {
 			message += "; not followed " + problem
 		}
 	case forge.Merged:
-		message = c.url + " was merged, and its commit is not in force here yet"
+		message = s.url + " was merged, and its commit is not in force here yet"
 	case forge.Closed:
 		switch {
-		case c.hold:
-			message = c.url + " has the label " + holdLabel
+		case s.hold:
+			message = s.url + " has the label " + holdLabel
 			if problem != "" {
 				message += "; not followed " + problem
 			}
-		case isIssue(c.branch):
-			return true, c.url + " was closed"
+		case isIssue(s.branch):
+			return true, s.url + " was closed"
 		default:
-			return true, c.url + " was closed without merging"
+			return true, s.url + " was closed without merging"
 		}
 	default:
 		message = fmt.Sprintf("offered as %s once it has lasted for %s", what, p.cfg.MinAge)
 		if problem != "" {
 			message = "not offered as " + what + " " + problem
-		} else if c.waits != "" {
-			message = c.waits
+		} else if s.waits != "" {
+			message = s.waits
 		}
 	}
 	return false, "left as it is; " + message + reason
@@ -112,8 +112,8 @@ func (p *Proposer) decision(o *offer, c *change) (putBack bool, message string) 
 
 // withoutIssue returns the decision about a change that is offered neither as a pull request
 // nor as an issue.
-func (p *Proposer) withoutIssue(o *offer, c *change, now time.Time) (putBack bool, message string) {
-	if o.partial && now.Sub(c.manualSince) < p.cfg.MinAge {
+func (p *Proposer) withoutIssue(o *offer, s *offerState, now time.Time) (putBack bool, message string) {
+	if o.partial && now.Sub(s.manualSince) < p.cfg.MinAge {
 		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, o.reason)
 	}
 	message = fmt.Sprintf("put back, since it cannot be offered as a pull request: %v", o.reason)

@@ -95,10 +95,10 @@ func (e *Editor) Edit(t Target) (*Result, error) {
 type attempt struct {
 	*Editor
 	Target
-	// manifest is the object as the first of the clusters gets it, and changes are the changes
+	// manifest is the object as the first of the clusters gets it, and edits are the edits
 	// to make.
 	manifest *work.Manifest
-	changes  []Change
+	edits    []FieldEdit
 	// want is the object that each cluster shall get; nil if it shall not get it.
 	want map[status.Holder]any
 	// unreadable is the error if a file could not be read; nil if all could.
@@ -122,33 +122,33 @@ func (a *attempt) prepare() error {
 			a.want[at] = nil
 			continue
 		}
-		changes, err := Changes(m.Object.Object.Object, a.Drift)
+		edits, err := fieldEdits(m.Object.Object.Object, a.Drift)
 		if err != nil {
 			return err
 		}
-		if a.want[at], err = withChanges(m, changes); err != nil {
+		if a.want[at], err = withEdits(m, edits); err != nil {
 			return err
 		}
 		if i == 0 {
-			a.changes = changes
+			a.edits = edits
 		}
 	}
 	return nil
 }
 
-// withChanges returns an object with changes made.
-func withChanges(m *work.Manifest, changes []Change) (any, error) {
+// withEdits returns an object with edits made.
+func withEdits(m *work.Manifest, edits []FieldEdit) (any, error) {
 	v := canonical(m.Object.Object.Object)
-	for _, c := range changes {
+	for _, e := range edits {
 		var err error
-		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
-			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
+		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
+			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
 		}
 	}
 	return v, nil
 }
 
-// read returns a file of the tree with the changes so far.
+// read returns a file of the tree with the changes of files so far.
 func (a *attempt) read(files []FileChange, path string) ([]byte, error) {
 	text, err := fs.ReadFile(treeWith(a.Files, files), path)
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *attempt) notRead(err error) error {
 	return a.unreadable
 }
 
-// with adds the new text of a file to the changes so far.
+// with adds the new text of a file to the changes of files so far.
 func (a *attempt) with(files []FileChange, path string, text []byte) ([]FileChange, error) {
 	files = slices.Clone(files)
 	if i := slices.IndexFunc(files, func(c FileChange) bool { return c.Path == path }); i >= 0 {
@@ -261,21 +261,21 @@ func (a *attempt) source() ([]FileChange, error) {
 	if source == nil {
 		return nil, errors.New("the commit in force does not have the object")
 	}
-	changes, err := inEnvelope(source, a.manifest, a.changes)
+	edits, err := inEnvelope(source, a.manifest, a.edits)
 	if err != nil {
 		return nil, err
 	}
-	return a.inSource(source, changes)
+	return a.inSource(source, edits)
 }
 
-// inSource makes changes of an object of the repository.
-func (a *attempt) inSource(source *api.Object, changes []Change) ([]FileChange, error) {
+// inSource makes edits of an object of the repository.
+func (a *attempt) inSource(source *api.Object, edits []FieldEdit) ([]FileChange, error) {
 	switch o := source.Origin; {
 	case o.Kustomization != "":
-		return a.built(source, changes)
+		return a.built(source, edits)
 	case o.Line == 0:
 		return nil, fmt.Errorf("the line of the object in %s is not known", o)
 	default:
-		return a.inFile(nil, site{o.Path, beginningOn(o.Line), changes})
+		return a.inFile(nil, site{o.Path, beginningOn(o.Line), edits})
 	}
 }

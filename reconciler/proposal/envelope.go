@@ -13,24 +13,24 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// inEnvelope converts changes of an object in an envelope into changes of the envelope. Changes
+// inEnvelope converts edits of an object in an envelope into edits of the envelope. Edits
 // of an object that is not in an envelope are returned unchanged.
-func inEnvelope(source *api.Object, m *work.Manifest, changes []Change) ([]Change, error) {
+func inEnvelope(source *api.Object, m *work.Manifest, edits []FieldEdit) ([]FieldEdit, error) {
 	if m.Envelope == nil {
-		return changes, nil
+		return edits, nil
 	}
 	at, entry, err := envelopeEntry(source, m.ID)
 	if err != nil {
 		return nil, err
 	}
 	if text, isText := entry.(string); isText {
-		edited, err := editAll([]byte(text), documentOf(m.ID), changes)
+		edited, err := editAll([]byte(text), documentOf(m.ID), edits)
 		if err != nil {
 			return nil, fmt.Errorf("%s: in the text of %s: %w", source.Origin, at, err)
 		}
-		return []Change{{Path: at, Value: string(edited)}}, nil
+		return []FieldEdit{{Path: at, Value: string(edited)}}, nil
 	}
-	out := slices.Clone(changes)
+	out := slices.Clone(edits)
 	for i := range out {
 		out[i].Path = at + out[i].Path
 	}

@@ -145,6 +145,6 @@ func TestAnErrorEndsWithItsReason(t *testing.T) {
 
 // edited returns an offer whose files have another content.
 func edited(o *offer) *offer {
-	o.changes = []FileChange{{Path: "web.yaml", After: []byte("other")}}
+	o.files = []FileChange{{Path: "web.yaml", After: []byte("other")}}
 	return o
 }

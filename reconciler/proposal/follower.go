@@ -16,8 +16,8 @@ import (
 // A follower offers the held changes, and follows what becomes of their pull requests and issues.
 type follower struct {
 	tracker
-	known   collected
-	changes map[string]*change
+	known  collected
+	states map[string]*offerState
 	// open are the open pull requests and issues of the fleet as last listed, by branch.
 	open   map[string]forge.PullRequest
 	listed time.Time
@@ -33,7 +33,7 @@ type follower struct {
 	// missing has the time since when an open pull request has had no drift, by branch.
 	missing map[string]time.Time
 	// rejected are the changes whose pull request was closed without being merged, by hash.
-	rejected map[string]*change
+	rejected map[string]*offerState
 	// putBack are the users who asked to revert a change that has no pull request, by hash.
 	putBack map[string]string
 	// waitingList are the changes that the newest pull request lists as waiting, since
@@ -43,7 +43,7 @@ type follower struct {
 }
 
 // A change is the state of one offer, kept while the drift lasts.
-type change struct {
+type offerState struct {
 	since time.Time
 	// branch is the branch of the pull request, or stands for the issue; it is empty until the
 	// forge was asked about the change. number is the number of the pull request or issue.
@@ -80,51 +80,51 @@ type change struct {
 }
 
 // due is the time at which the change has lasted long enough for a pull request.
-func (c *change) due(minAge time.Duration) time.Time {
-	if c.manualSince.After(c.since) {
-		return c.manualSince.Add(minAge)
+func (s *offerState) due(minAge time.Duration) time.Time {
+	if s.manualSince.After(s.since) {
+		return s.manualSince.Add(minAge)
 	}
-	return c.since.Add(minAge)
+	return s.since.Add(minAge)
 }
 
 // found records the state of the pull request or issue on the forge.
-func (c *change) found(pr forge.PullRequest) {
-	c.number = pr.Number
-	c.branch, c.state, c.url, c.waits, c.recheck = pr.Branch, pr.State, pr.URL, "", false
-	c.merge = pr.MergeCommit
-	c.hold = slices.Contains(pr.Labels, holdLabel)
+func (s *offerState) found(pr forge.PullRequest) {
+	s.number = pr.Number
+	s.branch, s.state, s.url, s.waits, s.recheck = pr.Branch, pr.State, pr.URL, "", false
+	s.merge = pr.MergeCommit
+	s.hold = slices.Contains(pr.Labels, holdLabel)
 }
 
 // offerAnew makes the change be offered again after gitfleet has closed its pull request or issue.
-func (c *change) offerAnew() { *c = change{since: c.since, asked: c.asked, askedBy: c.askedBy} }
+func (s *offerState) offerAnew() { *s = offerState{since: s.since, asked: s.asked, askedBy: s.askedBy} }
 
 // track records the time since when each change has lasted.
 func (f *follower) track(now time.Time) {
-	last := f.changes
-	f.changes = map[string]*change{}
+	last := f.states
+	f.states = map[string]*offerState{}
 	keep := func(hash string) {
-		c := cmp.Or(f.changes[hash], last[hash])
-		if c == nil && f.rejected[hash] != nil {
-			c = f.rejected[hash]
-			c.recheck = true // it may have been labeled or reopened since
+		s := cmp.Or(f.states[hash], last[hash])
+		if s == nil && f.rejected[hash] != nil {
+			s = f.rejected[hash]
+			s.recheck = true // it may have been labeled or reopened since
 		}
-		if c == nil {
-			c = &change{since: now}
+		if s == nil {
+			s = &offerState{since: now}
 		}
-		f.changes[hash] = c
+		f.states[hash] = s
 	}
 	for _, o := range f.known.offers {
 		keep(o.hash)
-		switch c := f.changes[o.hash]; {
+		switch s := f.states[o.hash]; {
 		case o.reason == nil:
-			c.manualSince = time.Time{}
-		case c.manualSince.IsZero():
-			c.manualSince = now
+			s.manualSince = time.Time{}
+		case s.manualSince.IsZero():
+			s.manualSince = now
 		}
 	}
-	for _, v := range f.known.verdicts {
-		if c := last[v.of.hash]; c != nil && c.keepsObject() {
-			keep(v.of.hash)
+	for _, n := range f.known.notOffered {
+		if s := last[n.offer.hash]; s != nil && s.keepsObject() {
+			keep(n.offer.hash)
 		}
 	}
 	all := f.known.all()
@@ -132,18 +132,18 @@ func (f *follower) track(now time.Time) {
 		return !slices.ContainsFunc(all, func(o *offer) bool { return o.hash == hash })
 	})
 	for hash := range f.known.undecided() {
-		c := last[hash]
-		if pr := f.findOpen(hash); c == nil && pr != nil { // opened before a restart
-			c = &change{since: now}
-			c.found(*pr)
+		s := last[hash]
+		if pr := f.findOpen(hash); s == nil && pr != nil { // opened before a restart
+			s = &offerState{since: now}
+			s.found(*pr)
 		}
-		if c != nil {
-			f.changes[hash] = c
+		if s != nil {
+			f.states[hash] = s
 		}
 	}
-	for hash, c := range last {
-		if c.state == forge.Closed && f.changes[hash] == nil && len(f.rejected) < mostRejected {
-			f.rejected[hash] = c
+	for hash, s := range last {
+		if s.state == forge.Closed && f.states[hash] == nil && len(f.rejected) < mostRejected {
+			f.rejected[hash] = s
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (f *follower) track(now time.Time) {
 // offersByAge are the offers, the oldest first.
 func (f *follower) offersByAge() []*offer {
 	return slices.SortedStableFunc(slices.Values(f.known.offers), func(a, b *offer) int {
-		return f.changes[a.hash].since.Compare(f.changes[b.hash].since)
+		return f.states[a.hash].since.Compare(f.states[b.hash].since)
 	})
 }
 
@@ -175,26 +175,26 @@ func (f *follower) sync(ctx context.Context, now time.Time) error {
 		return err
 	}
 	offers := f.offersByAge()
-	for _, s := range steps {
+	for _, step := range steps {
 		for _, o := range offers {
-			c := f.changes[o.hash]
-			if c.retry.Wait(now) > 0 || !s.due(f, o, c, now) {
+			s := f.states[o.hash]
+			if s.retry.Wait(now) > 0 || !step.due(f, o, s, now) {
 				continue
 			}
-			err := s.do(f, ctx, o, c, now)
+			err := step.do(f, ctx, o, s, now)
 			switch {
 			case err == nil:
-				c.retry.Succeed()
+				s.retry.Succeed()
 			case isGeneral(err):
 				return err
-			case c.retry.Fail(err, now):
-				f.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", c.url, "err", err)
+			case s.retry.Fail(err, now):
+				f.cfg.Log.Warn("a drift is not offered on the forge; trying again", "url", s.url, "err", err)
 			}
 		}
 	}
 	for _, o := range offers {
-		if c := f.changes[o.hash]; c.branch != "" && c.retry.Wait(now) <= 0 {
-			c.retry.Succeed() // also if nothing is left to be tried again
+		if s := f.states[o.hash]; s.branch != "" && s.retry.Wait(now) <= 0 {
+			s.retry.Succeed() // also if nothing is left to be tried again
 		}
 	}
 	return f.removeLeftovers(ctx, now)
@@ -209,8 +209,8 @@ func isGeneral(err error) bool {
 
 // steps are taken one after the other, each for all changes for which it is due, the oldest first.
 var steps = []struct {
-	due func(f *follower, o *offer, c *change, now time.Time) bool
-	do  func(f *follower, ctx context.Context, o *offer, c *change, now time.Time) error
+	due func(f *follower, o *offer, c *offerState, now time.Time) bool
+	do  func(f *follower, ctx context.Context, o *offer, c *offerState, now time.Time) error
 }{
 	{(*follower).isMerged, (*follower).checkMerged},
 	{(*follower).hasOtherIssue, (*follower).followIssue},
@@ -220,43 +220,43 @@ var steps = []struct {
 }
 
 // isMerged reports whether it is to be found out if the merge of a pull request has its change.
-func (f *follower) isMerged(_ *offer, c *change, _ time.Time) bool {
-	return c.state == forge.Merged && c.lacksMerge != f.known.commit
+func (f *follower) isMerged(_ *offer, s *offerState, _ time.Time) bool {
+	return s.state == forge.Merged && s.lacksMerge != f.known.commit
 }
 
 // isOpen reports whether a pull request or an issue of the kind that the change needs is open.
-func (f *follower) isOpen(o *offer, c *change, _ time.Time) bool {
-	_, listed := f.open[c.branch]
-	return listed && c.state == forge.Open && isIssue(c.branch) == (o.reason != nil)
+func (f *follower) isOpen(o *offer, s *offerState, _ time.Time) bool {
+	_, listed := f.open[s.branch]
+	return listed && s.state == forge.Open && isIssue(s.branch) == (o.reason != nil)
 }
 
 // isDue reports whether the forge is to be asked about a change now.
-func (f *follower) isDue(o *offer, c *change, now time.Time) bool {
-	if c.branch != "" || f.putBack[o.hash] != "" {
+func (f *follower) isDue(o *offer, s *offerState, now time.Time) bool {
+	if s.branch != "" || f.putBack[o.hash] != "" {
 		return false
 	}
 	if f.canOffer(o, now) {
-		return c.asked || !c.due(f.cfg.MinAge).After(now)
+		return s.asked || !s.due(f.cfg.MinAge).After(now)
 	}
-	return !c.neverOffered
+	return !s.neverOffered
 }
 
 // checkMerged makes a change be offered again if the commit in force has the merge of its pull
 // request but not the change: people have removed it from the branch, or reverted it at once.
-func (f *follower) checkMerged(ctx context.Context, _ *offer, c *change, now time.Time) error {
+func (f *follower) checkMerged(ctx context.Context, _ *offer, s *offerState, now time.Time) error {
 	merged := false
-	if c.merge != "" {
+	if s.merge != "" {
 		var err error
-		if merged, err = f.cfg.Contains(ctx, f.known.commit, c.merge); err != nil {
+		if merged, err = f.cfg.Contains(ctx, f.known.commit, s.merge); err != nil {
 			return err
 		}
 	}
 	if !merged {
-		c.lacksMerge = f.known.commit
+		s.lacksMerge = f.known.commit
 		return nil
 	}
-	f.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", c.url)
-	*c = change{since: now}
+	f.cfg.Log.Info("a pull request of a drift was merged without the change, which is offered anew", "url", s.url)
+	*s = offerState{since: now}
 	return nil
 }
 
@@ -268,7 +268,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	undecided := f.known.undecided()
 	for _, branch := range slices.Sorted(maps.Keys(f.open)) {
 		pr, hash := f.open[branch], branchHash(branch)
-		if f.changes[hash] != nil || undecided[hash] || mayListAny(pr.Body, f.known.unheard) {
+		if f.states[hash] != nil || undecided[hash] || mayListAny(pr.Body, f.known.unheard) {
 			delete(f.missing, branch)
 			continue
 		}

@@ -189,15 +189,15 @@ func (h *heldChanges) describe() *HeldList {
 }
 
 // heldState returns the state of a change that is an offer.
-func (c *change) heldState() State {
+func (s *offerState) heldState() State {
 	switch {
-	case c.state == forge.Open:
+	case s.state == forge.Open:
 		return Open
-	case c.state == forge.Merged:
+	case s.state == forge.Merged:
 		return Merged
-	case c.state == forge.Closed && c.hold:
+	case s.state == forge.Closed && s.hold:
 		return OnHold
-	case c.state == forge.Closed:
+	case s.state == forge.Closed:
 		return Closed
 	}
 	return Waiting
@@ -223,7 +223,7 @@ func (it heldItem) describe() HeldChange {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
-	for _, f := range it.changes {
+	for _, f := range it.files {
 		out.Edits = append(out.Edits, f.describe())
 	}
 	return out

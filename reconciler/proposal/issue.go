@@ -41,9 +41,9 @@ func fromIssue(i forge.Issue, hash string) forge.PullRequest {
 func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[string]forge.PullRequest, listed bool, err error) {
 	open = map[string]forge.PullRequest{}
 	numbers := map[int64]string{} // the known ones, whatever people made of the body
-	for _, c := range f.changes {
-		if isIssue(c.branch) {
-			numbers[c.number] = c.branch
+	for _, s := range f.states {
+		if isIssue(s.branch) {
+			numbers[s.number] = s.branch
 		}
 	}
 	for branch, pr := range f.open {
@@ -87,17 +87,17 @@ func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[stri
 
 // hasOtherIssue reports whether a change with an open pull request may have an issue as well, since
 // issues could not be listed when the pull request was opened.
-func (f *follower) hasOtherIssue(o *offer, c *change, _ time.Time) bool {
+func (f *follower) hasOtherIssue(o *offer, s *offerState, _ time.Time) bool {
 	_, open := f.open[issuePrefix+o.hash]
-	return isPullRequest(c.branch) && c.state == forge.Open && (open || c.issueUnknown && !c.asked)
+	return isPullRequest(s.branch) && s.state == forge.Open && (open || s.issueUnknown && !s.asked)
 }
 
 // followIssue makes a change follow its issue instead of its pull request. An issue without a
 // decision is replaced then.
-func (f *follower) followIssue(ctx context.Context, o *offer, c *change, now time.Time) error {
+func (f *follower) followIssue(ctx context.Context, o *offer, s *offerState, now time.Time) error {
 	issue, open := f.open[issuePrefix+o.hash]
 	if !open {
-		found, err := f.findIssueIfListed(ctx, o.hash, c, now)
+		found, err := f.findIssueIfListed(ctx, o.hash, s, now)
 		if err != nil || found == nil {
 			return err
 		}
@@ -106,32 +106,32 @@ func (f *follower) followIssue(ctx context.Context, o *offer, c *change, now tim
 		}
 	}
 	if o.reason == nil || slices.Contains(issue.Labels, holdLabel) {
-		c.found(issue)
+		s.found(issue)
 	}
 	return nil
 }
 
 // hasReplaceableIssue reports whether an open issue is of a change that an edit can now express. An
 // issue with the hold label stays.
-func (f *follower) hasReplaceableIssue(o *offer, c *change, _ time.Time) bool {
-	_, open := f.open[c.branch]
-	return o.reason == nil && isIssue(c.branch) && c.state == forge.Open && open && !c.hold
+func (f *follower) hasReplaceableIssue(o *offer, s *offerState, _ time.Time) bool {
+	_, open := f.open[s.branch]
+	return o.reason == nil && isIssue(s.branch) && s.state == forge.Open && open && !s.hold
 }
 
 // replaceIssue closes the issue of a change, so that it is offered as a pull request.
-func (f *follower) replaceIssue(ctx context.Context, _ *offer, c *change, _ time.Time) error {
-	current, err := f.current(ctx, c.branch, c.number) // it may have been closed since the last list
+func (f *follower) replaceIssue(ctx context.Context, _ *offer, s *offerState, _ time.Time) error {
+	current, err := f.current(ctx, s.branch, s.number) // it may have been closed since the last list
 	switch {
 	case err != nil || current == nil:
 		return err
 	case closedByGitfleet(current):
-		delete(f.open, c.branch)
-		c.offerAnew()
+		delete(f.open, s.branch)
+		s.offerAnew()
 		return nil
 	case current.State != forge.Open || slices.Contains(current.Labels, holdLabel):
-		c.found(*current)
-		if delete(f.open, c.branch); current.State == forge.Open {
-			f.open[c.branch] = *current
+		s.found(*current)
+		if delete(f.open, s.branch); current.State == forge.Open {
+			f.open[s.branch] = *current
 		}
 		return nil
 	}
@@ -140,7 +140,7 @@ func (f *follower) replaceIssue(ctx context.Context, _ *offer, c *change, _ time
 		return err
 	}
 	f.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", current.URL)
-	delete(f.open, c.branch)
-	c.offerAnew()
+	delete(f.open, s.branch)
+	s.offerAnew()
 	return nil
 }

@@ -87,7 +87,7 @@ func (f *fakeForge) endIssue(number int64) {
 // manualChange returns a change that no edit of the files can express.
 func manualChange(n int, clusters ...string) *offer {
 	o := heldChange(n, clusters...)
-	o.changes, o.reason = nil, errors.New("its value comes from the YAML anchor *port")
+	o.files, o.reason = nil, errors.New("its value comes from the YAML anchor *port")
 	return o
 }
 

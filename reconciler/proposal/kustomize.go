@@ -14,22 +14,22 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// built makes changes in the files of a kustomization. It prefers entries that already set the
+// built makes edits in the files of a kustomization. It prefers entries that already set the
 // field, such as a patch or an entry in the list of images; then the manifest, if it is in the
 // same directory; and otherwise adds a patch to the kustomization.
-func (a *attempt) built(source *api.Object, changes []Change) (files []FileChange, err error) {
-	var rest []Change
-	for _, c := range changes {
+func (a *attempt) built(source *api.Object, edits []FieldEdit) (files []FileChange, err error) {
+	var rest []FieldEdit
+	for _, e := range edits {
 		placed := false
-		for _, site := range a.sites(files, source, c) {
+		for _, site := range a.sites(files, source, e) {
 			next, err := a.inFile(files, site)
-			if placed = err == nil && a.gives(next, source, c); placed {
+			if placed = err == nil && a.gives(next, source, e); placed {
 				files = next
 				break
 			}
 		}
 		if !placed {
-			rest = append(rest, c)
+			rest = append(rest, e)
 		}
 	}
 	if len(rest) > 0 {
@@ -38,20 +38,20 @@ func (a *attempt) built(source *api.Object, changes []Change) (files []FileChang
 	return files, nil
 }
 
-// A site is a position in a file where a change may be made.
+// A site is a position in a file where edits may be made.
 type site struct {
-	file    string
-	in      finder
-	changes []Change
+	file  string
+	in    finder
+	edits []FieldEdit
 }
 
-// inFile makes the changes of a site.
+// inFile makes the edits of a site.
 func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
 	text, err := a.read(files, s.file)
 	if err != nil {
 		return nil, err
 	}
-	if text, err = editAll(text, s.in, s.changes); err != nil {
+	if text, err = editAll(text, s.in, s.edits); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.file, err)
 	}
 	return a.with(files, s.file, text)
@@ -59,7 +59,7 @@ func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
 
 // gives reports whether an edited tree gives a field the wanted value, and changes no other
 // object.
-func (a *attempt) gives(files []FileChange, source *api.Object, c Change) bool {
+func (a *attempt) gives(files []FileChange, source *api.Object, e FieldEdit) bool {
 	after, err := a.Load(treeWith(a.Files, files))
 	if err != nil || sameBut(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
 		return false
@@ -68,14 +68,14 @@ func (a *attempt) gives(files []FileChange, source *api.Object, c Change) bool {
 	if !found {
 		return false
 	}
-	keys, object := api.SplitPointer(c.Path), canonical(after.Objects[i].Object.Object)
+	keys, object := api.SplitPointer(e.Path), canonical(after.Objects[i].Object.Object)
 	if keys[len(keys)-1] == "-" {
 		list, _ := lookUp(object, keys[:len(keys)-1])
 		items, _ := list.([]any)
-		return len(items) > 0 && reflect.DeepEqual(items[len(items)-1], canonical(c.Value))
+		return len(items) > 0 && reflect.DeepEqual(items[len(items)-1], canonical(e.Value))
 	}
 	v, there := lookUp(object, keys)
-	return there != c.Remove && (c.Remove || reflect.DeepEqual(v, canonical(c.Value)))
+	return there != e.Remove && (e.Remove || reflect.DeepEqual(v, canonical(e.Value)))
 }
 
 // A kustomizationText has the parts of a kustomization file that are edited.
@@ -101,8 +101,8 @@ type imageEntry struct {
 	Digest  string `yaml:"digest"`
 }
 
-// sites returns the positions where a change of a built object may be made, the best first.
-func (a *attempt) sites(files []FileChange, source *api.Object, c Change) []site {
+// sites returns the positions where a field of a built object may be edited, the best first.
+func (a *attempt) sites(files []FileChange, source *api.Object, e FieldEdit) []site {
 	root := source.Origin.Kustomization
 	var out []site
 	for _, file := range a.Head.Sources[root] {
@@ -117,7 +117,7 @@ func (a *attempt) sites(files []FileChange, source *api.Object, c Change) []site
 		if yaml.Unmarshal(text, &k) != nil {
 			continue
 		}
-		found := append(k.transformers(file, source, c), a.patches(files, file, &k, source, c)...)
+		found := append(k.transformers(file, source, e), a.patches(files, file, &k, source, e)...)
 		if file == root {
 			out = append(found, out...)
 		} else {
@@ -125,28 +125,28 @@ func (a *attempt) sites(files []FileChange, source *api.Object, c Change) []site
 		}
 	}
 	if o := source.Origin; o.Line > 0 && path.Dir(o.Path) == path.Dir(root) {
-		out = append(out, site{o.Path, beginningOn(o.Line), []Change{c}})
+		out = append(out, site{o.Path, beginningOn(o.Line), []FieldEdit{e}})
 	}
 	return out
 }
 
 // transformers returns the entries of replicas and images that set a field.
-func (k *kustomizationText) transformers(file string, source *api.Object, c Change) []site {
+func (k *kustomizationText) transformers(file string, source *api.Object, e FieldEdit) []site {
 	var out []site
 	for i, r := range k.Replicas {
-		if c.Path == "/spec/replicas" && !c.Remove && strings.Contains(source.ID.Name, r.Name) {
-			out = append(out, site{file, firstDocument, []Change{{Path: fmt.Sprintf("/replicas/%d/count", i), Value: c.Value}}})
+		if e.Path == "/spec/replicas" && !e.Remove && strings.Contains(source.ID.Name, r.Name) {
+			out = append(out, site{file, firstDocument, []FieldEdit{{Path: fmt.Sprintf("/replicas/%d/count", i), Value: e.Value}}})
 		}
 	}
-	after, isText := c.Value.(string)
-	if !isText || !strings.HasSuffix(c.Path, "/image") {
+	after, isText := e.Value.(string)
+	if !isText || !strings.HasSuffix(e.Path, "/image") {
 		return out
 	}
-	now, _ := lookUp(source.Object.Object, api.SplitPointer(c.Path))
+	now, _ := lookUp(source.Object.Object, api.SplitPointer(e.Path))
 	before, _ := now.(string)
-	for i, e := range k.Images {
-		if changes := e.changes(fmt.Sprintf("/images/%d/", i), imageOf(before), imageOf(after)); changes != nil {
-			out = append(out, site{file, firstDocument, changes})
+	for i, entry := range k.Images {
+		if edits := entry.edits(fmt.Sprintf("/images/%d/", i), imageOf(before), imageOf(after)); edits != nil {
+			out = append(out, site{file, firstDocument, edits})
 		}
 	}
 	return out
@@ -164,40 +164,40 @@ func imageOf(text string) image {
 	return out
 }
 
-// changes returns the changes of an entry in images that turn one image into another; nil if
+// edits returns the edits of an entry in images that turn one image into another; nil if
 // the entry is for another image, or cannot express it.
-func (e imageEntry) changes(at string, before, after image) []Change {
+func (e imageEntry) edits(at string, before, after image) []FieldEdit {
 	if before.name != e.NewName && (e.NewName != "" || before.name != e.Name) || (before.digest == "") != (after.digest == "") || after.digest == "" && after.tag == "" {
 		return nil
 	}
-	var out []Change
+	var out []FieldEdit
 	if before.name != after.name {
-		out = append(out, Change{Path: at + "newName", Value: after.name})
+		out = append(out, FieldEdit{Path: at + "newName", Value: after.name})
 	}
 	switch {
 	case after.digest != before.digest:
-		out = append(out, Change{Path: at + "digest", Value: after.digest})
+		out = append(out, FieldEdit{Path: at + "digest", Value: after.digest})
 	case after.tag != before.tag:
-		out = append(out, Change{Path: at + "newTag", Value: after.tag})
+		out = append(out, FieldEdit{Path: at + "newTag", Value: after.tag})
 	}
 	return out
 }
 
 // patches returns the patches of a kustomization that set a field.
-func (a *attempt) patches(files []FileChange, file string, k *kustomizationText, source *api.Object, c Change) []site {
+func (a *attempt) patches(files []FileChange, file string, k *kustomizationText, source *api.Object, e FieldEdit) []site {
 	var out []site
 	add := func(at, name, inline string) {
 		if inline != "" {
-			for _, s := range sitesInPatch("", []byte(inline), source, c) {
-				if text, err := editAll([]byte(inline), s.in, s.changes); err == nil {
-					out = append(out, site{file, firstDocument, []Change{{Path: at, Value: string(text)}}})
+			for _, s := range sitesInPatch("", []byte(inline), source, e) {
+				if text, err := editAll([]byte(inline), s.in, s.edits); err == nil {
+					out = append(out, site{file, firstDocument, []FieldEdit{{Path: at, Value: string(text)}}})
 				}
 			}
 			return
 		}
 		name = path.Join(path.Dir(file), name)
 		if text, err := a.read(files, name); err == nil {
-			out = append(out, sitesInPatch(name, text, source, c)...)
+			out = append(out, sitesInPatch(name, text, source, e)...)
 		}
 	}
 	for i, p := range k.Patches {
@@ -218,7 +218,7 @@ func (a *attempt) patches(files []FileChange, file string, k *kustomizationText,
 
 // sitesInPatch returns the positions in a patch that set a field: operations of a JSON patch,
 // or fields of a strategic merge patch.
-func sitesInPatch(file string, text []byte, source *api.Object, c Change) []site {
+func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []site {
 	var out []site
 	n := -1
 	err := eachDocument(text, func(doc *yaml.Node) {
@@ -229,15 +229,15 @@ func sitesInPatch(file string, text []byte, source *api.Object, c Change) []site
 		}
 		if operations, isJSONPatch := v.([]any); isJSONPatch {
 			for i, item := range operations {
-				if o, ok := item.(map[string]any); ok && o["path"] == c.Path && o["op"] != "remove" && !c.Remove {
-					out = append(out, site{file, document(n), []Change{{Path: fmt.Sprintf("/%d/value", i), Value: c.Value}}})
+				if o, ok := item.(map[string]any); ok && o["path"] == e.Path && o["op"] != "remove" && !e.Remove {
+					out = append(out, site{file, document(n), []FieldEdit{{Path: fmt.Sprintf("/%d/value", i), Value: e.Value}}})
 				}
 			}
 			return
 		}
 		if fields, ok := v.(map[string]any); ok && (fields["kind"] == nil || fields["kind"] == source.ID.Kind) {
-			if at, there := inMerge(source.Object.Object, fields, api.SplitPointer(c.Path)); there {
-				out = append(out, site{file, document(n), []Change{{Path: pointer(at), Value: c.Value, Remove: c.Remove}}})
+			if at, there := inMerge(source.Object.Object, fields, api.SplitPointer(e.Path)); there {
+				out = append(out, site{file, document(n), []FieldEdit{{Path: pointer(at), Value: e.Value, Remove: e.Remove}}})
 			}
 		}
 	})
@@ -306,9 +306,9 @@ func sameItem(a, b any) bool {
 	return false
 }
 
-// newPatch adds a patch with some changes to the kustomization.
-func (a *attempt) newPatch(files []FileChange, source *api.Object, changes []Change) ([]FileChange, error) {
-	operations, err := patchOf(source.Object.Object, changes)
+// newPatch adds a patch with some edits to the kustomization.
+func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []FieldEdit) ([]FileChange, error) {
+	operations, err := patchOf(source.Object.Object, edits)
 	if err != nil {
 		return nil, err
 	}
@@ -331,13 +331,13 @@ func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) 
 	if err != nil {
 		return nil, err
 	}
-	add := Change{Path: "/patches", Value: []any{added}}
+	add := FieldEdit{Path: "/patches", Value: []any{added}}
 	if n, err := firstDocument(before); err == nil {
 		if _, list := entry(n, "patches"); list != nil {
-			add = Change{Path: "/patches/-", Value: added}
+			add = FieldEdit{Path: "/patches/-", Value: added}
 		}
 	}
-	return a.inFile(files, site{root, firstDocument, []Change{add}})
+	return a.inFile(files, site{root, firstDocument, []FieldEdit{add}})
 }
 
 // originalName returns the name of an object before the kustomization changed it.

@@ -28,7 +28,7 @@ func TestImageEntries(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := fmt.Sprint(test.entry.changes("/images/0/", imageOf(test.before), imageOf(test.after))); got != test.want {
+			if got := fmt.Sprint(test.entry.edits("/images/0/", imageOf(test.before), imageOf(test.after))); got != test.want {
 				t.Errorf("the changes are %s, want %s", got, test.want)
 			}
 		})

@@ -35,8 +35,8 @@ func (f *follower) follows(form func(branch string) bool) bool {
 			return true
 		}
 	}
-	for _, c := range f.changes {
-		if form(c.branch) && (c.state == forge.Open || c.asksAgain()) {
+	for _, s := range f.states {
+		if form(s.branch) && (s.state == forge.Open || s.asksAgain()) {
 			return true
 		}
 	}
@@ -45,7 +45,7 @@ func (f *follower) follows(form func(branch string) bool) bool {
 
 // asksAgain reports whether a pull request that is closed may still keep an object as it
 // is.
-func (c *change) asksAgain() bool { return c.state == forge.Closed && (c.hold || c.recheck) }
+func (s *offerState) asksAgain() bool { return s.state == forge.Closed && (s.hold || s.recheck) }
 
 // list lists the open pull requests, or issues, or both, and finds out what became of those that are
 // open no more.
@@ -78,14 +78,14 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 			open[branch] = pr
 		}
 	}
-	for _, c := range f.changes {
-		if !isListed(c.branch) {
+	for _, s := range f.states {
+		if !isListed(s.branch) {
 			continue
 		}
-		if pr, open := f.open[c.branch]; open {
-			c.found(pr) // also one that was opened again
-		} else if _, listed := gone[c.branch]; !listed && (c.state == forge.Open || c.asksAgain()) {
-			gone[c.branch] = goneRequest{number: c.number}
+		if pr, open := f.open[s.branch]; open {
+			s.found(pr) // also one that was opened again
+		} else if _, listed := gone[s.branch]; !listed && (s.state == forge.Open || s.asksAgain()) {
+			gone[s.branch] = goneRequest{number: s.number}
 		}
 	}
 	for _, branch := range slices.Sorted(maps.Keys(gone)) {
@@ -100,8 +100,8 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 // addOurs adds those of a list of pull requests that are of the fleet.
 func (f *follower) addOurs(open map[string]forge.PullRequest, list []forge.PullRequest) {
 	known := map[string]bool{} // the branches of known changes, whatever people made of the body
-	for _, c := range f.changes {
-		known[c.branch] = true
+	for _, s := range f.states {
+		known[s.branch] = true
 	}
 	for _, pr := range list {
 		if !pr.Fork && strings.HasPrefix(pr.Branch, branchPrefix) && (known[pr.Branch] || markedAs(pr.Body, f.cfg.Fleet) != "") {
@@ -135,16 +135,16 @@ func (f *follower) followEnded(ctx context.Context, branch string, gone goneRequ
 	if delete(f.missing, branch); isIssue(branch) {
 		f.allIssues = nil
 	}
-	for _, c := range f.changes {
+	for _, s := range f.states {
 		switch {
-		case c.branch != branch:
+		case s.branch != branch:
 		case pr != nil && closedByGitfleet(pr): // the answer was lost, or another daemon did
-			c.offerAnew()
+			s.offerAnew()
 		case pr != nil:
-			c.found(*pr)
-			c.published = nil
-		case c.state == forge.Open && !c.hold, !isIssue(branch), f.disabled.IsZero(): // deleted, or of another base
-			*c = change{since: c.since}
+			s.found(*pr)
+			s.published = nil
+		case s.state == forge.Open && !s.hold, !isIssue(branch), f.disabled.IsZero(): // deleted, or of another base
+			*s = offerState{since: s.since}
 		}
 	}
 	if pr != nil && pr.State == forge.Open {

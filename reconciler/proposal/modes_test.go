@@ -40,8 +40,8 @@ func TestModesOfHeldDrift(t *testing.T) {
 	d := *o.drifts[0]
 	d.Mode = "report until 2030-01-31T00:00:00Z"
 	r.Drifts = []status.Drift{d}
-	offers, verdicts := c.collect(r, nil)
-	if len(offers) != 0 || len(verdicts) != 1 || verdicts[0].state != Reported || !strings.Contains(verdicts[0].message, d.Mode) {
-		t.Errorf("offers %v, verdicts %+v", offers, verdicts)
+	offers, others := c.collect(r, nil)
+	if len(offers) != 0 || len(others) != 1 || others[0].state != Reported || !strings.Contains(others[0].message, d.Mode) {
+		t.Errorf("offers %v, others %+v", offers, others)
 	}
 }

@@ -31,7 +31,7 @@ func (f *follower) listWaiting(now time.Time) []*offer {
 	if now.Sub(f.waitingListed) >= f.cfg.Interval {
 		f.waitingList, f.waitingListed = nil, now
 		for _, o := range f.offersByAge() {
-			if c := f.changes[o.hash]; c.branch == "" && c.waits != "" {
+			if s := f.states[o.hash]; s.branch == "" && s.waits != "" {
 				f.waitingList = append(f.waitingList, o)
 			}
 		}
@@ -49,19 +49,19 @@ func (f *follower) canOffer(o *offer, now time.Time) bool {
 }
 
 // offer opens the pull request or issue of a change, or finds an existing one.
-func (f *follower) offer(ctx context.Context, o *offer, c *change, now time.Time) error {
-	found, err := f.findOrOpen(ctx, o, c, now)
+func (f *follower) offer(ctx context.Context, o *offer, s *offerState, now time.Time) error {
+	found, err := f.findOrOpen(ctx, o, s, now)
 	if err != nil || found == nil {
 		return f.withoutIssues(err, now)
 	}
-	c.found(*found)
+	s.found(*found)
 	if found.State != forge.Open {
 		return nil
 	}
 	f.open[found.Branch] = *found
-	if c.askedBy != "" {
-		f.record(history.ProposalOpened, heldItem{offer: o}, c.askedBy, c.url)
-		c.askedBy = ""
+	if s.askedBy != "" {
+		f.record(history.ProposalOpened, heldItem{offer: o}, s.askedBy, s.url)
+		s.askedBy = ""
 	}
 	return nil
 }
@@ -69,27 +69,27 @@ func (f *follower) offer(ctx context.Context, o *offer, c *change, now time.Time
 // findOrOpen returns the pull request or issue of a change, also of the other kind, since it may have
 // changed whether an edit can express the change; nil if there is none and none may be opened. One
 // that exists is also found if the change cannot be offered any more.
-func (f *follower) findOrOpen(ctx context.Context, o *offer, c *change, now time.Time) (*forge.PullRequest, error) {
+func (f *follower) findOrOpen(ctx context.Context, o *offer, s *offerState, now time.Time) (*forge.PullRequest, error) {
 	if found := f.findOpen(o.hash); found != nil {
 		return found, nil
 	}
-	if f.canOffer(o, now) && f.full(c) {
+	if f.canOffer(o, now) && f.full(s) {
 		return nil, nil
 	}
-	found, branch, err := f.findEarlier(ctx, o, c, now)
-	c.neverOffered = err == nil && found == nil
+	found, branch, err := f.findEarlier(ctx, o, s, now)
+	s.neverOffered = err == nil && found == nil
 	switch {
 	case err != nil || found != nil || !f.canOffer(o, now):
 		return found, err
 	case o.reason != nil:
 		return f.createIssue(ctx, o)
 	case branch == "":
-		c.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", mostAttempts)
+		s.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", mostAttempts)
 		return nil, nil
 	}
 	found, err = f.create(ctx, o, branch, now)
 	if err == nil {
-		c.published = o.changes
+		s.published = o.files
 	}
 	return found, err
 }
@@ -105,9 +105,9 @@ func (f *follower) findOpen(hash string) *forge.PullRequest {
 }
 
 // full reports whether no more requests may be opened now, and records that with the change.
-func (f *follower) full(c *change) bool {
-	n := f.taken(c)
-	if n < f.cfg.MaxOpen || c.asked {
+func (f *follower) full(s *offerState) bool {
+	n := f.taken(s)
+	if n < f.cfg.MaxOpen || s.asked {
 		return false
 	}
 	what := "pull requests"
@@ -116,20 +116,20 @@ func (f *follower) full(c *change) bool {
 			what = "pull requests and issues"
 		}
 	}
-	c.waits = fmt.Sprintf("%d %s of drift are open already, as many as drift.maxOpen allows", n, what)
+	s.waits = fmt.Sprintf("%d %s of drift are open already, as many as drift.maxOpen allows", n, what)
 	return true
 }
 
 // taken counts the open pull requests and issues. As long as more may be opened, it also counts the
 // other changes that could not be offered and are retried: a failure that affects all must not be met
 // by each of them.
-func (f *follower) taken(but *change) int {
+func (f *follower) taken(but *offerState) int {
 	n := len(f.open)
 	if n >= f.cfg.MaxOpen {
 		return n
 	}
-	for _, c := range f.changes {
-		if c != but && c.branch == "" && c.retry.Failures() > 0 {
+	for _, s := range f.states {
+		if s != but && s.branch == "" && s.retry.Failures() > 0 {
 			n++
 		}
 	}
@@ -164,7 +164,7 @@ func (f *follower) create(ctx context.Context, o *offer, branch string, now time
 func (f *follower) commit(o *offer, branch string, now time.Time) gitsource.BranchCommit {
 	marker := trailer(branchHash(branch))
 	c := gitsource.BranchCommit{Branch: branch, Base: f.known.commit, Files: map[string][]byte{}, Message: o.message(marker), Marker: marker, Time: now}
-	for _, file := range o.changes {
+	for _, file := range o.files {
 		c.Files[file.Path] = file.After
 	}
 	return c
@@ -176,20 +176,20 @@ func sameText(a, b string) bool {
 }
 
 // update updates the branch and the body of an open pull request or issue.
-func (f *follower) update(ctx context.Context, o *offer, c *change, now time.Time) error {
-	pr := f.open[c.branch]
-	if !reflect.DeepEqual(c.published, o.changes) && !isIssue(c.branch) {
-		state, err := f.cfg.Branches.Publish(ctx, f.commit(o, c.branch, now))
+func (f *follower) update(ctx context.Context, o *offer, s *offerState, now time.Time) error {
+	pr := f.open[s.branch]
+	if !reflect.DeepEqual(s.published, o.files) && !isIssue(s.branch) {
+		state, err := f.cfg.Branches.Publish(ctx, f.commit(o, s.branch, now))
 		if err == nil && state.Outdated {
 			err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
 		}
 		if err != nil {
 			return err
 		}
-		c.published = o.changes
+		s.published = o.files
 	}
 	var waiting []*offer
-	if c.branch == f.newest() {
+	if s.branch == f.newest() {
 		waiting = f.listWaiting(now)
 	}
 	body := o.body(f.cfg.Fleet, waiting)
@@ -200,6 +200,6 @@ func (f *follower) update(ctx context.Context, o *offer, c *change, now time.Tim
 		return err
 	}
 	pr.Body = body
-	f.open[c.branch] = pr
+	f.open[s.branch] = pr
 	return nil
 }

@@ -25,7 +25,7 @@ const mostOperations, mostRules = 20, 20
 // if no override can.
 func (a *attempt) newOverride() *Result {
 	key := a.Changed[0].Placement
-	if len(a.changes) > mostOperations || slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return h.Placement != key }) {
+	if len(a.edits) > mostOperations || slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return h.Placement != key }) {
 		return nil
 	}
 	name := a.overrideName()
@@ -130,35 +130,35 @@ func (a *attempt) newRule() (map[string]any, error) {
 		rule["overrideType"] = string(api.DeleteOverrideType)
 		return rule, nil
 	}
-	operations, err := patchOf(a.manifest.Object.Object.Object, a.changes)
+	operations, err := patchOf(a.manifest.Object.Object.Object, a.edits)
 	rule["jsonPatchOverrides"] = operations
 	return rule, err
 }
 
-// patchOf returns the operations of a JSON patch that makes changes of an object.
-func patchOf(object map[string]any, changes []Change) ([]any, error) {
+// patchOf returns the operations of a JSON patch that makes edits of an object.
+func patchOf(object map[string]any, edits []FieldEdit) ([]any, error) {
 	v := canonical(object)
 	var out []any
-	for _, c := range changes {
-		out = append(out, operationOf(v, c))
+	for _, e := range edits {
+		out = append(out, operationOf(v, e))
 		var err error
-		if v, err = apply(v, api.SplitPointer(c.Path), c); err != nil {
-			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
+		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
+			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
 		}
 	}
 	return out, nil
 }
 
-// operationOf returns the operation of a JSON patch of an object that makes a change.
-func operationOf(object any, c Change) map[string]any {
-	if c.Remove {
-		return map[string]any{"op": string(api.JSONPatchRemove), "path": c.Path}
+// operationOf returns the operation of a JSON patch of an object that makes an edit.
+func operationOf(object any, e FieldEdit) map[string]any {
+	if e.Remove {
+		return map[string]any{"op": string(api.JSONPatchRemove), "path": e.Path}
 	}
 	op := api.JSONPatchAdd
-	if _, there := lookUp(object, api.SplitPointer(c.Path)); there {
+	if _, there := lookUp(object, api.SplitPointer(e.Path)); there {
 		op = api.JSONPatchReplace
 	}
-	return map[string]any{"op": string(op), "path": c.Path, "value": c.Value}
+	return map[string]any{"op": string(op), "path": e.Path, "value": e.Value}
 }
 
 // selector selects the clusters that have the change and no others that get the object: by a
@@ -212,7 +212,7 @@ func (a *attempt) inExistingOverride() *Result {
 				return edit
 			}
 		}
-		if len(a.Others) == 0 || len(o.rules) >= mostRules || len(a.changes) > mostOperations {
+		if len(a.Others) == 0 || len(o.rules) >= mostRules || len(a.edits) > mostOperations {
 			continue
 		}
 		if edit := made(a.inNewRule(o)); edit != nil {
@@ -265,17 +265,17 @@ func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", index)
 	v := canonical(a.manifest.Object.Object.Object)
 	operations := len(rule.JSONPatchOverrides)
-	var edits []Change
-	for _, c := range a.changes {
-		sets := func(p api.JSONPatchOverride) bool { return p.Path == c.Path && p.Operator != api.JSONPatchRemove }
+	var edits []FieldEdit
+	for _, e := range a.edits {
+		sets := func(p api.JSONPatchOverride) bool { return p.Path == e.Path && p.Operator != api.JSONPatchRemove }
 		switch i := slices.IndexFunc(rule.JSONPatchOverrides, sets); {
-		case i >= 0 && !c.Remove:
-			edits = append(edits, Change{Path: fmt.Sprintf("%s/%d/value", at, i), Value: c.Value})
+		case i >= 0 && !e.Remove:
+			edits = append(edits, FieldEdit{Path: fmt.Sprintf("%s/%d/value", at, i), Value: e.Value})
 		case !a.exactly(rule) || operations == mostOperations:
-			return nil, fmt.Errorf("%s: the override does not set %s", o.origin, c.Path)
+			return nil, fmt.Errorf("%s: the override does not set %s", o.origin, e.Path)
 		default:
 			operations++
-			edits = append(edits, Change{Path: at + "/-", Value: operationOf(v, c)})
+			edits = append(edits, FieldEdit{Path: at + "/-", Value: operationOf(v, e)})
 		}
 	}
 	return a.inOverride(o, edits)
@@ -287,10 +287,10 @@ func (a *attempt) inNewRule(o existingOverride) ([]FileChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.inOverride(o, []Change{{Path: "/spec/policy/overrideRules/-", Value: rule}})
+	return a.inOverride(o, []FieldEdit{{Path: "/spec/policy/overrideRules/-", Value: rule}})
 }
 
 // inOverride edits the file of an override.
-func (a *attempt) inOverride(o existingOverride, edits []Change) ([]FileChange, error) {
+func (a *attempt) inOverride(o existingOverride, edits []FieldEdit) ([]FileChange, error) {
 	return a.inFile(nil, site{o.origin.Path, beginningOn(o.origin.Line), edits})
 }

@@ -124,16 +124,16 @@ type Proposer struct {
 	follower
 	collector collector
 	report    *status.Report
-	// resolved are the decisions that were last sent.
-	resolved resolutions
+	// lastSent are the decisions that were last sent.
+	lastSent decisions
 }
 
 // collected is the result of collect for the drifts at one commit.
 type collected struct {
-	key      string
-	commit   string
-	offers   []*offer
-	verdicts []verdict
+	key        string
+	commit     string
+	offers     []*offer
+	notOffered []notOffered
 	// lost says that the ledger was lost, so that nothing is decided yet. unheard are the known
 	// clusters that have never answered: they may have drift of any kind.
 	lost    bool
@@ -144,7 +144,7 @@ type collected struct {
 func New(cfg Config) *Proposer {
 	return &Proposer{
 		reports: make(chan *status.Report, 1), wake: make(chan struct{}, 1), requests: make(chan request), collector: collector{fleet: cfg.Fleet, load: cfg.Load},
-		follower: follower{tracker: tracker{cfg: cfg}, changes: map[string]*change{}, missing: map[string]time.Time{}, rejected: map[string]*change{}, putBack: map[string]string{}},
+		follower: follower{tracker: tracker{cfg: cfg}, states: map[string]*offerState{}, missing: map[string]time.Time{}, rejected: map[string]*offerState{}, putBack: map[string]string{}},
 	}
 }
 
@@ -210,7 +210,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 			p.answered(err, now)
 		}
 	}
-	p.resolve(now)
+	p.sendDecisions(now)
 	troubles := p.findTroubles()
 	p.troubles.Store(&troubles)
 	next := p.cfg.Interval
@@ -221,10 +221,10 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	if p.woken {
 		waits = append(waits, p.listed.Add(wakeSpacing).Sub(now))
 	}
-	for _, c := range p.changes {
-		waits = append(waits, c.retry.Wait(now))
-		if c.branch == "" {
-			waits = append(waits, c.due(p.cfg.MinAge).Sub(now))
+	for _, s := range p.states {
+		waits = append(waits, s.retry.Wait(now))
+		if s.branch == "" {
+			waits = append(waits, s.due(p.cfg.MinAge).Sub(now))
 		}
 	}
 	for _, o := range p.known.all() {
@@ -296,7 +296,7 @@ func (p *Proposer) group(ctx context.Context) {
 		return
 	}
 	p.known.key, p.known.commit = key.String(), p.report.Head.Commit.Hash
-	p.known.offers, p.known.verdicts = p.collector.collect(p.report, files)
+	p.known.offers, p.known.notOffered = p.collector.collect(p.report, files)
 	if len(p.known.undecided()) > 0 {
 		p.known.key = "" // the next report may have more drift
 	}
@@ -305,8 +305,8 @@ func (p *Proposer) group(ctx context.Context) {
 // all returns all held changes.
 func (k *collected) all() []*offer {
 	out := slices.Clone(k.offers)
-	for _, v := range k.verdicts {
-		out = append(out, v.of)
+	for _, n := range k.notOffered {
+		out = append(out, n.offer)
 	}
 	return out
 }
@@ -315,9 +315,9 @@ func (k *collected) all() []*offer {
 // can be opened.
 func (k *collected) undecided() map[string]bool {
 	out := map[string]bool{}
-	for _, v := range k.verdicts {
-		if v.undecided {
-			out[v.of.hash] = true
+	for _, n := range k.notOffered {
+		if n.undecided {
+			out[n.offer.hash] = true
 		}
 	}
 	return out

@@ -205,7 +205,7 @@ func heldChange(n int, clusters ...string) *offer {
 	d := api.Difference{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInHub: "1", ValueInMember: fmt.Sprint(n)}}
 	o := &offer{
 		hash: fmt.Sprintf("%016x", n), id: api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "web"},
-		source: "web.yaml:1", paths: []api.Difference{d}, changes: []FileChange{{Path: "web.yaml", Before: []byte("a"), After: []byte("b")}},
+		source: "web.yaml:1", paths: []api.Difference{d}, files: []FileChange{{Path: "web.yaml", Before: []byte("a"), After: []byte("b")}},
 	}
 	for _, c := range clusters {
 		o.drifts = append(o.drifts, &status.Drift{
@@ -354,7 +354,7 @@ func TestOnlySoManyAreOpen(t *testing.T) {
 func TestABranchFollowsItsFiles(t *testing.T) {
 	edited := func(after string) *offer {
 		o := heldChange(7, "east")
-		o.changes[0].After = []byte(after)
+		o.files[0].After = []byte(after)
 		return o
 	}
 	p := newProposing(10)

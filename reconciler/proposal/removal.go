@@ -26,7 +26,7 @@ func (a *attempt) remove() ([]FileChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		return a.inSource(source, []Change{{Path: at, Remove: true}})
+		return a.inSource(source, []FieldEdit{{Path: at, Remove: true}})
 	}
 	files, err := a.removeManifest(source)
 	if source.Origin.Kustomization == "" {
@@ -79,7 +79,7 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 		if i < 0 {
 			continue
 		}
-		if files, err = a.inFile(files, site{file, firstDocument, []Change{{Path: fmt.Sprintf("/resources/%d", i), Remove: true}}}); err != nil {
+		if files, err = a.inFile(files, site{file, firstDocument, []FieldEdit{{Path: fmt.Sprintf("/resources/%d", i), Remove: true}}}); err != nil {
 			return nil, err
 		}
 	}

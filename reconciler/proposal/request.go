@@ -135,33 +135,33 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 	where := markdown.Count(len(it.drifts), "cluster")
 	switch it.state {
 	case Open:
-		c := p.changes[it.hash]
-		pr, listed := p.open[c.branch]
+		s := p.states[it.hash]
+		pr, listed := p.open[s.branch]
 		if !listed {
-			return nil, fmt.Errorf("%s is not listed as open; try again in a moment", c.url)
+			return nil, fmt.Errorf("%s is not listed as open; try again in a moment", s.url)
 		}
-		if c.hold {
-			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", c.url, holdLabel)
+		if s.hold {
+			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", s.url, holdLabel)
 		}
 		if err := p.leftAlone(now); err != nil {
 			return nil, err
 		}
-		current, err := p.current(ctx, c.branch, pr.Number)
+		current, err := p.current(ctx, s.branch, pr.Number)
 		if err != nil {
 			return nil, err
 		}
 		if current == nil || current.State != forge.Open || slices.Contains(current.Labels, holdLabel) {
 			p.listed = time.Time{} // reads its new state at once
-			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", c.url, holdLabel)
+			return nil, refuse("%s is not open any more, or has the label %s; see gitfleet proposals show", s.url, holdLabel)
 		}
 		comment := "Closed by " + markdown.Code(by) + " with `gitfleet proposals close`: the object is put back to what is in Git."
 		if err := p.end(ctx, pr, comment, current.Body); err != nil {
 			return nil, err
 		}
-		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", c.url, "object", it.id.String(), "by", by)
-		p.record(history.ProposalClosed, it, by, c.url)
+		p.cfg.Log.Info("a proposal of a drift was closed on request", "url", s.url, "object", it.id.String(), "by", by)
+		p.record(history.ProposalClosed, it, by, s.url)
 		p.listed = time.Time{} // reads its new state at once
-		return func() string { return fmt.Sprintf("%s is closed; %s will be put back on %s", c.url, it.id, where) }, nil
+		return func() string { return fmt.Sprintf("%s is closed; %s will be put back on %s", s.url, it.id, where) }, nil
 	case Waiting, Reported, Inexpressible:
 		p.putBack[it.hash] = by
 		p.cfg.Log.Info("a held drift is put back on request", "object", it.id.String(), "by", by)
@@ -175,11 +175,11 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 
 // openNow implements Open.
 func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time.Time) (func() string, error) {
-	c := p.changes[it.hash]
+	s := p.states[it.hash]
 	switch {
 	case it.state == Reported:
 		return nil, refuse("its drift mode is %q, which offers nothing; set the mode propose", it.drifts[0].Mode)
-	case it.state == Inexpressible || it.state == Unsettled || it.state == Merged || c == nil:
+	case it.state == Inexpressible || it.state == Unsettled || it.state == Merged || s == nil:
 		return nil, refuse("it cannot be offered as a pull request: %s", it.message)
 	case p.cfg.Forge == nil:
 		return nil, refuse("no forge is configured, so nothing can be offered as a pull request")
@@ -190,26 +190,26 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 		return nil, err
 	}
 	if it.state == Closed || it.state == OnHold {
-		if err := p.supersede(ctx, c); err != nil {
+		if err := p.supersede(ctx, s); err != nil {
 			return nil, err
 		}
 	}
 	p.cfg.Log.Info("a drift is to be offered on request", "object", it.id.String(), "by", by)
-	c.asked, c.askedBy, c.retry = true, by, backoff.Backoff{}
+	s.asked, s.askedBy, s.retry = true, by, backoff.Backoff{}
 	delete(p.putBack, it.hash)
 	return func() string {
-		if c.state == forge.Open {
-			return "offered as " + c.url
+		if s.state == forge.Open {
+			return "offered as " + s.url
 		}
-		_, message := p.decision(it.offer, c)
+		_, message := p.decideOffered(it.offer, s)
 		return message
 	}, nil
 }
 
 // supersede records on a closed pull request or issue that its rejection does not count any
 // more, so that another one is opened for the change, also after a restart.
-func (p *Proposer) supersede(ctx context.Context, c *change) error {
-	pr, err := p.current(ctx, c.branch, c.number)
+func (p *Proposer) supersede(ctx context.Context, s *offerState) error {
+	pr, err := p.current(ctx, s.branch, s.number)
 	if err != nil {
 		return err
 	}
@@ -219,6 +219,6 @@ func (p *Proposer) supersede(ctx context.Context, c *change) error {
 			return err
 		}
 	}
-	*c = change{since: c.since, manualSince: c.manualSince}
+	*s = offerState{since: s.since, manualSince: s.manualSince}
 	return nil
 }

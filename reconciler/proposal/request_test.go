@@ -187,7 +187,7 @@ func TestReportedChangesCanBePutBack(t *testing.T) {
 	d := *heldChange(7, "east").drifts[0]
 	d.Mode = "report"
 	p.report = &status.Report{Head: &hub.Snapshot{}, Drifts: []status.Drift{d}}
-	_, p.known.verdicts = p.collector.collect(p.report, nil)
+	_, p.known.notOffered = p.collector.collect(p.report, nil)
 	p.after(t, 10*time.Second)
 	held := p.Held().Items
 	if len(held) != 1 || held[0].State != Reported || held[0].Clusters[0] != "east" || held[0].Modes[0] != "report" {
@@ -226,8 +226,8 @@ func TestHeldDescribesTheEdit(t *testing.T) {
 		t.Error("known before the first report")
 	}
 	o, secret := heldChange(7, "east", "west"), heldChange(8, "east")
-	o.holders, o.changes[0] = 3, FileChange{Path: "web.yaml", Before: []byte("a: 1\nkey: 1\n"), After: []byte("a: 1\nkey: 7\n")}
-	secret.changes[0] = FileChange{Path: "secret.yaml", Before: []byte("kind: Secret\nkey: 1\n"), After: []byte("kind: Secret\nkey: 7\n")}
+	o.holders, o.files[0] = 3, FileChange{Path: "web.yaml", Before: []byte("a: 1\nkey: 1\n"), After: []byte("a: 1\nkey: 7\n")}
+	secret.files[0] = FileChange{Path: "secret.yaml", Before: []byte("kind: Secret\nkey: 1\n"), After: []byte("kind: Secret\nkey: 7\n")}
 	o.drifts[0].By = []api.Actor{{Manager: "kubectl-edit"}}
 	p.after(t, 3*time.Minute, o, secret)
 	held := p.Held().Items

@@ -60,31 +60,31 @@ func (s *source) offset(n *yaml.Node) int {
 	return at
 }
 
-// change returns the replacement of text that makes a change.
-func (s *source) change(f *field, c Change) (cut, error) {
+// cutFor returns the replacement of text that makes an edit.
+func (s *source) cutFor(f *field, e FieldEdit) (cut, error) {
 	flow := f.parent.Style&yaml.FlowStyle != 0
 	switch {
-	case c.Remove && f.node == nil:
+	case e.Remove && f.node == nil:
 		return cut{}, errors.New("it is not in the manifest")
-	case c.Remove && flow:
+	case e.Remove && flow:
 		return s.removeFlow(f)
-	case c.Remove:
+	case e.Remove:
 		return s.removeBlock(f)
 	case f.node == nil && flow:
-		return s.addFlow(f, c.Value)
+		return s.addFlow(f, e.Value)
 	case f.node == nil:
-		return s.addBlock(f, c.Value)
-	case f.node.Kind != yaml.ScalarNode || collection(c.Value):
-		return s.replaceEntry(f, c.Value, flow)
+		return s.addBlock(f, e.Value)
+	case f.node.Kind != yaml.ScalarNode || collection(e.Value):
+		return s.replaceEntry(f, e.Value, flow)
 	case f.node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return s.replaceBlockScalar(f, c.Value)
+		return s.replaceBlockScalar(f, e.Value)
 	}
 	from := s.offset(f.node)
 	to, err := s.end(f.node)
 	if err != nil {
 		return cut{}, err
 	}
-	text, err := scalar(c.Value, f.node.Style, flow)
+	text, err := scalar(e.Value, f.node.Style, flow)
 	if from == to { // the value is empty
 		text = " " + text
 	}

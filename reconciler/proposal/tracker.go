@@ -113,13 +113,13 @@ func (t *tracker) findIssue(ctx context.Context, hash string, since, now time.Ti
 
 // findIssueIfListed is findIssue for a change that can be offered without issues. While they cannot
 // be listed it finds none, and the change is marked.
-func (t *tracker) findIssueIfListed(ctx context.Context, hash string, c *change, now time.Time) (*forge.PullRequest, error) {
-	c.issueUnknown = true
+func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerState, now time.Time) (*forge.PullRequest, error) {
+	s.issueUnknown = true
 	if t.issues.Wait(now) > 0 || !t.offersIssues(now) {
 		return nil, nil
 	}
-	found, err := t.findIssue(ctx, hash, c.since, now)
-	c.issueUnknown = err != nil
+	found, err := t.findIssue(ctx, hash, s.since, now)
+	s.issueUnknown = err != nil
 	if err = t.withoutIssues(err, now); err != nil && !isGeneral(err) {
 		t.issuesFailed(err, now)
 		err = nil
@@ -154,19 +154,19 @@ type issueList struct {
 // findEarlier returns the pull request or the issue that offered a change before and still counts;
 // nil if there is none. Then branch is the first one of the change without a pull request, and empty
 // if there are too many.
-func (t *tracker) findEarlier(ctx context.Context, o *offer, c *change, now time.Time) (found *forge.PullRequest, branch string, err error) {
+func (t *tracker) findEarlier(ctx context.Context, o *offer, s *offerState, now time.Time) (found *forge.PullRequest, branch string, err error) {
 	if o.reason != nil { // it cannot be offered without issues
 		if t.offersIssues(now) {
-			found, err = t.findIssue(ctx, o.hash, c.since, now)
+			found, err = t.findIssue(ctx, o.hash, s.since, now)
 			if err = t.withoutIssues(err, now); err != nil || found != nil {
 				return found, "", err
 			}
 		}
-		return t.findPullRequest(ctx, o.hash, c.since)
+		return t.findPullRequest(ctx, o.hash, s.since)
 	}
-	found, branch, err = t.findPullRequest(ctx, o.hash, c.since)
+	found, branch, err = t.findPullRequest(ctx, o.hash, s.since)
 	if err == nil && found == nil {
-		found, err = t.findIssueIfListed(ctx, o.hash, c, now)
+		found, err = t.findIssueIfListed(ctx, o.hash, s, now)
 	}
 	return found, branch, err
 }

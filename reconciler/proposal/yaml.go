@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Change sets or removes one field.
-type Change struct {
+// A FieldEdit sets or removes one field of a manifest.
+type FieldEdit struct {
 	// Path is a JSON pointer into the manifest. If its last element is "-", the value is
 	// appended to a list.
 	Path string
@@ -63,13 +63,13 @@ func firstDocument(text []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// editAll returns the text of a YAML or JSON file with changes of one node. Lines of other fields do
-// not change, and comments, order, quotes and indentation are kept. The changes are made one after
+// editAll returns the text of a YAML or JSON file with edits of one node. Lines of other fields do
+// not change, and comments, order, quotes and indentation are kept. The edits are made one after
 // the other, as in RFC 6902; either all are made or none. The error is a *FieldError if one of them
 // cannot be expressed in this text, for instance because the field comes from a YAML anchor.
-func editAll(text []byte, in finder, changes []Change) ([]byte, error) {
-	for _, c := range changes {
-		edited, err := edit(text, in, c)
+func editAll(text []byte, in finder, edits []FieldEdit) ([]byte, error) {
+	for _, e := range edits {
+		edited, err := edit(text, in, e)
 		if err != nil {
 			return nil, err
 		}
@@ -78,9 +78,9 @@ func editAll(text []byte, in finder, changes []Change) ([]byte, error) {
 	return text, nil
 }
 
-// edit makes one change. It parses the result, and returns an error if anything else in the
+// edit makes one edit. It parses the result, and returns an error if anything else in the
 // manifest has changed.
-func edit(text []byte, in finder, c Change) ([]byte, error) {
+func edit(text []byte, in finder, e FieldEdit) ([]byte, error) {
 	before, err := in(text)
 	if err != nil {
 		return nil, err
@@ -89,23 +89,23 @@ func edit(text []byte, in finder, c Change) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := find(before, c.Path)
+	f, err := find(before, e.Path)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.plain(); err != nil {
 		return nil, err
 	}
-	if want, err = apply(want, api.SplitPointer(c.Path), c); err != nil {
+	if want, err = apply(want, api.SplitPointer(e.Path), e); err != nil {
 		return nil, f.fail(err.Error())
 	}
 	at := f
-	if c.Remove && f.isOnlyEntry() { // a block mapping or sequence cannot be empty
-		if at, c, err = emptied(before, f); err != nil {
+	if e.Remove && f.isOnlyEntry() { // a block mapping or sequence cannot be empty
+		if at, e, err = emptied(before, f); err != nil {
 			return nil, err
 		}
 	}
-	cut, err := newSource(text).change(at, c)
+	cut, err := newSource(text).cutFor(at, e)
 	if err != nil {
 		return nil, f.fail(err.Error())
 	}
@@ -126,17 +126,17 @@ func (f *field) isOnlyEntry() bool {
 	return f.node != nil && f.parent.Style&yaml.FlowStyle == 0 && (n == 1 || n == 2 && f.key != nil)
 }
 
-// emptied returns the change that replaces the parent of a field by an empty one.
-func emptied(root *yaml.Node, f *field) (*field, Change, error) {
-	c := Change{Path: f.path[:max(0, strings.LastIndex(f.path, "/"))], Value: map[string]any{}}
+// emptied returns the edit that replaces the parent of a field by an empty one.
+func emptied(root *yaml.Node, f *field) (*field, FieldEdit, error) {
+	e := FieldEdit{Path: f.path[:max(0, strings.LastIndex(f.path, "/"))], Value: map[string]any{}}
 	if f.parent.Kind == yaml.SequenceNode {
-		c.Value = []any{}
+		e.Value = []any{}
 	}
-	if c.Path == "" {
-		return nil, c, f.fail("it is the only one there; remove what it is in")
+	if e.Path == "" {
+		return nil, e, f.fail("it is the only one there; remove what it is in")
 	}
-	parent, err := find(root, c.Path)
-	return parent, c, err
+	parent, err := find(root, e.Path)
+	return parent, e, err
 }
 
 // manifestAt parses a file and returns the manifest that begins on a line: a
@@ -314,33 +314,33 @@ func canonical(v any) any {
 	return v
 }
 
-// apply makes a change to a decoded value, and returns it.
-func apply(v any, path []string, c Change) (any, error) {
+// apply makes an edit of a decoded value, and returns it.
+func apply(v any, path []string, e FieldEdit) (any, error) {
 	if len(path) == 0 {
-		return canonical(c.Value), nil
+		return canonical(e.Value), nil
 	}
 	key, rest := path[0], path[1:]
 	switch v := v.(type) {
 	case map[string]any:
-		if len(rest) == 0 && c.Remove {
+		if len(rest) == 0 && e.Remove {
 			delete(v, key)
 			return v, nil
 		}
-		item, err := apply(v[key], rest, c)
+		item, err := apply(v[key], rest, e)
 		v[key] = item
 		return v, err
 	case []any:
 		if key == "-" {
-			return append(v, canonical(c.Value)), nil
+			return append(v, canonical(e.Value)), nil
 		}
 		i, err := strconv.Atoi(key)
 		if err != nil || i < 0 || i >= len(v) {
 			return nil, fmt.Errorf("the list has %d items in Git", len(v))
 		}
-		if len(rest) == 0 && c.Remove {
+		if len(rest) == 0 && e.Remove {
 			return slices.Delete(v, i, i+1), nil
 		}
-		v[i], err = apply(v[i], rest, c)
+		v[i], err = apply(v[i], rest, e)
 		return v, err
 	}
 	return nil, fmt.Errorf("it is not in the manifest")

@@ -53,7 +53,7 @@ func TestChanges(t *testing.T) {
 			if test.memberJSON != "" {
 				d.MemberJSON = json.RawMessage(test.memberJSON)
 			}
-			list, err := Changes(manifest, []api.Difference{d})
+			list, err := fieldEdits(manifest, []api.Difference{d})
 			got := fmt.Sprint(err)
 			switch {
 			case err == nil && list[0].Remove:

@@ -18,25 +18,25 @@ import (
 // errInManifest is returned if a manifest already has the value of the member.
 var errInManifest = errors.New("the manifest has it already")
 
-// Changes returns the changes that give a manifest the values of a member, in the order in
+// fieldEdits returns the edits that give a manifest the values of a member, in the order in
 // which they must be made. The manifest itself is not changed. The error is a *FieldError
 // without a line if the manifest does not have the value that the drift gives as that of Git,
 // or if a value of the member is not known.
-func Changes(manifest map[string]any, drift []api.Difference) ([]Change, error) {
+func fieldEdits(manifest map[string]any, drift []api.Difference) ([]FieldEdit, error) {
 	current := canonical(manifest)
-	var out, removed []Change
+	var out, removed []FieldEdit
 	in := 0
 	for _, d := range drift {
-		c, err := changeOf(current, d)
+		e, err := fieldEditOf(current, d)
 		switch {
 		case errors.Is(err, errInManifest):
 			in++
 		case err != nil:
 			return nil, &FieldError{Path: d.Path, Reason: err.Error()}
-		case c.Remove:
-			removed = append(removed, c)
+		case e.Remove:
+			removed = append(removed, e)
 		default:
-			out = append(out, c)
+			out = append(out, e)
 		}
 	}
 	if in > 0 {
@@ -47,43 +47,43 @@ func Changes(manifest map[string]any, drift []api.Difference) ([]Change, error) 
 	}
 	slices.Reverse(removed) // the last item of a list is removed first
 	out = append(out, removed...)
-	for i, c := range out {
-		c = withParents(current, c)
-		next, err := apply(current, api.SplitPointer(c.Path), c)
+	for i, e := range out {
+		e = withParents(current, e)
+		next, err := apply(current, api.SplitPointer(e.Path), e)
 		if err != nil {
-			return nil, &FieldError{Path: c.Path, Reason: err.Error()}
+			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
 		}
-		current, out[i] = next, c
+		current, out[i] = next, e
 	}
 	return out, nil
 }
 
-// changeOf returns the change of a manifest for one difference.
-func changeOf(manifest any, d api.Difference) (Change, error) {
-	c := Change{Path: d.Path, Remove: d.ValueInMember == "" && d.MemberJSON == nil}
+// fieldEditOf returns the edit of a manifest for one difference.
+func fieldEditOf(manifest any, d api.Difference) (FieldEdit, error) {
+	e := FieldEdit{Path: d.Path, Remove: d.ValueInMember == "" && d.MemberJSON == nil}
 	if strings.Contains(d.ValueInHub, diff.Mask) || strings.Contains(d.ValueInMember, diff.Mask) {
-		return c, errors.New("values of Secrets do not leave the cluster")
+		return e, errors.New("values of Secrets do not leave the cluster")
 	}
 	keys := api.SplitPointer(d.Path)
 	now, there := lookUp(manifest, keys)
 	wasThere := d.ValueInHub != "" || d.HubJSON != nil
-	if !c.Remove {
+	if !e.Remove {
 		var err error
-		if c.Value, err = memberValue(d, now); err != nil {
-			return c, err
+		if e.Value, err = memberValue(d, now); err != nil {
+			return e, err
 		}
 	}
 	switch {
-	case there && !c.Remove && reflect.DeepEqual(now, c.Value) || !there && c.Remove:
-		return c, errInManifest
+	case there && !e.Remove && reflect.DeepEqual(now, e.Value) || !there && e.Remove:
+		return e, errInManifest
 	case !there && wasThere:
-		return c, fmt.Errorf("the manifest has no such field; Git wants %q", d.ValueInHub)
+		return e, fmt.Errorf("the manifest has no such field; Git wants %q", d.ValueInHub)
 	case there && !wasThere:
-		return c, fmt.Errorf("the manifest has %q; Git wants nothing", diff.Text(now))
+		return e, fmt.Errorf("the manifest has %q; Git wants nothing", diff.Text(now))
 	case there && !isHubValue(now, d):
-		return c, fmt.Errorf("the manifest has %q; Git wants %q", diff.Text(now), d.ValueInHub)
+		return e, fmt.Errorf("the manifest has %q; Git wants %q", diff.Text(now), d.ValueInHub)
 	}
-	return c, nil
+	return e, nil
 }
 
 // lookUp returns the value at a pointer. A pointer past the end of a list has none.
@@ -164,21 +164,21 @@ func memberValue(d api.Difference, now any) (any, error) {
 	return d.ValueInMember, nil
 }
 
-// withParents extends a change so that it also creates the maps around its field that the
+// withParents extends an edit so that it also creates the maps around its field that the
 // manifest does not have.
-func withParents(manifest any, c Change) Change {
-	keys := api.SplitPointer(c.Path)
-	for n := 1; n < len(keys) && !c.Remove; n++ {
+func withParents(manifest any, e FieldEdit) FieldEdit {
+	keys := api.SplitPointer(e.Path)
+	for n := 1; n < len(keys) && !e.Remove; n++ {
 		if _, there := lookUp(manifest, keys[:n]); there {
 			continue
 		}
 		for _, key := range slices.Backward(keys[n:]) {
-			c.Value = map[string]any{key: c.Value}
+			e.Value = map[string]any{key: e.Value}
 		}
-		c.Path = pointer(keys[:n])
+		e.Path = pointer(keys[:n])
 		break
 	}
-	return c
+	return e
 }
 
 // pointer returns the JSON pointer with these keys.
