@@ -52,7 +52,7 @@ func (w *world) checkWork(a *agent, told *work.Work, owners map[api.ID]api.Place
 		w.violate(lawSaved, "%s is sent %v of %s, and assigned %v", a.name, told.Revision, told.Placement, e.Binding.Assigned)
 	}
 	for _, m := range told.Manifests {
-		if other, taken := owners[m.ID]; taken && !told.Keep && told.Strategy.Type != api.ReportDiff {
+		if other, taken := owners[m.ID]; taken && told.Strategy.Type != api.ReportDiff {
 			w.violate(lawOwner, "%s is sent %s for %s and %s", a.name, title(m.ID), other, told.Placement)
 		}
 		if told.Strategy.Type != api.ReportDiff {
