@@ -39,7 +39,8 @@ type Options struct {
 //
 // For a partial comparison hub is the result of a dry run of the manifest, or the manifest
 // itself with Structural; for a full one it is the manifest. Nil is an object that does not
-// exist.
+// exist. The values of both objects have the types that decoding JSON into an
+// unstructured.Unstructured yields.
 func Compare(hub, member *unstructured.Unstructured, opt Options) []api.PatchDetail {
 	switch {
 	case hub == nil && member == nil:
