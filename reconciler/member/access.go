@@ -93,7 +93,7 @@ func (s *session) reviewMissing(ctx context.Context) {
 // reportAccess reports the missing permissions if they have changed.
 func (s *session) reportAccess(changed bool) {
 	if changed && s.introduced {
-		s.reportCluster(false)
+		s.reportCluster()
 	}
 }
 

@@ -131,7 +131,7 @@ func (a *authorizer) asked() int {
 // All missing permissions are reported at once, whether they prevent the whole session or
 // single objects only. A cluster that lacks permissions is not reported as unreachable,
 // reviews are limited, and granted permissions are used soon.
-func TestMissingPermissionsAreNamedAtOnce(t *testing.T) {
+func TestMissingPermissionsAreReportedTogether(t *testing.T) {
 	tests := map[string]struct {
 		denies  []string
 		healthy bool
@@ -217,7 +217,7 @@ func TestMissingPermissionsAreNamedAtOnce(t *testing.T) {
 
 // A missing permission that is not needed any more is not reported any longer, although it was
 // never granted.
-func TestMissingPermissionsThatNobodyNeedsAreForgotten(t *testing.T) {
+func TestUnneededMissingPermissionsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &authorizer{denies: []string{"patch deployments"}}
 		var mu sync.Mutex
@@ -275,7 +275,7 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 
 // While requests are refused and nothing else changes, a turn does not compute the needed
 // permissions again.
-func TestARecentReviewIsNotPrepared(t *testing.T) {
+func TestRecentReviewComputesNoPermissions(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.last = []work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}}
 	s.access.Review(t.Context(), s.conn, s.permissionBasis(), func() []rbac.Permission { return nil })

@@ -15,7 +15,7 @@ import (
 
 // Objects that a work holds are not deleted, whatever their number, and do not count for the
 // limit.
-func TestBrake(t *testing.T) {
+func TestBrakeHoldsDeletions(t *testing.T) {
 	key := api.PlacementKey{Name: "web"}
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	in := oneManifest().ID // an object in that namespace
@@ -60,7 +60,7 @@ func TestBrake(t *testing.T) {
 
 // An object that is held because of the state of the cluster is checked again after a while,
 // and at once when the watch reports a change of the namespace or a deletion in it.
-func TestHeldIsLookedAtAgain(t *testing.T) {
+func TestHeldDeletionIsCheckedAgain(t *testing.T) {
 	namespace := api.ID{Kind: "Namespace", Name: "web"}
 	held := &inventory.Item{Version: "v1", Kind: "Namespace", Name: "web"}
 	tests := map[string]struct {

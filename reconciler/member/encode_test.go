@@ -1,12 +1,16 @@
 package member
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -31,7 +35,7 @@ func encoded(t interface {
 		t.Fatal(err)
 	}
 	out := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, &out.Object); err != nil {
+	if err := out.UnmarshalJSON(raw); err != nil {
 		t.Fatalf("%v in %s", err, raw)
 	}
 	return out
@@ -39,7 +43,7 @@ func encoded(t interface {
 
 // Objects on a member have annotations with their fleet and origin. Existing annotations of the
 // manifest are kept, and the manifest is not changed.
-func TestEncoderMarks(t *testing.T) {
+func TestEncoderAddsFleetAndOrigin(t *testing.T) {
 	m := manifestOf(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{
@@ -74,6 +78,83 @@ func text(t *testing.T, o *unstructured.Unstructured) string {
 	return string(raw)
 }
 
+// Whatever content a manifest has, it is sent unchanged, except for the label with the fleet and
+// the annotations with the origin.
+func TestEncoderSendsAnyContentUnchanged(t *testing.T) {
+	origin := map[string]string{
+		api.PlacementAnnotation: "crp/web", api.SourceAnnotation: "url", api.CommitAnnotation: "c1", api.PathAnnotation: "apps/all.yaml",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := manifestOf(rapid.MapOfN(jsonText(), jsonValue(3), 0, 5).Draw(t, "content"))
+		o := m.Object.Object
+		texts := rapid.MapOfN(jsonText(), jsonText(), 0, 3)
+		o.Object["metadata"] = map[string]any{"name": "one"}
+		o.SetAPIVersion("example.com/v1")
+		o.SetKind("Gadget")
+		o.SetLabels(texts.Draw(t, "labels"))
+		o.SetAnnotations(texts.Draw(t, "annotations"))
+		want := o.DeepCopy()
+		labels, notes := map[string]string{api.ManagedByLabel: "prod"}, maps.Clone(origin)
+		maps.Copy(labels, o.GetLabels())
+		maps.Copy(notes, o.GetAnnotations())
+		want.SetLabels(labels)
+		want.SetAnnotations(notes)
+		if got := encoded(t, NewEncoder("prod", "url"), m, "c1"); !reflect.DeepEqual(got.Object, want.Object) {
+			t.Errorf("sent: %#v\nwant: %#v", got.Object, want.Object)
+		}
+	})
+}
+
+// The values of a Secret arrive as they were written, whether in data or in stringData, which
+// takes precedence.
+func TestEncoderSendsTheValuesOfASecret(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		binary := rapid.MapOfN(jsonText(), rapid.SliceOfN(rapid.Byte(), 0, 20), 0, 4).Draw(t, "data")
+		written := rapid.MapOfN(jsonText(), jsonText(), 0, 4).Draw(t, "stringData")
+		data, stringData, want := map[string]any{}, map[string]any{}, map[string]string{}
+		for key, value := range binary {
+			data[key], want[key] = base64.StdEncoding.EncodeToString(value), string(value)
+		}
+		for key, value := range written {
+			stringData[key], want[key] = value, value
+		}
+		sent := encoded(t, NewEncoder("prod", "url"), manifestOf(map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "data": data, "stringData": stringData,
+		}), "c1")
+		all, _, _ := unstructured.NestedStringMap(sent.Object, "data")
+		got := map[string]string{}
+		for key, value := range all {
+			clear, err := base64.StdEncoding.DecodeString(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[key] = string(clear)
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("sent: %q, want %q", got, want)
+		}
+	})
+}
+
+// jsonText generates strings, often ones that JSON or YAML must escape or quote.
+func jsonText() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "null", "yes", "1e3", "<a href=\"b\">&", "\u2028", "\x00\t\n", "~1/~0"}))
+}
+
+// jsonValue generates values of the types that decoding JSON into an object yields.
+func jsonValue(depth int) *rapid.Generator[any] {
+	scalars := []*rapid.Generator[any]{
+		jsonText().AsAny(), rapid.Int64().AsAny(), rapid.Bool().AsAny(), rapid.Just[any](nil),
+		// Decoding turns fractions without decimals into integers.
+		rapid.Float64().Filter(func(f float64) bool { return f != math.Trunc(f) }).AsAny(),
+	}
+	if depth == 0 {
+		return rapid.OneOf(scalars...)
+	}
+	deeper := jsonValue(depth - 1)
+	return rapid.OneOf(append(scalars, rapid.SliceOfN(deeper, 0, 3).AsAny(), rapid.MapOfN(jsonText(), deeper, 0, 3).AsAny())...)
+}
+
 // The stringData of a Secret is sent as data: a server never returns stringData, so that its
 // ownership could not be observed.
 func TestEncoderTurnsStringDataIntoData(t *testing.T) {
@@ -91,7 +172,7 @@ func TestEncoderTurnsStringDataIntoData(t *testing.T) {
 }
 
 // If an object cannot be encoded, the error names it and contains none of its values.
-func TestEncoderDoesNotTellSecrets(t *testing.T) {
+func TestEncodeErrorsContainNoSecrets(t *testing.T) {
 	_, err := NewEncoder("prod", "url").encode(manifestOf(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "app"},
 		"data": map[string]any{"a": "canary-value"}, "extra": math.NaN(),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -87,21 +86,8 @@ func (s *session) reload(ctx context.Context) error {
 	if err := s.inventories.load(ctx); err != nil {
 		return reconnect(err)
 	}
-	s.reportCluster(true)
+	s.reportHoldings()
 	return nil
-}
-
-// reportCluster reports the cluster as the last probe and the inventories show it. holds says that
-// the report has what the inventories hold, which is reported after they were read.
-func (s *session) reportCluster(holds bool) {
-	seen := s.seen(s.health)
-	seen.At, seen.Owners = time.Now(), s.store.Owners()
-	for p, inv := range s.inv {
-		if holds {
-			seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
-		}
-	}
-	s.cfg.Report(seen)
 }
 
 // logForeign logs that another fleet holds the cluster, or no longer does.
@@ -118,31 +104,4 @@ func (s *session) logForeign() {
 			}
 		}
 	}
-}
-
-// saveInventories writes the inventories that have changed. If their owners have changed, it
-// reports them.
-func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
-	s.inventories.save(ctx, touched)
-	if s.store.UpdateOwners(s.inv) {
-		s.reportCluster(false)
-	}
-}
-
-// leaveCluster releases everything that we have on the cluster. What fails is retried later.
-func (s *session) leaveCluster(ctx context.Context) {
-	s.releaseAll()
-	s.sync(ctx)
-	if len(s.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
-		s.schedule(inventoryRetry)
-		return
-	}
-	s.endMembership(ctx)
-}
-
-// endMembership ends the membership of a cluster on which there is nothing of ours to release.
-func (s *session) endMembership(ctx context.Context) {
-	close(s.left)
-	s.cfg.Report(s.health.Seen(s.cfg.Name)) // wakes those who wait for a report
-	<-ctx.Done()
 }

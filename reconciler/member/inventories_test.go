@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -112,5 +113,24 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	s.inventories.save(t.Context(), map[api.PlacementKey]bool{web: true})
 	if !slices.Contains(at.Writes, "PATCH "+inventory.FirstPart("prod", web).Name) {
 		t.Errorf("written: %q", at.Writes)
+	}
+}
+
+// An inventory has the revision that added an object as soon as it lists the object. After the
+// ledger was lost, the cluster is not returned to the revision before, which would delete the
+// object.
+func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
+	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
+	shelf := apiserver.NewConfigMaps()
+	before, after := sessionAt(t, shelf), sessionAt(t, shelf)
+	before.works = map[api.PlacementKey]work.Work{web: {Placement: web, Revision: v2}}
+	before.inv[web] = &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "v1", Hash: "1"}}
+	before.inventories.announce(t.Context(), []task{{wanted: wanted{web, oneManifest()}, res: inventory.ConfigMaps}}, map[api.PlacementKey]bool{})
+
+	if err := after.inventories.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := after.inv[web]; got == nil || got.Revision != v2 {
+		t.Errorf("the cluster says %+v", got)
 	}
 }

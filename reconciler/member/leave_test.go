@@ -8,7 +8,7 @@ import (
 )
 
 // A cluster is left even if there is other work to do.
-func TestLeavingIsNotPutOff(t *testing.T) {
+func TestLeavingIsNotDelayed(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	if err := s.turn(t.Context(), byLeave); err != nil {
 		t.Fatal(err)

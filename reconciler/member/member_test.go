@@ -3,7 +3,9 @@ package member
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // Without credentials an agent reports that and tries again with backoff, since a member may be
@@ -73,5 +77,23 @@ func TestSetNeverBlocks(t *testing.T) {
 	}
 	if len(a.newWorks) > 0 {
 		t.Error("an older one is left")
+	}
+}
+
+// It is logged once that a cluster does not answer any more, although each attempt is from
+// another port, and once that it answers again.
+func TestUnreachableClusterIsLoggedOnce(t *testing.T) {
+	var logged strings.Builder
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	for port := range 5 {
+		at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port} }
+		err := &net.OpError{Op: "read", Net: "tcp", Source: at(50000 + port), Addr: at(6443), Err: io.ErrUnexpectedEOF}
+		s.publishProbe(probe.Result{At: time.Now(), Err: err})
+	}
+	s.answers(nil)
+	s.answers(nil)
+	if text := logged.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "cluster lost; trying again") || !strings.Contains(text, "cluster answers again") {
+		t.Errorf("logged:\n%s", text)
 	}
 }

@@ -1,23 +1,28 @@
 package member
 
 import (
+	"context"
+	"net/http"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
-
-func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
 
 // A watch event that is older than a write of the agent itself is dropped. An event that is as
 // new or newer counts, and so does one without a number.
-func TestOldNewsIsDropped(t *testing.T) {
+func TestOutdatedEventsAreDropped(t *testing.T) {
 	maps, here := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), map[api.ID]bool{cm("x"): true}
 	tests := map[string]struct {
 		known *observed.Object // from a write of the agent
@@ -88,7 +93,7 @@ func TestOldNewsIsDropped(t *testing.T) {
 }
 
 // Events of a watch that was ended do not change what a newer watch of the kind has reported.
-func TestEndedWatchTellsNothing(t *testing.T) {
+func TestEventsOfAnEndedWatchAreDropped(t *testing.T) {
 	old, now := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{})
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.watch.End(old)
@@ -99,5 +104,109 @@ func TestEndedWatchTellsNothing(t *testing.T) {
 	s.watch.Changes.Put(old, cm("y"), &observed.Object{Version: 4})
 	if s.observer.absorb(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
 		t.Errorf("x is %v, y is %v", s.live.Of(cm("x")), s.live.Of(cm("y")))
+	}
+}
+
+// An object is suspect if its values may have changed without a trace in the metadata: after
+// any write that is not ours, but not after a change of the status.
+func TestWrittenByOthers(t *testing.T) {
+	was := observed.Object{UID: "1", Version: 5, Generation: 2, Applied: 100, Others: 7}
+	tests := map[string]struct {
+		now  observed.Object
+		full bool
+		want bool
+	}{
+		"what we know":                        {was, true, false},
+		"a new status":                        {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 100, Others: 7}, true, false},
+		"an apply under our name":             {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 101, Others: 7}, true, true},
+		"the same within the second":          {observed.Object{UID: "1", Version: 6, Generation: 3, Applied: 100, Others: 7}, true, true},
+		"another writer":                      {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 100, Others: 8}, true, true},
+		"older than what we know":             {observed.Object{UID: "1", Version: 4, Generation: 1, Applied: 90, Others: 6}, true, false},
+		"another object of the name":          {observed.Object{UID: "2", Version: 6, Generation: 1, Applied: 101, Others: 7}, true, false},
+		"without generations, whole":          {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, true, false},
+		"without generations, metadata alone": {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, false, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			id := cm("one")
+			m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer s.watch.Wait()
+			defer cancel()
+			s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps, test.full)
+			old := was
+			if test.now.Generation == 0 {
+				old.Generation = 0
+			}
+			if got := s.observer.writtenByOthers(id, &old, &test.now); got != test.want {
+				t.Errorf("written by others: %t", got)
+			}
+		})
+	}
+}
+
+// After a restart, the time in the inventory shows whether somebody has applied under our name
+// since.
+func TestWrittenWhileAway(t *testing.T) {
+	id := cm("one")
+	m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	s := sessionAt(t, http.NotFoundHandler())
+	s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
+		t.Error("without an inventory it is written by others")
+	}
+	s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
+	for applied, want := range map[int64]bool{50: false, 100: false, 102: false, 103: true} {
+		if got := s.observer.writtenByOthers(id, nil, &observed.Object{Applied: applied}); got != want {
+			t.Errorf("applied at %d: written by others %t", applied, got)
+		}
+	}
+	if s.observer.writtenByOthers(cm("other"), nil, &observed.Object{Applied: 200}) {
+		t.Error("what nobody wants is written by others")
+	}
+}
+
+// If an object was accepted with the value of somebody else, our part of the ownership does not
+// show changes of that field. After a restart, it is still noticed that they have written to
+// it.
+func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
+	m := oneManifest()
+	id := m.ID
+	accepted := observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours"}
+	tests := map[string]struct {
+		now  observed.Object
+		want bool
+	}{
+		"as it was accepted":        {observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours", Version: 9}, false},
+		"without generations":       {observed.Object{UID: "1", Others: 7, Managed: "ours", Version: 9}, true},
+		"somebody has updated it":   {observed.Object{UID: "1", Generation: 3, Others: 8, Managed: "ours"}, true},
+		"somebody has scaled it":    {observed.Object{UID: "1", Generation: 3, Others: 7, Managed: "ours"}, true},
+		"updated, and without one":  {observed.Object{UID: "1", Generation: 2, Others: 8, Managed: "ours"}, true},
+		"applied by us in the past": {observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours", Applied: 50}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+			s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
+			s.drifts.memory = drift.Memory{}
+			was := &inventory.Inventory{Placement: web}
+			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
+			s.inv[web] = was
+			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
+			s.applier.recordAccepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
+			if err := s.store.Save(t.Context(), was); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.inventories.load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
+			if got := s.observer.writtenByOthers(id, nil, &test.now); got != test.want {
+				t.Errorf("written by Others: %t", got)
+			}
+		})
 	}
 }

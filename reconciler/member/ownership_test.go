@@ -1,7 +1,11 @@
 package member
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -12,7 +16,7 @@ import (
 
 // An object that a placement gives up is not deleted if another placement is to have it, or
 // also has it and keeps what it has.
-func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
+func TestStaleObjectPassesToTheAwaitingPlacement(t *testing.T) {
 	from, to, third := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, api.PlacementKey{Name: "third"}
 	m := oneManifest()
 	one := []*work.Manifest{m}
@@ -55,7 +59,7 @@ func TestWhatIsAwaitedIsPassedOn(t *testing.T) {
 
 // An object is in the new owner's inventory on the cluster before the old one drops it, and
 // nothing is deleted. If the new inventory cannot be written, nothing changes.
-func TestNewOwnerIsWrittenFirst(t *testing.T) {
+func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 	from, to := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}
 	m := oneManifest()
 	for _, broken := range []bool{false, true} {
@@ -84,7 +88,7 @@ func TestNewOwnerIsWrittenFirst(t *testing.T) {
 }
 
 // When the inventories are read again, the placement that has an object comes first.
-func TestNewOwnersAfterInventoriesAreRead(t *testing.T) {
+func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	from, to, third := api.PlacementKey{Name: "from"}, api.PlacementKey{Name: "to"}, api.PlacementKey{Name: "third"}
 	m, shelf := oneManifest(), apiserver.NewConfigMaps()
 	before := sessionAt(t, shelf)
@@ -105,7 +109,7 @@ func TestNewOwnersAfterInventoriesAreRead(t *testing.T) {
 
 // A cluster that leaves the fleet gives up all objects, also those that a placement was to have
 // in the end.
-func TestLeavingHandsNothingOver(t *testing.T) {
+func TestLeavingReleasesAwaitedObjects(t *testing.T) {
 	from := api.PlacementKey{Name: "from"}
 	m := oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
@@ -123,5 +127,52 @@ func TestLeavingHandsNothingOver(t *testing.T) {
 func (s *session) holding(m *work.Manifest, placements ...api.PlacementKey) {
 	for _, p := range placements {
 		s.inventory(p).Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: m.Hash})
+	}
+}
+
+// Every object of the works is found with its placement, and all are listed by ID.
+func TestEveryDesiredObjectIsFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		owners := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.IntRange(0, 2), 0, 5).Draw(t, "owners")
+		works := make([]work.Work, 3)
+		for p := range works {
+			works[p].Placement.Name = fmt.Sprint("p", p)
+		}
+		for name, p := range owners {
+			works[p].Manifests = append(works[p].Manifests, &work.Manifest{Object: &api.Object{ID: cm(name)}})
+		}
+		got := wantsOf(works)
+		for name, p := range owners {
+			if w, ok := got.of(cm(name)); !ok || w.placement != works[p].Placement || w.manifest.ID != cm(name) {
+				t.Errorf("%s belongs to %v, want %v", name, w.placement, works[p].Placement)
+			}
+		}
+		if w, ok := got.of(cm("z")); ok {
+			t.Errorf("an object of no work belongs to %v", w.placement)
+		}
+		var order []api.ID
+		for id := range got.all() {
+			order = append(order, id)
+		}
+		if len(order) != len(owners) || !slices.IsSortedFunc(order, api.ID.Compare) {
+			t.Errorf("listed: %v", order)
+		}
+	})
+}
+
+// A stale object is removed even if another placement compares it: a placement that only
+// reports differences takes over nothing.
+func TestReportDiffTakesNothingOver(t *testing.T) {
+	left, compares := api.PlacementKey{Name: "left"}, api.PlacementKey{Name: "compares"}
+	m := oneManifest()
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	s.inv[left] = &inventory.Inventory{Placement: left}
+	s.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
+	s.want([]work.Work{
+		{Placement: left, Remove: true},
+		{Placement: compares, Strategy: api.ApplyStrategy{Type: api.ReportDiff}, Manifests: []*work.Manifest{m}},
+	})
+	if stales := s.stales(m.ID); len(stales) != 1 || stales[0].handedOver {
+		t.Errorf("it is left with %+v", stales)
 	}
 }

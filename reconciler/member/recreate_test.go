@@ -320,7 +320,7 @@ func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
 }
 
 // The dry run of a new Service leaves out what the old one has allocated, and only that.
-func TestAllocatedByTheOldService(t *testing.T) {
+func TestDryRunOfANewServiceOmitsAllocatedFields(t *testing.T) {
 	for name, test := range map[string]struct{ service, live, want string }{
 		"another address": {`"clusterIP":"10.0.0.2"`, `"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"]`, `"clusterIP":"10.0.0.2"`},
 		"the same":        {`"clusterIP":"10.0.0.1","type":"NodePort"`, `"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"]`, `"type":"NodePort"`},

@@ -16,6 +16,25 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 )
 
+// reportCluster reports the cluster as the last probe and the inventories show it.
+func (s *session) reportCluster() { s.cfg.Report(s.clusterSeen()) }
+
+// reportHoldings reports the cluster, and the placements and revisions in its inventories. It is
+// called after the inventories were read.
+func (s *session) reportHoldings() {
+	seen := s.clusterSeen()
+	for p, inv := range s.inv {
+		seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+	}
+	s.cfg.Report(seen)
+}
+
+func (s *session) clusterSeen() ledger.ClusterSeen {
+	seen := s.seen(s.health)
+	seen.At, seen.Owners = time.Now(), s.store.Owners()
+	return seen
+}
+
 // A reporter reports the state of placements.
 type reporter struct {
 	*cluster
@@ -126,11 +145,6 @@ func (r *reporter) deletionErrors(inv *inventory.Inventory) []ledger.DeletionErr
 // state returns the state of an object, and whether it has to be in the report.
 func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
 	var out ledger.ObjectState
-	if w, _ := r.wanted.of(id); w.placement != p {
-		out.Applied = ledger.Verdict{Reason: api.FailedToTakeOver,
-			Message: "Failed to apply the manifest (error: another placement of the fleet, " + w.placement.String() + ", holds this object on the cluster)"}
-		return out, true
-	}
 	t := r.trouble[id]
 	if t != nil {
 		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Message: t.cond.Message, Since: t.since}

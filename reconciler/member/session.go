@@ -81,7 +81,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	}
 	s.access.Expire()
 	s.reviewMissing(ctx)
-	s.reportCluster(true)
+	s.reportHoldings()
 	s.introduced = true
 	return s, nil
 }

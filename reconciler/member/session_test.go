@@ -1,51 +1,55 @@
 package member
 
 import (
-	"fmt"
-	"log/slog"
+	"context"
+	"io"
 	"net/http"
-	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gitfleet/gitfleet/placement"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// sessionAt returns a session that uses a test server.
-func sessionAt(t *testing.T, h http.Handler) *session {
-	t.Helper()
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	return sessionOf(t, &rest.Config{Host: srv.URL})
-}
-
-func sessionOf(t *testing.T, cfg *rest.Config) *session {
-	t.Helper()
-	return sessionWith(t, Config{}, cfg)
-}
-
-func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session {
-	t.Helper()
-	member.Name, member.Fleet, member.Encoder = "east", "prod", NewEncoder("prod", "")
-	member.Log, member.Report = slog.New(slog.NewTextHandler(t.Output(), nil)), func(ledger.Observation) {}
-	a := New(member)
-	c, err := connection.New(a.connection, credentials)
-	if err != nil {
+// The watches that exist at the end of a turn begin to report changes then, and watches that
+// the turn has ended do not.
+func TestTurnStartsTheWatchesInUse(t *testing.T) {
+	watched := make(chan string, 10)
+	shelf := apiserver.NewConfigMaps()
+	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") {
+			watched <- r.URL.Path
+			<-r.Context().Done()
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/apis/apps/") {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`) //nolint:errcheck // the test would see it
+			return
+		}
+		shelf.ServeHTTP(w, r)
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer s.watch.Wait()
+	defer cancel()
+	deployments := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true}
+	unused := s.watch.Start(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, deployments, false)
+	used := s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps, false)
+	if !s.watch.WaitForLists(ctx, []*watch.Kind{unused, used}, time.Minute) {
+		t.Fatal("nothing is listed")
+	}
+	if err := s.turn(ctx, byWorks); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	return a.newSession(c)
-}
-
-// held is an inventory of some objects.
-func held(n int) *inventory.Inventory {
-	inv := &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "c1", Hash: "h1"}}
-	for i := range n {
-		inv.Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: fmt.Sprint("cm-", i), Commit: "c1", Hash: "h1"})
+	if all := s.watch.All(); len(all) != 1 || all[0] != used {
+		t.Errorf("there are %v", all)
 	}
-	return inv
+	if path := <-watched; path != "/api/v1/configmaps" {
+		t.Errorf("%s is watched", path)
+	}
 }

@@ -272,6 +272,15 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	s.reschedule()
 }
 
+// saveInventories writes the inventories that have changed. If their owners have changed, it
+// reports them.
+func (s *session) saveInventories(ctx context.Context, touched map[api.PlacementKey]bool) {
+	s.inventories.save(ctx, touched)
+	if s.store.UpdateOwners(s.inv) {
+		s.reportCluster()
+	}
+}
+
 // resolve executes the decisions about held drifts.
 func (s *session) resolve(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}

@@ -1,15 +1,28 @@
 package member
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/watch"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -59,4 +72,127 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A lateServer is an API server without a network. It accepts every apply, but serves the kind
+// Gadget only from some time on, whatever its definition says.
+type lateServer struct {
+	serves  time.Time
+	lookups atomic.Int32
+	applied atomic.Int32
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *lateServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	notThere := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
+	code, answer := http.StatusOK, any(nil)
+	switch {
+	case r.URL.Path == "/api/v1":
+		answer = metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}}
+	case r.URL.Path == "/apis/example.com/v1":
+		l.lookups.Add(1)
+		code, answer = http.StatusNotFound, notThere
+		if !time.Now().Before(l.serves) {
+			code, answer = http.StatusOK, metav1.APIResourceList{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "gadgets", Kind: "Gadget", Namespaced: true}}}
+		}
+	case r.Method == http.MethodPatch:
+		if strings.Contains(r.URL.Path, "/gadgets/") {
+			l.applied.Add(1)
+		}
+		var applied unstructured.Unstructured
+		if err := json.NewDecoder(r.Body).Decode(&applied.Object); err != nil {
+			return nil, err
+		}
+		applied.SetUID("1")
+		applied.SetResourceVersion("7")
+		answer = applied.Object
+	case strings.Contains(r.URL.Path, "/gadgets/"):
+		code, answer = http.StatusNotFound, notThere
+	case r.URL.Query().Has("watch"):
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	default:
+		answer = metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}, nil
+}
+
+// Objects whose definition is placed with them are applied soon after it is established,
+// however often the definition changed before and however late the server serves the kind. The
+// number of discovery requests is limited.
+func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
+	crd := api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: "gadgets.example.com"}
+	tests := map[string]struct {
+		established, serves time.Duration
+		within              time.Duration // after the kind is served
+		lookups             int32
+	}{
+		"at once":                  {0, 0, 0, 2},
+		"established late":         {5 * time.Minute, 5 * time.Minute, 0, 20},
+		"discovery lags behind":    {time.Minute, 80 * time.Second, discovery.EstablishedLookup, 30},
+		"discovery lags very much": {0, 20 * time.Minute, discovery.LastLookup, 40},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				server := &lateServer{serves: start.Add(test.serves)}
+				s := sessionOf(t, &rest.Config{Host: "https://late.example", Transport: server, QPS: -1})
+				defer func() {
+					for _, k := range s.watch.All() {
+						k.Stop()
+					}
+					s.pods.Wait()
+					s.watch.Wait()
+				}()
+				w := work.Work{Placement: api.PlacementKey{Name: "web"}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
+				const gadgets = 20
+				for i := range gadgets {
+					w.Manifests = append(w.Manifests, gadget(fmt.Sprint("gadget-", i)))
+				}
+				s.want([]work.Work{w})
+				s.sync(t.Context())
+
+				definition := &watch.Kind{GVK: discovery.Definitions.WithVersion("v1")}
+				seen := func(version uint64, state health.State) {
+					s.watch.Changes.Put(definition, crd, &observed.Object{Version: version, Generation: 1, Health: health.Health{State: state}})
+				}
+				for version := range uint64(30) {
+					seen(version+1, health.NotAvailableYet)
+					s.react(t.Context())
+				}
+				established := time.After(test.established)
+				for server.applied.Load() < gadgets && time.Since(start) < time.Hour {
+					select {
+					case <-established:
+						seen(100, health.Available)
+						s.react(t.Context())
+					case <-s.retry.C:
+						s.again(t.Context())
+					}
+				}
+				if late := time.Since(server.serves); late > test.within {
+					t.Errorf("applied %s after the kind was served, want %s at most", late, test.within)
+				}
+				if n := server.lookups.Load(); n > test.lookups {
+					t.Errorf("the server was asked for the kind %d times, want %d at most", n, test.lookups)
+				}
+			})
+		})
+	}
+}
+
+func gadget(name string) *work.Manifest {
+	return &work.Manifest{Object: &api.Object{
+		ID: api.ID{Group: "example.com", Kind: "Gadget", Namespace: "web", Name: name}, Hash: "hash",
+		Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": name, "namespace": "web"},
+		}},
+	}}
 }

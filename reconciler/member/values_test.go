@@ -1,171 +1,479 @@
-package member
+package member_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
-	"github.com/gitfleet/gitfleet/reconciler/member/drift"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
-	"github.com/gitfleet/gitfleet/test/apiserver"
+	"github.com/gitfleet/gitfleet/reconciler/member"
+	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
-// An object is suspect if its values may have changed without a trace in the metadata: after
-// any write that is not ours, but not after a change of the status.
-func TestWrittenByOthers(t *testing.T) {
-	was := observed.Object{UID: "1", Version: 5, Generation: 2, Applied: 100, Others: 7}
-	tests := map[string]struct {
-		now  observed.Object
-		full bool
-		want bool
-	}{
-		"what we know":                        {was, true, false},
-		"a new status":                        {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 100, Others: 7}, true, false},
-		"an apply under our name":             {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 101, Others: 7}, true, true},
-		"the same within the second":          {observed.Object{UID: "1", Version: 6, Generation: 3, Applied: 100, Others: 7}, true, true},
-		"another writer":                      {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 100, Others: 8}, true, true},
-		"older than what we know":             {observed.Object{UID: "1", Version: 4, Generation: 1, Applied: 90, Others: 6}, true, false},
-		"another object of the name":          {observed.Object{UID: "2", Version: 6, Generation: 1, Applied: 101, Others: 7}, true, false},
-		"without generations, whole":          {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, true, false},
-		"without generations, metadata alone": {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, false, true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			id := cm("one")
-			m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer s.watch.Wait()
-			defer cancel()
-			s.watch.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps, test.full)
-			old := was
-			if test.now.Generation == 0 {
-				old.Generation = 0
-			}
-			if got := s.observer.writtenByOthers(id, &old, &test.now); got != test.want {
-				t.Errorf("written by others: %t", got)
-			}
-		})
-	}
+// A mutator is a transport between an agent and its cluster that changes data.key of one
+// applied ConfigMap, as an admission webhook would.
+type mutator struct {
+	next http.RoundTripper
+
+	mu sync.Mutex
+	// value returns the new value of data.key; nil does not change it.
+	value func() string
+	// noDryRun makes it refuse dry runs, as the API server does for a webhook with side
+	// effects.
+	noDryRun bool
+	// failing is the number of dry runs that get no response.
+	failing int
+	writes  []string
 }
 
-// After a restart, the time in the inventory shows whether somebody has applied under our name
-// since.
-func TestWrittenWhileAway(t *testing.T) {
-	id := cm("one")
-	m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	s := sessionAt(t, http.NotFoundHandler())
-	s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
-	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {
-		t.Error("without an inventory it is written by others")
+// RoundTrip implements http.RoundTripper.
+func (m *mutator) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/configmaps/mutated") {
+		return m.next.RoundTrip(r)
 	}
-	s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
-	for applied, want := range map[int64]bool{50: false, 100: false, 102: false, 103: true} {
-		if got := s.observer.writtenByOthers(id, nil, &observed.Object{Applied: applied}); got != want {
-			t.Errorf("applied at %d: written by others %t", applied, got)
+	dry := r.URL.Query().Has("dryRun")
+	if !dry {
+		m.writes = append(m.writes, r.URL.Query().Get("fieldManager"))
+	}
+	if dry && m.failing > 0 {
+		m.failing--
+		return nil, errors.New("connection reset by peer")
+	}
+	if dry && m.noDryRun && m.value != nil {
+		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "admission webhook does not support dry run"}
+		raw, err := json.Marshal(status)
+		return &http.Response{StatusCode: http.StatusBadRequest, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(raw))}, err
+	}
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if m.value != nil {
+		raw = bytes.ReplaceAll(raw, []byte(`"key":"sent"`), fmt.Appendf(nil, `"key":%q`, m.value()))
+	}
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	return m.next.RoundTrip(r)
+}
+
+func (m *mutator) mutate(value func() string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.value = value
+}
+
+// applies returns the number of writes by gitfleet since the last call.
+func (m *mutator) applies() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, manager := range m.writes {
+		if manager == api.FieldManager {
+			n++
 		}
 	}
-	if s.observer.writtenByOthers(cm("other"), nil, &observed.Object{Applied: 200}) {
-		t.Error("what nobody wants is written by others")
-	}
+	m.writes = nil
+	return n
 }
 
-// If an object was accepted with the value of somebody else, our part of the ownership does not
-// show changes of that field. After a restart, it is still noticed that they have written to
-// it.
-func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
-	m := oneManifest()
-	id := m.ID
-	accepted := observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours"}
+// A field that a webhook changes at each apply is reported and not applied again and again,
+// whether or not the webhook supports dry runs, and even if it never sets the same value twice.
+// Once the webhook stops, the value of the manifest is applied.
+func TestAlteringWebhookIsReportedAndNotContested(t *testing.T) {
+	never := func() func() string {
+		n := 0
+		return func() string { n++; return fmt.Sprint("value ", n) }
+	}
 	tests := map[string]struct {
-		now  observed.Object
-		want bool
+		value    func() string
+		noDryRun bool
+		// restart is how many times gitfleet writes after a restart to determine this.
+		restart int
 	}{
-		"as it was accepted":        {observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours", Version: 9}, false},
-		"without generations":       {observed.Object{UID: "1", Others: 7, Managed: "ours", Version: 9}, true},
-		"somebody has updated it":   {observed.Object{UID: "1", Generation: 3, Others: 8, Managed: "ours"}, true},
-		"somebody has scaled it":    {observed.Object{UID: "1", Generation: 3, Others: 7, Managed: "ours"}, true},
-		"updated, and without one":  {observed.Object{UID: "1", Generation: 2, Others: 8, Managed: "ours"}, true},
-		"applied by us in the past": {observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "ours", Applied: 50}, false},
+		"a webhook":                       {func() string { return "mutant" }, false, 0},
+		"one that refuses dry runs":       {func() string { return "mutant" }, true, 1},
+		"one that never sets it the same": {never(), false, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := sessionAt(t, apiserver.NewConfigMaps())
-			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, nil)
-			s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
-			s.drifts.memory = drift.Memory{}
-			was := &inventory.Inventory{Placement: web}
-			was.Items.Put(inventory.Item{Version: "v1", Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Hash: "old", UID: "1"})
-			s.inv[web] = was
-			t0 := task{wanted: wanted{web, m}, item: was.Items.Of(id)}
-			s.applier.recordAccepted(&outcome{task: t0, accepted: &accepted}, map[api.PlacementKey]bool{})
-			if err := s.store.Save(t.Context(), was); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.inventories.load(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
-			if got := s.observer.writtenByOthers(id, nil, &test.now); got != test.want {
-				t.Errorf("written by Others: %t", got)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				hook, _, a := newMutated(t)
+				hook.value, hook.noDryRun = test.value, test.noDryRun
+				maps := mapsOf(t, a.config)
+				is := func(state api.DriftState, want string) {
+					t.Helper()
+					synctest.Wait()
+					if got := value(get(t, maps)); want != "" && got != want {
+						t.Errorf("it is %q, want %q", got, want)
+					}
+					if got := a.drift(); got.State != state {
+						t.Errorf("it is remembered as %+v, want %s", got, state)
+					}
+				}
+				a.start()
+				is(api.DriftAltered, "")
+				if n := hook.applies(); n != 1 {
+					t.Errorf("it was applied %d times", n)
+				}
+				for i := range 4 {
+					a.edit(fmt.Sprintf(`{"metadata":{"labels":{"theirs":"%d"}}}`, i))
+					synctest.Wait()
+					a.Check()
+					is(api.DriftAltered, "")
+				}
+				if n := hook.applies(); n != 0 {
+					t.Errorf("it was written %d times more, and nobody had changed it", n)
+				}
+
+				a.stop()
+				a.start()
+				a.Check()
+				is(api.DriftAltered, "")
+				if n := hook.applies(); n > test.restart {
+					t.Errorf("after a restart it was written %d times, want %d", n, test.restart)
+				}
+				hook.mutate(nil)
+				a.Check()
+				is(api.DriftRepaired, "sent")
+				a.stop()
+			})
 		})
 	}
 }
 
-// A write that changed nothing is neither recorded as drift nor counted for a contest.
-func TestWhatChangedNothingIsNoRepair(t *testing.T) {
-	s := sessionAt(t, http.NotFoundHandler())
-	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
-	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
-	outcomeAt := func(version string) *outcome {
-		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},
-			written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}}}
+// If somebody applies a value under gitfleet's own field manager, ownership does not change.
+// The value is still restored at once with one write, whether it was changed within the second
+// of gitfleet's own apply, later, or while gitfleet was not running.
+func TestApplyUnderOurFieldManagerIsReverted(t *testing.T) {
+	tests := map[string]struct {
+		after time.Duration
+		away  bool
+	}{
+		"within the second": {0, false},
+		"later":             {time.Minute, false},
+		"while away":        {time.Minute, true},
 	}
-	s.drifts.undone(tk, &observed.Object{Version: 7})
-	if s.drifts.flips[cm("one")].Total != 1 {
-		t.Fatalf("flips: %+v", s.drifts.flips)
-	}
-	s.drifts.recordOutcome(outcomeAt("7"))
-	if got := s.drifts.memory[web]; len(got) > 0 || s.drifts.flips[cm("one")].Total != 0 {
-		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
-	}
-	s.drifts.undone(tk, &observed.Object{Version: 8})
-	s.drifts.recordOutcome(outcomeAt("9"))
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.drifts.flips[cm("one")].Total != 1 {
-		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook, direct, a := startMutated(t)
+				hook.applies()
+				if test.away {
+					a.stop()
+				}
+				time.Sleep(test.after)
+				a.tamper(direct)
+				if test.away {
+					a.start()
+				}
+				synctest.Wait()
+				expectSent(t, direct)
+				if d := a.drift(); d.State != api.DriftRepaired || d.Count != 1 || len(d.By) != 1 || d.By[0].Manager != api.FieldManager || len(d.Paths) != 1 || d.Paths[0].Path != "/data/key" {
+					t.Errorf("it is remembered as %+v", d)
+				}
+				if n := hook.applies(); n != 1 {
+					t.Errorf("it was written %d times", n)
+				}
+				a.stop()
+			})
+		})
 	}
 }
 
-// Fields that a cluster alters at each apply are recorded until it does not alter them any
-// more. An earlier record of the object continues to count.
-func TestAlteredIsRememberedUntilItEnds(t *testing.T) {
-	s := sessionAt(t, http.NotFoundHandler())
-	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	tk := task{wanted: wanted{web, m}}
-	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
-	s.drifts.memory.Put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})
-	s.drifts.recordAltered(tk, 1, nil)
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired {
-		t.Errorf("nothing altered: %+v", got)
+// A comparison of values that fails is retried, even if nothing else changes.
+func TestValuesAreComparedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, direct, a := startMutated(t)
+		hook.mu.Lock()
+		hook.failing = 1
+		hook.mu.Unlock()
+		a.tamper(direct)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		expectSent(t, direct)
+		a.stop()
+	})
+}
+
+// The newest values of fields that an object leaves to others are recorded each time they
+// change. The drift ends once they have the values in Git.
+func TestNewestIgnoredValuesAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, _, a := newMutated(t)
+		a.ignore = "/data/key"
+		a.start()
+		hook.applies()
+		for _, want := range []string{"one", "two"} {
+			a.edit(fmt.Sprintf(`{"data":{"key":%q}}`, want))
+			synctest.Wait()
+			if d := a.drift(); d.State != api.DriftIgnored || d.Count != 1 || len(d.Paths) != 1 || d.Paths[0].ValueInMember != want {
+				t.Errorf("after %q it is remembered as %+v", want, d)
+			}
+		}
+		a.edit(`{"data":{"key":"sent"}}`)
+		synctest.Wait()
+		if d := a.drift(); d.State != api.DriftEnded {
+			t.Errorf("once it is as in Git it is remembered as %+v", d)
+		}
+		if n := hook.applies(); n > 1 { // the first write gives up the ownership of the field
+			t.Errorf("it was written %d times", n)
+		}
+		a.stop()
+	})
+}
+
+// A check that is requested while the agent is still connecting compares values as well, which
+// no watch event would cause.
+func TestCheckWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, direct, a := startMutated(t)
+		for range 10 { // the check may be received before or after the works
+			a.stop()
+			a.tamper(direct)
+			a.checkFirst = true
+			a.start()
+			expectSent(t, direct)
+		}
+		a.stop()
+	})
+}
+
+// A change of a suspended object under our own name is reported and not reverted; after resume
+// it is reverted.
+func TestApplyUnderOurFieldManagerWhileSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, direct, a := startMutated(t)
+		suspended := a.work()
+		suspended.Suspended = "suspended by jo: INC-1"
+		a.Set([]work.Work{suspended})
+		synctest.Wait()
+		hook.applies()
+		a.tamper(direct)
+		synctest.Wait()
+		a.mu.Lock()
+		seen := a.seen
+		a.mu.Unlock()
+		if len(seen.Exceptions) != 1 || len(seen.Exceptions[0].Diffs) != 1 || seen.Exceptions[0].Diffs[0].Path != "/data/key" {
+			t.Errorf("it is reported as %+v", seen.Exceptions)
+		}
+		if n := hook.applies(); n != 0 {
+			t.Errorf("it was written %d times", n)
+		}
+		a.Set([]work.Work{a.work()})
+		synctest.Wait()
+		if d := a.drift(); d.State != api.DriftRepaired || hook.applies() != 1 {
+			t.Errorf("afterwards it is remembered as %+v", d)
+		}
+		a.stop()
+	})
+}
+
+// A preview compares values as an agent does, and writes nothing.
+func TestPreviewComparesValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook, direct, a := startMutated(t)
+		a.stop()
+		hook.applies()
+		wanted := a.work()
+		expect := func(when, want string) {
+			t.Helper()
+			p, _, err := member.Peek(t.Context(), member.Config{
+				Name: "east", Fleet: "prod", Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+				Connect: func(context.Context) (*rest.Config, error) { return a.config, nil }, Log: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			changes, err := p.Changes(t.Context(), []work.Work{wanted})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range changes {
+				for _, d := range c.Diffs {
+					got = append(got, fmt.Sprintf("%s %s %q→%q %v", c.Effect, d.Path, d.ValueInHub, d.ValueInMember, d.By))
+				}
+			}
+			if text := strings.Join(got, "; "); text != want {
+				t.Errorf("%s: %s\nwant: %s", when, text, want)
+			}
+		}
+		expect("as applied", "")
+		a.tamper(direct)
+		expect("changed under our name", `change /data/key "sent"→"tampered" [gitfleet (Apply)]`)
+		hook.mutate(func() string { return "tampered" })
+		expect("changed by a webhook", `alter /data/key "sent"→"tampered" []`)
+		hook.mutate(nil)
+		o := wanted.Manifests[0].Object
+		o.Hash = "h2"
+		o.Object.Object["data"] = map[string]any{"key": "new"}
+		expect("changed in Git", `change /data/key "new"→"tampered" []`)
+		if n := hook.applies(); n != 0 {
+			t.Errorf("it was written %d times", n)
+		}
+	})
+}
+
+// A watched agent is one whose last report about crp/web is kept.
+type watched struct {
+	t      *testing.T
+	config *rest.Config
+	*member.Agent
+	// ignore is the value of gitfleet.dev/ignore-fields on the ConfigMap.
+	ignore string
+	// checkFirst requests a check before the agent runs.
+	checkFirst bool
+	cancel     context.CancelFunc
+	done       chan struct{}
+
+	mu   sync.Mutex
+	seen ledger.WorkSeen
+}
+
+// newMutated returns an agent that was not started, for a simulated cluster behind a mutator.
+// direct accesses the cluster itself.
+func newMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched) {
+	cluster := simulated.New(simulated.Options{}).Cluster("east")
+	hook, direct = &mutator{next: cluster.RoundTripper()}, cluster.Config()
+	return hook, direct, &watched{t: t, config: &rest.Config{Host: direct.Host, Transport: hook, QPS: -1}}
+}
+
+// startMutated is newMutated with a running agent that has applied its work.
+func startMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched) {
+	hook, direct, a = newMutated(t)
+	a.start()
+	return hook, direct, a
+}
+
+func (a *watched) start() {
+	a.Agent = member.New(member.Config{
+		Name: "east", Fleet: "prod", Sweep: time.Hour, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
+		Log:     slog.New(slog.NewTextHandler(a.t.Output(), nil)),
+		Report: func(o ledger.Observation) {
+			if w, ok := o.(ledger.WorkSeen); ok {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.seen = w
+			}
+		},
+	})
+	a.Set([]work.Work{a.work()})
+	if a.checkFirst {
+		a.Check()
 	}
-	s.drifts.recordAltered(tk, 1, paths)
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftAltered || got.Count != 3 || len(s.drifts.memory.Altered(web, cm("one"))) != 1 {
-		t.Errorf("altered: %+v", got)
+	ctx, cancel := context.WithCancel(a.t.Context())
+	a.cancel, a.done = cancel, make(chan struct{})
+	go func(agent *member.Agent, done chan struct{}) {
+		defer close(done)
+		agent.Run(ctx)
+	}(a.Agent, a.done)
+	synctest.Wait()
+}
+
+func (a *watched) stop() { a.cancel(); <-a.done }
+
+// drift returns the recorded drift of the only object.
+func (a *watched) drift() ledger.Drift {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.seen.Drifts) == 0 {
+		return ledger.Drift{}
 	}
-	s.drifts.recordAltered(tk, 1, nil)
-	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.drifts.memory.Altered(web, cm("one")) != nil {
-		t.Errorf("over: %+v", got)
+	return a.seen.Drifts[0]
+}
+
+// work returns the work of crp/web: one ConfigMap.
+func (a *watched) work() work.Work {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "mutated", "namespace": "default"},
+		"data": map[string]any{"key": "sent"},
+	}}
+	if a.ignore != "" {
+		o.SetAnnotations(map[string]string{api.IgnoreFieldsAnnotation: a.ignore})
 	}
+	return work.Work{
+		Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: "1"},
+		Strategy:  api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
+		Manifests: []*work.Manifest{{Object: &api.Object{ID: api.IDOf(o), Object: o, Hash: "h"}}},
+	}
+}
+
+// edit merges a patch into the ConfigMap under another field manager.
+func (a *watched) edit(patch string) {
+	a.t.Helper()
+	if _, err := mapsOf(a.t, a.config).Patch(a.t.Context(), "mutated", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// tamper applies the ConfigMap with another value under gitfleet's own name.
+func (a *watched) tamper(config *rest.Config) {
+	a.t.Helper()
+	maps := mapsOf(a.t, config)
+	live := get(a.t, maps)
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "tampered"},
+		"metadata": map[string]any{"name": "mutated", "namespace": "default", "labels": live.GetLabels(), "annotations": live.GetAnnotations()},
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if _, err := maps.Patch(a.t.Context(), "mutated", types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: api.FieldManager, Force: new(true)}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func mapsOf(t *testing.T, config *rest.Config) dynamic.ResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+}
+
+func get(t *testing.T, maps dynamic.ResourceInterface) *unstructured.Unstructured {
+	t.Helper()
+	live, err := maps.Get(t.Context(), "mutated", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+// expectSent checks that the ConfigMap has the value that was applied.
+func expectSent(t *testing.T, config *rest.Config) {
+	t.Helper()
+	if got := value(get(t, mapsOf(t, config))); got != "sent" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func value(live *unstructured.Unstructured) string {
+	v, _, _ := unstructured.NestedString(live.Object, "data", "key")
+	return v
 }

@@ -15,34 +15,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-var (
-	here    = ledger.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/fleet"}
-	another = ledger.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
-)
-
-// memberOf returns a session of a fleet at a server that sessions of other fleets use too.
-func memberOf(t *testing.T, f ledger.Fleet, at *apiserver.ConfigMaps) *session {
-	t.Helper()
-	s := sessionAt(t, at)
-	s.store.SetMembership(inventory.Membership{Fleet: f})
-	s.membership.Fleet = f
-	s.health.Namespaces = []string{api.Namespace}
-	s.store.SetNamespaces(s.health.Namespaces)
-	return s
-}
-
-// keeps makes a session write an inventory.
-func keeps(t *testing.T, s *session, inv *inventory.Inventory) {
-	t.Helper()
-	s.inv[inv.Placement] = inv
-	if err := s.store.Save(t.Context(), inv); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // An inventory that names no fleet or an adopted one is written once with our fleet, and not
 // again.
-func TestInventoriesAreTakenOverOnce(t *testing.T) {
+func TestInventoriesAreAdoptedOnce(t *testing.T) {
 	tests := map[string]struct {
 		wrote   ledger.Fleet
 		adopted []ledger.Adoption
@@ -109,7 +84,7 @@ func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 	}
 }
 
-func TestLeavingAForeignClusterGivesNothingUp(t *testing.T) {
+func TestLeavingAForeignClusterReleasesNothing(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	keeps(t, memberOf(t, another, at), held(3))
 	at.Writes = nil
@@ -128,7 +103,7 @@ func TestLeavingAForeignClusterGivesNothingUp(t *testing.T) {
 }
 
 // An adopted inventory is marked until all of its objects are desired.
-func TestAdoptedInventoryIsDigested(t *testing.T) {
+func TestAdoptionEndsOnceAllObjectsAreDesired(t *testing.T) {
 	s := memberOf(t, here, apiserver.NewConfigMaps())
 	s.cfg.Log = slog.New(slog.DiscardHandler)
 	inv := held(1)

@@ -18,7 +18,7 @@ import (
 
 // An object that was not applied because the cluster did not respond is not reported as failed,
 // and its condition does not say that the API server has refused it.
-func TestNoAnswerIsNoRefusal(t *testing.T) {
+func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 	strategies := map[string]api.ApplyStrategy{
 		"written at once": {WhenToTakeOver: api.TakeOverAlways},
 		"found missing":   {WhenToTakeOver: api.TakeOverIfNoDiff},

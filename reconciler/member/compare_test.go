@@ -1,0 +1,159 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+)
+
+// refusedWith is the error of a response with a status code, as an API server sends it.
+func refusedWith(code int, message string) error {
+	err := apierrors.NewGenericServerResponse(code, http.MethodPatch, inventory.ConfigMaps.GroupResource(), "one", "", 0, false)
+	err.ErrStatus.Message = message
+	return fmt.Errorf("apply: %w", err)
+}
+
+// A dry run that the server refuses is replaced by a structural comparison. One that gets no
+// response, or a response that may be another one later, is a failure.
+func TestRefusedDryRuns(t *testing.T) {
+	const denied, noDryRun = `admission webhook "policy" denied the request`, `admission webhook "old" does not support dry run`
+	tests := map[string]struct {
+		err error
+		// refuses: the object is compared without a dry run. unsupported: the refusal says
+		// nothing about the object. serverError: the server may answer otherwise later.
+		refuses, unsupported, serverError bool
+	}{
+		"not requested":                {err: &notTriedError{"it may be stored"}, refuses: true, unsupported: true},
+		"bad request":                  {err: refusedWith(http.StatusBadRequest, denied), refuses: true},
+		"a webhook without dry runs":   {err: refusedWith(http.StatusBadRequest, noDryRun), refuses: true, unsupported: true},
+		"forbidden":                    {err: refusedWith(http.StatusForbidden, denied), refuses: true},
+		"method not allowed":           {err: refusedWith(http.StatusMethodNotAllowed, "no patch"), refuses: true, unsupported: true},
+		"too large":                    {err: refusedWith(http.StatusRequestEntityTooLarge, "limit is 3145728"), refuses: true},
+		"patch type not supported":     {err: refusedWith(http.StatusUnsupportedMediaType, "no apply"), refuses: true, unsupported: true},
+		"invalid":                      {err: refusedWith(http.StatusUnprocessableEntity, "must be positive"), refuses: true},
+		"a webhook that is down":       {err: refusedWith(http.StatusInternalServerError, `failed calling webhook "policy"`), refuses: true, serverError: true},
+		"another server error":         {err: refusedWith(http.StatusInternalServerError, "etcd has no leader"), serverError: true},
+		"a server that is unavailable": {err: refusedWith(http.StatusServiceUnavailable, "shutting down"), serverError: true},
+		"a conflict":                   {err: refusedWith(http.StatusConflict, "the object has been modified")},
+		"too many requests":            {err: refusedWith(http.StatusTooManyRequests, "slow down")},
+		"unauthorized":                 {err: refusedWith(http.StatusUnauthorized, "expired")},
+		"no response":                  {err: connection.Unreachable(errors.New("refused"))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := refusesDryRun(test.err); got != test.refuses {
+				t.Errorf("refuses the dry run: %t", got)
+			}
+			if got := knowsNoDryRun(test.err); got != test.unsupported {
+				t.Errorf("does not support dry runs: %t", got)
+			}
+			if got := isServerError(test.err); got != test.serverError {
+				t.Errorf("server error: %t", got)
+			}
+		})
+	}
+}
+
+// A comparison without a dry run says why, and whether the server was asked.
+func TestReasonForNoDryRun(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"not requested": {&notTriedError{"it may be stored"}, "compared without a dry run: it may be stored"},
+		"refused":       {errors.New("denied"), "compared without a dry run, which the API server refused: denied"},
+	}
+	for name, test := range tests {
+		if got := withoutDryRun(test.err); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A recorded comparison equals a new one with the same paths and values in the same order, also
+// if both were shortened.
+func TestSameValues(t *testing.T) {
+	one, other := api.PatchDetail{Path: "/data/a", ValueInHub: "1", ValueInMember: "2"}, api.PatchDetail{Path: "/data/a", ValueInHub: "1", ValueInMember: "3"}
+	var many []api.PatchDetail
+	for i := range 40 {
+		many = append(many, api.PatchDetail{Path: fmt.Sprintf("/data/%02d", i), ValueInHub: "1"})
+	}
+	tests := map[string]struct {
+		found, known []api.PatchDetail
+		want         bool
+	}{
+		"none":            {nil, nil, true},
+		"equal":           {[]api.PatchDetail{one}, []api.PatchDetail{one}, true},
+		"another value":   {[]api.PatchDetail{other}, []api.PatchDetail{one}, false},
+		"one more":        {[]api.PatchDetail{one, other}, []api.PatchDetail{one}, false},
+		"nothing known":   {[]api.PatchDetail{one}, nil, false},
+		"nothing found":   {nil, []api.PatchDetail{one}, false},
+		"shortened":       {many, recorded(many), true},
+		"others, shorter": {many[:39], recorded(many), false},
+	}
+	for name, test := range tests {
+		if got := sameValues(test.found, test.known); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// recorded returns details as the record of altered fields has them.
+func recorded(list []api.PatchDetail) []api.PatchDetail {
+	m := drift.Memory{}
+	m.Put(web, ledger.Drift{State: api.DriftAltered, Paths: drift.Shorten(differences(list))})
+	return m.Altered(web, api.ID{})
+}
+
+// What others changed before a write is recorded: that the object is gone, fields of the manifest
+// that differ, and a lost label of the fleet.
+func TestDriftBeforeAWrite(t *testing.T) {
+	const label = "/metadata/labels/gitfleet.dev~1managed-by"
+	tests := map[string]struct {
+		label   string // the fleet in the label of the live object
+		value   string
+		gone    bool
+		deleted bool
+		paths   []string
+	}{
+		"deleted":             {gone: true, deleted: true},
+		"as in Git":           {label: "prod", value: "git"},
+		"edited":              {label: "prod", value: "edited", paths: []string{"/data/key"}},
+		"without its label":   {value: "git", paths: []string{label}},
+		"with another label":  {label: "test", value: "git", paths: []string{label}},
+		"edited and unmarked": {value: "edited", paths: []string{"/data/key", label}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := oneManifest()
+			m.Object.Object.Object["data"] = map[string]any{"key": "git"}
+			live := m.Object.Object.DeepCopy()
+			live.SetGeneration(3)
+			live.Object["data"] = map[string]any{"key": test.value}
+			if test.label != "" {
+				live.SetLabels(map[string]string{api.ManagedByLabel: test.label})
+			}
+			if test.gone {
+				live = nil
+			}
+			d := (&executor{fleet: "prod"}).before(task{wanted: wanted{web, m}}, live, nil)
+			var paths []string
+			for _, p := range d.Paths {
+				paths = append(paths, p.Path)
+			}
+			if d.Deleted != test.deleted || !slices.Equal(paths, test.paths) || !test.gone && d.Generation != 3 {
+				t.Errorf("deleted %t, paths %q, generation %d", d.Deleted, paths, d.Generation)
+			}
+		})
+	}
+}

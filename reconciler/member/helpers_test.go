@@ -1,0 +1,89 @@
+package member
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/test/apiserver"
+)
+
+// sessionAt returns a session that uses a test server.
+func sessionAt(t *testing.T, h http.Handler) *session {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return sessionOf(t, &rest.Config{Host: srv.URL})
+}
+
+func sessionOf(t *testing.T, cfg *rest.Config) *session {
+	t.Helper()
+	return sessionWith(t, Config{}, cfg)
+}
+
+func sessionWith(t *testing.T, member Config, credentials *rest.Config) *session {
+	t.Helper()
+	member.Name, member.Fleet, member.Encoder = "east", "prod", NewEncoder("prod", "")
+	member.Log, member.Report = slog.New(slog.NewTextHandler(t.Output(), nil)), func(ledger.Observation) {}
+	a := New(member)
+	c, err := connection.New(a.connection, credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return a.newSession(c)
+}
+
+// held is an inventory of some objects.
+func held(n int) *inventory.Inventory {
+	inv := &inventory.Inventory{Placement: web, Revision: placement.Revision{Commit: "c1", Hash: "h1"}}
+	for i := range n {
+		inv.Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: fmt.Sprint("cm-", i), Commit: "c1", Hash: "h1"})
+	}
+	return inv
+}
+
+func oneManifest() *work.Manifest {
+	id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
+	return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "web"},
+	}}}}
+}
+
+var (
+	here    = ledger.Fleet{Name: "prod", ID: "ours", Source: "git.example.com/fleet"}
+	another = ledger.Fleet{Name: "prod", ID: "theirs", Source: "git.example.com/other"}
+)
+
+// memberOf returns a session of a fleet at a server that sessions of other fleets use too.
+func memberOf(t *testing.T, f ledger.Fleet, at *apiserver.ConfigMaps) *session {
+	t.Helper()
+	s := sessionAt(t, at)
+	s.store.SetMembership(inventory.Membership{Fleet: f})
+	s.membership.Fleet = f
+	s.health.Namespaces = []string{api.Namespace}
+	s.store.SetNamespaces(s.health.Namespaces)
+	return s
+}
+
+// keeps makes a session write an inventory.
+func keeps(t *testing.T, s *session, inv *inventory.Inventory) {
+	t.Helper()
+	s.inv[inv.Placement] = inv
+	if err := s.store.Save(t.Context(), inv); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cm(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "app", Name: name} }
