@@ -35,7 +35,7 @@ func ordered(do func(context.Context, reconciler.Order) (string, error)) server.
 		if errors.As(err, &own) || errors.As(err, &decided) {
 			err = &server.RefusedError{Err: err}
 		}
-		return server.ActionResult{Said: said}, err
+		return server.ActionResult{Message: said}, err
 	}
 }
 

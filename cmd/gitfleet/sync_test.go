@@ -22,29 +22,29 @@ func TestSyncWaits(t *testing.T) {
 		reports func(*reports.Fleet) []*status.Report
 		want    string
 	}{
-		"applied in the end": {server.ActionResult{Said: "4 clusters compare their objects with Git now", Commit: reports.SecondCommit},
+		"applied in the end": {server.ActionResult{Message: "4 clusters compare their objects with Git now", Commit: reports.SecondCommit},
 			func(s *reports.Fleet) []*status.Report {
 				s.Turn(time.Second)
 				first := s.Report
 				s.SaysAll()
 				return []*status.Report{first, s.Report}
 			}, "the repository is at b2b2b2b2; 4 clusters compare their objects with Git now\ncommit b2b2b2b2 is applied and available\n"},
-		"suspended": {server.ActionResult{Said: "done", Commit: reports.SecondCommit},
+		"suspended": {server.ActionResult{Message: "done", Commit: reports.SecondCommit},
 			func(s *reports.Fleet) []*status.Report {
 				s.In.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "ams"}, By: "alice", Reason: "INC-1"})
 				s.SaysAll()
 				return []*status.Report{s.Report}
 			}, "the repository is at b2b2b2b2; done\ncrp/web on ams: suspended by alice: INC-1\nexit code 1\n"},
-		"deletions held": {server.ActionResult{Said: "done", Commit: reports.SecondCommit},
+		"deletions held": {server.ActionResult{Message: "done", Commit: reports.SecondCommit},
 			func(s *reports.Fleet) []*status.Report {
 				s.SaysAll()
 				s.Says("ber", "web", reports.Held("old", "too much"))
 				s.Turn(time.Second)
 				return []*status.Report{s.Report}
 			}, "the repository is at b2b2b2b2; done\ncrp/web on ber: 1 deletion is held: ConfigMap/web/old: too much; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer \"Gitfleet-Allow-Delete: crp/web\" to the message of a commit\nexit code 1\n"},
-		"unreadable": {server.ActionResult{Trouble: "connection refused"}, func(*reports.Fleet) []*status.Report { return nil },
+		"unreadable": {server.ActionResult{PollError: "connection refused"}, func(*reports.Fleet) []*status.Report { return nil },
 			"! gitfleet: the repository cannot be read: connection refused\nexit code 2\n"},
-		"too late": {server.ActionResult{Said: "done", Commit: reports.SecondCommit},
+		"too late": {server.ActionResult{Message: "done", Commit: reports.SecondCommit},
 			func(s *reports.Fleet) []*status.Report {
 				s.Turn(time.Second)
 				s.Turn(time.Second)
@@ -82,7 +82,7 @@ func TestSyncShowsProgress(t *testing.T) {
 	s := reports.Revised(t)
 	daemon := server.New(nil)
 	daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
-		return server.ActionResult{Said: "done", Commit: reports.SecondCommit}, nil
+		return server.ActionResult{Message: "done", Commit: reports.SecondCommit}, nil
 	})
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)

@@ -23,12 +23,12 @@ type Action func(ctx context.Context, by string, body []byte) (any, error)
 
 // An ActionResult is the response to an action that was executed.
 type ActionResult struct {
-	// Said is a message to the user about what was done.
-	Said string `json:"said"`
-	// Commit is the newest commit of the repository after a poll. Trouble is the error if the
+	// Message says what was done.
+	Message string `json:"said"`
+	// Commit is the newest commit of the repository after a poll. PollError is the error if the
 	// poll failed.
-	Commit  string `json:"commit,omitempty"`
-	Trouble string `json:"trouble,omitempty"`
+	Commit    string `json:"commit,omitempty"`
+	PollError string `json:"trouble,omitempty"`
 }
 
 // A RefusedError says why an action is refused.
@@ -37,11 +37,11 @@ type RefusedError struct{ Err error }
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// largestOrder limits the size of a request body.
-const largestOrder = 64 << 10
+// maxActionBody limits the size of a request body.
+const maxActionBody = 64 << 10
 
-// orderTime limits the time for reading a request body.
-const orderTime = 10 * time.Second
+// actionBodyTimeout limits the time for reading a request body.
+const actionBodyTimeout = 10 * time.Second
 
 // Act handles POST /actions/NAME. The guard has put the user into the request's context;
 // requests without a user are accepted from this machine only. It must not be called after the
@@ -56,8 +56,8 @@ func (s *Server) Act(name string, do Action) {
 			http.Error(w, why, code)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(orderTime)) // not every ResponseWriter supports deadlines
-		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, largestOrder))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(actionBodyTimeout)) // not every ResponseWriter supports deadlines
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxActionBody))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			w.Header().Set("Connection", "close")
 			http.Error(w, "the body took too long to arrive", http.StatusRequestTimeout)
@@ -102,8 +102,8 @@ func objection(req *http.Request, by string) (code int, why string) {
 	case !loopback(req.RemoteAddr):
 		return http.StatusForbidden, "not authenticated: actions without authentication are accepted from the daemon's own machine only"
 	case !ownName(req.Host):
-		// A page whose name resolves to this machine is a local client, too.
-		return http.StatusForbidden, "actions without a name are answered under the name localhost, or a loopback address, only"
+		// A web page whose host name resolves to a loopback address is a local client as well.
+		return http.StatusForbidden, "actions without authentication are accepted only if the Host header is localhost or a loopback address"
 	case req.Header.Get("X-Forwarded-For") != "" || req.Header.Get("Forwarded") != "":
 		return http.StatusForbidden, "forwarded by a proxy without authentication"
 	}

@@ -40,7 +40,7 @@ func TestActionsAreForThoseAllowed(t *testing.T) {
 		"a form that claims text":   {func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415, ""},
 		"known, but no JSON":        {func(r *http.Request) { r.Header.Set("Name", "alice"); r.Header.Del("Content-Type") }, 415, ""},
 		"a GET":                     {func(r *http.Request) { r.Method = http.MethodGet }, 405, ""},
-		"too large":                 {func(r *http.Request) { r.Body = http.NoBody; r.Body = bodyOf(strings.Repeat("x", largestOrder+1)) }, 413, ""},
+		"too large":                 {func(r *http.Request) { r.Body = http.NoBody; r.Body = bodyOf(strings.Repeat("x", maxActionBody+1)) }, 413, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -125,7 +125,7 @@ func TestNames(t *testing.T) {
 // A part of the report has a version and can be waited for, like the whole report.
 func TestAPartOfTheReport(t *testing.T) {
 	s := New(nil)
-	s.Tell("GET /part", func(r *status.Report) any { return len(r.Details) })
+	s.MountReport("GET /part", func(r *status.Report) any { return len(r.Details) })
 	s.Publish(report(t))
 	w := ask(s, "/part?after=0")
 	if w.Body.String() != "1\n" || w.Header().Get(NumberHeader) != "1" {

@@ -159,9 +159,9 @@ func (s *Server) serveReport(w http.ResponseWriter, req *http.Request) {
 	})
 }
 
-// Tell serves a part of the report, or a value derived from it, at a path, with ?after=N as for
+// MountReport serves a value computed from the newest report at a path, with ?after=N as for
 // /report. It must not be called after the server has started.
-func (s *Server) Tell(path string, part func(*status.Report) any) {
+func (s *Server) MountReport(path string, part func(*status.Report) any) {
 	s.Mount(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		s.servePart(w, req, func(r *status.Report) (any, error) { return part(r), nil })
 	}))

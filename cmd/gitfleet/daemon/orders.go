@@ -60,7 +60,7 @@ func orderAction(do func(context.Context, reconciler.Order) (string, error)) ser
 			return nil, err
 		}
 		said, err := do(ctx, order)
-		return server.ActionResult{Said: said}, refusal(err)
+		return server.ActionResult{Message: said}, refusal(err)
 	}
 }
 
@@ -100,7 +100,7 @@ func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) 
 		return nil, ctx.Err()
 	}
 	said, err := o.loop.Check(ctx, order)
-	return server.ActionResult{Said: said, Commit: commit, Trouble: trouble}, refusal(err)
+	return server.ActionResult{Message: said, Commit: commit, PollError: trouble}, refusal(err)
 }
 
 // A poller polls the repository on request.

@@ -124,7 +124,7 @@ func act(cmd *cobra.Command, c *client.Client, action string, o reconciler.Order
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), a.Said)
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), a.Message)
 	return err
 }
 

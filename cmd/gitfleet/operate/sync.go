@@ -51,10 +51,10 @@ the repository could not be reached.`,
 			if err != nil {
 				return err
 			}
-			if a.Trouble != "" {
-				return fmt.Errorf("the repository cannot be read: %s", a.Trouble)
+			if a.PollError != "" {
+				return fmt.Errorf("the repository cannot be read: %s", a.PollError)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", cmp.Or(output.ShortHash(a.Commit), "<none>"), a.Said)
+			fmt.Fprintf(cmd.OutOrStdout(), "the repository is at %s; %s\n", cmp.Or(output.ShortHash(a.Commit), "<none>"), a.Message)
 			if !wait {
 				return nil
 			}

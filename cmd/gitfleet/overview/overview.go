@@ -431,7 +431,7 @@ const Path = "/overview"
 // report; if it is nil, the times in the report are used. forgeTroubles lists what cannot be
 // done on the forge; it may be nil.
 func Serve(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
-	srv.Tell("GET "+Path, func(r *status.Report) any {
+	srv.MountReport("GET "+Path, func(r *status.Report) any {
 		o := New(r)
 		if polled != nil {
 			o.Source.LastPoll, o.Source.LastSuccess = polled()

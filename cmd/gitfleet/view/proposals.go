@@ -119,7 +119,7 @@ func newProposalsDecision(name, action, short, long string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Sanitize(a.Said))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Sanitize(a.Message))
 			return err
 		}),
 	}
