@@ -55,13 +55,6 @@ type ExplainedCluster struct {
 	Change              []string                  `json:"change,omitempty"`
 }
 
-// The parts of an ExplainedCluster.
-type (
-	ExplainedFilter = placement.Verdict
-	ExplainedTerm   = placement.TermVerdict
-	ExplainedSpread = placement.SpreadVerdict
-)
-
 // An UnknownError says that no object has the requested name.
 type UnknownError struct {
 	// What is the kind, such as "placement"; Exist are the existing names.
@@ -157,7 +150,7 @@ func (r *Report) schedulingOf(name string) (*scheduling, error) {
 		switch {
 		case t.of.Spec == nil: // it is being removed
 		case t.detail.Placement == name:
-			return &t.question, nil
+			return &t.scheduling, nil
 		default:
 			exist = append(exist, t.detail.Placement)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/offline"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -39,16 +40,16 @@ as plan does, offline.`,
   gitfleet explain crp/web --path . --clusters ../clusters.yaml`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			placement, cluster := args[0], api.ClusterName(strings.Join(args[1:], ""))
+			name, cluster := args[0], api.ClusterName(strings.Join(args[1:], ""))
 			var e *status.Explanation
 			var err error
 			switch {
 			case path != "":
-				e, err = explainCheckout(path, in, placement, cluster)
+				e, err = explainCheckout(path, in, name, cluster)
 			case in != offline.Input{}:
 				err = errors.New("--clusters and --current go with --path: the daemon knows its own")
 			default:
-				e, err = askExplanation(cmd.Context(), &at, placement, cluster)
+				e, err = askExplanation(cmd.Context(), &at, name, cluster)
 			}
 			if err != nil {
 				return err
@@ -144,7 +145,7 @@ func printCluster(b *strings.Builder, c status.ExplainedCluster) {
 }
 
 // printFilters writes each filter that rejects the cluster on a line, and the others on one.
-func printFilters(row func(label, text string), filters []status.ExplainedFilter) {
+func printFilters(row func(label, text string), filters []placement.Verdict) {
 	var passed []string
 	for _, f := range filters {
 		if f.Passed {
@@ -161,7 +162,7 @@ func printFilters(row func(label, text string), filters []status.ExplainedFilter
 	}
 }
 
-func printRequired(row func(label, text string), terms []status.ExplainedTerm) {
+func printRequired(row func(label, text string), terms []placement.TermVerdict) {
 	for i, t := range terms {
 		of := "required"
 		if len(terms) > 1 {
@@ -176,7 +177,7 @@ func printRequired(row func(label, text string), terms []status.ExplainedTerm) {
 	}
 }
 
-func spreadText(s status.ExplainedSpread) string {
+func spreadText(s placement.SpreadVerdict) string {
 	if !s.Labeled {
 		return fmt.Sprintf("%+d  of %s: the cluster has no such label, and is not counted", s.Score, s.Constraint)
 	}
