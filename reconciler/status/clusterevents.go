@@ -91,7 +91,7 @@ func (s *clusterChange) problemEvents() {
 		}
 	}
 	if was := s.clusterBefore(s.name); s.held != nil && s.held.Failure != "" && s.held.Seen().Applied() && (was == nil || was.Failure == "" || s.moved) {
-		out = append(out, warning(api.UpdateFailed, "What the cluster holds has failed: "+s.held.Failure))
+		out = append(out, warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Failure))
 	}
 	s.add(out)
 	s.add(s.failedEvents())

@@ -115,7 +115,7 @@ type conditionTexts struct {
 	yes, yesText         string
 }
 
-func (a conditionTexts) of(n counts, _ bool) conditionValue {
+func (a conditionTexts) of(n counts) conditionValue {
 	switch {
 	case n.unknown > 0:
 		return conditionValue{metav1.ConditionUnknown, a.unknown, fmt.Sprintf(a.unknownText, n.unknown)}
@@ -126,43 +126,50 @@ func (a conditionTexts) of(n counts, _ bool) conditionValue {
 	}
 }
 
-// overall aggregates a condition of the clusters into the placement's condition.
-var overall = map[string]func(n counts, overridden bool) conditionValue{
-	api.RolloutStarted: conditionTexts{
+// aggregate returns the placement's condition of a type, given the clusters' conditions of that
+// type. overridden says whether overrides apply to any cluster.
+func aggregate(typ string, n counts, overridden bool) conditionValue {
+	if typ == api.Overridden && n.unknown+n.no == 0 && !overridden {
+		return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, noOverrideText}
+	}
+	return aggregated[typ].of(n)
+}
+
+// noOverrideText is the message of the condition Overridden without overrides.
+const noOverrideText = "No override rules are configured for the selected resources"
+
+// aggregated are the reasons and messages of a placement's conditions, by type.
+var aggregated = map[string]conditionTexts{
+	api.RolloutStarted: {
 		api.RolloutStartedUnknown, "There are still %d cluster(s) in the process of deciding whether to roll out the latest resources or not",
 		api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy in %d cluster(s)",
 		api.RolloutStartedReason, "All %d cluster(s) start rolling out the latest resource",
-	}.of,
-	api.Overridden: func(n counts, overridden bool) conditionValue {
-		if n.unknown+n.no == 0 && !overridden {
-			return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, "No override rules are configured for the selected resources"}
-		}
-		return conditionTexts{
-			api.OverriddenPending, "There are still %d cluster(s) in the process of overriding the selected resources if there is any override defined",
-			api.OverriddenFailed, "Failed to override resources in %d cluster(s)",
-			api.OverriddenSucceeded, "The selected resources are successfully overridden in %d cluster(s)",
-		}.of(n, overridden)
 	},
-	api.WorkSynchronized: conditionTexts{
+	api.Overridden: {
+		api.OverriddenPending, "There are still %d cluster(s) in the process of overriding the selected resources if there is any override defined",
+		api.OverriddenFailed, "Failed to override resources in %d cluster(s)",
+		api.OverriddenSucceeded, "The selected resources are successfully overridden in %d cluster(s)",
+	},
+	api.WorkSynchronized: {
 		api.WorkSynchronizedUnknown, "There are still %d cluster(s) in the process of creating or updating the work object(s) in the hub cluster",
 		api.WorkNotSynchronizedYet, "There are %d cluster(s) which have not finished creating or updating work(s) yet",
 		api.WorkSynchronizedReason, "Work(s) are successfully created or updated in %d target cluster(s)' namespaces",
-	}.of,
-	api.Applied: conditionTexts{
+	},
+	api.Applied: {
 		api.ApplyPending, "There are still %d cluster(s) in the process of applying the resources on the member cluster",
 		api.ApplyFailed, "Failed to apply resources to %d cluster(s), please check the `failedPlacements` status",
 		api.ApplySucceeded, "The selected resources are successfully applied to %d cluster(s)",
-	}.of,
-	api.Available: conditionTexts{
+	},
+	api.Available: {
 		api.ResourceAvailableUnknown, "There are still %d cluster(s) in the process of checking the availability of the selected resources",
 		api.ResourceNotAvailableYet, "The selected resources in %d cluster(s) are still not available yet",
 		api.ResourceAvailable, "The selected resources in %d cluster(s) are available now",
-	}.of,
-	api.DiffReported: conditionTexts{
+	},
+	api.DiffReported: {
 		api.DiffReportingPending, "There are still %d cluster(s) in the process of checking for configuration differences",
 		api.DiffReportingIncompleteOrFailed, "Diff reporting in %d clusters is still in progress or has failed",
 		api.DiffReportingCompleted, "Diff reporting in %d cluster(s) has been completed",
-	}.of,
+	},
 }
 
 // Completed is the type of an Outstanding when no condition is outstanding.

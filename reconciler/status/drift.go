@@ -144,13 +144,13 @@ func driftEvent(d, was *Drift) (e Event, news bool) {
 	case api.DriftStanding, api.DriftHeld:
 		return warning(api.DriftFound, object+did+"; it is left as it is"), true
 	case api.DriftContested:
-		return warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer insists")), true
+		return warning(api.DriftContestedReason, object+did+"; "+cmp.Or(d.Message, "another writer keeps reverting it")), true
 	case api.DriftRepaired:
 		return warning(api.DriftPutBack, object+did+"; it was put back"), true
 	case api.DriftAltered:
 		return warning(api.ValuesAltered, object+" is not stored as it is applied: "+few(d.Paths, func(p api.Difference) string { return p.Path })+"; "+d.Message), true
 	case api.DriftEnded:
-		return normal(api.DriftGone, object+" is as it should be again"), was != nil
+		return normal(api.DriftGone, object+" no longer differs from Git"), was != nil
 	}
 	return Event{}, false
 }

@@ -59,19 +59,19 @@ func aboutPlacement(key api.PlacementKey, record ledger.Placement, now time.Time
 // earlier process may have recorded the same events.
 func (m *Memo) addEvents(first bool, events []Event) {
 	if first {
-		events = slices.DeleteFunc(events, func(e Event) bool { return m.before[e.Key()] })
+		events = slices.DeleteFunc(events, func(e Event) bool { return m.recorded[e.Key()] })
 	}
 	m.newEvents = append(m.newEvents, events...)
 }
 
 // setEarlierEvents sets the events that an earlier process recorded.
 func (m *Memo) setEarlierEvents(earlier []Event) {
-	if m.before != nil {
+	if m.recorded != nil {
 		return
 	}
-	m.before = make(map[EventKey]bool, len(earlier))
+	m.recorded = make(map[EventKey]bool, len(earlier))
 	for i := range earlier {
-		m.before[earlier[i].Key()] = true
+		m.recorded[earlier[i].Key()] = true
 	}
 }
 

@@ -22,10 +22,10 @@ type Memo struct {
 	clusters   map[string]*clusterEntry
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
-	// newEvents are the events since the last report; before has those recorded by an earlier
-	// process.
+	// newEvents are the events since the last report.
 	newEvents []Event
-	before    map[EventKey]bool
+	// recorded are the keys of the events that an earlier process recorded.
+	recorded map[EventKey]bool
 }
 
 // NewMemo returns an empty memo.
@@ -43,7 +43,7 @@ type placementEntry struct {
 	namespaced *api.ResourcePlacement
 	detail     *Detail
 	drifts     []Drift
-	question   scheduling
+	scheduling scheduling
 	changed    []Transitions
 }
 
@@ -71,7 +71,7 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	if t.cluster != nil {
 		t.mirror = b.mirror(t.cluster, old)
 	}
-	t.question = newScheduling(p, s)
+	t.scheduling = newScheduling(p, s)
 	return t
 }
 
@@ -161,7 +161,7 @@ func (m *Memo) repositoryEvents(in Input) []Event {
 	was := m.source
 	m.source = in.Source
 	return slices.DeleteFunc(sourceEvents(was, in.Source, in.Now), func(e Event) bool {
-		return (was.InForce.Hash == "" || e.Reason == api.CommitRefused) && m.before[e.Key()]
+		return (was.InForce.Hash == "" || e.Reason == api.CommitRefused) && m.recorded[e.Key()]
 	})
 }
 

@@ -89,7 +89,7 @@ func overridden(c *plan.OnCluster) conditionValue {
 	case len(c.Content.ClusterOverrides)+len(c.Content.Overrides) > 0:
 		return conditionValue{metav1.ConditionTrue, api.OverriddenSucceeded, "Successfully applied the override rules on the resources"}
 	default:
-		return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, "No override rules are configured for the selected resources"}
+		return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, noOverrideText}
 	}
 }
 

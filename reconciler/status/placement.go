@@ -107,7 +107,7 @@ func (b *builder) conditions(of *api.PlacementStatus) []metav1.Condition {
 		if count == (counts{}) {
 			break
 		}
-		v := overall[typ](count, b.overridden())
+		v := aggregate(typ, count, b.overridden())
 		if typ == api.RolloutStarted && b.external() {
 			v = b.externalRolloutStarted(of, v)
 		}

@@ -137,7 +137,7 @@ func (h *eventBuilder) stopped() {
 	switch {
 	case was == now:
 	case now == "":
-		h.add(normal(api.RolloutResumed, "The rollout goes on: it had been stopped by cluster "+was))
+		h.add(normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was))
 	default:
 		text := "The rollout is stopped: cluster " + now + " was available before its update, which failed"
 		if c := h.p.On(now); c != nil && c.Failure != "" {

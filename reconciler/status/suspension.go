@@ -70,7 +70,7 @@ func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []
 	}
 	for _, s := range slices.SortedFunc(maps.Keys(was), ledger.Subject.Compare) {
 		if _, still := is[s]; !still {
-			out = append(out, aboutSubject(s, in, normal(api.Resumed, s.String()+" is suspended no more")))
+			out = append(out, aboutSubject(s, in, normal(api.Resumed, s.String()+" is no longer suspended")))
 		}
 	}
 	return out

@@ -135,7 +135,7 @@ func reasonOf(p *plan.Placement, c *plan.OnCluster) string {
 // stateOf describes the state of an object.
 func stateOf(seen *ledger.WorkSeen, id api.ID) string {
 	if seen == nil {
-		return "the cluster has said nothing of this revision yet"
+		return "the cluster has not reported this revision yet"
 	}
 	for i := range seen.Exceptions {
 		switch o := &seen.Exceptions[i]; {
@@ -149,7 +149,7 @@ func stateOf(seen *ledger.WorkSeen, id api.ID) string {
 		case !o.Available.OK:
 			return "applied, not available yet: " + o.Available.Message
 		default:
-			return "applied and available; it differs from what Git wants"
+			return "applied and available; it differs from Git"
 		}
 	}
 	if !seen.Done {
