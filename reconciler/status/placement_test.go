@@ -1,0 +1,469 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// The condition Scheduled says why nothing could be decided, or how many clusters were found.
+func TestScheduledCondition(t *testing.T) {
+	tests := map[string]struct {
+		change func(p *plan.Placement)
+		want   string
+	}{
+		"nothing is decided yet": {func(p *plan.Placement) { p.Pending = true }, "Unknown SchedulePending: Scheduling has not completed"},
+		"planning panicked":      {func(p *plan.Placement) { p.InternalError = "index out of range" }, "False SchedulingFailed: An internal error kept the placement from being decided; it keeps what it holds. The log has the details"},
+		"the selectors are invalid": {func(p *plan.Placement) { p.Selection.Invalid = "the kind Foo is not known" },
+			"False InvalidResourceSelectors: the kind Foo is not known"},
+		"a panic outranks invalid selectors": {func(p *plan.Placement) { p.InternalError, p.Selection.Invalid = "x", "y" },
+			"False SchedulingFailed: An internal error kept the placement from being decided; it keeps what it holds. The log has the details"},
+		"all clusters are found": {func(p *plan.Placement) { p.Schedule = placement.Outcome{Fulfilled: true, Found: 2, Wanted: 2} },
+			"True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 2 cluster(s)"},
+		"a cluster is missing": {func(p *plan.Placement) { p.Schedule = placement.Outcome{Found: 2, Wanted: 3} },
+			"False SchedulingPolicyUnfulfilled: could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder()
+			test.change(b.p)
+			if v := b.scheduled(); string(v.status)+" "+v.reason+": "+v.message != test.want {
+				t.Errorf("got  %s %s: %s\nwant %s", v.status, v.reason, v.message, test.want)
+			}
+		})
+	}
+}
+
+// The status has the selected clusters in the order of the decisions, then an entry without a name
+// for each missing cluster. If the scheduler was not called, it has the clusters that are kept.
+func TestClustersOfAPlacement(t *testing.T) {
+	picked := func(names ...string) (out []placement.Decision) {
+		for _, name := range names {
+			out = append(out, placement.Decision{Cluster: name, Selected: true, Reason: "picked " + name})
+		}
+		return out
+	}
+	rejected := func(names ...string) (out []placement.Decision) {
+		for _, name := range names {
+			out = append(out, placement.Decision{Cluster: name, Reason: name + " is not eligible"})
+		}
+		return out
+	}
+	tests := map[string]struct {
+		change func(p *plan.Placement)
+		want   []string
+	}{
+		"in the order of the decisions": {func(p *plan.Placement) {
+			p.Schedule = placement.Outcome{Decisions: picked("west", "east"), Found: 2, Wanted: 2}
+		}, []string{"west: picked west", "east: picked east"}},
+		"a selected cluster that is not bound": {func(p *plan.Placement) {
+			p.Schedule = placement.Outcome{Decisions: picked("north", "east"), Found: 2, Wanted: 2}
+		}, []string{"east: picked east"}},
+		"rejected clusters are not missing": {func(p *plan.Placement) {
+			p.Schedule = placement.Outcome{Decisions: slices.Concat(picked("east"), rejected("a", "b")), Found: 1, Wanted: 1}
+		}, []string{"east: picked east"}},
+		"one is missing": {func(p *plan.Placement) {
+			p.Schedule = placement.Outcome{Decisions: slices.Concat(picked("east"), rejected("a", "b")), Found: 1, Wanted: 2}
+		}, []string{"east: picked east", ": a is not eligible"}},
+		"more are missing than were rejected": {func(p *plan.Placement) {
+			p.Schedule = placement.Outcome{Decisions: slices.Concat(picked("east"), rejected("a")), Found: 1, Wanted: 9}
+		}, []string{"east: picked east", ": a is not eligible"}},
+		"more are found than wanted": {func(p *plan.Placement) {
+			p.Schedule = placement.Outcome{Decisions: slices.Concat(picked("east", "west"), rejected("a")), Found: 2, Wanted: 1}
+		}, []string{"east: picked east", "west: picked west"}},
+		"invalid selectors keep the clusters": {func(p *plan.Placement) {
+			p.Selection.Invalid, p.Schedule.Decisions = "invalid", rejected("a")
+			p.Clusters[0].Binding.Reason = "picked earlier"
+		}, []string{"east: picked earlier", "west: the cluster keeps what it holds"}},
+		"an internal error keeps the clusters": {func(p *plan.Placement) {
+			p.InternalError = "panic"
+			p.Clusters[0].Binding.Unscheduled = true
+		}, []string{"west: the cluster keeps what it holds"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(assigned("east", nil), assigned("west", nil))
+			test.change(b.p)
+			var got []string
+			for _, c := range b.clusters("3") {
+				got = append(got, c.ClusterName+": "+c.Conditions[0].Message)
+				if want := c.ClusterName != ""; (c.Conditions[0].Status == metav1.ConditionTrue) != want || (c.ObservedResourceIndex == "3") != want {
+					t.Errorf("status of %q: %+v", c.ClusterName, c)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Clusters are missing since the condition Scheduled became false.
+func TestSinceWhenAClusterIsMissing(t *testing.T) {
+	earlier := noon.Add(-time.Hour)
+	for name, test := range map[string]struct {
+		record *ledger.Placement
+		want   time.Time
+	}{
+		"without a record": {nil, noon},
+		"since earlier":    {&ledger.Placement{Transitions: map[string]ledger.Transition{"ClusterResourcePlacementScheduled": {Status: "False", Time: earlier}}}, earlier},
+		"since now":        {&ledger.Placement{Transitions: map[string]ledger.Transition{"ClusterResourcePlacementScheduled": {Status: "True", Time: earlier}}}, noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder()
+			b.record = test.record
+			c := b.missing(placement.Decision{Reason: "tainted"})
+			if len(c) != 1 || c[0].Type != api.Scheduled || textOf(&c[0]) != "False ScheduleFailed: tainted" || !c[0].LastTransitionTime.Time.Equal(test.want) {
+				t.Errorf("%+v, want it since %s", c, test.want)
+			}
+		})
+	}
+}
+
+// The last transition of a condition is when its status changed, also before a restart; it does
+// not depend on the reason and the message.
+func TestTransitionTimes(t *testing.T) {
+	earlier := noon.Add(-time.Hour)
+	scheduled := func(status string) map[string]ledger.Transition {
+		return map[string]ledger.Transition{api.Scheduled: {Status: status, Time: earlier}}
+	}
+	for name, test := range map[string]struct {
+		cluster string
+		record  *ledger.Placement
+		entry   *ledger.Entry
+		want    time.Time
+		changed bool
+	}{
+		"never recorded":                   {"", &ledger.Placement{}, nil, noon, true},
+		"the same status":                  {"", &ledger.Placement{Transitions: scheduled("True")}, nil, earlier, false},
+		"another status":                   {"", &ledger.Placement{Transitions: scheduled("False")}, nil, noon, true},
+		"on a cluster, the same status":    {"east", &ledger.Placement{Transitions: scheduled("False")}, &ledger.Entry{Transitions: scheduled("True")}, earlier, false},
+		"on a cluster, another status":     {"east", &ledger.Placement{Transitions: scheduled("True")}, &ledger.Entry{Transitions: scheduled("False")}, noon, true},
+		"on a cluster that is not bound":   {"east", &ledger.Placement{Transitions: scheduled("True")}, nil, noon, true},
+		"the placement is not in a record": {"", nil, nil, noon.Add(-2 * time.Hour), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder()
+			b.p.Record.Created = noon.Add(-2 * time.Hour)
+			if test.record != nil {
+				b.Ledger.SetPlacement(b.p.Key, *test.record)
+				if test.entry != nil {
+					b.Ledger.Bind(b.p.Key, placement.Binding{Cluster: test.cluster})
+					b.Ledger.SetTransitions(b.p.Key, test.cluster, test.entry.Transitions)
+				}
+				b.record = b.Ledger.Placement(b.p.Key)
+			}
+			set := b.newConditionSet(test.cluster)
+			set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "Because", "of " + name})
+			c := b.finish(set, test.cluster)
+			if !c[0].LastTransitionTime.Time.Equal(test.want) || c[0].ObservedGeneration != 2 {
+				t.Errorf("%+v, want it since %s for generation 2", c[0], test.want)
+			}
+			if changed := len(b.transitions) > 0; changed != test.changed {
+				t.Errorf("transitions to record: %+v, want some: %t", b.transitions, test.changed)
+			}
+			if test.changed && (b.transitions[0].Cluster != test.cluster || b.transitions[0].To[api.Scheduled] != (ledger.Transition{Status: "True", Time: test.want})) {
+				t.Errorf("transition %+v", b.transitions[0])
+			}
+		})
+	}
+}
+
+// A condition that is gone is a change to record.
+func TestALostConditionIsRecorded(t *testing.T) {
+	b := newBuilder()
+	b.Ledger.SetPlacement(b.p.Key, ledger.Placement{Transitions: map[string]ledger.Transition{
+		api.Scheduled: {Status: "True", Time: noon}, api.DeletionsHeld: {Status: "True", Time: noon},
+	}})
+	b.record = b.Ledger.Placement(b.p.Key)
+	set := b.newConditionSet("")
+	set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, "r", "m"})
+	b.finish(set, "")
+	if len(b.transitions) != 1 || len(b.transitions[0].To) != 1 {
+		t.Errorf("transitions %+v", b.transitions)
+	}
+}
+
+// The reason and the message of each aggregated condition, with the number of clusters.
+func TestAggregatedConditions(t *testing.T) {
+	for typ, want := range map[string][3]string{
+		api.RolloutStarted: {
+			"Unknown RolloutStartedUnknown: There are still 2 cluster(s) in the process of deciding whether to roll out the latest resources or not",
+			"False RolloutNotStartedYet: The rollout is being blocked by the rollout strategy in 2 cluster(s)",
+			"True RolloutStarted: All 2 cluster(s) start rolling out the latest resource",
+		},
+		api.Overridden: {
+			"Unknown OverriddenPending: There are still 2 cluster(s) in the process of overriding the selected resources if there is any override defined",
+			"False OverriddenFailed: Failed to override resources in 2 cluster(s)",
+			"True OverriddenSucceeded: The selected resources are successfully overridden in 2 cluster(s)",
+		},
+		api.WorkSynchronized: {
+			"Unknown WorkSynchronizedUnknown: There are still 2 cluster(s) in the process of creating or updating the work object(s) in the hub cluster",
+			"False WorkNotSynchronizedYet: There are 2 cluster(s) which have not finished creating or updating work(s) yet",
+			"True WorkSynchronized: Work(s) are successfully created or updated in 2 target cluster(s)' namespaces",
+		},
+		api.Applied: {
+			"Unknown ApplyPending: There are still 2 cluster(s) in the process of applying the resources on the member cluster",
+			"False ApplyFailed: Failed to apply resources to 2 cluster(s), please check the `failedPlacements` status",
+			"True ApplySucceeded: The selected resources are successfully applied to 2 cluster(s)",
+		},
+		api.Available: {
+			"Unknown ResourceAvailableUnknown: There are still 2 cluster(s) in the process of checking the availability of the selected resources",
+			"False ResourceNotAvailableYet: The selected resources in 2 cluster(s) are still not available yet",
+			"True ResourceAvailable: The selected resources in 2 cluster(s) are available now",
+		},
+		api.DiffReported: {
+			"Unknown DiffReportingPending: There are still 2 cluster(s) in the process of checking for configuration differences",
+			"False DiffReportingIncompleteOrFailed: Diff reporting in 2 clusters is still in progress or has failed",
+			"True DiffReportingCompleted: Diff reporting in 2 cluster(s) has been completed",
+		},
+	} {
+		for i, n := range []counts{{yes: 1, no: 1, unknown: 2}, {yes: 1, no: 2}, {yes: 2}} {
+			if v := aggregate(typ, n, true); string(v.status)+" "+v.reason+": "+v.message != want[i] {
+				t.Errorf("%s of %+v: %s %s: %s", typ, n, v.status, v.reason, v.message)
+			}
+		}
+	}
+	if v := aggregate(api.Overridden, counts{yes: 2}, false); v != (conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, noOverrideText}) {
+		t.Errorf("without overrides: %+v", v)
+	}
+}
+
+// With the documented names, the older conditions are added to the current ones.
+func TestDocumentedConditions(t *testing.T) {
+	scheduled := func(c []metav1.Condition) string {
+		var out []string
+		for i := range c {
+			switch strings.TrimPrefix(c[i].Type, api.PlacementPrefix) {
+			case api.Synchronized, api.ResourceScheduled, api.ResourceApplied:
+				out = append(out, c[i].Type+"="+textOf(&c[i]))
+			}
+		}
+		return strings.Join(out, "; ")
+	}
+	applied := func(exceptions ...ledger.ObjectState) *plan.OnCluster { return assigned("east", done(exceptions...)) }
+	const picked = `ResourceScheduled=True ScheduleSucceeded: picked east; `
+	for name, test := range map[string]struct {
+		cluster      *plan.OnCluster
+		onCluster    string
+		onPlacement  string
+		unscheduled  bool
+		currentNames bool
+	}{
+		"applied": {
+			cluster: applied(), onCluster: picked + "ResourceApplied=True ApplySucceeded: Successfully applied resources",
+			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
+		},
+		"being applied": {
+			cluster: assigned("east", &ledger.WorkSeen{}), onCluster: picked + "ResourceApplied=False ApplyInProgress: Resources are being applied",
+			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
+		},
+		"not applied": {
+			cluster:     applied(objectState("one", refused, ledger.Verdict{})),
+			onCluster:   picked + "ResourceApplied=False ApplyFailed: Failed to apply manifests, please check the `failedPlacements` status",
+			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
+		},
+		"waiting": {
+			cluster:     change(applied(), func(c *plan.OnCluster) { c.Binding.Assigned, c.Held = oldContent, "maxUnavailable 1 reached" }),
+			onCluster:   strings.TrimSuffix(picked, "; "),
+			onPlacement: "ClusterResourcePlacementSynchronized=False RolloutNotStartedYet: The rollout is being blocked by the rollout strategy in 1 cluster(s)",
+		},
+		"missing":       {cluster: applied(), unscheduled: true, onCluster: "ResourceScheduled=False ScheduleFailed: not east"},
+		"current names": {cluster: applied(), currentNames: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(test.cluster)
+			if !test.currentNames {
+				b.Conditions = DocumentedConditions
+			}
+			b.p.Schedule = placement.Outcome{Fulfilled: true, Wanted: 1, Found: 1, Decisions: []placement.Decision{{Cluster: "east", Selected: true, Reason: `picked "east"`}}}
+			if test.unscheduled {
+				b.p.Schedule = placement.Outcome{Wanted: 1, Decisions: []placement.Decision{{Cluster: "east", Reason: `not "east"`}}}
+			}
+			s := b.status()
+			if got := scheduled(s.PlacementStatuses[0].Conditions); got != test.onCluster {
+				t.Errorf("on the cluster:\n%s\nwant\n%s", got, test.onCluster)
+			}
+			if got := scheduled(s.Conditions); got != test.onPlacement {
+				t.Errorf("of the placement:\n%s\nwant\n%s", got, test.onPlacement)
+			}
+		})
+	}
+}
+
+// The metadata of a placement says where it comes from and what happened to it.
+func TestMetadataOfAPlacement(t *testing.T) {
+	b := newBuilder()
+	b.p.Spec.Origin = api.Origin{Path: "web.yaml", Line: 3}
+	b.p.Spec.Labels, b.p.Spec.Annotations = map[string]string{"team": "shop"}, map[string]string{"note": "x"}
+	plain := b.meta()
+	if plain.Name != "web" || plain.Generation != 2 || !plain.CreationTimestamp.Time.Equal(noon.Add(-time.Hour)) || plain.Labels["team"] != "shop" ||
+		len(plain.Annotations) != 2 || plain.Annotations["note"] != "x" || plain.Annotations[api.PathAnnotation] != "web.yaml:3" {
+		t.Errorf("metadata %+v", plain)
+	}
+	b.p.Record.Commit = "v7"
+	b.p.Record.Formerly = []api.PlacementKey{{Name: "a"}, {Name: "b"}}
+	b.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Placement: b.p.Key}, By: "jo", Reason: "INC-1", Until: noon.Add(time.Hour)})
+	all := b.meta().Annotations
+	if all[api.CommitAnnotation] != "v7" || all[api.RenamedFromAnnotation] != "crp/b" || all[api.SuspendedAnnotation] != "suspended by jo until 2026-03-01T13:00:00Z: INC-1" {
+		t.Errorf("annotations %v", all)
+	}
+	b.Now = noon.Add(time.Hour)
+	if got, found := b.meta().Annotations[api.SuspendedAnnotation]; found {
+		t.Errorf("after the suspension has ended: %q", got)
+	}
+	if len(b.p.Spec.Annotations) != 1 {
+		t.Errorf("the annotations of the manifest were changed: %v", b.p.Spec.Annotations)
+	}
+}
+
+// A UID stays the same for an object, and differs between objects, also if one was deleted and
+// created again.
+func TestUIDs(t *testing.T) {
+	first := UID(noon, "MemberCluster", "east")
+	if again := UID(noon.In(time.FixedZone("x", 3600)), "MemberCluster", "east"); again != first || len(first) != 36 {
+		t.Errorf("%s, then %s", first, again)
+	}
+	seen := map[string]string{string(first): "the first"}
+	for what, id := range map[string]string{
+		"another name": string(UID(noon, "MemberCluster", "west")), "created again": string(UID(noon.Add(time.Nanosecond), "MemberCluster", "east")),
+		"other parts": string(UID(noon, "MemberClusterea", "st")), "without a time": string(UID(time.Time{}, "MemberCluster", "east")),
+	} {
+		if seen[id] != "" {
+			t.Errorf("%s has the same UID as %s", what, seen[id])
+		}
+		seen[id] = what
+	}
+}
+
+// The condition DeletionsHeld counts the objects and clusters, names the first object and says what
+// to do. Deletions that a commit has allowed since do not count.
+func TestDeletionsHeld(t *testing.T) {
+	braking := func(cluster string, objects ...string) *plan.OnCluster {
+		seen := done()
+		for _, name := range objects {
+			seen.Braked = append(seen.Braked, ledger.Braked{ID: api.ID{Kind: "Namespace", Name: name}, Why: "it is not empty"})
+		}
+		return assigned(cluster, seen)
+	}
+	allowed := func(c *plan.OnCluster) { c.DeleteAllowed = true }
+	const advice = `: it is not empty; if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer "Gitfleet-Allow-Delete: crp/web" to the message of a commit`
+	for name, test := range map[string]struct {
+		clusters []*plan.OnCluster
+		want     string
+	}{
+		"none":                   {[]*plan.OnCluster{braking("east"), assigned("west", nil)}, ""},
+		"on two of three":        {[]*plan.OnCluster{braking("east"), braking("north", "b", "c"), braking("west", "d")}, "Deleting 3 object(s) on 2 cluster(s) is held, such as Namespace/b on north" + advice},
+		"allowed by a commit":    {[]*plan.OnCluster{change(braking("east", "a"), allowed)}, ""},
+		"allowed on one of them": {[]*plan.OnCluster{change(braking("east", "a"), allowed), braking("west", "b")}, "Deleting 1 object(s) on 1 cluster(s) is held, such as Namespace/b on west" + advice},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(test.clusters...)
+			v, held := b.deletionsHeld(test.clusters...)
+			if held != (test.want != "") || v.message != test.want {
+				t.Errorf("%t: %s\nwant %s", held, v.message, test.want)
+			}
+			if held && (v.status != metav1.ConditionTrue || v.reason != api.AllowedByNoCommit) {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+// A status that is shown in a namespace needs a placement that selects the namespace.
+func TestStatusInANamespace(t *testing.T) {
+	namespace := func(name string) []api.ResourceSelectorTerm {
+		return []api.ResourceSelectorTerm{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "x"}, {Kind: "Namespace", Name: name}}
+	}
+	for name, test := range map[string]struct {
+		terms    []api.ResourceSelectorTerm
+		selected string // the name of the selected namespace
+		want     string
+	}{
+		"selected":              {namespace("shop"), "shop", "True StatusSyncSucceeded: Successfully created or updated ClusterResourcePlacementStatus in namespace 'shop'"},
+		"does not exist":        {namespace("shop"), "", `False StatusSyncFailed: Failed to create or update ClusterResourcePlacementStatus: the placement does not select the namespace "shop"`},
+		"selected by its label": {namespace(""), "shop", "False StatusSyncFailed: Failed to create or update ClusterResourcePlacementStatus: the placement names no namespace"},
+		"no namespace":          {nil, "", "False StatusSyncFailed: Failed to create or update ClusterResourcePlacementStatus: the placement names no namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder()
+			b.p.Spec.Spec.ResourceSelectors, b.p.Spec.Spec.StatusReportingScope = test.terms, api.NamespaceAccessible
+			selected := []api.ResourceIdentifier{{Group: "x", Kind: "Namespace", Name: "shop"}}
+			if test.selected != "" {
+				selected = append(selected, api.ResourceIdentifier{Kind: "Namespace", Name: test.selected})
+			}
+			conditions := b.conditions(&api.PlacementStatus{SelectedResources: selected})
+			last := conditions[len(conditions)-1]
+			if last.Type != "ClusterResourcePlacementStatusSynced" || textOf(&last) != test.want {
+				t.Errorf("%s %s\nwant %s", last.Type, textOf(&last), test.want)
+			}
+			of := &api.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", CreationTimestamp: metav1.NewTime(noon)}, Status: api.PlacementStatus{Conditions: conditions}}
+			m := b.mirror(of, nil)
+			if shown := strings.HasPrefix(test.want, "True"); (m != nil) != shown {
+				t.Fatalf("shown: %+v", m)
+			}
+			if m != nil && (m.Namespace != "shop" || m.Name != "web" || len(m.SourceStatus.Conditions) != len(conditions)-1 || !m.LastUpdatedTime.Time.Equal(noon)) {
+				t.Errorf("shown: %+v", m)
+			}
+		})
+	}
+}
+
+// A status is shown in a namespace only for cluster-scoped placements that ask for it, and it is
+// the same object while nothing has changed.
+func TestStatusInANamespaceStaysTheSameObject(t *testing.T) {
+	b := newBuilder()
+	b.p.Spec.Spec.ResourceSelectors = []api.ResourceSelectorTerm{{Kind: "Namespace", Name: "shop"}}
+	synced := metav1.Condition{Type: "ClusterResourcePlacementStatusSynced", Status: metav1.ConditionTrue}
+	object := func(message string) *api.ClusterResourcePlacement {
+		return &api.ClusterResourcePlacement{Status: api.PlacementStatus{Conditions: []metav1.Condition{{Type: "ClusterResourcePlacementScheduled", Message: message}, synced}}}
+	}
+	first := object("a")
+	if m := b.mirror(first, nil); m != nil {
+		t.Errorf("nobody asked for it: %+v", m)
+	}
+	b.p.Spec.Spec.StatusReportingScope = api.NamespaceAccessible
+	old := &placementEntry{cluster: first}
+	old.mirror = b.mirror(first, nil)
+	if old.mirror == nil {
+		t.Fatal("it is not shown")
+	}
+	if m := b.mirror(first, old); m != old.mirror {
+		t.Error("another object for the same placement")
+	}
+	if m := b.mirror(object("a"), old); m != old.mirror {
+		t.Error("another object for an equal status")
+	}
+	if m := b.mirror(object("b"), old); m == old.mirror || m == nil {
+		t.Errorf("the same object for another status: %+v", m)
+	}
+	b.p.Spec.Spec.ResourceSelectors[0].Name = "docs"
+	if m := b.mirror(object("a"), old); m == nil || m.Namespace != "docs" {
+		t.Errorf("in another namespace: %+v", m)
+	}
+	b.p.Key.Namespace = "shop"
+	if m := b.mirror(object("c"), old); m != nil {
+		t.Errorf("of a namespaced placement: %+v", m)
+	}
+}
+
+// Overrides of any cluster count for the condition of the placement.
+func TestOverriddenOnAnyCluster(t *testing.T) {
+	plain, changed := assigned("east", done()), assigned("west", done())
+	if newBuilder(plain, changed).overridden() {
+		t.Error("without overrides")
+	}
+	changed.Content = work.Rendered{Hash: newContent.Hash, Overrides: []api.NamespacedName{{Name: "x"}}}
+	if !newBuilder(plain, changed).overridden() {
+		t.Error("an override on the second cluster does not count")
+	}
+}
