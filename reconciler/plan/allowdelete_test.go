@@ -45,8 +45,8 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// A commit that would empty the fleet is refused, unless it says that all may be deleted or there
-// is nothing to lose.
+// A commit without clusters or without placements is refused, unless its trailer allows all
+// deletions or the fleet has none.
 func TestRemovesEverything(t *testing.T) {
 	cluster, web := []*hub.Cluster{{}}, []*hub.Placement{{Key: api.PlacementKey{Name: "web"}}}
 	filled := func() *ledger.Ledger {
@@ -61,13 +61,13 @@ func TestRemovesEverything(t *testing.T) {
 		ledger  *ledger.Ledger
 		want    string // what the reason contains; empty if it is accepted
 	}{
-		"it has both":                 {"", hub.Snapshot{Clusters: cluster, Placements: web}, filled(), ""},
-		"no cluster":                  {"", hub.Snapshot{Placements: web}, filled(), "no MemberCluster left"},
-		"no placement":                {"", hub.Snapshot{Clusters: cluster}, filled(), "no placement left"},
-		"neither":                     {"", hub.Snapshot{}, filled(), "no MemberCluster left"},
-		"as intended":                 {"Empty it\n\nGitfleet-Allow-Delete: *", hub.Snapshot{}, filled(), ""},
-		"intended for one of them":    {"Empty it\n\nGitfleet-Allow-Delete: web", hub.Snapshot{Clusters: cluster}, filled(), "no placement left"},
-		"the fleet was empty already": {"", hub.Snapshot{}, ledger.New(), ""},
+		"clusters and placements":                {"", hub.Snapshot{Clusters: cluster, Placements: web}, filled(), ""},
+		"no cluster":                             {"", hub.Snapshot{Placements: web}, filled(), "no MemberCluster left"},
+		"no placement":                           {"", hub.Snapshot{Clusters: cluster}, filled(), "no placement left"},
+		"neither":                                {"", hub.Snapshot{}, filled(), "no MemberCluster left"},
+		"all deletions are allowed":              {"Empty it\n\nGitfleet-Allow-Delete: *", hub.Snapshot{}, filled(), ""},
+		"deletions of one placement are allowed": {"Empty it\n\nGitfleet-Allow-Delete: web", hub.Snapshot{Clusters: cluster}, filled(), "no placement left"},
+		"the fleet was empty already":            {"", hub.Snapshot{}, ledger.New(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.head.Commit.Message = test.message

@@ -66,14 +66,14 @@ func settle(b testing.TB, in *Input) {
 		in.Now = in.Now.Add(time.Second)
 		for cluster, works := range p.Works {
 			for _, w := range works {
-				in.Ledger.Fold(word(cluster, w, in.Now))
+				in.Ledger.Fold(report(cluster, w, in.Now))
 			}
 		}
-		news := false
+		changed := false
 		for _, pl := range p.Placements {
-			news = news || pl.RecordChanged || len(pl.Changed)+len(pl.Unbind) > 0
+			changed = changed || pl.RecordChanged || len(pl.Changed)+len(pl.Unbind) > 0
 		}
-		if !news {
+		if !changed {
 			Resolve(*in)
 			return
 		}
@@ -109,7 +109,7 @@ func BenchmarkResolveOneReport(b *testing.B) {
 		in.Now = in.Now.Add(time.Millisecond)
 		p := Resolve(in)
 		w := p.Works[cluster][0]
-		o := word(cluster, w, in.Now)
+		o := report(cluster, w, in.Now)
 		o.Untrackable = i % 2
 		in.Ledger.Fold(o)
 	}
@@ -177,7 +177,7 @@ func BenchmarkResolveConflict(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		in.Now = in.Now.Add(time.Millisecond)
 		p := Resolve(in)
-		o := word("c0000", p.Works["c0000"][0], in.Now)
+		o := report("c0000", p.Works["c0000"][0], in.Now)
 		o.Untrackable = i % 2
 		in.Ledger.Fold(o)
 	}
@@ -185,7 +185,7 @@ func BenchmarkResolveConflict(b *testing.B) {
 
 // The memory that a turn allocates after one report depends on the reported placement, and
 // hardly on the number of others: a list of all takes one pointer for each.
-func TestATurnAllocatesNothingForTheRestOfTheFleet(t *testing.T) {
+func TestAReportAllocatesOnlyForItsPlacement(t *testing.T) {
 	few, many := bytesOfOneReport(t, 30), bytesOfOneReport(t, 300)
 	if limit := few + 270*16 + few/10; many > limit {
 		t.Errorf("a turn of 300 placements allocates %d bytes, of 30 %d; want at most %d", many, few, limit)
@@ -200,7 +200,7 @@ func bytesOfOneReport(t *testing.T, placements int) uint64 {
 	least := ^uint64(0)
 	for i := range 10 {
 		in.Now = in.Now.Add(time.Millisecond)
-		o := word(cluster, Resolve(in).Works[cluster][0], in.Now)
+		o := report(cluster, Resolve(in).Works[cluster][0], in.Now)
 		o.Untrackable = i % 2
 		in.Ledger.Fold(o)
 		var before, after runtime.MemStats

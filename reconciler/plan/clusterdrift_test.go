@@ -8,9 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A cluster gets its drift rule with its works. A commit that changes only the rule is enough
-// for it to get the new one.
-func TestClustersGetTheirDriftRules(t *testing.T) {
+// The works of a cluster have its drift rule. A commit that changes only the rule updates them.
+func TestWorksHaveTheDriftRuleOfTheCluster(t *testing.T) {
 	s := newScene(t)
 	const fleet = members + app + "1" + placed
 	annotated := func(commit, rule string) {

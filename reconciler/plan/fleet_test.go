@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A cluster gets new placements if it has answered, until it has been unreachable for some time;
-// the reason does not change with the time.
+// A cluster is eligible for new placements once it has answered, until it has been unreachable for
+// longer than the grace period. The reason does not change as time passes.
 func TestIneligibleReason(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	down := func(ago time.Duration) *ledger.Cluster {
@@ -26,14 +26,14 @@ func TestIneligibleReason(t *testing.T) {
 		want string    // what the reason contains; empty if it is eligible
 		then time.Time // when that may change
 	}{
-		"unknown":                  {nil, "it has not answered yet", time.Time{}},
-		"never joined":             {&ledger.Cluster{}, "it has not answered yet", time.Time{}},
-		"healthy":                  {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
-		"down for a moment":        {down(time.Minute), "", now.Add(4*time.Minute + time.Second)},
-		"down for all of the time": {down(unreachableGrace), "", now.Add(time.Second)},
-		"never joined, and denied": {&ledger.Cluster{ClusterSeen: denied}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
-		"denied for longer":        {&ledger.Cluster{ClusterSeen: denied, Joined: now.Add(-time.Hour), Since: now.Add(-time.Hour)}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
-		"down for longer":          {down(unreachableGrace + time.Second), "no recent heartbeat signals (last received at 2026-03-01T11:54:59Z)", time.Time{}},
+		"unknown":                         {nil, "it has not answered yet", time.Time{}},
+		"never joined":                    {&ledger.Cluster{}, "it has not answered yet", time.Time{}},
+		"healthy":                         {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
+		"down for a minute":               {down(time.Minute), "", now.Add(4*time.Minute + time.Second)},
+		"down for the whole grace period": {down(unreachableGrace), "", now.Add(time.Second)},
+		"never joined, and denied":        {&ledger.Cluster{ClusterSeen: denied}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
+		"denied for longer than that":     {&ledger.Cluster{ClusterSeen: denied, Joined: now.Add(-time.Hour), Since: now.Add(-time.Hour)}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
+		"down for longer than that":       {down(unreachableGrace + time.Second), "no recent heartbeat signals (last received at 2026-03-01T11:54:59Z)", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, then := ineligibleReason(test.seen, now)
@@ -44,8 +44,8 @@ func TestIneligibleReason(t *testing.T) {
 	}
 }
 
-// Observed properties count for a quarter of an hour; then they are unknown, and what is declared
-// stays.
+// Observed properties are valid for propertyMaxAge. After that they are unknown; declared ones
+// stay.
 func TestStaleProperties(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	declared := &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{
@@ -56,9 +56,9 @@ func TestStaleProperties(t *testing.T) {
 		stale bool
 		nodes string
 	}{
-		"fresh":       {time.Minute, false, "5"},
-		"of an age":   {propertyMaxAge, false, "5"},
-		"of too much": {propertyMaxAge + time.Second, true, "0"},
+		"fresh":        {time.Minute, false, "5"},
+		"at the limit": {propertyMaxAge, false, "5"},
+		"too old":      {propertyMaxAge + time.Second, true, "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &ledger.Cluster{Observed: now.Add(-test.age), ClusterSeen: ledger.ClusterSeen{
@@ -85,18 +85,18 @@ func TestStaleProperties(t *testing.T) {
 	}
 }
 
-// An override is bound to a placement of its scope, of all clusters unless it says otherwise.
+// An override is bound to the placement of the scope that it names, cluster-scoped by default.
 func TestBoundTo(t *testing.T) {
 	crp, rp := api.PlacementKey{Name: "web"}, api.PlacementKey{Namespace: "shop", Name: "web"}
 	for name, test := range map[string]struct {
 		ref     *api.PlacementRef
 		crp, rp bool
 	}{
-		"to none":               {nil, false, false},
-		"to one of all":         {&api.PlacementRef{Name: "web", Scope: api.ClusterScoped}, true, false},
-		"to one of all, unsaid": {&api.PlacementRef{Name: "web"}, true, false},
-		"to one of a namespace": {&api.PlacementRef{Name: "web", Scope: api.NamespaceScoped}, false, true},
-		"to another":            {&api.PlacementRef{Name: "api", Scope: api.NamespaceScoped}, false, false},
+		"no reference":     {nil, false, false},
+		"cluster-scoped":   {&api.PlacementRef{Name: "web", Scope: api.ClusterScoped}, true, false},
+		"no scope":         {&api.PlacementRef{Name: "web"}, true, false},
+		"namespace-scoped": {&api.PlacementRef{Name: "web", Scope: api.NamespaceScoped}, false, true},
+		"another name":     {&api.PlacementRef{Name: "api", Scope: api.NamespaceScoped}, false, false},
 	} {
 		if got := boundTo(test.ref, "shop", crp); got != test.crp {
 			t.Errorf("%s: to %s: %t", name, crp, got)
@@ -107,8 +107,8 @@ func TestBoundTo(t *testing.T) {
 	}
 }
 
-// What changes of a cluster decides what is planned again: everything, what uses properties, or
-// only the placements that hold it.
+// A change of a cluster affects all placements, those whose policies use properties, or only those
+// that hold the cluster.
 func TestFleetUpdate(t *testing.T) {
 	seen := func(name string, change func(*ledger.ClusterSeen)) ledger.ClusterSeen {
 		o := ledger.ClusterSeen{Cluster: name, At: noon.Add(time.Minute), Healthy: true, Properties: map[string]string{"size": "1"}, Namespaces: []string{"web"}}
@@ -123,20 +123,20 @@ func TestFleetUpdate(t *testing.T) {
 		shape, values bool
 		changed       string
 	}{
-		"nothing":                 {base, nil, time.Minute, false, false, ""},
-		"the same probe":          {base, func(*ledger.ClusterSeen) {}, time.Minute, false, false, ""},
-		"a property":              {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "2"} }, time.Minute, false, true, ""},
-		"a property's form":       {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "1000m"} }, time.Minute, false, false, ""},
-		"a malformed property":    {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "large"} }, time.Minute, false, true, ""},
-		"a namespace":             {base, func(o *ledger.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, true, false, ""},
-		"an outage":               {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, false, false, "east"},
-		"a long outage":           {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, true, true, "east"},
-		"a label":                 {strings.Replace(base, "east", "east/region=eu", 1), nil, time.Minute, true, false, ""},
-		"a taint":                 {strings.Replace(base, "east", "east/name=east!", 1), nil, time.Minute, true, false, ""},
-		"an unrelated commit":     {base + "namespace other\n", nil, time.Minute, false, false, ""},
-		"a new cluster":           {strings.Replace(base, "west", "north west", 1), nil, time.Minute, true, true, "east west"},
-		"a cluster less":          {strings.Replace(base, " west", "", 1), nil, time.Minute, true, true, "east"},
-		"properties that are old": {base, nil, time.Hour, true, true, ""},
+		"nothing":              {base, nil, time.Minute, false, false, ""},
+		"the same probe":       {base, func(*ledger.ClusterSeen) {}, time.Minute, false, false, ""},
+		"a property":           {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "2"} }, time.Minute, false, true, ""},
+		"a property's form":    {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "1000m"} }, time.Minute, false, false, ""},
+		"a malformed property": {base, func(o *ledger.ClusterSeen) { o.Properties = map[string]string{"size": "large"} }, time.Minute, false, true, ""},
+		"a namespace":          {base, func(o *ledger.ClusterSeen) { o.Namespaces = []string{"api", "web"} }, time.Minute, true, false, ""},
+		"an outage":            {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Minute, false, false, "east"},
+		"a long outage":        {base, func(o *ledger.ClusterSeen) { o.Healthy, o.Error = false, "no answer" }, time.Hour, true, true, "east"},
+		"a label":              {strings.Replace(base, "east", "east/region=eu", 1), nil, time.Minute, true, false, ""},
+		"a taint":              {strings.Replace(base, "east", "east/name=east!", 1), nil, time.Minute, true, false, ""},
+		"an unrelated commit":  {base + "namespace other\n", nil, time.Minute, false, false, ""},
+		"a new cluster":        {strings.Replace(base, "west", "north west", 1), nil, time.Minute, true, true, "east west"},
+		"a removed cluster":    {strings.Replace(base, " west", "", 1), nil, time.Minute, true, true, "east"},
+		"stale properties":     {base, nil, time.Hour, true, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := ledger.New()
@@ -153,10 +153,10 @@ func TestFleetUpdate(t *testing.T) {
 			}
 			f.update(Input{Head: snapshot(t, test.text), Ledger: l, Now: noon.Add(test.after)})
 			if shape := f.version != version; shape != test.shape {
-				t.Errorf("everything is planned again: %t, want %t", shape, test.shape)
+				t.Errorf("the version changes: %t, want %t", shape, test.shape)
 			}
 			if values := f.propertiesVersion != properties; values != test.values {
-				t.Errorf("what uses properties is planned again: %t, want %t", values, test.values)
+				t.Errorf("the version of properties changes: %t, want %t", values, test.values)
 			}
 			if got := strings.Join(f.changed, " "); got != test.changed {
 				t.Errorf("the clusters %q have changed, want %q", got, test.changed)

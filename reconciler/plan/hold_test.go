@@ -23,8 +23,8 @@ func on(names ...string) []*OnCluster {
 	return out
 }
 
-// The objects on a cluster that a placement leaves are held if it is on no other cluster, or
-// names one that does not exist.
+// The objects on a cluster that a placement leaves are held if the placement has no other cluster,
+// or if its policy names a cluster that does not exist.
 func TestRemovalHolds(t *testing.T) {
 	fleet := &placement.Request{Clusters: []placement.Cluster{{Name: "east"}, {Name: "west"}}}
 	naming := func(names ...string) *hub.Placement {
@@ -35,13 +35,13 @@ func TestRemovalHolds(t *testing.T) {
 		cluster string
 		want    string
 	}{
-		"the placement is gone":        {Placement{Clusters: on("east-")}, "east", ""},
-		"it has no other cluster":      {Placement{Spec: naming("west"), Clusters: on("east-"), Request: fleet}, "east", "the placement has no cluster left"},
-		"it is on another one":         {Placement{Spec: naming("west"), Clusters: on("east-", "west"), Request: fleet}, "east", ""},
-		"it names an unknown one":      {Placement{Spec: naming("west", "wset"), Clusters: on("east-", "west"), Request: fleet}, "east", `spec.policy.clusterNames names "wset", and there is no such MemberCluster`},
-		"the cluster itself is gone":   {Placement{Spec: naming("west", "north"), Clusters: on("north-", "west"), Request: fleet}, "north", ""},
-		"nothing was scheduled":        {Placement{Spec: naming("west", "wset"), Clusters: on("east-", "west")}, "east", ""},
-		"a policy that names no names": {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west"), Request: fleet}, "east", ""},
+		"a deleted placement":         {Placement{Clusters: on("east-")}, "east", ""},
+		"no other cluster":            {Placement{Spec: naming("west"), Clusters: on("east-"), Request: fleet}, "east", "the placement has no cluster left"},
+		"another cluster":             {Placement{Spec: naming("west"), Clusters: on("east-", "west"), Request: fleet}, "east", ""},
+		"an unknown cluster is named": {Placement{Spec: naming("west", "wset"), Clusters: on("east-", "west"), Request: fleet}, "east", `spec.policy.clusterNames names "wset", and there is no such MemberCluster`},
+		"the cluster itself has left": {Placement{Spec: naming("west", "north"), Clusters: on("north-", "west"), Request: fleet}, "north", ""},
+		"not scheduled":               {Placement{Spec: naming("west", "wset"), Clusters: on("east-", "west")}, "east", ""},
+		"no policy":                   {Placement{Spec: &hub.Placement{}, Clusters: on("east-", "west"), Request: fleet}, "east", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			holds := test.p.RemovalHolds(test.cluster)
@@ -60,9 +60,8 @@ func reasons(holds []work.Hold) string {
 	return strings.Join(out, "; ")
 }
 
-// A selector that matches nothing may have selected objects of its kind before, or, for an
-// envelope, of any kind. One for a Namespace may have selected everything in namespaces that are
-// no longer selected.
+// A selector that matches nothing holds objects of its kind. A selector of envelopes holds objects
+// of any kind, and one of Namespaces everything in namespaces that are no longer selected.
 func TestUnmatchedHolds(t *testing.T) {
 	m := NewMemo()
 	m.setHead(snapshot(t, "clusters east\nnamespace web\nconfigmap web/one\nplace web\n"))
@@ -74,13 +73,13 @@ func TestUnmatchedHolds(t *testing.T) {
 		held []api.ID
 		text string
 	}{
-		"a kind":              {api.ResourceSelectorTerm{Kind: "Secret"}, []api.ID{secret}, "spec.resourceSelectors[0] (Secret)"},
-		"a name":              {api.ResourceSelectorTerm{Kind: "Secret", Name: "key"}, []api.ID{secret}, `spec.resourceSelectors[0] (Secret "key")`},
-		"labels":              {api.ResourceSelectorTerm{Kind: "Secret", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}, []api.ID{secret}, "spec.resourceSelectors[0] (Secret with a=b)"},
-		"a namespace":         {api.ResourceSelectorTerm{Kind: "Namespace", Name: "shop"}, []api.ID{namespace, secret, other}, `spec.resourceSelectors[0] (Namespace "shop")`},
-		"a namespace alone":   {api.ResourceSelectorTerm{Kind: "Namespace", Name: "shop", SelectionScope: api.NamespaceOnly}, []api.ID{namespace}, `spec.resourceSelectors[0] (Namespace "shop")`},
-		"an envelope":         {api.ResourceSelectorTerm{Group: api.PlacementGroup, Kind: "ClusterResourceEnvelope"}, []api.ID{namespace, secret, inWeb, other}, "spec.resourceSelectors[0] (ClusterResourceEnvelope)"},
-		"perhaps an envelope": {api.ResourceSelectorTerm{Kind: "ConfigMap"}, []api.ID{namespace, secret, inWeb, other}, "spec.resourceSelectors[0] (ConfigMap)"},
+		"a kind":                                {api.ResourceSelectorTerm{Kind: "Secret"}, []api.ID{secret}, "spec.resourceSelectors[0] (Secret)"},
+		"a name":                                {api.ResourceSelectorTerm{Kind: "Secret", Name: "key"}, []api.ID{secret}, `spec.resourceSelectors[0] (Secret "key")`},
+		"labels":                                {api.ResourceSelectorTerm{Kind: "Secret", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}, []api.ID{secret}, "spec.resourceSelectors[0] (Secret with a=b)"},
+		"a namespace":                           {api.ResourceSelectorTerm{Kind: "Namespace", Name: "shop"}, []api.ID{namespace, secret, other}, `spec.resourceSelectors[0] (Namespace "shop")`},
+		"a namespace alone":                     {api.ResourceSelectorTerm{Kind: "Namespace", Name: "shop", SelectionScope: api.NamespaceOnly}, []api.ID{namespace}, `spec.resourceSelectors[0] (Namespace "shop")`},
+		"an envelope":                           {api.ResourceSelectorTerm{Group: api.PlacementGroup, Kind: "ClusterResourceEnvelope"}, []api.ID{namespace, secret, inWeb, other}, "spec.resourceSelectors[0] (ClusterResourceEnvelope)"},
+		"a ConfigMap, which can be an envelope": {api.ResourceSelectorTerm{Kind: "ConfigMap"}, []api.ID{namespace, secret, inWeb, other}, "spec.resourceSelectors[0] (ConfigMap)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{ResourceSelectors: []api.ResourceSelectorTerm{test.term}}}}
@@ -107,7 +106,7 @@ func TestUnmatchedHolds(t *testing.T) {
 	}
 }
 
-// A commit that allows deletions allows them until the content changes, whatever commits follow.
+// Deletions that a commit allows stay allowed until the content of the placement changes.
 func TestAllowedContent(t *testing.T) {
 	m := NewMemo()
 	m.setHead(snapshot(t, "clusters east\nnamespace web\nplace web\n"))
@@ -118,11 +117,11 @@ func TestAllowedContent(t *testing.T) {
 		want    string
 		changed bool
 	}{
-		"nothing is allowed":    {"", false, "", false},
-		"the commit allows it":  {"", true, now.fingerprintOf(), true},
-		"it was allowed":        {now.fingerprintOf(), false, now.fingerprintOf(), false},
-		"for another content":   {"other", false, "", true},
-		"and again for the new": {"other", true, now.fingerprintOf(), true},
+		"not allowed":                       {"", false, "", false},
+		"allowed by the head":               {"", true, now.fingerprintOf(), true},
+		"allowed before":                    {now.fingerprintOf(), false, now.fingerprintOf(), false},
+		"allowed for other content":         {"other", false, "", true},
+		"allowed again for the new content": {"other", true, now.fingerprintOf(), true},
 	} {
 		pl := &placementPlanner{current: &result{resultKey: resultKey{prepared: now, deleteAllowed: test.allowed}}}
 		p := &Placement{Record: ledger.Placement{AllowedContent: test.before}}

@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A cluster is behind by the commits that changed its content, from the time of the first
-// of them until it has applied the newest.
+// The lag of a cluster counts the changes of its content that it has not applied, since the time
+// of the first of them.
 func TestLag(t *testing.T) {
 	s := newScene(t)
 	web := api.PlacementKey{Name: "web"}
@@ -43,9 +43,9 @@ func TestLag(t *testing.T) {
 	expect("after a commit", "west", Lag{1, second})
 	s.in.Now = s.in.Now.Add(time.Hour)
 	s.commit("other", nil, []byte(fleet+"configmap web/a\nnamespace other\n"))
-	expect("after one that changes nothing there", "west", Lag{1, second})
+	expect("after an unrelated commit", "west", Lag{1, second})
 	s.commit("v3", nil, []byte(fleet+"configmap web/b\n"))
-	expect("after another", "west", Lag{2, second})
+	expect("after a second commit", "west", Lag{2, second})
 
 	s.do([]string{"restart"})
 	s.do([]string{"load", "v1"})

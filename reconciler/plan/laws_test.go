@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A model is a fleet whose members do their works at some later time, and whose daemon may lose
-// its memory at any time.
+// A model is a fleet whose members apply their works at some later time, and whose daemon may
+// restart at any time.
 type model struct {
 	t    *rapid.T
 	tb   testing.TB
@@ -29,10 +29,10 @@ type model struct {
 	waiting map[string]bool
 	loader  *hub.Loader
 	store   ledger.Store
-	// owners are the objects on each cluster with their owners, and told the objects of its
-	// works with theirs.
-	owners, told map[string]map[api.ID]api.PlacementKey
-	down         map[string]bool
+	// owners are the objects on each cluster with their owners, and assigned the objects of its
+	// last works with theirs.
+	owners, assigned map[string]map[api.ID]api.PlacementKey
+	down             map[string]bool
 }
 
 var fleetOfThree = []string{"a", "b", "c"}
@@ -40,7 +40,7 @@ var fleetOfThree = []string{"a", "b", "c"}
 func newModel(t *rapid.T, tb testing.TB) *model {
 	m := &model{
 		t: t, tb: tb, commits: map[string]*hub.Snapshot{}, waiting: map[string]bool{}, loader: hub.NewLoader(hub.Options{}), store: ledger.Memory(),
-		owners: map[string]map[api.ID]api.PlacementKey{}, told: map[string]map[api.ID]api.PlacementKey{}, down: map[string]bool{},
+		owners: map[string]map[api.ID]api.PlacementKey{}, assigned: map[string]map[api.ID]api.PlacementKey{}, down: map[string]bool{},
 		in: Input{Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon},
 	}
 	for _, c := range fleetOfThree {
@@ -119,69 +119,69 @@ func (m *model) check(cluster string) {
 		kept[w.Placement], unreleased[w.Placement] = w.Keep, w.Unreleased()
 		for _, o := range w.Manifests {
 			if other, taken := now[o.ID]; taken {
-				m.t.Fatalf("on %s both %s and %s are told to hold %s", cluster, other, w.Placement, o.ID)
+				m.t.Fatalf("on %s both %s and %s own %s", cluster, other, w.Placement, o.ID)
 			}
 			now[o.ID] = w.Placement
 		}
 	}
-	for id, owner := range m.told[cluster] {
+	for id, owner := range m.assigned[cluster] {
 		switch other := now[id]; {
 		case other == api.PlacementKey{} && kept[owner]:
 			now[id] = owner
 		case other == api.PlacementKey{}:
 			if taker := m.wants(cluster, id, owner); taker != nil {
-				m.t.Fatalf("on %s nobody has %s any more, which was %s's, and %s wants it", cluster, id, owner, taker.Key)
+				m.t.Fatalf("on %s no placement owns %s any more, which %s owned and %s wants", cluster, id, owner, taker.Key)
 			}
 		case other != owner && kept[owner] && !unreleased[owner]: // until then the work only keeps objects that are handed over to it
-			if m.goesOnWanting(owner, cluster, id) {
-				m.t.Fatalf("on %s %s takes %s from %s, of which nobody knows what it holds", cluster, other, id, owner)
+			if m.latestHas(owner, cluster, id) {
+				m.t.Fatalf("on %s %s takes %s from %s, whose content is not known", cluster, other, id, owner)
 			}
 		}
 	}
-	m.told[cluster] = now
+	m.assigned[cluster] = now
 }
 
 // wants returns a placement of the head, other than but, that wants an object on a cluster it
 // holds.
 func (m *model) wants(cluster string, id api.ID, but api.PlacementKey) *Placement {
 	for _, p := range m.last.Placements {
-		if p.Key != but && m.goesOnWanting(p.Key, cluster, id) {
+		if p.Key != but && m.latestHas(p.Key, cluster, id) {
 			return p
 		}
 	}
 	return nil
 }
 
-// goesOnWanting reports whether the newest content of a placement has an object on a cluster.
-func (m *model) goesOnWanting(key api.PlacementKey, cluster string, id api.ID) bool {
+// latestHas reports whether the newest content of a placement has an object on a cluster.
+func (m *model) latestHas(key api.PlacementKey, cluster string, id api.ID) bool {
 	c := claimsOf(m.last, key, cluster)
 	return c != nil && !c.Binding.Unscheduled && !c.Binding.Removing &&
 		slices.ContainsFunc(c.Content.Manifests, func(o *work.Manifest) bool { return o.ID == id })
 }
 
-// work makes a member do its works.
+// work makes a member apply its works.
 func (m *model) work(cluster string) {
 	m.tick()
 	has := m.owners[cluster]
-	told := map[api.PlacementKey]work.Work{}
+	works := map[api.PlacementKey]work.Work{}
 	claimed := map[api.ID]bool{}
 	for _, w := range m.last.Works[cluster] {
-		told[w.Placement] = w
+		works[w.Placement] = w
 		for _, o := range w.Manifests {
 			has[o.ID], claimed[o.ID] = w.Placement, true
 		}
 	}
 	for id, owner := range has {
-		w, isTold := told[owner]
-		if !isTold {
-			m.t.Fatalf("on %s nothing is said of %s, which has %s", cluster, owner, id)
+		w, known := works[owner]
+		if !known {
+			m.t.Fatalf("%s has no work of %s, which owns %s", cluster, owner, id)
 		}
 		if !claimed[id] && !w.Keep {
 			delete(has, id)
 		}
 	}
 	for _, w := range m.last.Works[cluster] {
-		m.in.Ledger.Fold(word(cluster, w, m.in.Now))
+		m.in.Ledger.Fold(report(cluster, w, m.in.Now))
 	}
 }
 
@@ -240,7 +240,7 @@ func (m *model) finish() {
 	for _, p := range m.last.Placements {
 		for _, c := range p.Clusters {
 			if c.Held == "" && (c.Binding.Removing || c.Binding.Unscheduled || !c.UpToDate()) {
-				m.t.Fatalf("%s does not come to rest on %s:\n%s", p.Key, c.Binding.Cluster, describe(m.last))
+				m.t.Fatalf("%s does not finish on %s:\n%s", p.Key, c.Binding.Cluster, describe(m.last))
 			}
 		}
 	}
@@ -258,11 +258,11 @@ func (m *model) finish() {
 			}
 		}
 	}
-	// A daemon that has only the ledger comes to the same result.
+	// A daemon that has only the ledger makes the same plan.
 	fresh := m.in
 	fresh.Memo, fresh.Past = NewMemo(), maps.Clone(m.commits)
 	if got, want := describe(Resolve(fresh)), describe(m.last); got != want {
-		m.t.Fatalf("planned anew:\n%s\nfrom the memo:\n%s", got, want)
+		m.t.Fatalf("with an empty memo:\n%s\nwith the memo:\n%s", got, want)
 	}
 }
 
@@ -278,8 +278,8 @@ func (m *model) compare(cluster string) {
 	}
 	has := maps.Clone(m.owners[cluster])
 	maps.DeleteFunc(has, func(id api.ID, owner api.PlacementKey) bool {
-		_, told := should[id]
-		return kept[owner] && !told
+		_, assigned := should[id]
+		return kept[owner] && !assigned
 	})
 	if !maps.Equal(has, should) {
 		m.t.Fatalf("%s has %v, and should have %v", cluster, has, should)

@@ -7,7 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A renderer is used again for a commit that does not change what it renders, and for no other.
+// The renderer of the last commit is reused if the placement selects the same objects and the
+// overrides are the same.
 func TestRenderersAreReused(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	const base = "clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace web\n"
@@ -16,12 +17,12 @@ func TestRenderersAreReused(t *testing.T) {
 		key    api.PlacementKey
 		reused bool
 	}{
-		"the same content":   {base + "namespace other\n", web, true},
-		"a new policy":       {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace web pick 1\n", web, true},
-		"another object":     {base + "configmap web/two a\n", web, false},
-		"an override":        {base + "override web/one to b on eu\n", web, false},
-		"another name":       {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace shop of web\n", api.PlacementKey{Name: "shop"}, false},
-		"selectors that err": {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nnamespace other\nwidget other/one\nplace web broken\n", web, false},
+		"the same content":  {base + "namespace other\n", web, true},
+		"a new policy":      {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace web pick 1\n", web, true},
+		"another object":    {base + "configmap web/two a\n", web, false},
+		"an override":       {base + "override web/one to b on eu\n", web, false},
+		"another name":      {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nplace shop of web\n", api.PlacementKey{Name: "shop"}, false},
+		"invalid selectors": {"clusters east/region=eu\nnamespace web\nconfigmap web/one a\nnamespace other\nwidget other/one\nplace web broken\n", web, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -55,9 +56,9 @@ func TestRenderersAreReused(t *testing.T) {
 	}
 }
 
-// A placement that is renamed while its selectors are invalid has no content under the new key.
-// It renders again once its selectors are valid.
-func TestARenamedPlacementWithInvalidSelectors(t *testing.T) {
+// A placement that is renamed while its selectors are invalid has no content under the new key
+// until they are valid.
+func TestRenamedPlacementWithInvalidSelectors(t *testing.T) {
 	s := newScene(t)
 	m, shop := NewMemo(), api.PlacementKey{Name: "shop"}
 	for i, step := range []struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Of several placements that want an object on a cluster one owns it: the one that has it, then
-// the one that was assigned its revision first. What an owner gives up goes to the next.
+// If several placements claim an object on a cluster, the one that holds it owns it, then the one
+// that was assigned its revision first. An object that its owner gives up is handed over.
 func TestAssignOwners(t *testing.T) {
 	shared := configMap("one")
 	object := map[api.ID]*work.Manifest{shared: manifestsOf("one")[0]}
@@ -43,18 +43,18 @@ func TestAssignOwners(t *testing.T) {
 		want      string // who gets it early, and who leaves it to whom
 		conflicts string
 	}{
-		"one placement":                     {[]*claim{of("a", 1, has)}, "", ""},
-		"the first one keeps it":            {[]*claim{of("a", 1, has), of("b", 2, has)}, "a leaves it to b", "b without a"},
-		"at the same time, by name":         {[]*claim{of("a", 1, has), of("b", 1, has)}, "b leaves it to a", "a without b"},
-		"the holder before a newcomer":      {[]*claim{of("a", 9, gets), of("b", 1, has)}, "a leaves it to b", "b without a"},
-		"whoever may hold it before a new":  {[]*claim{of("a", 9, gets), of("b", 1, unknown)}, "a leaves it to b", "b without a"},
-		"the holder before who may hold it": {[]*claim{of("a", 9, unknown), of("b", 1, has)}, "", "b without a"},
-		"one that yields goes on":           {[]*claim{of("a", 9, yielding), of("b", 1, has)}, "a leaves it to b", "b without a"},
-		"a report owns nothing":             {[]*claim{of("a", 9, reports), of("b", 1, gets)}, "a leaves it to b", "b without a"},
-		"given up, and taken early":         {[]*claim{of("a", 1, gives), of("b", 1, awaits)}, "b gets it early", ""},
-		"given up, and nobody waits":        {[]*claim{of("a", 1, gives), of("b", 1, func(*claim) {})}, "", ""},
-		"not given up yet":                  {[]*claim{of("a", 1, givesLater), of("b", 2, gets)}, "b leaves it to a for now", ""},
-		"taken early by the first":          {[]*claim{of("a", 1, gives), of("c", 1, awaits), of("b", 1, awaits)}, "c gets it early", "c without b"},
+		"one placement":                                 {[]*claim{of("a", 1, has)}, "", ""},
+		"two holders, the earlier one owns it":          {[]*claim{of("a", 1, has), of("b", 2, has)}, "a leaves it to b", "b without a"},
+		"two holders since the same time, by name":      {[]*claim{of("a", 1, has), of("b", 1, has)}, "b leaves it to a", "a without b"},
+		"a holder before a newcomer":                    {[]*claim{of("a", 9, gets), of("b", 1, has)}, "a leaves it to b", "b without a"},
+		"a possible holder before a newcomer":           {[]*claim{of("a", 9, gets), of("b", 1, unknown)}, "a leaves it to b", "b without a"},
+		"a holder before a possible holder":             {[]*claim{of("a", 9, unknown), of("b", 1, has)}, "", "b without a"},
+		"a holder before one that yielded it":           {[]*claim{of("a", 9, yielding), of("b", 1, has)}, "a leaves it to b", "b without a"},
+		"ReportDiff owns nothing":                       {[]*claim{of("a", 9, reports), of("b", 1, gets)}, "a leaves it to b", "b without a"},
+		"given up and assigned early":                   {[]*claim{of("a", 1, gives), of("b", 1, awaits)}, "b gets it early", ""},
+		"given up and not wanted":                       {[]*claim{of("a", 1, gives), of("b", 1, func(*claim) {})}, "", ""},
+		"given up later":                                {[]*claim{of("a", 1, givesLater), of("b", 2, gets)}, "b leaves it to a for now", ""},
+		"two want it early, the first claimant gets it": {[]*claim{of("a", 1, gives), of("c", 1, awaits), of("b", 1, awaits)}, "c gets it early", "c without b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResolver()
@@ -73,7 +73,7 @@ func TestAssignOwners(t *testing.T) {
 	}
 }
 
-// outcomes describes what becomes of an object.
+// outcomes describes the outcome of the claims to an object.
 func outcomes(claims []*claim, id api.ID) string {
 	var out []string
 	for _, cl := range claims {
@@ -97,7 +97,7 @@ func newResolver() *resolver {
 	return &resolver{planner: &planner{Input: Input{Now: noon}, memo: m}}
 }
 
-// While a cluster is paused, every claim stays as it is.
+// While a cluster is paused, no claim changes.
 func TestPausedClustersKeepTheirOwners(t *testing.T) {
 	kept := ledger.Claims{Early: []api.ID{configMap("a")}, Yields: []ledger.Yield{
 		{ID: configMap("b"), To: api.PlacementKey{Name: "other"}}, {ID: configMap("c"), To: api.PlacementKey{Name: "other"}, Passing: true},
@@ -110,8 +110,8 @@ func TestPausedClustersKeepTheirOwners(t *testing.T) {
 	}
 }
 
-// The overlap has the objects of several placements and those that were claimed, and all
-// placements that have any of them.
+// The overlap has the objects that are in the contents of several placements or were claimed, and
+// the placements that have any of them.
 func TestFindOverlap(t *testing.T) {
 	contents := func(text string, key api.PlacementKey) []*prepared {
 		m := NewMemo()
@@ -132,12 +132,12 @@ func TestFindOverlap(t *testing.T) {
 		shared    string
 		claimants string
 	}{
-		"none":                      {[]*result{of("a", "red"), of("b", "blue")}, "", ""},
-		"one of several":            {[]*result{of("a", "red,blue"), of("b", "blue"), of("c", "green")}, "blue", "a b"},
-		"one of three placements":   {[]*result{of("a", "red,blue"), of("b", "blue"), of("c", "green,blue")}, "blue", "a b c"},
-		"claimed by an owner":       {[]*result{of("a", "red", "b"), of("b", "blue")}, "green", "a b"},
-		"claimed, and in a content": {[]*result{of("a", "red", "b"), of("b", "blue"), of("c", "green")}, "green", "a b c"},
-		"the owner is gone":         {[]*result{of("a", "red", "gone")}, "green", "a"},
+		"none":                       {[]*result{of("a", "red"), of("b", "blue")}, "", ""},
+		"one of several":             {[]*result{of("a", "red,blue"), of("b", "blue"), of("c", "green")}, "blue", "a b"},
+		"one of three placements":    {[]*result{of("a", "red,blue"), of("b", "blue"), of("c", "green,blue")}, "blue", "a b c"},
+		"claimed by an owner":        {[]*result{of("a", "red", "b"), of("b", "blue")}, "green", "a b"},
+		"claimed and in a content":   {[]*result{of("a", "red", "b"), of("b", "blue"), of("c", "green")}, "green", "a b c"},
+		"the owner no longer exists": {[]*result{of("a", "red", "gone")}, "green", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			results := map[api.PlacementKey]*result{}

@@ -8,18 +8,18 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Of the decisions about clusters that are not selected, there is one for each missing cluster.
+// The decisions are those on selected clusters, and one more for each missing cluster.
 func TestShortDecisions(t *testing.T) {
 	for name, test := range map[string]struct {
 		selected, others, wanted, want int
 	}{
-		"all are found":     {2, 5, 2, 2},
-		"one is missing":    {2, 5, 3, 3},
-		"many are missing":  {2, 5, 10, 7},
-		"all are selected":  {3, 0, 3, 3},
-		"none is there":     {0, 0, 3, 0},
-		"none is selected":  {0, 4, 1, 1},
-		"more than desired": {3, 2, 1, 3},
+		"none is missing":  {2, 5, 2, 2},
+		"one is missing":   {2, 5, 3, 3},
+		"many are missing": {2, 5, 10, 7},
+		"all are selected": {3, 0, 3, 3},
+		"no clusters":      {0, 0, 3, 0},
+		"none is selected": {0, 4, 1, 1},
+		"more than wanted": {3, 2, 1, 3},
 	} {
 		o := placement.Outcome{Wanted: test.wanted, Found: test.selected}
 		for i := range test.selected + test.others {
@@ -31,25 +31,25 @@ func TestShortDecisions(t *testing.T) {
 	}
 }
 
-// Bindings that were rebuilt after the ledger was lost belong to the current policy: as many as
-// it wants, those with the larger names first.
+// Bindings that were rebuilt after the ledger was lost are assigned to the current policy, up to
+// the number of clusters that it requests, those with the larger names first.
 func TestAdoptFound(t *testing.T) {
 	two := int32(2)
 	pickN := &api.PlacementPolicy{PlacementType: api.PickN, NumberOfClusters: &two}
 	for name, test := range map[string]struct {
 		policy   *api.PlacementPolicy
-		bindings string // a name and what it is: found, bound or leaving
+		bindings string // NAME=found, bound or leaving
 		want     string // the adopted ones
 	}{
-		"no policy":           {nil, "a=found b=found", "a b"},
-		"as many as wanted":   {pickN, "a=found b=found", "a b"},
-		"more than wanted":    {pickN, "a=found b=found c=found", "b c"},
-		"besides bound ones":  {pickN, "a=found b=bound c=found", "c"},
-		"besides a leaving":   {pickN, "a=found b=leaving c=found", "a c"},
-		"enough are bound":    {pickN, "a=bound b=bound c=found", ""},
-		"clusters are named":  {&api.PlacementPolicy{PlacementType: api.PickFixed}, "a=found", ""},
-		"found, and leaving":  {nil, "a=leaving", ""},
-		"nothing is held yet": {pickN, "", ""},
+		"no policy":              {nil, "a=found b=found", "a b"},
+		"as many as wanted":      {pickN, "a=found b=found", "a b"},
+		"more than wanted":       {pickN, "a=found b=found c=found", "b c"},
+		"some are bound already": {pickN, "a=found b=bound c=found", "c"},
+		"one is unscheduled":     {pickN, "a=found b=leaving c=found", "a c"},
+		"all are bound already":  {pickN, "a=bound b=bound c=found", ""},
+		"PickFixed":              {&api.PlacementPolicy{PlacementType: api.PickFixed}, "a=found", ""},
+		"only unscheduled":       {nil, "a=leaving", ""},
+		"no bindings":            {pickN, "", ""},
 	} {
 		var bs []placement.Binding
 		for word := range strings.FieldsSeq(test.bindings) {

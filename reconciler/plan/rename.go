@@ -266,9 +266,10 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 	}
 }
 
-// inherited reports whether a cluster still holds, under the new key of a renamed placement, a
-// revision whose content is not known. Then none of its objects is removed.
-func (pl *planner) inherited(p *Placement, c *OnCluster) bool {
+// heldBySuccessor reports whether the new key of a renamed placement is assigned the same revision
+// on a cluster, and the content of that revision is not known. Then the cluster keeps its objects
+// under the earlier key as well.
+func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
 	if c.heldContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
 		return false
 	}
@@ -278,12 +279,12 @@ func (pl *planner) inherited(p *Placement, c *OnCluster) bool {
 	}
 	e := into.Entry(c.Binding.Cluster)
 	return e != nil && e.Binding.Assigned == c.Binding.Assigned && !e.Binding.Removing &&
-		!pl.gives(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
+		!pl.headRenders(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
 }
 
-// gives reports whether the head renders content with this hash for a cluster of a placement.
+// headRenders reports whether the head renders content with this hash for a cluster of a placement.
 // Then the content is known even if the commit that first had it is lost.
-func (pl *planner) gives(key api.PlacementKey, name, hash string) bool {
+func (pl *planner) headRenders(key api.PlacementKey, name, hash string) bool {
 	now := pl.memo.prepare(pl.Head, key)
 	cluster, declared := pl.memo.fleet.cluster(name)
 	if now == nil || now.renderer == nil || !declared {

@@ -7,10 +7,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A report about one cluster changes the plan of its placement for that cluster alone: a
-// placement that wants the same objects and the works of all other clusters stay the same, in
-// memory too.
-func TestAReportLeavesOtherClaimantsAsTheyAre(t *testing.T) {
+// A report about one cluster changes only the plan of its placement for that cluster. Other
+// placements that claim the same objects keep their plans, and all clusters their works, in
+// memory as well.
+func TestAReportDoesNotReplaceThePlansOfOtherClaimants(t *testing.T) {
 	s := newScene(t)
 	s.commit("v1", nil, []byte("clusters east west\nnamespace web\nconfigmap web/one a\nplace one of web\nplace two of web\n"))
 	s.do([]string{"seen", "east", "west"})
@@ -20,7 +20,7 @@ func TestAReportLeavesOtherClaimantsAsTheyAre(t *testing.T) {
 		s.resolve()
 	}
 	before := s.resolve() // nothing is left to record
-	o := word("east", before.Works["east"][0], s.in.Now)
+	o := report("east", before.Works["east"][0], s.in.Now)
 	o.Untrackable = 1
 	s.in.Ledger.Fold(o)
 	now := s.resolve()
@@ -29,24 +29,24 @@ func TestAReportLeavesOtherClaimantsAsTheyAre(t *testing.T) {
 		t.Fatalf("the placements have no conflict:\n%s", describe(now))
 	}
 	if now.Placements[one] == before.Placements[one] || now.Placements[one].On("east") == before.Placements[one].On("east") {
-		t.Error("the placement of the report stays the same")
+		t.Error("the placement of the report is not planned again")
 	}
 	if now.Placements[one].On("west") != before.Placements[one].On("west") {
-		t.Error("its plan for the other cluster is made anew")
+		t.Error("its plan for the other cluster is replaced")
 	}
 	if now.Placements[two] != before.Placements[two] {
-		t.Error("the other placement is made anew")
+		t.Error("the other placement is replaced")
 	}
 	for _, cluster := range []string{"east", "west"} {
 		if !ledger.Identical(now.Works[cluster], before.Works[cluster]) {
-			t.Errorf("the works of %s are made anew", cluster)
+			t.Errorf("the works of %s are replaced", cluster)
 		}
 	}
 }
 
-// A conflict that a placement no longer has is no longer in its warnings, and one that grows is
-// described anew, whichever clusters are decided again.
-func TestWarningsFollowTheConflicts(t *testing.T) {
+// The warnings about a conflict list the clusters that it is on now, also if only the conflicts
+// of other clusters were resolved again.
+func TestConflictWarningsListTheClustersOfTheConflict(t *testing.T) {
 	s := newScene(t)
 	const objects = "namespace web\nconfigmap web/one a\n"
 	for i, test := range []struct{ text, want string }{

@@ -27,22 +27,22 @@ import (
 //	                       named placements
 //	seen east west         the clusters answer and are ready
 //	down east              the cluster does not answer
-//	done [web] [east]      the members do everything in their last works
-//	fail web east          the first object there fails
+//	done [web] [east]      the members apply their last works
+//	fail web east          the first object there cannot be applied
 //	slow web east          the first object there is not available yet
-//	stuck web east         and will not become available by itself
-//	load v1                a commit that clusters wait for was loaded
-//	lose v1                it cannot be loaded
+//	stuck web east         the first object there will not become available
+//	load v1                a needed commit has been loaded
+//	lose v1                a needed commit cannot be loaded
 //	restart                only the ledger is kept
 //	forget                 the ledger is lost; members that answer report
-//	                       their inventories, the others when they are seen
-//	panic web              planning a placement panics, until mend
+//	                       their inventories now, the others when they answer
+//	panic web              planning a placement panics until mend
 //	wait 30s
 //	members                prints the objects on the members, and the held
 //	                       deletions there
 //	proven web             prints the last commit that was available everywhere
-//	plan                   prints the works of each cluster, what waits, and
-//	                       what a user should look at
+//	plan                   prints the works of each cluster, waiting clusters,
+//	                       failures, warnings and needed commits
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		s := newScene(t)
@@ -68,7 +68,7 @@ type scene struct {
 	last    *Plan
 	// broken are the placements whose planning panics.
 	broken []api.PlacementKey
-	// holds are the revisions that the members have reported.
+	// holds are the revisions that the members have reported, by cluster.
 	holds map[string]map[api.PlacementKey]placement.Revision
 	// objects are the objects on the members with their owners, by cluster.
 	objects map[string]map[api.ID]api.PlacementKey
@@ -151,7 +151,7 @@ func (s *scene) do(words []string) string {
 	case "proven":
 		return s.in.Ledger.Placement(api.PlacementKey{Name: args[0]}).Proven.Commit + "\n"
 	default:
-		s.t.Fatalf("%s is no part of a scene", words[0])
+		s.t.Fatalf("%s is not a command", words[0])
 	}
 	return ""
 }
@@ -174,7 +174,7 @@ func (s *scene) resolve() *Plan {
 	s.in.Memo.setHead(s.in.Head)
 	for _, key := range s.broken {
 		s.in.Memo.prepare(s.in.Head, key)
-		s.in.Memo.head.placements[key] = &prepared{} // without what it takes to render
+		s.in.Memo.head.placements[key] = &prepared{} // without a renderer, which rendering dereferences
 	}
 	p := Resolve(s.in)
 	s.check(p)
@@ -197,12 +197,12 @@ func (s *scene) check(p *Plan) {
 		for _, w := range works {
 			for _, m := range w.Manifests {
 				if other, taken := owner[m.ID]; taken {
-					s.t.Errorf("on %s both %s and %s are told to hold %s", cluster, other, w.Placement, m.ID)
+					s.t.Errorf("on %s both %s and %s own %s", cluster, other, w.Placement, m.ID)
 				}
 				owner[m.ID] = w.Placement
 			}
 			if w.Remove && len(w.Manifests) > 0 {
-				s.t.Errorf("on %s %s is removed and told to hold %d objects", cluster, w.Placement, len(w.Manifests))
+				s.t.Errorf("on %s %s is removed and has %d objects", cluster, w.Placement, len(w.Manifests))
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func (s *scene) check(p *Plan) {
 	fresh.Memo = NewMemo()
 	fresh.Past = maps.Clone(s.commits)
 	if again := Resolve(fresh); describe(again) != describe(p) {
-		s.t.Errorf("planned anew:\n%s\nfrom the memo:\n%s", describe(again), describe(p))
+		s.t.Errorf("with an empty memo:\n%s\nwith the memo:\n%s", describe(again), describe(p))
 	}
 }
 
@@ -239,14 +239,14 @@ func (s *scene) checkAwaited(p *Plan) {
 			}
 			for _, m := range c.Content.Manifests {
 				if !named[m.ID] {
-					s.t.Errorf("on %s nobody keeps %s for %s, which is to have it", c.Binding.Cluster, m.ID, pl.Key)
+					s.t.Errorf("on %s no work keeps %s for %s, whose latest content has it", c.Binding.Cluster, m.ID, pl.Key)
 				}
 			}
 		}
 	}
 }
 
-// done makes members do their works: the given members, for the given placements.
+// done makes members apply their works: the given members, for the given placements.
 func (s *scene) done(args []string) {
 	named := func(name string) bool { return len(args) == 0 || slices.Contains(args, name) }
 	for cluster, works := range s.last.Works {
@@ -254,7 +254,7 @@ func (s *scene) done(args []string) {
 			if !named(cluster) && !named(w.Placement.Name) || len(args) == 2 && !(named(cluster) && named(w.Placement.Name)) {
 				continue
 			}
-			s.in.Ledger.Fold(s.carryOut(cluster, w))
+			s.in.Ledger.Fold(s.apply(cluster, w))
 			if s.holds[cluster] == nil {
 				s.holds[cluster] = map[api.PlacementKey]placement.Revision{}
 			}
@@ -265,8 +265,8 @@ func (s *scene) done(args []string) {
 	}
 }
 
-// carryOut makes a member do its work, and returns its report.
-func (s *scene) carryOut(cluster string, w work.Work) ledger.WorkSeen {
+// apply makes a member apply a work, and returns its report.
+func (s *scene) apply(cluster string, w work.Work) ledger.WorkSeen {
 	objects := s.objects[cluster]
 	if objects == nil {
 		objects = map[api.ID]api.PlacementKey{}
@@ -281,7 +281,7 @@ func (s *scene) carryOut(cluster string, w work.Work) ledger.WorkSeen {
 		isHeld := slices.ContainsFunc(held, func(b ledger.Braked) bool { return b.ID == id })
 		return by == w.Placement && !w.Keep && !isHeld && !slices.ContainsFunc(w.Manifests, keeps)
 	})
-	o := word(cluster, w, s.in.Now)
+	o := report(cluster, w, s.in.Now)
 	o.Braked, o.Removed = held, w.Remove && len(held) == 0
 	return o
 }
@@ -303,7 +303,8 @@ func (s *scene) heldOn(cluster string, w work.Work) []ledger.Braked {
 	return held
 }
 
-func word(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
+// report returns the report of a member that has applied a work.
+func report(cluster string, w work.Work, at time.Time) ledger.WorkSeen {
 	return ledger.WorkSeen{
 		Cluster: cluster, Placement: w.Placement, At: at, Revision: w.Revision, Done: true, Removed: w.Remove, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests),
 	}
@@ -333,7 +334,7 @@ func (s *scene) members() string {
 func (s *scene) except(name, cluster string, state ledger.ObjectState) {
 	for _, w := range s.last.Works[cluster] {
 		if w.Placement.Name == name {
-			o := word(cluster, w, s.in.Now)
+			o := report(cluster, w, s.in.Now)
 			state.ID, state.Version = w.Manifests[0].ID, "v1"
 			o.Exceptions = []ledger.ObjectState{state}
 			s.in.Ledger.Fold(o)

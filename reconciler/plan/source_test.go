@@ -16,8 +16,8 @@ func snapshot(t *testing.T, text string) *hub.Snapshot {
 	return s.in.Head
 }
 
-// The content of a placement has the positions of everything it is made from: the objects that
-// are selected and the overrides of them, or those bound to the placement.
+// The content of a placement has the positions of the placement, of the selected objects, and of
+// the overrides that match them or are bound to the placement.
 func TestContentOf(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	const base = "clusters east/region=eu west\nnamespace web\nconfigmap web/one a\nplace web\n"
@@ -26,13 +26,13 @@ func TestContentOf(t *testing.T) {
 		paths []string // besides those of base
 		same  bool     // the fingerprint is that of base
 	}{
-		"the same":                  {base, nil, true},
-		"unrelated objects":         {base + "namespace other\nconfigmap other/one a\nplace other\n", nil, true},
-		"another object":            {base + "configmap web/two a\n", []string{"configmap-web-two.yaml"}, false},
-		"an override":               {base + "override web/one to b on eu\n", []string{"override-web-one.yaml"}, false},
-		"an override of others":     {base + "namespace other\nconfigmap other/two a\noverride other/two to b on eu\n", nil, true},
-		"an override that misses":   {base + "override web/two to b on eu for web\n", []string{"override-web-two.yaml"}, true},
-		"one for another placement": {base + "override web/one to b on eu for other\n", nil, true},
+		"the same":                               {base, nil, true},
+		"unrelated objects":                      {base + "namespace other\nconfigmap other/one a\nplace other\n", nil, true},
+		"another object":                         {base + "configmap web/two a\n", []string{"configmap-web-two.yaml"}, false},
+		"an override":                            {base + "override web/one to b on eu\n", []string{"override-web-one.yaml"}, false},
+		"an override of other objects":           {base + "namespace other\nconfigmap other/two a\noverride other/two to b on eu\n", nil, true},
+		"a bound override that matches nothing":  {base + "override web/two to b on eu for web\n", []string{"override-web-two.yaml"}, true},
+		"an override bound to another placement": {base + "override web/one to b on eu for other\n", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, _ := ContentOf(snapshot(t, base), web)
@@ -48,7 +48,7 @@ func TestContentOf(t *testing.T) {
 			slices.Sort(paths)
 			slices.Sort(want)
 			if !slices.Equal(paths, want) {
-				t.Errorf("it is made from %v, want %v", paths, want)
+				t.Errorf("positions in %v, want %v", paths, want)
 			}
 			if same := got.Fingerprint == before.Fingerprint; same != test.same || got.Fingerprint == "" {
 				t.Errorf("the fingerprint is the same: %t, want %t", same, test.same)
@@ -57,8 +57,8 @@ func TestContentOf(t *testing.T) {
 	}
 }
 
-// Contents has each placement of a commit. Invalid selectors have no content, and a placement
-// that the commit does not have is not known.
+// Contents has each placement of a commit. The fingerprint of a placement with invalid selectors is
+// empty, and a placement that the commit does not have is not known.
 func TestContents(t *testing.T) {
 	s := snapshot(t, "clusters east\nnamespace web\nnamespace other\nwidget other/one\nplace web\nplace bad of web broken\n")
 	all := Contents(s)

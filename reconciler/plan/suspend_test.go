@@ -15,8 +15,9 @@ const members, app, placed = "clusters east west\n", "namespace shop\nconfigmap 
 
 func settings() api.ID { return api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "settings"} }
 
-// rested returns a fleet that has v1 of one placement, and v2 as the head.
-func rested(t *testing.T, suspensions ...ledger.Suspension) *scene {
+// suspendedScene returns a fleet that has applied v1 of one placement, with suspensions, and v2 as
+// the head.
+func suspendedScene(t *testing.T, suspensions ...ledger.Suspension) *scene {
 	s := newScene(t)
 	s.commit("v1", nil, []byte(members+app+"1"+placed))
 	s.do([]string{"seen", "east", "west"})
@@ -38,9 +39,9 @@ func onCluster(t *testing.T, p *Plan, cluster string) work.Work {
 	return works[0]
 }
 
-// Suspended clusters keep their content, and their works and the reason why they wait say so.
+// Suspended clusters keep their content, and their works and waiting reasons have the suspension.
 // Other clusters are updated.
-func TestSuspendedClustersKeepWhatTheyHave(t *testing.T) {
+func TestSuspendedClustersAreNotUpdated(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	tests := map[string]struct {
 		s       ledger.Subject
@@ -55,7 +56,7 @@ func TestSuspendedClustersKeepWhatTheyHave(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := rested(t, ledger.Suspension{Subject: test.s, By: "alice", Reason: "INC-1"})
+			s := suspendedScene(t, ledger.Suspension{Subject: test.s, By: "alice", Reason: "INC-1"})
 			p := s.resolve()
 			for _, cluster := range []string{"east", "west"} {
 				w := onCluster(t, p, cluster)
@@ -68,7 +69,7 @@ func TestSuspendedClustersKeepWhatTheyHave(t *testing.T) {
 					t.Errorf("%s is held: %q", cluster, got)
 				}
 				if whole := w.Suspended != ""; whole == updates || whole != (c.Suspended != "") {
-					t.Errorf("%s is told %q, and %q is shown", cluster, w.Suspended, c.Suspended)
+					t.Errorf("the work of %s has the suspension %q, and the plan %q", cluster, w.Suspended, c.Suspended)
 				}
 				suspended := test.s.Object != (api.ID{}) && (test.s.Cluster == "" || test.s.Cluster == cluster)
 				if got := w.SuspendedReason(settings()) != ""; got != (suspended || !updates) {
@@ -80,11 +81,11 @@ func TestSuspendedClustersKeepWhatTheyHave(t *testing.T) {
 }
 
 // A suspension ends at its time, which is the wake time of the plan.
-func TestSuspensionsEndByThemselves(t *testing.T) {
+func TestSuspensionsExpire(t *testing.T) {
 	until := noon.Add(time.Hour)
-	s := rested(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice", Until: until})
+	s := suspendedScene(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice", Until: until})
 	if p := s.resolve(); !p.Wake.Equal(until) || onCluster(t, p, "east").Revision.Commit != "v1" {
-		t.Errorf("suspended, it wakes at %s; %s", p.Wake, describe(p))
+		t.Errorf("wake is %s; %s", p.Wake, describe(p))
 	}
 	s.do([]string{"done"})
 	s.in.Now = until
@@ -96,34 +97,34 @@ func TestSuspensionsEndByThemselves(t *testing.T) {
 // A placement that is removed from Git stays on suspended clusters until the suspension ends. A
 // cluster that is removed from Git is not released while it is suspended.
 func TestSuspendedContentIsNotRemoved(t *testing.T) {
-	s := rested(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
+	s := suspendedScene(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
 	s.commit("v3", nil, []byte(members+app+"2"))
 	p := s.resolve()
 	if east := onCluster(t, p, "east"); east.Remove || len(east.Manifests) != 2 || east.Suspended == "" {
-		t.Errorf("east is told %+v", east)
+		t.Errorf("the work of east is %+v", east)
 	}
 	if west := onCluster(t, p, "west"); !west.Remove {
-		t.Errorf("west is told %+v", west)
+		t.Errorf("the work of west is %+v", west)
 	}
 	s.in.Ledger.Resume(ledger.Subject{Cluster: "east"})
 	if east := onCluster(t, s.resolve(), "east"); !east.Remove {
-		t.Errorf("resumed, east is told %+v", east)
+		t.Errorf("resumed, the work of east is %+v", east)
 	}
 
-	s = rested(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
+	s = suspendedScene(t, ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "alice"})
 	s.commit("v3", nil, []byte("clusters west\n"+app+"2"+placed))
 	if p := s.resolve(); len(p.Left) != 0 {
-		t.Errorf("suspended, and left: %v", p.Left)
+		t.Errorf("suspended clusters that are released: %v", p.Left)
 	}
 	s.in.Ledger.Resume(ledger.Subject{Cluster: "east"})
 	if p := s.resolve(); !slices.Equal(p.Left, []string{"east"}) {
-		t.Errorf("resumed, %v are left", p.Left)
+		t.Errorf("resumed, the clusters %v are released", p.Left)
 	}
 }
 
 // A rollout that a failed update has stopped continues when a user resumes it.
-func TestProceedResumesAStoppedRollout(t *testing.T) {
-	s := rested(t)
+func TestResumingAStoppedRollout(t *testing.T) {
+	s := suspendedScene(t)
 	s.commit("v2", nil, []byte(members+app+"2"+strings.Replace(placed, "100%", "1", 1)))
 	s.resolve()
 	s.do([]string{"fail", "web", "east"})

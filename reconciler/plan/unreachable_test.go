@@ -10,9 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A cluster that cannot be used because permissions are missing is not selected, and its
-// decision says so. A healthy cluster that lacks some permissions can be selected.
-func TestAClusterWithoutPermissionsIsNotCalledUnreachable(t *testing.T) {
+// If missing permissions make a cluster unusable, the message is about the permissions and not
+// about reachability. A healthy cluster that lacks some permissions can be selected.
+func TestMissingPermissionsAreReportedAsTheReason(t *testing.T) {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	seen := func(healthy bool, joined time.Time, forbidden ...string) *ledger.Cluster {
 		return &ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Cluster: "a", Healthy: healthy, Forbidden: forbidden}, Since: start, Joined: joined, LastSeen: start}
@@ -21,15 +21,15 @@ func TestAClusterWithoutPermissionsIsNotCalledUnreachable(t *testing.T) {
 		seen *ledger.Cluster
 		want string
 	}{
-		"never connected": {seen(false, time.Time{}, "list configmaps"), "permissions are missing: list configmaps"},
-		"no longer":       {seen(false, start, "list configmaps"), "permissions are missing: list configmaps"},
-		"in part":         {seen(true, start, "patch deployments.apps"), ""},
-		"silent":          {seen(false, start), "no recent heartbeat signals"},
+		"never connected":  {seen(false, time.Time{}, "list configmaps"), "permissions are missing: list configmaps"},
+		"denied later":     {seen(false, start, "list configmaps"), "permissions are missing: list configmaps"},
+		"some are missing": {seen(true, start, "patch deployments.apps"), ""},
+		"unreachable":      {seen(false, start), "no recent heartbeat signals"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := ineligibleReason(test.seen, start.Add(2*unreachableGrace))
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
-				t.Errorf("it says %q, want %q", got, test.want)
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -41,12 +41,12 @@ func TestAClusterWithoutPermissionsIsNotCalledUnreachable(t *testing.T) {
 	s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "b", At: s.in.Now, Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}})
 	s.commit("v2", nil, []byte("clusters a b\nnamespace web\nplace web\nconfigmap web/one new\n"))
 	if got := s.do([]string{"plan"}); !strings.Contains(got, "web waits on b: permissions are missing: list configmaps") {
-		t.Errorf("the cluster waits for something else:\n%s", got)
+		t.Errorf("the cluster does not wait for its permissions:\n%s", got)
 	}
 }
 
-// Clusters that do not answer delay a rollout only if there are more of them than allowed.
-func TestUnreachableClustersHoldUpARolloutBeyondTheirBudget(t *testing.T) {
+// Unreachable clusters count as unavailable only beyond MaxUnreachable.
+func TestMaxUnreachable(t *testing.T) {
 	none, all := intstr.FromInt32(0), intstr.FromString("100%")
 	for name, test := range map[string]struct {
 		max   *intstr.IntOrString
@@ -69,8 +69,8 @@ func TestUnreachableClustersHoldUpARolloutBeyondTheirBudget(t *testing.T) {
 	}
 }
 
-// If a cluster that answers but cannot be used stops a rollout, the reason is shown.
-func TestStoppedByAClusterThatCannotBeUsed(t *testing.T) {
+// If an unusable cluster stops a rollout, the message says why it cannot be used.
+func TestStoppedByAnUnusableCluster(t *testing.T) {
 	for why, seen := range map[string]ledger.ClusterSeen{
 		"permissions are missing on it": {Error: "permissions are missing: list configmaps", Forbidden: []string{"list configmaps"}},
 		"another fleet holds it":        {Healthy: true, Owners: []ledger.Owner{{ID: "theirs"}}},
@@ -90,7 +90,7 @@ func TestStoppedByAClusterThatCannotBeUsed(t *testing.T) {
 			seen.Cluster, seen.At = "a", s.in.Now
 			s.in.Ledger.Fold(seen)
 			if got := s.do([]string{"plan"}); !strings.Contains(got, "("+why+")") {
-				t.Errorf("it says:\n%s", got)
+				t.Errorf("got:\n%s", got)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 	}
 	paused := pl.paused[c.Binding.Cluster] != ""
 	switch {
-	case (paused || pl.inherited(p, c)) && c.Binding.Removing:
+	case (paused || pl.heldBySuccessor(p, c)) && c.Binding.Removing:
 		w.Keep = true
 	case c.Binding.Removing:
 		w.Remove = true

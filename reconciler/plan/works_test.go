@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -19,7 +21,10 @@ func configMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace:
 func manifestsOf(names ...string) []*work.Manifest {
 	var out []*work.Manifest
 	for _, name := range names {
-		out = append(out, &work.Manifest{Object: &api.Object{ID: configMap(name)}})
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion("v1")
+		object.SetKind("ConfigMap")
+		out = append(out, &work.Manifest{Object: &api.Object{ID: configMap(name), Object: object}})
 	}
 	return out
 }
@@ -32,8 +37,8 @@ func namesOf(ms []*work.Manifest) string {
 	return strings.Join(names, " ")
 }
 
-// A work with another cause is sent again, since the member reports the cause of each deletion.
-func TestWorksWithOtherCausesDiffer(t *testing.T) {
+// Works with different causes differ, since the member reports the cause of each deletion.
+func TestWorksWithDifferentCausesDiffer(t *testing.T) {
 	a := work.Work{Remove: true, Cause: work.Cause{Why: "no longer selected since the placement was renamed to crp/shop"}}
 	b := a
 	b.Cause.Why = "no longer selected since the placement was renamed to crp/store"
@@ -42,19 +47,19 @@ func TestWorksWithOtherCausesDiffer(t *testing.T) {
 	}
 }
 
-// Works with the same manifests are the same, even if each has a list of its own: a list without
-// the objects of others is made anew whenever the owners are decided.
+// Works with the same manifests in memory are the same, even if their lists are different: lists
+// without yielded objects are built each time the owners are decided.
 func TestWorksWithTheSameManifestsAreTheSame(t *testing.T) {
 	all := manifestsOf("a", "b")
 	for name, test := range map[string]struct {
 		a, b work.Work
 		want bool
 	}{
-		"one list":        {work.Work{Manifests: all}, work.Work{Manifests: all}, true},
-		"two lists":       {work.Work{Manifests: all, Awaited: all}, work.Work{Manifests: slices.Clone(all), Awaited: slices.Clone(all)}, true},
-		"fewer manifests": {work.Work{Manifests: all}, work.Work{Manifests: all[:1]}, false},
-		"loaded again":    {work.Work{Manifests: all}, work.Work{Manifests: manifestsOf("a", "b")}, false},
-		"others awaited":  {work.Work{Awaited: all}, work.Work{Awaited: manifestsOf("a", "b")}, false},
+		"one list":                {work.Work{Manifests: all}, work.Work{Manifests: all}, true},
+		"two lists":               {work.Work{Manifests: all, Awaited: all}, work.Work{Manifests: slices.Clone(all), Awaited: slices.Clone(all)}, true},
+		"fewer manifests":         {work.Work{Manifests: all}, work.Work{Manifests: all[:1]}, false},
+		"loaded again":            {work.Work{Manifests: all}, work.Work{Manifests: manifestsOf("a", "b")}, false},
+		"other awaited manifests": {work.Work{Awaited: all}, work.Work{Awaited: manifestsOf("a", "b")}, false},
 	} {
 		if got := sameWork(&test.a, &test.b); got != test.want {
 			t.Errorf("%s: the same: %t, want %t", name, got, test.want)
@@ -62,7 +67,7 @@ func TestWorksWithTheSameManifestsAreTheSame(t *testing.T) {
 	}
 }
 
-// A comparison gives the same answer as comparing the IDs, whatever it compared before.
+// A comparison compares the IDs, whatever it compared before.
 func TestComparison(t *testing.T) {
 	one, again, two := manifestsOf("a", "b"), manifestsOf("a", "b"), manifestsOf("a", "c")
 	var c comparison
@@ -79,7 +84,7 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// The final work is the newest content without the objects that are left to others.
+// The final work has the latest content without the objects that are left to other placements.
 func TestFinalWork(t *testing.T) {
 	strategy := &api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}
 	p := &Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: strategy}}}}
@@ -88,10 +93,10 @@ func TestFinalWork(t *testing.T) {
 		yielded []string
 		want    string
 	}{
-		"all of it":       {nil, "a b c"},
+		"nothing is left": {nil, "a b c"},
 		"one is left":     {[]string{"b"}, "a c"},
 		"all are left":    {[]string{"c", "a", "b"}, ""},
-		"none of its own": {[]string{"x"}, "a b c"},
+		"an object that it does not have is left": {[]string{"x"}, "a b c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &OnCluster{Latest: latest, Content: work.Rendered{Manifests: manifestsOf("a", "b", "c")}}
@@ -151,14 +156,14 @@ func TestOnlyChangedWorksAreReplaced(t *testing.T) {
 		replaced []string          // clusters with new lists
 		want     map[string]string // what they have then
 	}{
-		"nothing":                 {[]*Placement{a, b}, nil, nil},
-		"an equal plan":           {[]*Placement{a, of("b", "east=v1", "west=v1")}, nil, nil},
-		"another revision":        {[]*Placement{a, of("b", "east=v2", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1 b=v2"}},
-		"a cluster is left":       {[]*Placement{a, of("b", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1"}},
-		"a cluster is new":        {[]*Placement{a, of("b", "east=v1", "north=v1", "west=v1")}, []string{"north"}, map[string]string{"north": "b=v1"}},
-		"a placement is gone":     {[]*Placement{b}, []string{"east", "west"}, map[string]string{"east": "b=v1", "west": "b=v1"}},
-		"a placement is new":      {[]*Placement{a, of("ab", "west=v1"), b}, []string{"west"}, map[string]string{"west": "a=v1 ab=v1 b=v1"}},
-		"all placements are gone": {nil, []string{"east", "west"}, map[string]string{"east": "", "west": ""}},
+		"nothing":                    {[]*Placement{a, b}, nil, nil},
+		"an equal plan":              {[]*Placement{a, of("b", "east=v1", "west=v1")}, nil, nil},
+		"another revision":           {[]*Placement{a, of("b", "east=v2", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1 b=v2"}},
+		"a cluster is removed":       {[]*Placement{a, of("b", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1"}},
+		"a cluster is added":         {[]*Placement{a, of("b", "east=v1", "north=v1", "west=v1")}, []string{"north"}, map[string]string{"north": "b=v1"}},
+		"a placement is removed":     {[]*Placement{b}, []string{"east", "west"}, map[string]string{"east": "b=v1", "west": "b=v1"}},
+		"a placement is added":       {[]*Placement{a, of("ab", "west=v1"), b}, []string{"west"}, map[string]string{"west": "a=v1 ab=v1 b=v1"}},
+		"all placements are removed": {nil, []string{"east", "west"}, map[string]string{"east": "", "west": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := NewMemo()
