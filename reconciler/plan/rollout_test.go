@@ -1,0 +1,280 @@
+package plan
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// The states of an object in a report.
+var (
+	applyFailed  = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{Message: "forbidden"}}
+	applyPending = ledger.ObjectState{ID: configMap("a"), Pending: true, Applied: ledger.Verdict{Message: "the kind does not exist yet"}}
+	notReady     = ledger.ObjectState{ID: configMap("a"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Message: "0 of 1 replicas available"}}
+	crashed      = ledger.ObjectState{ID: configMap("b"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{Message: "0 of 1 replicas available"}, Failure: "the image cannot be pulled"}
+	suspended    = ledger.ObjectState{ID: configMap("c"), Applied: ledger.Verdict{Reason: api.Suspended, Message: "suspended by alice"}}
+)
+
+var (
+	revisionOne = placement.Revision{Commit: "v1", Hash: "1"}
+	revisionTwo = placement.Revision{Commit: "v2", Hash: "2"}
+)
+
+// ledgerWith returns a ledger in which a placement is bound to the healthy cluster east, and whose
+// member has sent some reports about it.
+func ledgerWith(b placement.Binding, reports ...ledger.WorkSeen) (*ledger.Ledger, *ledger.Entry) {
+	l, key := ledger.New(), api.PlacementKey{Name: "web"}
+	l.Fold(ledger.ClusterSeen{Cluster: "east", At: noon.Add(-time.Hour), Healthy: true})
+	l.SetPlacement(key, ledger.Placement{})
+	b.Cluster = "east"
+	l.Bind(key, b)
+	for _, o := range reports {
+		o.Cluster, o.Placement = "east", key
+		l.Fold(o)
+	}
+	return l, l.Placement(key).Entry("east")
+}
+
+// The health of a cluster in the rollout follows from the member's last report about the assigned
+// revision.
+func TestRolloutHealth(t *testing.T) {
+	assigned := noon.Add(-10 * time.Minute)
+	reported := noon.Add(-time.Minute)
+	seen := func(states ...ledger.ObjectState) ledger.WorkSeen {
+		return ledger.WorkSeen{At: reported, Revision: revisionTwo, Done: true, Total: 3, Exceptions: states}
+	}
+	with := func(o ledger.WorkSeen, change func(*ledger.WorkSeen)) ledger.WorkSeen {
+		change(&o)
+		return o
+	}
+	compared := func(o *ledger.WorkSeen) { o.Compared = true }
+	yields := func(passing bool) func(*OnCluster) {
+		return func(c *OnCluster) {
+			c.Claims.Yields = []ledger.Yield{{ID: configMap("d"), To: api.PlacementKey{Name: "shop"}, Passing: passing}}
+		}
+	}
+	refused := func(c *OnCluster) {
+		c.Content.Refused = []work.Refused{{Manifest: manifestsOf("x")[0], Message: "generateName is not supported"}}
+	}
+	for name, test := range map[string]struct {
+		report  ledger.WorkSeen // none if its revision is zero
+		reports bool            // the strategy is ReportDiff
+		change  func(*OnCluster)
+		want    rollout.Seen
+	}{
+		"no report":                                       {want: rollout.Seen{}},
+		"a report about another revision":                 {report: with(seen(), func(o *ledger.WorkSeen) { o.Revision = revisionOne })},
+		"a report from before the assignment":             {report: with(seen(), func(o *ledger.WorkSeen) { o.At = assigned.Add(-time.Second) })},
+		"applying":                                        {report: with(seen(), func(o *ledger.WorkSeen) { o.Done = false }), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
+		"available":                                       {report: seen(), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported}},
+		"untracked":                                       {report: with(seen(), func(o *ledger.WorkSeen) { o.Untrackable = 1 }), want: rollout.Seen{Hash: "2", Health: rollout.Untracked, Since: reported}},
+		"not available yet":                               {report: seen(notReady), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported}},
+		"not applied yet, and retried":                    {report: seen(applyPending), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported}},
+		"it will not become available":                    {report: seen(notReady, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, Failure: "ConfigMap/web/b: the image cannot be pulled"}},
+		"an object is refused":                            {report: seen(applyFailed, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, Failure: "ConfigMap/web/a: forbidden"}},
+		"suspended objects do not count":                  {report: seen(suspended), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, Partial: true}},
+		"left to another placement":                       {report: seen(), change: yields(false), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, Failure: "ConfigMap/web/d: the placement crp/shop has it on this cluster"}},
+		"passing from another placement":                  {report: seen(), change: yields(true), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported}},
+		"an object that no cluster can apply":             {report: seen(), change: refused, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, Failure: "ConfigMap/web/x: generateName is not supported"}},
+		"it is in newer content":                          {report: seen(), change: func(c *OnCluster) { refused(c); c.Latest = revisionOne }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported}},
+		"compared in an earlier mode":                     {report: with(seen(), compared), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
+		"compared":                                        {report: with(seen(), compared), reports: true, want: rollout.Seen{Hash: "2", Health: rollout.DiffReported, Since: reported}},
+		"compared in part":                                {report: with(seen(applyFailed), compared), reports: true, want: rollout.Seen{Hash: "2", Health: rollout.DiffFailed, Since: reported, Failure: "ConfigMap/web/a: forbidden"}},
+		"compared without an object of another placement": {report: with(seen(), compared), reports: true, change: yields(true), want: rollout.Seen{Hash: "2", Health: rollout.DiffFailed, Since: reported}},
+		"the latest content cannot be rendered":           {report: seen(), change: func(c *OnCluster) { c.Err = errors.New("bad patch") }, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: assigned, Failure: "bad patch"}},
+		"newer content cannot be rendered":                {report: seen(), change: func(c *OnCluster) { c.Err, c.Latest = errors.New("bad patch"), revisionOne }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported}},
+		"the assigned content cannot be rendered":         {report: seen(), change: func(c *OnCluster) { c.notRenderable = true }, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: assigned, Failure: "the assigned content can no longer be rendered"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := placement.Binding{Assigned: revisionTwo, AssignedAt: assigned}
+			var reports []ledger.WorkSeen
+			if test.report.Revision != (placement.Revision{}) {
+				reports = append(reports, test.report)
+			}
+			l, e := ledgerWith(b, reports...)
+			c := &OnCluster{Binding: e.Binding, Entry: e, Latest: revisionTwo}
+			if test.change != nil {
+				test.change(c)
+			}
+			p := &Placement{Spec: &hub.Placement{}}
+			if test.reports {
+				p.Spec.Spec.Strategy.ApplyStrategy = &api.ApplyStrategy{Type: api.ReportDiff}
+			}
+			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
+			if got := pl.rolloutStatus(p, c); got != test.want {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// The availability timeout begins when the content was first observed to be unavailable, or when
+// the cluster became reachable after that, and never before the member reports after a restart.
+func TestAvailabilityTimeoutBegins(t *testing.T) {
+	unavailable := ledger.WorkSeen{At: noon.Add(-time.Minute), Revision: revisionTwo, Done: true, Exceptions: []ledger.ObjectState{notReady}}
+	for name, test := range map[string]struct {
+		change func(*ledger.Ledger)
+		want   time.Time
+	}{
+		"when it was reported": {func(*ledger.Ledger) {}, unavailable.At},
+		"when the cluster became reachable": {func(l *ledger.Ledger) {
+			l.Fold(ledger.ClusterSeen{Cluster: "east", At: noon.Add(-50 * time.Second), Error: "no answer"})
+			l.Fold(ledger.ClusterSeen{Cluster: "east", At: noon.Add(-20 * time.Second), Healthy: true})
+		}, noon.Add(-20 * time.Second)},
+		"now, after a restart": {nil, noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, e := ledgerWith(placement.Binding{Assigned: revisionTwo, AssignedAt: noon.Add(-time.Hour)}, unavailable)
+			if test.change != nil {
+				test.change(l)
+			} else {
+				l = reloaded(t, ledger.Memory(), l)
+				e = l.Placement(api.PlacementKey{Name: "web"}).Entry("east")
+			}
+			pl := &planner{Input: Input{Ledger: l, Now: noon}}
+			pp := &placementPlanner{planner: pl}
+			if got := pp.unavailableSince(&OnCluster{Binding: e.Binding, Entry: e}); !got.Equal(test.want) {
+				t.Errorf("since %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// The message about an availability timeout names the first object that is not available.
+func TestTimeoutNamesTheObject(t *testing.T) {
+	for name, test := range map[string]struct {
+		states   []ledger.ObjectState
+		timedOut bool
+		want     string
+	}{
+		"not available":    {[]ledger.ObjectState{notReady}, true, "not available after 10m: ConfigMap/web/a: 0 of 1 replicas available"},
+		"not applied":      {[]ledger.ObjectState{applyPending, crashed}, true, "not available after 10m: ConfigMap/web/a: the kind does not exist yet"},
+		"suspended before": {[]ledger.ObjectState{suspended, notReady}, true, "not available after 10m: ConfigMap/web/a: 0 of 1 replicas available"},
+		"only drifted":     {[]ledger.ObjectState{{ID: configMap("a"), Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{OK: true}, Drift: true}}, true, "not available after 10m"},
+		"another failure":  {[]ledger.ObjectState{notReady}, false, "not available after 10m"},
+	} {
+		_, e := ledgerWith(placement.Binding{Assigned: revisionTwo}, ledger.WorkSeen{At: noon, Revision: revisionTwo, Done: true, Exceptions: test.states})
+		c := &OnCluster{Binding: e.Binding, Entry: e}
+		c.setFailure(rollout.Failure{Cluster: "east", Reason: "not available after 10m", TimedOut: test.timedOut})
+		if c.Failure != test.want || c.TimedOut != test.timedOut {
+			t.Errorf("%s: %q, timed out: %t, want %q", name, c.Failure, c.TimedOut, test.want)
+		}
+	}
+}
+
+// If drift on a waiting cluster is not reverted because its content is not known, the message says
+// why.
+func TestNotRepairedReason(t *testing.T) {
+	const prefix = "; until then it is left as it is, and drift there is not reverted: commit v1, which its content comes from, "
+	lost := map[string]error{"v1": errors.New("it is gone")}
+	for name, test := range map[string]struct {
+		change func(*OnCluster)
+		in     Input
+		want   string
+	}{
+		"the commit is lost":           {func(*OnCluster) {}, Input{Lost: lost}, prefix + "cannot be loaded, which is retried (it is gone)"},
+		"the commit renders otherwise": {func(*OnCluster) {}, Input{}, prefix + "renders to other content now"},
+		"the commit was loaded since":  {func(*OnCluster) {}, Input{Lost: lost, Past: map[string]*hub.Snapshot{"v1": {}}}, prefix + "renders to other content now"},
+		"the content is known":         {func(c *OnCluster) { c.heldContent = &work.Rendered{} }, Input{Lost: lost}, ""},
+		"the content is not rendered":  {func(c *OnCluster) { c.notRenderable = true }, Input{Lost: lost}, ""},
+		"the commit is being loaded":   {func(c *OnCluster) { c.contentLoading = true }, Input{}, ""},
+		"it has the latest content":    {func(c *OnCluster) { c.Latest = c.Binding.Assigned }, Input{Lost: lost}, ""},
+		"a new binding":                {func(c *OnCluster) { c.Entry = nil }, Input{Lost: lost}, ""},
+		"nothing was assigned":         {func(c *OnCluster) { c.Entry = &ledger.Entry{} }, Input{Lost: lost}, ""},
+	} {
+		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
+		c := &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo}
+		test.change(c)
+		pl := &planner{Input: test.in}
+		if got := pl.notRepairedReason(c); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A cluster that cannot be used is unreachable for the rollout, with the reason. The latest revision
+// of a paused cluster is not known.
+func TestRolloutBinding(t *testing.T) {
+	for name, test := range map[string]struct {
+		seen        *ledger.ClusterSeen
+		foreign     string
+		paused      bool
+		unreachable bool
+		why         string
+	}{
+		"healthy":                     {seen: &ledger.ClusterSeen{Healthy: true}},
+		"never seen":                  {unreachable: true},
+		"no answer":                   {seen: &ledger.ClusterSeen{Error: "no answer"}, unreachable: true},
+		"no permissions":              {seen: &ledger.ClusterSeen{Error: "forbidden", Forbidden: []string{"list pods"}}, unreachable: true, why: "permissions are missing on it"},
+		"some permissions":            {seen: &ledger.ClusterSeen{Healthy: true, Forbidden: []string{"list pods"}}},
+		"another fleet":               {seen: &ledger.ClusterSeen{Healthy: true}, foreign: "held", unreachable: true, why: "another fleet holds it"},
+		"another fleet, and no right": {seen: &ledger.ClusterSeen{Forbidden: []string{"list pods"}}, foreign: "held", unreachable: true, why: "another fleet holds it"},
+		"paused":                      {seen: &ledger.ClusterSeen{Healthy: true}, paused: true},
+	} {
+		l := ledger.New()
+		if test.seen != nil {
+			test.seen.Cluster, test.seen.At = "east", noon
+			l.Fold(*test.seen)
+		}
+		b := placement.Binding{Cluster: "east", Assigned: revisionOne}
+		c := &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}, Latest: revisionTwo, Foreign: test.foreign, Suspended: "suspended by alice"}
+		pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
+		want := revisionTwo
+		if test.paused {
+			pl.paused, want = map[string]string{"east": "v1"}, placement.Revision{}
+		}
+		got := pl.rolloutBinding(&Placement{Spec: &hub.Placement{}}, c)
+		if got.Unreachable != test.unreachable || got.UnusableWhy != test.why || got.Latest != want || got.Suspended != c.Suspended {
+			t.Errorf("%s: unreachable: %t because %q, latest %v", name, got.Unreachable, got.UnusableWhy, got.Latest)
+		}
+	}
+}
+
+// A cluster is waiting for the reason that a user can act on first: another fleet, then missing
+// permissions, then a commit that is being loaded, then the limits of the rollout.
+func TestWaitingReason(t *testing.T) {
+	const fleet = "clusters a b\nnamespace web\nplace web unavailable 1\nconfigmap web/one "
+	for name, test := range map[string]struct {
+		change func(*scene)
+		want   string // a part of it
+	}{
+		"a limit": {func(*scene) {}, "maxUnavailable 1: waits for a to be available"},
+		"another fleet": {func(s *scene) {
+			s.in.Ledger.SetFleet(ledger.Fleet{Name: "shop", ID: "ours"})
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "b", At: s.in.Now, Forbidden: []string{"list pods"}, Owners: []ledger.Owner{{ID: "theirs"}}})
+		}, "theirs"},
+		"permissions": {func(s *scene) {
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "b", At: s.in.Now, Forbidden: []string{"list pods"}})
+		}, "permissions are missing: list pods"},
+		"unreachable": {func(s *scene) { s.do([]string{"down", "b"}) }, "the cluster is unreachable"},
+		"suspended": {func(s *scene) {
+			s.in.Ledger.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "b"}, By: "alice"})
+		}, "suspended by alice"},
+		"a commit": {func(s *scene) { s.do([]string{"restart"}) }, "commit v1, which the content of the cluster comes from, is still being loaded"},
+		"a lost commit": {func(s *scene) { s.do([]string{"restart"}); s.do([]string{"lose", "v1"}) },
+			"drift there is not reverted: commit v1, which its content comes from, cannot be loaded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.commit("v1", nil, []byte(fleet+"old\n"))
+			for _, step := range []string{"seen a b", "plan", "done", "plan"} {
+				s.do(strings.Fields(step))
+			}
+			s.commit("v2", nil, []byte(fleet+"new\n"))
+			s.resolve()
+			s.do([]string{"slow", "web", "a"})
+			test.change(s)
+			if got := s.resolve().Placements[0].On("b").Held; !strings.Contains(got, test.want) {
+				t.Errorf("b waits for %q, want %q", got, test.want)
+			}
+		})
+	}
+}
