@@ -14,21 +14,23 @@ import (
 // formerGroup is the former API group of KubeFleet's kinds.
 const formerGroup = "fleet.azure.com"
 
-// KubeFleet's kinds that gitfleet does not support. They configure a fleet and are never placed
-// on clusters.
 var (
-	laterKinds = strings.Fields(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
+	// notYetSupported are KubeFleet's kinds that users write and gitfleet does not support.
+	notYetSupported = strings.Fields(`ClusterStagedUpdateRun ClusterStagedUpdateStrategy ClusterApprovalRequest StagedUpdateRun
 		StagedUpdateStrategy ApprovalRequest ClusterResourcePlacementEviction ClusterResourcePlacementDisruptionBudget`)
-	systemKinds = strings.Fields(`ClusterResourcePlacementStatus ClusterResourceBinding ResourceBinding ClusterResourceSnapshot
+	// writtenByControllers are the kinds that users only read: KubeFleet's controllers or gitfleet
+	// write them.
+	writtenByControllers = strings.Fields(`ClusterResourcePlacementStatus ClusterResourceBinding ResourceBinding ClusterResourceSnapshot
 		ResourceSnapshot ClusterSchedulingPolicySnapshot SchedulingPolicySnapshot ClusterResourceOverrideSnapshot
 		ResourceOverrideSnapshot Work AppliedWork InternalMemberCluster`)
 )
 
-// isUnsupportedKind reports whether a kind is in one of gitfleet's groups but not supported.
+// isUnsupportedKind reports whether a kind is in one of gitfleet's groups and not supported, or is one of
+// gitfleet's kinds in the wrong group.
 func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
 	if gvk.Group == formerGroup || gvk.Group == "" {
-		_, elsewhere := kindNamed(gvk.Kind)
-		return elsewhere
+		_, supported := kindNamed(gvk.Kind)
+		return supported
 	}
 	if !document.IsOwnGroup(gvk.Group) {
 		return false
@@ -45,15 +47,16 @@ func validateUnsupported(r *document.Report, gvk runtimeschema.GroupVersionKind)
 		return
 	}
 	switch {
-	case slices.Contains(laterKinds, gvk.Kind):
+	case slices.Contains(notYetSupported, gvk.Kind):
 		r.Warnf(r.Field("kind"), "%s is not supported yet and has no effect", gvk.Kind)
-	case slices.Contains(systemKinds, gvk.Kind):
-		r.Warnf(r.Field("kind"), "%s is written by KubeFleet's own controllers and has no effect here; remove it", gvk.Kind)
+	case slices.Contains(writtenByControllers, gvk.Kind):
+		r.Warnf(r.Field("kind"), "%s is written by controllers and has no effect in Git; remove it", gvk.Kind)
 	default:
 		r.Errorf(r.Field("kind"), "unknown kind %s in group %s; %s", gvk.Kind, gvk.Group, schema.DidYouMean(gvk.Kind, kindNames()))
 	}
 }
 
+// kindNamed returns gitfleet's kind with a name.
 func kindNamed(kind string) (api.GroupKind, bool) {
 	for _, group := range []string{api.PlacementGroup, api.ClusterGroup} {
 		gk := api.GroupKind{Group: group, Kind: kind}
@@ -64,8 +67,9 @@ func kindNamed(kind string) (api.GroupKind, bool) {
 	return api.GroupKind{}, false
 }
 
+// kindNames returns the kinds that users may mean, sorted.
 func kindNames() []string {
-	names := slices.Clone(laterKinds)
+	names := slices.Clone(notYetSupported)
 	for gk := range api.Kinds {
 		names = append(names, gk.Kind)
 	}
