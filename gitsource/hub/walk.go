@@ -188,10 +188,11 @@ func (w *walk) kustomization(dir string, l *tree.Listing, ignored *tree.Patterns
 }
 
 // irregular reports an entry that is neither a file nor a directory. A link that may point to a
-// manifest or a directory of manifests is an error, since the objects would be missing.
+// manifest or a directory of manifests is an error, since the objects would be missing. So is an
+// ignore file, since files would be read that are not meant for the fleet.
 func (w *walk) irregular(name string, mode fs.FileMode) {
 	severity := problem.Warning
-	if document.IsManifest(name) || path.Ext(name) == "" {
+	if document.IsManifest(name) || path.Ext(name) == "" || path.Base(name) == tree.IgnoreFile {
 		severity = problem.Error
 	}
 	switch {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,12 +9,75 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
+
+// A walk finds the manifests and kustomizations below the path, and reports what it cannot read
+// unless it is ignored.
+func TestWalk(t *testing.T) {
+	const submodule = ": this is a submodule, which is never entered; commit its files, or list it in .gitfleetignore"
+	const link = ": this is a symbolic link, which is never followed; commit the file itself, or list the link in .gitfleetignore"
+	for name, test := range map[string]struct {
+		path           string
+		files          map[string]string // "link", "module" and "pipe" are modes
+		manifests      string
+		kustomizations string
+		problems       []string
+	}{
+		"manifests by their names": {".", map[string]string{"a.yaml": "", "b.yml": "", "c.json": "", "d.txt": "", "e": "", "f.YAML": ""}, "a.yaml b.yml c.json", "", nil},
+		"hidden files":             {".", map[string]string{".a.yaml": "", ".github/b.yaml": "", "c/.d.yaml": ""}, "", "", nil},
+		"a path":                   {"apps", map[string]string{"a.yaml": "", "apps/b.yaml": "", "apps/c/d.yaml": ""}, "apps/b.yaml apps/c/d.yaml", "", nil},
+		"a missing path":           {"apps/prod", map[string]string{"apps/b.yaml": ""}, "", "", []string{"apps/prod: the commit has no such directory; correct the path in the configuration, or the repository"}},
+		"a path that is a file":    {"apps", map[string]string{"apps": ""}, "", "", []string{"apps: the commit has no such directory; correct the path in the configuration, or the repository"}},
+		"a path that is a link":    {"apps/prod", map[string]string{"apps": "link"}, "", "", []string{"apps" + link}},
+		"kustomizations":           {".", map[string]string{"a/kustomization.yaml": "", "b/Kustomization": "", "c/kustomization.yml": "", "a/d.yaml": ""}, "a/d.yaml", "a b c", nil},
+		"two in one directory":     {".", map[string]string{"a/kustomization.yaml": "", "a/Kustomization": ""}, "", "a", []string{"a/Kustomization: the directory has also kustomization.yaml; keep one of them"}},
+		"a chart":                  {".", map[string]string{"a/Chart.yaml": "", "a/templates/b.yaml": "", "c.yaml": ""}, "c.yaml", "", []string{"a/Chart.yaml: this is a Helm chart, which is not rendered here; commit what helm template writes, or list the directory in .gitfleetignore"}},
+		"ignored":                  {".", map[string]string{".gitfleetignore": "a/\n*.json\n", "a/b.yaml": "", "c.json": "", "d.yaml": "", "e/.gitfleetignore": "!f.json\n", "e/f.json": ""}, "d.yaml e/f.json", "", nil},
+		"ignored above the path":   {"apps", map[string]string{".gitfleetignore": "b.yaml\n", "apps/b.yaml": "", "apps/c.yaml": ""}, "apps/c.yaml", "", nil},
+		"an ignored kustomization": {".", map[string]string{".gitfleetignore": "a/kustomization.yaml\n", "a/kustomization.yaml": "", "a/b.yaml": ""}, "a/b.yaml", "", nil},
+		"ignored links":            {".", map[string]string{".gitfleetignore": "a.yaml\nlib/\n", "a.yaml": "link", "lib": "module"}, "", "", nil},
+		"an ignored chart":         {".", map[string]string{".gitfleetignore": "Chart.yaml\n", "a/Chart.yaml": "", "a/b.yaml": ""}, "a/b.yaml", "", nil},
+		"links and submodules": {".", map[string]string{"a.yaml": "link", "b": "link", "c.md": "link", "d": "module", "e.md": "module", "f.sock": "pipe"}, "", "", []string{
+			"a.yaml" + link, "b" + link, "c.md" + link + " (warning)", "d" + submodule, "e.md" + submodule,
+			"f.sock: this is neither a file nor a directory; list it in .gitfleetignore",
+		}},
+		"names that are not UTF-8":      {".", map[string]string{"a\xff.yaml": "", "b\xff.txt": ""}, "", "", []string{"a\ufffd.yaml: the name is not UTF-8; rename it, or list it in .gitfleetignore"}},
+		"an ignore file that is a link": {".", map[string]string{".gitfleetignore": "link", "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore" + link + ""}},
+		"an ignore file that is binary": {".", map[string]string{".gitfleetignore": "a\x00", "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in .gitfleetignore"}},
+		"an ignore file that is large":  {".", map[string]string{".gitfleetignore": strings.Repeat("a\n", ignoreFileSize/2+1), "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: it has more than 64 KiB of patterns; list directories instead of their files"}},
+		"deep directories":              {".", map[string]string{"1/2/3/4/a.yaml": "", "1/2/3/b.yaml": ""}, "1/2/3/b.yaml", "", []string{"1/2/3/4: directories are nested deeper than 3 levels"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := fstest.MapFS{}
+			modes := map[string]fs.FileMode{"link": fs.ModeSymlink, "module": fs.ModeIrregular, "pipe": fs.ModeNamedPipe}
+			for name, text := range test.files {
+				files[name] = &fstest.MapFile{Data: []byte(text), Mode: modes[text]}
+			}
+			limits := Limits{Depth: 3}.WithDefaults()
+			w := &walk{limits: limits, tree: tree.New(files, limits.FileSize, cache.New[tree.Key, *tree.Listing]())}
+			if err := w.from(test.path); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(w.manifests, " "); got != test.manifests {
+				t.Errorf("manifests %q, want %q", got, test.manifests)
+			}
+			if got := strings.Join(w.kustomizations, " "); got != test.kustomizations {
+				t.Errorf("kustomizations %q, want %q", got, test.kustomizations)
+			}
+			var problems []string
+			for _, p := range w.problems {
+				problems = append(problems, p.Marked())
+			}
+			checkLines(t, "problems", problems, test.problems)
+		})
+	}
+}
 
 // undocumented matches patterns for which Git does not do what its documentation says, or whose
 // meaning is not documented: "**" next to anything but a slash, and a slash in a class.
