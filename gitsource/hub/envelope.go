@@ -47,9 +47,10 @@ func checkEnvelope(r *document.Report, it *item, object map[string]any) {
 				complete = false
 			}
 		}
-		if complete {
-			checkWrapped(r, it, p.Child(key), p.Child(key, "metadata", "namespace"), entry)
+		if !complete {
+			continue
 		}
+		checkWrapped(r, it, p.Child(key), p.Child(key, "metadata", "namespace"), entry)
 		validation.CheckAnnotations(r, p.Child(key), entry)
 		schema.CheckBuiltin(r, p.Child(key), entry)
 	}

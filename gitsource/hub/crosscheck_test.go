@@ -1,0 +1,151 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// problemsOf loads a repository, and returns its problems.
+func problemsOf(t *testing.T, files map[string]string) []string {
+	t.Helper()
+	s, err := load(Commit{}, newMemoryTree(files), Options{})
+	var all []string
+	if refused := (*LoadError)(nil); errors.As(err, &refused) {
+		for _, p := range refused.Problems {
+			all = append(all, p.Marked())
+		}
+		return all
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.Warnings {
+		all = append(all, p.Marked())
+	}
+	return all
+}
+
+const (
+	placementHead = "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourcePlacement\nmetadata: {name: NAME}\nspec:\n  resourceSelectors: [{group: '', version: v1, kind: Namespace}]\n"
+	memberText    = "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata: {name: east}\n"
+	overrideText  = "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: NAME, namespace: web}\nspec:\n  resourceSelectors: [{group: '', version: v1, kind: Pod, name: a}]\n" +
+		"  policy: {overrideRules: [{clusterSelector: {}, overrideType: Delete}]}\n"
+)
+
+func named(text, name string) string { return strings.ReplaceAll(text, "NAME", name) }
+
+// A reference to a name that the commit does not have is a warning: the object may come with the
+// next commit.
+func TestReferencesToMissingObjects(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"a cluster":                {named(placementHead, "p") + "  policy: {placementType: PickFixed, clusterNames: [east]}\n", ""},
+		"a missing cluster":        {named(placementHead, "p") + "  policy:\n    placementType: PickFixed\n    clusterNames: [mars]\n", "p.yaml:8: spec.policy.clusterNames[0]: the commit has no MemberCluster mars, so it is not chosen; add it, or remove the name (warning)"},
+		"a misspelt cluster":       {named(placementHead, "p") + "  policy: {placementType: PickFixed, clusterNames: [eest]}\n", "p.yaml:6: spec.policy.clusterNames[0]: the commit has no MemberCluster eest, so it is not chosen; did you mean east? (warning)"},
+		"affinity":                 {named(placementHead, "p") + "  policy: {affinity: {placementAffinity: [{name: p}]}}\n", ""},
+		"missing affinity":         {named(placementHead, "p") + "  policy: {affinity: {placementAffinity: [{name: q}]}}\n", "p.yaml:1: spec.policy.affinity.placementAffinity[0].name: the commit has no ClusterResourcePlacement q (warning)"},
+		"missing anti-affinity":    {named(placementHead, "p") + "  policy: {affinity: {placementAntiAffinity: [{name: q}]}}\n", "p.yaml:1: spec.policy.affinity.placementAntiAffinity[0].name: the commit has no ClusterResourcePlacement q (warning)"},
+		"a placement":              {named(overrideText, "o") + "  placement: {name: web, scope: Namespaced}\n---\n" + strings.NewReplacer("Cluster", "", "NAME}", "web, namespace: web}", "kind: Namespace", "kind: Pod").Replace(placementHead), ""},
+		"a placement of the fleet": {named(overrideText, "o") + "  placement: {name: web}\n", "p.yaml:7: spec.placement.name: the commit has no ClusterResourcePlacement web, so this override has no effect (warning)"},
+		"a missing placement":      {named(overrideText, "o") + "  placement: {name: web, scope: Namespaced}\n", "p.yaml:7: spec.placement.name: the commit has no ResourcePlacement web, so this override has no effect (warning)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkLines(t, "problems", problemsOf(t, map[string]string{"east.yaml": memberText, "p.yaml": test.text}), one(test.want))
+		})
+	}
+}
+
+// Two overrides must not select the same object, wherever they are.
+func TestOverridesOfOneObject(t *testing.T) {
+	const refused = "invalid resource selector v1 Pod a: the resource has been selected by both "
+	checkLines(t, "two", problemsOf(t, map[string]string{"a.yaml": named(overrideText, "one"), "b.yaml": named(overrideText, "two")}), []string{
+		"a.yaml:5: spec.resourceSelectors[0]: " + refused + "one and two (b.yaml:1), which is not supported; select it in one of them",
+		"b.yaml:5: spec.resourceSelectors[0]: " + refused + "two and one (a.yaml:1), which is not supported; select it in one of them",
+	})
+	checkLines(t, "of two namespaces", problemsOf(t, map[string]string{
+		"a.yaml": named(overrideText, "one"), "b.yaml": strings.ReplaceAll(named(overrideText, "two"), "namespace: web", "namespace: db"),
+	}), nil)
+}
+
+// An object that is defined more than once is reported at every position, with some of the
+// others.
+func TestDuplicates(t *testing.T) {
+	files := map[string]string{"a.yaml": namespace("web"), "b.yaml": namespace("other") + "---\n" + namespace("web")}
+	const text, end = ": Namespace/web is defined more than once: also at ", "; remove all but one"
+	checkLines(t, "two", problemsOf(t, files), []string{"a.yaml:1" + text + "b.yaml:5" + end, "b.yaml:5" + text + "a.yaml:1" + end})
+	files = map[string]string{}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		files[name+".yaml"] = namespace("web")
+	}
+	if got, want := problemsOf(t, files)[0], "a.yaml:1"+text+"1 more places, b.yaml:1, c.yaml:1, d.yaml:1"+end; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// The scope of a kind that is not built in is that of the commit's definition. Without one, it
+// is what the manifest says.
+func TestScopesOfCustomKinds(t *testing.T) {
+	const thing = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a%s}\n"
+	in, without := fmt.Sprintf(thing, ", namespace: web"), fmt.Sprintf(thing, "")
+	for _, test := range []struct{ scope, text, want string }{
+		{"Namespaced", in, ""},
+		{"Namespaced", without, "a.yaml:1: metadata.namespace: missing: a Thing is namespaced; write the namespace"},
+		{"Cluster", without, ""},
+		{"Cluster", in, "a.yaml:1: metadata.namespace: a Thing is cluster-scoped; this is ignored, remove it (warning)"},
+		{"", in, ""},
+		{"", without, "a.yaml:1: metadata.namespace: missing, so Thing is treated as cluster-scoped, since the commit does not define the kind; if it is namespaced, write the namespace (warning)"},
+		{"", strings.ReplaceAll(without, "Thing", "ClusterThing"), ""},
+		{"Namespaced", strings.ReplaceAll(named(placementHead, "p"), "{group: '', version: v1, kind: Namespace}", "{group: example.com, version: v1, kind: Thing}"),
+			"a.yaml:5: spec.resourceSelectors[0].kind: Thing is not a cluster scoped resource; select its Namespace by name with selectionScope: NamespaceWithResourceSelectors beside it, or use a ResourcePlacement"},
+		{"Cluster", "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceEnvelope\nmetadata: {name: e, namespace: web}\ndata:\n  a: {apiVersion: example.com/v1, kind: Thing, metadata: {name: a, namespace: web}}\n",
+			"a.yaml:5: data.a.metadata.namespace: in ResourceEnvelope.placement.kubernetes-fleet.io/web/e: a cluster scoped Thing cannot be wrapped in a ResourceEnvelope; use a ClusterResourceEnvelope"},
+	} {
+		files := map[string]string{"a.yaml": test.text}
+		if test.scope != "" {
+			files["crd.yaml"] = crdText(test.scope)
+		}
+		checkLines(t, test.scope+" "+test.text, problemsOf(t, files), one(test.want))
+	}
+}
+
+// The snapshot does not depend on how the objects are distributed over files and documents.
+func TestFilesDoNotMatter(t *testing.T) {
+	objects := []string{
+		namespace("a"), namespace("b"), memberText, named(placementHead, "p"), named(placementHead, "q"), named(overrideText, "o"), crdText("Namespaced"),
+		"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t, namespace: a}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: a}\ndata: {a: b}\n",
+	}
+	content := func(t interface{ Fatal(...any) }, files map[string]string) string {
+		s, err := load(Commit{}, newMemoryTree(files), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, o := range s.Objects {
+			fmt.Fprintln(&b, o.ID, o.Hash)
+		}
+		for _, p := range s.Placements {
+			fmt.Fprintln(&b, p.Key, p.SpecHash)
+		}
+		for _, c := range s.Clusters {
+			fmt.Fprintln(&b, c.Name, c.Hash)
+		}
+		for _, o := range s.Overrides {
+			fmt.Fprintln(&b, o.Name, o.Hash)
+		}
+		return b.String()
+	}
+	want := content(t, map[string]string{"all.yaml": strings.Join(objects, "---\n")})
+	rapid.Check(t, func(t *rapid.T) {
+		files := map[string]string{}
+		for _, text := range rapid.Permutation(objects).Draw(t, "order") {
+			name := rapid.SampledFrom([]string{"a.yaml", "b.yml", "dir/c.yaml"}).Draw(t, "file")
+			files[name] += "---\n" + text
+		}
+		if got := content(t, files); got != want {
+			t.Fatalf("the snapshot has\n%s\nand from one file\n%s", got, want)
+		}
+	})
+}
