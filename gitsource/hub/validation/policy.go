@@ -23,6 +23,8 @@ var policyFields = []struct {
 	{"tolerations", func(p *api.PlacementPolicy) bool { return len(p.Tolerations) > 0 }, []api.PlacementType{api.PickAll, api.PickN}},
 }
 
+// policyMessages are KubeFleet's messages, word for word, about fields that a placement type does
+// not allow. Each placement type has one.
 var policyMessages = map[api.PlacementType]string{
 	api.PickFixed: "affinity, numberOfClusters, topologySpreadConstraints, and tolerations cannot be set when placementType is PickFixed",
 	api.PickAll:   "clusterNames, numberOfClusters, and topologySpreadConstraints cannot be set when placementType is PickAll",

@@ -158,6 +158,7 @@ func SelectionFault(terms []api.ResourceSelectorTerm, kind string, namespaced, k
 
 func checkStrategy(r *document.Report, p *document.FieldPath, s *api.RolloutStrategy) {
 	if s.Type == api.External && s.RollingUpdate != nil {
+		// "Conifg" is KubeFleet's spelling, which users search for.
 		r.Rulef(p.Child("rollingUpdate"), "rollingUpdateConifg is not valid for ExternalRollout strategy type; remove it")
 	}
 	if s.RollingUpdate != nil {
