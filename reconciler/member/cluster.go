@@ -62,22 +62,32 @@ func (c *cluster) watchedKinds() []schema.GroupVersionKind {
 // of clusters may wait for it. Numbers that skip reports get none, and do is not called for them;
 // nil stands for no such numbers.
 func (c *cluster) inParallel(ctx context.Context, n int, skip func(i int) bool, do func(i int)) {
-	slots := make(chan struct{}, c.cfg.Concurrency)
-	var wg sync.WaitGroup
+	type call struct {
+		i       int
+		release func()
+	}
+	slots, calls := make(chan struct{}, c.cfg.Concurrency), make(chan call, c.cfg.Concurrency)
+	var workers sync.WaitGroup
+	started := 0
 	for i := range n {
 		slots <- struct{}{}
 		if skip != nil && skip(i) {
 			<-slots
 			continue
 		}
-		release := acquireSlot(ctx, c.cfg.Limit)
-		wg.Go(func() {
-			defer func() { <-slots }()
-			defer release()
-			do(i)
-		})
+		calls <- call{i, acquireSlot(ctx, c.cfg.Limit)}
+		if started++; started <= c.cfg.Concurrency { // a goroutine for each call would have to grow its stack
+			workers.Go(func() {
+				for next := range calls {
+					do(next.i)
+					next.release()
+					<-slots
+				}
+			})
+		}
 	}
-	wg.Wait()
+	close(calls)
+	workers.Wait()
 }
 
 // lateAnswer is how long a write keeps its slot of a common limit. A cluster that does not
