@@ -1,9 +1,8 @@
-// Package arch holds the house to its plan: who may import whom, what the pure
-// rooms must not know, and how code looks.
+// Package arch checks the source code against the rules of docs/architecture.md: which package may
+// import which packages and libraries, what pure packages may not use, and how code looks.
 //
-// The rules are tables; docs/architecture.md tells them in words. Check reads
-// the import graph and the syntax, compiles nothing, and says of each broken
-// rule where it is broken and why it is one.
+// The rules are tables. Check reads the import graph and the syntax, compiles nothing, and returns
+// where each rule is broken, with the reason.
 package arch
 
 import (
@@ -12,19 +11,19 @@ import (
 	"slices"
 )
 
-// A Violation is one place where one rule is broken.
+// A Violation is one position in the source where one rule is broken.
 type Violation struct {
 	// Path is relative to the root; Line is zero if it is about the whole file
 	// or directory.
 	Path string
 	Line int
-	// Rule is the name of the rule that is broken.
+	// Rule is the name of the broken rule.
 	Rule string
-	// Reason says what is wrong, and what would be right.
+	// Reason says what is wrong, and what to do instead.
 	Reason string
 }
 
-// String gives the violation as compilers give theirs: place, reason, rule.
+// String returns the violation as compilers print errors: position, reason, rule.
 func (v Violation) String() string {
 	if v.Line == 0 {
 		return fmt.Sprintf("%s: %s [%s]", v.Path, v.Reason, v.Rule)
@@ -32,22 +31,21 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s:%d: %s [%s]", v.Path, v.Line, v.Reason, v.Rule)
 }
 
-// A rule is a name and what finds the places where it is broken.
+// A rule has a name, and a check that reports where the rule is broken.
 type rule struct {
 	name  string
 	check func(*tree, report)
 }
 
-// A report takes one place where a rule is broken.
+// A report records one violation.
 type report func(path string, line int, format string, args ...any)
 
-// rules are all the rules of the house. Every one is broken by a fixture in
-// testdata.
+// rules are all rules. For each there is a fixture in testdata that breaks it.
 var rules = []rule{
 	{"top-level", topLevel},
-	{"rooms", rooms},
+	{"packages", packages},
 	{"libraries", libraries},
-	{"leaves", leaves},
+	{"dependencies", dependencies},
 	{"pure", pure},
 	{"clock", clock},
 	{"metrics", metrics},
@@ -57,16 +55,20 @@ var rules = []rule{
 	{"comments", comments},
 	{"length", length},
 	{"unfinished", unfinished},
-	{"workplace", workplace},
+	{"local-paths", localPaths},
 }
 
-// Check reads the module whose root is dir, and returns where it breaks a
-// rule, sorted by place. An error means that it could not be read.
+// Check reads the module whose root is dir and returns its violations, sorted by position. An error
+// means that the module could not be read.
 func Check(dir string) ([]Violation, error) {
 	t, err := read(dir)
 	if err != nil {
 		return nil, err
 	}
+	return t.violations(), nil
+}
+
+func (t *tree) violations() []Violation {
 	var out []Violation
 	for _, r := range rules {
 		r.check(t, func(path string, line int, format string, args ...any) {
@@ -76,5 +78,5 @@ func Check(dir string) ([]Violation, error) {
 	slices.SortStableFunc(out, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Reason, b.Reason))
 	})
-	return slices.Compact(out), nil
+	return slices.Compact(out)
 }

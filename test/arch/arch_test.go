@@ -1,12 +1,12 @@
 package arch
 
 import (
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -14,30 +14,44 @@ import (
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
-func TestTheHouseKeepsItsRules(t *testing.T) {
-	broken, err := Check("../..")
+var readSource = sync.OnceValues(func() (*tree, error) { return read("../..") })
+
+// source returns the source code of this repository.
+func source(t *testing.T) *tree {
+	t.Helper()
+	tree, err := readSource()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range broken {
+	return tree
+}
+
+func TestSourceFollowsTheRules(t *testing.T) {
+	for _, v := range source(t).violations() {
 		t.Error(v)
 	}
 }
 
-// Every fixture is a small house; the last of its files says which rules it
-// breaks, where and why.
-func TestABrokenRuleIsNamed(t *testing.T) {
-	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, scene *txtar.Archive) {
+// Each archive has the files of a small module and, as its last file, the expected violations.
+func TestViolationsAreReported(t *testing.T) {
+	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
 		t.Parallel()
-		if last := scene.Files[len(scene.Files)-1].Name; last != "want" {
+		if last := archive.Files[len(archive.Files)-1].Name; last != "want" {
 			t.Fatalf("the last file is %q, not %q", last, "want")
 		}
-		golden.Answer(t, scene, "want", strings.Join(told(t, build(t, scene)), ""))
+		violations, err := Check(writeModule(t, archive))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for _, v := range violations {
+			got.WriteString(v.String() + "\n")
+		}
+		golden.Answer(t, archive, "want", got.String())
 	})
 }
 
-// A rule that nothing breaks may have stopped looking.
-func TestEveryRuleIsBrokenByAFixture(t *testing.T) {
+func TestEachRuleHasAFixtureThatBreaksIt(t *testing.T) {
 	for _, r := range rules {
 		path := filepath.Join("testdata", r.name+".txtar")
 		raw, err := os.ReadFile(path)
@@ -52,33 +66,50 @@ func TestEveryRuleIsBrokenByAFixture(t *testing.T) {
 	}
 }
 
-// What the document does not tell, nobody knows; what the table does not have,
-// nobody checks.
-func TestTheDocumentSaysWhoMayImportWhom(t *testing.T) {
-	rows := map[string][]string{}
-	for line := range strings.Lines(section(t, "Import rules")) {
-		cells := strings.Split(line, "|")
-		if len(cells) == 4 && strings.Contains(cells[1], "`") {
-			for _, room := range words(cells[1]) {
-				rows[room] = words(cells[2])
+// A permission that no package uses would allow what nobody has decided.
+func TestAllowedImportsAreUsed(t *testing.T) {
+	imports := map[string]map[string]bool{} // by package, without those of its tests
+	source := source(t)
+	for _, f := range source.files {
+		if f.product() {
+			if imports[f.pkg] == nil {
+				imports[f.pkg] = map[string]bool{}
+			}
+			for _, i := range f.imports {
+				imports[f.pkg][i.path] = true
 			}
 		}
 	}
-	for _, room := range slices.Sorted(maps.Keys(mayImport)) {
-		if !slices.Equal(rows[room], mayImport[room]) {
-			t.Errorf("%s may import %v, and the document says %v", room, mayImport[room], rows[room])
+	for pkg, allowed := range mayImport {
+		if imports[pkg] == nil {
+			t.Errorf("test/arch/packages.go: %s does not exist", pkg)
 		}
-		delete(rows, room)
+		for _, i := range allowed {
+			if !under(pkg, "cmd") && !imports[pkg][source.module+"/"+i] {
+				t.Errorf("test/arch/packages.go: %s may import %s and does not: remove it", pkg, i)
+			}
+		}
 	}
-	for room := range rows {
-		t.Errorf("the document has a row for %s, and the table has none", room)
+	for n, rule := range libraryRules {
+		for _, pattern := range rule.packages {
+			used := false
+			for pkg, all := range imports {
+				for i := range all {
+					first := slices.IndexFunc(libraryRules, func(r libraryRule) bool { return under(i, r.libraries...) })
+					used = used || first == n && (&file{pkg: pkg}).in(pattern)
+				}
+			}
+			if !used {
+				t.Errorf("test/arch/libraries.go: %s may import %v and does not: remove it", pattern, rule.libraries)
+			}
+		}
 	}
 }
 
-// The list of packages has all of them, and nothing that does not exist. A line names packages,
-// the first with its whole path and the others with theirs from the same parent.
-func TestTheDocumentListsThePackages(t *testing.T) {
-	shown := map[string]bool{}
+// The list of packages in docs/architecture.md is complete. A line names packages, the first with
+// its whole path and the others relative to the parent of the first.
+func TestDocumentListsThePackages(t *testing.T) {
+	listed := map[string]bool{}
 	_, list, _ := strings.Cut(section(t, "Packages"), "```\n")
 	list, _, _ = strings.Cut(list, "```\n")
 	for line := range strings.Lines(list) {
@@ -94,20 +125,20 @@ func TestTheDocumentListsThePackages(t *testing.T) {
 			if _, err := os.Stat(filepath.Join("../..", name)); err != nil {
 				t.Error(err)
 			}
-			shown[name] = true
+			listed[name] = true
 			if last {
 				break
 			}
 		}
 	}
-	for room := range mayImport {
-		if _, err := os.Stat(filepath.Join("../..", room)); err == nil && !shown[room] {
-			t.Errorf("the list of packages does not have %s", room)
+	for pkg := range mayImport {
+		if !listed[pkg] {
+			t.Errorf("the list of packages in docs/architecture.md does not have %s", pkg)
 		}
 	}
 }
 
-// section returns a section of the document.
+// section returns a section of docs/architecture.md.
 func section(t *testing.T, title string) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../docs/architecture.md")
@@ -122,25 +153,14 @@ func section(t *testing.T, title string) string {
 	return section
 }
 
-// words returns what stands in backquotes.
-func words(cell string) []string {
-	out := []string{}
-	for i, part := range strings.Split(cell, "`") {
-		if i%2 == 1 {
-			out = append(out, part)
-		}
-	}
-	return out
-}
-
-// build writes a house to a directory of its own.
-func build(t *testing.T, scene *txtar.Archive) string {
+// writeModule writes the files of an archive, except the last, to a module in a directory of its own.
+func writeModule(t *testing.T, archive *txtar.Archive) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "go.mod"), "module github.com/gitfleet/gitfleet\n\ngo 1.26.0\n")
-	for _, f := range scene.Files[:len(scene.Files)-1] {
-		// Fixtures must not break the rules that hold for this repository.
-		content := strings.NewReplacer("{workplace}", "/wo"+"rk/", "{long}", strings.Repeat("\n", 500)).Replace(string(f.Data))
+	for _, f := range archive.Files[:len(archive.Files)-1] {
+		// The fixtures themselves must not break the rules.
+		content := strings.NewReplacer("{local}", "/wo"+"rk/", "{long}", strings.Repeat("\n", 500)).Replace(string(f.Data))
 		write(t, filepath.Join(dir, filepath.FromSlash(f.Name)), content)
 	}
 	return dir
@@ -154,17 +174,4 @@ func write(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func told(t *testing.T, dir string) []string {
-	t.Helper()
-	broken, err := Check(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := make([]string, len(broken))
-	for i, v := range broken {
-		out[i] = v.String() + "\n"
-	}
-	return out
 }

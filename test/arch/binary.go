@@ -8,8 +8,8 @@ import (
 
 const prometheus = "github.com/prometheus/client_golang/prometheus"
 
-// registries are the words of Prometheus for where metrics are registered, and
-// global those of the one that all of a process share.
+// registries are the names in Prometheus' package for what metrics are registered with, and global
+// those for the registry that the whole process shares.
 var (
 	registries = []string{"Registry", "Registerer", "Gatherer", "Gatherers", "NewRegistry", "NewPedanticRegistry", "WrapRegistererWith", "WrapRegistererWithPrefix"}
 	global     = []string{"Register", "MustRegister", "Unregister", "DefaultRegisterer", "DefaultGatherer"}
@@ -24,59 +24,58 @@ func metrics(t *tree, report report) {
 			switch {
 			case importPath != prometheus:
 			case slices.Contains(global, name):
-				report(f.path, t.line(at), "prometheus.%s is of the whole process: register with the registry that the daemon makes", name)
-			case slices.Contains(registries, name) && f.room != "cmd/gitfleet/daemon" && f.room != "reconciler/server":
-				report(f.path, t.line(at), "%s may not know prometheus.%s: offer a struct of metrics, and let the daemon register them", f.room, name)
+				report(f.path, t.line(at), "prometheus.%s uses the registry of the whole process: register with the one that the daemon creates", name)
+			case slices.Contains(registries, name) && f.pkg != "cmd/gitfleet/daemon" && f.pkg != "reconciler/server":
+				report(f.path, t.line(at), "%s may not use prometheus.%s: export a struct of metrics, and let the daemon register them", f.pkg, name)
 			}
 		})
 		for _, d := range f.syntax.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				registers(t, f, fn, report)
+				registrations(t, f, fn, report)
 			}
 		}
 	}
 }
 
-// registers reports what an init function registers.
-func registers(t *tree, f *file, fn *ast.FuncDecl, report report) {
+// registrations reports the metrics that an init function registers.
+func registrations(t *tree, f *file, fn *ast.FuncDecl, report report) {
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "MustRegister" || s.Sel.Name == "Register") {
-			report(f.path, t.line(s), "init may not register metrics: the daemon does, where the registry is made")
+			report(f.path, t.line(s), "init may not register metrics: the daemon registers them, with the registry that it creates")
 		}
 		return true
 	})
 }
 
-// starters are what starts another program, beside the package os/exec.
-var starters = map[string][]string{
+// processStarters are the functions, besides those of os/exec, that start another program.
+var processStarters = map[string][]string{
 	"os":                    {"StartProcess"},
 	"syscall":               {"Exec", "ForkExec", "StartProcess"},
 	"golang.org/x/sys/unix": {"Exec"},
 }
 
-// programs looks at all that the binary is made of in this module, whatever
-// room it is in.
+// programs checks all packages of this module that are linked into the binary.
 func programs(t *tree, report report) {
-	reached := t.graph.reached(t.module+"/cmd/gitfleet", t.module)
+	linked := t.graph.closure(t.module+"/cmd/gitfleet", t.module)
 	for _, f := range t.files {
-		if !f.main || f.test || !reached[t.module+"/"+f.room] {
+		if !f.main || f.test || !linked[t.module+"/"+f.pkg] {
 			continue
 		}
 		for _, i := range f.imports {
 			if i.path == "os/exec" {
-				report(f.path, i.line, "%s may not import os/exec: it is part of the binary, which starts no other program", f.room)
+				report(f.path, i.line, "%s may not import os/exec: the binary starts no other program", f.pkg)
 			}
 		}
 		f.selectors(f.syntax, func(importPath, name string, at ast.Node) {
-			if slices.Contains(starters[importPath], name) {
-				report(f.path, t.line(at), "%s may not use %s.%s: it is part of the binary, which starts no other program", f.room, importPath, name)
+			if slices.Contains(processStarters[importPath], name) {
+				report(f.path, t.line(at), "%s may not use %s.%s: the binary starts no other program", f.pkg, importPath, name)
 			}
 		})
 	}
 }
 
-// reached returns the packages of a module that a package is made of.
-func (g graph) reached(from, module string) map[string]bool {
+// closure returns a package and the packages of a module that it imports, directly or not.
+func (g graph) closure(from, module string) map[string]bool {
 	seen := map[string]bool{from: true}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		for _, next := range g[queue[0]] {

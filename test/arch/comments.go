@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// obvious are methods whose promise is that of a well-known interface.
-var obvious = []string{
+// wellKnown are methods of well-known interfaces, which need no comment.
+var wellKnown = []string{
 	"Error", "Unwrap", "Is", "As", "String", "GoString", "Format",
 	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText",
 	"Len", "Less", "Swap", "Read", "Write", "Close", "ServeHTTP", "RoundTrip",
@@ -14,37 +14,36 @@ var obvious = []string{
 
 func comments(t *tree, report report) {
 	first := map[string]*file{}
-	told := map[string]bool{}
+	hasComment := map[string]bool{}
 	for _, f := range t.files {
 		if f.test || f.generated {
 			continue
 		}
-		if first[f.room] == nil {
-			first[f.room] = f
+		if first[f.pkg] == nil {
+			first[f.pkg] = f
 		}
-		told[f.room] = told[f.room] || f.syntax.Doc != nil
+		hasComment[f.pkg] = hasComment[f.pkg] || f.syntax.Doc != nil
 		for _, d := range f.syntax.Decls {
 			f.undocumented(d, func(name string, at ast.Node) {
-				report(f.path, t.line(at), "%s is exported: say in a comment what it promises", name)
+				report(f.path, t.line(at), "%s is exported and has no comment", name)
 			})
 		}
 	}
-	for room, f := range first {
-		if !told[room] {
-			report(f.path, t.line(f.syntax.Name), "package %s has no comment: say in a sentence what it is", f.syntax.Name.Name)
+	for pkg, f := range first {
+		if !hasComment[pkg] {
+			report(f.path, t.line(f.syntax.Name), "package %s has no comment", f.syntax.Name.Name)
 		}
 	}
 }
 
-// undocumented calls found with each exported name of a declaration that has no
-// comment.
+// undocumented calls found with each exported name of a declaration that has no comment.
 func (f *file) undocumented(d ast.Decl, found func(name string, at ast.Node)) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
 		name, exported := d.Name.Name, d.Name.IsExported()
 		if d.Recv != nil {
 			receiver := receiverName(d.Recv.List[0].Type)
-			exported = exported && ast.IsExported(receiver) && !slices.Contains(obvious, name)
+			exported = exported && ast.IsExported(receiver) && !slices.Contains(wellKnown, name)
 			name = receiver + "." + name
 		}
 		if exported && d.Doc == nil {
@@ -52,7 +51,7 @@ func (f *file) undocumented(d ast.Decl, found func(name string, at ast.Node)) {
 		}
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
-			for _, name := range bare(spec, d.Doc != nil) {
+			for _, name := range withoutComment(spec, d.Doc != nil) {
 				found(name.Name, name)
 			}
 		}
@@ -73,9 +72,9 @@ func receiverName(e ast.Expr) string {
 	return ""
 }
 
-// bare returns the exported names of a specification that no comment speaks of:
-// neither its own, nor, for names that stand together, that of the group.
-func bare(spec ast.Spec, group bool) []*ast.Ident {
+// withoutComment returns the exported names of a specification that has no comment of its own and
+// is not in a group with a comment.
+func withoutComment(spec ast.Spec, group bool) []*ast.Ident {
 	var all []*ast.Ident
 	switch s := spec.(type) {
 	case *ast.TypeSpec:

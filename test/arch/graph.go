@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// A graph says of each package what it imports, test files left out. Packages
-// of the standard library are left out too.
+// A graph maps each package outside the standard library to the packages that it imports, without
+// those that only test files import.
 type graph map[string][]string
 
-// list asks the go command for the import graph. Packages that do not build,
-// or are not there, are in it all the same: what they import is what counts.
-func list(dir string) (graph, error) {
+// importGraph asks the go command for the import graph. It includes packages that do not build or
+// cannot be found.
+func importGraph(dir string) (graph, error) {
 	command := exec.Command("go", "list", "-e", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`, "./...")
 	command.Dir = dir
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
-	var problems bytes.Buffer
-	command.Stderr = &problems
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list the packages of %s: %w\n%s", dir, err, &problems)
+		return nil, fmt.Errorf("list the packages of %s: %w\n%s", dir, err, &stderr)
 	}
 	g := graph{}
 	for line := range strings.Lines(string(out)) {
-		if words := strings.Fields(line); len(words) > 0 {
-			g[words[0]] = words[1:]
+		if paths := strings.Fields(line); len(paths) > 0 {
+			g[paths[0]] = paths[1:]
 		}
 	}
 	return g, nil
 }
 
-// standard reports whether an import path is one of the standard library.
+// standard reports whether an import path is in the standard library.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// thinking are the rooms that only think: a value goes in, a value comes out.
-var thinking = []string{
+// purePackages take values and return values: they do no I/O and read no clock.
+var purePackages = []string{
 	"placement", "placement/api", "placement/expression", "placement/rollout", "placement/work",
 	"reconciler/diff", "reconciler/forecast", "reconciler/health", "reconciler/plan", "reconciler/printer", "reconciler/status",
 }
 
-// apart say what rooms may not import, because it leads out of the values they
-// are given: to a machine, a network, another goroutine, chance.
-var apart = []struct {
-	rooms, packages []string
-	why             string
+// forbidden lists the imports with which a package would depend on more than its arguments: on the
+// machine, the network, other goroutines or a random source.
+var forbidden = []struct {
+	packages, imports []string
+	why               string
 }{
 	{
-		thinking,
+		purePackages,
 		[]string{
 			"context", "log", "math/rand", "crypto/rand", "net", "os", "sync", "syscall",
 			"github.com/google/uuid", "k8s.io/klog",
 			"k8s.io/apimachinery/pkg/util/rand", "k8s.io/apimachinery/pkg/util/uuid", "k8s.io/apimachinery/pkg/util/wait",
 		},
-		"it only thinks: have it handed over as a value",
+		"it is pure: take the value as an argument",
 	},
 	{
 		[]string{
@@ -33,7 +33,7 @@ var apart = []struct {
 			"gitsource/hub/schema", "gitsource/hub/tree", "gitsource/hub/validation",
 		},
 		[]string{"context", "log", "math/rand", "crypto/rand", "net", "os", "syscall"},
-		"it sees nothing but the files of a commit",
+		"it reads nothing but the files of a commit",
 	},
 }
 
@@ -42,20 +42,20 @@ func pure(t *tree, report report) {
 		if !f.product() {
 			continue
 		}
-		for _, a := range apart {
-			if !slices.Contains(a.rooms, f.room) {
+		for _, a := range forbidden {
+			if !slices.Contains(a.packages, f.pkg) {
 				continue
 			}
 			for _, i := range f.imports {
-				if under(i.path, a.packages...) && i.path != "net/url" {
-					report(f.path, i.line, "%s may not import %s: %s", f.room, i.path, a.why)
+				if under(i.path, a.imports...) && i.path != "net/url" {
+					report(f.path, i.line, "%s may not import %s: %s", f.pkg, i.path, a.why)
 				}
 			}
 		}
 	}
 }
 
-// clocks are what answers with the present, or waits for a later one.
+// clocks are the functions that return the current time or wait.
 var clocks = map[string][]string{
 	"time":                                 {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},
@@ -63,32 +63,32 @@ var clocks = map[string][]string{
 
 func clock(t *tree, report report) {
 	for _, f := range t.files {
-		if !f.product() || !slices.Contains(thinking, f.room) {
+		if !f.product() || !slices.Contains(purePackages, f.pkg) {
 			continue
 		}
 		f.selectors(f.syntax, func(importPath, name string, at ast.Node) {
 			if slices.Contains(clocks[importPath], name) {
-				report(f.path, t.line(at), "%s may not use %s.%s: it reads no clock, and takes now as an argument", f.room, importPath, name)
+				report(f.path, t.line(at), "%s may not use %s.%s: it is pure: take the current time as an argument", f.pkg, importPath, name)
 			}
 		})
 	}
 }
 
-// light are the rooms that carry no heavy library with them, not even through
-// another room: a program can use them and stay small.
-var light = []string{
+// lightPackages depend on no library but lightLibraries, directly or not, so that a program can use
+// them and stay small.
+var lightPackages = []string{
 	"placement", "placement/api", "placement/rollout", "placement/work",
 	"reconciler/diff", "reconciler/health",
 }
 
-// bearable are the libraries that light rooms may reach: the words of
-// Kubernetes, a JSON patch, comparison of fields, and what those bring along.
-var bearable = []string{
+// lightLibraries are what light packages may depend on: Kubernetes' types, JSON patches, the
+// comparison of fields, and what these import.
+var lightLibraries = []string{
 	"k8s.io/apimachinery",
 	"github.com/evanphx/json-patch",
 	"sigs.k8s.io/structured-merge-diff",
 	"sigs.k8s.io/json", "sigs.k8s.io/yaml", "go.yaml.in/yaml",
-	"github.com/fluxcd/cli-utils/pkg/kstatus", // health, and with it the types of core/v1
+	"github.com/fluxcd/cli-utils/pkg/kstatus", // with the types of core/v1, for reconciler/health
 	"k8s.io/api",
 
 	"github.com/fxamacker/cbor", "github.com/go-logr/logr", "github.com/json-iterator/go", "github.com/modern-go",
@@ -96,44 +96,43 @@ var bearable = []string{
 	"k8s.io/klog", "k8s.io/kube-openapi", "k8s.io/utils", "sigs.k8s.io/randfill",
 }
 
-func leaves(t *tree, report report) {
-	for _, room := range light {
+func dependencies(t *tree, report report) {
+	for _, pkg := range lightPackages {
 		for _, f := range t.files {
-			if f.room != room || !f.product() {
+			if f.pkg != pkg || !f.product() {
 				continue
 			}
 			for _, i := range f.imports {
-				if way := t.graph.way(i.path, t.bearable); way != nil {
-					report(f.path, i.line, "%s stays light, and may not reach %s (by %s)", room, way[len(way)-1], strings.Join(way, " → "))
+				if chain := t.graph.chain(i.path, t.lightLibrary); chain != nil {
+					report(f.path, i.line, "%s may not depend on %s (imported by %s)", pkg, chain[len(chain)-1], strings.Join(chain, " → "))
 				}
 			}
 		}
 	}
 }
 
-// bearable reports whether a light room may reach a package; it may then also
-// reach what that imports, if that is bearable.
-func (t *tree) bearable(importPath string) bool {
-	return standard(importPath) || under(importPath, t.module) || under(importPath, bearable...)
+// lightLibrary reports whether a light package may depend on a package.
+func (t *tree) lightLibrary(importPath string) bool {
+	return standard(importPath) || under(importPath, t.module) || under(importPath, lightLibraries...)
 }
 
-// way returns a shortest way from a package to one that is not allowed; nil if
+// chain returns a shortest chain of imports from a package to one that is not allowed, and nil if
 // there is none.
-func (g graph) way(from string, allowed func(string) bool) []string {
-	came := map[string]string{from: ""}
+func (g graph) chain(from string, allowed func(string) bool) []string {
+	importedBy := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		if !allowed(at) {
-			var way []string
-			for ; at != ""; at = came[at] {
-				way = append(way, at)
+			var chain []string
+			for ; at != ""; at = importedBy[at] {
+				chain = append(chain, at)
 			}
-			slices.Reverse(way)
-			return way
+			slices.Reverse(chain)
+			return chain
 		}
 		for _, next := range g[at] {
-			if _, seen := came[next]; !seen {
-				came[next] = at
+			if _, seen := importedBy[next]; !seen {
+				importedBy[next] = at
 				queue = append(queue, next)
 			}
 		}

@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// A tree is all that the rules look at.
+// A tree is what the rules check.
 type tree struct {
 	// entries are the names at the top level.
 	entries []string
 	// module is the path of the main module.
 	module string
 	fset   *token.FileSet
-	// files are the Go files of all modules, but for those in testdata.
+	// files are the Go files of all modules, except those in testdata.
 	files []*file
-	// texts are all text files, also those that are Go files.
+	// texts are all text files, including Go files.
 	texts []text
 	graph graph
 }
@@ -32,8 +32,8 @@ type tree struct {
 // A file is one Go file.
 type file struct {
 	path string // relative to the root, with slashes
-	room string // its directory, relative to the root; "." is the root
-	// main says that it belongs to the main module, not to one nested in it.
+	pkg  string // its directory, relative to the root; "." is the root
+	// main is true if the file belongs to the main module, not to one nested in it.
 	main      bool
 	test      bool // it is a _test.go file
 	generated bool
@@ -45,18 +45,18 @@ type file struct {
 // An imported is one import of one file.
 type imported struct {
 	path  string
-	name  string // what the file calls it
-	alias bool   // the name is written down
+	name  string // its name in the file
+	alias bool   // the import has an explicit name
 	line  int
 }
 
-// A text is a file that a person can read.
+// A text is a file without NUL bytes.
 type text struct {
 	path    string
 	content []byte
 }
 
-// skipped is what lies in a working tree and is not part of the sources.
+// skipped are the entries of a working tree that are not sources.
 var skipped = map[string]bool{".git": true, "build": true}
 
 // read reads the module at dir.
@@ -79,7 +79,7 @@ func read(dir string) (*tree, error) {
 	if err := t.walk(dir); err != nil {
 		return nil, err
 	}
-	t.graph, err = list(dir)
+	t.graph, err = importGraph(dir)
 	return t, err
 }
 
@@ -135,7 +135,7 @@ func (t *tree) parse(rel string, content []byte) (*file, error) {
 		return nil, err
 	}
 	f := &file{
-		path: rel, room: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"),
+		path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"),
 		generated: generatedLine.Match(content), lines: bytes.Count(content, []byte("\n")), syntax: syntax,
 	}
 	for _, spec := range syntax.Imports {
@@ -154,7 +154,7 @@ func (t *tree) parse(rel string, content []byte) (*file, error) {
 
 func (t *tree) line(n ast.Node) int { return t.fset.Position(n.Pos()).Line }
 
-// within reports whether one of a path's directories has a name.
+// within reports whether a file is in or below a directory of a given name.
 func within(rel, dir string) bool {
 	for _, part := range strings.Split(path.Dir(rel), "/") {
 		if part == dir {
@@ -176,7 +176,7 @@ func modulePath(gomod []byte) string {
 	return ""
 }
 
-// nameOf guesses what a package is called that is imported without a name.
+// nameOf guesses the name of a package from its import path.
 func nameOf(importPath string) string {
 	base := path.Base(importPath)
 	if major.MatchString(base) {
@@ -185,8 +185,7 @@ func nameOf(importPath string) string {
 	return base
 }
 
-// selectors calls found with each selector on an imported package in a file:
-// its path and the selected name.
+// selectors calls found with each name of an imported package that a syntax tree uses.
 func (f *file) selectors(n ast.Node, found func(importPath, name string, at ast.Node)) {
 	paths := map[string]string{}
 	for _, i := range f.imports {
@@ -202,7 +201,7 @@ func (f *file) selectors(n ast.Node, found func(importPath, name string, at ast.
 	})
 }
 
-// under reports whether a path is one of some prefixes, or below one.
+// under reports whether a path equals one of the prefixes or is below one.
 func under(p string, prefixes ...string) bool {
 	for _, prefix := range prefixes {
 		if p == prefix || strings.HasPrefix(p, prefix+"/") {

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// shown are the entries of the top level, beside files and directories whose
-// name begins with a dot. The last two are what builds leave, and no sources.
-var shown = []string{
+// topLevelEntries are the entries of the top level whose names do not begin with a dot. The last
+// two are the output of builds.
+var topLevelEntries = []string{
 	"cmd", "reconciler", "gitsource", "placement", "examples", "deploy", "test", "docs",
 	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "build", "gitfleet",
 }
 
 func topLevel(t *tree, report report) {
 	for _, name := range t.entries {
-		if !strings.HasPrefix(name, ".") && !slices.Contains(shown, name) {
-			report(name, 0, "the top level stays as it is: put it inside one of its directories")
+		if !strings.HasPrefix(name, ".") && !slices.Contains(topLevelEntries, name) {
+			report(name, 0, "not an entry of the top level: move it into one of its directories")
 		}
 	}
 }
 
-// mayImport lists the rooms of the product, and which rooms each may import.
-// A room that is not listed does not exist yet: give it a row here, and one in
-// docs/architecture.md.
+// mayImport lists the packages of the product, and which packages of this module each may import.
+// A new package needs a row here and a line in docs/architecture.md.
 var mayImport = map[string][]string{
 	"placement/api":     {},
 	"placement":         {"placement/api"},
@@ -60,7 +59,7 @@ var mayImport = map[string][]string{
 	"reconciler/ledger":              {"placement", "placement/api"},
 	"reconciler/printer":             {"placement/api", "reconciler/status"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
-	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger", "reconciler/plan"},
+	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/ledger", "reconciler/plan"},
 	"reconciler/member":              {"placement", "placement/api", "placement/work", "reconciler/diff", "reconciler/faults", "reconciler/health", "reconciler/history", "reconciler/ledger", "reconciler/member/autoscaler", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/content", "reconciler/member/discovery", "reconciler/member/drift", "reconciler/member/inventory", "reconciler/member/observed", "reconciler/member/permission", "reconciler/member/pods", "reconciler/member/probe", "reconciler/member/rbac", "reconciler/member/retry", "reconciler/member/watch"},
 	"reconciler/member/account":      {"placement/api", "reconciler/member/rbac"},
 	"reconciler/member/retry":        {},
@@ -71,7 +70,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/connection":   {"gitsource/mask", "placement/api", "reconciler/faults", "reconciler/member/retry"},
 	"reconciler/member/discovery":    {"placement/api", "reconciler/member/connection", "reconciler/member/rbac", "reconciler/member/retry"},
 	"reconciler/member/availability": {"placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/health"},
-	"reconciler/member/watch":        {"placement/api", "reconciler/diff", "reconciler/health", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
+	"reconciler/member/watch":        {"placement/api", "reconciler/health", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
 	"reconciler/member/probe":        {"placement/api", "reconciler/ledger", "reconciler/member/connection", "reconciler/member/retry"},
 	"reconciler/member/drift":        {"placement/api", "placement/work", "reconciler/health", "reconciler/ledger"},
 	"reconciler/member/inventory":    {"placement", "placement/api", "reconciler/ledger", "reconciler/member/compact", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
@@ -81,7 +80,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/rbac":         {"placement/api"},
 	"reconciler": {
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
-		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/member", "reconciler/plan", "reconciler/status", "reconciler/tracing",
+		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
 	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/remote", "placement", "placement/api", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},
 	"reconciler/review":        {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/hub/problem", "placement/api", "placement/work", "reconciler/backoff", "reconciler/diff", "reconciler/forecast", "reconciler/member", "reconciler/plan", "reconciler/status"},
@@ -94,7 +93,7 @@ var mayImport = map[string][]string{
 		"gitsource/hub", "placement/api", "reconciler/diff", "reconciler/ledger", "reconciler/printer", "reconciler/server/store", "reconciler/status",
 	},
 
-	// The rooms of the command also import what the others offer; see rooms.
+	// These may also import everything in libraryDirs.
 	"cmd/gitfleet/client":      {"cmd/gitfleet/lookup", "cmd/gitfleet/overview", "cmd/gitfleet/settings"},
 	"cmd/gitfleet/exit":        {},
 	"cmd/gitfleet/lookup":      {},
@@ -104,67 +103,67 @@ var mayImport = map[string][]string{
 	"cmd/gitfleet/plantext":    {"cmd/gitfleet/output"},
 	"cmd/gitfleet/settings":    {},
 	"cmd/gitfleet/version":     {},
-	"cmd/gitfleet/check":       ofCommands,
-	"cmd/gitfleet/compare":     ofCommands,
-	"cmd/gitfleet/daemon":      ofCommands,
-	"cmd/gitfleet/diagnostics": ofCommands,
-	"cmd/gitfleet/membership":  ofCommands,
-	"cmd/gitfleet/operate":     ofCommands,
-	"cmd/gitfleet/view":        ofCommands,
-	"cmd/gitfleet": append(slices.Clone(ofCommands),
+	"cmd/gitfleet/check":       commandImports,
+	"cmd/gitfleet/compare":     commandImports,
+	"cmd/gitfleet/daemon":      commandImports,
+	"cmd/gitfleet/diagnostics": commandImports,
+	"cmd/gitfleet/membership":  commandImports,
+	"cmd/gitfleet/operate":     commandImports,
+	"cmd/gitfleet/view":        commandImports,
+	"cmd/gitfleet": append(slices.Clone(commandImports),
 		"cmd/gitfleet/check", "cmd/gitfleet/compare", "cmd/gitfleet/daemon", "cmd/gitfleet/diagnostics", "cmd/gitfleet/membership", "cmd/gitfleet/operate", "cmd/gitfleet/view"),
 }
 
-// ofCommands are the rooms that those with commands may import, which do not import each other.
-var ofCommands = []string{
+// commandImports are what a package with commands may import; it may not import another such package.
+var commandImports = []string{
 	"cmd/gitfleet/client", "cmd/gitfleet/exit", "cmd/gitfleet/lookup", "cmd/gitfleet/offline", "cmd/gitfleet/output",
 	"cmd/gitfleet/overview", "cmd/gitfleet/plantext", "cmd/gitfleet/settings", "cmd/gitfleet/version",
 }
 
-// offered are the rooms that every room of the command may import, with all below them.
-var offered = []string{"gitsource", "placement", "reconciler"}
+// libraryDirs are the directories whose packages all packages of the command may import.
+var libraryDirs = []string{"gitsource", "placement", "reconciler"}
 
 // product reports whether a file is part of what is shipped.
 func (f *file) product() bool {
-	return f.main && !f.test && under(f.room, "cmd", "reconciler", "gitsource", "placement")
+	return f.main && !f.test && under(f.pkg, "cmd", "reconciler", "gitsource", "placement")
 }
 
-func rooms(t *tree, report report) {
+func packages(t *tree, report report) {
 	for _, f := range t.files {
 		if !f.product() {
 			continue
 		}
-		allowed, listed := mayImport[f.room]
+		allowed, listed := mayImport[f.pkg]
 		if !listed {
-			report(f.room, 0, "this room is in no table: say in test/arch/rooms.go and docs/architecture.md what it is and whom it may import")
+			report(f.pkg, 0, "a new package: add what it may import to test/arch/packages.go, and what it is to docs/architecture.md")
 			continue
 		}
 		for _, i := range f.imports {
-			room, ours := strings.CutPrefix(i.path, t.module+"/")
-			if !ours || slices.Contains(allowed, room) || under(f.room, "cmd") && under(room, offered...) {
+			pkg, ours := strings.CutPrefix(i.path, t.module+"/")
+			if !ours || slices.Contains(allowed, pkg) || under(f.pkg, "cmd") && under(pkg, libraryDirs...) {
 				continue
 			}
-			report(f.path, i.line, "%s may not import %s: %s", f.room, room, neighbours(allowed))
+			report(f.path, i.line, "%s may not import %s: %s", f.pkg, pkg, imports(allowed))
 		}
 	}
 }
 
-func neighbours(rooms []string) string {
-	if len(rooms) == 0 {
-		return "it is a leaf"
+func imports(allowed []string) string {
+	if len(allowed) == 0 {
+		return "it imports no package of this module"
 	}
-	return "of this house it knows only " + strings.Join(rooms, ", ")
+	return "of this module it imports only " + strings.Join(allowed, ", ")
 }
 
-// banned are names that say nothing of what a package is for.
-var banned = []string{"util", "common", "type", "helper", "base"}
+// vagueNames are package names that do not say what a package is for.
+var vagueNames = []string{"util", "common", "type", "helper", "base"}
 
 func names(t *tree, report report) {
 	for _, f := range t.files {
-		for _, name := range []string{f.syntax.Name.Name, path.Base(f.room)} {
+		for _, name := range []string{f.syntax.Name.Name, path.Base(f.pkg)} {
 			name = strings.TrimSuffix(strings.TrimSuffix(name, "_test"), "s")
-			if slices.Contains(banned, name) {
-				report(f.path, t.line(f.syntax.Name), "a package says what it is for: %q says nothing", f.syntax.Name.Name)
+			if slices.Contains(vagueNames, name) {
+				report(f.path, t.line(f.syntax.Name), "name the package after what it is for, not %q", f.syntax.Name.Name)
 				break
 			}
 		}
