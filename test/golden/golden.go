@@ -1,6 +1,5 @@
-// Package golden holds tests to what files of testdata expect of them. With
-// go test -update the files are rewritten to what is so now; look at what changed
-// before you commit it.
+// Package golden compares the output of tests with files, mostly in testdata. go test -update writes
+// the present output to the files; review the difference before you commit it.
 package golden
 
 import (
@@ -12,13 +11,16 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite what the files of testdata expect")
+var update = flag.Bool("update", false, "write the present output to the golden files")
 
-// File compares a text with a file. With -update it writes the file and creates its directory.
+// File compares a text with a file. With -update it writes the file and creates its directory,
+// unless the test has failed.
 func File(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {
-		write(t, path, got)
+		if !t.Failed() {
+			write(t, path, got)
+		}
 		return
 	}
 	want, err := os.ReadFile(path)
@@ -41,15 +43,15 @@ func write(t testing.TB, path, text string) {
 func compare(t testing.TB, what, got, want string) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s expects something else; go test -update takes over what is so now\n%s\nit is now:\n%s", what, firstDifference(got, want), got)
+		t.Errorf("%s differs; go test -update rewrites it\n%s\ngot:\n%s", what, firstDifference(got, want), got)
 	}
 }
 
 // firstDifference returns the first line that differs between two texts.
 func firstDifference(got, want string) string {
-	is, should := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range max(len(is), len(should)) {
-		if a, b := line(is, i), line(should, i); a != b {
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(gotLines), len(wantLines)) {
+		if a, b := line(gotLines, i), line(wantLines, i); a != b {
 			return fmt.Sprintf("line %d: got %s, want %s", i+1, a, b)
 		}
 	}
@@ -59,7 +61,7 @@ func firstDifference(got, want string) string {
 // line returns a quoted line, or says that it does not exist.
 func line(lines []string, i int) string {
 	if i >= len(lines) {
-		return "nothing more"
+		return "no such line"
 	}
 	return fmt.Sprintf("%q", lines[i])
 }

@@ -10,69 +10,97 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-const told = "-- greet you --\nhello you\n-- say nothing --\ninput\n-- want --\nall\n"
+const archived = "-- greet you --\nhello you\n-- input --\ntext\n-- want --\nall\n"
 
-// What is not as expected fails, and says where; with -update it is taken over.
-func TestArchiveIsHeldTo(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.txtar")
-	write(t, path, told)
-	play := func(greeting string) func(*testing.T, *txtar.Archive) {
-		return func(t *testing.T, a *txtar.Archive) {
-			last := a.Files[2]
-			a.Files = a.Files[:2]
-			r := &recorder{TB: t}
-			Steps(r, a, func(words []string, text string) (string, bool) {
-				if words[0] == "say" {
-					if text != "input\n" {
-						t.Errorf("the input is %q", text)
-					}
-					return "", false
-				}
-				return greeting + " " + words[1] + "\n", true
-			})
-			a.Files = append(a.Files, last)
-			Answer(r, a, "want", "all\n")
-			if wrong := greeting != "hello"; (r.failures == "") == wrong && !*update {
-				t.Errorf("greeted with %q: %q", greeting, r.failures)
-			}
-			if greeting != "hello" && !*update && !strings.Contains(r.failures, `line 1: got "bye you", want "hello you"`) {
-				t.Errorf("the failure says %q", r.failures)
-			}
-		}
-	}
-	Archive(t, path, play("hello"))
-	Archive(t, path, play("bye"))
-
-	*update = true
-	defer func() { *update = false }()
-	Archive(t, path, play("bye"))
-	if text, err := os.ReadFile(path); err != nil || string(text) != strings.Replace(told, "hello you", "bye you", 1) {
-		t.Errorf("after -update: %v\n%s", err, text)
-	}
-}
-
-func TestFileIsHeldTo(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "deep", "want.txt")
-	*update = true
-	File(t, path, "as it is\n")
-	*update = false
+// playGreeting compares an archive with the output of a command that greets in one of two ways.
+func playGreeting(t *testing.T, path, greeting string) (failures string) {
+	t.Helper()
 	r := &recorder{TB: t}
-	if File(r, path, "as it is\n"); r.failures != "" {
-		t.Errorf("the same text fails: %s", r.failures)
+	Archive(t, path, func(t *testing.T, a *txtar.Archive) {
+		commands := &txtar.Archive{Files: a.Files[:2]}
+		Steps(r, commands, func(words []string, text string) (string, bool) {
+			if words[0] == "input" {
+				if text != "text\n" {
+					t.Errorf("the input is %q", text)
+				}
+				return "", false
+			}
+			return greeting + " " + words[1] + "\n", true
+		})
+		Answer(r, a, "want", "all\n")
+	})
+	return r.failures
+}
+
+func TestArchiveReportsTheFirstDifferentLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txtar")
+	write(t, path, archived)
+	if failures := playGreeting(t, path, "hello"); failures != "" {
+		t.Errorf("the same output fails: %s", failures)
 	}
-	if File(r, path, "as it is\nand more\n"); !strings.Contains(r.failures, `line 2: got "and more", want ""`) {
-		t.Errorf("another text: %q", r.failures)
+	if failures := playGreeting(t, path, "bye"); !strings.Contains(failures, `line 1: got "bye you", want "hello you"`) {
+		t.Errorf("the failure of another output is %q", failures)
 	}
 }
 
-func TestText(t *testing.T) {
-	a := txtar.Parse([]byte(told))
-	if got := Text(a, "want") + Text(a, "not there"); got != "all\n" {
+func TestUpdateRewritesTheOutputInAnArchive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txtar")
+	write(t, path, archived)
+	setUpdate(t)
+	if failures := playGreeting(t, path, "bye"); failures != "" {
+		t.Error(failures)
+	}
+	expectText(t, path, strings.Replace(archived, "hello you", "bye you", 1))
+}
+
+func TestUpdateAddsAMissingAnswer(t *testing.T) {
+	a := &txtar.Archive{}
+	setUpdate(t)
+	Answer(t, a, "want", "all\n")
+	if got := Text(a, "want") + Text(a, "other"); got != "all\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// A recorder keeps failures for itself.
+func TestFileReportsTheFirstDifferentLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "want.txt")
+	write(t, path, "one\n")
+	for got, want := range map[string]string{
+		"one\n":      "",
+		"one\ntwo\n": `line 2: got "two", want ""`,
+		"one":        `line 2: got no such line, want ""`,
+	} {
+		r := &recorder{TB: t}
+		File(r, path, got)
+		if (want == "") != (r.failures == "") || !strings.Contains(r.failures, want) {
+			t.Errorf("%q fails with %q, want %q", got, r.failures, want)
+		}
+	}
+}
+
+func TestUpdateWritesAFileOnlyIfTheTestHasNotFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deep", "want.txt")
+	setUpdate(t)
+	File(t, path, "right\n")
+	File(&recorder{TB: t, failures: "earlier"}, path, "wrong\n")
+	expectText(t, path, "right\n")
+}
+
+func setUpdate(t *testing.T) {
+	t.Helper()
+	was := *update
+	*update = true
+	t.Cleanup(func() { *update = was })
+}
+
+func expectText(t *testing.T, path, want string) {
+	t.Helper()
+	if text, err := os.ReadFile(path); err != nil || string(text) != want {
+		t.Errorf("the file is %q (%v), want %q", text, err, want)
+	}
+}
+
+// A recorder records failures instead of reporting them.
 type recorder struct {
 	testing.TB
 	failures string
@@ -81,3 +109,5 @@ type recorder struct {
 func (r *recorder) Errorf(format string, args ...any) {
 	r.failures += fmt.Sprintf(format, args...)
 }
+
+func (r *recorder) Failed() bool { return r.failures != "" }
