@@ -1,13 +1,13 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-fast soak check format vet lint tidy arch fuzz bench clean
+.PHONY: help build image release demo test test-fast soak check format generate generated vet lint tidy arch fuzz bench clean
 
-help: ## Say what there is
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# A release is a commit with a tag. Any other build names its commit, which Go
-# writes into the binary by itself.
+# A release is a commit with a tag. Other builds have the version of their commit, which Go writes
+# into the binary.
 release = $(shell git describe --tags --exact-match --dirty 2>/dev/null)
 
 build: ## Build build/gitfleet: one static binary
@@ -22,10 +22,9 @@ release: ## Build archives, the image, their SBOMs and the chart, with checksums
 demo: ## Run gitfleet on three local clusters; ARGS=--once ends when all is applied
 	@go run ./test/demo $(ARGS)
 
-# Go does not see what the tests of whole depend on, so nothing of them is taken
-# from the cache. Those of servers start API servers, one package at a time: more
-# do not share two cores well. Most of the time they wait, so three tests of a
-# package run at once.
+# The tests below test/ depend on files that Go does not know of, so their results are not cached.
+# Those in $(servers) start API servers. They run one package at a time, which is enough for two
+# cores, and three tests of a package in parallel, since they mostly wait.
 whole = ./test/...
 parts = $(shell go list ./... | grep -v /test/)
 servers = ./test/demo ./test/e2e ./test/fleet ./test/reading ./test/simulated
@@ -51,19 +50,27 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 test-fast: ## Run the tests that need no clusters; seconds
 	@go test -short $(parts) $(whole)
 
-# TIME is how long; SEED=4711 leads that life only, and tells its story.
+# TIME is the duration; SEED=4711 runs the simulation of that seed only, and logs what happens.
 TIME ?= 10m
 
-soak: ## Simulate fleets of random seeds for TIME=1h; SEED=4711 tells one story
+soak: ## Simulate random fleets for TIME=1h, or one with SEED=4711
 	@if [ -n "$(SEED)" ]; then SEED=$(SEED) go test -v -count=1 -run TestEveryLifeKeepsTheLaws ./test/scenario/simulation; \
 		else go test -v -count=1 -timeout 0 -run TestSoak ./test/scenario/simulation -soak $(TIME); fi
 
-check: format arch tidy vet lint fuzz ## Check format, vet, lint, modules and import rules, and fuzz a little
+check: format generated arch tidy vet lint fuzz ## Check format, generated code, vet, lint, modules and import rules, and fuzz a little
 
 format:
 	@echo "check the format"
 	@files=$$(gofmt -l .ci cmd gitsource placement reconciler test); \
 		[ -z "$$files" ] || { printf 'run gofmt -w on:\n%s\n' "$$files"; exit 1; }
+
+generate: ## Write generated Go code: the OpenAPI definitions of the API's types
+	@go generate ./reconciler/server/kubeapi
+
+generated:
+	@echo "check that generated code is current"
+	@file=reconciler/server/kubeapi/openapi_generated.go; before=$$(sha256sum $$file); $(MAKE) --no-print-directory generate; \
+		[ "$$before" = "$$(sha256sum $$file)" ] || { echo "$$file was out of date and is rewritten: commit it"; exit 1; }
 
 # The control planes are checked without the Kubernetes inside them.
 vet:
@@ -85,7 +92,7 @@ tidy:
 	done
 
 arch:
-	@echo "check who imports whom"
+	@echo "check import rules and the form of the source"
 	@go test -count=1 ./test/arch
 
 fuzz:
