@@ -46,7 +46,7 @@ func dashboardsOf(t *testing.T, prometheus string) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(dashboards{filepath.Join(root, "deploy", "grafana"), source, time.Now()}.handler())
+	server := httptest.NewServer(dashboardServer{filepath.Join(root, "deploy", "grafana"), source, time.Now()}.handler())
 	t.Cleanup(server.Close)
 	return server
 }

@@ -21,14 +21,14 @@ const dashboardsAddress = "127.0.0.1:9091"
 // dashboardPeriod is how far back the dashboards go.
 const dashboardPeriod = 10 * time.Minute
 
-// dashboards are the pages that draw the dashboards of deploy/grafana for people without Grafana.
-type dashboards struct {
+// A dashboardServer serves web pages with the dashboards of deploy/grafana, for use without Grafana.
+type dashboardServer struct {
 	files  string // the directory of the dashboard files
 	source *picture.Source
-	began  time.Time // nothing is known of the time before
+	began  time.Time // when the demo was started; Prometheus has no earlier data
 }
 
-// A dashboardPage is one of them. Its variable has one value at a time.
+// A dashboardPage shows one dashboard, for one value of its variable at a time.
 type dashboardPage struct{ name, title, variable, metric string }
 
 var dashboardPages = []dashboardPage{
@@ -38,7 +38,7 @@ var dashboardPages = []dashboardPage{
 	{name: "daemon", title: "Source and daemon"},
 }
 
-// serveDashboards serves them until the server is closed, and returns it with its URL.
+// serveDashboards starts a server of the dashboards. It returns the server, which the caller closes, and its URL.
 func (d *demo) serveDashboards() (*http.Server, string, error) {
 	source, err := picture.NewSource(d.prometheus.url)
 	if err != nil {
@@ -52,12 +52,12 @@ func (d *demo) serveDashboards() (*http.Server, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	server := &http.Server{Handler: dashboards{filepath.Join(d.root, "deploy", "grafana"), source, time.Now()}.handler(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: dashboardServer{filepath.Join(d.root, "deploy", "grafana"), source, time.Now()}.handler(), ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener) //nolint:errcheck // it ends when it is closed
 	return server, "http://" + address + "/" + dashboardPages[0].name, nil
 }
 
-func (b dashboards) handler() http.Handler {
+func (b dashboardServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, page := range dashboardPages {
 		mux.HandleFunc("GET /"+page.name, func(w http.ResponseWriter, r *http.Request) { b.serve(w, r, page) })
@@ -66,7 +66,7 @@ func (b dashboards) handler() http.Handler {
 	return mux
 }
 
-func (b dashboards) serve(w http.ResponseWriter, r *http.Request, page dashboardPage) {
+func (b dashboardServer) serve(w http.ResponseWriter, r *http.Request, page dashboardPage) {
 	view, err := b.view(r.Context(), page, r.FormValue(page.variable))
 	if err != nil {
 		http.Error(w, fmt.Sprintf("The dashboard cannot be drawn: %v", err), http.StatusBadGateway)
@@ -90,7 +90,7 @@ type dashboardLink struct {
 	Current   bool
 }
 
-func (b dashboards) view(ctx context.Context, page dashboardPage, value string) (*dashboardView, error) {
+func (b dashboardServer) view(ctx context.Context, page dashboardPage, value string) (*dashboardView, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	view := &dashboardView{Title: page.title}
