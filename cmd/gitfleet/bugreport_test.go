@@ -121,7 +121,7 @@ func TestABugReportOfWhatThereIs(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	files := unpacked(t, "it.tar.gz")
-	if !strings.Contains(files["errors.txt"], "report.json: no daemon answers") || files["versions.txt"] == "" || !strings.Contains(errOut.String(), "it.tar.gz has the rest") {
+	if !strings.Contains(files["errors.txt"], "report.json: no daemon answers") || files["versions.txt"] == "" || !strings.Contains(errOut.String(), "it.tar.gz has the others") {
 		t.Errorf("%v\n%s", files, &errOut)
 	}
 	if said := say("bugreport", "--server", nobody.URL, "-f", "it.tar.gz"); !strings.Contains(said, "file exists") {

@@ -44,13 +44,13 @@ func TestAGuardedDaemon(t *testing.T) {
 	}{
 		"all is right":      {[]string{"--server", address, "--ca-file", ca, "--token-file", right}, ""},
 		"unknown authority": {[]string{"--server", address, "--token-file", right}, "certificate signed by unknown authority"},
-		"no token":          {[]string{"--server", address, "--ca-file", ca}, "Say who asks with --token-file or $GITFLEET_TOKEN_FILE"},
+		"no token":          {[]string{"--server", address, "--ca-file", ca}, "Authenticate with --token-file or $GITFLEET_TOKEN_FILE"},
 		"wrong token":       {[]string{"--server", address, "--ca-file", ca, "--token-file", wrong}, "the daemon answers 401 Unauthorized: who are you?"},
 		"no such token":     {[]string{"--server", address, "--ca-file", ca, "--token-file", "nowhere"}, "nowhere"},
 		"no such authority": {[]string{"--server", address, "--ca-file", "nowhere"}, "nowhere"},
-		"half a pair":       {[]string{"--server", address, "--client-cert", ca}, "--client-cert and --client-key go together"},
-		"in the clear":      {[]string{"--server", "http://" + plain, "--token-file", right}, "a token or certificates go with https:// only"},
-		"no scheme":         {[]string{"--server", plain}, "write http://HOST:PORT"},
+		"half a pair":       {[]string{"--server", address, "--client-cert", ca}, "--client-cert and --client-key need each other"},
+		"in the clear":      {[]string{"--server", "http://" + plain, "--token-file", right}, "a token or certificates require https://"},
+		"no scheme":         {[]string{"--server", plain}, "must be http://HOST:PORT"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -101,10 +101,10 @@ func TestGetWithoutADaemon(t *testing.T) {
 		return srv.URL
 	}
 	for name, test := range map[string]struct{ address, want string }{
-		"nobody":       {nobody.URL, "Start one with \"gitfleet run --config gitfleet.yaml\", or say where it is with --server or $GITFLEET_SERVER."},
+		"nobody":       {nobody.URL, "Start one with \"gitfleet run --config gitfleet.yaml\", or set its address with --server or $GITFLEET_SERVER."},
 		"starting":     {answer(503, "no report yet: the daemon is starting\n"), "the daemon answers 503 Service Unavailable: no report yet: the daemon is starting"},
 		"another":      {answer(200, "<html>"), "read the daemon's answer"},
-		"no address":   {"://", "write http://HOST:PORT"},
+		"no address":   {"://", "must be http://HOST:PORT"},
 		"a long error": {answer(500, strings.Repeat("x", 1<<20)), "the daemon answers 500"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -166,9 +166,9 @@ func TestMemberRBACOfAFleet(t *testing.T) {
 func TestMemberCommandsNeedToKnow(t *testing.T) {
 	for line, want := range map[string]string{
 		"member join paris":                                                    `required flag(s) "context" not set`,
-		"member join paris --context c":                                        "--path CHECKOUT for what the repository places, or --cluster-admin",
-		"member join paris --context c --cluster-admin":                        "--kubeconfig-dir DIR, or --secret-namespace NAMESPACE",
-		"member join paris --context c --cluster-admin --write":                "--kubeconfig-dir DIR, or --secret-namespace NAMESPACE",
+		"member join paris --context c":                                        "--path CHECKOUT for those that its content needs, or --cluster-admin",
+		"member join paris --context c --cluster-admin":                        "either --kubeconfig-dir DIR or --secret-namespace NAMESPACE",
+		"member join paris --context c --cluster-admin --write":                "either --kubeconfig-dir DIR or --secret-namespace NAMESPACE",
 		"member join p --context c --cluster-admin --kubeconfig-dir d --write": "--write needs --path",
 		"member rbac": "name a checkout, or set --cluster-admin",
 		"member rbac --cluster-admin --fleet-name My_Fleet":                  `"gitfleet-My_Fleet" cannot be the name of a service account; choose one with --account`,

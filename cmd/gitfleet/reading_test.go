@@ -55,7 +55,7 @@ func TestValidateACommit(t *testing.T) {
 		"directory":      {repo.Dir + "@main", 0, "valid"},
 		"parent":         {repo.Dir + "@main~1", 2, "hub/web.yaml:1: not valid YAML"},
 		"no parent":      {repo.Dir + "@main~9", 2, "commit main~9 is not in this clone"},
-		"remote parent":  {remote + "@main~1", 2, "main~1 is known in a clone"},
+		"remote parent":  {remote + "@main~1", 2, "main~1 can be resolved only in a clone"},
 		"file URL":       {"file://" + repo.Dir + "@main", 0, "valid"},
 		"no directory":   {repo.Dir + "x@main", 2, "no such directory"},
 		"credentials":    {strings.Replace(remote, "http://", "http://ada:hunter2@", 1) + "@main", 2, "must not carry credentials"},

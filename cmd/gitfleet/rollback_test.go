@@ -120,13 +120,13 @@ func TestRollbackTakesBackOnePlacement(t *testing.T) {
 	bad := s.repo.Commit(t, "main", files)
 	s.at(bad, good)
 
-	s.refused([]string{"crp/web"}, "not known who you are", "--author")
+	s.refused([]string{"crp/web"}, "the author is not known", "--author")
 	code, out, errOut := s.run("crp/web", "--author", "Ada Lovelace <ada@example.com>")
 	branch := "gitfleet/rollback-crp-web-" + output.ShortHash(good)
 	if code != 0 || errOut != "" {
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
-	want := "branch " + branch + ": commit " + output.ShortHash(s.clonedGit("rev-parse", branch)) + " takes crp/web back to " + output.ShortHash(good) + " (a change)\n" +
+	want := "branch " + branch + ": commit " + output.ShortHash(s.clonedGit("rev-parse", branch)) + " reverts crp/web to " + output.ShortHash(good) + " (a change)\n" +
 		"  hub/kustom/base.yaml\n  hub/override.yaml\n  hub/web/config.yaml\n  hub/web/more.yaml\n" +
 		"push it with \"git push origin " + branch + "\", then open a pull request from " + branch + " into main\n"
 	if strings.ReplaceAll(out, s.subject(good), "a change") != want {
@@ -171,7 +171,7 @@ func TestRollbackPushesItsBranchOnly(t *testing.T) {
 	ada := []string{"crp/web", "--author", "Ada <ada@example.com>", "--push"}
 	s.refused(ada, "--push needs --config")
 	s.refused(append(ada, "--config", config("reader"), "--branch", "mine"), "must be allowed to write", "git push origin mine")
-	s.refused(append(ada, "--config", config("writer"), "--branch", "main"), "is the branch that is followed")
+	s.refused(append(ada, "--config", config("writer"), "--branch", "main"), "is the branch that the daemon follows")
 	code, out, errOut := s.run(append(ada, "--config", config("writer"), "--branch", "back")...)
 	if code != 0 || !strings.Contains(out, "pushed; open a pull request from back into main") {
 		t.Fatalf("exit code %d: %s%s", code, out, errOut)
@@ -191,7 +191,7 @@ func TestRollbackRefusesWhatItCannotDo(t *testing.T) {
 	s.at(same, good)
 	s.clonedGit("config", "user.name", "Ada")
 	s.clonedGit("config", "user.email", "ada@example.com")
-	s.refused([]string{"crp/web"}, "there is nothing to take back", output.ShortHash(good))
+	s.refused([]string{"crp/web"}, "there is nothing to revert", output.ShortHash(good))
 	s.refused([]string{"crp/shop"}, "no content of crp/shop was ever available on every cluster", "--to")
 	s.refused([]string{"crp/none"}, "there is no placement crp/none; there are crp/shop, crp/web", "--to")
 	s.refused([]string{"deployment/web"}, "there is no placement deployment/web")

@@ -57,7 +57,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) && invalid.GetFlag().Name == "output" {
-		return invalid.Unwrap() // which says all
+		return invalid.Unwrap() // which has the whole message
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {

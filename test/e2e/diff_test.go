@@ -47,7 +47,7 @@ func diffed(t *testing.T, out string) (all []string, fields map[string]string) {
 	fields = map[string]string{}
 	for _, c := range doc.Clusters {
 		if c.Error != "" {
-			all = append(all, c.Name+" cannot be told")
+			all = append(all, c.Name+" cannot be compared")
 		}
 		for _, x := range c.Changes {
 			text := c.Name + " " + x.Effect + " " + x.Kind + "/" + x.Name
@@ -179,10 +179,10 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 	for name, args := range map[string][]string{
 		"there is no placement crp/al; did you mean crp/all?":          {"diff", "crp/al", "--config", config},
 		"there is no cluster member-9; did you mean member-":           {"diff", "--config", config, "--cluster", "member-9"},
-		"member-1: cannot be told: no credentials for member member-1": {"diff", "--config", config, "--kubeconfig-dir", t.TempDir()},
-		"say what to compare: --config gitfleet.yaml":                  {"diff"},
+		"member-1: cannot be compared: no credentials for member member-1": {"diff", "--config", config, "--kubeconfig-dir", t.TempDir()},
+		"nothing to compare: set --config gitfleet.yaml":                  {"diff"},
 		"--path and --commit exclude each other":                       {"diff", "--config", config, "--path", checkout, "--commit", "main"},
-		"say where the clusters are: with --config gitfleet.yaml":      {"diff", "--path", checkout},
+		"the kubeconfigs of the members are missing: set --config gitfleet.yaml":      {"diff", "--path", checkout},
 	} {
 		want := 2
 		if strings.HasPrefix(name, "there is no ") {

@@ -54,9 +54,9 @@ func inspect(s *hub.Snapshot, p *plan.Plan) []finding {
 	}
 	switch {
 	case len(s.Placements) == 0:
-		i.warn(api.Origin{}, "", "there is no placement, so nothing goes anywhere; add a ClusterResourcePlacement or a ResourcePlacement")
+		i.warn(api.Origin{}, "", "there is no placement, so nothing is placed; add a ClusterResourcePlacement or a ResourcePlacement")
 	case len(s.Clusters) == 0:
-		i.warn(api.Origin{}, "", "there is no MemberCluster, so nothing goes anywhere; add one for each member")
+		i.warn(api.Origin{}, "", "there is no MemberCluster, so nothing is placed; add one for each member")
 	default:
 		i.clusters()
 	}
@@ -185,7 +185,7 @@ func (i *inspector) checkContents(p *plan.Placement) {
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(failing)) {
-		i.fail(i.overrideOrigin(first[text], p.Spec.Origin), "", fmt.Sprintf("%s gets nothing new on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
+		i.fail(i.overrideOrigin(first[text], p.Spec.Origin), "", fmt.Sprintf("%s would not be updated on %s: %s", p.Key, forecast.FewOf(failing[text]), text))
 	}
 }
 

@@ -56,8 +56,8 @@ func TestInspect(t *testing.T) {
 		want []string
 	}{
 		"all has an effect":       {files("c.yaml", two, "p.yaml", crp("web", all), "w.yaml", namespace("web")+configMap("one")), nil},
-		"no placement":            {files("c.yaml", two, "w.yaml", namespace("web")), []string{"there is no placement, so nothing goes anywhere; add a ClusterResourcePlacement or a ResourcePlacement (warning) [dead-configuration]"}},
-		"no member":               {files("p.yaml", crp("web", all), "w.yaml", namespace("web")), []string{"there is no MemberCluster, so nothing goes anywhere; add one for each member (warning) [dead-configuration]"}},
+		"no placement":            {files("c.yaml", two, "w.yaml", namespace("web")), []string{"there is no placement, so nothing is placed; add a ClusterResourcePlacement or a ResourcePlacement (warning) [dead-configuration]"}},
+		"no member":               {files("p.yaml", crp("web", all), "w.yaml", namespace("web")), []string{"there is no MemberCluster, so nothing is placed; add one for each member (warning) [dead-configuration]"}},
 		"a member without effect": {files("c.yaml", two, "p.yaml", crp("web", near), "w.yaml", namespace("web")), []string{"c.yaml:4: no placement selects the cluster chi (warning) [dead-configuration]"}},
 		"a member in reserve":     {files("c.yaml", two, "p.yaml", crp("web", "policy: {placementType: PickN, numberOfClusters: 1}"), "w.yaml", namespace("web")), nil},
 		"by unknown properties":   {files("c.yaml", two, "p.yaml", crp("web", large), "w.yaml", namespace("web")), nil},
@@ -80,7 +80,7 @@ func TestInspect(t *testing.T) {
 		"a rule for every member": {files("c.yaml", two, "o.yaml", override("", labelled), "p.yaml", crp("web", all), "w.yaml", namespace("web")), nil},
 		"an override that cannot be applied": {
 			files("c.yaml", two, "o.yaml", override("{labelSelector: {matchLabels: {region: eu}}}", "jsonPatchOverrides: [{op: remove, path: /spec/nothing}]"), "p.yaml", crp("web", all), "w.yaml", namespace("web")),
-			[]string{"o.yaml:2: crp/web gets nothing new on ams: "},
+			[]string{"o.yaml:2: crp/web would not be updated on ams: "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func NewPlan() *cobra.Command {
 		Use:   "plan PATH|REPO@REF|REPO@FROM..TO",
 		Short: "Show which clusters would get which objects; offline",
 		Long: `Plan reads a directory as the daemon reads a commit, and prints the decision on
-every cluster for every placement, and what each cluster would hold in the end.
+every cluster for every placement, and the objects that each cluster would have.
 It asks no cluster and no daemon. PATH and REPO@REF are as for validate.
 
 Without --clusters every declared member counts as healthy, with the properties
@@ -42,12 +42,12 @@ the commit TO with the commit FROM: placements count as bound to the clusters
 that they have there, and renamed placements are recognized. The changes are
 printed first, with the objects that would be deleted and the deletions that the
 daemon would hold until a commit allows them. Of two commits the plan also says
-which objects would be deleted and created anew, as gitfleet.dev/recreate asks.
+which objects would be recreated, as gitfleet.dev/recreate asks.
 
 With --pr the daemon is asked for the plan of an open pull request, compared
 with the fleet as it is. The comment there may show only a part of it.
 
-Exit codes: 0 fine, 1 there are differences from the earlier plan, 2 error.`,
+Exit codes: 0 no differences from an earlier plan, 1 there are some, 2 error.`,
 		Example: `  gitfleet plan .
   gitfleet plan . -o json > ../before.json
   gitfleet plan https://git.example.com/fleet@v1.0..main

@@ -66,7 +66,7 @@ would not be sent.`,
 			return show.print(o.Plan)
 		},
 	}
-	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print what this cluster would get, and no other")
+	cmd.Flags().StringVar(&show.cluster, "cluster", "", "print only the manifests of this member cluster")
 	cmd.Flags().BoolVar(&show.secrets, "show-secrets", false, "print the values of Secrets")
 	cmd.Flags().StringVar(&clusters, "clusters", "", clustersUsage)
 	r.Bind(cmd.Flags())

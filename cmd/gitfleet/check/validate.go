@@ -32,22 +32,24 @@ func NewValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate PATH|REPO@REF|REPO@FROM..TO",
 		Short: "Report the problems of a repository, before it is committed",
-		Long: `Validate reads a directory as the daemon reads a commit, and tells all problems
-at once as path:line: field: message. It asks no cluster, and no network.
+		Long: `Validate reads a directory as the daemon reads a commit, and reports all
+problems at once as path:line: field: message. It asks no cluster, and no
+network.
 
 PATH is the directory that is the hub, in its checkout: files are named as in
 the repository. What Git ignores and what is not committed yet is read as well.
-REPO@REF is a commit of a repository, which is cloned for the occasion: a URL or
-a directory, and a branch, a tag, a whole commit hash, or a range of versions
+REPO@REF is a commit of a repository, which is cloned temporarily: a URL or a
+directory, and a branch, a tag, a whole commit hash, or a range of versions
 such as ">=1.2 <2"; of a directory also a commit relative to another, as in
 .@HEAD~1..HEAD.
 
-Warnings are of what is accepted but hardly meant, such as fields that a kind of
-Kubernetes does not have, and of dead configuration: placements that select
-nothing, clusters that nothing selects, files that nothing places, overrides
-that match nothing. They are looked for once the repository loads. Without
---clusters members are taken as declared and healthy, and what depends on
-properties that nobody declares is not judged.
+Warnings are about content that is accepted but probably a mistake, such as
+fields that a kind of Kubernetes does not have, and about configuration without
+effect: placements that select nothing, clusters that no placement selects,
+files that no placement selects, overrides that match nothing. They are reported
+once the repository loads. Without --clusters members count as declared and
+healthy, and what depends on properties that no MemberCluster declares is not
+checked.
 
 With --current or REPO@FROM..TO there are also warnings of deletions, since the
 earlier plan or the commit FROM, that the daemon would hold until a commit
@@ -90,7 +92,7 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 		},
 	}
 	out.Bind(cmd.Flags(), "text", "github", "sarif")
-	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as well: exit code 1 if there is nothing worse")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit code 1 if there are warnings but no problems")
 	in.Bind(cmd.Flags())
 	cmd.Flags().Lookup("clusters").Usage = clustersUsage
 	r.Bind(cmd.Flags())

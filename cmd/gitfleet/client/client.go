@@ -43,10 +43,10 @@ type option struct {
 func (c *Connection) options() []option {
 	return []option{
 		{"server", ServerEnv, "address of the daemon", "http://" + settings.Default().Listen, &c.Address},
-		{"token-file", "GITFLEET_TOKEN_FILE", "file with the token that the daemon asks for", "", &c.TokenFile},
-		{"ca-file", "GITFLEET_CA_FILE", "file with the certificates that may vouch for the daemon", "", &c.CAFile},
-		{"client-cert", "GITFLEET_CLIENT_CERT", "file with the certificate to show to the daemon", "", &c.CertFile},
-		{"client-key", "GITFLEET_CLIENT_KEY", "file with the key of that certificate", "", &c.KeyFile},
+		{"token-file", "GITFLEET_TOKEN_FILE", "file with the token to authenticate with", "", &c.TokenFile},
+		{"ca-file", "GITFLEET_CA_FILE", "file with the CA certificates that verify the daemon's certificate", "", &c.CAFile},
+		{"client-cert", "GITFLEET_CLIENT_CERT", "file with the client certificate", "", &c.CertFile},
+		{"client-key", "GITFLEET_CLIENT_KEY", "file with the key of the client certificate", "", &c.KeyFile},
 	}
 }
 
@@ -99,13 +99,13 @@ func (c *Connection) WithClient(run func(cmd *cobra.Command, args []string, c *C
 func (c *Connection) Client() (*Client, error) {
 	at, err := url.Parse(c.Address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("--server %q: write http://HOST:PORT or https://HOST:PORT", c.Address)
+		return nil, fmt.Errorf("--server %q: must be http://HOST:PORT or https://HOST:PORT", c.Address)
 	}
 	if at.Scheme == "http" && (c.TokenFile != "" || c.CAFile != "" || c.CertFile != "" || c.KeyFile != "") {
-		return nil, fmt.Errorf("--server %s: a token or certificates go with https:// only", c.Address)
+		return nil, fmt.Errorf("--server %s: a token or certificates require https://", c.Address)
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		return nil, errors.New("--client-cert and --client-key go together")
+		return nil, errors.New("--client-cert and --client-key need each other")
 	}
 	httpClient, err := rest.HTTPClientFor(&rest.Config{
 		Host: c.Address, BearerTokenFile: c.TokenFile, UserAgent: "gitfleet",
@@ -132,7 +132,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no daemon answers at %s: %v\nStart one with \"gitfleet run --config gitfleet.yaml\", or say where it is with --server or $%s.",
+	return fmt.Sprintf("no daemon answers at %s: %v\nStart one with \"gitfleet run --config gitfleet.yaml\", or set its address with --server or $%s.",
 		e.Address, e.Err, ServerEnv)
 }
 
@@ -150,7 +150,7 @@ func (e *ResponseError) Error() string {
 	}
 	text := fmt.Sprintf("the daemon answers %d %s: %s", e.Code, http.StatusText(e.Code), e.text)
 	if e.Code == http.StatusUnauthorized {
-		text += "\nSay who asks with --token-file or $GITFLEET_TOKEN_FILE, or with --client-cert and --client-key."
+		text += "\nAuthenticate with --token-file or $GITFLEET_TOKEN_FILE, or with --client-cert and --client-key."
 	}
 	return text
 }
@@ -160,8 +160,8 @@ func (e *ResponseError) isUnknownName() bool {
 	return e.Code == http.StatusNotFound && strings.HasPrefix(e.text, "there is no ")
 }
 
-// IsRefusal reports whether an error is a response that says that the request itself is wrong or not
-// allowed, so that repeating it is of no use.
+// IsRefusal reports whether an error is a response that rejects the request itself as wrong or
+// not allowed, so that repeating it is of no use.
 func IsRefusal(err error) bool {
 	answer, ok := errors.AsType[*ResponseError](err)
 	return ok && answer.Code/100 == 4 && answer.Code != http.StatusTooManyRequests
@@ -230,7 +230,7 @@ func (c *Client) newest(ctx context.Context, path string, query url.Values, into
 
 func decodeResponse(resp *http.Response, into any) error {
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("read the daemon's answer: %w; is --server a gitfleet?", err)
+		return fmt.Errorf("read the daemon's answer: %w; is --server the address of a gitfleet daemon?", err)
 	}
 	return nil
 }

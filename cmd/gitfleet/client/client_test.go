@@ -65,14 +65,14 @@ func TestConnectionIsValidated(t *testing.T) {
 		"http":                            {Connection{Address: "http://localhost:8080"}, ""},
 		"https":                           {Connection{Address: "https://fleet.example.com"}, ""},
 		"a token over https":              {Connection{Address: "https://fleet.example.com", TokenFile: "client_test.go"}, ""},
-		"no scheme":                       {Connection{Address: "localhost:8080"}, "write http://HOST:PORT or https://HOST:PORT"},
-		"another scheme":                  {Connection{Address: "ftp://localhost"}, "write http://HOST:PORT or https://HOST:PORT"},
-		"no host":                         {Connection{Address: "http://"}, "write http://HOST:PORT or https://HOST:PORT"},
-		"nothing":                         {Connection{}, "write http://HOST:PORT or https://HOST:PORT"},
-		"a token over http":               {Connection{Address: "http://localhost", TokenFile: "token"}, "go with https:// only"},
-		"certificates over http":          {Connection{Address: "http://localhost", CAFile: "ca"}, "go with https:// only"},
-		"a certificate without a key":     {Connection{Address: "https://localhost", CertFile: "cert"}, "go together"},
-		"a key without a certificate":     {Connection{Address: "https://localhost", KeyFile: "key"}, "go together"},
+		"no scheme":                       {Connection{Address: "localhost:8080"}, "must be http://HOST:PORT or https://HOST:PORT"},
+		"another scheme":                  {Connection{Address: "ftp://localhost"}, "must be http://HOST:PORT or https://HOST:PORT"},
+		"no host":                         {Connection{Address: "http://"}, "must be http://HOST:PORT or https://HOST:PORT"},
+		"nothing":                         {Connection{}, "must be http://HOST:PORT or https://HOST:PORT"},
+		"a token over http":               {Connection{Address: "http://localhost", TokenFile: "token"}, "require https://"},
+		"certificates over http":          {Connection{Address: "http://localhost", CAFile: "ca"}, "require https://"},
+		"a certificate without a key":     {Connection{Address: "https://localhost", CertFile: "cert"}, "need each other"},
+		"a key without a certificate":     {Connection{Address: "https://localhost", KeyFile: "key"}, "need each other"},
 		"a certificate that is not there": {Connection{Address: "https://localhost", CAFile: "no/such/file"}, "no/such/file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestErrorResponses(t *testing.T) {
 		"an unknown name":     {404, "there is no placement crp/wbe; did you mean crp/web?\n", "there is no placement crp/wbe; did you mean crp/web?", "there is no placement crp/wbe; did you mean crp/web?", true},
 		"an unknown path":     {404, "404 page not found\n", "the daemon answers 404 Not Found: 404 page not found", "404 page not found", false},
 		"a refusal":           {400, "the reason is missing", "the daemon answers 400 Bad Request: the reason is missing", "the reason is missing", false},
-		"who asks is unknown": {401, "who are you?", "the daemon answers 401 Unauthorized: who are you?\nSay who asks with --token-file or $GITFLEET_TOKEN_FILE, or with --client-cert and --client-key.", "the daemon answers 401 Unauthorized: who are you?\nSay who asks with --token-file or $GITFLEET_TOKEN_FILE, or with --client-cert and --client-key.", false},
+		"who asks is unknown": {401, "who are you?", "the daemon answers 401 Unauthorized: who are you?\nAuthenticate with --token-file or $GITFLEET_TOKEN_FILE, or with --client-cert and --client-key.", "the daemon answers 401 Unauthorized: who are you?\nAuthenticate with --token-file or $GITFLEET_TOKEN_FILE, or with --client-cert and --client-key.", false},
 		"it is starting":      {503, "starting", "the daemon answers 503 Service Unavailable: starting", "the daemon answers 503 Service Unavailable: starting", false},
 		"a flood":             {500, strings.Repeat("x", longestError+1000), "the daemon answers 500 Internal Server Error: " + strings.Repeat("x", longestError), "the daemon answers 500 Internal Server Error: " + strings.Repeat("x", longestError), false},
 	} {
@@ -145,7 +145,7 @@ func TestNoAnswer(t *testing.T) {
 		t.Errorf("given up: %v", err)
 	}
 	another := (&fakeDaemon{body: "<html>"}).client(t)
-	if err := another.Get(t.Context(), "/report", nil, &struct{}{}); err == nil || !strings.HasSuffix(err.Error(), "; is --server a gitfleet?") {
+	if err := another.Get(t.Context(), "/report", nil, &struct{}{}); err == nil || !strings.HasSuffix(err.Error(), "; is --server the address of a gitfleet daemon?") {
 		t.Errorf("another server: %v", err)
 	}
 }

@@ -42,8 +42,8 @@ const retryInterval = time.Second
 
 var errNoNumber = errors.New("the daemon's answer has no header " + server.NumberHeader + "; does a proxy remove it?")
 
-// All yields each value that is newer than the one with the number after, until ctx is done; all
-// are if after is empty. If a request fails, it yields the reason, and then the newest value, so
+// All yields every value newer than number after (all values if after is empty) until ctx is
+// done. If a request fails, it yields the reason, and then the newest value, so
 // that the caller sees that the failure is over.
 func (ask Feed[T]) All(ctx context.Context, after string) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {

@@ -31,16 +31,15 @@ func NewDiff() *cobra.Command {
 		Long: `Compare Git with the live objects on the clusters, field by field: what would be
 added, changed, taken over and deleted once every rollout is over. Diff asks the
 clusters itself and never writes to them. It needs no daemon; if one answers,
-what is suspended is marked as such.
+suspended objects are marked as such.
 
 By default diff reads the newest commit of the repository in the configuration;
 --commit names another one, and --path a checkout. Values of Secrets are masked.
 
 With --server-side every object is applied in a dry run, and the API server
-decides whether it differs, as kubectl diff --server-side does. What gitfleet
-would do about a difference does not matter then: what it would leave as it is
-counts as well. Objects of aggregated APIs, which may ignore that it is a dry
-run, are compared without one.
+decides whether it differs, as kubectl diff --server-side does. Every difference
+counts, also one that gitfleet would leave as it is. Objects of aggregated APIs,
+which may ignore that it is a dry run, are compared without one.
 
 Exit codes: 0 no differences, 1 differences, 2 error.`,
 		Example: `  gitfleet diff --config gitfleet.yaml
@@ -74,7 +73,7 @@ func (d *diffCommand) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.commit, "commit", "", "compare this commit, branch or tag of the repository")
 	f.StringVar(&d.cluster, "cluster", "", "only this member cluster")
 	f.StringVarP(&d.namespace, "namespace", "n", "", "namespace of the object")
-	f.BoolVar(&d.serverSide, "server-side", false, "have the API server of each member decide what differs, by dry runs")
+	f.BoolVar(&d.serverSide, "server-side", false, "determine the differences by dry runs on the API server of each member")
 	settings.Bind(f, &d.config, "the daemon's configuration file, for the repository and the members", "members.kubeconfigDir", "members.kubeconfig")
 	d.daemon.BindAddress(f)
 }
@@ -90,7 +89,7 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	daemon := d.ask(ctx, cfg)
 	s, refused, err := d.snapshot(ctx, cfg, daemon)
 	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
-		return fmt.Errorf("what is to be compared does not load:\n%w", bad)
+		return fmt.Errorf("the content to compare does not load:\n%w", bad)
 	}
 	if err != nil {
 		return err
@@ -139,11 +138,11 @@ func (d *diffCommand) read(flags *pflag.FlagSet) (settings.Config, error) {
 	case err != nil:
 		return cfg, err
 	case d.path != "" && d.commit != "":
-		return cfg, errors.New("--path and --commit exclude each other: a checkout is as it is")
+		return cfg, errors.New("--path and --commit exclude each other")
 	case d.path == "" && cfg.Source.URL == "":
-		return cfg, errors.New("say what to compare: --config gitfleet.yaml for the repository it names, or --path DIR for a checkout")
+		return cfg, errors.New("nothing to compare: set --config gitfleet.yaml for its repository, or --path DIR for a checkout")
 	case cfg.Members.KubeconfigDir == "" && cfg.Members.Kubeconfig == "" && cfg.Members.SecretNamespace == "":
-		return cfg, errors.New("say where the clusters are: with --config gitfleet.yaml, --kubeconfig-dir or --kubeconfig")
+		return cfg, errors.New("the kubeconfigs of the members are missing: set --config gitfleet.yaml, --kubeconfig-dir or --kubeconfig")
 	}
 	return cfg, nil
 }

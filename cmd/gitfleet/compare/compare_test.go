@@ -15,8 +15,8 @@ func TestInvalidArguments(t *testing.T) {
 	}{
 		"valid":          {[]string{"--path", ".", "--kubeconfig-dir", "members"}, ""},
 		"two sources":    {[]string{"--path", ".", "--commit", "main"}, "--path and --commit exclude each other"},
-		"no source":      {nil, "say what to compare"},
-		"no members":     {[]string{"--path", "."}, "say where the clusters are"},
+		"no source":      {nil, "nothing to compare"},
+		"no members":     {[]string{"--path", "."}, "the kubeconfigs of the members are missing"},
 		"negative limit": {[]string{"--path", ".", "--kubeconfig-dir", "members", "--set", "limits.files=-1"}, "limits.files: must be more than zero"},
 	}
 	for name, test := range tests {

@@ -49,7 +49,7 @@ func (d *diffCommand) ask(ctx context.Context, cfg settings.Config) daemonState 
 		return daemonState{unknown: err.Error()}
 	}
 	if ours := remote.Shown(cfg.Source.URL); cfg.Source.URL != "" && o.Source.URL != ours {
-		return daemonState{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; say with --server where the right one is", c.Address, cmp.Or(o.Source.URL, "nothing"), ours)}
+		return daemonState{unknown: fmt.Sprintf("the daemon at %s follows %s, not %s; set --server to the address of the right one", c.Address, cmp.Or(o.Source.URL, "nothing"), ours)}
 	}
 	w := daemonState{suspended: o.Suspended, fleet: o.Fleet}
 	if o.Commit != nil {

@@ -92,7 +92,7 @@ func (d *diffDocument) text() string {
 
 func (c *diffCluster) text() string {
 	if c.Error != "" {
-		return "cannot be told: " + harmlessLines(c.Error, "") + "\n"
+		return "cannot be compared: " + harmlessLines(c.Error, "") + "\n"
 	}
 	if len(c.Changes) == 0 {
 		return "no difference\n"
@@ -113,7 +113,7 @@ var effects = []struct {
 	{member.Adds, "+", "to add"}, {member.Changes, "~", "to change"}, {member.Recreates, "-/+", "to recreate"},
 	{member.Deletes, "-", "to delete"},
 	{member.Releases, "o", "to release"}, {member.Differs, "?", "to leave as it is"}, {member.Fails, "!", "to fail"},
-	{member.Unknown, "?", "that cannot be told"}, {member.Alters, "*", "altered by the cluster at each apply"},
+	{member.Unknown, "?", "that cannot be compared"}, {member.Alters, "*", "altered by the cluster at each apply"},
 }
 
 func (c *diffCluster) count() string {
@@ -140,7 +140,7 @@ func (c *diffChange) write(b *strings.Builder) {
 	id := api.ID{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 	fmt.Fprintf(b, "  %s %s  (%s)\n", mark, id, strings.TrimSuffix(c.Placement+", "+c.Origin, ", "))
 	if c.TakesOver {
-		b.WriteString("      it is there already, and would be taken over\n")
+		b.WriteString("      it exists already, and would be taken over\n")
 	}
 	if c.Suspended != "" {
 		fmt.Fprintf(b, "      %s\n", output.Sanitize(c.Suspended))

@@ -52,7 +52,7 @@ before you share it.`,
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), file)
 			if len(b.errs) > 0 {
-				return fmt.Errorf("not all could be had; %s has the rest:\n%w", file, errors.Join(b.errs...))
+				return fmt.Errorf("some parts could not be collected; %s has the others:\n%w", file, errors.Join(b.errs...))
 			}
 			return nil
 		}),

@@ -107,7 +107,7 @@ func checkRepository(ctx context.Context, c settings.Config) (*hub.Snapshot, che
 		found.Message, found.Fix = err.Error(), "check source.url and the credentials of the repository"
 		return nil, found
 	case refused != "":
-		found.Message, found.Fix = refused, "have the commit signed by somebody who may"
+		found.Message, found.Fix = refused, "have the commit signed with an accepted key"
 		return s, found
 	}
 	found.State = checkOK

@@ -95,9 +95,9 @@ func grantPermissions(name string) string {
 
 // A clock compares the clock of a server with that of this machine, at the first response.
 type clock struct {
-	mu     sync.Mutex
-	found  bool
-	differ time.Duration
+	mu         sync.Mutex
+	found      bool
+	difference time.Duration
 }
 
 func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
@@ -113,19 +113,19 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 
 // compare compares a Date with the times of a request and its response.
 func (c *clock) compare(date string, began, ended time.Time) {
-	told, err := http.ParseTime(date)
+	serverTime, err := http.ParseTime(date)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil || c.found {
 		return
 	}
-	c.found, c.differ = true, told.Sub(began.Add(ended.Sub(began)/2))
+	c.found, c.difference = true, serverTime.Sub(began.Add(ended.Sub(began)/2))
 }
 
 func (c *clock) skew() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.differ, c.found
+	return c.difference, c.found
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -73,7 +73,7 @@ func checkSharedLedger(c settings.Config, subject string) check {
 	case errors.As(err, &damaged):
 		return check{"ledger", subject, checkFail, err.Error(), "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=" + c.Availability.Lease.Name + ", and import a backup with gitfleet state import"}
 	case err != nil:
-		return check{"ledger", subject, checkFail, err.Error(), "run doctor again; if it stays, look into the log of the leader"}
+		return check{"ledger", subject, checkFail, err.Error(), "run doctor again; if the error persists, see the log of the leader"}
 	case found.Objects == 0:
 		return check{"ledger", subject, checkOK, "does not exist yet; the first leader creates it", ""}
 	}

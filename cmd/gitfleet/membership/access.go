@@ -37,8 +37,8 @@ type memberAccess struct {
 }
 
 func (a *memberAccess) bind(f *pflag.FlagSet) {
-	f.BoolVar(&a.clusterAdmin, "cluster-admin", false, "let the account do everything")
-	f.BoolVar(&a.deleteNamespaces, "delete-namespaces", false, "let the account list objects of all kinds, Secrets too: gitfleet deletes a Namespace only if nobody else has anything in it")
+	f.BoolVar(&a.clusterAdmin, "cluster-admin", false, "grant the account all permissions")
+	f.BoolVar(&a.deleteNamespaces, "delete-namespaces", false, "permit listing objects of all kinds, including Secrets: gitfleet deletes a Namespace only if it has no objects of others")
 }
 
 // derivedRoles are permissions with their sources.
@@ -221,7 +221,7 @@ are included; use it for a member that exists.`,
 			return out.Write(cmd.OutOrStdout(), map[string]any{"apiVersion": "v1", "kind": "List", "items": needed.Manifests()})
 		},
 	}
-	cmd.Flags().StringVar(&a.cluster, "cluster", "", "the member; every kind that is placed on any member if it is not named")
+	cmd.Flags().StringVar(&a.cluster, "cluster", "", "member cluster; by default the permissions cover the content of all members")
 	a.bind(cmd.Flags())
 	at.bind(cmd.Flags())
 	out.Bind(cmd.Flags(), "yaml")

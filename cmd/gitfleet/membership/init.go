@@ -47,7 +47,7 @@ The kubeconfig is that of kubectl: --kubeconfig, or $KUBECONFIG, or
 		},
 	}
 	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig whose contexts are the clusters")
-	cmd.Flags().StringSliceVar(&s.contexts, "context", nil, "contexts to take; all of them if none is named")
+	cmd.Flags().StringSliceVar(&s.contexts, "context", nil, "contexts to use; by default all")
 	return cmd
 }
 
@@ -83,9 +83,9 @@ func (s *initCommand) write(out io.Writer, dir string) error {
 		file := "clusters/" + name + ".yaml"
 		switch _, twice := written[file]; {
 		case name == "":
-			return fmt.Errorf("context %q: no cluster name can be made of it; rename it with kubectl config rename-context, or choose others with --context", context)
+			return fmt.Errorf("context %q: no cluster name can be derived from it; rename it with kubectl config rename-context, or choose others with --context", context)
 		case twice:
-			return fmt.Errorf("context %q: another context makes the cluster name %s as well; rename one with kubectl config rename-context", context, name)
+			return fmt.Errorf("context %q: the cluster name of another context is %s as well; rename one with kubectl config rename-context", context, name)
 		case name != context:
 			renamed[name] = context
 		}

@@ -47,7 +47,7 @@ type memberTarget struct {
 }
 
 func (m *memberTarget) bind(f *pflag.FlagSet) {
-	f.StringVar(&m.context, "context", "", "context of your kubeconfig that reaches the member as an administrator")
+	f.StringVar(&m.context, "context", "", "context of your kubeconfig with administrator access to the member")
 	f.StringVar(&m.kubeconfig, "kubeconfig", "", "your kubeconfig; by default that of kubectl")
 	f.StringVar(&m.fleet, "fleet-name", "", "name of the fleet, if the member is in several: each has an account of its own, gitfleet-NAME")
 	f.StringVar(&m.account, "account", "", "name of the service account, its roles and their bindings (default "+account.DefaultName+")")
@@ -120,7 +120,7 @@ printed.`,
 	}
 	j.memberTarget.bind(cmd.Flags())
 	j.memberAccess.bind(cmd.Flags())
-	cmd.Flags().StringVar(&j.path, "path", "", "checkout of the repository; the account may do what it takes to place its content")
+	cmd.Flags().StringVar(&j.path, "path", "", "checkout of the repository; the account gets the permissions that its content needs")
 	cmd.Flags().StringVar(&j.kubeconfigDir, "kubeconfig-dir", "", "directory for NAME.kubeconfig, the daemon's members.kubeconfigDir")
 	cmd.Flags().StringVar(&j.secretNamespace, "secret-namespace", "", "print a Secret with the kubeconfig for this namespace of the daemon's cluster")
 	cmd.Flags().StringToStringVar(&j.labels, "label", nil, "labels of the MemberCluster, as `KEY=VALUE`")
@@ -133,9 +133,9 @@ printed.`,
 func (j *joinCommand) check() error {
 	switch {
 	case j.path == "" && !j.clusterAdmin:
-		return errors.New("say what the account may do: --path CHECKOUT for what the repository places, or --cluster-admin for everything")
+		return errors.New("the permissions of the account are missing: set --path CHECKOUT for those that its content needs, or --cluster-admin for all")
 	case (j.kubeconfigDir == "") == (j.secretNamespace == ""):
-		return errors.New("say where the kubeconfig for the daemon goes: --kubeconfig-dir DIR, or --secret-namespace NAMESPACE")
+		return errors.New("set where to write the kubeconfig for the daemon: either --kubeconfig-dir DIR or --secret-namespace NAMESPACE")
 	case j.write && j.path == "":
 		return errors.New("--write needs --path: the checkout to write the MemberCluster into")
 	}

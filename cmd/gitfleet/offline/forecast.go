@@ -26,7 +26,7 @@ type Input struct {
 // Bind adds --clusters and --current to the flags of a command.
 func (in *Input) Bind(f *pflag.FlagSet) {
 	f.StringVar(&in.Clusters, "clusters", "", "file of MemberClusters with their status: the observed fleet")
-	f.StringVar(&in.Current, "current", "", "JSON of an earlier plan: what is held now")
+	f.StringVar(&in.Current, "current", "", "JSON of an earlier plan to compare with")
 }
 
 // Forecast plans a snapshot.

@@ -69,7 +69,7 @@ func (r *Reader) Read(ctx context.Context, flags *pflag.FlagSet, what string) (*
 			ref = commit.Hash
 		}
 	} else if isExpression(ref) {
-		return nil, fmt.Errorf("%s: of a remote repository name a branch, a tag, a range of versions or a whole commit hash; %s is known in a clone", what, ref)
+		return nil, fmt.Errorf("%s: a remote repository needs a branch, a tag, a range of versions or a whole commit hash; %s can be resolved only in a clone", what, ref)
 	}
 	return ReadRemote(ctx, cfg, ref)
 }

@@ -32,7 +32,7 @@ func PrintUnknownSelections(w io.Writer, p *plan.Plan) {
 	open := UnknownSelections(p)
 	for _, pl := range p.Placements {
 		if open[pl.Key] {
-			fmt.Fprintf(w, "%s: where %s goes depends on properties that not every MemberCluster declares; --clusters tells them\n", pl.Spec.Origin, pl.Key)
+			fmt.Fprintf(w, "%s: the selection of %s depends on properties that not every MemberCluster declares; provide them with --clusters\n", pl.Spec.Origin, pl.Key)
 		}
 	}
 }

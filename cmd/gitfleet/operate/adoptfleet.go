@@ -26,9 +26,9 @@ nothing there, and says which fleet holds it. As a rule one of the two needs
 another fleetName.
 
 Adopt-fleet is for the other case: the other daemon is gone for good, or its
-clusters move to this one. Without an ID it says what is held by whom, and does
-nothing. With the ID of the other fleet, which confirms that it is meant, what
-that fleet has belongs to this one, on one cluster or on all that it holds:
+clusters move to this one. Without an ID it lists the clusters that other fleets
+hold, and changes nothing. With the ID of the other fleet, as a confirmation, it
+takes over the objects of that fleet, on one cluster or on all that it holds:
 
   - objects that this repository has are updated as it says,
   - objects that it does not have are held, and deleted only once a commit with
@@ -37,8 +37,8 @@ that fleet has belongs to this one, on one cluster or on all that it holds:
 
 "none" is the ID of inventories written by a version that knew no IDs.
 
-Exit codes: 0 done, or nothing is held; 1 something is held and no ID was named;
-2 error.`,
+Exit codes: 0 done, or no cluster is held; 1 a cluster is held and no ID is
+given; 2 error.`,
 		Example: `  gitfleet adopt-fleet
   gitfleet adopt-fleet 5f0c2a9e --cluster east
   gitfleet adopt-fleet 5f0c2a9e`,
@@ -68,6 +68,6 @@ Exit codes: 0 done, or nothing is held; 1 something is held and no ID was named;
 		}),
 	}
 	at.Bind(cmd.Flags())
-	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one that the other fleet holds if it is not named")
+	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; by default all that the other fleet holds")
 	return cmd
 }

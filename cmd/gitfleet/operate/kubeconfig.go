@@ -15,7 +15,7 @@ func NewKubeconfig() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
-		Short: "Write a kubeconfig with which kubectl reads from the daemon",
+		Short: "Write a kubeconfig for kubectl to read from the daemon",
 		Long: `Kubeconfig writes a kubeconfig for the read-only Kubernetes API of the daemon.
 It refers to the files of tokens and certificates, and contains no secret.`,
 		Args: cobra.NoArgs,

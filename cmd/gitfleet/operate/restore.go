@@ -34,7 +34,7 @@ func (r *rollback) paths() ([]string, error) {
 	}
 	now, err := r.load(r.now)
 	if err != nil {
-		return nil, fmt.Errorf("%w\nSuch a commit is refused, and nothing of it reaches a cluster: mend it, or revert it with \"git revert\"", err)
+		return nil, fmt.Errorf("%w\nThe daemon refuses such a commit as a whole: fix it, or revert it with \"git revert\"", err)
 	}
 	var known bool
 	if r.target, known = plan.ContentOf(then, r.key); !known {
@@ -50,21 +50,21 @@ func (r *rollback) paths() ([]string, error) {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("the files of %s are at %s what they were at %s: there is nothing to take back", r.name, output.ShortHash(r.now.Hash), describeCommit(r.from))
+		return nil, fmt.Errorf("the files of %s are the same at %s and at %s: there is nothing to revert", r.name, output.ShortHash(r.now.Hash), describeCommit(r.from))
 	}
 	if others := r.others(paths, then, now); len(others) > 0 && !r.shared {
-		return nil, fmt.Errorf("%s are in files that go back as well (%s): take them back too with --include-shared, or take %s back by hand",
-			joinNames(others), strings.Join(paths, ", "), r.name)
+		return nil, fmt.Errorf("the files to revert (%s) have parts of %s as well: revert these too with --include-shared, or revert %s by hand",
+			strings.Join(paths, ", "), joinNames(others), r.name)
 	}
 	return paths, nil
 }
 
-// joinNames joins names for a sentence.
+// joinNames lists names in a sentence.
 func joinNames(names []string) string {
 	if len(names) == 1 {
-		return "parts of " + names[0]
+		return names[0]
 	}
-	return "parts of " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 // others lists the other placements and clusters that use some files.
@@ -104,15 +104,15 @@ func filesOf(s *hub.Snapshot, origins []api.Origin) []string {
 }
 
 // check returns an error if the content of the placement at the new commit is not that of the
-// commit to go back to.
+// commit to revert to.
 func (r *rollback) check(made gitsource.Commit) error {
 	s, err := r.load(made)
 	if err != nil {
-		return fmt.Errorf("the files of %s do not go together with the others of %s, so no branch is made: %w", output.ShortHash(r.from.Hash), output.ShortHash(r.now.Hash), err)
+		return fmt.Errorf("the files of %s do not load with the others of %s, so no branch is created: %w", output.ShortHash(r.from.Hash), output.ShortHash(r.now.Hash), err)
 	}
 	after, there := plan.ContentOf(s, r.key)
 	if !there || after.Fingerprint != r.target.Fingerprint {
-		return fmt.Errorf("with its files taken back %s would still not be what it was at %s, since something else of it stands elsewhere; no branch is made: take it back by hand, with \"git revert\"",
+		return fmt.Errorf("with its files reverted %s would still differ from what it was at %s, since other files contribute to it; no branch is created: revert it by hand, with \"git revert\"",
 			r.name, output.ShortHash(r.from.Hash))
 	}
 	return nil

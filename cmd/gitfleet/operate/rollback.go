@@ -31,14 +31,14 @@ func NewRollback() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback crp/NAME|rp/NAMESPACE/NAME",
 		Short: "Create a branch that reverts a placement to a good revision",
-		Long: `Make a commit that takes a placement back to the last commit whose content was
-available on all of its clusters, or to the one of --to. The commit is made on a
-new branch; open a pull request for it. The branch that the daemon follows and
-the files in your checkout are not changed.
+		Long: `Create a commit that reverts a placement to the last commit whose content was
+available on all of its clusters, or to the one of --to. The commit is on a new
+branch; open a pull request for it. The branch that the daemon follows and the
+files in your checkout are not changed.
 
-Taken back are the manifests of the placement, of what it selects, and of its
-overrides. Files that other placements or MemberClusters use as well are taken
-back only with --include-shared. With --push the branch is pushed with the
+Reverted are the manifests of the placement, of what it selects, and of its
+overrides. Files that other placements or MemberClusters use as well are
+reverted only with --include-shared. With --push the branch is pushed with the
 credentials of the configuration, which must be allowed to write.`,
 		Example: `  gitfleet rollback crp/web
   gitfleet rollback crp/web --path fleet/hub --branch back-to-green
@@ -56,12 +56,12 @@ credentials of the configuration, which must be allowed to write.`,
 	}
 	r.at.Bind(cmd.Flags())
 	f := cmd.Flags()
-	f.StringVar(&r.path, "path", ".", "the directory that is the hub, in a clone of the repository")
-	f.StringVar(&r.branch, "branch", "", "name of the branch to make; gitfleet/rollback-… if it is not set")
-	f.StringVar(&r.to, "to", "", "commit to go back to, instead of the last that was available everywhere")
+	f.StringVar(&r.path, "path", ".", "directory of the hub in a clone of the repository")
+	f.StringVar(&r.branch, "branch", "", "name of the new branch (default gitfleet/rollback-…)")
+	f.StringVar(&r.to, "to", "", "commit to revert to, instead of the last one that was available on every cluster")
 	f.StringVar(&r.base, "base", "", "commit to start from, instead of the newest that the daemon follows")
-	f.StringVar(&r.author, "author", "", "in whose name, as \"NAME <ADDRESS>\"; who commits in this clone if it is not set")
-	f.BoolVar(&r.shared, "include-shared", false, "also take back files that others have a part in")
+	f.StringVar(&r.author, "author", "", "author of the commit, as \"NAME <ADDRESS>\"; by default the Git user of the clone")
+	f.BoolVar(&r.shared, "include-shared", false, "also revert files that other placements or MemberClusters use")
 	f.BoolVar(&r.push, "push", false, "push the branch to the repository of the configuration")
 	f.StringVar(&r.config, "config", "", "the daemon's configuration, for --push")
 	return cmd
@@ -83,7 +83,7 @@ type rollback struct {
 	follows   string // the tracked branch, if it is known
 	proven    bool
 	loader    *hub.Loader
-	target    plan.Content // the placement at the commit to go back to
+	target    plan.Content // the placement at the commit to revert to
 }
 
 // placement returns the key of a placement. For a partial name it sends a request to the
@@ -105,7 +105,7 @@ func (r *rollback) placement(ctx context.Context, text string) (api.PlacementKey
 
 func (r *rollback) run(ctx context.Context, out io.Writer) error {
 	if r.push && r.config == "" {
-		return errors.New("--push needs --config: the daemon's configuration says where to push, and with which credentials; without it the branch is written to the clone, and you push it")
+		return errors.New("--push needs --config, the daemon's configuration with the repository and its credentials; without --push the branch is created in the clone, and you push it yourself")
 	}
 	if err := r.find(ctx); err != nil {
 		return err
@@ -124,11 +124,11 @@ func (r *rollback) run(ctx context.Context, out io.Writer) error {
 		}
 		next = "pushed; "
 	}
-	fmt.Fprintf(out, "branch %s: commit %s takes %s back to %s\n", r.branch, output.ShortHash(made.Hash), r.name, describeCommit(r.from))
+	fmt.Fprintf(out, "branch %s: commit %s reverts %s to %s\n", r.branch, output.ShortHash(made.Hash), r.name, describeCommit(r.from))
 	for _, p := range paths {
 		fmt.Fprintf(out, "  %s\n", p)
 	}
-	fmt.Fprintf(out, "%sopen a pull request from %s into %s\n", next, r.branch, cmp.Or(r.follows, "the branch that is followed"))
+	fmt.Fprintf(out, "%sopen a pull request from %s into %s\n", next, r.branch, cmp.Or(r.follows, "the branch that the daemon follows"))
 	return nil
 }
 
@@ -136,7 +136,7 @@ func describeCommit(c gitsource.Commit) string {
 	return fmt.Sprintf("%s (%s)", output.ShortHash(c.Hash), c.Subject)
 }
 
-// find determines the commits to go back from and to.
+// find determines the commits to revert to and to start from.
 func (r *rollback) find(ctx context.Context) error {
 	var err error
 	if r.clone, err = gitsource.OpenClone(r.path); err != nil {
@@ -157,7 +157,7 @@ func (r *rollback) find(ctx context.Context) error {
 		r.branch = "gitfleet/rollback-" + strings.ReplaceAll(r.name, "/", "-") + "-" + output.ShortHash(r.from.Hash)
 	}
 	if r.branch == r.follows {
-		return fmt.Errorf("--branch %s is the branch that is followed: name another, and merge it by a pull request", r.branch)
+		return fmt.Errorf("--branch %s is the branch that the daemon follows: name another, and merge it by a pull request", r.branch)
 	}
 	return nil
 }
@@ -181,10 +181,10 @@ func (r *rollback) ask(ctx context.Context) error {
 	}
 	i := slices.IndexFunc(report.Details, func(d *status.Detail) bool { return d.Placement == r.name })
 	if i < 0 {
-		return fmt.Errorf("%w\nIf it was deleted, name the commit to go back to with --to", lookup.InReport(report, r.name, ""))
+		return fmt.Errorf("%w\nIf it was deleted, name the commit to revert to with --to", lookup.InReport(report, r.name, ""))
 	}
 	if r.to = report.Details[i].Proven; r.to == "" {
-		return fmt.Errorf("no content of %s was ever available on every cluster, so there is nothing to go back to; name a commit with --to", r.name)
+		return fmt.Errorf("no content of %s was ever available on every cluster, so there is no commit to revert to; name one with --to", r.name)
 	}
 	r.proven = true
 	return nil
@@ -215,7 +215,7 @@ func (r *rollback) make() (gitsource.Commit, []string, error) {
 }
 
 func (r *rollback) message() string {
-	why := "as it was asked for"
+	why := "as requested"
 	if r.proven {
 		why = "the last whose content was available on every cluster"
 	}
@@ -227,7 +227,7 @@ func (r *rollback) who() (name, email string, err error) {
 	if r.author == "" {
 		name, email = r.clone.Author()
 		if name == "" || email == "" {
-			return "", "", errors.New("it is not known who you are: set user.name and user.email with \"git config\", or use --author \"NAME <ADDRESS>\"")
+			return "", "", errors.New("the author is not known: set user.name and user.email with \"git config\", or use --author \"NAME <ADDRESS>\"")
 		}
 		return name, email, nil
 	}
@@ -245,7 +245,7 @@ func (r *rollback) pushTo(ctx context.Context, commit string) error {
 		return err
 	}
 	if cfg.Source.Branch == r.branch {
-		return fmt.Errorf("--branch %s is the branch that is followed: name another", r.branch)
+		return fmt.Errorf("--branch %s is the branch that the daemon follows: name another", r.branch)
 	}
 	return r.clone.Push(ctx, cfg.GitConfig(slog.New(slog.DiscardHandler)), r.branch, commit)
 }

@@ -69,15 +69,15 @@ func NewResume() *cobra.Command {
 	var o reconciler.Order
 	cmd := &cobra.Command{
 		Use:   "resume KIND/NAME",
-		Short: "End a suspension, or with --stopped let a stopped rollout go on",
+		Short: "End a suspension, or with --stopped continue a stopped rollout",
 		Long: `End a suspension. Name what was suspended as for "gitfleet suspend".
 
-That does not continue a rollout that stopped because an update failed. Such a
+This does not continue a rollout that stopped because an update failed. Such a
 rollout continues when the cluster recovers, when a commit changes the content,
 or with --stopped and a --reason.
 
-Resume also ends the wait of a placement for clusters that have not answered
-since the state directory was lost.
+After a loss of the state directory, resume also ends the wait of a placement
+for clusters that have not answered since.
 
 ` + subjects,
 		Example: `  gitfleet resume deployment/web -n shop --cluster east
@@ -86,9 +86,9 @@ since the state directory was lost.
 		PreRunE: func(*cobra.Command, []string) error {
 			switch reason := strings.TrimSpace(o.Reason); {
 			case o.Stopped && reason == "":
-				return errors.New(`--stopped: say with --reason why the rollout may go on although an update failed, such as --reason "INC-17: east has a broken disk"`)
+				return errors.New(`--stopped needs --reason: why the rollout may continue although an update failed, such as --reason "INC-17: east has a broken disk"`)
 			case !o.Stopped && reason != "":
-				return errors.New("--reason is for --stopped alone")
+				return errors.New("--reason needs --stopped")
 			}
 			return nil
 		},
@@ -97,14 +97,14 @@ since the state directory was lost.
 		}),
 	}
 	bindOrder(cmd, &at, &o)
-	cmd.Flags().BoolVar(&o.Stopped, "stopped", false, "let the rollout go on that a failed update has stopped")
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "with --stopped, why it may go on")
+	cmd.Flags().BoolVar(&o.Stopped, "stopped", false, "continue a rollout that a failed update has stopped")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "with --stopped, why the rollout may continue")
 	return cmd
 }
 
 func bindOrder(cmd *cobra.Command, at *client.Connection, o *reconciler.Order) {
 	at.Bind(cmd.Flags())
-	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; every one if it is not named")
+	cmd.Flags().StringVar(&o.Cluster, "cluster", "", "member cluster; by default all")
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "namespace of an object")
 }
 

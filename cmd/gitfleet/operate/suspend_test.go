@@ -21,4 +21,12 @@ func TestMoment(t *testing.T) {
 			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
 		}
 	}
+	for _, text := range []string{"soon", "25:00", "18:60", "2026-13-01", "tomorrow 18:00"} {
+		if got, err := parseMoment(text, now); err == nil {
+			t.Errorf("%q is %s", text, got)
+		}
+	}
+	if at, err := parseMoment("12:00", now); err != nil || !at.Equal(now.AddDate(0, 0, 1)) {
+		t.Errorf("the present time of day is %s, %v; want tomorrow's", at, err)
+	}
 }

@@ -33,9 +33,11 @@ func NewSync() *cobra.Command {
 		Long: `Sync polls the repository now, and has the clusters of one placement, or all,
 compare their objects with Git and retry at once what failed.
 
-With --wait it returns when the newest commit is applied and available, and says
-why if that will not happen by itself. Until then it shows what is in progress.
-A daemon that stops answering meanwhile is asked again until the time is over.
+With --wait it returns when the newest commit is applied and available, or when
+that cannot happen unless a user acts, with the reason. Until then it shows what
+is in progress. If the daemon stops responding, the request is repeated until
+the timeout.
+
 Exit code 0 when everything is available, 1 when it is not, 2 when the daemon or
 the repository could not be reached.`,
 		Args: cobra.MaximumNArgs(1),

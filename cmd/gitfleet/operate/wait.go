@@ -57,7 +57,7 @@ left to wait for but a member on which permissions are missing; 2 error.`,
 	at.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&w.state, "for", "available", "applied or available")
 	cmd.Flags().SetAnnotation("for", output.ValuesAnnotation, []string{"applied", "available"})
-	cmd.Flags().StringVar(&w.commit, "commit", "", "the commit that has to be in force, or one after it: its hash, or how that begins")
+	cmd.Flags().StringVar(&w.commit, "commit", "", "commit that has to be in force, or a descendant of it: its hash, full or abbreviated")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
 	return cmd
 }
@@ -78,33 +78,33 @@ func (w *condition) validate() error {
 	case w.state != "applied" && w.state != "available":
 		return fmt.Errorf("--for=%s: use applied or available", w.state)
 	case w.commit != "" && len(w.commit) < leastHash:
-		return fmt.Errorf("--commit %s: give at least %d digits of the hash", w.commit, leastHash)
+		return fmt.Errorf("--commit %s: needs at least %d digits of the hash", w.commit, leastHash)
 	}
 	return nil
 }
 
 // wait prints to errOut what it waits for, whenever that changes, and the result to out.
 func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Duration, out, errOut io.Writer) error {
-	v, said, err := waitFor(ctx, w.reports(c), timeout, errOut, w.evaluate)
+	v, message, err := waitFor(ctx, w.reports(c), timeout, errOut, w.evaluate)
 	switch {
 	case err != nil:
 		return err
 	case v == met:
-		_, err := fmt.Fprintln(out, said)
+		_, err := fmt.Fprintln(out, message)
 		return err
 	case v == invalid:
-		return errors.New(said)
+		return errors.New(message)
 	case v == pending:
-		said = fmt.Sprintf("%s is not %s after %s", w.placement, w.state, timeout)
+		message = fmt.Sprintf("%s is not %s after %s", w.placement, w.state, timeout)
 	}
-	fmt.Fprintln(errOut, said)
+	fmt.Fprintln(errOut, message)
 	return exit.Differences
 }
 
 // waitFor evaluates each value of a feed until the outcome is not pending, or the timeout is over.
 // It shows on errOut what is pending. If the daemon stops responding, the request is repeated; the
 // error is that of the last request, or of one that the daemon refuses.
-func waitFor[T any](ctx context.Context, ask client.Feed[T], timeout time.Duration, errOut io.Writer, evaluate func(*T) (outcome, string)) (v outcome, said string, err error) {
+func waitFor[T any](ctx context.Context, ask client.Feed[T], timeout time.Duration, errOut io.Writer, evaluate func(*T) (outcome, string)) (v outcome, message string, err error) {
 	first, number, err := ask(ctx, "") // without the timeout, so that the state is known even if the timeout is very short
 	if err != nil {
 		return pending, "", err
@@ -114,25 +114,25 @@ func waitFor[T any](ctx context.Context, ask client.Feed[T], timeout time.Durati
 	shown := output.NewProgressLine(errOut)
 	defer shown.End()
 	ends := func(now *T) bool {
-		if v, said = evaluate(now); v == pending {
-			shown.Show(said)
+		if v, message = evaluate(now); v == pending {
+			shown.Show(message)
 		}
 		return v != pending
 	}
 	if ends(first) {
-		return v, said, nil
+		return v, message, nil
 	}
 	for now, failure := range ask.All(waiting, number) {
 		switch err = failure; {
 		case client.IsRefusal(err):
-			return pending, said, err
+			return pending, message, err
 		case err != nil:
 			shown.Show(err.Error())
 		case ends(now):
-			return v, said, nil
+			return v, message, nil
 		}
 	}
-	return pending, said, cmp.Or(ctx.Err(), err)
+	return pending, message, cmp.Or(ctx.Err(), err)
 }
 
 // A waitReport has the parts of a report that a condition depends on.
@@ -186,8 +186,8 @@ const (
 
 // evaluate returns the state of a condition, and describes it.
 func (w *condition) evaluate(now *waitReport) (outcome, string) {
-	if v, said := w.evaluateCommit(now); v != met {
-		return v, said
+	if v, message := w.evaluateCommit(now); v != met {
+		return v, message
 	}
 	r := now.Report
 	statuses := overview.PlacementStatuses(r)
@@ -198,17 +198,17 @@ func (w *condition) evaluate(now *waitReport) (outcome, string) {
 	for _, d := range r.Details {
 		if d.Placement == w.placement {
 			o := overview.NewPlacement(d, s, overview.MemberStatesOf(r))
-			v, said := w.evaluatePlacement(&o, s, w.describeCommits(r.Source.InForce.Hash))
+			v, message := w.evaluatePlacement(&o, s, w.describeCommits(r.Source.InForce.Hash))
 			if v != pending {
-				return v, said
+				return v, message
 			}
 			if why := deniedOnly(d, s, r); why != "" {
 				return impossible, fmt.Sprintf("%s is not %s: %s", w.placement, w.state, why)
 			}
-			return pending, said + absences(d, r)
+			return pending, message + absences(d, r)
 		}
 	}
-	return pending, w.placement + " is not decided yet"
+	return pending, w.placement + " is not planned yet"
 }
 
 // describeCommits names the commit in force, and the wanted one if it is a different one.
@@ -254,11 +254,11 @@ func (w *condition) evaluatePlacement(o *overview.Placement, s *api.PlacementSta
 	for _, c := range s.Conditions {
 		for _, typ := range types {
 			if strings.HasSuffix(c.Type, typ) && c.Status == metav1.ConditionTrue {
-				said := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, output.Count(o.Total(), "cluster"), commit)
+				message := fmt.Sprintf("%s is %s on %s at commit %s", w.placement, w.state, output.Count(o.Total(), "cluster"), commit)
 				if o.Missing > 0 {
-					said += fmt.Sprintf("; %d more could not be chosen", o.Missing)
+					message += fmt.Sprintf("; %d more could not be chosen", o.Missing)
 				}
-				return met, said
+				return met, message
 			}
 		}
 	}
@@ -295,11 +295,11 @@ func absences(d *status.Detail, r *status.Report) string {
 			all[away] = overview.AddReason(all[away], c.Name, overview.Absence(c).Reason)
 		}
 	}
-	said := ""
+	message := ""
 	for _, away := range []overview.State{overview.Forbidden, overview.Unreachable} {
 		if why := all[away]; len(why) > 0 {
-			said += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
+			message += fmt.Sprintf("; %s: %s: %s", away, forecast.FewOf(why[0].Clusters), why[0].Reason)
 		}
 	}
-	return said
+	return message
 }

@@ -89,7 +89,7 @@ type Placement struct {
 	// could not be selected.
 	Clusters map[State]int `json:"clusters"`
 	Missing  int           `json:"missing,omitempty"`
-	// Commits are the hashes of the commits whose content the clusters have.
+	// Commits are the hashes of the commits assigned to the clusters, applied or not.
 	Commits []string `json:"commits"`
 	// Trouble is the reason why it is not scheduled as specified.
 	Trouble string `json:"trouble,omitempty"`
@@ -360,8 +360,8 @@ func (p *Placement) count() string {
 	return fmt.Sprintf("%d/%d", p.Clusters[Available], p.Total()+p.Missing)
 }
 
-// word returns the worst state of the placement on any cluster.
-func (p *Placement) word() (string, output.Style) {
+// state returns the state of the placement as a whole, with its style.
+func (p *Placement) state() (string, output.Style) {
 	n := p.Clusters
 	switch {
 	case p.Stopped != "":
@@ -394,19 +394,20 @@ func (p *Placement) word() (string, output.Style) {
 
 // Sentence describes on how many clusters a placement is available, and why not on the others.
 func (p *Placement) Sentence() string {
-	said := fmt.Sprintf("%s: %s of its clusters available", p.Name, p.count())
-	for _, why := range []struct {
-		word string
-		all  []Reason
-	}{{"failed", p.Failed}, {"progressing", p.Progressing}, {"waiting", p.Waiting}} {
-		if len(why.all) > 0 {
-			return fmt.Sprintf("%s; %s: %s: %s", said, why.word, forecast.FewOf(why.all[0].Clusters), why.all[0].Reason)
+	text := fmt.Sprintf("%s: %s of its clusters available", p.Name, p.count())
+	for _, of := range []struct {
+		State
+		reasons []Reason
+	}{{failed, p.Failed}, {progressing, p.Progressing}, {waiting, p.Waiting}} {
+		if len(of.reasons) > 0 {
+			first := of.reasons[0]
+			return fmt.Sprintf("%s; %s: %s: %s", text, of.State, forecast.FewOf(first.Clusters), first.Reason)
 		}
 	}
 	if p.Trouble != "" {
-		said += "; " + p.Trouble
+		text += "; " + p.Trouble
 	}
-	return said
+	return text
 }
 
 // HeldText describes which deletions of a placement on a cluster are held, why, and how to

@@ -38,27 +38,27 @@ func (o *Overview) Text(p output.Page, now time.Time, all bool) []string {
 	t.members(o.Members)
 	const more = "clusters; see gitfleet status --all"
 	section(t, t.Paint(output.Yellow, "Deletions held")+" until a commit allows them, with the trailer", o.HeldDeletions, more, heldDeletion)
-	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are tried again", o.FailedDeletions, more, unfinishedDeletion)
+	section(t, t.Paint(output.Red, "Deletions refused")+" by the cluster; they are retried", o.FailedDeletions, more, unfinishedDeletion)
 	section(t, t.Paint(output.Yellow, "Deleted, and not gone yet"), o.Lingering, more, unfinishedDeletion)
-	section(t, t.Paint(output.Yellow, "Suspended")+" until somebody resumes it, or its time is over", o.Suspended, "subjects; see gitfleet status --all", t.suspension)
+	section(t, t.Paint(output.Yellow, "Suspended")+" until they are resumed or expire", o.Suspended, "subjects; see gitfleet status --all", t.suspension)
 	section(t, t.Paint(output.Yellow, "Drift:")+" "+output.Count(len(o.Drifts), "object")+" not as in Git", o.Drifts, "objects; see gitfleet drift", t.drift)
 	t.proposals(o.Drifts)
 	return t.lines
 }
 
-func (t *textWriter) say(line string) { t.lines = append(t.lines, line) }
+func (t *textWriter) line(line string) { t.lines = append(t.lines, line) }
 
-// note writes a text below a heading.
-func (t *textWriter) note(s output.Style, head, text string) {
+// indented writes a text below a heading, which head begins.
+func (t *textWriter) indented(s output.Style, head, text string) {
 	for i, line := range output.Wrap(text, t.Width-2-output.Width(head)) {
 		if i > 0 {
 			head = strings.Repeat(" ", output.Width(head))
 		}
-		t.say("  " + t.Paint(s, head) + line)
+		t.line("  " + t.Paint(s, head) + line)
 	}
 }
 
-func (t *textWriter) ago(at time.Time) string {
+func (t *textWriter) since(at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
@@ -75,16 +75,16 @@ func (t *textWriter) source(o *Overview) {
 	if s.Ref != "" {
 		head += "  " + refName(s.Ref)
 	}
-	polled := ", polled " + t.ago(s.LastPoll)
-	t.say(t.Paint(output.Bold, output.Truncate(head, t.Width-output.Width(polled))) + polled)
+	polled := ", polled " + t.since(s.LastPoll)
+	t.line(t.Paint(output.Bold, output.Truncate(head, t.Width-output.Width(polled))) + polled)
 	if s.Failures > 0 {
-		t.note(output.Red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, FailuresText(s.Failures, s.LastSuccess)))
+		t.indented(output.Red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, FailuresText(s.Failures, s.LastSuccess)))
 	}
 	for _, trouble := range o.Forge {
-		t.note(output.Yellow, "forge: ", trouble)
+		t.indented(output.Yellow, "forge: ", trouble)
 	}
 	if s := o.Standby; s != nil {
-		t.note(output.Yellow, "standby: ", "this replica does not lead; it tells what the leader saved, read "+t.ago(s.AsOf)+"; leader: "+cmp.Or(s.Leader, "none"))
+		t.indented(output.Yellow, "standby: ", "this replica is not the leader; it shows the state that the leader saved, read "+t.since(s.AsOf)+"; leader: "+cmp.Or(s.Leader, "none"))
 	}
 }
 
@@ -102,9 +102,9 @@ func (t *textWriter) commits(o *Overview) {
 	if c := o.Commit; c != nil {
 		t.commit(output.Green, "in force ", c, "in force for "+t.span(c.Since))
 	} else {
-		t.say(t.Paint(output.Yellow, "in force ") + "none yet")
+		t.line(t.Paint(output.Yellow, "in force ") + "none yet")
 	}
-	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.note(output.Yellow, "warning: ", o.Warnings[i]) })
+	t.few(len(o.Warnings), "warnings; see gitfleet status --all", func(i int) { t.indented(output.Yellow, "warning: ", o.Warnings[i]) })
 	r := o.Refused
 	if r == nil || r.Hash == "" {
 		return
@@ -114,17 +114,17 @@ func (t *textWriter) commits(o *Overview) {
 		return
 	}
 	t.commit(output.Red, "refused  ", &r.Commit, "")
-	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.note(output.Red, "", r.Problems[i]) })
+	t.few(len(r.Problems), "problems; see gitfleet status --all", func(i int) { t.indented(output.Red, "", r.Problems[i]) })
 }
 
 func (t *textWriter) commit(s output.Style, head string, c *Commit, more string) {
 	who, _, _ := strings.Cut(c.Author, " <")
-	text := fmt.Sprintf("%s  %s, %s", output.ShortHash(c.Hash), cmp.Or(who, "somebody"), t.ago(c.Time))
+	text := fmt.Sprintf("%s  %s, %s", output.ShortHash(c.Hash), cmp.Or(who, "unknown author"), t.since(c.Time))
 	if more != "" {
 		text += ", " + more
 	}
-	t.say(t.Paint(s, head) + output.Truncate(text, t.Width-output.Width(head)))
-	t.say(strings.Repeat(" ", output.Width(head)) + output.Truncate(c.Subject, t.Width-output.Width(head)))
+	t.line(t.Paint(s, head) + output.Truncate(text, t.Width-output.Width(head)))
+	t.line(strings.Repeat(" ", output.Width(head)) + output.Truncate(c.Subject, t.Width-output.Width(head)))
 }
 
 // few calls show for the first of n items, and prints how many were left out.
@@ -137,22 +137,22 @@ func (t *textWriter) few(n int, what string, show func(i int)) {
 		show(i)
 	}
 	if n > most {
-		t.say(t.Paint(output.Dim, fmt.Sprintf("  and %d more %s", n-most, what)))
+		t.line(t.Paint(output.Dim, fmt.Sprintf("  and %d more %s", n-most, what)))
 	}
 }
 
 // The widths of columns; the name gets the rest.
 const (
-	barWidth  = 20
-	wordWidth = 14
-	others    = 1 + 2 + 1 + 7 + 1 + 9 + 1 + wordWidth
-	leastName = 16
+	barWidth   = 20
+	stateWidth = 14
+	others     = 1 + 2 + 1 + 7 + 1 + 9 + 1 + stateWidth
+	leastName  = 16
 )
 
 func (t *textWriter) placements(all []Placement) {
 	if len(all) == 0 {
-		t.say("")
-		t.say("No placements.")
+		t.line("")
+		t.line("No placements.")
 		return
 	}
 	shown := all
@@ -166,13 +166,13 @@ func (t *textWriter) placements(all []Placement) {
 		name = max(name, output.Width(shown[i].Name))
 	}
 	name = min(name, max(leastName, t.Width-others-barWidth))
-	t.say("")
-	t.say(t.Paint(output.Dim, strings.TrimRight(output.Fit("PLACEMENT", name)+" "+output.Fit("CLUSTERS", t.bar()+2)+" "+output.Fit("DONE", 7)+" "+output.Fit("COMMIT", 9)+" STATE", " ")))
+	t.line("")
+	t.line(t.Paint(output.Dim, strings.TrimRight(output.Fit("PLACEMENT", name)+" "+output.Fit("CLUSTERS", t.bar()+2)+" "+output.Fit("DONE", 7)+" "+output.Fit("COMMIT", 9)+" STATE", " ")))
 	for i := range shown {
 		t.placement(&shown[i], name)
 	}
 	if n := len(all) - len(shown); n > 0 {
-		t.say(t.Paint(output.Dim, fmt.Sprintf("and %d more placements; see gitfleet status --all", n)))
+		t.line(t.Paint(output.Dim, fmt.Sprintf("and %d more placements; see gitfleet status --all", n)))
 	}
 	t.legend(shown)
 }
@@ -189,7 +189,7 @@ func rank(p *Placement) int {
 }
 
 func (t *textWriter) placement(p *Placement, name int) {
-	word, s := p.word()
+	state, s := p.state()
 	commit := "-"
 	switch n := len(p.Commits); {
 	case n == 1:
@@ -199,24 +199,24 @@ func (t *textWriter) placement(p *Placement, name int) {
 	}
 	label := p.Name
 	if output.Width(label) > name { // names are not truncated, so that they can be copied
-		t.say(output.Sanitize(label))
+		t.line(output.Sanitize(label))
 		label = ""
 	}
-	t.say(output.Fit(label, name) + " " + bar(t.Page, p.Clusters, p.Missing, t.bar()) + " " + output.Fit(p.count(), 7) + " " + output.Fit(commit, 9) + " " + t.Paint(s, output.Truncate(word, wordWidth)))
+	t.line(output.Fit(label, name) + " " + bar(t.Page, p.Clusters, p.Missing, t.bar()) + " " + output.Fit(p.count(), 7) + " " + output.Fit(commit, 9) + " " + t.Paint(s, output.Truncate(state, stateWidth)))
 	if p.Trouble != "" {
-		t.note(output.Red, "not scheduled: ", p.Trouble)
+		t.indented(output.Red, "not scheduled: ", p.Trouble)
 	}
 	if p.Stopped != "" {
-		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " --stopped lets it go on all the same"
+		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " --stopped continues it nevertheless"
 		if p.Proven != "" {
-			text += "; last available on every cluster was " + output.ShortHash(p.Proven) + ", to which gitfleet rollback " + p.Name + " makes a way back"
+			text += "; the last commit available on every cluster is " + output.ShortHash(p.Proven) + ": gitfleet rollback " + p.Name + " reverts to it"
 		}
-		t.note(output.Red, "stopped: ", text)
+		t.indented(output.Red, "stopped: ", text)
 	}
 	t.reasons(output.Red, "failed: ", p.Failed)
 	t.reasons(output.Cyan, "progressing: ", p.Progressing)
 	t.reasons(output.Cyan, "waiting: ", p.Waiting)
-	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.note(output.Yellow, "warning: ", p.Warnings[i]) })
+	t.few(len(p.Warnings), "warnings; see gitfleet describe", func(i int) { t.indented(output.Yellow, "warning: ", p.Warnings[i]) })
 }
 
 func (t *textWriter) reasons(s output.Style, head string, all []Reason) {
@@ -225,7 +225,7 @@ func (t *textWriter) reasons(s output.Style, head string, all []Reason) {
 		if all[i].Reason != "" {
 			text += ": " + all[i].Reason
 		}
-		t.note(s, head, text)
+		t.indented(s, head, text)
 	})
 }
 
@@ -241,7 +241,7 @@ func (t *textWriter) legend(shown []Placement) {
 		}
 	}
 	if len(parts) > 0 {
-		t.say(strings.Join(parts, "  "))
+		t.line(strings.Join(parts, "  "))
 	}
 }
 
@@ -250,19 +250,19 @@ func (t *textWriter) members(m Members) {
 	if m.Ready < m.Total {
 		s = output.Yellow
 	}
-	t.say("")
-	t.say("Members: " + t.Paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
+	t.line("")
+	t.line("Members: " + t.Paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
 	t.few(len(m.NotReady), "members; see gitfleet status --all", func(i int) {
 		c := m.NotReady[i]
 		text := c.Reason
 		if !c.Since.IsZero() {
 			text = "for " + t.span(c.Since) + ": " + c.Reason
 		}
-		word := string(c.State)
+		state := string(c.State)
 		if c.State == foreign {
-			word = "not ready"
+			state = "not ready"
 		}
-		t.note(output.Yellow, c.Name+" "+word+" ", text)
+		t.indented(output.Yellow, c.Name+" "+state+" ", text)
 	})
 }
 
@@ -271,9 +271,9 @@ func section[T any](t *textWriter, heading string, all []T, more string, line fu
 	if len(all) == 0 {
 		return
 	}
-	t.say("")
-	t.say(heading)
-	t.few(len(all), more, func(i int) { t.note(output.Plain, "", line(all[i])) })
+	t.line("")
+	t.line(heading)
+	t.few(len(all), more, func(i int) { t.indented(output.Plain, "", line(all[i])) })
 }
 
 func heldDeletion(d Deletions) string {
@@ -316,7 +316,7 @@ func (t *textWriter) proposals(all []Drift) {
 		}
 	}
 	if held > 0 {
-		t.say(t.Paint(output.Dim, "  "+output.Count(held, "object")+" held; see gitfleet proposals list"))
+		t.line(t.Paint(output.Dim, "  "+output.Count(held, "object")+" held; see gitfleet proposals list"))
 	}
 }
 
@@ -330,12 +330,9 @@ func RefusedText(s status.Source) string {
 
 // FailuresText says how often the repository could not be read, and since when.
 func FailuresText(failures int, success time.Time) string {
-	tries := fmt.Sprintf("%d failed tries", failures)
-	if failures == 1 {
-		tries = "1 failed try"
-	}
+	attempts := output.Count(failures, "failed attempt")
 	if success.IsZero() {
-		return tries + ", never read yet"
+		return attempts + ", never read yet"
 	}
-	return tries + " since " + success.UTC().Format(time.RFC3339)
+	return attempts + " since " + success.UTC().Format(time.RFC3339)
 }

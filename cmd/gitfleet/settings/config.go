@@ -22,7 +22,7 @@ import (
 type Config struct {
 	FleetName    string             `key:"fleetName" usage:"name of this fleet, the value of the managed-by label on members; derived from the repository at the first start if not set; it cannot be changed later"`
 	StateDir     string             `key:"stateDir" usage:"directory for the clone, the ledger and the history"`
-	Listen       string             `key:"listen" usage:"address to answer on"`
+	Listen       string             `key:"listen" usage:"address to listen on"`
 	LogLevel     string             `key:"logLevel" usage:"debug, info, warn or error"`
 	LogFormat    string             `key:"logFormat" usage:"text or json"`
 	Tracing      TracingConfig      `key:"tracing"`
@@ -52,14 +52,14 @@ type TracingConfig struct {
 
 // ServerConfig configures access to the daemon.
 type ServerConfig struct {
-	CertFile        string `key:"certFile" usage:"file with the certificate to answer with over TLS"`
+	CertFile        string `key:"certFile" usage:"file with the certificate to serve TLS with"`
 	KeyFile         string `key:"keyFile" usage:"file with the key of that certificate"`
-	TokenFile       string `key:"tokenFile" usage:"file with the tokens of those who may ask: in each line one, or TOKEN,USER"`
-	ClientCAFile    string `key:"clientCAFile" usage:"file with the certificates that vouch for those of clients who may ask"`
-	Unauthenticated bool   `key:"allowUnauthenticated" usage:"let everybody ask who reaches the address, and not this machine only"`
-	OpenMetrics     bool   `key:"openMetrics" usage:"let everybody read /metrics"`
+	TokenFile       string `key:"tokenFile" usage:"file with the tokens of authorized clients, one per line: TOKEN or TOKEN,USER"`
+	ClientCAFile    string `key:"clientCAFile" usage:"file with the CA certificates that verify client certificates"`
+	Unauthenticated bool   `key:"allowUnauthenticated" usage:"answer requests from other machines without authentication"`
+	OpenMetrics     bool   `key:"openMetrics" usage:"serve /metrics without authentication"`
 	Delegated       bool   `key:"delegated" usage:"let a Kubernetes cluster authenticate and authorize requests, such as the one gitfleet runs in"`
-	Kubeconfig      string `key:"kubeconfig" usage:"kubeconfig of the cluster to ask, if it is another"`
+	Kubeconfig      string `key:"kubeconfig" usage:"kubeconfig of that cluster, if gitfleet does not run in it"`
 }
 
 // SourceConfig configures the repository of the hub.
@@ -92,7 +92,7 @@ type SourceConfig struct {
 	GitHubAppKeyEnv       string `key:"githubAppKeyEnv" usage:"environment variable with the App's private key"`
 	GitHubAppAPIURL       string `key:"githubAppAPIURL" usage:"API of GitHub Enterprise Server, https://HOST/api/v3"`
 
-	AllowHTTP bool `key:"allowHTTP" usage:"allow http:// for the repository, where anybody on the way can change what the fleet runs"`
+	AllowHTTP bool `key:"allowHTTP" usage:"allow http:// for the repository, where anybody on the network path can change what the fleet runs"`
 	AllowFile bool `key:"allowFile" usage:"allow file:// and paths for the repository"`
 
 	Signatures SignaturesConfig `key:"signatures"`
@@ -101,8 +101,8 @@ type SourceConfig struct {
 // SignaturesConfig configures which signatures commits must have; if nothing is set, they need
 // none.
 type SignaturesConfig struct {
-	OpenPGP        []string     `key:"openPGP" usage:"file of OpenPGP public keys whose signatures count; may be repeated"`
-	AllowedSigners string       `key:"allowedSigners" usage:"file of SSH keys whose signatures count, in the format of ssh-keygen"`
+	OpenPGP        []string     `key:"openPGP" usage:"file of OpenPGP public keys whose signatures are accepted; may be repeated"`
+	AllowedSigners string       `key:"allowedSigners" usage:"file of SSH keys whose signatures are accepted, in the format of ssh-keygen"`
 	Paths          []signedPath `key:"paths" usage:"who may change files below a path, as PATH=SIGNER,SIGNER; may be repeated; every signer may change everything if there is none"`
 	Since          string       `key:"since" usage:"commit after which everything must be signed"`
 	AllowRewrite   bool         `key:"allowRewrite" usage:"accept rewritten history, if its newest commit is signed by somebody who may change all that differs"`
@@ -121,14 +121,14 @@ type signedPath struct {
 // WebhookConfig configures the secret with which the forge signs webhooks. Without one,
 // /webhook is not served.
 type WebhookConfig struct {
-	SecretFile string `key:"secretFile" usage:"file with the secret of the forge's webhook; it makes /webhook answer, and a push is seen at once"`
+	SecretFile string `key:"secretFile" usage:"file with the secret of the forge's webhook; it enables /webhook, so that a push is noticed at once"`
 	SecretEnv  string `key:"secretEnv" usage:"environment variable with the secret of the webhook"`
 }
 
 // LimitsConfig limits what a repository may cost: the first fields limit a fetch, and the
 // others the content of a commit.
 type LimitsConfig struct {
-	FetchBytes   size            `key:"fetchBytes" usage:"what one poll may receive"`
+	FetchBytes   size            `key:"fetchBytes" usage:"how much one poll may receive"`
 	FetchObjects int             `key:"fetchObjects" usage:"Git objects that one fetch may bring"`
 	FetchTime    metav1.Duration `key:"fetchTime" usage:"how long one poll may take altogether"`
 	ListTime     metav1.Duration `key:"listTime" usage:"how long the listing of references may take"`
@@ -145,7 +145,7 @@ type LimitsConfig struct {
 	Builds         int             `key:"builds" usage:"kustomizations that are built in one commit"`
 	BuildInput     size            `key:"buildInput" usage:"how much memory the files may take that one kustomization reads, each as often as it is read"`
 	BuildTime      metav1.Duration `key:"buildTime" usage:"how long the build of one kustomization may take"`
-	BuildOutput    size            `key:"buildOutput" usage:"what the build of one kustomization may write"`
+	BuildOutput    size            `key:"buildOutput" usage:"size of the output of one kustomization"`
 }
 
 // MembersConfig configures the access to member clusters.
@@ -159,7 +159,7 @@ type MembersConfig struct {
 	MaxRequests     int             `key:"maxRequests" usage:"writes in flight to all members together; as many members are connected to at a time"`
 	Timeout         metav1.Duration `key:"timeout" usage:"longest time for one request to a member"`
 	ProbeInterval   metav1.Duration `key:"probeInterval" usage:"time between two probes of a member"`
-	SweepInterval   metav1.Duration `key:"sweepInterval" usage:"time between two readings of all that gitfleet has on a member, which prove that watches tell everything; 0 for none"`
+	SweepInterval   metav1.Duration `key:"sweepInterval" usage:"time between two full reads of gitfleet's objects on a member, which find changes that watches have missed; 0 for none"`
 	DeletePercent   int             `key:"deletePercent" usage:"hold deletions that are more than this share of what gitfleet has on a member, in percent"`
 	DeleteObjects   int             `key:"deleteObjects" usage:"never hold deletions of no more than so many objects"`
 }
@@ -184,14 +184,14 @@ type StatusConfig struct {
 
 // RolloutConfig applies to every rollout.
 type RolloutConfig struct {
-	MaxUnreachable    portion         `key:"maxUnreachable" usage:"how many clusters that do not answer no rollout waits for: a number, or a percentage of those a placement wants"`
+	MaxUnreachable    portion         `key:"maxUnreachable" usage:"how many unreachable clusters a rollout does not wait for: a number, or a percentage of the clusters that a placement asks for"`
 	AvailableTimeout  metav1.Duration `key:"availableTimeout" usage:"how long a cluster may take to become available before its update counts as failed; 0 for any time"`
 	PodFailureTimeout metav1.Duration `key:"podFailureTimeout" usage:"how long the pods of a workload may be unable to start before it counts as failed"`
 }
 
 // DriftConfig configures how drift on members is handled.
 type DriftConfig struct {
-	Mode    string          `key:"mode" usage:"what is done about what others change: revert puts it back, propose leaves it and offers it as a pull request, report leaves it"`
+	Mode    string          `key:"mode" usage:"what is done about drift: revert corrects it, propose leaves it and opens a pull request, report leaves it"`
 	Kinds   KindModes       `key:"kinds" usage:"drift modes of kinds, as a mapping of KIND or GROUP/KIND to the mode, such as Secret: revert; with --set as KIND=MODE, may be repeated"`
 	MinAge  metav1.Duration `key:"minAge" usage:"how long a change has to last before it is offered as a pull request"`
 	MaxOpen int             `key:"maxOpen" usage:"how many pull requests and issues of drifts are open at once"`
@@ -220,9 +220,9 @@ func (c Config) AsksForge() bool { return c.Drift.proposes() || c.Forge.Type != 
 // PullRequestsConfig configures plans and statuses on the forge.
 type PullRequestsConfig struct {
 	Plans         bool   `key:"plans" usage:"write the plan of each open pull request into a comment and the commit status gitfleet/plan, or gitfleet/NAME/plan with fleetName"`
-	DryRun        bool   `key:"dryRun" usage:"with plans, ask some of the members by a server-side dry run what they would make of the objects; not for pull requests of forks"`
+	DryRun        bool   `key:"dryRun" usage:"with plans, check the objects by a server-side dry run on some of the members; not for pull requests of forks"`
 	RolloutStatus bool   `key:"rolloutStatus" usage:"show on the commits of the branch how far they are rolled out, as the commit status gitfleet/rollout, or gitfleet/NAME/rollout with fleetName"`
-	ForksLabel    string `key:"forksLabel" usage:"label with which a maintainer has the pull request of a fork planned; none of a fork is if it is not set, nor on Gitea"`
+	ForksLabel    string `key:"forksLabel" usage:"label by which a maintainer requests the plan of a fork's pull request; without it, and on Gitea, forks get no plan"`
 }
 
 // Enabled reports whether the daemon writes anything about pull requests or commits to the forge.
@@ -230,18 +230,18 @@ func (p *PullRequestsConfig) Enabled() bool { return p.Plans || p.RolloutStatus 
 
 // ForgeConfig configures the forge on which pull requests are opened.
 type ForgeConfig struct {
-	Type           string          `key:"type" usage:"what the forge is: gitea (Forgejo too), github or gitlab; known of github.com, ghe.com and gitlab.com"`
-	URL            string          `key:"url" usage:"where the forge is, such as https://git.example.com; from source.url if that is https:// and this is not set"`
-	Repository     string          `key:"repository" usage:"repository as OWNER/NAME, on GitLab also GROUP/SUBGROUP/NAME; from source.url if that is https:// and this is not set"`
+	Type           string          `key:"type" usage:"type of the forge: gitea (also Forgejo), github or gitlab; detected for github.com, ghe.com and gitlab.com"`
+	URL            string          `key:"url" usage:"URL of the forge, such as https://git.example.com; by default derived from source.url if that is https://"`
+	Repository     string          `key:"repository" usage:"repository as OWNER/NAME, on GitLab also GROUP/SUBGROUP/NAME; by default derived from source.url if that is https://"`
 	TokenFile      string          `key:"tokenFile" usage:"file with an access token that may write to the repository, its pull requests and its issues"`
 	TokenEnv       string          `key:"tokenEnv" usage:"environment variable with such a token"`
 	SigningKeyFile string          `key:"signingKeyFile" usage:"file with an OpenPGP or SSH private key, without a passphrase, that signs the commits of pull requests"`
-	Interval       metav1.Duration `key:"interval" usage:"time between two looks at open pull requests"`
+	Interval       metav1.Duration `key:"interval" usage:"time between two polls of the open pull requests"`
 }
 
 // HistoryConfig limits the history.
 type HistoryConfig struct {
-	MaxSize size `key:"maxSize" usage:"what the record of what happened may take in the state directory; the oldest goes first"`
+	MaxSize size `key:"maxSize" usage:"maximum size of the history in the state directory; the oldest entries are removed first"`
 }
 
 // AvailabilityConfig configures replicas that share a ledger. Without the name of a lease there
@@ -253,7 +253,7 @@ type AvailabilityConfig struct {
 
 // LeaseConfig names the Lease that says which replica leads.
 type LeaseConfig struct {
-	Name      string `key:"name" usage:"name of the Lease that says which of several replicas leads; it makes gitfleet keep its ledger beside it, in Secrets"`
+	Name      string `key:"name" usage:"name of the Lease by which several replicas elect a leader; with it the ledger is kept in Secrets of the same namespace"`
 	Namespace string `key:"namespace" usage:"namespace of the Lease and of the Secrets"`
 }
 

@@ -179,8 +179,8 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"two webhook secrets":     {file: smallest + "webhook: {secretFile: a, secretEnv: b}", says: []string{file + "4: webhook.secretFile: set only one of secretFile and secretEnv"}},
 		"a negative sweep":        {file: smallest, args: []string{"--set", "members.sweepInterval=-1h"}, says: []string{"members.sweepInterval: must be more than zero"}},
 		"no limit":                {file: smallest + "limits: {depth: 0, buildOutput: -1}", says: []string{file + "4: limits.depth: must be more than zero", file + "4: limits.buildOutput: must be more than zero"}},
-		"no size":                 {file: smallest + "limits: {fileSize: big}", says: []string{file + `4: limits.fileSize: "big" is no size such as 512Ki or 1Mi`}},
-		"half a byte":             {file: smallest, args: []string{"--set", "limits.fileSize=0.5"}, says: []string{"no whole number of bytes"}},
+		"no size":                 {file: smallest + "limits: {fileSize: big}", says: []string{file + `4: limits.fileSize: "big" is not a size such as 512Ki or 1Mi`}},
+		"half a byte":             {file: smallest, args: []string{"--set", "limits.fileSize=0.5"}, says: []string{"not a whole number of bytes"}},
 		"unknown setting":         {file: smallest, args: []string{"--set", "limits.filse=1"}, says: []string{"--set limits.filse=1: there is no setting limits.filse; did you mean limits.files?"}},
 		"setting without a value": {file: smallest, args: []string{"--set", "limits.files"}, says: []string{"--set limits.files: write KEY=VALUE"}},
 		"ssh without known host":  {file: withURL("ssh://git.example.com/fleet"), says: []string{"source.sshKeyFile: must be set for ssh://", "source.sshKnownHosts: must be set"}},
@@ -191,7 +191,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"hardly any history":      {file: smallest + "history: {maxSize: 1Ki}", says: []string{file + "4: history.maxSize: must be at least 64Ki"}},
 		"unknown log format":      {file: smallest + "logFormat: xml", says: []string{file + `4: logFormat: "xml" is neither text nor json`}},
 		"traces without a URL":    {file: smallest + "tracing: {endpoint: collector:4317}", says: []string{file + "4: tracing.endpoint: use the URL of a collector"}},
-		"nothing":                 {says: []string{"source.url: set the repository that is the hub (--url)", "members: say where the kubeconfigs of the members are"}},
+		"nothing":                 {says: []string{"source.url: set the repository that is the hub (--url)", "members: the kubeconfigs of the members are missing"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -84,8 +84,8 @@ func (c *Config) NameFleet(daemon string) (note string, err error) {
 		c.FleetName = daemon
 		return "", nil
 	case c.Source.URL == "":
-		return "", c.fault("fleetName", "set it, or the repository: no daemon answers that could say which fleet this is")
+		return "", c.fault("fleetName", "set it or source.url: no daemon answers from which to take the name")
 	}
 	c.FleetName = c.Source.defaultFleetName()
-	return fmt.Sprintf("the fleet is taken to be %q, as neither the configuration nor a daemon says otherwise", c.FleetName), nil
+	return fmt.Sprintf("the name of the fleet is assumed to be %q, since neither the configuration nor a daemon names it", c.FleetName), nil
 }

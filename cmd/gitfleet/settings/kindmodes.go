@@ -21,7 +21,7 @@ func validateKindMode(text, mode string) error {
 	case !isDriftMode(mode):
 		return fmt.Errorf("%q is none of revert, propose, report", mode)
 	case kind.Kind == "" || strings.Contains(kind.Kind, "/") || strings.Contains(text, "/") && kind.Group == "":
-		return errors.New("is no kind; write KIND or GROUP/KIND, such as Secret or apps/Deployment")
+		return errors.New("is not a kind; write KIND or GROUP/KIND, such as Secret or apps/Deployment")
 	}
 	similar := api.KnownKinds()
 	slices.SortFunc(similar, func(a, b api.GroupKind) int { return strings.Compare(a.String(), b.String()) })
@@ -29,9 +29,9 @@ func validateKindMode(text, mode string) error {
 		return nil
 	}
 	inGroup := slices.DeleteFunc(slices.Clone(similar), func(other api.GroupKind) bool { return other.Group != kind.Group })
-	what := "is no kind of the core group"
+	what := "is not a kind of the core group"
 	if kind.Group != "" {
-		what = "is no kind of Kubernetes"
+		what = "is not a kind of Kubernetes"
 		if len(inGroup) > 0 || strings.Contains(kind.Group, ".") {
 			similar = inGroup
 		}

@@ -62,7 +62,7 @@ func (c Config) Validate() error {
 		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))
 	}
 	if m := c.Members; m.KubeconfigDir == "" && m.Kubeconfig == "" && m.SecretNamespace == "" {
-		errs = append(errs, errors.New("members: say where the kubeconfigs of the members are: kubeconfigDir, kubeconfig or secretNamespace"))
+		errs = append(errs, errors.New("members: the kubeconfigs of the members are missing: set kubeconfigDir, kubeconfig or secretNamespace"))
 	}
 	return errors.Join(errs...)
 }
@@ -185,7 +185,7 @@ func (c Config) validateDrift() []error {
 		return errs
 	}
 	if c.Source.Branch == "" {
-		errs = append(errs, c.fault("source.branch", "pull requests of drift are opened to a branch: name it"))
+		errs = append(errs, c.fault("source.branch", "pull requests of drift need a target branch: set it"))
 	}
 	return append(errs, c.validateForge()...)
 }
@@ -224,7 +224,7 @@ func (c Config) validatePullRequests() []error {
 	}
 	switch {
 	case c.Source.Branch == "":
-		return append(append(errs, c.validateForge()...), c.fault("source.branch", "pullRequests are those to a branch: name it"))
+		return append(append(errs, c.validateForge()...), c.fault("source.branch", "plans and statuses need the branch of the pull requests: set it"))
 	case c.Drift.proposes():
 		return errs // the settings of the forge were validated with it
 	}

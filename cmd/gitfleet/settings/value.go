@@ -22,11 +22,11 @@ func (s *size) Type() string { return "size" }
 func (s *size) Set(text string) error {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return fmt.Errorf("%q is no size such as 512Ki or 1Mi", text)
+		return fmt.Errorf("%q is not a size such as 512Ki or 1Mi", text)
 	}
 	n, whole := q.AsInt64()
 	if !whole {
-		return fmt.Errorf("%q is no whole number of bytes", text)
+		return fmt.Errorf("%q is not a whole number of bytes", text)
 	}
 	*s = size(n)
 	return nil

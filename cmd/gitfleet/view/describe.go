@@ -74,7 +74,7 @@ func (s *sheet) placement(r *status.Report, name string) {
 	var st api.PlacementStatus
 	var notes map[string]string
 	s.field("Name", name)
-	take := func(m *metav1.ObjectMeta, itsSpec api.PlacementSpec, itsStatus api.PlacementStatus) {
+	read := func(m *metav1.ObjectMeta, itsSpec api.PlacementSpec, itsStatus api.PlacementStatus) {
 		spec, st, notes = itsSpec, itsStatus, m.Annotations
 		s.field("Generation", fmt.Sprintf("%d, %s old", m.Generation, s.since(m.CreationTimestamp.Time)))
 		if m.DeletionTimestamp != nil {
@@ -82,14 +82,14 @@ func (s *sheet) placement(r *status.Report, name string) {
 		}
 	}
 	for _, p := range r.Placements {
-		take(&p.ObjectMeta, p.Spec, p.Status)
+		read(&p.ObjectMeta, p.Spec, p.Status)
 	}
 	for _, p := range r.ResourcePlacements {
-		take(&p.ObjectMeta, p.Spec, p.Status)
+		read(&p.ObjectMeta, p.Spec, p.Status)
 	}
 	d := r.Details[0]
 	s.field("Renamed from", notes[api.RenamedFromAnnotation])
-	s.field("Stands in", d.Origin)
+	s.field("Declared in", d.Origin)
 	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", output.ShortHash(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
 	if len(r.Placements)+len(r.ResourcePlacements) > 0 {
 		s.field("Policy", policyText(spec)) // not known for an older record
@@ -97,7 +97,7 @@ func (s *sheet) placement(r *status.Report, name string) {
 	s.field("Revision", st.ObservedResourceIndex)
 	s.list("Selects", selectedText(st.SelectedResources))
 	s.field("Stopped by", d.Stopped)
-	s.field("Proven by", output.ShortHash(d.Proven))
+	s.field("Last available", output.ShortHash(d.Proven))
 	s.field("Internal error", d.Internal)
 	s.list("Warnings", d.Warnings)
 	s.heading("Conditions")
@@ -156,14 +156,14 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 			s.text(3, d.Held)
 		}
 		s.texts("deletions held:", d.Braked)
-		s.texts("not deleted, and tried again:", d.DeletionErrors)
+		s.texts("not deleted; retried:", d.DeletionErrors)
 		if len(d.Lingering) > 0 {
 			s.text(3, "deleted, and not gone yet: "+strings.Join(d.Lingering, ", "))
 		}
 	}
 	for i := range st.PlacementStatuses {
 		if c := &st.PlacementStatuses[i]; c.ClusterName == "" {
-			s.line(1, s.Paint(output.Red, "one is missing"))
+			s.line(1, s.Paint(output.Red, "a cluster is missing"))
 			s.untrue(c)
 		}
 	}
@@ -211,7 +211,7 @@ func (s *sheet) drifts(all []status.Drift) {
 		}
 		s.line(1, output.Sanitize(text))
 		for _, p := range all[i].Paths {
-			s.line(3, fmt.Sprintf("%s: %s there, %s in Git", p.Path, output.Sanitize(cmp.Or(p.ValueInMember, "-")), output.Sanitize(cmp.Or(p.ValueInHub, "-"))))
+			s.line(3, fmt.Sprintf("%s: %s on the cluster, %s in Git", p.Path, output.Sanitize(cmp.Or(p.ValueInMember, "-")), output.Sanitize(cmp.Or(p.ValueInHub, "-"))))
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (s *sheet) cluster(r *status.Report, name string) error {
 	}
 	c := r.Clusters[slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == name })]
 	s.field("Name", c.Name)
-	s.field("Stands in", c.Annotations[api.PathAnnotation])
+	s.field("Declared in", c.Annotations[api.PathAnnotation])
 	s.field("Labels", labelsText(c.Labels))
 	for _, t := range c.Spec.Taints {
 		s.field("Taint", fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect))
@@ -289,7 +289,7 @@ func (s *sheet) placementsOn(r *status.Report, cluster string) {
 		}
 	}
 	if len(lines) == 0 {
-		s.line(0, "No placement holds it.")
+		s.line(0, "No placement is on this cluster.")
 		return
 	}
 	s.heading("Placements")

@@ -27,7 +27,7 @@ func newDriftAdopt() *cobra.Command {
 	var only bool
 	cmd := &cobra.Command{
 		Use:   "adopt KIND/NAME --cluster CLUSTER --write PATH",
-		Short: "Write what a member cluster has into a checkout of the repository",
+		Short: "Write the values of a member cluster to a checkout",
 		Long: `Adopt edits a checkout so that an object has the values that were found on a
 member cluster: in its manifest, in its envelope, in its kustomization, or in
 the override that sets them. With --only it writes an override for this

@@ -47,7 +47,7 @@ as plan does, offline.`,
 			case path != "":
 				e, err = explainCheckout(path, in, name, cluster)
 			case in != offline.Input{}:
-				err = errors.New("--clusters and --current go with --path: the daemon knows its own")
+				err = errors.New("--clusters and --current need --path: the daemon uses its own state")
 			default:
 				e, err = askExplanation(cmd.Context(), &at, name, cluster)
 			}
@@ -57,7 +57,7 @@ as plan does, offline.`,
 			return out.Print(cmd.OutOrStdout(), e, func() string { return explanationText(e) })
 		},
 	}
-	cmd.Flags().StringVar(&path, "path", "", "think about this checkout, instead of asking the daemon")
+	cmd.Flags().StringVar(&path, "path", "", "explain the decision for this checkout, without the daemon")
 	out.Bind(cmd.Flags(), "text")
 	in.Bind(cmd.Flags())
 	at.Bind(cmd.Flags())

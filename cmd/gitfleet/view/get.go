@@ -90,7 +90,7 @@ A name alone is that of a placement or of a member cluster.`,
 	}
 	g.out.Bind(cmd.Flags(), "table", "wide", "name")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "continue, and print each change")
-	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only what has these labels, such as env=prod,region!=eu")
+	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only objects with these labels, such as env=prod,region!=eu")
 	cmd.Flags().StringVarP(&g.namespace, "namespace", "n", "", "only ResourcePlacements of this namespace")
 	cmd.Flags().BoolVarP(&g.everywhere, "all-namespaces", "A", false, "ResourcePlacements of all namespaces; the default")
 	at.Bind(cmd.Flags())
@@ -234,7 +234,7 @@ func printSource(w io.Writer, r *status.Report) {
 				fmt.Fprintf(w, "\n%s on %s: %s\n", d.Placement, c.Cluster, overview.HeldText(d.Placement, c.Braked))
 			}
 			if len(c.DeletionErrors) > 0 {
-				fmt.Fprintf(w, "\n%s: %s on %s cannot be deleted (tried again):\n  %s\n",
+				fmt.Fprintf(w, "\n%s: %s on %s cannot be deleted (retried):\n  %s\n",
 					d.Placement, output.Count(len(c.DeletionErrors), "object"), c.Cluster, strings.Join(c.DeletionErrors, "\n  "))
 			}
 		}

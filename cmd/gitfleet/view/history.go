@@ -29,7 +29,7 @@ func NewHistory() *cobra.Command {
 	var out output.Format
 	cmd := &cobra.Command{
 		Use:   "history [PLACEMENT|CLUSTER]",
-		Short: "Show revisions and what happened, from the daemon's record",
+		Short: "Show the recorded revisions and events",
 		Long: `History of a placement lists its revisions, the newest last: the commit that
 brought each, its author, when it started, how long it took until it was
 available on every cluster, and the result on each cluster.
@@ -53,9 +53,9 @@ the setting history.maxSize.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&q.since, "since", "", "only what happened since: 30m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z")
-	f.StringVar(&q.cluster, "cluster", "", "only what happened on this cluster")
-	f.StringVar(&q.object, "object", "", "only what happened to this object, KIND/NAME, or to objects with this in their name")
+	f.StringVar(&q.since, "since", "", "only entries since then: 30m, 24h, 7d, or a time such as 2026-01-31T12:00:00Z")
+	f.StringVar(&q.cluster, "cluster", "", "only entries about this cluster")
+	f.StringVar(&q.object, "object", "", "only entries about this object, KIND/NAME, or about objects with this text in their name")
 	f.StringVarP(&q.namespace, "namespace", "n", "", "namespace of the object")
 	f.StringVar(&q.kind, "kind", "", "only entries of this kind: commit, placement, cluster, object, member or action")
 	f.SetAnnotation("kind", output.ValuesAnnotation, historyKinds)
@@ -163,7 +163,7 @@ func (q *historyQuery) write(ctx context.Context, c *client.Client, query url.Va
 	}
 	defer entries.Close()
 	if _, err := io.Copy(out, entries); err != nil {
-		return fmt.Errorf("the answer broke off: %w", err)
+		return fmt.Errorf("the response ended early: %w", err)
 	}
 	return nil
 }

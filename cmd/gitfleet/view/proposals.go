@@ -31,7 +31,7 @@ one object, on however many clusters, is one proposal.
   reported        it is only reported, as its drift mode asks
   inexpressible   no edit of the files in Git makes it, and it cannot be offered
                   as an issue: it is put back
-  unsettled       the commit in force has it, or too little is known of it yet
+  unsettled       the commit in force has it, or it is not known well enough yet
 
 What no edit of the files in Git makes is offered as an issue instead of a pull
 request.`,

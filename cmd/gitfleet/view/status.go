@@ -81,9 +81,9 @@ func watchOverview(ctx context.Context, c *client.Client, show func(*overview.Ov
 		if o.Standby != nil {
 			timeless.Standby = &status.Standby{Leader: o.Standby.Leader}
 		}
-		said, err := json.Marshal(&timeless)
-		if err == nil && string(said) != before {
-			before, err = string(said), show(o)
+		encoded, err := json.Marshal(&timeless)
+		if err == nil && string(encoded) != before {
+			before, err = string(encoded), show(o)
 		}
 		if err != nil {
 			return err

@@ -77,7 +77,7 @@ func traceText(t *status.Trace) string {
 		row("override", o)
 	}
 	if len(t.Overrides) > 0 && !t.Overridden {
-		row("", "as in the file all the same")
+		row("", "which changed nothing")
 	}
 	row("state", t.State)
 	row("suspended", t.Suspended)
