@@ -177,12 +177,12 @@ func TestDiffIsWhatASyncChanges(t *testing.T) {
 	}
 
 	for name, args := range map[string][]string{
-		"there is no placement crp/al; did you mean crp/all?":          {"diff", "crp/al", "--config", config},
-		"there is no cluster member-9; did you mean member-":           {"diff", "--config", config, "--cluster", "member-9"},
-		"member-1: cannot be compared: no credentials for member member-1": {"diff", "--config", config, "--kubeconfig-dir", t.TempDir()},
-		"nothing to compare: set --config gitfleet.yaml":                  {"diff"},
-		"--path and --commit exclude each other":                       {"diff", "--config", config, "--path", checkout, "--commit", "main"},
-		"the kubeconfigs of the members are missing: set --config gitfleet.yaml":      {"diff", "--path", checkout},
+		"there is no placement crp/al; did you mean crp/all?":                    {"diff", "crp/al", "--config", config},
+		"there is no cluster member-9; did you mean member-":                     {"diff", "--config", config, "--cluster", "member-9"},
+		"member-1: cannot be compared: no credentials for member member-1":       {"diff", "--config", config, "--kubeconfig-dir", t.TempDir()},
+		"nothing to compare: set --config gitfleet.yaml":                         {"diff"},
+		"--path and --commit exclude each other":                                 {"diff", "--config", config, "--path", checkout, "--commit", "main"},
+		"the kubeconfigs of the members are missing: set --config gitfleet.yaml": {"diff", "--path", checkout},
 	} {
 		want := 2
 		if strings.HasPrefix(name, "there is no ") {
