@@ -66,7 +66,7 @@ func TestOrdersNeedAReason(t *testing.T) {
 		"continued for no reason":   {NewResume, []string{"crp/web", "--stopped"}, "--stopped needs --reason"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			orders, out, err := ask(t, test.of(), nil, server.ActionResult{Said: "done"}, test.args...)
+			orders, out, err := ask(t, test.of(), nil, server.ActionResult{Message: "done"}, test.args...)
 			if test.want == "" && (err != nil || len(orders) != 1 || orders[0].Subject != "crp/web" || out != "done\n") {
 				t.Errorf("%+v, %q, %v", orders, out, err)
 			}
@@ -127,7 +127,7 @@ func TestAdoptFleet(t *testing.T) {
 		"with its ID": {[]*api.MemberCluster{ours, theirs}, []string{"5f0c2a9e"}, "adopted\n", nil, "5f0c2a9e"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			orders, out, err := ask(t, NewAdoptFleet(), &status.Report{Clusters: test.clusters}, server.ActionResult{Said: "adopted"}, test.args...)
+			orders, out, err := ask(t, NewAdoptFleet(), &status.Report{Clusters: test.clusters}, server.ActionResult{Message: "adopted"}, test.args...)
 			ordered := ""
 			for _, o := range orders {
 				ordered += o.Subject
@@ -145,9 +145,9 @@ func TestSync(t *testing.T) {
 		result    server.ActionResult
 		out, want string
 	}{
-		"read":          {server.ActionResult{Commit: "a1a1a1a1a1", Said: "1 cluster is compared"}, "the repository is at a1a1a1a1; 1 cluster is compared\n", ""},
-		"no commit yet": {server.ActionResult{Said: "nothing to do"}, "the repository is at <none>; nothing to do\n", ""},
-		"not readable":  {server.ActionResult{Trouble: "no such host"}, "", "the repository cannot be read: no such host"},
+		"read":          {server.ActionResult{Commit: "a1a1a1a1a1", Message: "1 cluster is compared"}, "the repository is at a1a1a1a1; 1 cluster is compared\n", ""},
+		"no commit yet": {server.ActionResult{Message: "nothing to do"}, "the repository is at <none>; nothing to do\n", ""},
+		"not readable":  {server.ActionResult{PollError: "no such host"}, "", "the repository cannot be read: no such host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			orders, out, err := ask(t, NewSync(), nil, test.result, "crp/web")
