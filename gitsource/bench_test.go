@@ -161,7 +161,7 @@ func BenchmarkReadAll(b *testing.B) {
 		g := history(b, n)
 		r := polled(b, config(b, serveGit(b, g).URL))
 		for b.Loop() {
-			if got := len(contents(b, r, r.last.head.String())); got != n {
+			if got := len(contents(b, r, r.last.commit.String())); got != n {
 				b.Fatalf("%d files, want %d", got, n)
 			}
 		}
@@ -172,7 +172,7 @@ func BenchmarkWalk(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {
 		g := history(b, n)
 		r := polled(b, config(b, serveGit(b, g).URL))
-		fsys, err := r.Files(context.Background(), r.last.head.String())
+		fsys, err := r.Files(context.Background(), r.last.commit.String())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.ReadMemStats(&before)
 		for b.Loop() {
 			r := polled(b, config(b, s.URL))
-			if got := len(contents(b, r, r.last.head.String())); got != n {
+			if got := len(contents(b, r, r.last.commit.String())); got != n {
 				b.Fatalf("%d files", got)
 			}
 			runtime.GC()

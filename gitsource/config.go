@@ -19,8 +19,8 @@ type Config struct {
 	Ref Ref
 	// Interval is the time between polls, 30 seconds if zero.
 	Interval time.Duration
-	// StateDir is the directory of the store; it is created if necessary.
-	StateDir string
+	// Dir is the directory that gets the stores, one per address; it is created if necessary.
+	Dir string
 	// Auth has the credentials for the remote, and the keys and CAs that verify it.
 	Auth remote.Auth
 	// AllowHTTP allows http://. Anybody on the network path can then change what the fleet
@@ -34,8 +34,8 @@ type Config struct {
 	Limits Limits
 	// Logger gets one line per event; nil logs nothing.
 	Logger *slog.Logger
-	// Metrics are called on events.
-	Metrics Metrics
+	// Hooks are called on events.
+	Hooks Hooks
 	// Getenv returns the environment variables that credentials name; nil refuses them.
 	Getenv func(string) string
 }
@@ -58,8 +58,8 @@ type Limits struct {
 	Packs int
 }
 
-// Metrics are functions called on events; nil ones are not called.
-type Metrics struct {
+// Hooks are functions called on events; nil ones are not called.
+type Hooks struct {
 	// Polled is called after each poll with its duration. If the poll brought a commit, head
 	// has returned before; its time is not included.
 	Polled func(took time.Duration, err error)
@@ -117,10 +117,10 @@ func (c Config) Validate() error {
 		errs = append(errs, c.Auth.Validate(where.Scheme, c.Getenv != nil))
 	}
 	errs = append(errs, c.Ref.validate())
-	if c.StateDir == "" {
+	if c.Dir == "" {
 		errs = append(errs, remote.FieldErrorf("stateDir", "must name a directory"))
-	} else if !filepath.IsAbs(c.StateDir) {
-		errs = append(errs, remote.FieldErrorf("stateDir", "must be an absolute path, is %q", c.StateDir))
+	} else if !filepath.IsAbs(c.Dir) {
+		errs = append(errs, remote.FieldErrorf("stateDir", "must be an absolute path, is %q", c.Dir))
 	}
 	if c.Interval != 0 && c.Interval < time.Second {
 		errs = append(errs, remote.FieldErrorf("interval", "must be at least 1s, is %s; use the webhook for speed", c.Interval))

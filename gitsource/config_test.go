@@ -9,7 +9,7 @@ import (
 
 // Validate reports all invalid fields at once, each by its name.
 func TestValidateNamesTheField(t *testing.T) {
-	good := Config{URL: "https://example.com/a", StateDir: "/state"}
+	good := Config{URL: "https://example.com/a", Dir: "/state"}
 	token := remote.SecretSource{File: "/token"}
 	tests := map[string]struct {
 		change func(c *Config)
@@ -21,7 +21,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"plain http allowed": {func(c *Config) { c.URL, c.AllowHTTP = "http://a/b", true }, nil},
 		"path":               {func(c *Config) { c.URL = "/srv/hub.git" }, []string{"url: a local path needs allowFile"}},
 		"path allowed":       {func(c *Config) { c.URL, c.AllowFile = "/srv/hub.git", true }, nil},
-		"relative state":     {func(c *Config) { c.StateDir = "state" }, []string{"stateDir: must be an absolute path"}},
+		"relative state":     {func(c *Config) { c.Dir = "state" }, []string{"stateDir: must be an absolute path"}},
 		"hasty":              {func(c *Config) { c.Interval = time.Millisecond }, []string{"interval: must be at least 1s"}},
 		"negative":           {func(c *Config) { c.Limits.FetchBytes, c.Limits.Packs = -1, -1 }, []string{"limits.fetchBytes", "limits.packs"}},
 		"two references":     {func(c *Config) { c.Ref = Ref{Branch: "a", Tag: "b"} }, []string{"ref: set only one"}},

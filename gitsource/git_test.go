@@ -74,7 +74,7 @@ func (s *gitServer) requests() []string {
 func config(t testing.TB, url string) Config {
 	t.Helper()
 	return Config{
-		URL: url, Ref: Ref{Branch: "main"}, StateDir: t.TempDir(), Interval: time.Hour,
+		URL: url, Ref: Ref{Branch: "main"}, Dir: t.TempDir(), Interval: time.Hour,
 		AllowHTTP: true, AllowFile: true,
 	}
 }
@@ -106,7 +106,7 @@ type runner struct {
 func start(t testing.TB, cfg Config) *runner {
 	t.Helper()
 	r := &runner{t: t, heads: make(chan Commit, 100), polls: make(chan error, 100)}
-	cfg.Metrics.Polled = func(_ time.Duration, err error) { r.polls <- err }
+	cfg.Hooks.Polled = func(_ time.Duration, err error) { r.polls <- err }
 	r.Repo = open(t, cfg)
 	r.backoff = backoff{interval: time.Hour, first: time.Hour, most: time.Hour} // no quiet time after a poll
 	ctx, cancel := context.WithCancel(context.Background())

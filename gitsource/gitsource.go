@@ -99,7 +99,7 @@ type Repo struct {
 	branchMu sync.Mutex
 
 	// The fields below belong to Run's goroutine.
-	last   poll
+	last   lastPoll
 	clones cloneHistory
 
 	mu     sync.Mutex
@@ -108,7 +108,7 @@ type Repo struct {
 	failures int
 }
 
-// Open opens or creates the store below cfg.StateDir. It does not use the network, so that
+// Open opens or creates the store below cfg.Dir. It does not use the network, so that
 // accepted commits can be read while the remote is down.
 func Open(cfg Config) (*Repo, error) {
 	cfg, where, err := cfg.complete()
@@ -134,7 +134,7 @@ func Open(cfg Config) (*Repo, error) {
 		backoff:  newBackoff(cfg.Interval),
 		status:   Status{URL: where.String(), Ref: cfg.Ref.String()},
 	}
-	r.place, err = objects.StorePathOf(cfg.StateDir, where.String())
+	r.place, err = objects.StorePathOf(cfg.Dir, where.String())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

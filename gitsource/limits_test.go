@@ -24,7 +24,7 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	// the sizes are measured first
 	var received int64
 	cfg := config(t, s.URL)
-	cfg.Metrics.Fetched = func(_ time.Duration, n int64, _ error) { received = n }
+	cfg.Hooks.Fetched = func(_ time.Duration, n int64, _ error) { received = n }
 	measured := start(t, cfg)
 	measured.wantHead(second)
 	asked, err := measured.remote.Session(t.Context())

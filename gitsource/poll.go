@@ -15,8 +15,9 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// A poll has the wanted object and the head of the last successful poll.
-type poll struct{ want, head plumbing.Hash }
+// A lastPoll is what the last successful poll found: the object that the remote's reference
+// points to, which may be a tag, and its commit.
+type lastPoll struct{ object, commit plumbing.Hash }
 
 // poll polls the remote once. It returns the new commit, or nil if there is none. A failed poll
 // does not change what was accepted before.
@@ -40,7 +41,7 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 	if damage != nil {
 		return r.reclone(ctx, s, want, *damage)
 	}
-	if want.object != r.last.want && !st.Has(want.object) {
+	if want.object != r.last.object && !st.Has(want.object) {
 		if err := r.fetch(ctx, s, st, want); err != nil {
 			return nil, fmt.Errorf("fetch: %w", err)
 		}
@@ -50,7 +51,7 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 
 // acceptHead accepts the commit that the remote's reference points to, if it has changed.
 func (r *Repo) acceptHead(st *objects.Store, want plumbing.Hash) (*objects.Commit, error) {
-	if want == r.last.want {
+	if want == r.last.object {
 		return nil, nil
 	}
 	base, _ := st.AcceptedRef(r.key())
@@ -61,8 +62,8 @@ func (r *Repo) acceptHead(st *objects.Store, want plumbing.Hash) (*objects.Commi
 		}
 		return nil, err
 	}
-	known := c.Hash == r.last.head
-	r.last = poll{want: want, head: c.Hash}
+	known := c.Hash == r.last.commit
+	r.last = lastPoll{object: want, commit: c.Hash}
 	if known {
 		return nil, nil
 	}
@@ -104,7 +105,7 @@ func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why e
 	}
 	old := r.stored.Swap(next)
 	r.damage.Store(nil)
-	r.last = poll{want: want.object, head: c.Hash}
+	r.last = lastPoll{object: want.object, commit: c.Hash}
 	r.cfg.Logger.Info("the repository was cloned again", "commit", c.Hash.String())
 	if err := errors.Join(old.Close(), os.RemoveAll(old.Dir)); err != nil {
 		r.cfg.Logger.Warn("the damaged store could not be removed", "err", remote.Redact(err.Error()))
@@ -133,8 +134,8 @@ func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
 func (r *Repo) fetch(ctx context.Context, s remote.Session, st *objects.Store, want target) error {
 	start := time.Now()
 	err := r.receive(ctx, s, st, want)
-	if r.cfg.Metrics.Fetched != nil {
-		r.cfg.Metrics.Fetched(time.Since(start), s.Received(), err)
+	if r.cfg.Hooks.Fetched != nil {
+		r.cfg.Hooks.Fetched(time.Since(start), s.Received(), err)
 	}
 	return err
 }
@@ -210,7 +211,7 @@ func (r *Repo) accept(st *objects.Store, want, base plumbing.Hash) (*objects.Com
 	}
 	known := noneKnown // nothing in a new store was checked before
 	if st == r.stored.Load() {
-		known = r.directoriesOf(r.last.head)
+		known = r.directoriesOf(r.last.commit)
 	}
 	if err := objects.Complete(st, c.Tree, known); objects.IsDamage(err) {
 		return nil, fmt.Errorf("commit %s is incomplete: %w", h, err)

@@ -66,7 +66,7 @@ const publishTimeout = 2 * time.Minute
 // commits are signed with the OpenPGP or SSH key in that file, which is read again for each
 // commit.
 func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
-	cfg.StateDir = r.cfg.StateDir
+	cfg.Dir = r.cfg.Dir
 	cfg, where, err := cfg.complete()
 	if err != nil {
 		return nil, err

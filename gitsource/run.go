@@ -29,8 +29,8 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 		if c != nil {
 			r.hand(c, head)
 		}
-		if r.cfg.Metrics.Polled != nil {
-			r.cfg.Metrics.Polled(took, err)
+		if r.cfg.Hooks.Polled != nil {
+			r.cfg.Hooks.Polled(took, err)
 		}
 		r.wait(ctx, requestedDelay(err))
 	}
@@ -89,7 +89,7 @@ func (r *Repo) restore() *objects.Commit {
 		r.damaged(err)
 		return nil
 	}
-	r.last.head = h
+	r.last.commit = h
 	return c
 }
 

@@ -11,7 +11,8 @@ import (
 type Status struct {
 	// URL and Ref are the remote and the tracked reference.
 	URL, Ref string
-	// Head is the commit that head was last called with; empty before the first.
+	// Head is the newest accepted commit of the reference, with which head was last called; empty
+	// before the first.
 	Head string
 	// LastPoll is the time of the last poll, and LastSuccess that of the last successful one.
 	LastPoll, LastSuccess time.Time

@@ -288,7 +288,7 @@ func holds(bindings []placement.Binding) string {
 	var all []string
 	for _, b := range bindings {
 		name := b.Cluster
-		if b.Released() {
+		if b.HasRevision() {
 			name = "*" + name
 		}
 		if b.Unscheduled {

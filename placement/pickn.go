@@ -219,7 +219,7 @@ func (c *cycle) scaleDown(held []*clusterState) {
 // then lower scores at the time of choice, then the smaller name.
 func worstFirst(a, b *clusterState) int {
 	return cmp.Or(
-		cmp.Compare(rank(a.old.Released()), rank(b.old.Released())),
+		cmp.Compare(rank(a.old.HasRevision()), rank(b.old.HasRevision())),
 		cmp.Compare(rank(a.old.Score != nil), rank(b.old.Score != nil)),
 		compareScores(a.old.Score, b.old.Score),
 		cmp.Compare(a.index, b.index),

@@ -97,8 +97,8 @@ type Binding struct {
 	Risked bool
 }
 
-// Released reports whether the rollout has assigned a revision.
-func (b Binding) Released() bool { return b.Assigned != Revision{} }
+// HasRevision reports whether the rollout has assigned a revision.
+func (b Binding) HasRevision() bool { return b.Assigned != Revision{} }
 
 // A Decision is the scheduling result for one cluster and one placement.
 type Decision struct {

@@ -21,7 +21,7 @@ func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err 
 }
 
 func (r *Reconciler) adoptFleet(o Order, now time.Time) (string, error) {
-	if r.head == nil {
+	if r.inForce == nil {
 		return "", refuse("no commit is in force yet: try again in a moment")
 	}
 	if o.Cluster != "" {

@@ -17,13 +17,13 @@ import (
 const maxCrashes = 2
 
 // attempts records which commits began to load and did not finish, in this process and in
-// earlier ones: a load that is left at the start of the process was ended by a crash. The
+// earlier ones: a load that is in the record when the process starts was ended by a crash. The
 // record is a file in the state directory. A commit whose loading has crashed the process twice
-// is not loaded again until a user asks for it. Otherwise the process would crash at each
+// is not loaded again until a user requests it. Otherwise the process would crash at each
 // start.
 //
-// While the record has unfinished loads of an earlier process, commits are loaded one at a
-// time, so that a further crash counts only for the commit that caused it.
+// If the record had such loads when the process started, commits are loaded one at a time until
+// the process ends, so that another crash counts only for the commit that caused it.
 type attempts struct {
 	path string // empty if nothing is stored
 	log  *slog.Logger
@@ -32,9 +32,9 @@ type attempts struct {
 	// begun counts, by commit hash, the processes that began to load the commit and did not
 	// finish. running counts the current loads of this process.
 	begun, running map[string]int
-	// alone is held during a load while careful is set.
-	alone   sync.Mutex
-	careful bool
+	// oneAtATime says that commits are loaded one at a time; loading is then held during a load.
+	oneAtATime bool
+	loading    sync.Mutex
 }
 
 // readAttempts reads the record of an earlier process. An unreadable file counts as empty.
@@ -51,7 +51,7 @@ func readAttempts(path string, log *slog.Logger) *attempts {
 		log.Warn("the file of commits being loaded cannot be read; starting with an empty one", "path", path, "err", err)
 		a.begun = map[string]int{}
 	}
-	a.careful = len(a.begun) > 0
+	a.oneAtATime = len(a.begun) > 0
 	return a
 }
 
@@ -74,9 +74,9 @@ func (a *attempts) begin(commit string) (end func(), err error) {
 		return func() {}, nil
 	}
 	release := func() {}
-	if a.careful {
-		a.alone.Lock()
-		release = a.alone.Unlock
+	if a.oneAtATime {
+		a.loading.Lock()
+		release = a.loading.Unlock
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ func (r *Reconciler) loadAgain() {
 	c := r.source.Newest
 	select {
 	case r.retries <- gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}:
-		r.source.LoadError, r.headFatal = "", false
+		r.source.LoadError, r.newestFatal = "", false
 		r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
 	default: // one is already waiting to be loaded
 	}

@@ -121,7 +121,7 @@ func (idle) Leave() <-chan struct{} { return nil }
 func (idle) Check() {}
 
 func (idle) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
-func (idle) Resolve(ledger.Resolutions)                        {}
+func (idle) SetDriftDecisions(ledger.DriftDecisions)           {}
 
 // A commit that has crashed the process twice is not loaded a third time, and the last good one
 // stays in force. It is loaded again when a user asks for it. A single crash does not count.
@@ -183,7 +183,7 @@ func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	died := func(commits ...string) {
 		a := readAttempts(path, log)
-		a.careful = false // a third one would wait for the first
+		a.oneAtATime = false // a third one would wait for the first
 		for _, c := range commits {
 			if _, err := a.begin(c); err != nil {
 				t.Fatalf("%s: %v", c, err)
@@ -192,7 +192,7 @@ func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 	}
 	died("a", "a", "b")
 	a := readAttempts(path, log)
-	if !a.careful {
+	if !a.oneAtATime {
 		t.Error("commits are loaded beside each other after a death")
 	}
 	end, err := a.begin("a")
@@ -270,7 +270,7 @@ func TestARetryDoesNotWaitForPastCommits(t *testing.T) {
 		r := New(Config{Source: source, Store: ledger.Memory(), Publish: func(*status.Report) {}, Log: slog.New(slog.DiscardHandler)})
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
-		r.wanted <- "past"
+		r.loadRequests <- "past"
 		synctest.Wait()
 		r.retries <- gitsource.Commit{Hash: "newest"}
 		synctest.Wait()

@@ -107,7 +107,7 @@ func (r *Reconciler) runCommands(commands []command, now time.Time) {
 	}
 	undo, done := r.ledger.Checkpoint(), false
 	for _, c := range commands {
-		if r.rebuilding && r.head != nil {
+		if r.rebuilding && r.inForce != nil {
 			r.pendingAnswers = append(r.pendingAnswers, pendingAnswer{c, answer{err: errFresh}})
 			continue
 		}
@@ -138,7 +138,7 @@ func (r *Reconciler) sendAnswers() {
 }
 
 func (r *Reconciler) suspend(o Order, now time.Time) (string, error) {
-	subject, err := r.subject(o)
+	subject, err := r.subjectOf(o)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +199,7 @@ func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, error) {
 		}
 		return said, nil
 	}
-	subject, err := r.subject(o)
+	subject, err := r.subjectOf(o)
 	if err != nil {
 		return "", err
 	}
@@ -219,7 +219,7 @@ func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, error) {
 // resumeRollout resumes a stopped rollout. The user has to request that explicitly and give a
 // reason, since ending a suspension says nothing about a failed update.
 func (r *Reconciler) resumeRollout(o Order, now time.Time) (string, error) {
-	subject, err := r.subject(o)
+	subject, err := r.subjectOf(o)
 	if err != nil {
 		return "", err
 	}
@@ -295,7 +295,7 @@ func (r *Reconciler) notSuspended(s ledger.Subject) error {
 
 // declares reports whether the commit in force declares a member cluster.
 func (r *Reconciler) declares(cluster string) bool {
-	return r.head != nil && slices.ContainsFunc(r.head.Clusters, func(c *hub.Cluster) bool { return c.Name == cluster })
+	return r.inForce != nil && slices.ContainsFunc(r.inForce.Clusters, func(c *hub.Cluster) bool { return c.Name == cluster })
 }
 
 func (r *Reconciler) recheck(o Order) (string, error) {
@@ -303,11 +303,11 @@ func (r *Reconciler) recheck(o Order) (string, error) {
 	for name := range r.members {
 		names[name] = o.Subject == ""
 	}
-	if o.Subject == "" && r.headFatal {
+	if o.Subject == "" && r.newestFatal {
 		r.loadAgain()
 	}
 	if o.Subject != "" {
-		subject, err := r.subject(o)
+		subject, err := r.subjectOf(o)
 		if err != nil {
 			return "", err
 		}

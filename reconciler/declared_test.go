@@ -37,7 +37,7 @@ func (l *life) commit(hash, text string) {
 
 func (l *life) turn() {
 	l.t.Helper()
-	p := plan.Resolve(plan.Input{Head: l.head, Past: l.past, Ledger: l.ledger, Now: l.now, Memo: l.memo})
+	p := plan.Resolve(plan.Input{InForce: l.inForce, Past: l.pastSnapshots, Ledger: l.ledger, Now: l.now, Memo: l.memo})
 	p.UpdateLedger(l.ledger)
 	l.report = l.Reconciler.report(p, l.now)
 	if err := l.store.Save(l.ledger); err != nil {
@@ -48,7 +48,7 @@ func (l *life) turn() {
 // restart starts a new loop with the saved ledger and the commit in force.
 func (l *life) restart() {
 	l.t.Helper()
-	head, now := l.head, l.now.Add(time.Hour)
+	head, now := l.inForce, l.now.Add(time.Hour)
 	l.chronicle = newChronicle(l.t)
 	l.now = now
 	var err error

@@ -30,8 +30,8 @@ type runningMember struct {
 	// fleet and adopted are the last arguments of SetFleet.
 	fleet   ledger.Fleet
 	adopted []ledger.Adoption
-	// resolutions are the last argument of Resolve.
-	resolutions ledger.Resolutions
+	// driftDecisions are the last argument of SetDriftDecisions.
+	driftDecisions ledger.DriftDecisions
 	// left is set once the cluster has left the fleet, and closed when it is offboarded. After
 	// deadline it is no longer waited for.
 	left     <-chan struct{}
@@ -67,7 +67,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 			continue // nothing was planned yet
 		}
 		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
-		m.resolve(r.resolutions[c.Name])
+		m.setDriftDecisions(r.driftDecisions[c.Name])
 		works := p.Works[c.Name]
 		if m.ever && ledger.Identical(works, m.works) {
 			continue
@@ -94,11 +94,11 @@ func (m *runningMember) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	}
 }
 
-// resolve passes the resolutions of held drifts to the member if they have changed.
-func (m *runningMember) resolve(all ledger.Resolutions) {
-	if !maps.Equal(m.resolutions, all) {
-		m.resolutions = all
-		m.member.Resolve(all)
+// setDriftDecisions passes the decisions about held drift to the member if they have changed.
+func (m *runningMember) setDriftDecisions(all ledger.DriftDecisions) {
+	if !maps.Equal(m.driftDecisions, all) {
+		m.driftDecisions = all
+		m.member.SetDriftDecisions(all)
 	}
 }
 

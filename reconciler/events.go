@@ -9,9 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// events collects events until the loop drains them. Only the newest event about each subject
-// is kept, so that adding never blocks and the queue is never larger than the fleet. Commits
-// are all kept, since the newest one may not load.
+// events collects events until the loop drains them; adding one never blocks. Of observations,
+// only the newest about each subject is kept. Commits and commands are all kept: the newest
+// commit may not load, and each command has somebody who waits for its answer.
 type events struct {
 	mu sync.Mutex
 	eventBatch
@@ -23,30 +23,32 @@ type events struct {
 
 // An eventBatch is everything that happened since the last drain.
 type eventBatch struct {
-	heads, past []loaded
-	seen        map[subject]ledger.Observation
-	commands    []command
-	// resolutions are the new resolutions of held drift; nil if they have not changed.
-	resolutions map[string]ledger.Resolutions
-	triggered   bool // a turn was requested for another reason
+	commits, pastCommits []loaded
+	seen                 map[observedSubject]ledger.Observation
+	commands             []command
+	// driftDecisions are the new decisions about held drift, by cluster; nil if they have not
+	// changed.
+	driftDecisions map[string]ledger.DriftDecisions
+	triggered      bool // a turn was requested for another reason
 }
 
-// A subject is the object of an observation.
-type subject struct {
+// An observedSubject is what an observation is about: a cluster or, if placement is set, that
+// placement on the cluster.
+type observedSubject struct {
 	cluster   string
 	placement api.PlacementKey
 }
 
 func newEvents(waiting *atomic.Int64) *events {
-	return &events{eventBatch: eventBatch{seen: map[subject]ledger.Observation{}}, wake: make(chan struct{}, 1), waiting: waiting}
+	return &events{eventBatch: eventBatch{seen: map[observedSubject]ledger.Observation{}}, wake: make(chan struct{}, 1), waiting: waiting}
 }
 
-func (e *events) load(l loaded) {
+func (e *events) addLoaded(l loaded) {
 	e.put(func() {
 		if l.past {
-			e.past = append(e.past, l)
+			e.pastCommits = append(e.pastCommits, l)
 		} else {
-			e.heads = append(e.heads, l)
+			e.commits = append(e.commits, l)
 		}
 	})
 }
@@ -56,13 +58,13 @@ func (e *events) observe(o ledger.Observation) {
 	e.put(func() {
 		switch o := o.(type) {
 		case ledger.ClusterSeen:
-			s := subject{cluster: o.Cluster}
+			s := observedSubject{cluster: o.Cluster}
 			if earlier, waits := e.seen[s].(ledger.ClusterSeen); waits {
 				o = o.After(earlier)
 			}
 			e.seen[s] = o
 		case ledger.WorkSeen:
-			s := subject{o.Cluster, o.Placement}
+			s := observedSubject{o.Cluster, o.Placement}
 			if earlier, waits := e.seen[s].(ledger.WorkSeen); waits {
 				o = o.After(earlier)
 			}
@@ -93,6 +95,6 @@ func (e *events) drain() eventBatch {
 	defer e.mu.Unlock()
 	all := e.eventBatch
 	e.waiting.Store(0)
-	e.eventBatch = eventBatch{seen: map[subject]ledger.Observation{}}
+	e.eventBatch = eventBatch{seen: map[observedSubject]ledger.Observation{}}
 	return all
 }

@@ -21,10 +21,10 @@ func commitEntry(event history.Event, c hub.Commit, message string) history.Entr
 }
 
 // planEntries returns the entries of a plan that is not yet in the ledger.
-func planEntries(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entry {
+func planEntries(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []history.Entry {
 	var all []history.Entry
 	for _, r := range p.Renames {
-		e := commitEntry(history.Renamed, head, "")
+		e := commitEntry(history.Renamed, inForce, "")
 		e.Kind, e.From, e.To = history.Placement, r.From.String(), r.To.String()
 		was, is := e, e
 		was.Placement, was.Message = e.From, "it is "+e.To+" from now on"
@@ -42,7 +42,7 @@ func planEntries(p *plan.Plan, l *ledger.Ledger, head hub.Commit) []history.Entr
 			continue
 		}
 		d := decision{pl: pl, record: l.Placement(pl.Key)}
-		d.placement(head)
+		d.placement(inForce)
 		d.clusters()
 		all = append(all, d.entries...)
 	}
@@ -62,12 +62,12 @@ func (d *decision) add(e history.Entry) {
 }
 
 // placement adds the changes of the placement as a whole.
-func (d *decision) placement(head hub.Commit) {
+func (d *decision) placement(inForce hub.Commit) {
 	was, is := ledger.Placement{Index: -1}, d.pl.Record
 	if d.record != nil {
 		was = *d.record
 	}
-	e := commitEntry("", head, "")
+	e := commitEntry("", inForce, "")
 	e.Kind = history.Placement
 	switch {
 	case d.pl.Forget:
@@ -94,7 +94,7 @@ func (d *decision) clusters() {
 		switch {
 		case b.Removing && (before == nil || !before.Binding.Removing):
 			e.Event, e.Revision = history.Removing, ""
-		case b.Released() && !b.Removing && (before == nil || before.Binding.Assigned.Hash != b.Assigned.Hash):
+		case b.HasRevision() && !b.Removing && (before == nil || before.Binding.Assigned.Hash != b.Assigned.Hash):
 			e.Event = history.Assigned
 		default:
 			continue
@@ -126,7 +126,7 @@ func progressEntries(key api.PlacementKey, revision string, was, is *ledger.Entr
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return nil
 	}
-	before, after := reached(was), reached(is)
+	before, after := stagesOf(was), stagesOf(is)
 	e := history.Entry{
 		Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster,
 		Commit: is.Binding.Assigned.Commit, Revision: revision,
@@ -150,16 +150,17 @@ func progressEntries(key api.PlacementKey, revision string, was, is *ledger.Entr
 	return all
 }
 
-// The progress of a placement on a cluster: the last report about the assigned revision.
-type progress struct {
+// reachedStages are what a placement has reached on a cluster, from the last report about its
+// assigned revision.
+type reachedStages struct {
 	applied, available bool
 	failed             api.ID // the first object that was refused or will not become available by itself
 	failure            string
 	missing            string // the first object that is not available, and why
 }
 
-func reached(e *ledger.Entry) progress {
-	var p progress
+func stagesOf(e *ledger.Entry) reachedStages {
+	var p reachedStages
 	seen := e.Seen
 	if seen == nil || seen.Revision.Hash != e.Binding.Assigned.Hash || seen.At.Before(e.Binding.AssignedAt) {
 		return p
@@ -199,7 +200,7 @@ func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 }
 
 // foldOne folds one observation, and records the changes in the history.
-func (r *Reconciler) foldOne(s subject, o ledger.Observation) bool {
+func (r *Reconciler) foldOne(s observedSubject, o ledger.Observation) bool {
 	if s.placement == (api.PlacementKey{}) {
 		was, refusal := r.ledger.Cluster(s.cluster), r.ledger.Refusal(s.cluster)
 		news := r.ledger.Fold(o)

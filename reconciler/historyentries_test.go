@@ -86,15 +86,15 @@ func (c *chronicle) commit(hash, text string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.head = head
-	c.past[hash] = head
+	c.inForce = head
+	c.pastSnapshots[hash] = head
 }
 
 // turn plans once and records the result.
 func (c *chronicle) turn() {
 	c.now = c.now.Add(time.Second)
-	c.last = plan.Resolve(plan.Input{Head: c.head, Past: c.past, Ledger: c.ledger, Now: c.now, Memo: c.memo})
-	c.record(planEntries(c.last, c.ledger, c.head.Commit)...)
+	c.last = plan.Resolve(plan.Input{InForce: c.inForce, Past: c.pastSnapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
+	c.record(planEntries(c.last, c.ledger, c.inForce.Commit)...)
 	c.last.UpdateLedger(c.ledger)
 }
 
@@ -110,14 +110,14 @@ func (c *chronicle) turns(n int) {
 
 func (c *chronicle) seen(cluster, trouble string) {
 	c.now = c.now.Add(time.Second)
-	c.foldOne(subject{cluster: cluster}, ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
+	c.foldOne(observedSubject{cluster: cluster}, ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: trouble == "", Error: trouble})
 }
 
 // says makes a member report its work as it was last sent.
 func (c *chronicle) says(cluster string, exceptions ...ledger.ObjectState) {
 	c.now = c.now.Add(time.Second)
 	for _, w := range c.last.Works[cluster] {
-		c.foldOne(subject{cluster, w.Placement}, ledger.WorkSeen{
+		c.foldOne(observedSubject{cluster, w.Placement}, ledger.WorkSeen{
 			Cluster: cluster, Placement: w.Placement, At: c.now, Revision: w.Revision, Done: true, Removed: w.Remove,
 			Total: len(w.Manifests), Exceptions: exceptions,
 		})
@@ -255,7 +255,7 @@ func TestTheHistoryOfAClusterThatCannotBeUsed(t *testing.T) {
 	c.tells("member unreachable east | connection refused\n")
 	denied := func(healthy bool, permissions ...string) {
 		c.now = c.now.Add(time.Second)
-		c.foldOne(subject{cluster: "east"}, ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
+		c.foldOne(observedSubject{cluster: "east"}, ledger.ClusterSeen{Cluster: "east", At: c.now, Healthy: healthy, Forbidden: permissions})
 	}
 	denied(false, "list configmaps")
 	denied(false, "list configmaps")

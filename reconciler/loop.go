@@ -99,31 +99,31 @@ func (r *Reconciler) drainEvents(now time.Time) bool {
 	happened := r.events.drain()
 	news := happened.triggered
 	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) || news })
-	for _, l := range happened.past {
+	for _, l := range happened.pastCommits {
 		r.pastLoaded(l, now)
 	}
-	for _, l := range happened.heads {
+	for _, l := range happened.commits {
 		r.commitLoaded(l, now)
 	}
-	if happened.resolutions != nil {
-		r.resolutions, news = happened.resolutions, true
+	if happened.driftDecisions != nil {
+		r.driftDecisions, news = happened.driftDecisions, true
 	}
 	r.runCommands(happened.commands, now)
 	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
 	r.source.Git = git
-	return news || len(happened.past)+len(happened.heads)+len(happened.commands) > 0 ||
+	return news || len(happened.pastCommits)+len(happened.commits)+len(happened.commands) > 0 ||
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
 
 // reconcile plans the fleet, records the plan in the ledger, sends works to members, publishes
 // a report, and returns the time until the next turn.
 func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration {
-	if r.head == nil {
+	if r.inForce == nil {
 		r.cfg.Publish(r.report(&plan.Plan{}, now))
 		return resyncPeriod
 	}
 	if r.waitingForInventories(now) {
-		p := plan.Pending(r.head)
+		p := plan.Pending(r.inForce)
 		r.dispatch(ctx, p)
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
@@ -133,11 +133,11 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		r.cfg.Log.Info("suspension ended", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
 	start := r.cfg.Now()
-	p := r.resolve(now)
+	p := r.makePlan(now)
 	r.traceCommit(start)
 	r.logPanics(p)
 	r.cfg.Metrics.planned(p, r.ledger)
-	r.planned = append(r.planned, planEntries(p, r.ledger, r.head.Commit)...)
+	r.planned = append(r.planned, planEntries(p, r.ledger, r.inForce.Commit)...)
 	p.UpdateLedger(r.ledger)
 	r.rebuilt = false
 	saved := !r.ledger.Urgent() || r.save()
@@ -159,11 +159,11 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	return min(resyncPeriod, max(p.Wake.Sub(now), time.Millisecond))
 }
 
-// resolve makes the current plan.
-func (r *Reconciler) resolve(now time.Time) (p *plan.Plan) {
+// makePlan makes the plan of this turn.
+func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
 		p = plan.Resolve(plan.Input{
-			Head: r.head, HeadSeen: r.seen, Past: r.past, Lost: r.lost, Ledger: r.ledger, Now: now, Memo: r.memo, ShortDecisions: true,
+			InForce: r.inForce, InForceSeenAt: r.inForceSeenAt, Past: r.pastSnapshots, Lost: r.lostCommits, Ledger: r.ledger, Now: now, Memo: r.memo, ShortDecisions: true,
 			MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, Rebuilt: r.rebuilt,
 		})
 	})
@@ -183,7 +183,7 @@ func (r *Reconciler) recordWorks(p *plan.Plan) {
 // report builds the report, and records its events and transitions in the ledger.
 func (r *Reconciler) report(p *plan.Plan, now time.Time) (report *status.Report) {
 	r.cfg.Metrics.timed(phaseReport, func() {
-		report = status.Build(status.Input{Plan: p, Head: r.head, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.statusMemo})
+		report = status.Build(status.Input{Plan: p, InForce: r.inForce, Ledger: r.ledger, Source: r.source, Now: now, Conditions: r.cfg.Conditions, Memo: r.statusMemo})
 		report.UpdateLedger(r.ledger)
 	})
 	return report
@@ -207,8 +207,8 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 // fold folds observations into the ledger. Those of clusters come first, since a cluster's
 // inventories have to be known before the reports about its works. Observations of agents that
 // have been stopped are dropped. It reports whether anything has changed.
-func (r *Reconciler) fold(seen map[subject]ledger.Observation, now time.Time) (news bool) {
-	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b subject) int {
+func (r *Reconciler) fold(seen map[observedSubject]ledger.Observation, now time.Time) (news bool) {
+	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b observedSubject) int {
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
 	})
 	for _, s := range subjects {
@@ -234,7 +234,7 @@ func (r *Reconciler) waitingForInventories(now time.Time) bool {
 	if !r.rebuilding {
 		return false
 	}
-	for _, c := range r.head.Clusters {
+	for _, c := range r.inForce.Clusters {
 		if r.ledger.Cluster(c.Name) == nil && now.Sub(r.started) < rebuildTimeout {
 			return true
 		}
@@ -247,14 +247,14 @@ func (r *Reconciler) waitingForInventories(now time.Time) bool {
 
 // commitLoaded puts a new commit in force. A commit that could not be loaded is only reported.
 func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
-	if l.again && r.source.Newest.Hash != l.commit.Hash {
+	if l.retried && r.source.Newest.Hash != l.commit.Hash {
 		return
 	}
-	r.headFatal = errors.Is(l.err, errFatalCommit)
+	r.newestFatal = errors.Is(l.err, errFatalCommit)
 	r.setNewest(l)
 	err := l.err
 	if err == nil {
-		if r.head != nil && r.head.Commit.Hash == l.commit.Hash {
+		if r.inForce != nil && r.inForce.Commit.Hash == l.commit.Hash {
 			return
 		}
 		if why := plan.RemovesEverything(l.snapshot, r.ledger); why != "" && !l.resumed {
@@ -266,16 +266,16 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", err)
 		return
 	}
-	r.head, r.seen = l.snapshot, now.Add(-l.took)
-	if r.ledger.Head() != l.commit.Hash { // it was not merely loaded again after a restart
+	r.inForce, r.inForceSeenAt = l.snapshot, now.Add(-l.took)
+	if r.ledger.InForce() != l.commit.Hash { // it was not merely loaded again after a restart
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
 		r.untraced = now
 	}
-	r.ledger.SetHead(l.commit.Hash)
+	r.ledger.SetInForce(l.commit.Hash)
 	r.ledger.Declare(l.commit.Hash, l.commit.Time, declared(l.snapshot))
 	r.source.InForce = l.commit
 	r.source.Since = now
-	r.past[l.commit.Hash] = l.snapshot
+	r.pastSnapshots[l.commit.Hash] = l.snapshot
 	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,
 		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
 }

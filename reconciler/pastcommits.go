@@ -22,50 +22,50 @@ func (r *Reconciler) pastLoaded(l loaded, now time.Time) {
 	hash := l.commit.Hash
 	delete(r.requested, hash)
 	if l.err == nil {
-		if r.lost[hash] != nil {
+		if r.lostCommits[hash] != nil {
 			r.cfg.Log.Info("commit of assigned content loaded after a failure", "commit", hash)
 		}
-		delete(r.lost, hash)
-		delete(r.again, hash)
-		r.past[hash] = l.snapshot
+		delete(r.lostCommits, hash)
+		delete(r.loadBackoff, hash)
+		r.pastSnapshots[hash] = l.snapshot
 		return
 	}
-	failures := r.again[hash].failures
+	failures := r.loadBackoff[hash].failures
 	if failures == 0 {
 		r.cfg.Log.Warn("commit of assigned content could not be loaded; its clusters are left as they are until the rollout reaches them, and loading is retried",
 			"commit", hash, "err", l.err)
-		r.lost[hash] = l.err
+		r.lostCommits[hash] = l.err
 	}
 	wait := min(lastRetry, firstRetry<<min(failures, 10))
-	r.again[hash] = retry{failures + 1, now.Add(wait)}
+	r.loadBackoff[hash] = retry{failures + 1, now.Add(wait)}
 }
 
 // requestCommits requests the commits that clusters are still assigned to, and drops those to
 // which none is assigned.
 func (r *Reconciler) requestCommits(p *plan.Plan, now time.Time) {
-	for hash := range r.past {
-		if !p.Commits[hash] && hash != r.head.Commit.Hash {
-			delete(r.past, hash)
+	for hash := range r.pastSnapshots {
+		if !p.Commits[hash] && hash != r.inForce.Commit.Hash {
+			delete(r.pastSnapshots, hash)
 		}
 	}
-	for hash := range r.lost {
+	for hash := range r.lostCommits {
 		if !p.Commits[hash] {
-			delete(r.lost, hash)
-			delete(r.again, hash)
+			delete(r.lostCommits, hash)
+			delete(r.loadBackoff, hash)
 		}
 	}
 	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
-		r.want(hash, now)
+		r.requestLoad(hash, now)
 	}
 }
 
-// want requests the load of a commit, unless it is loaded or its next retry is not due.
-func (r *Reconciler) want(hash string, now time.Time) {
-	if r.past[hash] != nil || r.requested[hash] || now.Before(r.again[hash].at) {
+// requestLoad requests the load of a commit, unless it is loaded or its next retry is not due.
+func (r *Reconciler) requestLoad(hash string, now time.Time) {
+	if r.pastSnapshots[hash] != nil || r.requested[hash] || now.Before(r.loadBackoff[hash].at) {
 		return
 	}
 	select {
-	case r.wanted <- hash:
+	case r.loadRequests <- hash:
 		r.requested[hash] = true
 	default: // another commit is being loaded, after which there is another turn
 	}

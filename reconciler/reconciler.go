@@ -28,7 +28,7 @@ import (
 
 // A Source follows the Git repository.
 type Source interface {
-	// Run calls head with each new commit until ctx is done.
+	// Run calls head with each new commit of the tracked reference until ctx is done.
 	Run(ctx context.Context, head func(gitsource.Commit)) error
 	Files(ctx context.Context, commit string) (fs.FS, error)
 	Commit(ctx context.Context, hash string) (gitsource.Commit, error)
@@ -50,13 +50,14 @@ type Member interface {
 	// RestoreDrifts sets the recorded drifts of the cluster, so that reports include the drift
 	// that was found before the member was started. It is called once, before Run.
 	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
-	// Resolve replaces the resolutions of held drifts; it never blocks.
-	Resolve(ledger.Resolutions)
+	// SetDriftDecisions replaces the decisions about held drift; it never blocks.
+	SetDriftDecisions(ledger.DriftDecisions)
 	// Run works until ctx is done.
 	Run(ctx context.Context) error
 }
 
-// Config configures a Reconciler. All fields but Now, Record, Metrics and Traces must be set.
+// Config configures a Reconciler. A field must be set unless its comment says what happens
+// without it.
 type Config struct {
 	// Fleet is the name and the source of this fleet, and the ID to use if it does not have one
 	// yet.
@@ -67,7 +68,7 @@ type Config struct {
 	Loader, Past *hub.Loader
 	Store        ledger.Store
 	// Attempts is the file that records which commits are being loaded, so that a commit that
-	// crashes the process is not loaded at every start; empty for none.
+	// crashes the process is not loaded at every start. If it is empty, nothing is recorded.
 	Attempts string
 	// Member creates the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
@@ -83,8 +84,9 @@ type Config struct {
 	Now func() time.Time
 	// Publish receives each new report, which is immutable.
 	Publish func(*status.Report)
-	// Record receives entries for the history; it never blocks.
-	Record  func(...history.Entry)
+	// Record receives entries for the history, and never blocks; nil drops them.
+	Record func(...history.Entry)
+	// Metrics are updated by the loop; nil measures nothing.
 	Metrics *Metrics
 	// Traces sends the traces of commits; nil sends none.
 	Traces *tracing.Tracer
@@ -97,14 +99,18 @@ type Reconciler struct {
 	ledger *ledger.Ledger
 	events *events
 
-	// head is the commit in force; nil until one has loaded.
-	head   *hub.Snapshot
-	seen   time.Time // when the head was first seen
-	past   map[string]*hub.Snapshot
-	lost   map[string]error // assigned commits that cannot be loaded
-	again  map[string]retry // when to retry those
+	// inForce is the commit in force: the newest commit that has loaded. It is nil until one
+	// has. inForceSeenAt is when it was first seen, before it was loaded.
+	inForce       *hub.Snapshot
+	inForceSeenAt time.Time
+	// pastSnapshots are the loaded commits that clusters are assigned to, and the commit in
+	// force. lostCommits are those that cannot be loaded, and loadBackoff says when to try again.
+	pastSnapshots map[string]*hub.Snapshot
+	lostCommits   map[string]error
+	loadBackoff   map[string]retry
+	// source is what the report says about the repository.
 	source status.Source
-	// untraced is when the head was loaded, until its trace is sent; zero afterwards.
+	// untraced is when the commit in force was loaded, until its trace is sent; zero afterwards.
 	untraced   time.Time
 	memo       *plan.Memo
 	statusMemo *status.Memo
@@ -135,21 +141,23 @@ type Reconciler struct {
 	started    time.Time
 
 	members map[string]*runningMember
-	// resolutions are the resolutions of held drifts, by cluster.
-	resolutions map[string]ledger.Resolutions
+	// driftDecisions are the decisions about held drift, by cluster.
+	driftDecisions map[string]ledger.DriftDecisions
 	// ending has a channel for each cluster that is closed when its last agent, which was
 	// stopped, has ended.
-	ending    map[string]<-chan struct{}
-	wanted    chan string // commits for the Past loader
-	requested map[string]bool
+	ending map[string]<-chan struct{}
+	// loadRequests are commits for the Past loader, and requested are those that it has not
+	// loaded yet.
+	loadRequests chan string
+	requested    map[string]bool
 	// attempts records the commits that are being loaded, and retries are commits to load
-	// again. headFatal is set while the newest commit is refused because loading it has crashed
-	// the process.
-	attempts  *attempts
-	headFatal bool
-	retries   chan gitsource.Commit
-	trimmer   *memoryTrimmer
-	running   sync.WaitGroup
+	// again. newestFatal is set while the newest commit is refused because loading it has
+	// crashed the process.
+	attempts    *attempts
+	newestFatal bool
+	retries     chan gitsource.Commit
+	trimmer     *memoryTrimmer
+	running     sync.WaitGroup
 }
 
 // New returns a Reconciler. Run starts it.
@@ -164,8 +172,8 @@ func New(cfg Config) *Reconciler {
 		cfg.Metrics = NewMetrics()
 	}
 	return &Reconciler{
-		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), past: map[string]*hub.Snapshot{}, lost: map[string]error{}, again: map[string]retry{},
-		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, wanted: make(chan string, 1), requested: map[string]bool{},
+		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), pastSnapshots: map[string]*hub.Snapshot{}, lostCommits: map[string]error{}, loadBackoff: map[string]retry{},
+		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, loadRequests: make(chan string, 1), requested: map[string]bool{},
 		attempts: readAttempts(cfg.Attempts, cfg.Log), retries: make(chan gitsource.Commit, 1),
 		trimmer: newMemoryTrimmer(freeMemory),
 	}
@@ -184,8 +192,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()
 	defer cancel(nil)
-	last := r.ledger.Head()
-	r.running.Go(func() { r.loadLastHead(ctx, last); cancel(r.runSource(ctx)) })
+	last := r.ledger.InForce()
+	r.running.Go(func() { r.loadLastInForce(ctx, last); cancel(r.runSource(ctx)) })
 	r.running.Go(func() { r.loadPast(ctx) })
 	r.running.Go(func() { r.loadRetries(ctx) })
 	r.loop(ctx)
@@ -208,19 +216,19 @@ func (r *Reconciler) setFleet() {
 	r.ledger.SetFleet(f)
 }
 
-// Resolve replaces the resolutions of held drifts, by cluster. It never blocks, and may be
-// called concurrently.
-func (r *Reconciler) Resolve(all map[string]ledger.Resolutions) {
-	r.events.put(func() { r.events.resolutions = all })
+// SetDriftDecisions replaces the decisions about held drift, by cluster. It never blocks, and
+// may be called concurrently.
+func (r *Reconciler) SetDriftDecisions(all map[string]ledger.DriftDecisions) {
+	r.events.put(func() { r.events.driftDecisions = all })
 }
 
 // Notice causes a turn that reports the state of the source. It never blocks, and may be called
 // concurrently.
 func (r *Reconciler) Notice() { r.events.put(func() {}) }
 
-// loadLastHead loads the commit that was in force before a restart, since newer ones may be
+// loadLastInForce loads the commit that was in force before a restart, since newer ones may be
 // refused.
-func (r *Reconciler) loadLastHead(ctx context.Context, hash string) {
+func (r *Reconciler) loadLastInForce(ctx context.Context, hash string) {
 	if hash == "" {
 		return
 	}
@@ -235,14 +243,14 @@ func (r *Reconciler) loadLastHead(ctx context.Context, hash string) {
 		return
 	}
 	l.resumed = true
-	r.events.load(l)
+	r.events.addLoaded(l)
 }
 
 // runSource runs the source. New commits are loaded in its goroutine, so that the loop waits
 // for neither Git nor kustomize.
 func (r *Reconciler) runSource(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
-		r.events.load(r.load(ctx, r.cfg.Loader, c))
+		r.events.addLoaded(r.load(ctx, r.cfg.Loader, c))
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow the repository: %w", err)
@@ -256,14 +264,14 @@ func (r *Reconciler) loadPast(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case hash := <-r.wanted:
+		case hash := <-r.loadRequests:
 			c, err := r.cfg.Source.Commit(ctx, hash)
 			l := loaded{commit: hub.Commit{Hash: hash}, err: err}
 			if err == nil {
 				l = r.load(ctx, r.cfg.Past, c)
 			}
 			l.past = true
-			r.events.load(l)
+			r.events.addLoaded(l)
 		}
 	}
 }
@@ -277,8 +285,8 @@ func (r *Reconciler) loadRetries(ctx context.Context) {
 			return
 		case c := <-r.retries:
 			l := r.load(ctx, r.cfg.Loader, c)
-			l.again = true
-			r.events.load(l)
+			l.retried = true
+			r.events.addLoaded(l)
 		}
 	}
 }
@@ -288,11 +296,11 @@ type loaded struct {
 	commit   hub.Commit
 	snapshot *hub.Snapshot
 	err      error
-	past     bool
-	resumed  bool
-	// again says that it was loaded again, so that there may be a newer one.
-	again bool
-	took  time.Duration
+	// past says that it was loaded because clusters are assigned to it, resumed that it was in
+	// force before a restart, and retried that a user requested it, so that there may be a newer
+	// commit.
+	past, resumed, retried bool
+	took                   time.Duration
 }
 
 func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {

@@ -105,53 +105,53 @@ func (r *Reconciler) readLedger(from *reader) (news bool) {
 // drainCommits processes new commits, and reports whether there were any.
 func (r *Reconciler) drainCommits(now time.Time) (news bool) {
 	happened := r.events.drain()
-	for _, l := range happened.past {
+	for _, l := range happened.pastCommits {
 		r.pastLoaded(l, now)
 	}
-	for _, l := range happened.heads {
-		r.headLoaded(l)
+	for _, l := range happened.commits {
+		r.newestLoaded(l)
 	}
 	r.source.Git = status.Git(r.cfg.Source.Status())
-	return len(happened.past)+len(happened.heads) > 0
+	return len(happened.pastCommits)+len(happened.commits) > 0
 }
 
-// headLoaded processes a new commit, which the leader puts in force or refuses.
-func (r *Reconciler) headLoaded(l loaded) {
+// newestLoaded processes a new commit, which the leader puts in force or refuses.
+func (r *Reconciler) newestLoaded(l loaded) {
 	former := r.source.Newest.Hash
-	inForce := r.ledger != nil && r.ledger.Head() == former
-	reported := r.head != nil && r.head.Commit.Hash == former
+	inForce := r.ledger != nil && r.ledger.InForce() == former
+	reported := r.inForce != nil && r.inForce.Commit.Hash == former
 	if former != l.commit.Hash && !inForce && !reported { // without a report nothing else drops it
-		delete(r.past, former)
+		delete(r.pastSnapshots, former)
 	}
 	r.setNewest(l)
 	if l.err == nil {
-		r.past[l.commit.Hash] = l.snapshot
+		r.pastSnapshots[l.commit.Hash] = l.snapshot
 	}
 }
 
 // publishCopy publishes a report, unless there is no commit in force or it was not loaded yet.
 func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reader) bool {
-	hash := r.ledger.Head()
+	hash := r.ledger.InForce()
 	if hash == "" {
 		return false
 	}
-	snapshot := r.past[hash]
+	snapshot := r.pastSnapshots[hash]
 	if snapshot == nil {
 		if _, err := r.cfg.Source.Commit(ctx, hash); err == nil { // otherwise a poll will fetch it
-			r.want(hash, now)
+			r.requestLoad(hash, now)
 		}
 		return false
 	}
-	if r.head != snapshot {
-		r.head, r.seen = snapshot, now
+	if r.inForce != snapshot {
+		r.inForce, r.inForceSeenAt = snapshot, now
 		r.source.InForce, r.source.Since = snapshot.Commit, now
 	}
-	p := r.resolve(now)
+	p := r.makePlan(now)
 	p.UpdateLedger(r.ledger) // only in memory, since the leader makes the same decision
-	newest := r.past[r.source.Newest.Hash]
+	newest := r.pastSnapshots[r.source.Newest.Hash]
 	r.requestCommits(p, now)
 	if newest != nil {
-		r.past[newest.Commit.Hash] = newest // the leader may put it in force
+		r.pastSnapshots[newest.Commit.Hash] = newest // the leader may put it in force
 	}
 	report := r.report(p, now)
 	report.Standby = &status.Standby{Leader: from.of.Leader(), AsOf: from.confirmed}

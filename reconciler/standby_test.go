@@ -15,21 +15,21 @@ import (
 func TestStandbyKeepsFewCommits(t *testing.T) {
 	for name, known := range map[string]*ledger.Ledger{"without a ledger": nil, "with a ledger": ledger.New()} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{past: map[string]*hub.Snapshot{}, ledger: known}
+			r := &Reconciler{pastSnapshots: map[string]*hub.Snapshot{}, ledger: known}
 			want := []string{"c9"}
 			if known != nil {
-				known.SetHead("c3")
+				known.SetInForce("c3")
 				want = []string{"c3", "c5", "c9"}
 			}
 			for i := range 10 {
 				commit := hub.Commit{Hash: fmt.Sprintf("c%d", i)}
 				snapshot := &hub.Snapshot{Commit: commit}
-				r.headLoaded(loaded{commit: commit, snapshot: snapshot})
+				r.newestLoaded(loaded{commit: commit, snapshot: snapshot})
 				if known != nil && i == 5 {
-					r.head = snapshot
+					r.inForce = snapshot
 				}
 			}
-			if got := slices.Sorted(maps.Keys(r.past)); !slices.Equal(got, want) {
+			if got := slices.Sorted(maps.Keys(r.pastSnapshots)); !slices.Equal(got, want) {
 				t.Errorf("keeps %v, want %v", got, want)
 			}
 		})

@@ -11,9 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// subject resolves the subject of an order. An unknown name is a *status.UnknownError.
-func (r *Reconciler) subject(o Order) (ledger.Subject, error) {
-	if r.head == nil {
+// subjectOf returns the subject of an order. For an unknown name the error is a
+// *status.UnknownError.
+func (r *Reconciler) subjectOf(o Order) (ledger.Subject, error) {
+	if r.inForce == nil {
 		return ledger.Subject{}, refuse("no commit is in force yet: try again in a moment")
 	}
 	if o.Cluster != "" {
@@ -44,7 +45,7 @@ func (r *Reconciler) subject(o Order) (ledger.Subject, error) {
 
 func (r *Reconciler) knowsCluster(name string) error {
 	names := r.ledger.Clusters()
-	for _, c := range r.head.Clusters {
+	for _, c := range r.inForce.Clusters {
 		names = append(names, c.Name)
 	}
 	if slices.Contains(names, name) {
@@ -66,7 +67,7 @@ func (r *Reconciler) placementSubject(o Order) (ledger.Subject, error) {
 	for _, known := range r.ledger.Placements() {
 		names = append(names, known.String())
 	}
-	for _, p := range r.head.Placements {
+	for _, p := range r.inForce.Placements {
 		names = append(names, p.Key.String())
 	}
 	if !slices.Contains(names, key.String()) {

@@ -49,27 +49,27 @@ func (r *Reconciler) refused(l loaded, now time.Time, why string) {
 	r.cfg.Traces.Commit(l.commit.Hash, s)
 }
 
-// traceCommit sends the trace of the head, once its first plan is made; start is when planning
-// began.
+// traceCommit sends the trace of the commit in force, once its first plan is made; start is when
+// planning began.
 func (r *Reconciler) traceCommit(start time.Time) {
 	if r.untraced.IsZero() {
 		return
 	}
-	end, commit := r.cfg.Now(), r.head.Commit
-	r.cfg.Traces.Step(commit.Hash, tracing.Span{Name: spanLoad, Start: r.seen, End: r.untraced})
+	end, commit := r.cfg.Now(), r.inForce.Commit
+	r.cfg.Traces.Step(commit.Hash, tracing.Span{Name: spanLoad, Start: r.inForceSeenAt, End: r.untraced})
 	r.cfg.Traces.Step(commit.Hash, tracing.Span{Name: spanPlan, Start: start, End: end})
-	r.cfg.Traces.Commit(commit.Hash, tracing.Span{Name: spanCommit, Start: r.seen, End: end, Attributes: []attribute.KeyValue{
+	r.cfg.Traces.Commit(commit.Hash, tracing.Span{Name: spanCommit, Start: r.inForceSeenAt, End: end, Attributes: []attribute.KeyValue{
 		attribute.String("gitfleet.commit.subject", commit.Subject),
-		attribute.Int("gitfleet.commit.objects", len(r.head.Objects)),
-		attribute.Int("gitfleet.commit.placements", len(r.head.Placements)),
-		attribute.Int("gitfleet.commit.clusters", len(r.head.Clusters)),
+		attribute.Int("gitfleet.commit.objects", len(r.inForce.Objects)),
+		attribute.Int("gitfleet.commit.placements", len(r.inForce.Placements)),
+		attribute.Int("gitfleet.commit.clusters", len(r.inForce.Clusters)),
 	}})
 	r.untraced = time.Time{}
 }
 
 // traceCluster sends the stages that a placement has reached on a cluster between two states of
 // its entry. The entries of the history have the failures in between.
-func (r *Reconciler) traceCluster(s subject, was, is *ledger.Entry, entries []history.Entry) {
+func (r *Reconciler) traceCluster(s observedSubject, was, is *ledger.Entry, entries []history.Entry) {
 	if r.cfg.Traces == nil || was == nil || is == nil || is == was || is.Binding.Removing {
 		return
 	}

@@ -123,7 +123,7 @@ func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[stri
 		return nil
 	}
 	strip(r, object)
-	if _, ours := api.Kinds[gvk.GroupKind()]; ours && !declare(r, it, gvk, object) {
+	if _, ours := api.ManifestKinds[gvk.GroupKind()]; ours && !declare(r, it, gvk, object) {
 		return nil
 	}
 	if it.isConfiguration() {

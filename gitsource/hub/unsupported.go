@@ -35,7 +35,7 @@ func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
 	if !document.IsOwnGroup(gvk.Group) {
 		return false
 	}
-	kind, known := api.Kinds[gvk.GroupKind()]
+	kind, known := api.ManifestKinds[gvk.GroupKind()]
 	return !known || !slices.Contains(kind.Versions, gvk.Version)
 }
 
@@ -43,7 +43,7 @@ func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
 func validateUnsupported(r *document.Report, gvk runtimeschema.GroupVersionKind) {
 	if gk, ok := kindNamed(gvk.Kind); ok {
 		r.Errorf(r.Field("apiVersion"), "%s is not known in %s; write apiVersion: %s/%s",
-			gvk.Kind, gvk.GroupVersion(), gk.Group, api.Kinds[gk].Versions[0])
+			gvk.Kind, gvk.GroupVersion(), gk.Group, api.ManifestKinds[gk].Versions[0])
 		return
 	}
 	switch {
@@ -60,7 +60,7 @@ func validateUnsupported(r *document.Report, gvk runtimeschema.GroupVersionKind)
 func kindNamed(kind string) (api.GroupKind, bool) {
 	for _, group := range []string{api.PlacementGroup, api.ClusterGroup} {
 		gk := api.GroupKind{Group: group, Kind: kind}
-		if _, ok := api.Kinds[gk]; ok {
+		if _, ok := api.ManifestKinds[gk]; ok {
 			return gk, true
 		}
 	}
@@ -70,7 +70,7 @@ func kindNamed(kind string) (api.GroupKind, bool) {
 // kindNames returns the kinds that users may mean, sorted.
 func kindNames() []string {
 	names := slices.Clone(notYetSupported)
-	for gk := range api.Kinds {
+	for gk := range api.ManifestKinds {
 		names = append(names, gk.Kind)
 	}
 	slices.Sort(names)

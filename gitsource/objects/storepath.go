@@ -18,7 +18,7 @@ import (
 
 // A StorePath is the path of the stores of one address, which are numbered by generation:
 //
-//	StateDir/git/<hash of the address>.<generation>/
+//	DIR/git/<hash of the address>.<generation>/
 //
 // A new clone becomes the next generation. It is used once it has an accepted commit, so that
 // there is always a complete store.
@@ -27,10 +27,10 @@ type StorePath struct {
 	Prefix string
 }
 
-// StorePathOf returns the store path of an address, and creates its parent directory.
-func StorePathOf(stateDir, address string) (StorePath, error) {
+// StorePathOf returns the store path of an address below dir, and creates its parent directory.
+func StorePathOf(dir, address string) (StorePath, error) {
 	sum := sha256.Sum256([]byte(address))
-	path := filepath.Join(stateDir, "git", hex.EncodeToString(sum[:8]))
+	path := filepath.Join(dir, "git", hex.EncodeToString(sum[:8]))
 	return StorePath{path}, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 

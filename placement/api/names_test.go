@@ -133,7 +133,7 @@ func TestNamesAsUsersWriteThem(t *testing.T) {
 // Each kind is decoded into its own type; unknown and duplicate fields are found, and the rest is
 // decoded.
 func TestDecode(t *testing.T) {
-	for kind := range Kinds {
+	for kind := range ManifestKinds {
 		v, strict, err := Decode(kind, []byte("{}"))
 		if v == nil || len(strict) > 0 || err != nil {
 			t.Errorf("%s: %T, %v, %v", kind, v, strict, err)

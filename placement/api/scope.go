@@ -11,7 +11,7 @@ import (
 // Namespaced reports whether a kind is namespaced, for the kinds of Kubernetes and of gitfleet;
 // known is false for all others. Snapshot.Namespaced of package hub has the custom kinds.
 func Namespaced(gk GroupKind) (namespaced, known bool) {
-	if k, ours := Kinds[gk]; ours {
+	if k, ours := ManifestKinds[gk]; ours {
 		return k.Namespaced, true
 	}
 	namespaced, known = scopes[gk]
@@ -20,7 +20,7 @@ func Namespaced(gk GroupKind) (namespaced, known bool) {
 
 // KnownKinds returns the kinds that Namespaced knows, in no particular order.
 func KnownKinds() []GroupKind {
-	return slices.AppendSeq(slices.Collect(maps.Keys(scopes)), maps.Keys(Kinds))
+	return slices.AppendSeq(slices.Collect(maps.Keys(scopes)), maps.Keys(ManifestKinds))
 }
 
 // scopes are those of Kubernetes 1.36, and of some kinds of older versions that manifests still

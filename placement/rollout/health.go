@@ -49,7 +49,7 @@ type Seen struct {
 
 // health is the reported health of the assigned revision.
 func (b *Binding) health() Health {
-	if !b.Released() || b.Seen.Hash != b.Assigned.Hash {
+	if !b.HasRevision() || b.Seen.Hash != b.Assigned.Hash {
 		return Unknown
 	}
 	return b.Seen.Health
@@ -106,7 +106,7 @@ func (b *Binding) canBeReady() bool {
 	case Failed, DiffReported, DiffFailed:
 		return false
 	}
-	return b.Released()
+	return b.HasRevision()
 }
 
 // ready reports whether the cluster counts as available.
@@ -136,5 +136,5 @@ func (b *Binding) blocked() bool { return b.Unreachable || b.Suspended != "" }
 // latest reports whether the cluster has the newest content. An unknown latest revision counts
 // as the same.
 func (b *Binding) latest() bool {
-	return b.Released() && (b.Latest == placement.Revision{} || b.Assigned.Hash == b.Latest.Hash)
+	return b.HasRevision() && (b.Latest == placement.Revision{} || b.Assigned.Hash == b.Latest.Hash)
 }

@@ -153,7 +153,7 @@ func (in *Input) suspended() int {
 func (in *Input) leaving() string {
 	var leaving []string
 	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.Released() && (b.Unscheduled || b.Removing) {
+		if b := &in.Bindings[i]; b.HasRevision() && (b.Unscheduled || b.Removing) {
 			leaving = append(leaving, b.Cluster)
 		}
 	}

@@ -92,7 +92,7 @@ func (w *world) change() {
 		}
 	case what == "calm":
 		for i := range w.in.Bindings {
-			if b := &w.in.Bindings[i]; b.Released() && !b.Unreachable {
+			if b := &w.in.Bindings[i]; b.HasRevision() && !b.Unreachable {
 				b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: w.in.Now}
 			}
 		}
@@ -121,7 +121,7 @@ func (w *world) changeOne(what string, b *Binding) {
 	switch {
 	case what == "commit for one" && !b.Unscheduled:
 		b.Latest = revision(w.latest + "+patch")
-	case what == "seen" && b.Released() && !b.Unreachable:
+	case what == "seen" && b.HasRevision() && !b.Unreachable:
 		health := rapid.SampledFrom([]Health{Unavailable, Failed, Available, Available, Available, Untracked}).Draw(w.T, "health")
 		b.Seen = Seen{Hash: b.Assigned.Hash, Health: health, Since: w.in.Now}
 		if health == Unavailable && rapid.Bool().Draw(w.T, "fails") {
@@ -159,7 +159,7 @@ func (w *world) gone(cluster string) {
 }
 
 func (w *world) ready(b *Binding) bool {
-	if aside(b) || !b.Released() || b.Seen.Hash != b.Assigned.Hash {
+	if aside(b) || !b.HasRevision() || b.Seen.Hash != b.Assigned.Hash {
 		return false
 	}
 	period := time.Duration(*w.in.Strategy.RollingUpdate.UnavailablePeriodSeconds) * time.Second
@@ -171,7 +171,7 @@ func aside(b *Binding) bool { return b.Unreachable || b.Suspended != "" }
 
 // isBroken reports whether a cluster will not become available by itself, or its time is over.
 func (w *world) isBroken(b *Binding) bool {
-	if !b.Released() || b.Seen.Hash != b.Assigned.Hash || aside(b) {
+	if !b.HasRevision() || b.Seen.Hash != b.Assigned.Hash || aside(b) {
 		return false
 	}
 	late := w.in.AvailableTimeout > 0 && w.in.Now.Sub(b.Seen.Since) >= w.in.AvailableTimeout
@@ -254,7 +254,7 @@ func (w *world) count() count {
 		if w.ready(b) && !b.Removing {
 			c.ready++
 		}
-		if b.Released() && !(b.Seen.Hash == b.Assigned.Hash && b.Seen.Health == Failed) {
+		if b.HasRevision() && !(b.Seen.Hash == b.Assigned.Hash && b.Seen.Health == Failed) {
 			c.canBeReady++
 		}
 	}
@@ -301,7 +301,7 @@ func (w *world) judge(p Plan) {
 			w.Fatalf("%+v gets %v", *b, a.Revision)
 		}
 		switch {
-		case !b.Released():
+		case !b.HasRevision():
 			added++
 		default:
 			updated++
@@ -313,7 +313,7 @@ func (w *world) judge(p Plan) {
 	for _, name := range p.Remove {
 		b := w.find(name)
 		moved[name] = true
-		if !b.Unscheduled || b.Removing || aside(b) && b.Released() {
+		if !b.Unscheduled || b.Removing || aside(b) && b.HasRevision() {
 			w.Fatalf("%+v is removed", *b)
 		}
 		if w.ready(b) {
@@ -390,7 +390,7 @@ func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, m
 			w.Fatalf("%s: moved %v and waits %v", name, moved[name], waits[name])
 		case !b.Removing && !wants && (moved[name] || waits[name]):
 			w.Fatalf("%s has what it wants: moved %v, waits %v", name, moved[name], waits[name])
-		case b.Released() && !b.Removing && !holds && !moved[name]:
+		case b.HasRevision() && !b.Removing && !holds && !moved[name]:
 			w.Fatalf("%s is forgotten", name)
 		}
 		if !b.Unscheduled && (b.Removing || moved[name] || waits[name] || !w.ready(b)) {
@@ -489,7 +489,7 @@ func (w *world) recover() {
 		}
 	}
 	for i := range w.in.Bindings {
-		if b := &w.in.Bindings[i]; b.Released() {
+		if b := &w.in.Bindings[i]; b.HasRevision() {
 			b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: w.in.Now}
 		}
 	}

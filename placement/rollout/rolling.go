@@ -26,11 +26,11 @@ func (b *Binding) wants() move {
 	switch {
 	case b.Removing:
 		return none
-	case b.Unscheduled && !b.Released():
+	case b.Unscheduled && !b.HasRevision():
 		return drop
 	case b.Unscheduled:
 		return remove
-	case !b.Released() && known:
+	case !b.HasRevision() && known:
 		return add
 	case b.latest(), !known:
 		return none

@@ -199,7 +199,7 @@ func moves(in Input, p Plan) []string {
 			continue
 		}
 		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == a.Cluster })
-		if in.Bindings[i].Released() {
+		if in.Bindings[i].HasRevision() {
 			updates = append(updates, "update "+a.Cluster)
 		} else {
 			additions = append(additions, "add "+a.Cluster)

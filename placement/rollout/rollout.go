@@ -164,7 +164,7 @@ func (in *Input) keepAssigned(p *Plan, b *Binding) {
 		p.wake(b.readyAt(in))
 	}
 	in.recordFailure(p, b)
-	if b.Released() {
+	if b.HasRevision() {
 		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !b.fullyAvailable(in) && !b.resumedSince(in)})
 	}
 }

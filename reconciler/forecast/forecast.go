@@ -139,7 +139,7 @@ func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 // resolve computes the plan and its report. An error is a bug in the program.
 func (o *Forecast) resolve(in plan.Input) error {
 	o.Plan = plan.Resolve(in)
-	o.Report = status.Build(status.Input{Plan: o.Plan, Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+	o.Report = status.Build(status.Input{Plan: o.Plan, InForce: in.InForce, Ledger: in.Ledger, Now: in.Now})
 	return internal(o.Plan)
 }
 
@@ -155,7 +155,7 @@ func internal(p *plan.Plan) error {
 
 // healthy returns a fleet in which every member is healthy and nothing is placed yet.
 func healthy(s *hub.Snapshot, now time.Time) plan.Input {
-	in := plan.Input{Head: s, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	in := plan.Input{InForce: s, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	for _, c := range s.Clusters {
 		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: in.Now, Healthy: true})
 	}

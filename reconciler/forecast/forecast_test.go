@@ -130,7 +130,7 @@ func TestForecasts(t *testing.T) {
 // The forecast for a running fleet names the same changes as one from the plan of its commit.
 func TestForecastsOfARunningFleet(t *testing.T) {
 	head := snapshot(t, "v1", base)
-	in := plan.Input{Head: head, Ledger: ledger.New(), Now: noon, Memo: plan.NewMemo()}
+	in := plan.Input{InForce: head, Ledger: ledger.New(), Now: noon, Memo: plan.NewMemo()}
 	for _, c := range head.Clusters {
 		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: noon, Healthy: true})
 	}

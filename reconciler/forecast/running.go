@@ -22,7 +22,7 @@ import (
 // finished: placements keep the clusters that they are bound to. Only one goroutine may use it,
 // since it caches results between forecasts.
 type Running struct {
-	head     *hub.Snapshot
+	inForce  *hub.Snapshot
 	plan     *plan.Plan
 	document Document
 	now      time.Time
@@ -38,7 +38,7 @@ type Running struct {
 // NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only
 // reads them.
 func NewRunning(head *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
-	r := &Running{head: head, plan: p, now: now, observed: map[string]placement.Cluster{}, declared: map[string]*hub.Cluster{}}
+	r := &Running{inForce: head, plan: p, now: now, observed: map[string]placement.Cluster{}, declared: map[string]*hub.Cluster{}}
 	for _, c := range p.Clusters {
 		r.observed[c.Name] = c
 	}
@@ -55,7 +55,7 @@ func NewRunning(head *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 // a bug in the program.
 func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	in := plan.Input{
-		Head: s, Past: map[string]*hub.Snapshot{r.head.Commit.Hash: r.head}, Lost: r.lost, Ledger: r.ledger,
+		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger,
 		Observed: r.clusters(s), Now: r.now, Memo: r.memo, ShortDecisions: true,
 	}
 	if r.grows(s) {
@@ -88,7 +88,7 @@ func (r *Running) Member(name string) *hub.Cluster { return r.declared[name] }
 // withSettings adds to the changes of placements the changes of their specs.
 func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renames []ledger.Rename) []PlacementChange {
 	was := map[string]*api.PlacementSpec{}
-	for _, p := range r.head.Placements {
+	for _, p := range r.inForce.Placements {
 		was[p.Key.String()] = &p.Spec
 	}
 	for _, n := range renames {
@@ -133,7 +133,7 @@ func policyText(p *api.PlacementPolicy) string {
 // specs say.
 func (r *Running) NewProblems(o *Forecast) problem.List {
 	before := map[problem.Problem]bool{}
-	for _, p := range problemsOf(r.head.Warnings, r.plan) {
+	for _, p := range problemsOf(r.inForce.Warnings, r.plan) {
 		before[withoutLine(p)] = true
 	}
 	var out problem.List
@@ -194,12 +194,12 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 				b.Assigned = c.Latest
 			}
 			b.AssignedAt, b.Risked = past, false
-			if b.Assigned.Commit != r.head.Commit.Hash && lost[b.Assigned.Commit] == nil {
+			if b.Assigned.Commit != r.inForce.Commit.Hash && lost[b.Assigned.Commit] == nil {
 				lost[b.Assigned.Commit] = errNotRead
 			}
 			l.Bind(p.Key, b)
 			l.Claim(p.Key, b.Cluster, lasting(c.Claims))
-			if b.Released() {
+			if b.HasRevision() {
 				l.Fold(ledger.WorkSeen{Cluster: b.Cluster, Placement: p.Key, At: past, Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)})
 			}
 		}

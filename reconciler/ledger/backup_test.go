@@ -57,7 +57,7 @@ func TestDoubtfulBackupIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	l := bound()
-	l.SetHead("v1")
+	l.SetInForce("v1")
 	if err := s.Save(l); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestDoubtfulBackupIsRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("import: %v; want it to say %q", err, test.says)
 			}
-			if l, err := empty.Load(); err != nil || !l.Empty() || l.Head() != "" {
+			if l, err := empty.Load(); err != nil || !l.Empty() || l.InForce() != "" {
 				t.Errorf("the refused backup left %v\n%s", err, dump(t, l))
 			}
 		})
@@ -94,12 +94,12 @@ func TestDoubtfulBackupIsRefused(t *testing.T) {
 		t.Errorf("import into what is not empty: %v", err)
 	}
 	other := New()
-	other.SetHead("v9")
+	other.SetInForce("v9")
 	from := open(t, t.TempDir())
 	if err := errors.Join(from.Save(other), s.Import(strings.NewReader(exported(t, from)), true)); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := s.Load(); err != nil || now.Head() != "v9" || !now.Empty() {
+	if now, err := s.Load(); err != nil || now.InForce() != "v9" || !now.Empty() {
 		t.Errorf("after it was replaced: %v\n%s", err, dump(t, now))
 	}
 	kept, err := loadBytes(t, read(t, filepath.Join(dir, "ledger.db"+beforeImport)))

@@ -24,7 +24,7 @@ func (l *Ledger) Rebase(now time.Time) {
 	l.eachTime(func(key string, t time.Time) time.Time {
 		next := b.move(t)
 		if !next.Round(0).Equal(t.Round(0)) {
-			l.markDecided(key)
+			l.markUrgent(key)
 		}
 		return next
 	})

@@ -50,13 +50,13 @@ func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Cont
 	is := make(map[api.ID]Declared, len(was)) // readers keep the previous map
 	for id, c := range all {
 		if is[id] = was[id].next(c, commit, at); is[id] != was[id] {
-			l.markSeen(declaredKey(id))
+			l.markUnsaved(declaredKey(id))
 			changed = true
 		}
 	}
 	for id := range was {
 		if _, stays := is[id]; !stays {
-			l.markSeen(declaredKey(id))
+			l.markUnsaved(declaredKey(id))
 			changed = true
 		}
 	}

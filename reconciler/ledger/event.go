@@ -152,13 +152,13 @@ func (l *Ledger) SetEvents(events []Event) {
 		}
 		key := eventKey(&l.events[i])
 		delete(l.eventsByKey, key)
-		l.markSeen(key)
+		l.markUnsaved(key)
 	}
 	for i := range rest {
 		l.number++
 		key := eventKey(&rest[i])
 		l.eventsByKey[key] = numbered{rest[i], l.number}
-		l.markSeen(key)
+		l.markUnsaved(key)
 	}
 	l.events = events
 }

@@ -57,7 +57,7 @@ func (l *Ledger) Fleet() Fleet { return l.fleet.Fleet }
 func (l *Ledger) SetFleet(f Fleet) {
 	if l.fleet.Fleet != f {
 		l.fleet.Fleet = f
-		l.markDecided(fleetKey)
+		l.markUrgent(fleetKey)
 	}
 }
 
@@ -117,7 +117,7 @@ func (l *Ledger) findRivals(c *Cluster) {
 func (l *Ledger) setAdopted(all []Adoption) {
 	if !slices.Equal(all, l.fleet.Adopted) {
 		l.fleet.Adopted = all
-		l.markDecided(fleetKey)
+		l.markUrgent(fleetKey)
 	}
 }
 
@@ -129,7 +129,7 @@ func (l *Ledger) adopted(cluster, id string) bool {
 func (l *Ledger) replace(next *Cluster) {
 	next.version = l.next()
 	l.clusters[next.Cluster] = next
-	l.markDecided(clusterKey(next.Cluster))
+	l.markUrgent(clusterKey(next.Cluster))
 }
 
 // admits reports whether this fleet automatically adopts the inventories of another owner.

@@ -12,9 +12,9 @@ const ourSource = "git.example.com/fleet"
 
 // found returns a report that a cluster answered and has these inventories.
 func found(cluster string, minute int, owners ...Owner) ClusterSeen {
-	holds := []Held{}
+	holds := []InventorySeen{}
 	for range owners {
-		holds = append(holds, Held{Placement: web, Revision: v(1)})
+		holds = append(holds, InventorySeen{Placement: web, Revision: v(1)})
 	}
 	return ClusterSeen{Cluster: cluster, At: at(minute), Healthy: true, Holds: holds, Owners: append([]Owner{}, owners...)}
 }

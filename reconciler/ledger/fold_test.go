@@ -166,7 +166,7 @@ func TestProbeKeepsWhatItDidNotLookAt(t *testing.T) {
 func TestObservationsAfterEarlierOnes(t *testing.T) {
 	whole := ClusterSeen{
 		Cluster: "east", At: at(0), Healthy: true, UID: "u", Properties: map[string]string{"nodes": "3"}, Namespaces: []string{"web"},
-		Holds: []Held{{Placement: web}}, Owners: []Owner{{ID: "theirs"}},
+		Holds: []InventorySeen{{Placement: web}}, Owners: []Owner{{ID: "theirs"}},
 	}
 	with := func(change func(*ClusterSeen)) ClusterSeen {
 		o := whole
@@ -176,7 +176,7 @@ func TestObservationsAfterEarlierOnes(t *testing.T) {
 	for name, test := range map[string]struct{ earlier, later, want ClusterSeen }{
 		"the later one read nothing": {whole, ClusterSeen{Cluster: "east", At: at(1), Error: "no answer"}, with(func(o *ClusterSeen) { o.At, o.Healthy, o.Error = at(1), false, "no answer" })},
 		"it read everything":         {ClusterSeen{UID: "old", Properties: map[string]string{}, Namespaces: []string{"old"}}, whole, whole},
-		"nothing is there any more":  {whole, ClusterSeen{Namespaces: []string{}, Holds: []Held{}, Owners: []Owner{}}, ClusterSeen{UID: "u", Properties: whole.Properties, Namespaces: []string{}, Holds: []Held{}, Owners: []Owner{}}},
+		"nothing is there any more":  {whole, ClusterSeen{Namespaces: []string{}, Holds: []InventorySeen{}, Owners: []Owner{}}, ClusterSeen{UID: "u", Properties: whole.Properties, Namespaces: []string{}, Holds: []InventorySeen{}, Owners: []Owner{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.later.After(test.earlier); !reflect.DeepEqual(got, test.want) {
@@ -242,7 +242,7 @@ func TestRebuiltFromWhatClustersHold(t *testing.T) {
 	l := New()
 	old := api.PlacementKey{Name: "old"}
 	holds := func(minute int) ClusterSeen {
-		return ClusterSeen{Cluster: "east", At: at(minute), Healthy: true, Holds: []Held{
+		return ClusterSeen{Cluster: "east", At: at(minute), Healthy: true, Holds: []InventorySeen{
 			{Placement: web, Revision: v(1)}, {Placement: old, Revision: v(7), Abandon: true},
 		}}
 	}

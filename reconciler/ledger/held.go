@@ -8,10 +8,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Resolution is the decision about one held drift: an object that others have changed and
+// A DriftDecision is the decision about one held drift: an object that others have changed and
 // that the member does not restore until there is a decision.
-type Resolution struct {
-	// Fingerprint is the fingerprint of the drift. The resolution does not apply to other drift
+type DriftDecision struct {
+	// Fingerprint is the fingerprint of the drift. The decision does not apply to other drift
 	// of the same object.
 	Fingerprint string
 	// PutBack says that the object is restored.
@@ -28,8 +28,8 @@ type DriftKey struct {
 	ID        api.ID
 }
 
-// Resolutions are the resolutions for one cluster.
-type Resolutions map[DriftKey]Resolution
+// DriftDecisions are the decisions about the held drift of one cluster.
+type DriftDecisions map[DriftKey]DriftDecision
 
 // Fingerprint returns a hash of a change of an object: the fields and the values on both sides,
 // but not the actors and times. The arguments are the Paths and the Digest of its drift.

@@ -18,7 +18,7 @@ import (
 
 // A Ledger is not safe for concurrent use.
 type Ledger struct {
-	head       string
+	inForce    string
 	fleet      fleetRecord
 	clusters   map[string]*Cluster
 	placements map[api.PlacementKey]*Placement
@@ -243,14 +243,14 @@ func New() *Ledger {
 	}
 }
 
-// Head is the last commit in force; empty if there was none.
-func (l *Ledger) Head() string { return l.head }
+// InForce returns the last commit in force; empty if there was none.
+func (l *Ledger) InForce() string { return l.inForce }
 
-// SetHead records the commit in force.
-func (l *Ledger) SetHead(commit string) {
-	if l.head != commit {
-		l.head = commit
-		l.markDecided(headKey)
+// SetInForce records the commit in force.
+func (l *Ledger) SetInForce(commit string) {
+	if l.inForce != commit {
+		l.inForce = commit
+		l.markUrgent(headKey)
 	}
 }
 
@@ -307,7 +307,7 @@ func (l *Ledger) SetPlacement(key api.PlacementKey, p Placement) {
 	}
 	p.version = l.next()
 	l.placements[key] = &p
-	l.markDecided(placementKey(key))
+	l.markUrgent(placementKey(key))
 }
 
 // Bind sets a binding, new or changed. The placement must be known.
@@ -326,7 +326,7 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	}
 	next.Binding = b
 	l.setEntry(p, b.Cluster, &next)
-	l.markDecided(entryKey(key, b.Cluster))
+	l.markUrgent(entryKey(key, b.Cluster))
 }
 
 // Claim sets the claims of a placement on a cluster. It does nothing if the placement does not
@@ -339,14 +339,14 @@ func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims) {
 	next := *p.entries[cluster]
 	next.Claims = c
 	l.setEntry(p, cluster, &next)
-	l.markDecided(entryKey(key, cluster))
+	l.markUrgent(entryKey(key, cluster))
 }
 
 // Unbind deletes the entry of a cluster.
 func (l *Ledger) Unbind(key api.PlacementKey, cluster string) {
 	if p := l.placements[key]; p != nil {
 		l.setEntry(p, cluster, nil)
-		l.markDecided(entryKey(key, cluster))
+		l.markUrgent(entryKey(key, cluster))
 	}
 }
 
@@ -360,12 +360,12 @@ func (l *Ledger) SetTransitions(key api.PlacementKey, cluster string, to map[str
 		next := *p
 		next.Transitions = to
 		l.placements[key] = &next
-		l.markSeen(placementKey(key))
+		l.markUnsaved(placementKey(key))
 	case p.entries[cluster] != nil:
 		next := *p.entries[cluster]
 		next.Transitions = to
 		p.entries[cluster] = &next
-		l.markSeen(entryKey(key, cluster))
+		l.markUnsaved(entryKey(key, cluster))
 	}
 }
 
@@ -376,17 +376,17 @@ func (l *Ledger) Forget(key api.PlacementKey) {
 		return
 	}
 	for cluster := range p.entries {
-		l.markDecided(entryKey(key, cluster))
+		l.markUrgent(entryKey(key, cluster))
 	}
 	delete(l.placements, key)
 	l.placementsVersion++
-	l.markDecided(placementKey(key))
+	l.markUrgent(placementKey(key))
 }
 
 // ForgetCluster deletes a cluster that has left the fleet. Entries on it stay.
 func (l *Ledger) ForgetCluster(name string) {
 	delete(l.clusters, name)
-	l.markDecided(clusterKey(name))
+	l.markUrgent(clusterKey(name))
 }
 
 // Checkpoint returns a function that restores the fleet, the clusters, the suspensions and the
@@ -413,14 +413,14 @@ func (l *Ledger) Unsaved() bool { return len(l.dirty) > 0 }
 // are sent. Observations and the times of conditions can wait, since members report them again.
 func (l *Ledger) Urgent() bool { return l.urgent }
 
-// markDecided marks the record of a decision as unsaved.
-func (l *Ledger) markDecided(key string) {
+// markUrgent marks a record as unsaved, and that it must be saved before works are sent.
+func (l *Ledger) markUrgent(key string) {
 	l.urgent = true
-	l.markSeen(key)
+	l.markUnsaved(key)
 }
 
-// markSeen marks the record of an observation as unsaved.
-func (l *Ledger) markSeen(key string) { l.dirty[key] = struct{}{} }
+// markUnsaved marks a record as unsaved.
+func (l *Ledger) markUnsaved(key string) { l.dirty[key] = struct{}{} }
 
 // saved marks everything as saved.
 func (l *Ledger) saved() {

@@ -58,7 +58,7 @@ func dump(t testing.TB, l *Ledger) string {
 		}
 		fmt.Fprintf(&b, "%s %s\n", key, raw)
 	}
-	line("head", l.Head())
+	line("head", l.InForce())
 	line("fleet", l.fleet)
 	for _, name := range l.Clusters() {
 		line(name, l.Cluster(name))
@@ -305,14 +305,16 @@ func TestDecisionsPress(t *testing.T) {
 			o.Drifts = []Drift{{State: api.DriftRepaired, Count: 1}}
 			l.Fold(o)
 		}, true},
-		"a condition changed":       {func(l *Ledger) { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
-		"a lost placement is there": {func(l *Ledger) { l.Fold(ClusterSeen{Cluster: "east", At: at(1), Holds: []Held{{Placement: quay}}}) }, true},
-		"a commit is in force":      {func(l *Ledger) { l.SetHead("v2") }, true},
-		"a placement is noted":      {func(l *Ledger) { l.SetPlacement(web, Placement{Generation: 2}) }, true},
-		"a cluster is bound":        {func(l *Ledger) { l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2)}) }, true},
-		"a cluster is let go":       {func(l *Ledger) { l.Unbind(web, "east") }, true},
-		"a placement is forgotten":  {func(l *Ledger) { l.Forget(web) }, true},
-		"a cluster is suspended":    {func(l *Ledger) { l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, Reason: "no"}) }, true},
+		"a condition changed": {func(l *Ledger) { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", noon}}) }, false},
+		"a lost placement is there": {func(l *Ledger) {
+			l.Fold(ClusterSeen{Cluster: "east", At: at(1), Holds: []InventorySeen{{Placement: quay}}})
+		}, true},
+		"a commit is in force":     {func(l *Ledger) { l.SetInForce("v2") }, true},
+		"a placement is noted":     {func(l *Ledger) { l.SetPlacement(web, Placement{Generation: 2}) }, true},
+		"a cluster is bound":       {func(l *Ledger) { l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2)}) }, true},
+		"a cluster is let go":      {func(l *Ledger) { l.Unbind(web, "east") }, true},
+		"a placement is forgotten": {func(l *Ledger) { l.Forget(web) }, true},
+		"a cluster is suspended":   {func(l *Ledger) { l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, Reason: "no"}) }, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func migratedFrom(t *testing.T, schema int) (dir string, s Store, l *Ledger) {
 // Records of the previous schema are migrated without loss.
 func TestSchemaFourIsMigrated(t *testing.T) {
 	dir, s, l := migratedFrom(t, 4)
-	if p := l.Placement(web); l.Head() != "v2" || l.Cluster("east").UID != "uid-of-east" || p.Generation != 1 ||
+	if p := l.Placement(web); l.InForce() != "v2" || l.Cluster("east").UID != "uid-of-east" || p.Generation != 1 ||
 		p.Entry("east").Binding.Assigned != v(1) || p.Entry("west").Binding.Assigned != v(1) {
 		t.Errorf("not what was written:\n%s", dump(t, l))
 	}

@@ -39,14 +39,14 @@ type ClusterSeen struct {
 	// Namespaces are the namespaces of the cluster; nil if they were not read.
 	Namespaces []string
 	// Holds are the placements with inventories on the cluster; nil if they were not read.
-	Holds []Held
+	Holds []InventorySeen
 	// Owners are the fleets that these inventories name. Nil means that they were not read, so
 	// that the previous ones are kept.
 	Owners []Owner `json:",omitzero"`
 }
 
-// A Held is a placement with an inventory on a cluster.
-type Held struct {
+// An InventorySeen is a placement with an inventory on a cluster.
+type InventorySeen struct {
 	Placement api.PlacementKey
 	// Revision is the last revision that was applied completely, or that added an object.
 	Revision placement.Revision
@@ -253,7 +253,7 @@ func (l *Ledger) foldCluster(o ClusterSeen) bool {
 		next.version = l.next()
 	}
 	l.clusters[o.Cluster] = &next
-	l.markSeen(clusterKey(o.Cluster))
+	l.markUnsaved(clusterKey(o.Cluster))
 	return rebuilt || news
 }
 
@@ -352,9 +352,9 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	next.recordProgress(o)
 	next.reported = true
 	if key := entryKey(o.Placement, o.Cluster); sameDrifts(e.drifts(), o.Drifts) {
-		l.markSeen(key)
+		l.markUnsaved(key)
 	} else {
-		l.markDecided(key) // the stored observation would not show a restored object
+		l.markUrgent(key) // the stored observation would not show a restored object
 	}
 	if len(o.Deletions) == 0 && e.reported && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
 		p.entries[o.Cluster] = &next // a repeated report without a visible change

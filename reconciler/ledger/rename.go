@@ -41,11 +41,11 @@ func (l *Ledger) Rename(r Rename) {
 			left.entries[cluster] = e
 			continue
 		}
-		if was := next.entries[cluster]; was != nil && !e.Binding.Released() && !was.Removed() {
+		if was := next.entries[cluster]; was != nil && !e.Binding.HasRevision() && !was.Removed() {
 			continue
 		}
 		next.entries[cluster] = e.copyFor(r.To)
-		if e.Binding.Released() {
+		if e.Binding.HasRevision() {
 			going := &Entry{Binding: e.Binding}
 			going.Binding.Unscheduled, going.Binding.Removing, going.Binding.AllowDelete = true, true, false
 			left.entries[cluster] = going
@@ -55,13 +55,13 @@ func (l *Ledger) Rename(r Rename) {
 	l.placements[r.To], l.placements[r.From] = &next, &left
 	l.placementsVersion++
 	for key, p := range map[api.PlacementKey]*Placement{r.To: &next, r.From: &left} {
-		l.markDecided(placementKey(key))
+		l.markUrgent(placementKey(key))
 		for cluster := range p.entries {
-			l.markDecided(entryKey(key, cluster))
+			l.markUrgent(entryKey(key, cluster))
 		}
 	}
 	for cluster := range old.entries {
-		l.markDecided(entryKey(r.From, cluster))
+		l.markUrgent(entryKey(r.From, cluster))
 	}
 	l.redirect(r)
 	l.renameSuspensions(r)
@@ -76,7 +76,7 @@ func (l *Ledger) redirect(r Rename) {
 		next := *p
 		next.Into, next.version = r.To, l.next()
 		l.placements[key] = &next
-		l.markDecided(placementKey(key))
+		l.markUrgent(placementKey(key))
 	}
 }
 

@@ -36,7 +36,7 @@ func TestRename(t *testing.T) {
 		if p.Deleted || p.Generation != 3 || len(p.Stops) != 1 || p.Into != (api.PlacementKey{}) || p.Formerly[len(p.Formerly)-1] != test.rename.From {
 			t.Fatalf("%s is %+v", to, p)
 		}
-		if a, b := p.Entry("a"), p.Entry("b"); a == nil || a.Binding.Assigned != held || a.Binding.Removing || b == nil || b.Binding.Released() {
+		if a, b := p.Entry("a"), p.Entry("b"); a == nil || a.Binding.Assigned != held || a.Binding.Removing || b == nil || b.Binding.HasRevision() {
 			t.Errorf("%s holds %+v and %+v", to, a, b)
 		}
 		if _, ok := l.Suspension(Subject{Placement: to, Cluster: "a"}); !ok || len(l.Suspensions()) != 1 {

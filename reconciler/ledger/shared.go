@@ -118,7 +118,7 @@ func (s *Shared) Load() (*Ledger, error) {
 	}
 	if all.index.Schema != 0 && all.index.Schema < schema {
 		for key := range all.records {
-			l.markSeen(key)
+			l.markUnsaved(key)
 		}
 	}
 	s.sweep()

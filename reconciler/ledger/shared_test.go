@@ -189,7 +189,7 @@ func TestSharedStoreIsAllOrNothing(t *testing.T) {
 func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	objects := newFakeObjects()
 	s, l := openLoaded(t, objects, nil)
-	l.SetHead("c1")
+	l.SetInForce("c1")
 	mustSave(t, s, l)
 	objects.fail = func(name string) fault {
 		if name == indexName {
@@ -197,7 +197,7 @@ func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 		}
 		return none
 	}
-	l.SetHead("c2")
+	l.SetInForce("c2")
 	if err := s.Save(l); err == nil {
 		t.Fatal("saved, but the index was not updated")
 	}
@@ -206,15 +206,15 @@ func TestLateUpdateOfTheIndexKeepsItsSegment(t *testing.T) {
 	}
 	objects.fail = nil
 	objects.makeDelayed()
-	if found, _, err := OpenShared(objects, "reader", nil).Newer("none"); err != nil || found.Head() != "c2" {
+	if found, _, err := OpenShared(objects, "reader", nil).Newer("none"); err != nil || found.InForce() != "c2" {
 		t.Fatalf("after the late update: %v", err)
 	}
-	l.SetHead("c3")
+	l.SetInForce("c3")
 	var err error
 	for range 2 { // the first Save finds the late update
 		err = s.Save(l)
 	}
-	if found, _, readErr := OpenShared(objects, "reader", nil).Newer("none"); err != nil || readErr != nil || found.Head() != "c3" {
+	if found, _, readErr := OpenShared(objects, "reader", nil).Newer("none"); err != nil || readErr != nil || found.InForce() != "c3" {
 		t.Errorf("the next save: %v, %v", err, readErr)
 	}
 	if got, want := len(objects.values), 1+partsOf(t, objects); got != want {
@@ -263,27 +263,27 @@ func TestDeposedReplicaSavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.SetHead("c1")
+	l.SetInForce("c1")
 	if err := old.Save(l); err != nil {
 		t.Fatal(err)
 	}
 	next := OpenShared(objects, "next", nil)
 	taken, err := next.Load()
-	if err != nil || taken.Head() != "c1" {
-		t.Fatalf("the next replica found %q, %v", taken.Head(), err)
+	if err != nil || taken.InForce() != "c1" {
+		t.Fatalf("the next replica found %q, %v", taken.InForce(), err)
 	}
-	taken.SetHead("c2")
+	taken.SetInForce("c2")
 	if err := next.Save(taken); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		l.SetHead("c3")
+		l.SetInForce("c3")
 		if err := old.Save(l); !errors.Is(err, ErrDeposed) {
 			t.Errorf("the deposed replica saved: %v", err)
 		}
 	}
-	if found, _, err := next.Newer(""); err != nil || found.Head() != "c2" {
-		t.Errorf("found %q, %v, want c2", found.Head(), err)
+	if found, _, err := next.Newer(""); err != nil || found.InForce() != "c2" {
+		t.Errorf("found %q, %v, want c2", found.InForce(), err)
 	}
 	if deposed == 0 {
 		t.Error("the deposed replica was not told")
@@ -293,7 +293,7 @@ func TestDeposedReplicaSavesNothing(t *testing.T) {
 	if _, err := again.Load(); err != nil {
 		t.Fatal(err)
 	}
-	taken.SetHead("c4")
+	taken.SetInForce("c4")
 	if err := next.Save(taken); !errors.Is(err, ErrDeposed) {
 		t.Errorf("the former process of the same name saved: %v", err)
 	}
@@ -309,7 +309,7 @@ func TestOnlyOneReplicaBeginsALedger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.SetHead(s.holder)
+		l.SetInForce(s.holder)
 		ledgers = append(ledgers, l)
 	}
 	for range 3 {
@@ -320,7 +320,7 @@ func TestOnlyOneReplicaBeginsALedger(t *testing.T) {
 	if err := stores[1].Save(ledgers[1]); err != nil {
 		t.Fatal(err)
 	}
-	if found, _, err := stores[0].Newer(""); err != nil || found.Head() != "two" {
+	if found, _, err := stores[0].Newer(""); err != nil || found.InForce() != "two" {
 		t.Errorf("found %v, %v", found, err)
 	}
 }
@@ -435,14 +435,14 @@ func TestBackupMovesToASharedStore(t *testing.T) {
 	if err := OpenShared(objects, "person", nil).Import(bytes.NewReader(backup.Bytes()), false); err == nil {
 		t.Error("a ledger was replaced without being asked to")
 	}
-	l.SetHead("c8")
+	l.SetInForce("c8")
 	if err := leader.Save(l); err != nil {
 		t.Errorf("an import that was refused deposed the leader: %v", err)
 	}
 	if err := OpenShared(objects, "person", nil).Import(bytes.NewReader(backup.Bytes()), true); err != nil {
 		t.Error(err)
 	}
-	l.SetHead("c9")
+	l.SetInForce("c9")
 	if err := leader.Save(l); !errors.Is(err, ErrDeposed) {
 		t.Errorf("the leader wrote over what was imported: %v", err)
 	}

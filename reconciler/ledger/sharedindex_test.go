@@ -13,7 +13,7 @@ func TestDeletedIndexIsCreatedAnew(t *testing.T) {
 	l := bound()
 	mustSave(t, s, l)
 	delete(objects.values, indexName)
-	l.SetHead("c9")
+	l.SetInForce("c9")
 	var err error
 	for range 2 { // the first Save finds that it is missing
 		err = s.Save(l)
@@ -62,10 +62,10 @@ func TestMissingIndexIsNoFirstStart(t *testing.T) {
 func TestIndexBegunByAnotherReplicaDeposes(t *testing.T) {
 	objects := newFakeObjects()
 	s, l := openLoaded(t, objects, nil)
-	l.SetHead("c1")
+	l.SetInForce("c1")
 	mustSave(t, s, l)
 	delete(objects.values, indexName)
-	l.SetHead("c2")
+	l.SetInForce("c2")
 	if err := s.Save(l); err == nil {
 		t.Fatal("saved without an index")
 	}

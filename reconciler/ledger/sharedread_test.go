@@ -19,7 +19,7 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.SetHead("c0")
+			l.SetInForce("c0")
 			if err := s.Save(l); err != nil {
 				t.Fatal(err)
 			}
@@ -27,7 +27,7 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 			objects.reading = func(name string) { // replaces the segment that is being read
 				if strings.HasPrefix(name, segmentPrefix) && saves < overtaken {
 					saves++
-					l.SetHead(fmt.Sprintf("c%d", saves))
+					l.SetInForce(fmt.Sprintf("c%d", saves))
 					if err := s.Save(l); err != nil {
 						t.Error(err)
 					}
@@ -40,7 +40,7 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 				t.Errorf("overtaken by %d saves: %v", overtaken, err)
 			case overtaken == readAttempts && err == nil:
 				t.Error("a reader that was always overtaken has read something")
-			case overtaken < readAttempts && (err != nil || found.Head() != l.Head()):
+			case overtaken < readAttempts && (err != nil || found.InForce() != l.InForce()):
 				t.Errorf("overtaken by %d saves: %v", overtaken, err)
 			}
 		})
@@ -54,7 +54,7 @@ func TestNewestSegmentIsReadFirst(t *testing.T) {
 	s, _ := openLoaded(t, objects, nil)
 	l := bound()
 	mustSave(t, s, l)
-	l.SetHead("c9")
+	l.SetInForce("c9")
 	if err := s.Save(l); err != nil {
 		t.Fatal(err)
 	}

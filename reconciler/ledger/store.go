@@ -89,25 +89,25 @@ func encode(l *Ledger) (map[string][]byte, error) {
 
 // markAll marks all records as unsaved.
 func (l *Ledger) markAll() {
-	l.markSeen(headKey)
-	l.markSeen(fleetKey)
+	l.markUnsaved(headKey)
+	l.markUnsaved(fleetKey)
 	for name := range l.clusters {
-		l.markSeen(clusterKey(name))
+		l.markUnsaved(clusterKey(name))
 	}
 	for key, p := range l.placements {
-		l.markSeen(placementKey(key))
+		l.markUnsaved(placementKey(key))
 		for cluster := range p.entries {
-			l.markSeen(entryKey(key, cluster))
+			l.markUnsaved(entryKey(key, cluster))
 		}
 	}
 	for subject := range l.suspensions {
-		l.markSeen(suspensionKey(subject))
+		l.markUnsaved(suspensionKey(subject))
 	}
 	for id := range l.declared {
-		l.markSeen(declaredKey(id))
+		l.markUnsaved(declaredKey(id))
 	}
 	for key := range l.eventsByKey {
-		l.markSeen(key)
+		l.markUnsaved(key)
 	}
 }
 
@@ -115,7 +115,7 @@ func (l *Ledger) record(key string) ([]byte, error) {
 	parts := strings.Split(key, "\x00")
 	switch parts[0] {
 	case headKey:
-		return json.Marshal(l.head)
+		return json.Marshal(l.inForce)
 	case fleetKey:
 		return json.Marshal(l.fleet)
 	case "c":
@@ -174,7 +174,7 @@ func (l *Ledger) restore(key string, raw []byte) error {
 	parts := strings.Split(key, "\x00")
 	switch {
 	case key == headKey:
-		return json.Unmarshal(raw, &l.head)
+		return json.Unmarshal(raw, &l.inForce)
 	case key == fleetKey:
 		return json.Unmarshal(raw, &l.fleet)
 	case parts[0] == "c" && len(parts) == 2:

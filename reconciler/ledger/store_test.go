@@ -139,7 +139,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	case 13:
 		l.SetEvents(AppendEvents(l.Events(), []Event{{Kind: "MemberCluster", Name: cluster, Reason: "Seen", Message: fmt.Sprint(n), First: at(minute), Last: at(minute), Count: 1}}))
 	case 8:
-		l.SetHead(v(n).Commit)
+		l.SetInForce(v(n).Commit)
 		l.ForgetCluster(cluster)
 	}
 }

@@ -72,7 +72,7 @@ func (s Suspension) Ended(now time.Time) bool { return !s.Until.IsZero() && !now
 // Suspend records a suspension. It replaces an earlier one of the same subject.
 func (l *Ledger) Suspend(s Suspension) {
 	l.suspensions[s.Subject] = s
-	l.markDecided(suspensionKey(s.Subject))
+	l.markUrgent(suspensionKey(s.Subject))
 }
 
 // Resume deletes a suspension, and reports whether there was one.
@@ -81,7 +81,7 @@ func (l *Ledger) Resume(s Subject) bool {
 		return false
 	}
 	delete(l.suspensions, s)
-	l.markDecided(suspensionKey(s))
+	l.markUrgent(suspensionKey(s))
 	return true
 }
 
@@ -118,5 +118,5 @@ func (l *Ledger) ResumeRollout(key api.PlacementKey, at time.Time) {
 	next := *old
 	next.Resumed, next.Stops, next.version = at, nil, l.next()
 	l.placements[key] = &next
-	l.markDecided(placementKey(key))
+	l.markUrgent(placementKey(key))
 }

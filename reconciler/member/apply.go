@@ -95,8 +95,8 @@ func (a *applier) newTask(w wanted) task {
 func (a *applier) withInputs(t task) task {
 	p, id := t.placement, t.manifest.ID
 	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id)}
-	if r, known := a.drifts.resolution(p, id); known {
-		t.resolution = &r
+	if r, known := a.drifts.decision(p, id); known {
+		t.decision = &r
 	}
 	return t
 }

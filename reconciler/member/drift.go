@@ -23,8 +23,8 @@ type driftState struct {
 	// memory records the changes of others, and flips how often they undid an apply.
 	memory drift.Memory
 	flips  map[api.ID]flips
-	// resolutions are the decisions about held drifts.
-	resolutions ledger.Resolutions
+	// decisions are the decisions about held drift.
+	decisions ledger.DriftDecisions
 }
 
 // A driftRecorder decides whether drift is corrected, and records it.
@@ -47,7 +47,7 @@ type flips struct {
 
 // Drift that is not reverted is held: the object stays as others changed it until a user
 // decides. It is applied again once it no longer differs, once Git has a new version of it, or
-// once a Resolution requests that it is restored.
+// once a DriftDecision requests that it is restored.
 
 // rule returns the rule that applies to the drift of an object.
 func (dr *driftRecorder) rule(t task) api.DriftRule {
@@ -67,14 +67,14 @@ func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
 		dr.works.protects(t.placement), diff.CompareAfter(dr.works[t.placement].Strategy):
 		return false
 	}
-	r, known := dr.resolution(t.placement, t.manifest.ID)
+	r, known := dr.decision(t.placement, t.manifest.ID)
 	return !known || !r.PutBack
 }
 
-// resolution returns the decision about the held drift of an object.
-func (dr *driftRecorder) resolution(p api.PlacementKey, id api.ID) (ledger.Resolution, bool) {
+// decision returns the decision about the held drift of an object.
+func (dr *driftRecorder) decision(p api.PlacementKey, id api.ID) (ledger.DriftDecision, bool) {
 	d := dr.memory[p][id]
-	r, known := dr.resolutions[ledger.DriftKey{Placement: p, ID: id}]
+	r, known := dr.decisions[ledger.DriftKey{Placement: p, ID: id}]
 	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths, d.Digest)
 }
 
@@ -156,7 +156,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 // putBack records that drift was corrected.
 func (dr *driftRecorder) putBack(o *outcome) {
 	what, change := o.before, "edited"
-	if r, known := dr.resolution(o.placement, o.manifest.ID); known {
+	if r, known := dr.decision(o.placement, o.manifest.ID); known {
 		what.Message = r.Message
 	}
 	if what.Deleted {

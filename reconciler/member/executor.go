@@ -328,8 +328,8 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 	o.diffs, o.gen = c.diffs, live.GetGeneration()
 	o.cond = diff.Applied()
 	o.cond.Message = heldMessage(t.rule)
-	if t.resolution != nil {
-		o.cond.Message = t.resolution.Message
+	if t.decision != nil {
+		o.cond.Message = t.decision.Message
 	}
 	return o
 }
@@ -339,8 +339,8 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 func (x *executor) heldDeleted(o outcome) outcome {
 	o.gone, o.cond = true, diff.Applied()
 	o.cond.Message = heldMessage(o.rule)
-	if o.resolution != nil {
-		o.cond.Message = o.resolution.Message
+	if o.decision != nil {
+		o.cond.Message = o.decision.Message
 	}
 	return o
 }

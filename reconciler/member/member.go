@@ -82,7 +82,7 @@ type Config struct {
 	// counts as failed; default 30 s.
 	PodFailureTimeout time.Duration
 	// DriftMode is the mode of objects to which no other rule of api.DriftRules applies. Drift
-	// that is not reverted is held until Resolve decides. Empty means revert.
+	// that is not reverted is held until SetDriftDecisions decides. Empty means revert.
 	DriftMode api.DriftMode
 	// DriftKinds are the modes of kinds; nil for none.
 	DriftKinds map[api.GroupKind]api.DriftMode
@@ -109,11 +109,11 @@ func (c Config) withDefaults() Config {
 type Agent struct {
 	config     Config
 	connection connection.Config
-	// newWorks, newMembership and newResolutions have the last arguments of Set, SetFleet and
-	// Resolve that were not received yet.
-	newWorks       chan []work.Work
-	newMembership  chan inventory.Membership
-	newResolutions chan ledger.Resolutions
+	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetFleet and
+	// SetDriftDecisions that were not received yet.
+	newWorks          chan []work.Work
+	newMembership     chan inventory.Membership
+	newDriftDecisions chan ledger.DriftDecisions
 	// last are the works that were last received; only Run uses it. Nil means that none were
 	// received yet.
 	last       []work.Work
@@ -139,7 +139,7 @@ type Agent struct {
 func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
-		newWorks: make(chan []work.Work, 1), newMembership: make(chan inventory.Membership, 1), newResolutions: make(chan ledger.Resolutions, 1),
+		newWorks: make(chan []work.Work, 1), newMembership: make(chan inventory.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
 		drifted: driftState{memory: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
@@ -175,10 +175,10 @@ func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	replace(a.newMembership, inventory.Membership{Fleet: f, Adopted: adopted})
 }
 
-// Resolve replaces the decisions about held drifts. It never blocks; a newer call replaces one
+// SetDriftDecisions replaces the decisions about held drift. It never blocks; a newer call replaces one
 // that has not been used yet. Only one goroutine may call it.
-func (a *Agent) Resolve(all ledger.Resolutions) {
-	replace(a.newResolutions, all)
+func (a *Agent) SetDriftDecisions(all ledger.DriftDecisions) {
+	replace(a.newDriftDecisions, all)
 }
 
 // RestoreDrifts sets the recorded drift of the cluster, as loaded from a ledger. It may be

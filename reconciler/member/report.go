@@ -24,7 +24,7 @@ func (s *session) reportCluster() { s.cfg.Report(s.clusterSeen()) }
 func (s *session) reportHoldings() {
 	seen := s.clusterSeen()
 	for p, inv := range s.inv {
-		seen.Holds = append(seen.Holds, ledger.Held{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+		seen.Holds = append(seen.Holds, ledger.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
 	}
 	s.cfg.Report(seen)
 }

@@ -193,7 +193,7 @@ const (
 	byLeave
 	byFleet
 	byWorks
-	byResolution
+	byDriftDecision
 	byCheck
 	byChanges
 	bySweep
@@ -220,8 +220,8 @@ func (s *session) wait(ctx context.Context) waking {
 		return byFleet
 	case s.last = <-s.newWorks:
 		return byWorks
-	case s.drifts.resolutions = <-s.newResolutions:
-		return byResolution
+	case s.drifts.decisions = <-s.newDriftDecisions:
+		return byDriftDecision
 	case <-check:
 		return byCheck
 	case <-s.watch.Changes.Wake:
@@ -257,7 +257,7 @@ func (s *session) act(ctx context.Context, woken waking) error {
 	case byWorks:
 		s.want(s.last)
 		s.sync(ctx)
-	case byResolution:
+	case byDriftDecision:
 		s.resolve(ctx)
 	case byCheck:
 		s.recheck(ctx)

@@ -284,8 +284,8 @@ func (s *session) saveInventories(ctx context.Context, touched map[api.Placement
 // resolve executes the decisions about held drifts.
 func (s *session) resolve(ctx context.Context) {
 	again, news := map[api.ID]bool{}, map[api.ID]bool{}
-	for key := range s.drifts.resolutions {
-		r, known := s.drifts.resolution(key.Placement, key.ID)
+	for key := range s.drifts.decisions {
+		r, known := s.drifts.decision(key.Placement, key.ID)
 		d := s.drifts.memory[key.Placement][key.ID]
 		switch {
 		case !known:

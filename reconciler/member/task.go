@@ -46,10 +46,10 @@ type task struct {
 type inputs struct {
 	// known is the object as its watch knows it; nil if it does not.
 	known *observed.Object
-	// rule is the rule in force for the drift of the object, resolution the decision about its
+	// rule is the rule in force for the drift of the object, decision the decision about its
 	// drift; nil if there is none.
-	rule       api.DriftRule
-	resolution *ledger.Resolution
+	rule     api.DriftRule
+	decision *ledger.DriftDecision
 	// alteredBefore are the fields that the server is known to store differently from what is
 	// applied.
 	alteredBefore []api.PatchDetail

@@ -114,7 +114,7 @@ func TestWhichDriftIsHeld(t *testing.T) {
 			s.want([]work.Work{test.work})
 			if test.putBack {
 				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: api.DriftHeld})
-				s.drifts.resolutions = ledger.Resolutions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: ledger.Fingerprint(nil, "")}}
+				s.drifts.decisions = ledger.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: ledger.Fingerprint(nil, "")}}
 			}
 			if got := s.drifts.holds(task{wanted: wanted{web, m}}, test.live); got != test.want {
 				t.Errorf("held: %t, want %t", got, test.want)

@@ -45,17 +45,17 @@ func allowed(message string) []string {
 // RemovesEverything returns why a snapshot is refused: it has no placement, or no cluster
 // although there are clusters now. Such a commit is usually a mistake, and is accepted only
 // with the trailer "*". The result is empty if the snapshot is acceptable.
-func RemovesEverything(head *hub.Snapshot, l *ledger.Ledger) string {
-	for _, name := range allowed(head.Commit.Message) {
+func RemovesEverything(next *hub.Snapshot, l *ledger.Ledger) string {
+	for _, name := range allowed(next.Commit.Message) {
 		if name == "*" {
 			return ""
 		}
 	}
 	const hint = "; if this is intended, add the trailer \"" + AllowTrailer + ": *\" to the message of a commit"
 	switch {
-	case len(l.Clusters()) > 0 && len(head.Clusters) == 0:
+	case len(l.Clusters()) > 0 && len(next.Clusters) == 0:
 		return "the commit has no MemberCluster left, and every cluster would leave the fleet" + hint
-	case len(l.Placements()) > 0 && len(head.Placements) == 0:
+	case len(l.Placements()) > 0 && len(next.Placements) == 0:
 		return "the commit has no placement left, and would remove everything from every cluster" + hint
 	}
 	return ""

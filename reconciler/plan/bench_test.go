@@ -43,7 +43,7 @@ func large(b testing.TB, clusters, placements int) Input {
 			"resources.kubernetes-fleet.io/allocatable-cpu": "11", "resources.kubernetes-fleet.io/available-cpu": "7500m", "resources.kubernetes-fleet.io/available-memory": "20Gi",
 		}})
 	}
-	return Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), ShortDecisions: true}
+	return Input{InForce: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), ShortDecisions: true}
 }
 
 func policy(i, clusters int) string {
@@ -137,12 +137,12 @@ func BenchmarkResolveOneLabel(b *testing.B) {
 	settle(b, &in)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		head := *in.Head
+		head := *in.InForce
 		head.Clusters = append([]*hub.Cluster{}, head.Clusters...)
 		one := *head.Clusters[7].MemberCluster
 		one.Labels = map[string]string{"group": "g0", "zone": "z2", "turn": fmt.Sprint(i)}
 		head.Clusters[7] = &hub.Cluster{MemberCluster: &one, Origin: head.Clusters[7].Origin}
-		in.Head = &head
+		in.InForce = &head
 		in.Now = in.Now.Add(time.Millisecond)
 		Resolve(in)
 	}
@@ -171,7 +171,7 @@ func BenchmarkResolveConflict(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	in := Input{Head: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), ShortDecisions: true}
+	in := Input{InForce: head, Past: map[string]*hub.Snapshot{"head": head}, Ledger: l, Now: noon, Memo: NewMemo(), ShortDecisions: true}
 	settle(b, &in)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

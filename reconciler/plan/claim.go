@@ -34,7 +34,7 @@ type claim struct {
 }
 
 // claim returns the claim of a placement on a cluster. prepared is the latest content of the
-// placement; nil if it is not in the head.
+// placement; nil if it is not in the commit in force.
 func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim {
 	cl := &claim{key: p.Key, claimant: p, on: c, early: map[api.ID]*work.Manifest{}, reportOnly: p.Spec != nil && p.Spec.Spec.Strategy.ReportsDiff()}
 	w := c.work
@@ -64,7 +64,7 @@ func (r *resolver) addUpcoming(cl *claim) {
 	switch {
 	case c.Err != nil || c.Content.Hash == "":
 		cl.contentUnknown = true
-	case !c.UpToDate() || !c.Binding.Released():
+	case !c.UpToDate() || !c.Binding.HasRevision():
 		cl.upcoming = r.sharedObjects(c.Content.Manifests)
 		for _, id := range c.Claims.Early {
 			if m := cl.upcoming[id]; m != nil && cl.assigned[id] == nil {

@@ -93,8 +93,8 @@ func TestClaim(t *testing.T) {
 			latest := &prepared{renderer: work.NewRenderer(web, nil, nil, nil, nil)}
 			if test.c.work != nil && test.c.work.Keep {
 				m := NewMemo()
-				m.setHead(snapshot(t, "clusters east\nnamespace web\nconfigmap web/a\nconfigmap web/b\nconfigmap web/c\nplace web\n"))
-				latest = m.prepare(m.head.Snapshot, web)
+				m.setInForce(snapshot(t, "clusters east\nnamespace web\nconfigmap web/a\nconfigmap web/b\nconfigmap web/c\nplace web\n"))
+				latest = m.prepare(m.inForce.Snapshot, web)
 			}
 			cl := r.claim(&Placement{Key: web, Spec: test.spec}, latest, &test.c)
 			if got := text(cl); got != test.want {
@@ -162,7 +162,7 @@ func TestConflictExtentText(t *testing.T) {
 func TestConflictWarnings(t *testing.T) {
 	a, b, c := api.PlacementKey{Name: "a"}, api.PlacementKey{Name: "b"}, api.PlacementKey{Name: "c"}
 	r := newResolver()
-	r.memo.setHead(snapshot(t, "clusters east\nnamespace web\nplace a of web\nplace b of web\nplace c of web\n"))
+	r.memo.setInForce(snapshot(t, "clusters east\nnamespace web\nplace a of web\nplace b of web\nplace c of web\n"))
 	extent := &conflictExtent{map[api.ID]bool{configMap("one"): true}, map[string]bool{"east": true}}
 	r.memo.conflicts = map[conflict]*conflictExtent{{a, b}: extent, {b, c}: extent, {api.PlacementKey{Name: "gone"}, b}: extent}
 	const (

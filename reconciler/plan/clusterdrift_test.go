@@ -15,11 +15,11 @@ func TestWorksHaveTheDriftRuleOfTheCluster(t *testing.T) {
 	annotated := func(commit, rule string) {
 		t.Helper()
 		s.commit(commit, nil, []byte(fleet))
-		for i, c := range s.in.Head.Clusters {
+		for i, c := range s.in.InForce.Clusters {
 			if c.Name == "east" && rule != "" {
 				m := *c.MemberCluster
 				m.Annotations = map[string]string{api.DriftAnnotation: rule}
-				s.in.Head.Clusters[i] = &hub.Cluster{MemberCluster: &m, Origin: c.Origin}
+				s.in.InForce.Clusters[i] = &hub.Cluster{MemberCluster: &m, Origin: c.Origin}
 			}
 		}
 	}

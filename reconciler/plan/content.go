@@ -14,7 +14,7 @@ import (
 // loadHeldContent sets the content that the cluster was assigned before this plan, or before
 // its removal began, since some of it may still be on the cluster.
 func (pl *placementPlanner) loadHeldContent(c *OnCluster) {
-	if c.Entry == nil || !c.Entry.Binding.Released() {
+	if c.Entry == nil || !c.Entry.Binding.HasRevision() {
 		return
 	}
 	b := c.Entry.Binding
@@ -81,14 +81,14 @@ func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (
 	return &rendered, true
 }
 
-// otherSnapshots returns the loaded snapshots except the head, the given commit first.
+// otherSnapshots returns the loaded snapshots except the commit in force, the given commit first.
 func (pl *planner) otherSnapshots(commit string) []*hub.Snapshot {
 	var all []*hub.Snapshot
 	if s := pl.Past[commit]; s != nil {
 		all = append(all, s)
 	}
 	for _, hash := range slices.Sorted(maps.Keys(pl.Past)) {
-		if hash != commit && hash != pl.Head.Commit.Hash {
+		if hash != commit && hash != pl.InForce.Commit.Hash {
 			all = append(all, pl.Past[hash])
 		}
 	}
@@ -118,5 +118,5 @@ func (pl *placementPlanner) recordMissing(commit string) {
 
 // loadable reports whether a missing commit may still be loaded.
 func (pl *planner) loadable(commit string) bool {
-	return commit != pl.Head.Commit.Hash && pl.Past[commit] == nil && pl.Lost[commit] == nil
+	return commit != pl.InForce.Commit.Hash && pl.Past[commit] == nil && pl.Lost[commit] == nil
 }

@@ -49,18 +49,18 @@ type clusterCondition struct {
 
 // update updates the fleet, and returns when it could change without new input.
 func (f *fleet) update(in Input) time.Time {
-	same := slices.EqualFunc(in.Head.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name })
+	same := slices.EqualFunc(in.InForce.Clusters, f.sources, func(c *hub.Cluster, s clusterSource) bool { return c.Name == s.declared.Name })
 	if !same {
-		n := len(in.Head.Clusters)
+		n := len(in.InForce.Clusters)
 		*f = fleet{list: make([]placement.Cluster, n), sources: make([]clusterSource, n), index: make(map[string]int, n), version: f.version + 1, propertiesVersion: f.propertiesVersion}
-		for i, c := range in.Head.Clusters {
+		for i, c := range in.InForce.Clusters {
 			f.index[c.Name] = i
 		}
 	}
 	f.changed = f.changed[:0]
 	shared := same // with earlier plans, until a cluster changes
 	var wake time.Time
-	for i, c := range in.Head.Clusters {
+	for i, c := range in.InForce.Clusters {
 		seen, was := in.Ledger.Cluster(c.Name), f.sources[i]
 		source, at := sourceOf(in, c, seen)
 		f.sources[i], wake = source, earliest(wake, at)

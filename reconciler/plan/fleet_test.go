@@ -146,12 +146,12 @@ func TestFleetUpdate(t *testing.T) {
 				l.Fold(o)
 			}
 			var f fleet
-			f.update(Input{Head: snapshot(t, base), Ledger: l, Now: noon})
+			f.update(Input{InForce: snapshot(t, base), Ledger: l, Now: noon})
 			version, properties, list := f.version, f.propertiesVersion, f.list
 			if test.seen != nil {
 				l.Fold(seen("east", test.seen))
 			}
-			f.update(Input{Head: snapshot(t, test.text), Ledger: l, Now: noon.Add(test.after)})
+			f.update(Input{InForce: snapshot(t, test.text), Ledger: l, Now: noon.Add(test.after)})
 			if shape := f.version != version; shape != test.shape {
 				t.Errorf("the version changes: %t, want %t", shape, test.shape)
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // Some deletions are usually mistakes. They are held, whatever their number, until a trailer in
-// a commit message allows them. Holds are derived from the head commit and not stored, so that
+// a commit message allows them. Holds are derived from the commit in force and not stored, so that
 // neither a restart nor a lost commit releases one.
 
 var (
@@ -186,7 +186,7 @@ func selectorText(p *Placement, i int) string {
 	return fmt.Sprintf("spec.resourceSelectors[%d] (%s)", i, what)
 }
 
-// updateAllowedContent records that the head allows deletions of the placement. They stay
+// updateAllowedContent records that the commit in force allows deletions of the placement. They stay
 // allowed while the content of the placement is the same, whatever commits follow, because
 // clusters get that content one after the other.
 func (pl *placementPlanner) updateAllowedContent(p *Placement) {

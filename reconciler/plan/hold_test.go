@@ -64,8 +64,8 @@ func reasons(holds []work.Hold) string {
 // of any kind, and one of Namespaces everything in namespaces that are no longer selected.
 func TestUnmatchedHolds(t *testing.T) {
 	m := NewMemo()
-	m.setHead(snapshot(t, "clusters east\nnamespace web\nconfigmap web/one\nplace web\n"))
-	now := m.prepare(m.head.Snapshot, api.PlacementKey{Name: "web"})
+	m.setInForce(snapshot(t, "clusters east\nnamespace web\nconfigmap web/one\nplace web\n"))
+	now := m.prepare(m.inForce.Snapshot, api.PlacementKey{Name: "web"})
 	namespace, secret, inWeb, other := api.ID{Kind: "Namespace", Name: "shop"}, api.ID{Kind: "Secret", Namespace: "shop", Name: "key"},
 		api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
 	for name, test := range map[string]struct {
@@ -109,8 +109,8 @@ func TestUnmatchedHolds(t *testing.T) {
 // Deletions that a commit allows stay allowed until the content of the placement changes.
 func TestAllowedContent(t *testing.T) {
 	m := NewMemo()
-	m.setHead(snapshot(t, "clusters east\nnamespace web\nplace web\n"))
-	now := m.prepare(m.head.Snapshot, api.PlacementKey{Name: "web"})
+	m.setInForce(snapshot(t, "clusters east\nnamespace web\nplace web\n"))
+	now := m.prepare(m.inForce.Snapshot, api.PlacementKey{Name: "web"})
 	for name, test := range map[string]struct {
 		before  string
 		allowed bool

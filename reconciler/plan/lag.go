@@ -12,7 +12,7 @@ const maxRevisions = 10
 
 // startRollout records that the content of a placement has changed and that its rollout starts.
 func (pl *placementPlanner) startRollout(p *Placement) {
-	seen := pl.HeadSeen
+	seen := pl.InForceSeenAt
 	if seen.IsZero() {
 		seen = pl.Now
 	}
@@ -47,7 +47,7 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 		return Lag{}
 	}
 	held := c.Binding.Index
-	if c.UpToDate() || !c.Binding.Released() {
+	if c.UpToDate() || !c.Binding.HasRevision() {
 		held = p.Record.Index - 1
 	}
 	out := Lag{Commits: max(1, p.Record.Index-held), Since: p.Record.RevisedAt(held + 1)}

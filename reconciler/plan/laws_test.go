@@ -75,7 +75,7 @@ func (m *model) commit() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.commits[name], m.in.Past[name], m.in.Head = head, head, head
+	m.commits[name], m.in.Past[name], m.in.InForce = head, head, head
 }
 
 func (m *model) probe(cluster string) {
@@ -94,9 +94,9 @@ func (m *model) turn() {
 	p := Resolve(m.in)
 	p.UpdateLedger(m.in.Ledger)
 	m.last = p
-	m.t.Logf("turn under %s:\n%s", m.in.Head.Commit.Hash, describe(p))
+	m.t.Logf("turn under %s:\n%s", m.in.InForce.Commit.Hash, describe(p))
 	for hash := range m.in.Past {
-		if !p.Commits[hash] && hash != m.in.Head.Commit.Hash {
+		if !p.Commits[hash] && hash != m.in.InForce.Commit.Hash {
 			delete(m.in.Past, hash)
 		}
 	}
@@ -205,7 +205,7 @@ func TestEveryObjectHasOneOwner(t *testing.T) {
 				m.probe(cluster)
 			case "restart":
 				m.in.Memo, m.waiting = NewMemo(), map[string]bool{}
-				m.in.Past = map[string]*hub.Snapshot{m.in.Head.Commit.Hash: m.in.Head}
+				m.in.Past = map[string]*hub.Snapshot{m.in.InForce.Commit.Hash: m.in.InForce}
 				m.in.Ledger = reloaded(t, m.store, m.in.Ledger)
 			case "load":
 				for hash := range m.waiting {

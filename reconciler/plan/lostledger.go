@@ -16,7 +16,7 @@ import (
 // lost.
 func (pl *planner) unansweredClusters() int {
 	n := 0
-	for _, c := range pl.Head.Clusters {
+	for _, c := range pl.InForce.Clusters {
 		if seen := pl.Ledger.Cluster(c.Name); seen == nil || seen.Joined.IsZero() {
 			n++
 		}

@@ -15,9 +15,10 @@ import (
 // one exception: content that was rendered once remains known without its commit. A Memo must
 // not be used concurrently.
 type Memo struct {
-	head    *commitCache
+	inForce *commitCache
 	commits map[*hub.Snapshot]*commitCache
-	// contents are the known contents of each placement, beginning with the newest of the head.
+	// contents are the known contents of each placement, beginning with that of the commit in
+	// force.
 	// The others are kept while a cluster is assigned to them or was until now.
 	contents map[api.PlacementKey][]*prepared
 
@@ -91,11 +92,11 @@ func NewMemo() *Memo {
 	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, works: map[string][]work.Work{}}
 }
 
-// setHead changes the head snapshot.
-func (m *Memo) setHead(head *hub.Snapshot) {
-	if m.head == nil || m.head.Snapshot != head {
+// setInForce changes the commit in force.
+func (m *Memo) setInForce(head *hub.Snapshot) {
+	if m.inForce == nil || m.inForce.Snapshot != head {
 		delete(m.commits, head) // its contents become the newest again
-		m.head = m.commit(head)
+		m.inForce = m.commit(head)
 	}
 }
 
@@ -109,7 +110,7 @@ func (m *Memo) commit(s *hub.Snapshot) *commitCache {
 
 // prune drops the commits that are not needed and the contents that no placement uses.
 func (m *Memo) prune(needed func(*hub.Snapshot) bool) {
-	maps.DeleteFunc(m.commits, func(s *hub.Snapshot, _ *commitCache) bool { return s != m.head.Snapshot && !needed(s) })
+	maps.DeleteFunc(m.commits, func(s *hub.Snapshot, _ *commitCache) bool { return s != m.inForce.Snapshot && !needed(s) })
 	for key, all := range m.contents {
 		newest, r := all[0], m.results[key]
 		all = slices.DeleteFunc(all, func(p *prepared) bool {
@@ -127,8 +128,8 @@ func (m *Memo) keepContent(key api.PlacementKey, p *prepared) {
 	}
 }
 
-// spec returns a placement of the head; nil if the head does not have it.
-func (m *Memo) spec(key api.PlacementKey) *hub.Placement { return m.head.specs[key] }
+// spec returns a placement of the commit in force; nil if that does not have it.
+func (m *Memo) spec(key api.PlacementKey) *hub.Placement { return m.inForce.specs[key] }
 
 // prepare selects the objects of a placement at a commit and creates its renderer; nil if the
 // commit does not have the placement. It returns the same value for commits between which
@@ -161,7 +162,7 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 		slices.Equal(old.selection.Warnings, current.selection.Warnings) && slices.Equal(old.selection.Unmatched, current.selection.Unmatched) {
 		current = old
 	}
-	if at == m.head && current.renderer != nil && current != old {
+	if at == m.inForce && current.renderer != nil && current != old {
 		m.contents[key] = slices.Insert(m.contents[key], 0, current)
 	}
 	at.placements[key] = current

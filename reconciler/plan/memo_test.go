@@ -29,27 +29,27 @@ func TestRenderersAreReused(t *testing.T) {
 			known := map[api.ID]*api.Object{}
 			load := func(commit, text string) *hub.Snapshot {
 				s.commit(commit, nil, []byte(text))
-				for i, o := range s.in.Head.Objects { // as in Git, equal files give the same objects
+				for i, o := range s.in.InForce.Objects { // as in Git, equal files give the same objects
 					if old := known[o.ID]; old != nil && old.Hash == o.Hash {
-						s.in.Head.Objects[i] = old
+						s.in.InForce.Objects[i] = old
 					}
-					known[o.ID] = s.in.Head.Objects[i]
+					known[o.ID] = s.in.InForce.Objects[i]
 				}
-				return s.in.Head
+				return s.in.InForce
 			}
 			m := NewMemo()
-			m.setHead(load("v1", base))
-			before := m.prepare(m.head.Snapshot, web)
-			m.setHead(load("v2", test.text))
-			now := m.prepare(m.head.Snapshot, test.key)
+			m.setInForce(load("v1", base))
+			before := m.prepare(m.inForce.Snapshot, web)
+			m.setInForce(load("v2", test.text))
+			now := m.prepare(m.inForce.Snapshot, test.key)
 			if reused := now.renderer == before.renderer; reused != test.reused {
 				t.Errorf("reused: %t, want %t", reused, test.reused)
 			}
 			if invalid := now.selection.Invalid != ""; invalid != (now.renderer == nil) {
 				t.Errorf("invalid: %t, with renderer %v", invalid, now.renderer)
 			}
-			m.setHead(load("v3", base))
-			if again := m.prepare(m.head.Snapshot, web); again.hash != before.hash {
+			m.setInForce(load("v3", base))
+			if again := m.prepare(m.inForce.Snapshot, web); again.hash != before.hash {
 				t.Errorf("back at the first content, its hash is %s, not %s", again.hash, before.hash)
 			}
 		})
@@ -73,8 +73,8 @@ func TestRenamedPlacementWithInvalidSelectors(t *testing.T) {
 		{"place shop of web", shop, true},
 	} {
 		s.commit(string(rune('a'+i)), nil, []byte("clusters east\nnamespace web\nnamespace other\nwidget other/one\n"+step.place+"\n"))
-		m.setHead(s.in.Head)
-		if p := m.prepare(s.in.Head, step.key); (p.renderer != nil) != step.rendered || p.key != step.key {
+		m.setInForce(s.in.InForce)
+		if p := m.prepare(s.in.InForce, step.key); (p.renderer != nil) != step.rendered || p.key != step.key {
 			t.Errorf("%d, %s: rendered: %t, for %s", i, step.place, p.renderer != nil, p.key)
 		}
 	}

@@ -142,7 +142,7 @@ func (r *resolver) before(a, b *claim, id api.ID) bool {
 }
 
 func (r *resolver) since(cl *claim) time.Time {
-	if cl.on.Entry == nil || !cl.on.Entry.Binding.Released() {
+	if cl.on.Entry == nil || !cl.on.Entry.Binding.HasRevision() {
 		return r.Now
 	}
 	return cl.on.Entry.Binding.AssignedAt
@@ -152,7 +152,7 @@ func (r *resolver) since(cl *claim) time.Time {
 func (r *resolver) yield(cl *claim, id api.ID, owner *claim) {
 	delete(cl.early, id)
 	m := cl.assigned[id]
-	if m == nil && !cl.on.Binding.Released() {
+	if m == nil && !cl.on.Binding.HasRevision() {
 		m = cl.upcoming[id]
 	}
 	if m == nil {

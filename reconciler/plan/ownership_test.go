@@ -93,7 +93,7 @@ func outcomes(claims []*claim, id api.ID) string {
 
 func newResolver() *resolver {
 	m := NewMemo()
-	m.setHead(&hub.Snapshot{})
+	m.setInForce(&hub.Snapshot{})
 	return &resolver{planner: &planner{Input: Input{Now: noon}, memo: m}}
 }
 
@@ -115,8 +115,8 @@ func TestPausedClustersKeepTheirOwners(t *testing.T) {
 func TestFindOverlap(t *testing.T) {
 	contents := func(text string, key api.PlacementKey) []*prepared {
 		m := NewMemo()
-		m.setHead(snapshot(t, text))
-		return []*prepared{m.prepare(m.head.Snapshot, key)}
+		m.setInForce(snapshot(t, text))
+		return []*prepared{m.prepare(m.inForce.Snapshot, key)}
 	}
 	const objects = "clusters east\nnamespace red\nnamespace blue\nnamespace green\n"
 	of := func(name, namespaces string, claimed ...string) *result {

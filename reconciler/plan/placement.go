@@ -28,7 +28,7 @@ func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 // updateRecord updates the record of a placement.
 func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
-		p.Record = ledger.Placement{Index: -1, Created: pl.Head.Commit.Time, Found: pl.Rebuilt || record != nil && !record.Deleted && record.Found}
+		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time, Found: pl.Rebuilt || record != nil && !record.Deleted && record.Found}
 		if record != nil {
 			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
 		}
@@ -38,7 +38,7 @@ func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement)
 	}
 	if p.Record.SpecHash != p.Spec.SpecHash {
 		p.Record.Generation++
-		p.Record.SpecHash, p.Record.Commit = p.Spec.SpecHash, pl.Head.Commit.Hash
+		p.Record.SpecHash, p.Record.Commit = p.Spec.SpecHash, pl.InForce.Commit.Hash
 		p.RecordChanged = true
 	}
 	if p.Record.Spec == nil || p.RecordChanged {
@@ -252,7 +252,7 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 	pl.cancelRemoval(c)
 	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
 	c.Content, c.Err = pl.current.prepared.renderer.For(cluster)
-	c.Latest = placement.Revision{Commit: pl.Head.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
+	c.Latest = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: c.Content.Hash, Labels: pl.current.prepared.renderer.Labels(cluster)}
 	if b.Assigned.Hash == c.Latest.Hash {
 		c.Latest = b.Assigned // keep the commit that first had the content, not the newest one
 	}
@@ -266,7 +266,7 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 // its revision, so that no object is left behind, and the cluster counts until the rollout
 // reaches it.
 func (pl *planner) cancelRemoval(c *OnCluster) {
-	if c.Binding.Released() || c.Entry == nil || !c.Entry.Binding.Removing || isRemoved(c.Entry) {
+	if c.Binding.HasRevision() || c.Entry == nil || !c.Entry.Binding.Removing || isRemoved(c.Entry) {
 		return
 	}
 	if pl.paused[c.Binding.Cluster] != "" {
@@ -319,7 +319,7 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 		c.Binding.Removing = b.Removing || pl.paused[b.Cluster] == "" && c.Suspended == ""
 		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || pl.current.deleteAllowed
 		if !record.Deleted || b.RemovedBy == "" {
-			c.Binding.RemovedBy = pl.Head.Commit.Hash
+			c.Binding.RemovedBy = pl.InForce.Commit.Hash
 		}
 		p.Clusters = append(p.Clusters, c)
 	}

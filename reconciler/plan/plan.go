@@ -25,7 +25,8 @@ import (
 
 // Input is everything a plan depends on. Resolve changes nothing in it but Memo.
 type Input struct {
-	Head *hub.Snapshot
+	// InForce is the commit in force.
+	InForce *hub.Snapshot
 	// Past has the loaded snapshots of other commits that clusters are assigned to, by hash.
 	Past map[string]*hub.Snapshot
 	// Lost has the commits that cannot be loaded, with the error.
@@ -44,8 +45,8 @@ type Input struct {
 	// counts as failed; an annotation of a placement overrides it. Zero means no limit.
 	AvailableTimeout time.Duration
 	Now              time.Time
-	// HeadSeen is when the head commit was first seen, before it was loaded; zero means Now.
-	HeadSeen time.Time
+	// InForceSeenAt is when that commit was first seen, before it was loaded; zero means Now.
+	InForceSeenAt time.Time
 	// ShortDecisions limits the decisions about clusters that are not selected to the number of
 	// missing clusters. In a large fleet they are most of the decisions.
 	ShortDecisions bool
@@ -58,7 +59,7 @@ type Input struct {
 
 // A Plan is the result of Resolve. It is immutable.
 type Plan struct {
-	// Placements are the placements of the head and those being removed, by key.
+	// Placements are the placements of the commit in force and those being removed, by key.
 	Placements []*Placement
 	// Members are the declared member clusters, by name.
 	Members []*hub.Cluster
@@ -66,7 +67,7 @@ type Plan struct {
 	Clusters []placement.Cluster
 	// Works are the works of each cluster, by placement; nil if nothing has been planned yet.
 	Works map[string][]work.Work
-	// Commits are the commits besides the head whose content clusters are assigned to.
+	// Commits are the commits besides the one in force whose content clusters are assigned to.
 	Commits map[string]bool
 	// Warnings are the warnings that belong to no placement: overrides that select nothing.
 	Warnings problem.List
@@ -81,7 +82,7 @@ type Plan struct {
 // A Placement is the plan for one placement.
 type Placement struct {
 	Key api.PlacementKey
-	// Spec is nil if the placement is no longer in the head and is being removed.
+	// Spec is nil if the placement is no longer in the commit in force and is being removed.
 	Spec      *hub.Placement
 	Selection placement.Selection
 	// Request is the scheduler's input; nil if the scheduler was not called.
@@ -180,7 +181,7 @@ type OnCluster struct {
 type Yielded struct {
 	*work.Manifest
 	// To is the owner, and Origin its position in Git; zero if the owner is no longer in the
-	// head.
+	// commit in force.
 	To     api.PlacementKey
 	Origin api.Origin
 	// Passing says that the owner gives the object up once its rollout reaches the cluster.
@@ -236,10 +237,10 @@ func Resolve(in Input) *Plan {
 }
 
 // Pending returns a plan that decides nothing yet: its Works are nil.
-func Pending(head *hub.Snapshot) *Plan {
-	p := &Plan{Members: head.Clusters}
-	for _, spec := range head.Placements {
-		p.Placements = append(p.Placements, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1, Created: head.Commit.Time}})
+func Pending(inForce *hub.Snapshot) *Plan {
+	p := &Plan{Members: inForce.Clusters}
+	for _, spec := range inForce.Placements {
+		p.Placements = append(p.Placements, &Placement{Key: spec.Key, Spec: spec, Pending: true, Record: ledger.Placement{Index: -1, Created: inForce.Commit.Time}})
 	}
 	return p
 }
@@ -247,7 +248,7 @@ func Pending(head *hub.Snapshot) *Plan {
 // An order has the keys of all placements, as they are planned and sorted. It is the same until
 // a placement is added or removed.
 type order struct {
-	head              *hub.Snapshot
+	inForce           *hub.Snapshot
 	ledger            *ledger.Ledger
 	placementsVersion uint64 // of the list of placements in the ledger
 	planned, sorted   []api.PlacementKey
@@ -256,14 +257,14 @@ type order struct {
 // order returns the keys of all placements.
 func (pl *planner) order() order {
 	o := &pl.memo.order
-	if version := pl.Ledger.PlacementsVersion(); o.head != pl.Head || o.ledger != pl.Ledger || o.placementsVersion != version {
-		*o = order{head: pl.Head, ledger: pl.Ledger, placementsVersion: version, planned: sequence(pl.Input)}
+	if version := pl.Ledger.PlacementsVersion(); o.inForce != pl.InForce || o.ledger != pl.Ledger || o.placementsVersion != version {
+		*o = order{inForce: pl.InForce, ledger: pl.Ledger, placementsVersion: version, planned: sequence(pl.Input)}
 		o.sorted = slices.SortedFunc(slices.Values(o.planned), api.PlacementKey.Compare)
 	}
 	return *o
 }
 
-// sequence lists the placements of the head and of the ledger, each once: a placement that the
+// sequence lists the placements of the commit in force and of the ledger, each once: a placement that the
 // affinity of another names comes before it, and the earlier keys of renamed placements come
 // last.
 func sequence(in Input) []api.PlacementKey {
@@ -271,7 +272,7 @@ func sequence(in Input) []api.PlacementKey {
 	for _, key := range in.Ledger.Placements() {
 		policies[key] = nil
 	}
-	for _, p := range in.Head.Placements {
+	for _, p := range in.InForce.Placements {
 		policies[p.Key] = p.Spec.Policy
 	}
 	keys := placement.Sequence(policies)

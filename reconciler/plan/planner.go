@@ -67,7 +67,7 @@ func newPlanner(in Input) *planner {
 		pl.results = map[api.PlacementKey]*result{}
 	}
 	pl.wake = earliest(pl.memo.fleet.update(in), pl.memo.suspensions.update(in))
-	pl.memo.setHead(in.Head)
+	pl.memo.setInForce(in.InForce)
 	return pl
 }
 
@@ -108,7 +108,7 @@ func (pl *planner) updateResults() {
 func (pl *planner) finish() *Plan {
 	m := pl.memo
 	p := &Plan{
-		Members: pl.Head.Clusters, Clusters: m.fleet.list, Left: m.suspensions.notSuspended(m.fleet.leftClusters(pl.Ledger)),
+		Members: pl.InForce.Clusters, Clusters: m.fleet.list, Left: m.suspensions.notSuspended(m.fleet.leftClusters(pl.Ledger)),
 		Commits: map[string]bool{}, Wake: pl.wake, Warnings: pl.unusedOverrideWarnings(),
 		Renames: pl.renamed, Placements: make([]*Placement, 0, len(pl.results)),
 	}
@@ -154,12 +154,12 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultKey {
 	in := resultKey{
 		spec: pl.memo.spec(key), fleetVersion: pl.memo.fleet.version, suspensionsVersion: pl.memo.suspensions.version,
-		deleteAllowed: Allows(pl.Head.Commit.Message, key), unclearRename: pl.unclear[key],
+		deleteAllowed: Allows(pl.InForce.Commit.Message, key), unclearRename: pl.unclear[key],
 	}
 	if record != nil {
 		in.recordVersion = record.Version()
 		if in.successor = pl.results[record.Into]; in.successor != nil {
-			in.deleteAllowed = in.deleteAllowed || Allows(pl.Head.Commit.Message, record.Into)
+			in.deleteAllowed = in.deleteAllowed || Allows(pl.InForce.Commit.Message, record.Into)
 		}
 		in.deleteAllowed = in.deleteAllowed || slices.ContainsFunc(record.Formerly, pl.allowsFormer)
 	}
@@ -169,7 +169,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	if looksAtProperties(in.spec.Spec.Policy) {
 		in.propertiesVersion = pl.memo.fleet.propertiesVersion
 	}
-	in.prepared = pl.memo.prepare(pl.Head, key)
+	in.prepared = pl.memo.prepare(pl.InForce, key)
 	if others := pl.clustersOfOthers(in.spec); others != nil {
 		in.others = fmt.Sprint(others)
 	}
@@ -179,7 +179,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 // allowsFormer reports whether the commit allows deletions under an earlier key of a placement
 // that no other placement has taken since.
 func (pl *planner) allowsFormer(key api.PlacementKey) bool {
-	return pl.memo.spec(key) == nil && Allows(pl.Head.Commit.Message, key)
+	return pl.memo.spec(key) == nil && Allows(pl.InForce.Commit.Message, key)
 }
 
 // stillValid reports whether a result is still valid apart from its key: planning did not
@@ -212,7 +212,7 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 	r.placement.Record = *record
 	for _, e := range record.Entries() {
 		c := &OnCluster{Binding: e.Binding, Entry: e, Latest: e.Binding.Assigned, Claims: e.Claims}
-		if c.Binding.Released() || c.Binding.Removing {
+		if c.Binding.HasRevision() || c.Binding.Removing {
 			c.work = &work.Work{Placement: key, Revision: c.Binding.Assigned, Keep: true, Abandon: record.Abandon}
 			if spec != nil {
 				c.work.Strategy, c.work.Drift = strategy(spec.Spec), spec.Annotations[api.DriftAnnotation]

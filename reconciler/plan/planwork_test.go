@@ -113,8 +113,8 @@ func describeContent(w *work.Work) string {
 func TestHoldsOfAWork(t *testing.T) {
 	prepare := func(text string, key api.PlacementKey) *prepared {
 		m := NewMemo()
-		m.setHead(snapshot(t, text))
-		return m.prepare(m.head.Snapshot, key)
+		m.setInForce(snapshot(t, text))
+		return m.prepare(m.inForce.Snapshot, key)
 	}
 	key := api.PlacementKey{Name: "web"}
 	now := prepare("clusters east\nnamespace web\nplace web\n", key)
@@ -197,7 +197,7 @@ func TestEarlierKeyKeepsUnknownContent(t *testing.T) {
 	const text = "clusters east\nnamespace web\nplace shop of web\n"
 	head := snapshot(t, text)
 	known := NewMemo()
-	known.setHead(head)
+	known.setInForce(head)
 	rendered := placement.Revision{Commit: "v1", Hash: known.prepare(head, shop).hash}
 	for name, test := range map[string]struct {
 		assigned placement.Revision // to both keys
@@ -227,7 +227,7 @@ func TestEarlierKeyKeepsUnknownContent(t *testing.T) {
 			if test.change != nil {
 				test.change(c, l, p)
 			}
-			pl := newPlanner(Input{Head: head, Ledger: l, Memo: NewMemo(), Now: noon})
+			pl := newPlanner(Input{InForce: head, Ledger: l, Memo: NewMemo(), Now: noon})
 			if got := pl.heldBySuccessor(p, c); got != test.want {
 				t.Errorf("kept: %t, want %t", got, test.want)
 			}

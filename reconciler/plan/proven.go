@@ -16,7 +16,7 @@ func (pl *placementPlanner) recordProven(p *Placement) {
 		return
 	}
 	if hash := pl.current.prepared.fingerprintOf(); p.Record.Proven.Hash != hash {
-		p.Record.Proven = placement.Revision{Commit: pl.Head.Commit.Hash, Hash: hash}
+		p.Record.Proven = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: hash}
 		p.RecordChanged = true
 	}
 }
@@ -34,7 +34,7 @@ func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Bindin
 	assigned := false
 	for i := range bindings {
 		b := &bindings[i]
-		if b.Released() || b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
+		if b.HasRevision() || b.Unscheduled || b.Removing || b.Latest == (placement.Revision{}) {
 			continue
 		}
 		proven := pl.proven(p)

@@ -47,7 +47,7 @@ func TestUpdateRecord(t *testing.T) {
 		"a strategy that abandons objects": {&current, abandoning, false, changedRecord(current, func(r *ledger.Placement) { r.Abandon = true }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pl := &placementPlanner{planner: &planner{Input: Input{Head: &hub.Snapshot{Commit: hub.Commit{Hash: "head", Time: noon}}, Rebuilt: test.rebuilt}}}
+			pl := &placementPlanner{planner: &planner{Input: Input{InForce: &hub.Snapshot{Commit: hub.Commit{Hash: "head", Time: noon}}, Rebuilt: test.rebuilt}}}
 			p := &Placement{Spec: test.spec}
 			pl.updateRecord(p, test.record)
 			got := p.Record
@@ -101,7 +101,7 @@ func TestBindingsOfAPlacement(t *testing.T) {
 		l.Bind(key, b)
 	}
 	l.Fold(ledger.WorkSeen{Cluster: "c", Placement: key, At: noon, Removed: true})
-	pl := &placementPlanner{planner: newPlanner(Input{Head: head, Ledger: l, Memo: NewMemo(), Now: noon})}
+	pl := &placementPlanner{planner: newPlanner(Input{InForce: head, Ledger: l, Memo: NewMemo(), Now: noon})}
 	p := &Placement{Key: key}
 	var names []string
 	for _, b := range pl.bindings(p, l.Placement(key)) {
@@ -160,8 +160,8 @@ func TestRemovePlacement(t *testing.T) {
 			test.b.Cluster, test.want.Cluster = "east", "east"
 			l.Bind(key, test.b)
 			p := &Placement{Key: key}
-			in := Input{Head: snapshot(t, "clusters east\n"), Ledger: l, Memo: NewMemo(), Now: noon}
-			in.Head.Commit.Hash = "v2"
+			in := Input{InForce: snapshot(t, "clusters east\n"), Ledger: l, Memo: NewMemo(), Now: noon}
+			in.InForce.Commit.Hash = "v2"
 			pl := &placementPlanner{planner: newPlanner(in), current: &result{placement: p}}
 			if test.change != nil {
 				test.change(pl, l)
@@ -187,7 +187,7 @@ func TestDeletedPlacementIsForgotten(t *testing.T) {
 	l.SetPlacement(key, ledger.Placement{Deleted: true})
 	l.Bind(key, placement.Binding{Cluster: "east", Unscheduled: true, Removing: true})
 	l.Fold(ledger.WorkSeen{Cluster: "east", Placement: key, At: noon, Removed: true})
-	p := Resolve(Input{Head: snapshot(t, "clusters east\n"), Ledger: l, Memo: NewMemo(), Now: noon})
+	p := Resolve(Input{InForce: snapshot(t, "clusters east\n"), Ledger: l, Memo: NewMemo(), Now: noon})
 	if pl := p.Placements[0]; !pl.Forget {
 		t.Errorf("plan: %+v", pl)
 	}
@@ -251,14 +251,14 @@ func TestRolloutTimes(t *testing.T) {
 	pl := &placementPlanner{planner: &planner{Input: Input{Now: noon}}}
 	p := &Placement{Record: ledger.Placement{Index: -1}}
 	for i := range maxRevisions + 2 {
-		pl.HeadSeen = noon.Add(time.Duration(i) * time.Minute)
+		pl.InForceSeenAt = noon.Add(time.Duration(i) * time.Minute)
 		pl.startRollout(p)
 	}
 	last := p.Record.Revisions[maxRevisions-1]
-	if r := p.Record; len(r.Revisions) != maxRevisions || r.Revisions[0].Index != 2 || last.Index != maxRevisions+1 || r.Index != last.Index || !r.RolloutStarted.Equal(pl.HeadSeen) || !last.At.Equal(pl.HeadSeen) {
+	if r := p.Record; len(r.Revisions) != maxRevisions || r.Revisions[0].Index != 2 || last.Index != maxRevisions+1 || r.Index != last.Index || !r.RolloutStarted.Equal(pl.InForceSeenAt) || !last.At.Equal(pl.InForceSeenAt) {
 		t.Errorf("record: %+v", p.Record)
 	}
-	pl.HeadSeen = time.Time{}
+	pl.InForceSeenAt = time.Time{}
 	if pl.startRollout(p); !p.Record.RolloutStarted.Equal(noon) {
 		t.Errorf("an unseen head starts its rollout at %s", p.Record.RolloutStarted)
 	}
@@ -290,7 +290,7 @@ func TestSequence(t *testing.T) {
 	l.SetPlacement(api.PlacementKey{Name: "a-old"}, ledger.Placement{Deleted: true, Into: api.PlacementKey{Name: "web"}})
 	l.SetPlacement(api.PlacementKey{Name: "b-deleted"}, ledger.Placement{Deleted: true})
 	l.SetPlacement(api.PlacementKey{Name: "web"}, ledger.Placement{})
-	in := Input{Head: &hub.Snapshot{Placements: []*hub.Placement{near("c", "web"), near("d", ""), near("web", "")}}, Ledger: l}
+	in := Input{InForce: &hub.Snapshot{Placements: []*hub.Placement{near("c", "web"), near("d", ""), near("web", "")}}, Ledger: l}
 	var names []string
 	for _, key := range sequence(in) {
 		names = append(names, key.Name)

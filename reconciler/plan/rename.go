@@ -49,7 +49,7 @@ type successor struct {
 func (pl *planner) match() match {
 	m := match{successors: map[api.PlacementKey][]successor{}, claims: map[api.PlacementKey][]api.PlacementKey{}}
 	var added []*hub.Placement
-	for _, p := range pl.Head.Placements {
+	for _, p := range pl.InForce.Placements {
 		if record := pl.Ledger.Placement(p.Key); record == nil || record.Deleted {
 			added = append(added, p)
 		}
@@ -74,7 +74,7 @@ func (pl *planner) match() match {
 			}
 		}
 	}
-	m.release(func(key api.PlacementKey) bool { return Allows(pl.Head.Commit.Message, key) })
+	m.release(func(key api.PlacementKey) bool { return Allows(pl.InForce.Commit.Message, key) })
 	return m
 }
 
@@ -205,7 +205,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 	}
 	seen := map[placement.Revision]bool{}
 	for _, b := range record.Bindings() {
-		if !b.Released() || seen[b.Assigned] {
+		if !b.HasRevision() || seen[b.Assigned] {
 			continue
 		}
 		seen[b.Assigned] = true
@@ -229,7 +229,7 @@ func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, do
 			selects, doubt = false, "because of an internal error it is not known what it selects"
 		}
 	}()
-	now := pl.memo.prepare(pl.Head, p.Key)
+	now := pl.memo.prepare(pl.InForce, p.Key)
 	switch {
 	case now.renderer == nil:
 		return false, "its resource selectors are invalid"
@@ -251,7 +251,7 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 		p.warn("", why)
 	}
 	if record == nil {
-		p.Record = ledger.Placement{Index: -1, Created: pl.Head.Commit.Time}
+		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time}
 		return
 	}
 	p.Record = *record
@@ -282,10 +282,10 @@ func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
 		!pl.headRenders(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
 }
 
-// headRenders reports whether the head renders content with this hash for a cluster of a placement.
+// headRenders reports whether the commit in force renders content with this hash for a cluster of a placement.
 // Then the content is known even if the commit that first had it is lost.
 func (pl *planner) headRenders(key api.PlacementKey, name, hash string) bool {
-	now := pl.memo.prepare(pl.Head, key)
+	now := pl.memo.prepare(pl.InForce, key)
 	cluster, declared := pl.memo.fleet.cluster(name)
 	if now == nil || now.renderer == nil || !declared {
 		return false

@@ -91,7 +91,7 @@ func TestRenamesStayInTheirNamespace(t *testing.T) {
 		s := newScene(t)
 		s.commit("v1", nil, []byte("clusters a\nnamespace web\nconfigmap web/one\nplace old of web\n"))
 		spec := func(namespace, name string) {
-			for _, p := range s.in.Head.Placements {
+			for _, p := range s.in.InForce.Placements {
 				p.Key = api.PlacementKey{Namespace: namespace, Name: name}
 				if namespace != "" {
 					p.Spec.ResourceSelectors = []api.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap", Name: "one"}}

@@ -176,7 +176,7 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 			}
 		}
 		w.Manifests = work.Sorted(w.Manifests)
-		w.Keep = cl.contentUnknown || paused || w.Keep && cl.on.Binding.Released()
+		w.Keep = cl.contentUnknown || paused || w.Keep && cl.on.Binding.HasRevision()
 	}
 	return &w
 }

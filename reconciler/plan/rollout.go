@@ -47,7 +47,7 @@ func (pl *placementPlanner) rollOut(p *Placement) {
 		if pl.paused[cluster] == "" {
 			b := &byCluster[cluster].Binding
 			if !b.Removing {
-				b.RemovedBy = pl.Head.Commit.Hash
+				b.RemovedBy = pl.InForce.Commit.Hash
 			}
 			// A commit that allowed one content to replace another does not allow the removal.
 			b.Removing, b.AllowDelete = true, b.Removing && b.AllowDelete || pl.current.deleteAllowed
@@ -102,7 +102,7 @@ func (pl *placementPlanner) stops(p *Placement) []rollout.Stop {
 // notRepairedReason returns the reason why changes by others on a waiting cluster are not
 // reverted; empty if they are.
 func (pl *planner) notRepairedReason(c *OnCluster) string {
-	if c.Entry == nil || !c.Entry.Binding.Released() || c.heldContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
+	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.heldContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
 		return ""
 	}
 	commit := c.Entry.Binding.Assigned.Commit

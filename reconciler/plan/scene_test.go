@@ -95,10 +95,10 @@ func (s *scene) commit(name string, allowed []string, data []byte) {
 		s.t.Fatalf("commit %s: %v", name, err)
 	}
 	s.commits[name] = snapshot
-	if s.in.Head != nil {
-		s.in.Past[s.in.Head.Commit.Hash] = s.in.Head // as in the loop until the next turn is over
+	if s.in.InForce != nil {
+		s.in.Past[s.in.InForce.Commit.Hash] = s.in.InForce // as in the loop until the next turn is over
 	}
-	s.in.Head = snapshot
+	s.in.InForce = snapshot
 }
 
 func (s *scene) do(words []string) string {
@@ -171,10 +171,10 @@ func reloaded(t testing.TB, store ledger.Store, l *ledger.Ledger) *ledger.Ledger
 
 func (s *scene) resolve() *Plan {
 	s.t.Helper()
-	s.in.Memo.setHead(s.in.Head)
+	s.in.Memo.setInForce(s.in.InForce)
 	for _, key := range s.broken {
-		s.in.Memo.prepare(s.in.Head, key)
-		s.in.Memo.head.placements[key] = &prepared{} // without a renderer, which rendering dereferences
+		s.in.Memo.prepare(s.in.InForce, key)
+		s.in.Memo.inForce.placements[key] = &prepared{} // without a renderer, which rendering dereferences
 	}
 	p := Resolve(s.in)
 	s.check(p)
@@ -359,7 +359,7 @@ func (s *scene) answer(cluster string) ledger.ClusterSeen {
 	o := ledger.ClusterSeen{Cluster: cluster, At: s.in.Now, Healthy: true, Properties: map[string]string{}}
 	if known := s.in.Ledger.Cluster(cluster); known == nil || known.Joined.IsZero() {
 		for _, key := range slices.SortedFunc(maps.Keys(s.holds[cluster]), api.PlacementKey.Compare) {
-			o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: s.holds[cluster][key]})
+			o.Holds = append(o.Holds, ledger.InventorySeen{Placement: key, Revision: s.holds[cluster][key]})
 		}
 	}
 	return o

@@ -22,7 +22,7 @@ type Content struct {
 // Contents returns the content of every placement of a commit, by key.
 func Contents(s *hub.Snapshot) []Content {
 	m := NewMemo()
-	m.setHead(s)
+	m.setInForce(s)
 	out := make([]Content, 0, len(s.Placements))
 	for _, spec := range s.Placements {
 		out = append(out, contentOf(m, s, spec))
@@ -33,7 +33,7 @@ func Contents(s *hub.Snapshot) []Content {
 // ContentOf returns the content of one placement; false if the commit does not have it.
 func ContentOf(s *hub.Snapshot, key api.PlacementKey) (Content, bool) {
 	m := NewMemo()
-	m.setHead(s)
+	m.setInForce(s)
 	spec := m.spec(key)
 	if spec == nil {
 		return Content{}, false

@@ -13,7 +13,7 @@ func snapshot(t *testing.T, text string) *hub.Snapshot {
 	t.Helper()
 	s := newScene(t)
 	s.commit("v1", nil, []byte(text))
-	return s.in.Head
+	return s.in.InForce
 }
 
 // The content of a placement has the positions of the placement, of the selected objects, and of

@@ -29,11 +29,11 @@ func (pl *planner) heldClusters(p *Placement) iter.Seq[placement.Cluster] {
 	}
 }
 
-// overrideWarning returns a warning about an override of the head.
+// overrideWarning returns a warning about an override of the commit in force.
 func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) problem.Problem {
 	w := problem.Problem{Field: field, Severity: problem.Warning}
 	if name.Namespace == "" {
-		for _, o := range pl.Head.ClusterOverrides {
+		for _, o := range pl.InForce.ClusterOverrides {
 			if o.Name == name.Name {
 				w.Origin = o.Origin
 			}
@@ -41,7 +41,7 @@ func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) p
 		w.Message = fmt.Sprintf("ClusterResourceOverride %q %s", name.Name, why)
 		return w
 	}
-	for _, o := range pl.Head.Overrides {
+	for _, o := range pl.InForce.Overrides {
 		if o.Namespace == name.Namespace && o.Name == name.Name {
 			w.Origin = o.Origin
 		}
@@ -54,7 +54,7 @@ func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) p
 // While the selectors of a placement are invalid, it is not known what it would select, and
 // nothing is reported. The loader warns of overrides bound to a placement that does not exist.
 func (pl *planner) unusedOverrideWarnings() problem.List {
-	at := pl.memo.head
+	at := pl.memo.inForce
 	if at.unused == nil {
 		warnings := pl.findUnusedOverrides(at)
 		at.unused = &warnings

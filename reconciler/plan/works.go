@@ -49,7 +49,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 		if w.Strategy.Type == api.ReportDiff {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
 		}
-	case !c.Binding.Released():
+	case !c.Binding.HasRevision():
 		w.Keep, w.Awaited = true, pl.awaitedContent(c, nil)
 		if len(w.Awaited) == 0 || w.Strategy.Type == api.ReportDiff {
 			return nil

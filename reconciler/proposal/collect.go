@@ -91,8 +91,8 @@ type cachedEdit struct {
 
 // collect groups the held drifts of a report. The files must be those of the commit in force.
 func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, others []notOffered) {
-	if c.commit != r.Head.Commit.Hash {
-		c.commit, c.edits = r.Head.Commit.Hash, map[string]cachedEdit{}
+	if c.commit != r.InForce.Commit.Hash {
+		c.commit, c.edits = r.InForce.Commit.Hash, map[string]cachedEdit{}
 	}
 	grouped := map[string]*offer{}
 	for i := range r.Drifts {
@@ -106,7 +106,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, oth
 		}
 		grouped[key].drifts = append(grouped[key].drifts, d)
 	}
-	editor := &Editor{Load: c.load, Files: files, Head: r.Head}
+	editor := &Editor{Load: c.load, Files: files, Head: r.InForce}
 	keys := slices.Sorted(maps.Keys(grouped))
 	first, _ := slices.BinarySearch(keys, c.next)
 	c.left, c.next, c.unreadable, c.used = mostEdits, "", false, map[string]bool{}
@@ -295,7 +295,7 @@ func (o *offer) first() time.Time {
 }
 
 // decisions are those about all drifts, by cluster.
-type decisions map[string]ledger.Resolutions
+type decisions map[string]ledger.DriftDecisions
 
 // add adds the decision about a change. A drift whose rule has ended is compared again.
 func (all decisions) add(o *offer, putBack bool, message string, now time.Time) {
@@ -304,12 +304,12 @@ func (all decisions) add(o *offer, putBack bool, message string, now time.Time) 
 		if err != nil {
 			continue // every placement in a report has a valid key
 		}
-		r := ledger.Resolution{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message}
+		r := ledger.DriftDecision{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message}
 		if driftRule(d).Ended(now) {
 			r.PutBack, r.Again, r.Message = false, true, "its drift mode has ended: "+d.Mode
 		}
 		if all[d.Cluster] == nil {
-			all[d.Cluster] = ledger.Resolutions{}
+			all[d.Cluster] = ledger.DriftDecisions{}
 		}
 		all[d.Cluster][ledger.DriftKey{Placement: key, ID: d.ID()}] = r
 	}

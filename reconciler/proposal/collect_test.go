@@ -43,23 +43,23 @@ func loaded(t *testing.T, commit string, files fs.FS) *hub.Snapshot {
 func reporting(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) *status.Report {
 	t.Helper()
 	in := holding(t, files, drift, clusters...)
-	return status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+	return status.Build(status.Input{Plan: plan.Resolve(in), InForce: in.InForce, Ledger: in.Ledger, Now: in.Now})
 }
 
 // restarted returns the report of such a fleet after a restart, before the commits of the
 // clusters are loaded. Other files are in force.
 func restarted(t *testing.T, in plan.Input, files fs.FS) *status.Report {
 	t.Helper()
-	in.Head = loaded(t, "decade", files)
+	in.InForce = loaded(t, "decade", files)
 	in.Memo = plan.NewMemo()
-	return status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+	return status.Build(status.Input{Plan: plan.Resolve(in), InForce: in.InForce, Ledger: in.Ledger, Now: in.Now})
 }
 
 // holding returns the input of the plan for a fleet in which the drift of an object is held.
 func holding(t *testing.T, files fs.FS, drift func(d *ledger.Drift), clusters ...string) plan.Input {
 	t.Helper()
-	in := plan.Input{Head: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
-	for _, c := range in.Head.Clusters {
+	in := plan.Input{InForce: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	for _, c := range in.InForce.Clusters {
 		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
 	p := plan.Resolve(in)
@@ -162,7 +162,7 @@ place web unavailable 1
 	}
 	p := newProposing(10)
 	p.collector.load = load
-	offers, _ := p.collector.collect(status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now}), files)
+	offers, _ := p.collector.collect(status.Build(status.Input{Plan: plan.Resolve(in), InForce: in.InForce, Ledger: in.Ledger, Now: in.Now}), files)
 	p.after(t, 3*time.Minute, offers...)
 	p.restart(10)
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return next, nil }
@@ -175,7 +175,7 @@ place web unavailable 1
 		t.Errorf("pull requests: %+v", got)
 	}
 
-	in.Past = map[string]*hub.Snapshot{in.Head.Commit.Hash: in.Head}
+	in.Past = map[string]*hub.Snapshot{in.InForce.Commit.Hash: in.InForce}
 	p.report = restarted(t, in, next)
 	p.group(t.Context())
 	p.after(t, 3*time.Minute, p.known.offers...)
@@ -199,8 +199,8 @@ place web unavailable 1
 			w := plan.Resolve(in).Works["west"][0]
 			in.Ledger.Fold(ledger.WorkSeen{Cluster: "west", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests)})
 			reached := in
-			reached.Past = map[string]*hub.Snapshot{in.Head.Commit.Hash: in.Head}
-			reached.Head = loaded(t, "decade", next)
+			reached.Past = map[string]*hub.Snapshot{in.InForce.Commit.Hash: in.InForce}
+			reached.InForce = loaded(t, "decade", next)
 			plan.Resolve(reached).UpdateLedger(in.Ledger)
 			c := &collector{fleet: "shop", load: func(files fs.FS) (*hub.Snapshot, error) {
 				return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)

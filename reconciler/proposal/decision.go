@@ -38,9 +38,9 @@ func (p *Proposer) sendDecisions(now time.Time) {
 		held.items = append(held.items, heldItem{o, state, s.url, message})
 	}
 	p.held.Store(held)
-	if !maps.EqualFunc(p.lastSent, all, maps.Equal[ledger.Resolutions, ledger.Resolutions]) {
+	if !maps.EqualFunc(p.lastSent, all, maps.Equal[ledger.DriftDecisions, ledger.DriftDecisions]) {
 		p.lastSent = all
-		p.cfg.Resolve(all)
+		p.cfg.SetDriftDecisions(all)
 	}
 }
 

@@ -62,11 +62,11 @@ func TestADriftOfAnUnheardClusterIsNotOver(t *testing.T) {
 	p.cfg.Files = func(context.Context, string) (fs.FS, error) { return files, nil }
 	observe := func(in plan.Input) {
 		t.Helper()
-		p.report = status.Build(status.Input{Plan: plan.Resolve(in), Head: in.Head, Ledger: in.Ledger, Now: in.Now})
+		p.report = status.Build(status.Input{Plan: plan.Resolve(in), InForce: in.InForce, Ledger: in.Ledger, Now: in.Now})
 		p.group(t.Context())
 		p.after(t, 3*time.Minute)
 	}
-	in := plan.Input{Head: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	in := plan.Input{InForce: loaded(t, "c0ffee", files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "east", At: now, Healthy: true})
 	in.Ledger.Fold(ledger.ClusterSeen{Cluster: "west", At: now, Error: "connection refused"})
 	observe(in)

@@ -48,8 +48,8 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 		}
 		return loader.Load(hub.Commit{}, files)
 	}
-	d.in = plan.Input{Head: loaded(t, "c0ffee", d.files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
-	for _, c := range d.in.Head.Clusters {
+	d.in = plan.Input{InForce: loaded(t, "c0ffee", d.files), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	for _, c := range d.in.InForce.Clusters {
 		d.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
 	p := plan.Resolve(d.in)
@@ -66,7 +66,7 @@ func newDrifting(t *testing.T, clusters, configMaps int) *drifting {
 			d.in.Ledger.Fold(seen)
 		}
 	}
-	d.report = status.Build(status.Input{Plan: plan.Resolve(d.in), Head: d.in.Head, Ledger: d.in.Ledger, Now: now})
+	d.report = status.Build(status.Input{Plan: plan.Resolve(d.in), InForce: d.in.InForce, Ledger: d.in.Ledger, Now: now})
 	return d
 }
 

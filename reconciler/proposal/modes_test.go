@@ -36,7 +36,7 @@ func TestModesOfHeldDrift(t *testing.T) {
 	}
 
 	c := &collector{}
-	r := &status.Report{Head: &hub.Snapshot{}}
+	r := &status.Report{InForce: &hub.Snapshot{}}
 	d := *o.drifts[0]
 	d.Mode = "report until 2030-01-31T00:00:00Z"
 	r.Drifts = []status.Drift{d}

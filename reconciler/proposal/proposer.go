@@ -78,8 +78,8 @@ type Config struct {
 	Load func(fs.FS) (*hub.Snapshot, error)
 	// Contains reports whether commit is head or an ancestor of head.
 	Contains func(ctx context.Context, head, commit string) (bool, error)
-	// Resolve receives the decisions about all held drift, by cluster. It never blocks.
-	Resolve func(map[string]ledger.Resolutions)
+	// SetDriftDecisions receives the decisions about all held drift, by cluster. It never blocks.
+	SetDriftDecisions func(map[string]ledger.DriftDecisions)
 	// MinAge is how long drift has to last before a pull request is opened for it.
 	MinAge time.Duration
 	// Record adds what people decided to the history.
@@ -192,7 +192,7 @@ func (p *Proposer) Run(ctx context.Context) error {
 			r.done <- p.handle(ctx, r, time.Now())
 		case <-timer.C:
 		}
-		if p.report != nil && p.report.Head != nil {
+		if p.report != nil && p.report.InForce != nil {
 			now := time.Now()
 			p.group(ctx)
 			timer.Reset(p.advance(ctx, now))
@@ -285,17 +285,17 @@ func (p *Proposer) group(ctx context.Context) {
 	if key.Len() > 0 { // the edits also depend on the clusters without drift
 		key.WriteString(p.report.PlacedDigest())
 	}
-	fmt.Fprintln(&key, p.report.Head.Commit.Hash)
+	fmt.Fprintln(&key, p.report.InForce.Commit.Hash)
 	if key.String() == p.known.key {
 		return
 	}
-	files, err := p.cfg.Files(ctx, p.report.Head.Commit.Hash)
+	files, err := p.cfg.Files(ctx, p.report.InForce.Commit.Hash)
 	if err != nil {
-		p.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.Head.Commit.Hash, "err", err)
+		p.cfg.Log.Warn("files of the commit not read; trying again", "commit", p.report.InForce.Commit.Hash, "err", err)
 		p.collector.next = "" // the files are read again in the next pass
 		return
 	}
-	p.known.key, p.known.commit = key.String(), p.report.Head.Commit.Hash
+	p.known.key, p.known.commit = key.String(), p.report.InForce.Commit.Hash
 	p.known.offers, p.known.notOffered = p.collector.collect(p.report, files)
 	if len(p.known.undecided()) > 0 {
 		p.known.key = "" // the next report may have more drift

@@ -151,7 +151,7 @@ func (f *fakeForge) end(number int64, s forge.State) {
 type proposing struct {
 	*Proposer
 	forge    *fakeForge
-	resolved map[string]ledger.Resolutions
+	resolved map[string]ledger.DriftDecisions
 	// entries are the entries of the history.
 	entries []history.Entry
 }
@@ -168,8 +168,8 @@ func (p *proposing) restart(maxOpen int) {
 		Contains: func(_ context.Context, head, commit string) (bool, error) {
 			return strings.HasPrefix(head, commit), nil
 		},
-		Resolve: func(all map[string]ledger.Resolutions) { p.resolved = all },
-		Record:  func(all ...history.Entry) { p.entries = append(p.entries, all...) },
+		SetDriftDecisions: func(all map[string]ledger.DriftDecisions) { p.resolved = all },
+		Record:            func(all ...history.Entry) { p.entries = append(p.entries, all...) },
 	})
 }
 

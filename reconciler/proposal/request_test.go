@@ -186,7 +186,7 @@ func TestReportedChangesCanBePutBack(t *testing.T) {
 	p := newProposing(10)
 	d := *heldChange(7, "east").drifts[0]
 	d.Mode = "report"
-	p.report = &status.Report{Head: &hub.Snapshot{}, Drifts: []status.Drift{d}}
+	p.report = &status.Report{InForce: &hub.Snapshot{}, Drifts: []status.Drift{d}}
 	_, p.known.notOffered = p.collector.collect(p.report, nil)
 	p.after(t, 10*time.Second)
 	held := p.Held().Items

@@ -161,7 +161,7 @@ func TestOnlyTheLeaderWritesTheLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.SetHead("c1")
+	l.SetInForce("c1")
 	r.fence.shut()
 	if err := store.Save(l); !errors.Is(err, ErrFenced) {
 		t.Errorf("saved without leading: %v", err)
@@ -175,14 +175,14 @@ func TestOnlyTheLeaderWritesTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, err := ledger.OpenShared(open, "two", nil).Load()
-	if err != nil || next.Head() != "c1" {
-		t.Errorf("loaded %q, %v, want c1", next.Head(), err)
+	if err != nil || next.InForce() != "c1" {
+		t.Errorf("loaded %q, %v, want c1", next.InForce(), err)
 	}
 	if names, err := secrets.List(); err != nil || len(names) != 2 {
 		t.Errorf("the Secrets are %v, %v, want an index and a segment", names, err)
 	}
 	r.fence.shut()
-	l.SetHead("c2")
+	l.SetInForce("c2")
 	if err := store.Save(l); !errors.Is(err, ErrFenced) {
 		t.Errorf("saved after the lease was lost: %v", err)
 	}

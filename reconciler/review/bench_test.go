@@ -57,17 +57,17 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 		loader := hub.NewLoader(hub.Options{})
 		load(b, loader, base, hash("b"))
 		memo, told := plan.NewMemo(), status.NewMemo()
-		plan.Resolve(plan.Input{Head: s.report.Head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: memo, ShortDecisions: true})
+		plan.Resolve(plan.Input{InForce: s.report.InForce, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: memo, ShortDecisions: true})
 		for n := 0; b.Loop(); n++ {
 			head := load(b, loader, withChange(b, base, n+2), fmt.Sprintf("%040d", n))
 			s.past[head.Commit.Hash] = head
-			p := plan.Resolve(plan.Input{Head: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: memo, ShortDecisions: true})
-			status.Build(status.Input{Plan: p, Head: head, Ledger: s.ledger, Now: s.now, Memo: told})
+			p := plan.Resolve(plan.Input{InForce: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: memo, ShortDecisions: true})
+			status.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now, Memo: told})
 		}
 	})
 	b.Run("of=pull-request", func(b *testing.B) {
 		loader := hub.NewLoader(hub.Options{})
-		fleet := forecast.NewRunning(s.report.Head, s.report.Plan(), s.now)
+		fleet := forecast.NewRunning(s.report.InForce, s.report.Plan(), s.now)
 		if _, err := Plan(fleet, load(b, loader, base, hash("c")), brake); err != nil {
 			b.Fatal(err)
 		}

@@ -183,7 +183,7 @@ func TestTrialsAreBounded(t *testing.T) {
 func TestUnhealthyMembersAreNotAsked(t *testing.T) {
 	s, f, source := planned(t, 1)
 	s.ledger.Fold(ledger.ClusterSeen{Cluster: "a", At: s.now, Error: "no route to host"})
-	s.report = status.Build(status.Input{Plan: s.report.Plan(), Head: s.report.Head, Ledger: s.ledger, Now: s.now, Source: s.report.Source})
+	s.report = status.Build(status.Input{Plan: s.report.Plan(), InForce: s.report.InForce, Ledger: s.ledger, Now: s.now, Source: s.report.Source})
 	members := &fakeMembers{}
 	v := newReviewer(f, source)
 	v.cfg.Try = members.try

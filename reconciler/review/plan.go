@@ -92,7 +92,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	commit := hub.Commit{Hash: pr.Head, Author: head.Author, Subject: head.Subject, Time: head.Time}
 	merged, err := v.cfg.Loader.Load(commit, files)
 	if bad, ok := errors.AsType[*hub.LoadError](err); ok {
-		r := &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.Head.Clusters)}
+		r := &Result{Problems: bad.Problems.ErrorsFirst(), Clusters: len(v.report.InForce.Clusters)}
 		v.locate(ctx, pr, files, r)
 		return r, nil
 	}

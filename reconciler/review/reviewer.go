@@ -229,7 +229,7 @@ func (v *Reviewer) Run(ctx context.Context) error {
 
 // ready reports whether there is a plan of the fleet.
 func (v *Reviewer) ready() bool {
-	return v.report != nil && v.report.Head != nil && v.report.Decided()
+	return v.report != nil && v.report.InForce != nil && v.report.Decided()
 }
 
 // pass updates the forge as far as possible, and returns the time of the next pass.
@@ -321,13 +321,13 @@ func (v *Reviewer) about(ctx context.Context, r *review, err error, now time.Tim
 
 // updateFleet records the fleet in the report, and reports whether the fleet or the base has changed.
 func (v *Reviewer) updateFleet(now time.Time) bool {
-	tip := cmp.Or(v.report.Source.Newest.Hash, v.report.Head.Commit.Hash)
-	state := fleetState(v.report.Plan(), v.report.Head.Commit.Hash)
+	tip := cmp.Or(v.report.Source.Newest.Hash, v.report.InForce.Commit.Hash)
+	state := fleetState(v.report.Plan(), v.report.InForce.Commit.Hash)
 	if tip == v.tip && state == v.state {
 		return false
 	}
 	v.tip, v.state = tip, state
-	v.fleet = forecast.NewRunning(v.report.Head, v.report.Plan(), now)
+	v.fleet = forecast.NewRunning(v.report.InForce, v.report.Plan(), now)
 	return true
 }
 

@@ -75,18 +75,18 @@ func (s *stage) begin(hash string, files fs.FS) {
 	for _, m := range head.Clusters {
 		s.ledger.Fold(ledger.ClusterSeen{Cluster: m.Name, At: s.now, Healthy: true})
 	}
-	s.ledger.SetHead(hash)
+	s.ledger.SetInForce(hash)
 }
 
 func (s *stage) turn() {
 	s.now = s.now.Add(2 * time.Minute)
-	head := s.past[s.ledger.Head()]
+	head := s.past[s.ledger.InForce()]
 	for _, m := range head.Clusters {
 		s.ledger.Fold(ledger.ClusterSeen{Cluster: m.Name, At: s.now, Healthy: true})
 	}
-	p := plan.Resolve(plan.Input{Head: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: s.memo, ShortDecisions: true})
+	p := plan.Resolve(plan.Input{InForce: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: s.memo, ShortDecisions: true})
 	p.UpdateLedger(s.ledger)
-	s.report = status.Build(status.Input{Plan: p, Head: head, Ledger: s.ledger, Now: s.now, Source: status.Source{Newest: head.Commit, InForce: head.Commit}})
+	s.report = status.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now, Source: status.Source{Newest: head.Commit, InForce: head.Commit}})
 }
 
 // A fakeForge is a forge with pull requests, comments and statuses.

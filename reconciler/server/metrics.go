@@ -142,8 +142,8 @@ func (p *scrape) source() {
 		p.gauge(commitInfo, 1, short(s.Newest.Hash), "refused")
 	}
 	p.since(commitSince, s.Since)
-	if p.report.Head != nil {
-		p.gauge(commitObjects, float64(len(p.report.Head.Objects)))
+	if p.report.InForce != nil {
+		p.gauge(commitObjects, float64(len(p.report.InForce.Objects)))
 	}
 	p.gauge(commitProblems, float64(failed), "error")
 	p.gauge(commitProblems, float64(len(s.Warnings)), "warning")

@@ -48,8 +48,8 @@ func report(t *testing.T) *status.Report {
 	for _, c := range head.Clusters {
 		l.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
-	p := plan.Resolve(plan.Input{Head: head, Ledger: l, Now: now, Memo: plan.NewMemo()})
-	return status.Build(status.Input{Plan: p, Head: head, Ledger: l, Now: now})
+	p := plan.Resolve(plan.Input{InForce: head, Ledger: l, Now: now, Memo: plan.NewMemo()})
+	return status.Build(status.Input{Plan: p, InForce: head, Ledger: l, Now: now})
 }
 
 func ask(s *Server, path string) *httptest.ResponseRecorder {

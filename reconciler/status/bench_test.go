@@ -55,7 +55,7 @@ func (s *scene) resolve() {
 }
 
 func (s *scene) build() *status.Report {
-	return status.Build(status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
+	return status.Build(status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
 }
 
 func (s *scene) remember(r *status.Report) {

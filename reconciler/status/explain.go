@@ -124,7 +124,7 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 		return nil, err
 	}
 	e := q.outline
-	e.Commit = r.Head.Commit.Hash
+	e.Commit = r.InForce.Commit.Hash
 	e.Clusters = []ExplainedCluster{}
 	if q.request == nil {
 		return &e, nil

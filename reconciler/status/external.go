@@ -20,7 +20,7 @@ func (b *builder) external() bool {
 // that content; empty if it holds none.
 func (b *builder) atAssigned(c *plan.OnCluster) (*plan.OnCluster, string) {
 	switch {
-	case !c.Binding.Released():
+	case !c.Binding.HasRevision():
 		return c, ""
 	case c.UpToDate():
 		return c, index(b.p.Record.Index)

@@ -104,7 +104,7 @@ func TestPendingSince(t *testing.T) {
 	var since time.Time
 	for range 3 {
 		s.now = s.now.Add(time.Second)
-		r := status.Build(status.Input{Plan: plan.Pending(s.in.Head), Head: s.in.Head, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
+		r := status.Build(status.Input{Plan: plan.Pending(s.in.InForce), InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
 		c := r.Placements[0].Status.Conditions[0]
 		if since.IsZero() {
 			since = c.LastTransitionTime.Time

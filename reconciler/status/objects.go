@@ -24,7 +24,7 @@ func envelopeWork(main string, e *api.EnvelopeIdentifier) string {
 // objects lists the failed, drifted and differing objects.
 func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
 	seen := c.Seen()
-	if seen == nil || !seen.Done || !c.Binding.Released() || !c.UpToDate() && !b.external() || c.Err != nil {
+	if seen == nil || !seen.Done || !c.Binding.HasRevision() || !c.UpToDate() && !b.external() || c.Err != nil {
 		return
 	}
 	for _, refused := range c.Content.Refused {

@@ -62,7 +62,7 @@ func (b *builder) conditionOn(c *plan.OnCluster, typ string) conditionValue {
 
 func (b *builder) rolloutStarted(c *plan.OnCluster) conditionValue {
 	switch {
-	case c.Binding.Released() && (c.UpToDate() || b.external()):
+	case c.Binding.HasRevision() && (c.UpToDate() || b.external()):
 		return conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
 	case b.external():
 		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not: " + cmp.Or(c.Held, "the strategy is External")}

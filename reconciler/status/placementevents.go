@@ -73,7 +73,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 
 // add adds an event; one without a commit gets the head commit.
 func (h *eventBuilder) add(e Event) {
-	e.Commit = cmp.Or(e.Commit, h.Head.Commit.Hash)
+	e.Commit = cmp.Or(e.Commit, h.InForce.Commit.Hash)
 	h.events = append(h.events, e)
 }
 

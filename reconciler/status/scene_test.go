@@ -200,7 +200,7 @@ func (s *scene) commit(name string, files fstest.MapFS) {
 	if err != nil {
 		s.t.Fatalf("commit %s: %v", name, err)
 	}
-	s.in.Head = head
+	s.in.InForce = head
 	s.in.Past[name] = head
 }
 
@@ -210,12 +210,12 @@ func (s *scene) turn() {
 	s.in.Now = s.now
 	s.last = plan.Resolve(s.in)
 	s.last.UpdateLedger(s.in.Ledger)
-	s.source.InForce, s.source.Newest = s.in.Head.Commit, s.in.Head.Commit
+	s.source.InForce, s.source.Newest = s.in.InForce.Commit, s.in.InForce.Commit
 	old, before := s.report, ""
 	if old != nil {
 		before = s.yaml(old.Details)
 	}
-	in := status.Input{Plan: s.last, Head: s.in.Head, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
+	in := status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
 	s.report = status.Build(in)
 	scenario.CheckReport(s.t, s.report)
 	s.report.UpdateLedger(s.in.Ledger)

@@ -18,11 +18,11 @@ import (
 // Input is everything that a report depends on. Build changes nothing but the Memo.
 type Input struct {
 	Plan *plan.Plan
-	// Head is the snapshot in force; nil before there is one.
-	Head   *hub.Snapshot
-	Ledger *ledger.Ledger
-	Source Source
-	Now    time.Time
+	// InForce is the commit in force; nil before there is one.
+	InForce *hub.Snapshot
+	Ledger  *ledger.Ledger
+	Source  Source
+	Now     time.Time
 	// Conditions are the condition names to use; empty means the current ones.
 	Conditions Conditions
 	// Memo keeps unchanged parts between reports; nil keeps nothing.
@@ -33,7 +33,7 @@ type Input struct {
 type Git struct {
 	// URL and Ref are the tracked repository and reference; the URL has no credentials.
 	URL, Ref string
-	// Head is the newest commit known; empty if there is none.
+	// Head is the newest accepted commit of the reference; empty if there is none.
 	Head string
 	// LastPoll is the time of the last poll, LastSuccess that of the last successful one,
 	// NextPoll that of the next.
@@ -89,9 +89,9 @@ type Report struct {
 	Events []Event
 	// Transitions are the conditions that changed, to be recorded in the ledger.
 	Transitions []Transitions `json:"-"`
-	// Head is the snapshot in force; nil before there is one. Declared are the records of its
+	// InForce is the commit in force; nil before there is one. Declared are the records of its
 	// objects other than placements.
-	Head     *hub.Snapshot              `json:"-"`
+	InForce  *hub.Snapshot              `json:"-"`
 	Declared map[api.ID]ledger.Declared `json:"-"`
 	// entries are the parts of the report; see Explain.
 	entries []*placementEntry
@@ -202,12 +202,12 @@ func Build(in Input) *Report {
 	}
 	in.Memo.setEarlierEvents(in.Ledger.Events())
 	n := len(in.Plan.Placements)
-	r := &Report{At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), Head: in.Head, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), entries: make([]*placementEntry, 0, n)}
+	r := &Report{At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), InForce: in.InForce, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), entries: make([]*placementEntry, 0, n)}
 	if n > 0 {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}
-	if in.Head != nil {
-		r.Source.Warnings = append(slices.Clip(in.Head.Warnings), in.Plan.Warnings...)
+	if in.InForce != nil {
+		r.Source.Warnings = append(slices.Clip(in.InForce.Warnings), in.Plan.Warnings...)
 	}
 	for _, c := range in.Plan.Members {
 		r.Clusters = append(r.Clusters, in.Memo.cluster(c, in))

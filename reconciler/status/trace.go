@@ -164,7 +164,7 @@ func (r *Report) overrides(p *plan.Placement, c *plan.OnCluster, m *work.Manifes
 	is := func(group, kind, name string) bool {
 		return m.ID.Group == group && m.ID.Kind == kind && m.ID.Name == name
 	}
-	for _, o := range r.Head.ClusterOverrides {
+	for _, o := range r.InForce.ClusterOverrides {
 		within := func(s api.ResourceSelectorTerm) bool {
 			return is(s.Group, s.Kind, s.Name) || s.Group == "" && s.Kind == "Namespace" && s.Name != "" && s.Name == m.ID.Namespace
 		}
@@ -172,7 +172,7 @@ func (r *Report) overrides(p *plan.Placement, c *plan.OnCluster, m *work.Manifes
 			names = append(names, "ClusterResourceOverride "+o.Name+" ("+o.Origin.String()+")")
 		}
 	}
-	for _, o := range r.Head.Overrides {
+	for _, o := range r.InForce.Overrides {
 		selects := func(s api.ResourceSelector) bool { return is(s.Group, s.Kind, s.Name) }
 		if o.Namespace == m.ID.Namespace && slices.Contains(c.Content.Overrides, api.NamespacedName{Namespace: o.Namespace, Name: o.Name}) && slices.ContainsFunc(o.Spec.ResourceSelectors, selects) {
 			names = append(names, "ResourceOverride "+o.Namespace+"/"+o.Name+" ("+o.Origin.String()+")")

@@ -28,7 +28,7 @@ place web
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := plan.Input{Head: head, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
+	in := plan.Input{InForce: head, Ledger: ledger.New(), Now: now, Memo: plan.NewMemo()}
 	for _, c := range head.Clusters {
 		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: now, Healthy: true})
 	}
@@ -40,7 +40,7 @@ place web
 		in.Ledger.Fold(ledger.WorkSeen{Cluster: "east", Placement: w.Placement, At: in.Now, Revision: w.Revision, Done: true, Total: len(w.Manifests), Exceptions: seen})
 	}
 	p = plan.Resolve(in)
-	return Build(Input{Plan: p, Head: head, Ledger: in.Ledger, Now: in.Now})
+	return Build(Input{Plan: p, InForce: head, Ledger: in.Ledger, Now: in.Now})
 }
 
 // The trace of an object has its file, the placement that delivered it, and the overrides that

@@ -110,7 +110,7 @@ func treeCluster(c *plan.OnCluster) TreeCluster {
 func assignedContent(c *plan.OnCluster) *work.Rendered {
 	before := c.HeldContent()
 	switch {
-	case c.Binding.Removing || !c.Binding.Released():
+	case c.Binding.Removing || !c.Binding.HasRevision():
 		return nil
 	case c.UpToDate() && c.Err == nil && c.Content.Hash != "":
 		return &c.Content

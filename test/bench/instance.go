@@ -55,7 +55,7 @@ func newInstance(dir string, members []fleet.Member, content map[string]string) 
 	h := &instance{members: members, repo: repo, sent: &requestLog{}, seen: map[string]time.Time{}, news: make(chan struct{}, 1), ended: make(chan error, 1)}
 	h.git, err = gitsource.Open(gitsource.Config{
 		URL: repo.Dir, AllowFile: true, Ref: gitsource.Ref{Branch: "main"},
-		Interval: time.Hour, StateDir: filepath.Join(dir, "git"), // change notifies it of each commit
+		Interval: time.Hour, Dir: filepath.Join(dir, "git"), // change notifies it of each commit
 	})
 	if err != nil {
 		return nil, err

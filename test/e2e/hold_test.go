@@ -28,9 +28,9 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 			return d.State == api.DriftHeld && len(d.Paths) == 1 && d.Paths[0].ValueInMember == value
 		})
 	}
-	resolve := func(d ledger.Drift, r ledger.Resolution) {
+	resolve := func(d ledger.Drift, r ledger.DriftDecision) {
 		r.Fingerprint = ledger.Fingerprint(d.Paths, d.Digest)
-		a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: r})
+		a.SetDriftDecisions(ledger.DriftDecisions{{Placement: key, ID: d.ID}: r})
 	}
 	live := func() string {
 		t.Helper()
@@ -44,9 +44,9 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	a.sent.Reset()
 	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
 	d := heldAt("b")
-	resolve(d, ledger.Resolution{Message: "offered as a pull request"})
+	resolve(d, ledger.DriftDecision{Message: "offered as a pull request"})
 	a.awaitDrift(key, "one", "told what is waited for", func(d ledger.Drift) bool { return d.Message == "offered as a pull request" })
-	resolve(ledger.Drift{ID: d.ID}, ledger.Resolution{PutBack: true}) // with the ID of another change
+	resolve(ledger.Drift{ID: d.ID}, ledger.DriftDecision{PutBack: true}) // with the ID of another change
 	if seen := a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() }); len(seen.Exceptions) != 1 || !seen.Exceptions[0].Applied.OK {
 		t.Errorf("a held object does not count as applied: %+v", seen.Exceptions)
 	}
@@ -77,7 +77,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	if got := live(); got != "c" {
 		t.Errorf("after a restart it is %q", got)
 	}
-	resolve(d, ledger.Resolution{PutBack: true, Message: "the pull request was closed"})
+	resolve(d, ledger.DriftDecision{PutBack: true, Message: "the pull request was closed"})
 	d = a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 	if got := live(); got != "b" || d.Message != "the pull request was closed" {
 		t.Errorf("reverted to %q: %s", got, d.Message)
@@ -87,7 +87,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 		t.Errorf("counted %d times", d.Count)
 	}
 
-	a.Resolve(nil)
+	a.SetDriftDecisions(nil)
 	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same change again is held again
 	heldAt("c")
 	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
@@ -115,13 +115,13 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	d := deleted()
 	a.until(key, "applied and available", func(w ledger.WorkSeen) bool { return w.Applied() && w.Available() && len(w.Exceptions) == 0 })
 
-	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(nil, ""), PutBack: true, Message: "the pull request was closed"}})
+	a.SetDriftDecisions(ledger.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(nil, ""), PutBack: true, Message: "the pull request was closed"}})
 	a.awaitDrift(key, "one", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 
-	a.Resolve(nil)
+	a.SetDriftDecisions(nil)
 	d = deleted()
 	a.stop()
 	a.start()
@@ -162,7 +162,7 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	d := a.awaitDrift(key, "held", "held by another mode", func(d ledger.Drift) bool {
 		return d.State == api.DriftHeld && d.Mode == "propose until 2030-01-31T00:00:00Z"
 	})
-	a.Resolve(ledger.Resolutions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true}})
+	a.SetDriftDecisions(ledger.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true}})
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.awaitDrift(key, "held", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired })
 

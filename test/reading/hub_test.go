@@ -161,7 +161,7 @@ func (d *daemon) fill() {
 		}
 	})
 	d.publish(func(r *status.Report) {
-		r.Head, r.Source.InForce, r.Declared = head, head.Commit, remembered.Declared()
+		r.InForce, r.Source.InForce, r.Declared = head, head.Commit, remembered.Declared()
 		r.Source.Git.URL, r.Source.Git.Ref = "https://git.example.com/fleet.git", "main"
 		r.Placements = []*api.ClusterResourcePlacement{
 			placed("crp-1", "", "aks-member-1", "aks-member-2"), placed("web", "", "aks-member-1"), placed("web-2-crp", "aks-member-2", "aks-member-1", "aks-member-2"),

@@ -57,7 +57,7 @@ func (s *Fleet) Commit(hash, author, subject, text string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.In.Head, s.In.Past[hash] = head, head
+	s.In.InForce, s.In.Past[hash] = head, head
 	s.source.InForce, s.source.Newest, s.source.Since = c, c, s.Now
 }
 
@@ -82,7 +82,7 @@ func (s *Fleet) Turn(after time.Duration) {
 	s.last = plan.Resolve(s.In)
 	s.last.UpdateLedger(s.In.Ledger)
 	s.source.Git.LastPoll, s.source.Git.LastSuccess = s.Now.Add(-4*time.Second), s.Now.Add(-4*time.Second)
-	s.Report = status.Build(status.Input{Plan: s.last, Head: s.In.Head, Ledger: s.In.Ledger, Source: s.source, Now: s.Now, Memo: s.told})
+	s.Report = status.Build(status.Input{Plan: s.last, InForce: s.In.InForce, Ledger: s.In.Ledger, Source: s.source, Now: s.Now, Memo: s.told})
 	s.Report.UpdateLedger(s.In.Ledger)
 }
 
@@ -105,7 +105,7 @@ func (s *Fleet) Says(cluster, placement string, more ...func(*ledger.WorkSeen)) 
 func (s *Fleet) SaysAll() {
 	for range 6 {
 		s.Turn(10 * time.Second)
-		for _, c := range s.In.Head.Clusters {
+		for _, c := range s.In.InForce.Clusters {
 			for _, placement := range []string{"web", "tools", "spare"} {
 				s.Says(c.Name, placement)
 			}

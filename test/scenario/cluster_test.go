@@ -91,7 +91,7 @@ func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
 
 func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
 
-func (a *agent) Resolve(ledger.Resolutions) {}
+func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
 
 func (a *agent) Set(works []work.Work) {
 	a.onSet(works)
@@ -157,9 +157,9 @@ func (a *agent) probe(before bool) (answers bool) {
 		o.Error, o.UID, o.Properties = "", "uid-"+a.name, map[string]string{}
 	}
 	if o.Healthy && !before {
-		o.Holds = []ledger.Held{}
+		o.Holds = []ledger.InventorySeen{}
 		for _, key := range slices.SortedFunc(maps.Keys(a.owns), byKey) {
-			o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: a.owns[key]})
+			o.Holds = append(o.Holds, ledger.InventorySeen{Placement: key, Revision: a.owns[key]})
 		}
 	}
 	a.report(o)

@@ -119,7 +119,7 @@ func inspect(ctx context.Context, cfg member.Config) *inspection {
 // serves as its ledger, as after the loss of a ledger.
 func finalPlan(s *hub.Snapshot, looks []*inspection, fleet ledger.Fleet) *plan.Plan {
 	now := time.Now()
-	in := plan.Input{Head: withoutRollouts(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
+	in := plan.Input{InForce: withoutRollouts(s), Ledger: ledger.New(), Now: now, Memo: plan.NewMemo(), Lost: map[string]error{}}
 	in.Ledger.SetFleet(fleet)
 	for _, l := range looks {
 		in.Ledger.Fold(l.seen)

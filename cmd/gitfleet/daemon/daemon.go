@@ -66,7 +66,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	polls := &poller{}
 	trouble := notifyOnFailure(candidate.notice)
 	metrics.loop.Traced = cfg.Tracing.Endpoint != ""
-	git.Metrics = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
+	git.Hooks = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
 	repo, err := gitsource.Open(git)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	proposals, err = newProposer(cfg, repo, shared, candidate.mayWrite, func(all map[string]ledger.Resolutions) { loop.Resolve(all) }, record.Add, log)
+	proposals, err = newProposer(cfg, repo, shared, candidate.mayWrite, func(all map[string]ledger.DriftDecisions) { loop.SetDriftDecisions(all) }, record.Add, log)
 	if err != nil {
 		return err
 	}

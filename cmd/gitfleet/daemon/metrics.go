@@ -85,8 +85,8 @@ func (m *gitMetrics) collectors() []prometheus.Collector {
 }
 
 // hooks returns the callbacks for the source. Each poll also calls polled.
-func (m *gitMetrics) hooks(polled func(time.Duration, error)) gitsource.Metrics {
-	return gitsource.Metrics{
+func (m *gitMetrics) hooks(polled func(time.Duration, error)) gitsource.Hooks {
+	return gitsource.Hooks{
 		Polled: func(took time.Duration, err error) {
 			m.polls.WithLabelValues(resultOf(err)).Inc()
 			m.pollSeconds.Observe(took.Seconds())

@@ -86,7 +86,7 @@ func labelsOf(d *prometheus.Desc) []string {
 func oneOfEach() *status.Report {
 	at := time.Unix(1_700_000_000, 0)
 	return &status.Report{
-		At: at, Head: &hub.Snapshot{},
+		At: at, InForce: &hub.Snapshot{},
 		Source:     status.Source{InForce: hub.Commit{Hash: "0123456789abcdef"}, Since: at, Git: status.Git{LastSuccess: at}},
 		Placements: []*api.ClusterResourcePlacement{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}},
 		Clusters:   []*api.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}},

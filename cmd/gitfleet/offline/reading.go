@@ -204,7 +204,7 @@ func readCommit(ctx context.Context, c settings.Config) (*hub.Snapshot, error) {
 	defer enough()
 	var failure error
 	git := c.GitConfig(nil)
-	git.Metrics.Polled = func(_ time.Duration, err error) {
+	git.Hooks.Polled = func(_ time.Duration, err error) {
 		failure = err
 		enough() // one commit is enough
 	}

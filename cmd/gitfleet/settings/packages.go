@@ -30,7 +30,7 @@ func (c Config) GitConfig(log *slog.Logger) gitsource.Config {
 	s := c.Source
 	return gitsource.Config{
 		URL: s.URL, Ref: gitsource.Ref{Branch: s.Branch, Tag: s.Tag, SemVer: s.SemVer, Commit: s.Commit},
-		Interval: s.Interval.Duration, StateDir: filepath.Join(c.StateDir, "git"), Auth: s.auth(),
+		Interval: s.Interval.Duration, Dir: filepath.Join(c.StateDir, "git"), Auth: s.auth(),
 		AllowHTTP: s.AllowHTTP, AllowFile: s.AllowFile, Signatures: s.Signatures.Requirements(), Limits: c.Limits.git(),
 		Logger: log, Getenv: os.Getenv,
 	}

@@ -23,7 +23,7 @@ type ownRules struct {
 func newOwnRules(r *document.Report, gvk schema.GroupVersionKind) *ownRules {
 	own := &ownRules{newest: schema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()}
 	if gvk.Version == "v1" {
-		for _, f := range api.Kinds[gvk.GroupKind()].OnlyV1beta1 {
+		for _, f := range api.ManifestKinds[gvk.GroupKind()].OnlyV1beta1 {
 			own.absent = append(own.absent, r.Field(strings.Split(f, ".")...).String())
 		}
 	}

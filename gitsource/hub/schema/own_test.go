@@ -39,7 +39,7 @@ func TestEveryEnumerationIsChecked(t *testing.T) {
 			walk(typ.Elem())
 		}
 	}
-	for gk := range api.Kinds {
+	for gk := range api.ManifestKinds {
 		empty, _, err := api.Decode(gk, []byte("{}"))
 		if err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ var (
 )
 
 func fleetKind(group, name string, columns []printer.Column) *kind {
-	k := api.Kinds[schema.GroupKind{Group: group, Kind: name}]
+	k := api.ManifestKinds[schema.GroupKind{Group: group, Kind: name}]
 	out := &kind{
 		group: group, name: k.Kind, plural: k.Plural, singular: strings.ToLower(k.Kind), versions: k.Versions,
 		namespaced: k.Namespaced, categories: placementCategories, columns: columns, since: k.OnlyV1beta1,

@@ -132,9 +132,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.server.Han
 // it does not wait for readers.
 func (a *API) Publish(r *status.Report) {
 	a.source.Store(&r.Source)
-	if r.Head != a.head && r.Head != nil {
+	if r.InForce != a.head && r.InForce != nil {
 		a.declare(r)
-		a.head = r.Head
+		a.head = r.InForce
 	}
 	a.store.Replace(clusterPlacements.stored(), sources(&a.space, r.Placements))
 	a.store.Replace(placements.stored(), sources(&a.space, r.ResourcePlacements))
@@ -146,16 +146,16 @@ func (a *API) Publish(r *status.Report) {
 		a.store.Replace(otherEvents.stored(), other)
 		a.events = r.Events
 	}
-	if r.Head != nil {
+	if r.InForce != nil {
 		a.ready.Store(true)
 	}
 }
 
 // declare puts the objects of the head into the store.
 func (a *API) declare(r *status.Report) {
-	next := newCatalog(r.Head)
+	next := newCatalog(r.InForce)
 	before := a.catalog.Load()
-	declared := next.manifests(r.Head, r.Declared)
+	declared := next.manifests(r.InForce, r.Declared)
 	for _, k := range next.kinds {
 		if k.declared {
 			a.store.Replace(k.stored(), declared[k.stored()])

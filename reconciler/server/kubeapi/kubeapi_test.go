@@ -92,7 +92,7 @@ func crpOf(name string, generation int64, conditions ...metav1.Condition) *api.C
 }
 
 func reportOf(s *hub.Snapshot, placements ...*api.ClusterResourcePlacement) *status.Report {
-	r := &status.Report{Head: s, Placements: placements}
+	r := &status.Report{InForce: s, Placements: placements}
 	r.Source.Git.URL, r.Source.Git.Ref = "https://git.example.com/fleet.git", "main"
 	if s != nil {
 		r.Source.InForce = s.Commit
@@ -323,7 +323,7 @@ func TestNothingIsToldBeforeACommit(t *testing.T) {
 			placementPath + "/clusterresourceplacements": true, placementPath + "/clusterresourceplacements/web": true, "/api/v1/events": false, "/apis": false,
 		} {
 			want := http.StatusOK
-			if waits && r.Head == nil {
+			if waits && r.InForce == nil {
 				want = http.StatusServiceUnavailable
 			}
 			if code, text := s.ask("GET", path, "application/json", ""); code != want {

@@ -128,7 +128,7 @@ func (t *decision) count(at bindingKey) {
 		if ready && !b.Removing {
 			t.ready++
 		}
-		if b.Released() && !t.hasFailed(at) && !t.spec.reportDiff {
+		if b.HasRevision() && !t.hasFailed(at) && !t.spec.reportDiff {
 			t.mayBeReady++
 		}
 	}
@@ -137,7 +137,7 @@ func (t *decision) count(at bindingKey) {
 	}
 	moved := true
 	switch {
-	case now.Removing && (b.Removing || !b.Released()):
+	case now.Removing && (b.Removing || !b.HasRevision()):
 		moved = false // as far as is known, nothing was there
 	case now.Removing:
 		if !down {
@@ -145,11 +145,11 @@ func (t *decision) count(at bindingKey) {
 		}
 	case anew && now.Assigned.Hash == b.Assigned.Hash:
 		moved = false // as if it had never been removed
-	case !b.Released() && now.Released():
+	case !b.HasRevision() && now.HasRevision():
 		t.added = append(t.added, at.cluster)
-	case anew && !now.Released():
+	case anew && !now.HasRevision():
 		moved = false
-	case b.Released() && b.Assigned.Hash != now.Assigned.Hash:
+	case b.HasRevision() && b.Assigned.Hash != now.Assigned.Hash:
 		t.updated = append(t.updated, at.cluster)
 		if !down {
 			t.takenDown = append(t.takenDown, at.cluster)
@@ -173,7 +173,7 @@ func (t *decision) count(at bindingKey) {
 func (t *decision) workReport(at bindingKey) (workReport, bool) {
 	b, _ := t.before.binding(at)
 	word, ok := t.before.reports[at]
-	return word, ok && word.done && (t.spec.reportDiff || !word.compared) && b.Released() && word.hash == b.Assigned.Hash && !word.at.Before(b.AssignedAt)
+	return word, ok && word.done && (t.spec.reportDiff || !word.compared) && b.HasRevision() && word.hash == b.Assigned.Hash && !word.at.Before(b.AssignedAt)
 }
 
 func (t *decision) isReady(at bindingKey) bool {

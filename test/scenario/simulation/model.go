@@ -149,7 +149,7 @@ func (b *model) copy() *model {
 }
 
 // rebuild records what a cluster holds after the ledger was lost.
-func (b *model) rebuild(o ledger.ClusterSeen, h ledger.Held) {
+func (b *model) rebuild(o ledger.ClusterSeen, h ledger.InventorySeen) {
 	if b.entries[h.Placement] == nil {
 		b.entries[h.Placement] = map[string]*ledger.Entry{}
 	}
@@ -175,7 +175,7 @@ func (b *model) recordWork(o ledger.WorkSeen) {
 // after returns the model after the ledger has been saved.
 func (b *model) after(l *ledger.Ledger) *model {
 	n := &model{
-		head: l.Head(), entries: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), observations: b.observations, known: map[api.PlacementKey]bool{}, renamed: b.renamed, renames: b.renames,
+		head: l.InForce(), entries: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), observations: b.observations, known: map[api.PlacementKey]bool{}, renamed: b.renamed, renames: b.renames,
 		suspensions: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{}, recordedStops: map[api.PlacementKey][]placement.Stop{},
 	}
 	for _, key := range l.Placements() {

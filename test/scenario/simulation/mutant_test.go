@@ -20,20 +20,20 @@ var mutants = map[string]Mutant{
 	}},
 	lawSurge: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
-			if b.Released() || b.Unscheduled {
+			if b.HasRevision() || b.Unscheduled {
 				return false
 			}
-			b.Assigned, b.AssignedAt = placement.Revision{Commit: l.Head(), Hash: "any"}, time.Now()
+			b.Assigned, b.AssignedAt = placement.Revision{Commit: l.InForce(), Hash: "any"}, time.Now()
 			return true
 		})
 	}},
 	lawUnreachable: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
 			c := l.Cluster(b.Cluster)
-			if !b.Released() || c == nil || c.Healthy || b.Assigned.Commit == l.Head() {
+			if !b.HasRevision() || c == nil || c.Healthy || b.Assigned.Commit == l.InForce() {
 				return false
 			}
-			b.Assigned, b.AssignedAt = placement.Revision{Commit: l.Head(), Hash: "any"}, time.Now()
+			b.Assigned, b.AssignedAt = placement.Revision{Commit: l.InForce(), Hash: "any"}, time.Now()
 			return true
 		})
 	}},
@@ -61,7 +61,7 @@ var mutants = map[string]Mutant{
 				continue
 			}
 			for _, b := range l.Placement(key).Bindings() {
-				b.Assigned, b.AssignedAt = placement.Revision{Commit: l.Head(), Hash: "any"}, time.Now()
+				b.Assigned, b.AssignedAt = placement.Revision{Commit: l.InForce(), Hash: "any"}, time.Now()
 				l.Bind(key, b)
 			}
 		}
@@ -220,12 +220,12 @@ func rebind(l *ledger.Ledger, change func(b *placement.Binding, to placement.Rev
 	for _, key := range l.Placements() {
 		var to placement.Revision
 		for _, b := range l.Placement(key).Bindings() {
-			if b.Assigned.Commit == l.Head() {
+			if b.Assigned.Commit == l.InForce() {
 				to = b.Assigned
 			}
 		}
 		for _, b := range l.Placement(key).Bindings() {
-			if to.Hash != "" && b.Released() && b.Assigned.Hash != to.Hash {
+			if to.Hash != "" && b.HasRevision() && b.Assigned.Hash != to.Hash {
 				change(&b, to)
 				l.Bind(key, b)
 			}

@@ -46,7 +46,7 @@ func (w *world) changeFleets(r *rand.Rand) {
 func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
 
 // Resolve implements reconciler.Member. Simulated members hold no drift.
-func (a *agent) Resolve(ledger.Resolutions) {}
+func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
 
 // SetFleet implements reconciler.Member.
 func (a *agent) SetFleet(_ ledger.Fleet, adopted []ledger.Adoption) {
@@ -78,10 +78,10 @@ func (a *agent) reportCluster() {
 	a.reportedFleet = a.otherFleet
 	o := ledger.ClusterSeen{
 		Cluster: a.name, At: a.d.w.now(), Healthy: true, UID: "uid-" + a.name,
-		Properties: map[string]string{}, Namespaces: []string{}, Holds: []ledger.Held{}, Owners: []ledger.Owner{},
+		Properties: map[string]string{}, Namespaces: []string{}, Holds: []ledger.InventorySeen{}, Owners: []ledger.Owner{},
 	}
 	for _, key := range a.keys() {
-		o.Holds = append(o.Holds, ledger.Held{Placement: key, Revision: a.inventories[key].revision, Abandon: a.inventories[key].abandon})
+		o.Holds = append(o.Holds, ledger.InventorySeen{Placement: key, Revision: a.inventories[key].revision, Abandon: a.inventories[key].abandon})
 	}
 	if len(o.Holds) > 0 {
 		o.Owners = append(o.Owners, ledger.Owner{ID: ourFleet.ID, Source: ourFleet.Source})

@@ -99,9 +99,9 @@ func (w *world) carryOver(l *ledger.Ledger) {
 			delete(b.recordedStops, from)
 		}
 		b.renamed = maps.Clone(b.renamed)
-		b.renamed[from] = l.Head()
+		b.renamed[from] = l.InForce()
 		delete(b.renamed, to)
-		b.renames = append(slices.Clip(b.renames), rename{from: from.Name, to: to.Name, commit: l.Head()})
+		b.renames = append(slices.Clip(b.renames), rename{from: from.Name, to: to.Name, commit: l.InForce()})
 		b.observations.carryOver(from, to)
 	}
 }

@@ -99,7 +99,7 @@ func (w *world) findSaved() {
 		return
 	}
 	found := newModel().after(l)
-	if w.state.lost && l.Head() == "" || !w.state.lost && sameEntries(found, w.saved) {
+	if w.state.lost && l.InForce() == "" || !w.state.lost && sameEntries(found, w.saved) {
 		return
 	}
 	for _, a := range attempts {
@@ -110,7 +110,7 @@ func (w *world) findSaved() {
 			return
 		}
 	}
-	w.violate(lawShared, "it finds the ledger at %s, and %s was saved", l.Head(), w.saved.head)
+	w.violate(lawShared, "it finds the ledger at %s, and %s was saved", l.InForce(), w.saved.head)
 }
 
 // stopLeader stops the leader, at once or at one of its next writes of the ledger. It continues

@@ -52,7 +52,7 @@ func (s *store) Save(l *ledger.Ledger) error {
 	if s.d.countWrite() {
 		return errKilled
 	}
-	w.mutant.saves(w.source.commits[l.Head()], l)
+	w.mutant.saves(w.source.commits[l.InForce()], l)
 	w.checkDecided(l)
 	if w.state.full {
 		return errDiskFull

@@ -13,7 +13,7 @@ const (
 	ClusterGroup   = "cluster.kubernetes-fleet.io"
 )
 
-// A Kind describes one of gitfleet's kinds.
+// A Kind describes a kind of manifests that users may write.
 type Kind struct {
 	Kind       string
 	Plural     string
@@ -29,8 +29,9 @@ type Kind struct {
 	typ reflect.Type
 }
 
-// Kinds are the kinds of manifests that users may write, by group and kind.
-var Kinds = map[schema.GroupKind]Kind{
+// ManifestKinds are the kinds of manifests that users may write, by group and kind. Kinds that
+// are only served, such as ClusterResourcePlacementStatus, are in package kubeapi.
+var ManifestKinds = map[schema.GroupKind]Kind{
 	{Group: PlacementGroup, Kind: "ClusterResourcePlacement"}: {
 		Kind: "ClusterResourcePlacement", Plural: "clusterresourceplacements", ShortName: "crp",
 		Versions: both, OnlyV1beta1: strategyV1beta1, typ: reflect.TypeFor[ClusterResourcePlacement]()},
@@ -59,12 +60,12 @@ var (
 	strategyV1beta1 = []string{"spec.strategy.deleteStrategy", "spec.strategy.reportBackStrategy"}
 )
 
-// Decode decodes the JSON of one of gitfleet's kinds into a new object of its Go type, such as
+// Decode decodes the JSON of one of the ManifestKinds into a new object of its Go type, such as
 // *ClusterResourcePlacement. Field names are case-sensitive. strict has an error for each
 // unknown or duplicate field, and the object has all other fields; err means that the JSON could
-// not be decoded. Decode panics if Kinds does not have the kind.
+// not be decoded. Decode panics if ManifestKinds does not have the kind.
 func Decode(gk schema.GroupKind, data []byte) (obj any, strict []error, err error) {
-	k, ok := Kinds[gk]
+	k, ok := ManifestKinds[gk]
 	if !ok {
 		panic("api: no such kind: " + gk.String())
 	}
