@@ -31,7 +31,7 @@ func (a *assembly) problem(severity problem.Severity, origin api.Origin, field, 
 }
 
 func (a *assembly) unlisted(name, owner string) {
-	a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s decides about this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
+	a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
 }
 
 // finish runs the checks and returns the snapshot.

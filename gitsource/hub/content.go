@@ -106,9 +106,9 @@ func definition(r *document.Report, it *item, object map[string]any) bool {
 	return group != "" && kind != "" && known
 }
 
-// controlled reports objects that a controller has created, which end up in Git if somebody
-// dumps them: they have owner references.
-func controlled(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {
+// createdByController reports objects that a controller has created, which end up in Git if
+// somebody dumps them: they have owner references.
+func createdByController(r *document.Report, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {
 	if gvk.Group != "apps" || gvk.Kind != "ReplicaSet" && gvk.Kind != "ControllerRevision" {
 		return false
 	}

@@ -112,7 +112,7 @@ func TestScopesOfCustomKinds(t *testing.T) {
 }
 
 // The snapshot does not depend on how the objects are distributed over files and documents.
-func TestFilesDoNotMatter(t *testing.T) {
+func TestSnapshotDoesNotDependOnFiles(t *testing.T) {
 	objects := []string{
 		namespace("a"), namespace("b"), memberText, named(placementHead, "p"), named(placementHead, "q"), named(overrideText, "o"), crdText("Namespaced"),
 		"apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t, namespace: a}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: a}\ndata: {a: b}\n",

@@ -13,8 +13,8 @@ import (
 
 // A customResult is the result of comparing a custom object with one definition.
 type customResult struct {
-	by       *item
-	problems problem.List
+	definition *item
+	problems   problem.List
 }
 
 // checkCustom compares custom objects with the definitions of the commit, as
@@ -27,27 +27,27 @@ func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
 		}
 	}
 	var customItems []*item
-	misfits := map[string][]*item{} // by file
+	mismatches := map[string][]*item{} // by file
 	for _, it := range a.items {
 		by := definitions[it.id.GroupKind()]
 		if by == nil || !it.custom || it.object == nil {
 			continue
 		}
 		customItems = append(customItems, it)
-		if it.customResult != nil && it.customResult.by == by {
+		if it.customResult != nil && it.customResult.definition == by {
 			continue
 		}
 		if it.compare(by, document.Document{}); len(it.customResult.problems) > 0 && !it.built() {
 			it.customResult = nil // until the lines are known
-			misfits[it.origin.Path] = append(misfits[it.origin.Path], it)
+			mismatches[it.origin.Path] = append(mismatches[it.origin.Path], it)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(misfits)) {
+	for _, path := range slices.Sorted(maps.Keys(mismatches)) {
 		documents, err := l.parseAgain(t, path)
 		if err != nil {
 			return err
 		}
-		for _, it := range misfits[path] {
+		for _, it := range mismatches[path] {
 			it.compare(definitions[it.id.GroupKind()], documents[it.origin.Document])
 		}
 	}

@@ -21,7 +21,7 @@ spec:
 }
 
 // A custom object is compared with its definition once, and again when the definition changes.
-func TestCustomIsComparedOnceByEachDefinition(t *testing.T) {
+func TestCustomObjectsAreComparedOncePerDefinition(t *testing.T) {
 	gadget := "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: one}\nsize: 1\n"
 	tree := func(field string) *memoryTree {
 		return newMemoryTree(map[string]string{"crd.yaml": gadgets(field), "one.yaml": gadget, "two.yaml": strings.ReplaceAll(gadget, "one", "two")})
@@ -53,7 +53,7 @@ func TestCustomIsComparedOnceByEachDefinition(t *testing.T) {
 
 // A file with many custom objects that do not match their definition is read again only once,
 // to find the lines.
-func TestManyMisfitsReadTheirFileOnce(t *testing.T) {
+func TestMismatchesReadTheirFileOnce(t *testing.T) {
 	reads := func(count int) int {
 		var documents, list strings.Builder
 		list.WriteString("apiVersion: v1\nkind: List\nitems:\n")

@@ -13,12 +13,12 @@ func TestExamples(t *testing.T) {
 	for _, name := range []string{"quickstart", "broken-syntax", "broken-fields", "broken-duplicates"} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, err := load(Commit{Hash: "c0ffee"}, os.DirFS(filepath.Join("../../examples", name)), Options{})
-			golden.File(t, filepath.Join("testdata/examples", name+".txt"), tell(snapshot, err))
+			golden.File(t, filepath.Join("testdata/examples", name+".txt"), describe(snapshot, err))
 		})
 	}
 }
 
-func TestQuickstartHasNothingToComplainOf(t *testing.T) {
+func TestQuickstartHasNoWarnings(t *testing.T) {
 	snapshot, err := load(Commit{}, os.DirFS("../../examples/quickstart"), Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ spec:
 
 // The hash of a spec, which determines its generation, is equal for all equivalent ways to
 // write it and different for everything else.
-func TestSpecHashIsOfTheMeaning(t *testing.T) {
+func TestSpecHashIgnoresSpelling(t *testing.T) {
 	hash := func(text string) string { return loadOne(t, text).Placements[0].SpecHash }
 	plain := hash(placementText)
 	for _, more := range []string{"  policy: {placementType: pickAll}\n", "  revisionHistoryLimit: 10\n", "status: {}\n", "  strategy:\n"} {
@@ -41,7 +41,7 @@ func TestSpecHashIsOfTheMeaning(t *testing.T) {
 	}
 }
 
-func TestVersionsBecomeOne(t *testing.T) {
+func TestVersionsAreConverted(t *testing.T) {
 	s := loadOne(t, `apiVersion: cluster.kubernetes-fleet.io/v1
 kind: MemberCluster
 metadata: {name: a}
@@ -69,7 +69,7 @@ spec:
 
 // A dumped and a hand-written manifest of the same object have equal hashes, in YAML or JSON
 // and in any order.
-func TestHashIsOfTheObject(t *testing.T) {
+func TestHashIgnoresFormat(t *testing.T) {
 	same := []string{
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {x: \"1\", y: z}\n",
 		`{"kind": "ConfigMap", "apiVersion": "v1", "data": {"y": "z", "x": "1"}, "metadata": {"namespace": "b", "name": "a"}}`,
@@ -88,7 +88,7 @@ func TestHashIsOfTheObject(t *testing.T) {
 }
 
 // Fields that users may set on purpose are not stripped.
-func TestStrippingLeavesWhatWasMeant(t *testing.T) {
+func TestStripKeepsFieldsOfUsers(t *testing.T) {
 	s := loadOne(t, `apiVersion: v1
 kind: Service
 metadata: {name: a, namespace: b, finalizers: [f], deletionGracePeriodSeconds: 3, uid: u}

@@ -76,9 +76,9 @@ func isTextMap(r *document.Report, value any, p *document.FieldPath) bool {
 	return ok
 }
 
-// scopeFits compares the namespace of an object with the scope of its kind, if the kind is
-// built in.
-func scopeFits(r *document.Report, it *item, object map[string]any) bool {
+// checkBuiltinScope compares the namespace of an object with the scope of its kind, if the kind
+// is built in.
+func checkBuiltinScope(r *document.Report, it *item, object map[string]any) bool {
 	namespaced, known := api.Namespaced(it.id.GroupKind())
 	it.custom = !known
 	switch {

@@ -172,11 +172,11 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 		if !t.Valid() {
 			continue
 		}
-		print, err := t.Fingerprint()
+		fingerprint, err := t.Fingerprint()
 		if err != nil {
 			return err
 		}
-		key := buildKey{dir, print}
+		key := buildKey{dir, fingerprint}
 		result, known := l.builds.Get(key)
 		if !known {
 			result = &parsed{}

@@ -40,7 +40,7 @@ func mustLoad(t testing.TB, l *Loader, tree fs.FS) *Snapshot {
 	return s
 }
 
-func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
+func TestOptionsValidate(t *testing.T) {
 	for want, opts := range map[string]Options{
 		`path "../up"`: {Path: "../up"},
 		`path "/etc"`:  {Path: "/etc"},
@@ -98,7 +98,7 @@ func TestLimits(t *testing.T) {
 }
 
 // A commit that cannot be read is never taken for a commit with fewer objects.
-func TestAFailingRepositoryIsNoProblemOfTheCommit(t *testing.T) {
+func TestReadFailuresAreNotProblems(t *testing.T) {
 	tree := newMemoryTree(map[string]string{
 		".gitfleetignore":        "*.txt\n",
 		"a/ns.yaml":              namespace("a"),
@@ -170,7 +170,7 @@ func (f *failingTree) Open(name string) (fs.File, error) {
 	return f.memoryTree.Open(name)
 }
 
-func TestOnlyWhatChangedIsDoneAgain(t *testing.T) {
+func TestLoadProcessesOnlyChanges(t *testing.T) {
 	files := manyFiles(200)
 	files["app/kustomization.yaml"] = "resources: [../base]\n"
 	files["base/kustomization.yaml"] = "resources: [ns.yaml]\n"
@@ -224,7 +224,7 @@ func samePointers(t *testing.T, before, after []*api.Object, but string) {
 }
 
 // A build that took too long is tried again; one that is invalid is not.
-func TestALateBuildIsTriedAgain(t *testing.T) {
+func TestTimedOutBuildsAreRepeated(t *testing.T) {
 	tree := newMemoryTree(map[string]string{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespace("web")})
 	l := NewLoader(Options{Limits: Limits{BuildTime: time.Nanosecond}})
 	if _, err := l.Load(Commit{}, tree); err == nil {
@@ -247,7 +247,7 @@ func TestALateBuildIsTriedAgain(t *testing.T) {
 
 // Two commits that are loaded in turn, such as the newest and one that is still rolled out, are
 // both cached. What neither of them uses is dropped from the cache.
-func TestTheLastTwoLoadsAreRemembered(t *testing.T) {
+func TestTheLastTwoLoadsAreCached(t *testing.T) {
 	trees := commits(200, 4)
 	l := NewLoader(Options{})
 	mustLoad(t, l, trees[0])
@@ -275,7 +275,7 @@ func TestTheLastTwoLoadsAreRemembered(t *testing.T) {
 }
 
 // A loader that has loaded other commits before returns the same result as a new one.
-func TestALoaderForgetsNothingAndKeepsNothing(t *testing.T) {
+func TestCachedLoadsEqualFreshLoads(t *testing.T) {
 	pool := map[string][]string{
 		"a.yaml":                 {namespace("a"), namespace("b"), namespace("a") + "---\n" + namespace("c"), "broken: [", "apiVersion: v1\n"},
 		"b.yaml":                 {namespace("b"), "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t, namespace: n}\n"},
@@ -303,9 +303,9 @@ func TestALoaderForgetsNothingAndKeepsNothing(t *testing.T) {
 				l.Load(Commit{}, &failingTree{memoryTree: tree, after: rapid.IntRange(0, 30).Draw(t, "after")})
 			}
 			s, err := l.Load(Commit{}, tree)
-			got := tell(s, err)
+			got := describe(s, err)
 			s, err = load(Commit{}, tree, Options{})
-			if want := tell(s, err); got != want {
+			if want := describe(s, err); got != want {
 				t.Fatalf("the loader said\n%s\nand a new one\n%s", got, want)
 			}
 		}
@@ -333,15 +333,15 @@ func TestACheckoutLoadsLikeACommit(t *testing.T) {
 		}
 	}
 	s, err := load(Commit{}, os.DirFS(dir), Options{})
-	got := tell(s, err)
+	got := describe(s, err)
 	s, err = load(Commit{}, newMemoryTree(archive), Options{})
-	if want := tell(s, err); got != want {
+	if want := describe(s, err); got != want {
 		t.Errorf("the checkout said\n%s\nand the commit\n%s", got, want)
 	}
 }
 
 // A repository with every kind of remote reference causes no network access.
-func TestNothingIsFetchedAndNothingIsRun(t *testing.T) {
+func TestNothingIsDownloadedOrRun(t *testing.T) {
 	var visits atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -404,7 +404,7 @@ func TestNothingIsFetchedAndNothingIsRun(t *testing.T) {
 
 // kustomize keeps state in global variables. Loaders may still run concurrently; the race
 // detector checks that.
-func TestLoadersMayRunAtOnce(t *testing.T) {
+func TestLoadersRunConcurrently(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -427,7 +427,7 @@ func TestLoadersMayRunAtOnce(t *testing.T) {
 }
 
 // Several goroutines may use one loader.
-func TestALoaderMayBeShared(t *testing.T) {
+func TestLoaderIsSafeForConcurrentUse(t *testing.T) {
 	l := NewLoader(Options{})
 	trees := commits(100, 3)
 	var group sync.WaitGroup
@@ -442,7 +442,7 @@ func TestALoaderMayBeShared(t *testing.T) {
 }
 
 // No message about a hostile repository contains the value of a Secret.
-func TestSecretsAreNotRepeated(t *testing.T) {
+func TestProblemsHaveNoSecrets(t *testing.T) {
 	scenes, _ := filepath.Glob("testdata/hostile/*.txtar")
 	found := false
 	for _, name := range scenes {

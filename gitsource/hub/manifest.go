@@ -116,10 +116,10 @@ func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[stri
 		validateUnsupported(r, gvk)
 		return nil
 	}
-	if !scopeFits(r, it, object) {
+	if !checkBuiltinScope(r, it, object) {
 		return nil
 	}
-	if controlled(r, gvk, object) {
+	if createdByController(r, gvk, object) {
 		return nil
 	}
 	strip(r, object)

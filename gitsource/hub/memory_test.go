@@ -125,7 +125,7 @@ func TestLargeDashboardsLoad(t *testing.T) {
 
 // The position at which a commit exceeds the limit does not depend on the order in which files
 // were parsed.
-func TestWhereACommitIsTooLarge(t *testing.T) {
+func TestTooLargeIsReportedAtOnePosition(t *testing.T) {
 	files := map[string]string{}
 	for i := range 20 {
 		files[fmt.Sprintf("%02d.yaml", i)] = aliased(fmt.Sprintf("b%d", i))
@@ -141,7 +141,7 @@ func TestWhereACommitIsTooLarge(t *testing.T) {
 }
 
 // The counted size of a commit is close to the memory that its objects take.
-func TestTheSizeOfACommitIsWhatItTakes(t *testing.T) {
+func TestSizeIsCloseToMemory(t *testing.T) {
 	for name, text := range map[string]func(int) string{
 		"aliases":     func(i int) string { return aliased(fmt.Sprintf("b%d", i)) },
 		"deployments": func(i int) string { return manifest(i, 0) },
@@ -184,7 +184,7 @@ func TestTheSizeOfACommitIsWhatItTakes(t *testing.T) {
 
 // A repository of very many empty directories is refused soon. In Git it is small, since equal
 // directories are stored once.
-func TestDirectoriesCount(t *testing.T) {
+func TestDirectoriesCountAsFiles(t *testing.T) {
 	_, err := load(Commit{}, endless{}, Options{Limits: Limits{Files: 1000}})
 	if err == nil || !strings.Contains(err.Error(), "more than 1000 files and directories") {
 		t.Error(err)

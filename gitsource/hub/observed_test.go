@@ -52,7 +52,7 @@ items:
 	}
 }
 
-func TestReadClustersSaysWhereAFileIsWrong(t *testing.T) {
+func TestReadClustersReportsPositions(t *testing.T) {
 	const head = "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\n"
 	tests := map[string]struct{ text, want string }{
 		"empty":          {"", "fleet.yaml: has no MemberCluster"},

@@ -55,7 +55,7 @@ func said(err error) string {
 
 // More overrides than KubeFleet allows are accepted, with one warning for the fleet and one for
 // each namespace.
-func TestMoreOverridesThanKubeFleetTakes(t *testing.T) {
+func TestManyOverridesAreWarnedOf(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 103 {
 		files[fmt.Sprintf("c/%03d.yaml", i)] = &fstest.MapFile{Data: []byte(strings.NewReplacer("name: o", fmt.Sprintf("name: o%03d", i), "name: n0", fmt.Sprintf("name: n%d", i)).Replace(overriding(1, 1, 0, 1)))}

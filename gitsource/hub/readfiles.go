@@ -16,7 +16,7 @@ import (
 // text.
 func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) error {
 	var jobs []*fileJob
-	spending := &limit.Budget{Limit: a.limits.CommitSize - a.size}
+	budget := &limit.Budget{Limit: a.limits.CommitSize - a.size}
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, name := range w.manifests {
@@ -26,7 +26,7 @@ func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) e
 			}
 			continue
 		}
-		if spending.Exceeded() {
+		if budget.Exceeded() {
 			break
 		}
 		job, err := l.readFile(t, name)
@@ -35,7 +35,7 @@ func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) e
 		}
 		jobs = append(jobs, job)
 		if job.result != nil {
-			spending.Charge(job.result.size)
+			budget.Charge(job.result.size)
 			continue
 		}
 		alone := len(job.data) > largeFile
@@ -44,7 +44,7 @@ func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) e
 		}
 		words := <-l.words
 		group.Go(func() {
-			job.run(words, spending)
+			job.run(words, budget)
 			l.words <- words
 		})
 		if alone {
@@ -52,15 +52,15 @@ func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) e
 		}
 	}
 	group.Wait()
-	return l.takeFiles(jobs, a)
+	return l.addFiles(jobs, a)
 }
 
 // largeFile is the size of files that are parsed one at a time.
 const largeFile = 256 << 10
 
-// takeFiles adds parsed files in order until the commit is too large. A file that was cut
+// addFiles adds parsed files in order until the commit is too large. A file that was cut
 // because files parsed earlier had used up the budget is parsed again.
-func (l *Loader) takeFiles(jobs []*fileJob, a *assembly) error {
+func (l *Loader) addFiles(jobs []*fileJob, a *assembly) error {
 	for _, job := range jobs {
 		if job.result.cut {
 			words := <-l.words
@@ -103,12 +103,12 @@ type fileJob struct {
 	known  bool // the file was cached by an earlier load
 }
 
-func (j *fileJob) run(words document.Vocabulary, spending *limit.Budget) {
+func (j *fileJob) run(words document.Vocabulary, budget *limit.Budget) {
 	if j.fault != "" {
 		j.result = &parsed{problems: problem.List{{Origin: api.Origin{Path: j.key.path}, Severity: problem.Error, Message: j.fault}}}
 		return
 	}
-	j.result = parseFile(j.key.path, j.data, j.limits, words, spending)
+	j.result = parseFile(j.key.path, j.data, j.limits, words, budget)
 	if !j.result.cut {
 		j.data = nil
 	}

@@ -24,7 +24,7 @@ func TestScenes(t *testing.T) {
 			golden.Archives(t, filepath.Join("testdata", dir, "*.txtar"), func(t *testing.T, archive *txtar.Archive) {
 				files, opts := readScene(t, archive)
 				snapshot, err := load(Commit{Hash: "c0ffee"}, files, opts)
-				golden.Answer(t, archive, repository.Answer, tell(snapshot, err))
+				golden.Answer(t, archive, repository.Answer, describe(snapshot, err))
 			})
 		})
 	}
@@ -83,12 +83,12 @@ func setLimit(t *testing.T, l *Limits, name, value string) {
 	}
 }
 
-// tell formats the result of Load for people to check.
-func tell(s *Snapshot, err error) string {
+// describe formats the result of Load for people to check.
+func describe(s *Snapshot, err error) string {
 	var b strings.Builder
 	if loadError := (*LoadError)(nil); errors.As(err, &loadError) {
 		b.WriteString("does not load\n")
-		tellProblems(&b, loadError.Problems)
+		writeProblems(&b, loadError.Problems)
 		return b.String()
 	}
 	if err != nil {
@@ -109,11 +109,11 @@ func tell(s *Snapshot, err error) string {
 	for _, o := range s.Objects {
 		fmt.Fprintf(&b, "%s at %s\n", o.ID, positionText(o.Origin))
 	}
-	tellProblems(&b, s.Warnings)
+	writeProblems(&b, s.Warnings)
 	return b.String()
 }
 
-func tellProblems(b *strings.Builder, problems problem.List) {
+func writeProblems(b *strings.Builder, problems problem.List) {
 	for _, p := range problems {
 		fmt.Fprintf(b, "%s: %s\n", p.Severity, p.Error())
 	}

@@ -25,8 +25,8 @@ var (
 		ResourceOverrideSnapshot Work AppliedWork InternalMemberCluster`)
 )
 
-// isUnsupportedKind reports whether a kind is in one of gitfleet's groups and not supported, or is one of
-// gitfleet's kinds in the wrong group.
+// isUnsupportedKind reports whether a kind is in one of gitfleet's groups and not supported, or is
+// one of gitfleet's kinds in another group.
 func isUnsupportedKind(gvk runtimeschema.GroupVersionKind) bool {
 	if gvk.Group == formerGroup || gvk.Group == "" {
 		_, supported := kindNamed(gvk.Kind)

@@ -119,7 +119,7 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 		return err
 	}
 	if chart, there := l.Find("Chart.yaml"); there && chart.Mode.IsRegular() && !ignored.Ignores(path.Join(dir, "Chart.yaml"), false) {
-		w.problem(problem.Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, which is not rendered here; commit what helm template writes, or list the directory in %s", tree.IgnoreFile)
+		w.problem(problem.Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, and charts are not rendered; commit the output of helm template, or list the directory in %s", tree.IgnoreFile)
 		return nil
 	}
 	if w.names += len(l.Entries); w.names > 10*w.limits.Files {

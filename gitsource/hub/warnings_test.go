@@ -28,7 +28,7 @@ func TestManyWarnings(t *testing.T) {
 }
 
 // Warnings about a Secret never contain its values, wherever the Secret comes from.
-func TestBuiltinRepeatsNoSecret(t *testing.T) {
+func TestWarningsHaveNoSecrets(t *testing.T) {
 	secret := `apiVersion: v1
 kind: Secret
 metadata: {name: db, namespace: web, lables: {canary: canary}, finalizers: canary, annotation: canary}

@@ -27,9 +27,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// kustomizing is a lock that is held during a build: kustomize keeps schemas in global
+// buildLock is a lock that is held during a build: kustomize keeps schemas in global
 // variables, so that only one build can run at a time.
-var kustomizing = make(chan struct{}, 1)
+var buildLock = make(chan struct{}, 1)
 
 // maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as an API
 // server does. The limit is global to the process; code that serves an API sets the same value.
@@ -87,10 +87,10 @@ func (b *builder) fail(format string, args ...any) {
 // Build reads the files of a kustomization and builds it. It calls visit with each object, as a
 // document.Decoder returns it, and the report of its problems. Problems of the files are part of
 // the result; an error means that they could not be read.
-func (t Target) Build(spending *limit.Budget, visit func(r *document.Report, object any)) (*Result, error) {
+func (t Target) Build(budget *limit.Budget, visit func(r *document.Report, object any)) (*Result, error) {
 	b := &builder{
 		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{},
-		budget: spending, input: &limit.Budget{Limit: t.graph.limits.BuildInput}, sizes: map[string]int64{},
+		budget: budget, input: &limit.Budget{Limit: t.graph.limits.BuildInput}, sizes: map[string]int64{},
 	}
 	if err := b.readAll(); err != nil {
 		return nil, err
@@ -196,18 +196,18 @@ func (b *builder) recordPosition(name string, doc document.Document) {
 	b.positions[name] = append(b.positions[name], sourcePosition{kind, at("metadata", "name").Value, doc.LinesBefore + doc.Root.Line, doc.Number})
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
-			eachScalar(at(field), func(value string) { b.secrets = append(b.secrets, value) })
+			visitScalars(at(field), func(value string) { b.secrets = append(b.secrets, value) })
 		}
 	}
 }
 
-func eachScalar(n *yaml.Node, visit func(string)) {
+func visitScalars(n *yaml.Node, visit func(string)) {
 	if n.Kind == yaml.ScalarNode {
 		visit(n.Value)
 	}
 	for i, child := range n.Content {
 		if n.Kind != yaml.MappingNode || i%2 == 1 { // not the keys
-			eachScalar(child, visit)
+			visitScalars(child, visit)
 		}
 	}
 }
@@ -224,14 +224,14 @@ func (b *builder) run() (resmap.ResMap, error) {
 		return nil, fmt.Errorf("build %s: %w", b.File, err)
 	}
 	fsys.add(path.Join(mount, b.File), text)
-	if !acquireTurn(b.graph.limits.BuildTime) {
+	if !acquireLock(b.graph.limits.BuildTime) {
 		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.File, b.graph.limits.BuildTime)
 	}
 	start, late := time.Now(), time.After(b.graph.limits.BuildTime)
 	done := make(chan outcome, 1)
 	go func() {
 		result := kustomize(fsys, path.Join(mount, b.root.dir))
-		<-kustomizing
+		<-buildLock
 		done <- result
 	}()
 	select {
@@ -242,7 +242,7 @@ func (b *builder) run() (resmap.ResMap, error) {
 		if result.err != nil {
 			b.fail("kustomize: %s", b.clean(result.err.Error()))
 		}
-		b.warnUnused()
+		b.warnUnusedVariables()
 		return result.objects, nil
 	case <-late:
 	}
@@ -253,16 +253,16 @@ func (b *builder) run() (resmap.ResMap, error) {
 	return nil, nil
 }
 
-// acquireTurn waits until no other build runs, for at most the time limit of one build. The
+// acquireLock waits until no other build runs, for at most the time limit of one build. The
 // build releases the lock when it ends, which may be after its time limit.
-func acquireTurn(timeout time.Duration) bool {
+func acquireLock(timeout time.Duration) bool {
 	select {
-	case kustomizing <- struct{}{}:
+	case buildLock <- struct{}{}:
 		return true
 	default:
 	}
 	select {
-	case kustomizing <- struct{}{}:
+	case buildLock <- struct{}{}:
 		return true
 	case <-time.After(timeout):
 		return false
@@ -289,10 +289,11 @@ func kustomize(fsys filesys.FileSystem, dir string) (result outcome) {
 	return outcome{objects, err}
 }
 
-// warnUnused warns of variables without a reference. kustomize logs them without the file name.
-func (b *builder) warnUnused() {
+// warnUnusedVariables warns of variables without a reference. kustomize logs them without the
+// file name.
+func (b *builder) warnUnusedVariables() {
 	for _, k := range b.parts {
-		for _, v := range k.text.variables {
+		for _, v := range k.content.variables {
 			reference := []byte("$(" + v.value + ")")
 			used := false
 			for _, text := range b.texts {
@@ -311,7 +312,7 @@ func (b *builder) warnUnused() {
 // withOrigins returns the kustomization file with the option to annotate each object with its
 // origin.
 func (b *builder) withOrigins() ([]byte, error) {
-	spec := b.root.text.spec
+	spec := b.root.content.spec
 	spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
 	return json.Marshal(spec)
 }

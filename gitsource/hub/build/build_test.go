@@ -39,9 +39,9 @@ func (r sources) build(t testing.TB, limits limit.Limits, budget int64) (objects
 const roomy = 1 << 30
 
 // A build that never ends makes others wait, but their kustomizations are not blamed for it.
-func TestABuildThatNeverEnds(t *testing.T) {
-	kustomizing <- struct{}{}
-	defer func() { <-kustomizing }()
+func TestBuildWaitsForAnother(t *testing.T) {
+	buildLock <- struct{}{}
+	defer func() { <-buildLock }()
 	g := sources{"app/kustomization.yaml": "namePrefix: a-\nresources: [ns.yaml]\n", "app/ns.yaml": namespaceText}.graph(t, limit.Limits{BuildTime: time.Millisecond})
 	if result, err := g.Target("app").Build(&limit.Budget{Limit: roomy}, func(*document.Report, any) {}); err == nil {
 		t.Errorf("built, with %v, want an error that is no problem of the commit", result.Problems)
@@ -275,7 +275,7 @@ func TestKustomizationFilesAreCached(t *testing.T) {
 	repo := sources{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespaceText}
 	g := repo.graph(t, limit.Limits{})
 	again, err := Read(g.tree, []string{"app"}, g.cache, g.limits)
-	if err != nil || again.nodes["app"].text != g.nodes["app"].text {
+	if err != nil || again.nodes["app"].content != g.nodes["app"].content {
 		t.Errorf("parsed again, %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 // internals are details of kustomize that appear in its messages.
 var internals = []struct {
-	is   *regexp.Regexp
-	says string
+	pattern     *regexp.Regexp
+	replacement string
 }{
 	{regexp.MustCompile(`resid\.ResId\{Gvk:resid\.Gvk\{Group:"[^"]*", Version:"[^"]*", Kind:"([^"]*)", isClusterScoped:\w+\}, Name:"([^"]*)", Namespace:"[^"]*"\}`), "$1 $2"},
 	{regexp.MustCompile(` &\{[^{}]*\}`), ""},
@@ -33,7 +33,7 @@ func (b *builder) clean(message string) string {
 	message = strings.ReplaceAll(message, mount+"/", "")
 	message = strings.ReplaceAll(message, mount, ".")
 	for _, i := range internals {
-		message = i.is.ReplaceAllString(message, i.says)
+		message = i.pattern.ReplaceAllString(message, i.replacement)
 	}
 	if runes := []rune(message); len(runes) > maxMessage {
 		message = string(runes[:maxMessage]) + " …"

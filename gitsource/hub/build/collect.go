@@ -26,7 +26,7 @@ func (b *builder) collect(m resmap.ResMap, out *Result, visit func(*document.Rep
 		c := &document.Decoder{Report: r, Words: words, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
 		value, ok := c.Decode(res.YNode())
 		if ok {
-			b.forgetOrigin(value)
+			b.removeOrigin(value)
 			data, _ := json.Marshal(value)
 			if size += int64(len(data)); size > b.graph.limits.BuildOutput {
 				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", limit.Size(b.graph.limits.BuildOutput))
@@ -93,7 +93,7 @@ func (b *builder) generatorLine(file, name string) int {
 			continue
 		}
 		line, length := 0, 0
-		for _, g := range k.text.generators {
+		for _, g := range k.content.generators {
 			if strings.Contains(name, g.name) && len(g.name) > length {
 				line, length = g.line, len(g.name)
 			}
@@ -103,9 +103,9 @@ func (b *builder) generatorLine(file, name string) int {
 	return 0
 }
 
-// forgetOrigin removes the annotation added by withOrigins.
-func (b *builder) forgetOrigin(value any) {
-	if slices.Contains(b.root.text.spec.BuildMetadata, types.OriginAnnotations) {
+// removeOrigin removes the annotation added by withOrigins.
+func (b *builder) removeOrigin(value any) {
+	if slices.Contains(b.root.content.spec.BuildMetadata, types.OriginAnnotations) {
 		return // the user wants it
 	}
 	object, _ := value.(map[string]any)

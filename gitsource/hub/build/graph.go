@@ -52,7 +52,7 @@ func Read(t *tree.Tree, dirs []string, files *Cache, limits limit.Limits) (*Grap
 			return nil, err
 		}
 		g.nodes[dir] = k
-		if g.Size, g.Last = g.Size+k.text.size, k.file; g.Size > limits.CommitSize {
+		if g.Size, g.Last = g.Size+k.content.size, k.file; g.Size > limits.CommitSize {
 			return g, nil
 		}
 		pending = append(pending, k.dirs...)
@@ -87,7 +87,7 @@ func (g *Graph) findRoots(dirs []string) {
 	for _, dir := range dirs {
 		switch k := g.nodes[dir]; {
 		case taken[dir]:
-		case k.text.component:
+		case k.content.component:
 			k.warn(0, "", "no kustomization uses this component, so it has no effect")
 		default:
 			g.Roots = append(g.Roots, dir)
@@ -108,7 +108,7 @@ func (g *Graph) visit(dir string, visits map[string]int, way []string) int {
 	}
 	if i := slices.Index(way, dir); i >= 0 {
 		last := g.nodes[way[len(way)-1]]
-		last.failAt(dir, "these kustomizations refer to each other in a circle: %s; remove one of the references", strings.Join(append(way[i:], dir), " -> "))
+		last.failAt(dir, "these kustomizations refer to each other in a cycle: %s; remove one of the references", strings.Join(append(way[i:], dir), " -> "))
 		return 1
 	}
 	n := 1

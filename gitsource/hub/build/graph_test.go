@@ -71,7 +71,7 @@ const namespaceText = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
 // A reference must be to something in the commit that kustomize reads there. Each refusal names
 // the field and its line.
 func TestReferences(t *testing.T) {
-	const remote = `" is remote, and nothing is ever fetched while a commit is read; copy what it holds into the repository`
+	const remote = `" is remote, and nothing is downloaded while a commit is read; copy its content into the repository`
 	const outside = `" is outside of the repository; write a relative path to something in it`
 	repo := sources{
 		"app/ns.yaml": namespaceText, "app/sub/ns.yaml": namespaceText, "app/link.yaml": "link", "app/module": "module",
@@ -88,8 +88,8 @@ func TestReferences(t *testing.T) {
 		"resources: [../none]":                                         "resources[0]: the commit has no none; correct the name, or add the file",
 		"resources: [ns.yaml/below]":                                   "resources[0]: the commit has no app/ns.yaml/below; correct the name, or add the file",
 		"resources: [plain]":                                           "resources[0]: the directory app/plain has no kustomization.yaml; add one, or list its files",
-		"resources: [.]":                                               "resources[0]: app holds this kustomization itself, so they would refer to each other in a circle; remove the reference",
-		"resources: [..]":                                              "resources[0]: . holds this kustomization itself, so they would refer to each other in a circle; remove the reference",
+		"resources: [.]":                                               "resources[0]: app contains this kustomization, so they would refer to each other in a cycle; remove the reference",
+		"resources: [..]":                                              "resources[0]: . contains this kustomization, so they would refer to each other in a cycle; remove the reference",
 		"resources: [../ns.yaml]":                                      "resources[0]: ns.yaml is not in or below app, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file",
 		"resources: [../base/ns.yaml]":                                 "resources[0]: base/ns.yaml is not in or below app, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file",
 		"resources: [../..]":                                           `resources[0]: "../..` + outside,
@@ -133,7 +133,7 @@ func TestReferences(t *testing.T) {
 
 // A kustomization file that kustomize could not read is refused with what it expects.
 func TestReadKustomization(t *testing.T) {
-	const helm = ": Helm charts are not rendered here; commit what helm template writes, and list that under resources"
+	const helm = ": Helm charts are not rendered; commit the output of helm template, and list it under resources"
 	const deprecated = ": kustomize has deprecated this field; use "
 	for text, want := range map[string][]string{
 		"namePrefix: a-":                      nil,
@@ -143,7 +143,7 @@ func TestReadKustomization(t *testing.T) {
 		"{}":                                  {"k:1: the kustomization is empty; list something under resources, or remove the file"},
 		"\nresource: [a.yaml]":                {"k:2: resource: unknown field; did you mean resources?"},
 		"namePrefix: a-\nimages: [{nam: a}]":  {"k:1: unknown field nam"},
-		"namePrefix: a-\nresources: a.yaml":   {"k:2: resources: a string does not fit here; kustomize wants []string"},
+		"namePrefix: a-\nresources: a.yaml":   {"k:2: resources: kustomize expects []string here, not string"},
 		"a: [":                                {"k:1: not valid YAML: did not find expected node content; check the indentation and the quotes of this line and the one above"},
 		"kind: ConfigMap\nnamePrefix: a-":     {"k:1: kind: kind should be Kustomization or Component"},
 		"namePrefix: a-\nhelmCharts: [{name: a}]":   {"k:2: helmCharts" + helm},
@@ -169,13 +169,13 @@ func TestPlugins(t *testing.T) {
 	const (
 		at      = "k:1: transformers[0]: "
 		builtin = "apiVersion: builtin, metadata: {name: a}, "
-		program = " would have to run a program, which is never done; use what kustomize has itself, or commit what the plugin writes"
+		program = " is no built-in plugin of kustomize, and other plugins are programs, which are never run; use a built-in one, or commit the output of the plugin"
 	)
 	for plugin, want := range map[string]string{
 		builtin + "kind: LabelTransformer":                   "",
 		builtin + "kind: HelmChartInflationGenerator":        at + noHelm,
-		builtin + "kind: SedTransformer":                     at + "the plugin SedTransformer" + program,
-		"apiVersion: example.com/v1, kind: PatchTransformer": at + "the plugin PatchTransformer" + program,
+		builtin + "kind: SedTransformer":                     at + "SedTransformer" + program,
+		"apiVersion: example.com/v1, kind: PatchTransformer": at + "PatchTransformer" + program,
 		"apiVersion: builtin":                                at + "a generator or transformer has apiVersion: builtin and a kind",
 	} {
 		text := "transformers: [\"{" + plugin + "}\"]"
@@ -246,18 +246,18 @@ func TestRootsAndOwners(t *testing.T) {
 
 // A circle is reported once, at the reference that closes it, also if nothing outside refers to
 // it.
-func TestCircles(t *testing.T) {
+func TestCycles(t *testing.T) {
 	for name, test := range map[string]struct {
 		repo sources
 		want []string
 	}{
 		"two": {
 			sources{"a/kustomization.yaml": "resources:\n- ../b\n", "b/kustomization.yaml": "resources:\n- ../a\n"},
-			[]string{"b/kustomization.yaml:2: resources[0]: these kustomizations refer to each other in a circle: a -> b -> a; remove one of the references"},
+			[]string{"b/kustomization.yaml:2: resources[0]: these kustomizations refer to each other in a cycle: a -> b -> a; remove one of the references"},
 		},
 		"below a root": {
 			sources{"root/kustomization.yaml": "resources: [../c]\n", "c/kustomization.yaml": "resources: [../d]\n", "d/kustomization.yaml": "namePrefix: a-\nresources: [../c]\n"},
-			[]string{"d/kustomization.yaml:2: resources[0]: these kustomizations refer to each other in a circle: c -> d -> c; remove one of the references"},
+			[]string{"d/kustomization.yaml:2: resources[0]: these kustomizations refer to each other in a cycle: c -> d -> c; remove one of the references"},
 		},
 		"a base twice is none": {
 			sources{"a/kustomization.yaml": "resources: [../b, ../c]\n", "b/kustomization.yaml": "resources: [../c]\n", "c/kustomization.yaml": "namePrefix: a-\n"},

@@ -30,7 +30,7 @@ type kustomization struct {
 	literals []string
 	problems problem.List
 
-	text *kustomizationFile
+	content *kustomizationFile
 }
 
 // A reference is a file that a kustomization reads.
@@ -65,7 +65,7 @@ func (k *kustomization) warn(line int, field, format string, args ...any) {
 
 // failAt reports a problem at the reference to a directory.
 func (k *kustomization) failAt(dir, format string, args ...any) {
-	for _, m := range k.text.mentions {
+	for _, m := range k.content.mentions {
 		if path.Join(k.dir, m.value) == dir {
 			k.fail(m.line, m.field, format, args...)
 			return
@@ -86,10 +86,10 @@ func (g *Graph) read(dir string) (*kustomization, error) {
 		}
 	}
 	var err error
-	if k.text, err = g.readText(k.file, false); err != nil {
+	if k.content, err = g.readContent(k.file, false); err != nil {
 		return nil, err
 	}
-	return k, g.resolveAll(k, k.text)
+	return k, g.resolveAll(k, k.content)
 }
 
 // resolveAll resolves all references of a file.
@@ -104,7 +104,7 @@ func (g *Graph) resolveAll(k *kustomization, text *kustomizationFile) error {
 		if m.kind != pluginFile || len(k.files) == before {
 			continue
 		}
-		plugins, err := g.readText(k.files[before].path, true)
+		plugins, err := g.readContent(k.files[before].path, true)
 		if err != nil {
 			return err
 		}
@@ -115,30 +115,30 @@ func (g *Graph) resolveAll(k *kustomization, text *kustomizationFile) error {
 	return nil
 }
 
-// A textKey identifies a parsed file. The same file may be read as a kustomization and as a
+// A contentKey identifies a parsed file. The same file may be read as a kustomization and as a
 // plugin configuration.
-type textKey struct {
+type contentKey struct {
 	path, hash string
 	plugins    bool
 }
 
 // A Cache has the kustomization files that the last two loads used.
 type Cache struct {
-	*cache.Cache[textKey, *kustomizationFile]
+	*cache.Cache[contentKey, *kustomizationFile]
 }
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{cache.New[textKey, *kustomizationFile]()}
+	return &Cache{cache.New[contentKey, *kustomizationFile]()}
 }
 
-// readText reads a file, or returns it from the cache.
-func (g *Graph) readText(name string, plugins bool) (*kustomizationFile, error) {
+// readContent reads a file, or returns it from the cache.
+func (g *Graph) readContent(name string, plugins bool) (*kustomizationFile, error) {
 	hash, err := g.tree.Hash(name)
 	if err != nil {
 		return nil, err
 	}
-	key, parse := textKey{name, hash, plugins}, parseKustomization
+	key, parse := contentKey{name, hash, plugins}, parseKustomization
 	if plugins {
 		parse = parsePlugins
 	}
@@ -208,7 +208,7 @@ func (k *kustomization) resolve(t *tree.Tree, m mention) error {
 		k.fail(m.line, m.field, "is empty; name a file, or remove the entry")
 		return nil
 	case isRemote(m.value) || m.isRepository():
-		k.fail(m.line, m.field, "%q is remote, and nothing is ever fetched while a commit is read; copy what it holds into the repository", m.value)
+		k.fail(m.line, m.field, "%q is remote, and nothing is downloaded while a commit is read; copy its content into the repository", m.value)
 		return nil
 	case path.IsAbs(m.value), name == "..", strings.HasPrefix(name, "../"):
 		k.fail(m.line, m.field, "%q is outside of the repository; write a relative path to something in it", m.value)
@@ -227,7 +227,7 @@ func (k *kustomization) resolve(t *tree.Tree, m mention) error {
 		k.fail(m.line, m.field, "%s is %s, which is never followed; commit the file itself", at, modeText(mode))
 	case m.kind == componentDirectory:
 		k.fail(m.line, m.field, "%s is a file; a component is a directory with a kustomization of kind Component", name)
-	case !within(k.dir, name):
+	case !isBelow(k.dir, name):
 		k.fail(m.line, m.field, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
 	default:
 		k.files = append(k.files, reference{name, m.kind == dataFile})
@@ -245,15 +245,15 @@ func modeText(mode fs.FileMode) string {
 	return "neither a file nor a directory"
 }
 
-func within(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
+func isBelow(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
 
 func (k *kustomization) resolveDir(t *tree.Tree, m mention, name string) error {
 	if m.kind != fileOrDirectory && m.kind != componentDirectory {
 		k.fail(m.line, m.field, "%s is a directory; name a file", name)
 		return nil
 	}
-	if name == k.dir || within(name, k.dir) {
-		k.fail(m.line, m.field, "%s holds this kustomization itself, so they would refer to each other in a circle; remove the reference", name)
+	if name == k.dir || isBelow(name, k.dir) {
+		k.fail(m.line, m.field, "%s contains this kustomization, so they would refer to each other in a cycle; remove the reference", name)
 		return nil
 	}
 	for _, file := range FileNames {
@@ -268,9 +268,9 @@ func (k *kustomization) resolveDir(t *tree.Tree, m mention, name string) error {
 
 // parseBounded is document.Parse with the budget of one build.
 func parseBounded(name string, data []byte, limits limit.Limits) *document.Syntax {
-	spending := &limit.Budget{Limit: limits.BuildInput}
-	out := document.Parse(name, data, limits, spending)
-	if spending.Exceeded() {
+	budget := &limit.Budget{Limit: limits.BuildInput}
+	out := document.Parse(name, data, limits, budget)
+	if budget.Exceeded() {
 		out.Problems = append(out.Problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(limits)})
 	}
 	return out

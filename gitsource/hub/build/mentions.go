@@ -59,7 +59,7 @@ func parseKustomization(name string, data []byte, limits limit.Limits) *kustomiz
 	if r.Root.Kind != yaml.MappingNode {
 		r.Errorf(nil, "a kustomization is a mapping with fields such as resources")
 	} else if err := out.spec.Unmarshal(text); err != nil {
-		f.misfit(err)
+		f.reportDecodeError(err)
 	} else {
 		f.find()
 	}
@@ -73,8 +73,8 @@ var (
 	wrongType    = regexp.MustCompile(`cannot unmarshal (\w+) into Go struct field \w+\.(\S+) of type (\S+)`)
 )
 
-// misfit rewords the errors of kustomize's decoder.
-func (f *mentionFinder) misfit(err error) {
+// reportDecodeError rewords the errors of kustomize's decoder.
+func (f *mentionFinder) reportDecodeError(err error) {
 	message := strings.TrimPrefix(err.Error(), "invalid Kustomization: ")
 	if found := unknownField.FindStringSubmatch(message); found != nil {
 		p := (*document.FieldPath)(nil).Child(found[1])
@@ -87,7 +87,7 @@ func (f *mentionFinder) misfit(err error) {
 	}
 	if found := wrongType.FindStringSubmatch(message); found != nil {
 		p := (*document.FieldPath)(nil).Child(strings.Split(found[2], ".")...)
-		f.r.Errorf(p, "a %s does not fit here; kustomize wants %s", found[1], found[3])
+		f.r.Errorf(p, "kustomize expects %s here, not %s", found[3], found[1])
 		return
 	}
 	f.r.Errorf(nil, "%s", strings.TrimPrefix(message, "json: "))
@@ -211,7 +211,7 @@ func (f *mentionFinder) helm() {
 	}
 }
 
-const noHelm = "Helm charts are not rendered here; commit what helm template writes, and list that under resources"
+const noHelm = "Helm charts are not rendered; commit the output of helm template, and list it under resources"
 
 // fileOrText handles entries that are either a file name or YAML.
 func (f *mentionFinder) fileOrText(p *document.FieldPath, value string, kind mentionKind, check func(*document.FieldPath, *yaml.Node)) {

@@ -61,7 +61,7 @@ func (f *mentionFinder) plugin(p *document.FieldPath, node *yaml.Node) {
 		f.r.Errorf(p, "a generator or transformer has apiVersion: builtin and a kind")
 		return
 	case version != "builtin" || !slices.Contains(krusty.GetBuiltinPluginNames(), kind):
-		f.r.Errorf(p, "the plugin %s would have to run a program, which is never done; use what kustomize has itself, or commit what the plugin writes", kind)
+		f.r.Errorf(p, "%s is no built-in plugin of kustomize, and other plugins are programs, which are never run; use a built-in one, or commit the output of the plugin", kind)
 		return
 	case strings.HasPrefix(kind, "Helm"):
 		f.r.Errorf(p, noHelm)

@@ -114,7 +114,7 @@ func TestDecodeDocuments(t *testing.T) {
 }
 
 // What cannot be read is reported with its line and the usual cause, and never with a value.
-func TestReadSaysWhatIsWrong(t *testing.T) {
+func TestReadReportsCause(t *testing.T) {
 	for name, test := range map[string]struct{ file, text, want string }{
 		"a tab":             {"a.yaml", "a:\n\tb: c\n", "a.yaml:2: not valid YAML: found character that cannot start any token; YAML is indented with spaces, and this line has a tab"},
 		"a template":        {"a.yaml", "a: 1\n{{ if .x }}\nb: 2\n", "this looks like a template: render it first, or list the file in .gitfleetignore"},
@@ -150,7 +150,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 }
 
 // An invalid document does not hide the next one.
-func TestAnInvalidDocumentHidesNothing(t *testing.T) {
+func TestInvalidDocumentHidesNoOther(t *testing.T) {
 	values, problems := decode("a.yaml", "a: 1\n---\nb: [\n---\nc: 3\n")
 	if len(values) != 2 || len(problems) != 1 {
 		t.Errorf("values %v, problems %v", values, problems.Err())

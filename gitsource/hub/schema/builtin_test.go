@@ -17,7 +17,7 @@ import (
 )
 
 // Every object that the libraries can encode is accepted without a warning.
-func TestBuiltinTakesAllThatTheTypesHave(t *testing.T) {
+func TestCheckBuiltinAcceptsEveryField(t *testing.T) {
 	for gvk, typ := range kubernetes.Scheme.AllKnownTypes() {
 		if _, isKind := api.Namespaced(gvk.GroupKind()); !isKind {
 			continue
@@ -75,7 +75,7 @@ func fillIn(v reflect.Value, depth int) {
 
 // Every type that decodes itself has a rule of its own or is not compared: its Go fields say
 // nothing about its JSON.
-func TestBuiltinKnowsWhatDecodesItself(t *testing.T) {
+func TestTypesThatDecodeThemselvesHaveRules(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
 	walk = func(typ reflect.Type) {

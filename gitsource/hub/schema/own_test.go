@@ -79,7 +79,7 @@ func TestDecodeReportsInEveryKind(t *testing.T) {
 			if Decode(r, schema.GroupVersionKind{Group: test.group, Version: test.version, Kind: test.kind}, parse(t, test.text)) == nil {
 				t.Error("it cannot be decoded at all")
 			}
-			same(t, told(r), test.want)
+			same(t, messages(r), test.want)
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestDecodeReportsInEveryKind(t *testing.T) {
 func TestDecodeInAList(t *testing.T) {
 	r := (&document.Report{}).Item(2)
 	Decode(r, schema.GroupVersionKind{Group: api.ClusterGroup, Version: "v1", Kind: "MemberCluster"}, parse(t, "{metadata: {name: a}, spec: {taint: [], deleteOptions: {}}}"))
-	same(t, told(r), []string{
+	same(t, messages(r), []string{
 		"items[2].spec.deleteOptions: unknown field: only cluster.kubernetes-fleet.io/v1beta1 has it; change the apiVersion",
 		"items[2].spec.taint: unknown field; did you mean taints?",
 	})

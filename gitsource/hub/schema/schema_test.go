@@ -27,8 +27,8 @@ func parse(t *testing.T, text string) map[string]any {
 	return object
 }
 
-// told returns the problems of a report as a person reads them.
-func told(r *document.Report) []string {
+// messages returns the problems of a report as a person reads them.
+func messages(r *document.Report) []string {
 	var out []string
 	for _, p := range r.Problems {
 		out = append(out, p.Marked())
@@ -120,7 +120,7 @@ func TestDecodeReports(t *testing.T) {
 			if Decode(r, gvk, parse(t, test.text)) == nil {
 				t.Error("it cannot be decoded at all")
 			}
-			same(t, told(r), test.want)
+			same(t, messages(r), test.want)
 		})
 	}
 }
@@ -223,7 +223,7 @@ func TestCheckBuiltinWarns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &document.Report{}
 			CheckBuiltin(r, nil, parse(t, test.text))
-			same(t, told(r), test.want)
+			same(t, messages(r), test.want)
 		})
 	}
 }
@@ -290,7 +290,7 @@ spec:
 			for i := range test.want {
 				test.want[i] += " (checked against its definition) (warning)"
 			}
-			same(t, told(r), test.want)
+			same(t, messages(r), test.want)
 		})
 	}
 }

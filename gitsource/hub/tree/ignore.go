@@ -94,7 +94,7 @@ func (g *Patterns) Ignores(name string, isDir bool) bool {
 			relative = strings.TrimPrefix(name, g.dir+"/")
 		}
 		for i := len(g.rules) - 1; i >= 0; i-- {
-			if g.rules[i].fits(relative, isDir) {
+			if g.rules[i].matches(relative, isDir) {
 				return !g.rules[i].negated
 			}
 		}
@@ -102,7 +102,7 @@ func (g *Patterns) Ignores(name string, isDir bool) bool {
 	return false
 }
 
-func (r *ignoreRule) fits(name string, isDir bool) bool {
+func (r *ignoreRule) matches(name string, isDir bool) bool {
 	if r.dirOnly && !isDir {
 		return false
 	}
@@ -115,8 +115,8 @@ func (r *ignoreRule) fits(name string, isDir bool) bool {
 // matchSegments matches names from the end of the pattern. For each tail of the name it records
 // whether the tail matches, so that many "**" cost no more than one.
 func matchSegments(pattern, name []string) bool {
-	fits := make([]bool, len(name)+1) // fits[j] says whether the pattern's tail matches name[j:]
-	fits[len(name)] = true
+	matches := make([]bool, len(name)+1) // matches[j] says whether the pattern's tail matches name[j:]
+	matches[len(name)] = true
 	for i := len(pattern) - 1; i >= 0; i-- {
 		next := make([]bool, len(name)+1)
 		for j := len(name); j >= 0; j-- {
@@ -124,21 +124,21 @@ func matchSegments(pattern, name []string) bool {
 			case pattern[i] == "**" && i == len(pattern)-1:
 				next[j] = j < len(name) // "a/**" matches everything in a, but not a itself
 			case pattern[i] == "**":
-				next[j] = fits[j] || j < len(name) && next[j+1]
+				next[j] = matches[j] || j < len(name) && next[j+1]
 			default:
-				next[j] = j < len(name) && fits[j+1] && matchSegment(pattern[i], name[j])
+				next[j] = j < len(name) && matches[j+1] && matchSegment(pattern[i], name[j])
 			}
 		}
-		fits = next
+		matches = next
 	}
-	return fits[0]
+	return matches[0]
 }
 
 // matchSegment matches one name against a segment. A malformed one, such as a class without a
 // closing bracket, matches nothing.
 func matchSegment(segment, name string) bool {
-	fits, err := path.Match(segment, name)
-	return fits && err == nil
+	matches, err := path.Match(segment, name)
+	return matches && err == nil
 }
 
 // goPattern translates a segment into the syntax of path.Match, which differs in classes: only ^
