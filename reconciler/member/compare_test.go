@@ -20,7 +20,7 @@ import (
 func refusedWith(code int, message string) error {
 	err := apierrors.NewGenericServerResponse(code, http.MethodPatch, inventory.ConfigMaps.GroupResource(), "one", "", 0, false)
 	err.ErrStatus.Message = message
-	return fmt.Errorf("apply: %w", err)
+	return err
 }
 
 // A dry run that the server refuses is replaced by a structural comparison. One that gets no

@@ -212,10 +212,11 @@ func (a *applier) unverified(w wanted) bool {
 }
 
 // waits reports whether a retry of an object is not due yet. If the object was not written
-// because of its state, any change may make the retry due, at most once a second.
+// because of its state, any write of others makes the retry due, at most once a second. Some
+// writes do not change the ownership state; see observed.Standing.
 func (a *applier) waits(t *trouble, id api.ID) bool {
 	now := time.Now()
-	if now.Before(t.next) && t.refused != nil && *t.refused != a.live.Standing(id) {
+	if now.Before(t.next) && t.refused != nil && (a.suspects[id] || *t.refused != a.live.Standing(id)) {
 		t.next = retry.Earlier(t.next, t.last.Add(firstRetry))
 	}
 	return now.Before(t.next)

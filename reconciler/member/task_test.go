@@ -2,14 +2,24 @@ package member
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -118,6 +128,145 @@ func TestWhichDriftIsHeld(t *testing.T) {
 			}
 			if got := s.drifts.holds(task{wanted: wanted{web, m}}, test.live); got != test.want {
 				t.Errorf("held: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// A failed object is retried when its retry is due. One that was left because of its state is
+// also retried after any write of others, but not more than once a second: `kubectl scale` twice
+// changes the values of the object, and leaves the ownership of its fields as it was.
+func TestWhenFailedObjectsAreRetried(t *testing.T) {
+	now := time.Now()
+	soon, later, before := now.Add(2*firstRetry), now.Add(time.Hour), now.Add(-time.Minute)
+	id := oneManifest().ID
+	left := observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "m"}
+	edited, scaledAgain := left, left
+	edited.Others, scaledAgain.Generation = 8, 3
+	tests := map[string]struct {
+		trouble trouble
+		refused bool // it was left because of its state
+		live    observed.Object
+		suspect bool // others have written it
+		waits   bool
+		before  time.Time // the retry is due before that time
+	}{
+		"the retry is due":                        {trouble: trouble{next: before}, live: left},
+		"not due":                                 {trouble: trouble{next: later, last: before}, live: left, waits: true, before: later.Add(1)},
+		"an error, and others have written it":    {trouble: trouble{next: later, last: before}, live: edited, suspect: true, waits: true, before: later.Add(1)},
+		"left as it was":                          {trouble: trouble{next: later, last: before}, refused: true, live: left, waits: true, before: later.Add(1)},
+		"left, and edited":                        {trouble: trouble{next: later, last: before}, refused: true, live: edited},
+		"left, and the same fields are written":   {trouble: trouble{next: later, last: before}, refused: true, live: scaledAgain, suspect: true},
+		"left a moment ago, and written again":    {trouble: trouble{next: later, last: now}, refused: true, live: scaledAgain, suspect: true, waits: true, before: soon},
+		"left a moment ago, and edited by others": {trouble: trouble{next: later, last: now}, refused: true, live: edited, waits: true, before: soon},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
+			s.live.Put(id, &left)
+			if standing := s.live.Standing(id); test.refused {
+				test.trouble.refused = &standing
+			}
+			s.live.Put(id, &test.live)
+			s.suspects[id] = test.suspect
+			if got := s.applier.waits(&test.trouble, id); got != test.waits {
+				t.Errorf("waits: %t, want %t", got, test.waits)
+			}
+			if test.waits && !test.trouble.next.Before(test.before) {
+				t.Errorf("the retry is due at %s, want before %s", test.trouble.next, test.before)
+			}
+		})
+	}
+}
+
+// The next retry of an object depends on why it was not applied.
+func TestNextRetry(t *testing.T) {
+	m := oneManifest()
+	refused := diff.Refused(diff.Drifts, "", false)
+	failed := func(err error) outcome {
+		return outcome{do: diff.Apply, err: err, cond: diff.ApplyFailed(diff.Apply, err)}
+	}
+	missing := refusedWith(http.StatusNotFound, `namespaces "web" not found`)
+	slow := apierrors.NewTooManyRequests("slow down", 90)
+	tests := map[string]struct {
+		work     work.Work
+		outcome  outcome
+		watched  bool
+		failures retry.Backoff // before
+		again    bool          // the object was left in the same state before
+		from, to time.Duration
+	}{
+		"an error":                           {outcome: failed(errors.New("no")), from: firstRetry, to: firstRetry},
+		"an error again and again":           {outcome: failed(errors.New("no")), failures: 20, from: lastRetry, to: lastRetry},
+		"its namespace is missing":           {outcome: failed(missing), from: 100 * time.Millisecond, to: 100 * time.Millisecond},
+		"the server asks to wait":            {outcome: failed(slow), from: 90 * time.Second, to: 90 * time.Second},
+		"left, not watched":                  {outcome: outcome{cond: refused}, from: firstRetry, to: firstRetry},
+		"left, watched":                      {outcome: outcome{cond: refused}, watched: true, from: confirmation, to: confirmation},
+		"left, watched and confirmed":        {outcome: outcome{cond: refused}, watched: true, again: true, from: unwatchedRetry, to: unwatchedRetry},
+		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: outcome{task: task{spared: "by hand"}, cond: refused}, from: reportInterval, to: reportInterval},
+		"only compared":                      {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: outcome{cond: diff.Reported(1, false)}, from: reportInterval, to: reportInterval},
+		"only compared, and that has failed": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: failed(errors.New("no")), from: firstRetry, to: firstRetry},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
+			s.want([]work.Work{test.work})
+			if test.watched {
+				watchConfigMaps(t, s)
+				s.live.Put(m.ID, &observed.Object{UID: "1"})
+			}
+			if test.failures > 0 {
+				s.trouble[m.ID] = &trouble{hash: m.Hash, failures: test.failures}
+			}
+			o := test.outcome
+			o.wanted = wanted{web, m}
+			if test.again {
+				s.applier.fail(o)
+			}
+			began := time.Now()
+			s.compared = began
+			s.applier.fail(o)
+			next := s.trouble[m.ID].next // the backoff is shorter by up to a quarter
+			if next.Before(began.Add(test.from*3/4)) || next.After(time.Now().Add(test.to)) {
+				t.Errorf("retried after %s, want %s to %s", next.Sub(began), test.from, test.to)
+			}
+		})
+	}
+}
+
+// The report calls a failure pending if it passes by itself: something that is placed here too
+// is on its way, or a server or webhook does not respond now.
+func TestPendingFailures(t *testing.T) {
+	namespace := &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "Namespace", Name: "web"}, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}}}
+	const noNamespace = `namespaces "web" not found`
+	terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "NamespaceTerminating"}}}}}
+	tests := map[string]struct {
+		err    error
+		others []*work.Manifest
+		want   bool
+	}{
+		"differs":                                 {nil, nil, false},
+		"its definition is being established":     {&pendingDefinition{errors.New("not yet")}, nil, true},
+		"its namespace is being deleted":          {terminating, nil, true},
+		"its namespace is missing":                {refusedWith(http.StatusNotFound, noNamespace), nil, false},
+		"its namespace is missing, and is placed": {refusedWith(http.StatusNotFound, noNamespace), []*work.Manifest{namespace}, true},
+		"no response":                             {connection.Unreachable(errors.New("refused")), nil, true},
+		"too many requests":                       {refusedWith(http.StatusTooManyRequests, "slow down"), nil, true},
+		"an internal error":                       {refusedWith(http.StatusInternalServerError, "etcd"), nil, true},
+		"not available":                           {refusedWith(http.StatusServiceUnavailable, "starting"), nil, true},
+		"a timeout":                               {refusedWith(http.StatusGatewayTimeout, "late"), nil, true},
+		"forbidden":                               {refusedWith(http.StatusForbidden, "not for you"), nil, false},
+		"invalid":                                 {refusedWith(http.StatusUnprocessableEntity, "must be positive"), nil, false},
+		"another error":                           {errors.New("no"), nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
+			s.want([]work.Work{{Placement: web, Manifests: append(test.others, m)}})
+			if got := s.applier.passes(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
+				t.Errorf("pending: %t, want %t", got, test.want)
 			}
 		})
 	}

@@ -244,6 +244,37 @@ func TestNewestIgnoredValuesAreRecorded(t *testing.T) {
 	})
 }
 
+// While the drift of an object is held or reported, each further change of it is recorded within
+// seconds, although a second write of the same fields under gitfleet's own field manager leaves
+// the ownership of all fields as it was.
+func TestFurtherChangesOfHeldObjectsAreRecorded(t *testing.T) {
+	for _, mode := range []api.DriftMode{api.DriftPropose, api.DriftReport} {
+		t.Run(string(mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hook, direct, a := newMutated(t)
+				a.mode = mode
+				a.start()
+				hook.applies()
+				for _, want := range []string{"one", "two", "three"} {
+					a.applyAs(direct, want)
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if d := a.drift(); d.State != api.DriftHeld || d.Count != 1 || len(d.Paths) != 1 || d.Paths[0].ValueInMember != want {
+						t.Errorf("after %q it is recorded as %+v", want, d)
+					}
+				}
+				a.applyAs(direct, "sent")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if d := a.drift(); d.State != api.DriftEnded {
+					t.Errorf("once it is as in Git it is recorded as %+v", d)
+				}
+				a.stop()
+			})
+		})
+	}
+}
+
 // A check that is requested while the agent is still connecting compares values as well, which
 // no watch event would cause.
 func TestCheckWhileConnecting(t *testing.T) {
@@ -344,6 +375,8 @@ type watched struct {
 	*member.Agent
 	// ignore is the value of gitfleet.dev/ignore-fields on the ConfigMap.
 	ignore string
+	// mode is the drift mode of the fleet.
+	mode api.DriftMode
 	// checkFirst requests a check before the agent runs.
 	checkFirst bool
 	cancel     context.CancelFunc
@@ -370,7 +403,7 @@ func startMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched)
 
 func (a *watched) start() {
 	a.Agent = member.New(member.Config{
-		Name: "east", Fleet: "prod", Sweep: time.Hour, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
+		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
 		Log:     slog.New(slog.NewTextHandler(a.t.Output(), nil)),
 		Report: func(o ledger.Observation) {
@@ -433,10 +466,16 @@ func (a *watched) edit(patch string) {
 // tamper applies the ConfigMap with another value under gitfleet's own name.
 func (a *watched) tamper(config *rest.Config) {
 	a.t.Helper()
+	a.applyAs(config, "tampered")
+}
+
+// applyAs applies the ConfigMap with a value under gitfleet's own name.
+func (a *watched) applyAs(config *rest.Config, value string) {
+	a.t.Helper()
 	maps := mapsOf(a.t, config)
 	live := get(a.t, maps)
 	raw, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "tampered"},
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": value},
 		"metadata": map[string]any{"name": "mutated", "namespace": "default", "labels": live.GetLabels(), "annotations": live.GetAnnotations()},
 	})
 	if err != nil {

@@ -101,6 +101,8 @@ func ParseVersion(version string) uint64 {
 }
 
 // A Standing is the ownership state of an object: if it changes, others have changed something.
+// The converse does not hold: a second write of the same fields through the scale subresource, or
+// under our own field manager, leaves it as it was.
 type Standing struct {
 	uid     types.UID
 	managed string
