@@ -3,17 +3,24 @@ package member
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
+	"github.com/gitfleet/gitfleet/test/simulated"
 )
 
 // An object that was not applied because the cluster did not respond is not reported as failed,
@@ -92,4 +99,194 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A fixture is a session of a simulated cluster whose placement web has the ConfigMap
+// default/one, and a client of another user of the cluster.
+type fixture struct {
+	*session
+	manifest *work.Manifest
+	user     dynamic.ResourceInterface
+}
+
+func newFixture(t *testing.T, w work.Work) *fixture {
+	t.Helper()
+	config := simulated.New(simulated.Options{}).Cluster("east").Config()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{session: sessionOf(t, config), manifest: manifestOf(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "default"}, "data": map[string]any{"key": "git"},
+	})}
+	f.manifest.Hash = "h"
+	f.user = client.Resource(inventory.ConfigMaps.GroupVersionResource).Namespace("default")
+	w.Placement, w.Manifests = web, []*work.Manifest{f.manifest}
+	f.want([]work.Work{w})
+	return f
+}
+
+// create makes the user create the object.
+func (f *fixture) create(t *testing.T, manager string, change func(*unstructured.Unstructured)) {
+	t.Helper()
+	o := f.manifest.Object.Object.DeepCopy()
+	if change != nil {
+		change(o)
+	}
+	if _, err := f.user.Create(t.Context(), o, metav1.CreateOptions{FieldManager: manager}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// edit makes the user merge a patch into the object.
+func (f *fixture) edit(t *testing.T, patch string) {
+	t.Helper()
+	if _, err := f.user.Patch(t.Context(), "one", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// task returns a task of the object with what the inventory has of it. "" is the hash of an object
+// that was never applied.
+func (f *fixture) task(hash string) task {
+	it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: hash}
+	return task{wanted: wanted{web, f.manifest}, res: inventory.ConfigMaps, item: &it}
+}
+
+// applied applies the object, and returns the task of the next time.
+func (f *fixture) applied(t *testing.T) task {
+	t.Helper()
+	o := f.applier.executor().do(t.Context(), f.task(""))
+	if o.written == nil {
+		t.Fatalf("not applied: %+v", o.cond)
+	}
+	next := f.task("h")
+	next.item.Managed, next.item.UID = observed.Of(o.written).Managed, o.written.UID
+	return next
+}
+
+// The executor decides from the strategy, the owner and the state of an object whether it is
+// written, and the condition says why it is not.
+func TestExecutorOutcomes(t *testing.T) {
+	type strategy = api.ApplyStrategy
+	always := strategy{WhenToTakeOver: api.TakeOverAlways}
+	marked := func(fleet, placement string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.SetLabels(map[string]string{api.ManagedByLabel: fleet})
+			o.SetAnnotations(map[string]string{api.PlacementAnnotation: placement})
+		}
+	}
+	owned := func(o *unstructured.Unstructured) {
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1"}})
+	}
+	differs := func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"key": "theirs"} }
+	same := func(*unstructured.Unstructured) {}
+	const edited = `{"data":{"key":"edited"}}`
+	tests := map[string]struct {
+		work    work.Work
+		live    func(*unstructured.Unstructured) // the object of another user; nil if there is none
+		applied bool                             // gitfleet has applied it
+		edit    string
+		deleted bool        // it was deleted after it was applied
+		change  func(*task) // what is known of the object
+		do      diff.Operation
+		reason  string // of the condition
+		paths   []string
+	}{
+		"missing":                         {work: work.Work{Strategy: always}, do: diff.Create, reason: api.ManifestApplied},
+		"missing, only compared":          {work: work.Work{Strategy: strategy{Type: api.ReportDiff}}, do: diff.Report, reason: api.FoundDiff, paths: []string{"/"}},
+		"equal, only compared":            {work: work.Work{Strategy: strategy{Type: api.ReportDiff}}, live: same, do: diff.Report, reason: api.NoDiffFound},
+		"different, only compared":        {work: work.Work{Strategy: strategy{Type: api.ReportDiff}}, live: differs, do: diff.Report, reason: api.FoundDiff, paths: []string{"/data/key"}},
+		"of another user":                 {work: work.Work{Strategy: always}, live: differs, do: diff.TakeOver, reason: api.ManifestApplied},
+		"never taken over":                {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverNever}}, live: same, do: diff.Refuse, reason: api.NotTakenOver},
+		"taken over as it is equal":       {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverIfNoDiff}}, live: same, do: diff.TakeOver, reason: api.ManifestApplied},
+		"not taken over as it differs":    {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverIfNoDiff}}, live: differs, do: diff.Refuse, reason: api.FailedToTakeOver, paths: []string{"/data/key"}},
+		"of another fleet":                {work: work.Work{Strategy: always}, live: marked("test", "crp/web"), do: diff.Refuse, reason: api.FailedToTakeOver},
+		"of a deleted placement":          {work: work.Work{Strategy: always}, live: marked("prod", "crp/gone"), do: diff.TakeOver, reason: api.ManifestApplied},
+		"with an owner":                   {work: work.Work{Strategy: always}, live: owned, do: diff.Refuse, reason: api.FailedToTakeOver},
+		"with an owner, which is allowed": {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, AllowCoOwnership: true}}, live: owned, do: diff.TakeOver, reason: api.ManifestApplied},
+
+		"edited":                         {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *task) { t.drift = true }, do: diff.Apply, reason: api.ManifestApplied},
+		"edited, and drift is protected": {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyIfNotDrifted}}, applied: true, edit: edited, change: func(t *task) { t.drift = true }, do: diff.Refuse, reason: api.FoundDrifts, paths: []string{"/data/key"}},
+		"without its label":              {work: work.Work{Strategy: always}, applied: true, edit: `{"metadata":{"labels":{"gitfleet.dev/managed-by":null}}}`, change: func(t *task) { t.drift = true }, do: diff.Apply, reason: api.ManifestApplied},
+		"deleted":                        {work: work.Work{Strategy: always}, applied: true, deleted: true, change: func(t *task) { t.drift, t.absent = true, true }, do: diff.Create, reason: api.ManifestApplied},
+		"compared in full":               {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, ComparisonOption: api.FullComparison}}, applied: true, edit: `{"data":{"more":"x"}}`, change: func(t *task) { t.item.Hash = "older" }, do: diff.Apply, reason: api.ManifestApplied, paths: []string{"/data/more"}},
+
+		"suspended":             {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, change: func(t *task) { t.spared = "by hand" }, do: diff.NeedRead, reason: api.Suspended},
+		"suspended and edited":  {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, edit: edited, change: func(t *task) { t.spared = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/data/key"}},
+		"suspended and missing": {work: work.Work{Strategy: always, Suspended: "by hand"}, change: func(t *task) { t.spared = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/"}},
+
+		"held":                                 {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.held = true, true }, do: diff.Nothing, reason: api.ManifestApplied, paths: []string{"/data/key"}},
+		"held, and as in Git again":            {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, change: func(t *task) { t.drift, t.held = true, true }, do: diff.Nothing, reason: api.ManifestApplied},
+		"held, and without its label":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.held, t.absent = true, true, true }, do: diff.Apply, reason: api.ManifestApplied},
+		"a deletion that is proposed":          {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.held, t.absent, t.rule.Mode = true, true, true, api.DriftPropose }, do: diff.Nothing, reason: api.ManifestApplied},
+		"a deletion that is reported":          {work: work.Work{Strategy: always, Drift: "report"}, applied: true, deleted: true, change: func(t *task) { t.drift, t.held, t.absent, t.rule.Mode = true, true, true, api.DriftReport }, do: diff.Create, reason: api.ManifestApplied},
+		"accepted in Git":                      {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.accepting, t.item.Hash = true, "older" }, do: diff.Nothing, reason: api.ManifestApplied},
+		"not what Git has accepted":            {work: work.Work{Strategy: always}, applied: true, edit: edited, change: func(t *task) { t.accepting, t.item.Hash = true, "older" }, do: diff.Apply, reason: api.ManifestApplied},
+		"another object of the name, accepted": {work: work.Work{Strategy: always}, applied: true, change: func(t *task) { t.accepting, t.item.Hash, t.item.UID = true, "older", "other" }, do: diff.Apply, reason: api.ManifestApplied},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.work)
+			next := f.task("")
+			if test.live != nil {
+				f.create(t, "kubectl-create", test.live)
+			}
+			if test.applied {
+				next = f.applied(t)
+			}
+			if test.edit != "" {
+				f.edit(t, test.edit)
+			}
+			if test.deleted {
+				if err := f.user.Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.change != nil {
+				test.change(&next)
+			}
+			o := f.applier.executor().do(t.Context(), next)
+			var paths []string
+			for _, d := range o.diffs {
+				paths = append(paths, d.Path)
+			}
+			if o.err != nil || o.do != test.do || o.cond.Reason != test.reason || !slices.Equal(paths, test.paths) {
+				t.Errorf("%s %s %q (%v), want %s %s %q", o.do, o.cond.Reason, paths, o.err, test.do, test.reason, test.paths)
+			}
+			writes := test.do == diff.Create || test.do == diff.Apply || test.do == diff.TakeOver
+			if (o.written != nil) != writes {
+				t.Errorf("written: %t", o.written != nil)
+			}
+			live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})
+			if writes && (err != nil || live.GetLabels()[api.ManagedByLabel] != "prod" || value(live) != "git") {
+				t.Errorf("the cluster has %v (%v)", live, err)
+			}
+		})
+	}
+}
+
+// An object that kubectl has applied on the client loses the fields that are not in Git when it
+// is taken over: gitfleet becomes the owner of what kubectl applied.
+func TestTakeoverFromClientSideApply(t *testing.T) {
+	f := newFixture(t, work.Work{Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}})
+	f.create(t, "kubectl-client-side-apply", func(o *unstructured.Unstructured) {
+		o.Object["data"] = map[string]any{"key": "theirs", "more": "x"}
+	})
+	if o := f.applier.executor().do(t.Context(), f.task("")); o.err != nil || o.written == nil {
+		t.Fatalf("not applied: %+v", o.cond)
+	}
+	live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, _, _ := unstructured.NestedStringMap(live.Object, "data"); len(data) != 1 || data["key"] != "git" {
+		t.Errorf("the cluster has %v", data)
+	}
+}
+
+// value returns the data of a ConfigMap under key.
+func value(live *unstructured.Unstructured) string {
+	v, _, _ := unstructured.NestedString(live.Object, "data", "key")
+	return v
 }

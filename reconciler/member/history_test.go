@@ -10,16 +10,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -115,5 +120,130 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 				t.Errorf("%d deletions are reported", n)
 			}
 		})
+	}
+}
+
+// The history has one entry for each write and for each new failure, with its event. It has none
+// for objects that were found as they should be.
+func TestHistoryOfOutcomes(t *testing.T) {
+	m, asking := oneManifest(), changedOne(true)
+	applied := &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one", Hash: "old"}
+	announced := &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
+	at := func(version string, written time.Duration) *metav1.PartialObjectMetadata {
+		created := time.Unix(1000, 0)
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: version, CreationTimestamp: metav1.NewTime(created),
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: api.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Time: &metav1.Time{Time: created.Add(written)}}},
+		}}
+	}
+	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
+	failed := diff.ApplyFailed(diff.Apply, errors.New("denied"))
+	tests := map[string]struct {
+		outcome outcome
+		known   *observed.Object // the object before, as the watch knows it
+		trouble *trouble         // of the object before
+		work    work.Work
+		want    string // event, by and message
+	}{
+		"created":                       {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at("8", 0)}, want: "created"},
+		"existed unnoticed":             {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at("8", time.Minute)}, want: "takenOver"},
+		"existed":                       {outcome: outcome{task: task{item: announced}, do: diff.Apply, written: at("8", 0)}, known: &observed.Object{Version: 7}, want: "takenOver"},
+		"taken over":                    {outcome: outcome{task: task{item: announced}, do: diff.TakeOver, written: at("8", 0)}, want: "takenOver"},
+		"changed":                       {outcome: outcome{task: task{item: applied}, do: diff.Apply, written: at("8", 0)}, want: "changed"},
+		"drift was reverted":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at("8", 0), snapshot: snapshot{live: live}, before: ledger.Drift{By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}}}, want: "repaired by kubectl (Update)"},
+		"a deletion was reverted":       {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Create, written: at("8", 0), before: ledger.Drift{Deleted: true}}, want: "repaired by a watch"},
+		"there was no drift":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at("7", 0), snapshot: snapshot{live: live}}},
+		"as in Git":                     {outcome: outcome{task: task{item: applied}, do: diff.Nothing, cond: diff.Applied()}},
+		"failed":                        {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, want: "failed: " + failed.Message},
+		"failed as before":              {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: failed}},
+		"failed for another reason":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: diff.Refused(diff.Drifts, "", false)}, want: "failed: " + failed.Message},
+		"failed with other content":     {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "older", cond: failed}, want: "failed: " + failed.Message},
+		"differs, and is only compared": {outcome: outcome{task: task{item: applied}, do: diff.Report, cond: diff.ReportFailed(errors.New("no"))}, work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}},
+		"to be recreated":               {outcome: outcome{task: task{item: applied, wanted: wanted{web, asking}}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}},
+		"immutable, and not recreated":  {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied"), immutable: true}, want: "failed: " + failed.Message},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
+			test.work.Placement, test.work.Revision.Commit = web, "c1"
+			s.works = desired{web: test.work}
+			var got []string
+			s.cfg.Record = func(all ...history.Entry) {
+				for _, e := range all {
+					text := string(e.Event)
+					if e.By != "" {
+						text += " by " + e.By
+					}
+					if e.Message != "" {
+						text += ": " + e.Message
+					}
+					got = append(got, text)
+					if e.Cluster != "east" || e.Placement != "crp/web" || e.Object != "ConfigMap/web/one" || e.Commit != "c1" || e.Kind != history.Object {
+						t.Errorf("the entry is about %+v", e)
+					}
+				}
+			}
+			if test.known != nil {
+				s.live.Put(m.ID, test.known)
+			}
+			if test.trouble != nil {
+				s.trouble[m.ID] = test.trouble
+			}
+			if test.outcome.manifest == nil {
+				test.outcome.wanted = wanted{web, m}
+			}
+			s.history.addOutcome(test.outcome, "a watch")
+			if text := strings.Join(got, "; "); text != test.want {
+				t.Errorf("recorded: %q, want %q", text, test.want)
+			}
+		})
+	}
+}
+
+// A removal that fails is recorded once, with what was to be done.
+func TestFailedRemovalsAreRecordedOnce(t *testing.T) {
+	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
+	var got []string
+	s.cfg.Record = func(all ...history.Entry) {
+		for _, e := range all {
+			got = append(got, fmt.Sprintf("%s %s: %s", e.Event, e.Commit, e.Message))
+		}
+	}
+	s.holding(oneManifest(), web)
+	st, cause := stale{inv: s.inv[web], item: s.inv[web].Items.Of(oneManifest().ID)}, work.Cause{Commit: "c2", Why: "no longer in Git"}
+	for range 3 {
+		err := errors.New("denied")
+		s.history.addRemoval(st, history.Deleted, cause, err)
+		s.pruner.succeeded(t.Context(), st, err)
+	}
+	s.history.addRemoval(st, history.Released, cause, nil)
+	if want := []string{"failed c2: not removed: denied", "released c2: no longer in Git"}; !slices.Equal(got, want) {
+		t.Errorf("recorded: %q, want %q", got, want)
+	}
+	if left := s.history.deletions.take(web); left != nil {
+		t.Errorf("reported as deleted: %+v", left)
+	}
+}
+
+// Deletions are grouped by cause, and only the newest groups and the first objects of each are
+// kept.
+func TestDeletionsInAReportAreLimited(t *testing.T) {
+	d := deletions{}
+	for i := range ledger.MostDeletions + 3 {
+		for n := range ledger.MostDeletedObjects + 2 {
+			d.add(web, cm(fmt.Sprint(n)), work.Cause{Commit: fmt.Sprint("c", i)})
+		}
+	}
+	got := d.take(web)
+	if len(got) != ledger.MostDeletions || got[0].Commit != "c3" {
+		t.Fatalf("%d groups, the first of %s", len(got), got[0].Commit)
+	}
+	for _, group := range got {
+		if group.Total != ledger.MostDeletedObjects+2 || len(group.Objects) != ledger.MostDeletedObjects || group.Objects[0] != cm("0") {
+			t.Errorf("%s: %d deletions, of which %d are listed", group.Commit, group.Total, len(group.Objects))
+		}
+	}
+	if again := d.take(web); again != nil {
+		t.Errorf("reported again: %+v", again)
 	}
 }

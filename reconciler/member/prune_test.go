@@ -12,10 +12,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
@@ -201,6 +204,161 @@ func TestInventoryKeepsObjectsOfUnservedKinds(t *testing.T) {
 			}
 			if (says == "") != (test.says == "") || !strings.Contains(says, test.says) {
 				t.Errorf("it says %q, want %q", says, test.says)
+			}
+		})
+	}
+}
+
+// The Pods of a workload are gone before the removal of its placement counts as finished. When a
+// single object is removed, or an object cannot have dependents that outlive it, nothing waits.
+func TestPropagationOfDeletions(t *testing.T) {
+	const foreground, background = metav1.DeletePropagationForeground, metav1.DeletePropagationBackground
+	kinds := map[string]struct {
+		group, kind string
+		removed     metav1.DeletionPropagation // when the placement is removed
+	}{
+		"a Deployment":            {"apps", "Deployment", foreground},
+		"a Job":                   {"batch", "Job", foreground},
+		"a ReplicationController": {"", "ReplicationController", foreground},
+		"a custom resource":       {"example.com", "Gadget", foreground},
+		"a ConfigMap":             {"", "ConfigMap", background},
+		"a Role":                  {"rbac.authorization.k8s.io", "Role", background},
+		"a definition":            {"apiextensions.k8s.io", "CustomResourceDefinition", background},
+	}
+	for name, test := range kinds {
+		t.Run(name, func(t *testing.T) {
+			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
+			st := stale{inv: s.inventory(web), item: &inventory.Item{Group: test.group, Kind: test.kind, Name: "one"}}
+			for removes, want := range map[bool]metav1.DeletionPropagation{true: test.removed, false: background} {
+				s.works = desired{web: {Placement: web, Remove: removes}}
+				if got := s.pruner.propagation(st); got != want {
+					t.Errorf("the placement is removed: %t: %s, want %s", removes, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A removal that the server refuses fails again until somebody acts; a conflict, a rate limit, a
+// server error or no response may pass.
+func TestLastingFailures(t *testing.T) {
+	for code, want := range map[int]bool{
+		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusUnprocessableEntity: true,
+		http.StatusConflict: false, http.StatusTooManyRequests: false, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false,
+	} {
+		if got := lasts(refusedWith(code, "no")); got != want {
+			t.Errorf("%d lasts: %t", code, got)
+		}
+	}
+	if lasts(connection.Unreachable(errors.New("refused"))) {
+		t.Error("no response lasts")
+	}
+}
+
+// A Namespace is not deleted while it has objects of the fleet that stay.
+func TestNamespaceWaitsForItsObjects(t *testing.T) {
+	namespace := inventory.Item{Version: "v1", Kind: "Namespace", Name: "web"}
+	other := api.PlacementKey{Name: "other"}
+	tests := map[string]struct {
+		item inventory.Item // what is to be deleted
+		live *observed.Object
+		in   string // the namespace of the object
+		want string
+	}{
+		"an object stays":                {namespace, &observed.Object{Fleet: "prod"}, "web", "ConfigMap one"},
+		"an object is being deleted":     {namespace, &observed.Object{Fleet: "prod", Terminating: true}, "web", ""},
+		"an object is gone":              {namespace, nil, "web", ""},
+		"an object of another namespace": {namespace, &observed.Object{Fleet: "prod"}, "shop", ""},
+		"it is no Namespace":             {inventory.Item{Version: "v1", Kind: "ConfigMap", Name: "web"}, &observed.Object{Fleet: "prod"}, "web", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			watchConfigMaps(t, s)
+			it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: test.in, Name: "one"}
+			s.inventory(other).Items.Put(it)
+			if test.live != nil {
+				s.live.Put(it.ID(), test.live)
+			}
+			if got := s.pruner.remainingIn(t.Context(), &test.item); got != test.want {
+				t.Errorf("it has %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// What becomes of a stale object depends on its state on the cluster, its annotations and what
+// holds its deletion.
+func TestRemovals(t *testing.T) {
+	marked := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		o := oneManifest().Object.Object.DeepCopy()
+		o.SetNamespace("default")
+		o.SetLabels(map[string]string{api.ManagedByLabel: "prod", "app": "web"})
+		o.SetAnnotations(map[string]string{api.PlacementAnnotation: "crp/web", "note": "x"})
+		if change != nil {
+			change(o)
+		}
+		return o
+	}
+	tests := map[string]struct {
+		work    work.Work
+		abandon bool // the inventory says that the objects stay
+		live    *unstructured.Unstructured
+		removed bool // the object is no longer in the inventory
+		there   bool // the object is still on the cluster
+		marked  bool // and has the label
+		event   history.Event
+		held    string
+	}{
+		"deleted":          {live: marked(nil), removed: true, event: history.Deleted},
+		"gone already":     {removed: true},
+		"no longer ours":   {live: marked(func(o *unstructured.Unstructured) { o.SetLabels(nil) }), removed: true, there: true},
+		"of another fleet": {live: marked(func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{api.ManagedByLabel: "test"}) }), removed: true, there: true},
+		"to be kept by its owner": {live: marked(func(o *unstructured.Unstructured) {
+			o.SetAnnotations(map[string]string{api.PruneAnnotation: api.PruneDisabled})
+		}), removed: true, there: true, event: history.Released},
+		"left by a deleted placement":  {work: work.Work{Remove: true, Abandon: true}, abandon: true, live: marked(nil), removed: true, there: true, event: history.Released},
+		"held by its work":             {work: work.Work{Holds: []work.Hold{{Why: "the selection is empty"}}}, live: marked(nil), there: true, marked: true, held: "the selection is empty"},
+		"held, and a commit allows it": {work: work.Work{Holds: []work.Hold{{Why: "the selection is empty"}}, AllowDelete: true}, live: marked(nil), removed: true, event: history.Deleted},
+		"with a finalizer":             {live: marked(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/log"}) }), removed: true, there: true, marked: true, event: history.Deleted},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, work.Work{})
+			f.kinds.Add(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap"), inventory.ConfigMaps)
+			it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one", Hash: "h"}
+			if test.live != nil {
+				stored, err := f.user.Create(t.Context(), test.live, metav1.CreateOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				it.UID = stored.GetUID()
+			}
+			test.work.Placement = web
+			f.inventory(web).Items.Put(it)
+			f.inv[web].Abandon = test.abandon
+			f.want([]work.Work{test.work})
+			var events []history.Event
+			f.cfg.Record = func(all ...history.Entry) { events = append(events, eventsOf(all)...) }
+			f.pruner.prune(t.Context(), f.stales(it.ID()), map[api.PlacementKey]bool{})
+			if removed := !f.owns(web, it.ID()); removed != test.removed {
+				t.Errorf("removed from the inventory: %t", removed)
+			}
+			live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})
+			if there := err == nil; there != test.there {
+				t.Fatalf("on the cluster: %t (%v)", there, err)
+			}
+			if test.there && (live.GetLabels()[api.ManagedByLabel] == "prod") != test.marked {
+				t.Errorf("labels: %v", live.GetLabels())
+			}
+			if test.event == history.Released && (live.GetAnnotations()[api.PlacementAnnotation] != "" || live.GetDeletionTimestamp() != nil) {
+				t.Errorf("released, and still has %v", live.GetAnnotations())
+			}
+			if want := slices.DeleteFunc([]history.Event{test.event}, func(e history.Event) bool { return e == "" }); !slices.Equal(events, want) {
+				t.Errorf("history: %v, want %v", events, want)
+			}
+			if got := f.brake.braked[it.ID()].why; got != test.held {
+				t.Errorf("held: %q, want %q", got, test.held)
 			}
 		})
 	}
