@@ -28,7 +28,7 @@ type catalog struct {
 // counts as a separate kind, since only the API server of the kind can convert between
 // versions.
 func newCatalog(s *hub.Snapshot) *catalog {
-	c := &catalog{kinds: slices.Clone(ours), byResource: map[schema.GroupVersionResource]*kind{}}
+	c := &catalog{kinds: slices.Clone(builtIn), byResource: map[schema.GroupVersionResource]*kind{}}
 	known := map[schema.GroupKind]bool{}
 	for _, k := range c.kinds {
 		known[schema.GroupKind{Group: k.group, Kind: k.name}] = true
@@ -57,8 +57,56 @@ func newCatalog(s *hub.Snapshot) *catalog {
 
 func (c *catalog) equal(o *catalog) bool {
 	return slices.EqualFunc(c.kinds, o.kinds, func(a, b *kind) bool {
-		return a.stored() == b.stored() && a.namespaced == b.namespaced && slices.Equal(a.short, b.short) && slices.Equal(a.categories, b.categories)
+		return a.storeKey() == b.storeKey() && a.namespaced == b.namespaced && slices.Equal(a.short, b.short) && slices.Equal(a.categories, b.categories)
 	})
+}
+
+// of returns the kinds in a group version.
+func (c *catalog) of(gv schema.GroupVersion) []*kind {
+	var out []*kind
+	for _, k := range c.kinds {
+		if k.group == gv.Group && slices.Contains(k.versions, gv.Version) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// versions returns the versions of a group, the preferred one first.
+func (c *catalog) versions(group string) []string {
+	var out []string
+	for _, k := range c.kinds {
+		for _, v := range k.versions {
+			if k.group == group && !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	if k := c.first(group); k == nil || k.declared {
+		slices.SortFunc(out, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+	}
+	return out
+}
+
+// first returns a kind of the group, preferably one of gitfleet's.
+func (c *catalog) first(group string) *kind {
+	var out *kind
+	for _, k := range c.kinds {
+		if k.group == group && (out == nil || out.declared && !k.declared) {
+			out = k
+		}
+	}
+	return out
+}
+
+func (c *catalog) groups() []string {
+	var out []string
+	for _, k := range c.kinds {
+		if !slices.Contains(out, k.group) {
+			out = append(out, k.group)
+		}
+	}
+	return out
 }
 
 // manifests returns the sources of all kinds that a commit declares, sorted like the snapshot.
@@ -67,7 +115,7 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 	byKind := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	for _, k := range c.kinds {
 		for _, v := range k.versions {
-			byKind[k.gvk(v)] = k.stored()
+			byKind[k.gvk(v)] = k.storeKey()
 		}
 	}
 	sources := map[schema.GroupVersionResource][]store.Source{}
@@ -79,10 +127,10 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 		return api.ID{Group: k.group, Kind: k.name, Namespace: namespace, Name: name}
 	}
 	for _, o := range s.ClusterOverrides {
-		sources[clusterOverrides.stored()] = append(sources[clusterOverrides.stored()], clusterOverride(o, known[id(clusterOverrides, "", o.Name)]))
+		sources[clusterOverrides.storeKey()] = append(sources[clusterOverrides.storeKey()], clusterOverride(o, known[id(clusterOverrides, "", o.Name)]))
 	}
 	for _, o := range s.Overrides {
-		sources[overrides.stored()] = append(sources[overrides.stored()], override(o, known[id(overrides, o.Namespace, o.Name)]))
+		sources[overrides.storeKey()] = append(sources[overrides.storeKey()], override(o, known[id(overrides, o.Namespace, o.Name)]))
 	}
 	for _, kind := range slices.Collect(maps.Keys(sources)) {
 		slices.SortStableFunc(sources[kind], store.Compare)
@@ -141,7 +189,7 @@ func manifestKind(gvk schema.GroupVersionKind, namespaced bool, d definition) *k
 		versions: []string{gvk.Version}, namespaced: namespaced, short: d.short, categories: d.categories,
 		columns: printer.Manifests, declared: true,
 	}
-	name := k.stored().GroupResource().String()
+	name := k.storeKey().GroupResource().String()
 	if short := shortNames[name]; short != "" {
 		k.short = []string{short}
 	}

@@ -6,50 +6,12 @@ import (
 	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
-
-// versions returns the versions of a group, the preferred one first.
-func (c *catalog) versions(group string) []string {
-	var out []string
-	for _, k := range c.kinds {
-		for _, v := range k.versions {
-			if k.group == group && !slices.Contains(out, v) {
-				out = append(out, v)
-			}
-		}
-	}
-	if k := c.first(group); k == nil || k.declared {
-		slices.SortFunc(out, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
-	}
-	return out
-}
-
-// first returns a kind of the group, preferably one of gitfleet's.
-func (c *catalog) first(group string) *kind {
-	var out *kind
-	for _, k := range c.kinds {
-		if k.group == group && (out == nil || out.declared && !k.declared) {
-			out = k
-		}
-	}
-	return out
-}
-
-func (c *catalog) groups() []string {
-	var out []string
-	for _, k := range c.kinds {
-		if !slices.Contains(out, k.group) {
-			out = append(out, k.group)
-		}
-	}
-	return out
-}
 
 // resources returns the discovery of a group version.
 func (c *catalog) resources(gv schema.GroupVersion) []metav1.APIResource {
@@ -126,7 +88,7 @@ func (a *API) serveLegacy(w http.ResponseWriter, req *http.Request) {
 }
 
 // serveDiscovery serves the versions of a group, and the resources of a version.
-func (a *API) serveDiscovery(c *catalog, w http.ResponseWriter, req *http.Request) {
+func (a *API) serveDiscovery(c *catalog, info *request.RequestInfo, w http.ResponseWriter, req *http.Request) {
 	path := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	if path[0] == "api" {
 		path = append([]string{"apis", ""}, path[1:]...)
@@ -139,6 +101,6 @@ func (a *API) serveDiscovery(c *catalog, w http.ResponseWriter, req *http.Reques
 		resources := discovery.APIResourceListerFunc(func() []metav1.APIResource { return c.resources(gv) })
 		discovery.NewAPIVersionHandler(a.codecs.CodecFactory, gv, resources).ServeHTTP(w, req)
 	default:
-		a.fail(w, req, apierrors.NewGenericServerResponse(http.StatusNotFound, req.Method, schema.GroupResource{}, "", "the hub has nothing at "+req.URL.Path, 0, false))
+		a.fail(w, req, notServed(http.StatusNotFound, info, "the hub has nothing at "+req.URL.Path))
 	}
 }

@@ -25,29 +25,29 @@ const component = "placement-controller"
 func eventKind(group string, fields map[string]eventField) *kind {
 	return &kind{
 		group: group, name: "Event", plural: "events", singular: "event", versions: []string{"v1"}, namespaced: true,
-		short: []string{"ev"}, columns: eventColumns, fields: slices.Sorted(maps.Keys(fields)),
+		short: []string{"ev"}, generated: true, columns: eventColumns, fields: slices.Sorted(maps.Keys(fields)),
 	}
 }
 
 var eventColumns = []printer.Column{
-	eventColumn("Last Seen", "Time since it last happened.", 0, func(r printer.Row, e *status.Event) string {
+	eventColumn("Last Seen", "Time since the event last occurred.", 0, func(r printer.Row, e *status.Event) string {
 		return r.Since(e.Last)
 	}),
 	eventColumn("Type", "Normal or Warning.", 0, func(_ printer.Row, e *status.Event) string { return e.Type }),
-	eventColumn("Reason", "What happened, in a word.", 0, func(_ printer.Row, e *status.Event) string { return e.Reason }),
-	eventColumn("Object", "What it happened to.", 0, func(_ printer.Row, e *status.Event) string {
+	eventColumn("Reason", "Reason of the event, as one word.", 0, func(_ printer.Row, e *status.Event) string { return e.Reason }),
+	eventColumn("Object", "Object that the event is about.", 0, func(_ printer.Row, e *status.Event) string {
 		return strings.ToLower(e.Kind) + "/" + e.Name
 	}),
-	eventColumn("Source", "Who tells.", 1, func(printer.Row, *status.Event) string { return component }),
-	eventColumn("Message", "What happened.", 0, func(_ printer.Row, e *status.Event) string { return eventMessage(e) }),
-	eventColumn("First Seen", "Time since it first happened.", 1, func(r printer.Row, e *status.Event) string {
+	eventColumn("Source", "Component that reported the event.", 1, func(printer.Row, *status.Event) string { return component }),
+	eventColumn("Message", "Description of the event.", 0, func(_ printer.Row, e *status.Event) string { return eventMessage(e) }),
+	eventColumn("First Seen", "Time since the event first occurred.", 1, func(r printer.Row, e *status.Event) string {
 		return r.Since(e.First)
 	}),
-	eventColumn("Count", "How often it happened.", 1, func(_ printer.Row, e *status.Event) string { return strconv.Itoa(int(e.Count)) }),
+	eventColumn("Count", "Number of occurrences.", 1, func(_ printer.Row, e *status.Event) string { return strconv.Itoa(int(e.Count)) }),
 	wideName,
 }
 
-// wideName is the name, in wide tables only: nobody chose the name of an event.
+// wideName is the column of the name, in wide tables only: names of events are generated.
 var wideName = func() printer.Column {
 	c := printer.Name
 	c.Priority = 1

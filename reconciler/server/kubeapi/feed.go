@@ -22,19 +22,19 @@ type typed[T any] interface {
 
 // A live source is an object of the report. While it does not change, its pointer is the same
 // in consecutive reports.
-type live[T any, P typed[T]] struct{ of P }
+type reported[T any, P typed[T]] struct{ of P }
 
-func (s live[T, P]) meta() *metav1.ObjectMeta { return s.of.GetObjectMeta().(*metav1.ObjectMeta) }
+func (s reported[T, P]) meta() *metav1.ObjectMeta { return s.of.GetObjectMeta().(*metav1.ObjectMeta) }
 
-func (s live[T, P]) Key() (string, string) { return s.meta().Namespace, s.meta().Name }
+func (s reported[T, P]) Key() (string, string) { return s.meta().Namespace, s.meta().Name }
 
-func (s live[T, P]) Same(old store.Source) bool { return s.of == old.(live[T, P]).of }
+func (s reported[T, P]) Same(old store.Source) bool { return s.of == old.(reported[T, P]).of }
 
-func (s live[T, P]) Object() *store.Object {
+func (s reported[T, P]) Object() *store.Object {
 	kind := *s.of.GetObjectKind().(*metav1.TypeMeta)
 	return &store.Object{TypeMeta: kind, ObjectMeta: *s.meta(), Value: s.of, Content: func(meta metav1.ObjectMeta) (any, error) {
 		out := *s.of
-		*live[T, P]{&out}.meta() = meta
+		*reported[T, P]{&out}.meta() = meta
 		return content(&out), nil
 	}}
 }
@@ -58,7 +58,7 @@ func content(object any) any {
 func sources[T any, P typed[T]](space *[]store.Source, objects []P) []store.Source {
 	out := (*space)[:0]
 	for _, o := range objects {
-		out = append(out, live[T, P]{o})
+		out = append(out, reported[T, P]{o})
 	}
 	*space = out
 	if !slices.IsSortedFunc(out, store.Compare) {

@@ -24,16 +24,19 @@ type kind struct {
 	columns    []printer.Column
 	// fields are the selectable fields except name and namespace.
 	fields []string
-	// declared says that the head has all objects of the kind.
+	// declared says that the objects come from the manifests of the commit in force. Those of
+	// other kinds come from the report.
 	declared bool
+	// generated says that no manifest declares the objects: gitfleet itself writes them.
+	generated bool
 	// verbs are the supported verbs; nil for those that read.
 	verbs []string
-	// since are fields that only the first version has.
-	since []string
+	// onlyFirst are the fields that only the first version has, as dotted paths.
+	onlyFirst []string
 }
 
-// stored is the kind's key in the store.
-func (k *kind) stored() schema.GroupVersionResource { return k.resource(k.versions[0]) }
+// storeKey is the key of the kind in the store.
+func (k *kind) storeKey() schema.GroupVersionResource { return k.resource(k.versions[0]) }
 
 func (k *kind) resource(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.group, Version: version, Resource: k.plural}
@@ -65,24 +68,24 @@ var (
 	clusterCategories   = []string{"fleet", "fleet-cluster"}
 )
 
-// The kinds that are always served.
+// builtIn are the kinds that are served whatever the commit declares.
 var (
 	clusterPlacements = fleetKind(api.PlacementGroup, "ClusterResourcePlacement", printer.Placements)
 	placements        = fleetKind(api.PlacementGroup, "ResourcePlacement", printer.Placements)
 	clusterOverrides  = declaredKind("ClusterResourceOverride")
 	overrides         = declaredKind("ResourceOverride")
-	members           = fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters)
-	statuses          = &kind{
+	memberClusters    = fleetKind(api.ClusterGroup, "MemberCluster", printer.Clusters)
+	placementStatuses = &kind{
 		group: api.PlacementGroup, name: "ClusterResourcePlacementStatus", plural: "clusterresourceplacementstatuses",
 		singular: "clusterresourceplacementstatus", versions: []string{"v1beta1", "v1"}, namespaced: true,
-		short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatuses,
+		short: []string{"crps"}, categories: placementCategories, columns: printer.PlacementStatusObjects, generated: true,
 	}
 	coreEvents  = eventKind("", coreFields)
 	otherEvents = eventKind(eventsv1.GroupName, otherFields)
 
-	ours = []*kind{
+	builtIn = []*kind{
 		clusterPlacements, placements, clusterOverrides, overrides, declaredKind("ClusterResourceEnvelope"), declaredKind("ResourceEnvelope"),
-		members, statuses, coreEvents, otherEvents, reviews,
+		memberClusters, placementStatuses, coreEvents, otherEvents, accessReviews,
 	}
 )
 
@@ -90,7 +93,7 @@ func fleetKind(group, name string, columns []printer.Column) *kind {
 	k := api.ManifestKinds[schema.GroupKind{Group: group, Kind: name}]
 	out := &kind{
 		group: group, name: k.Kind, plural: k.Plural, singular: strings.ToLower(k.Kind), versions: k.Versions,
-		namespaced: k.Namespaced, categories: placementCategories, columns: columns, since: k.OnlyV1beta1,
+		namespaced: k.Namespaced, categories: placementCategories, columns: columns, onlyFirst: k.OnlyV1beta1,
 	}
 	if group == api.ClusterGroup {
 		out.categories = clusterCategories

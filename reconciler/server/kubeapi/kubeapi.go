@@ -1,8 +1,11 @@
 // Package kubeapi serves the hub as a read-only Kubernetes API: placements, overrides,
 // envelopes, member clusters with their live status, the placed manifests, and events.
 //
-// Publish puts a report into a store, and requests are served from there. A table of kinds, to
-// which the manifests of the head add, says what is served and how it is discovered.
+// Publish puts a report into a store, and requests are served from there. A catalog has the served
+// kinds: the built-in ones and those of the manifests in the commit in force.
+//
+// To serve another kind: add its type to placement/api, its columns to printer, an entry to
+// builtIn and a Replace to Publish; then run go generate, and test/reading with -update.
 package kubeapi
 
 import (
@@ -128,22 +131,22 @@ func New(cfg Config) (*API, error) {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.server.Handler.ServeHTTP(w, req) }
 
-// Publish publishes a report. The cost depends only on what has changed since the last one, and
-// it does not wait for readers.
+// Publish publishes a report. Unchanged objects are only compared by pointer, and it does not wait
+// for readers.
 func (a *API) Publish(r *status.Report) {
 	a.source.Store(&r.Source)
 	if r.InForce != a.head && r.InForce != nil {
 		a.declare(r)
 		a.head = r.InForce
 	}
-	a.store.Replace(clusterPlacements.stored(), sources(&a.space, r.Placements))
-	a.store.Replace(placements.stored(), sources(&a.space, r.ResourcePlacements))
-	a.store.Replace(members.stored(), sources(&a.space, r.Clusters))
-	a.store.Replace(statuses.stored(), sources(&a.space, r.Statuses))
+	a.store.Replace(clusterPlacements.storeKey(), sources(&a.space, r.Placements))
+	a.store.Replace(placements.storeKey(), sources(&a.space, r.ResourcePlacements))
+	a.store.Replace(memberClusters.storeKey(), sources(&a.space, r.Clusters))
+	a.store.Replace(placementStatuses.storeKey(), sources(&a.space, r.PlacementStatuses))
 	if !ledger.Identical(a.events, r.Events) {
 		core, other := eventSources(r.Events)
-		a.store.Replace(coreEvents.stored(), core)
-		a.store.Replace(otherEvents.stored(), other)
+		a.store.Replace(coreEvents.storeKey(), core)
+		a.store.Replace(otherEvents.storeKey(), other)
 		a.events = r.Events
 	}
 	if r.InForce != nil {
@@ -158,12 +161,12 @@ func (a *API) declare(r *status.Report) {
 	declared := next.manifests(r.InForce, r.Declared)
 	for _, k := range next.kinds {
 		if k.declared {
-			a.store.Replace(k.stored(), declared[k.stored()])
+			a.store.Replace(k.storeKey(), declared[k.storeKey()])
 		}
 	}
 	for _, k := range before.kinds {
-		if k.declared && next.byResource[k.stored()] == nil {
-			a.store.Replace(k.stored(), nil)
+		if k.declared && next.byResource[k.storeKey()] == nil {
+			a.store.Replace(k.storeKey(), nil)
 		}
 	}
 	if !before.equal(next) {

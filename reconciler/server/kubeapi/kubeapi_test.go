@@ -326,7 +326,7 @@ func TestNothingIsToldBeforeACommit(t *testing.T) {
 			if waits && r.InForce == nil {
 				want = http.StatusServiceUnavailable
 			}
-			if code, text := s.ask("GET", path, "application/json", ""); code != want {
+			if code, text := s.ask("GET", path, "application/json", ""); code != want || strings.Contains(text, "no commit is in force yet") != (want == http.StatusServiceUnavailable) {
 				t.Errorf("%s: %d, want %d: %s", path, code, want, text)
 			}
 		}

@@ -18,8 +18,8 @@ import (
 
 // The paths of definitions in the two OpenAPI versions.
 const (
-	newerAt = "#/components/schemas/"
-	olderAt = "#/definitions/"
+	v3Definitions = "#/components/schemas/"
+	v2Definitions = "#/definitions/"
 )
 
 // ourTypes is the Go package of gitfleet's kinds.
@@ -49,20 +49,20 @@ func (p routes) HandlePrefix(path string, h http.Handler) { p.ServeMux.Handle(pa
 
 func (d *description) build() http.Handler {
 	mux := routes{http.NewServeMux()}
-	newer := handler3.NewOpenAPIService()
-	older := &spec.Swagger{SwaggerProps: spec.SwaggerProps{
+	v3 := handler3.NewOpenAPIService()
+	v2 := &spec.Swagger{SwaggerProps: spec.SwaggerProps{
 		Swagger: "2.0", Info: about(), Definitions: spec.Definitions{}, Paths: &spec.Paths{Paths: map[string]spec.PathItem{}},
 	}}
 	for _, group := range d.catalog.groups() {
 		for _, version := range d.catalog.versions(group) {
 			gv := schema.GroupVersion{Group: group, Version: version}
-			newer.UpdateGroupVersion(strings.TrimPrefix(prefix(gv), "/"), d.newer(gv))
-			d.older(gv, older)
+			v3.UpdateGroupVersion(strings.TrimPrefix(prefix(gv), "/"), d.v3(gv))
+			d.v2(gv, v2)
 		}
 	}
 	// the only possible error is that the path is taken
-	_ = newer.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
-	handler.NewOpenAPIService(older).RegisterOpenAPIVersionedService("/openapi/v2", mux)
+	_ = v3.RegisterOpenAPIV3VersionedService("/openapi/v3", mux)
+	handler.NewOpenAPIService(v2).RegisterOpenAPIVersionedService("/openapi/v2", mux)
 	return mux
 }
 
@@ -94,14 +94,14 @@ func (k *kind) extensions(version string) spec.Extensions {
 	return spec.Extensions{"x-kubernetes-group-version-kind": map[string]any{"group": k.group, "version": version, "kind": k.name}}
 }
 
-func (d *description) newer(gv schema.GroupVersion) *spec3.OpenAPI {
+func (d *description) v3(gv schema.GroupVersion) *spec3.OpenAPI {
 	doc := &spec3.OpenAPI{
 		Version: "3.0.0", Info: about(), Paths: &spec3.Paths{Paths: map[string]*spec3.Path{}},
-		Components: &spec3.Components{Schemas: d.schemas(gv, newerAt)},
+		Components: &spec3.Components{Schemas: d.schemas(gv, v3Definitions)},
 	}
 	for _, k := range d.catalog.of(gv) {
 		content := map[string]*spec3.MediaType{"application/json": {MediaTypeProps: spec3.MediaTypeProps{
-			Schema: spec.RefSchema(newerAt + k.schemaName(gv)),
+			Schema: spec.RefSchema(v3Definitions + k.schemaName(gv)),
 		}}}
 		ok := &spec3.Responses{ResponsesProps: spec3.ResponsesProps{StatusCodeResponses: map[int]*spec3.Response{
 			http.StatusOK: {ResponseProps: spec3.ResponseProps{Description: "OK", Content: content}},
@@ -137,13 +137,13 @@ func (k *kind) refusal(version string) *spec3.Operation {
 	return operation
 }
 
-func (d *description) older(gv schema.GroupVersion, doc *spec.Swagger) {
-	for name, s := range d.schemas(gv, olderAt) {
+func (d *description) v2(gv schema.GroupVersion, doc *spec.Swagger) {
+	for name, s := range d.schemas(gv, v2Definitions) {
 		doc.Definitions[name] = *s
 	}
 	for _, k := range d.catalog.of(gv) {
 		for path, action := range k.routes(gv) {
-			ok := spec.Response{ResponseProps: spec.ResponseProps{Description: "OK", Schema: spec.RefSchema(olderAt + k.schemaName(gv))}}
+			ok := spec.Response{ResponseProps: spec.ResponseProps{Description: "OK", Schema: spec.RefSchema(v2Definitions + k.schemaName(gv))}}
 			operation := &spec.Operation{OperationProps: spec.OperationProps{
 				Description: action + " " + k.plural,
 				Responses:   &spec.Responses{ResponsesProps: spec.ResponsesProps{StatusCodeResponses: map[int]spec.Response{http.StatusOK: ok}}},
@@ -153,17 +153,6 @@ func (d *description) older(gv schema.GroupVersion, doc *spec.Swagger) {
 			doc.Paths.Paths[path] = spec.PathItem{PathItemProps: spec.PathItemProps{Get: operation}}
 		}
 	}
-}
-
-// of returns the kinds in a group version.
-func (c *catalog) of(gv schema.GroupVersion) []*kind {
-	var out []*kind
-	for _, k := range c.kinds {
-		if k.group == gv.Group && slices.Contains(k.versions, gv.Version) {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // reversed returns the prefix of the names of definitions, such as
@@ -199,12 +188,13 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 		}
 	}
 	for _, k := range d.catalog.of(gv) {
-		if add(ourTypes + k.name); out[k.schemaName(gv)] == nil {
-			out[k.schemaName(gv)] = manifestSchema(k)
+		if slices.Contains(builtIn, k) {
+			add(ourTypes + k.name)
 		}
-		out[k.schemaName(gv)].Extensions = spec.Extensions{
-			"x-kubernetes-group-version-kind": []any{k.extensions(gv.Version)["x-kubernetes-group-version-kind"]},
+		if out[k.schemaName(gv)] == nil {
+			out[k.schemaName(gv)] = openSchema(k)
 		}
+		out[k.schemaName(gv)].AddExtension("x-kubernetes-group-version-kind", []any{k.extensions(gv.Version)["x-kubernetes-group-version-kind"]})
 		if gv.Version != k.versions[0] {
 			k.prune(gv, at, out)
 		}
@@ -215,27 +205,30 @@ func (d *description) schemas(gv schema.GroupVersion, at string) map[string]*spe
 // formed returns a schema for one of the two OpenAPI versions, since the library has both for
 // some types.
 func formed(s spec.Schema, at string) *spec.Schema {
-	older, both := s.Extensions[common.ExtensionV2Schema].(spec.Schema)
+	v2, both := s.Extensions[common.ExtensionV2Schema].(spec.Schema)
 	switch {
-	case both && at == olderAt:
-		return &older
+	case both && at == v2Definitions:
+		return &v2
 	case both:
 		delete(s.Extensions, common.ExtensionV2Schema)
 	}
 	return &s
 }
 
-// manifestSchema returns the known part of the schema of another kind.
-func manifestSchema(k *kind) *spec.Schema {
+// openSchema returns the schema of a kind whose fields are not known here.
+func openSchema(k *kind) *spec.Schema {
 	s := spec.MapProperty(nil)
-	s.Description = k.name + ", as it stands in the repository. The API server of a member cluster knows its fields."
+	s.Description = k.name
+	if k.declared {
+		s.Description += ", as declared in the repository. The API server of a member cluster knows its fields."
+	}
 	s.AddExtension("x-kubernetes-preserve-unknown-fields", true)
 	return s
 }
 
 // prune removes the fields that a version does not have.
 func (k *kind) prune(gv schema.GroupVersion, at string, schemas map[string]*spec.Schema) {
-	for _, field := range k.since {
+	for _, field := range k.onlyFirst {
 		in := schemas[k.schemaName(gv)]
 		steps := strings.Split(field, ".")
 		for _, step := range steps[:len(steps)-1] {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/handler"
@@ -53,6 +54,17 @@ func described(t *testing.T, definitions map[string]common.OpenAPIDefinition, ty
 	}
 }
 
+// A manifest of a kind whose name is that of one of gitfleet's Go types has no schema of that type.
+func TestManifestKindsHaveNoSchemaOfAGoType(t *testing.T) {
+	actor := fstest.MapFS{"actor.yaml": {Data: []byte("apiVersion: films.example.com/v1\nkind: Actor\nmetadata: {name: one, namespace: web}\n")}}
+	s := serve(t, reportOf(load(t, "c1", actor)))
+	var doc spec3.OpenAPI
+	s.get("/openapi/v3/apis/films.example.com/v1", &doc)
+	if schema := doc.Components.Schemas["com.example.films.v1.Actor"]; schema == nil || len(schema.Properties) > 0 || schema.Extensions["x-kubernetes-preserve-unknown-fields"] != true {
+		t.Errorf("the schema of Actor is %+v", schema)
+	}
+}
+
 // kubectl finds the fields of a kind by its path, and the definitions that they refer to.
 func TestOpenAPILeadsToEveryField(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
@@ -79,33 +91,33 @@ func TestOpenAPILeadsToEveryField(t *testing.T) {
 	var old spec.Swagger
 	s.get("/openapi/v2", &old)
 	if _, found := old.Definitions["io.kubernetes-fleet.cluster.v1beta1.MemberCluster"]; !found {
-		t.Error("the older form has no MemberCluster")
+		t.Error("OpenAPI v2 has no MemberCluster")
 	}
 }
 
-// Clients can read both versions, the older one also as protobuf, and neither has keywords that
-// only the other one supports.
-func TestBothFormsAreWhole(t *testing.T) {
+// Clients can read both OpenAPI versions, v2 also as protobuf, and neither has keywords that only
+// the other one supports.
+func TestOpenAPIVersionsHaveOnlyTheirOwnKeywords(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
-	var older, newer json.RawMessage
-	s.get("/openapi/v2", &older)
-	s.get("/openapi/v3/apis/placement.kubernetes-fleet.io/v1beta1", &newer)
-	if _, err := handler.ToProtoBinary(older); err != nil {
-		t.Errorf("the older form as protobuf: %v", err)
+	var v2, v3 json.RawMessage
+	s.get("/openapi/v2", &v2)
+	s.get("/openapi/v3/apis/placement.kubernetes-fleet.io/v1beta1", &v3)
+	if _, err := handler.ToProtoBinary(v2); err != nil {
+		t.Errorf("OpenAPI v2 as protobuf: %v", err)
 	}
-	for name, form := range map[string]json.RawMessage{"older": older, "newer": newer} {
-		if strings.Contains(string(form), common.ExtensionV2Schema) {
-			t.Errorf("the %s form has both schemas of a type", name)
+	for version, document := range map[string]json.RawMessage{"v2": v2, "v3": v3} {
+		if strings.Contains(string(document), common.ExtensionV2Schema) {
+			t.Errorf("OpenAPI %s has both schemas of a type", version)
 		}
 	}
-	if !strings.Contains(string(newer), "oneOf") {
-		t.Error("the newer form knows no type of two kinds")
+	if !strings.Contains(string(v3), "oneOf") {
+		t.Error("OpenAPI v3 has no schema with alternatives")
 	}
 }
 
-// A client that checks whether the server validates fields is told that it does. So it sends
-// its write, and learns from the refusal which file to change.
-func TestChangesAreDescribedAsRefused(t *testing.T) {
+// Writes are described with the parameter fieldValidation. So clients that look for it send the
+// write, and the refusal names the file to change.
+func TestWritesAreDescribedAsRefused(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	for _, path := range []string{placementPath + "/clusterresourceplacements/{name}", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"} {
 		var doc spec3.OpenAPI

@@ -44,12 +44,12 @@ func (a *API) hint(s *storage, verb, namespace, name string) string {
 	if source := a.source.Load(); source != nil && source.Git.URL != "" {
 		where = fmt.Sprintf(" (%s, %s)", source.Git.URL, cmp.Or(source.Git.Ref, "HEAD"))
 	}
-	if o := s.store.Get(s.kind.stored(), namespace, name); o != nil && o.Annotations[api.PathAnnotation] != "" {
+	if o := s.store.Get(s.kind.storeKey(), namespace, name); o != nil && o.Annotations[api.PathAnnotation] != "" {
 		return fmt.Sprintf("%s is %s there%s; change that file and commit", what, o.Annotations[api.PathAnnotation], where)
 	}
 	switch {
-	case s.kind.name == "Event":
-		return what + " are made by gitfleet itself"
+	case s.kind.generated:
+		return "gitfleet itself writes " + what
 	case name == "" && verb == "create":
 		return fmt.Sprintf("add a file to it%s and commit", where)
 	case name == "":

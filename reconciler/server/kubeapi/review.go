@@ -19,7 +19,7 @@ import (
 
 // reviews are created by "kubectl auth can-i" and by dashboards to check a permission; they are
 // not stored.
-var reviews = &kind{
+var accessReviews = &kind{
 	group: authorizationv1.GroupName, name: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", singular: "selfsubjectaccessreview",
 	versions: []string{"v1"}, verbs: []string{"create"},
 }

@@ -29,6 +29,18 @@ func (a *API) fail(w http.ResponseWriter, req *http.Request, err error) {
 	responsewriters.ErrorNegotiated(err, a.codecs.CodecFactory, schema.GroupVersion{Version: "v1"}, w, req)
 }
 
+// notServed returns an error with a status code and a message. The library has no constructor that
+// keeps the message for all codes. Clients may retry if the server is not ready yet.
+func notServed(code int, info *request.RequestInfo, message string) error {
+	resource, retryAfter := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, 0
+	if code == http.StatusServiceUnavailable {
+		retryAfter = 1
+	}
+	err := apierrors.NewGenericServerResponse(code, info.Verb, resource, info.Name, "", retryAfter, false)
+	err.ErrStatus.Message = message
+	return err
+}
+
 // minWatch is the minimum duration of a watch without a timeout; the library makes it up to
 // twice as long.
 const minWatch = 30 * time.Minute
@@ -42,13 +54,13 @@ func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 	}
 	c := a.catalog.Load()
 	if !info.IsResourceRequest {
-		a.serveDiscovery(c, w, req)
+		a.serveDiscovery(c, info, w, req)
 		return
 	}
 	gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
 	k := c.byResource[gvr]
 	if k == nil || !k.namespaced && info.Namespace != "" && k.name != "Namespace" {
-		a.fail(w, req, apierrors.NewGenericServerResponse(http.StatusNotFound, info.Verb, gvr.GroupResource(), info.Name, "the hub has no such resource", 0, false))
+		a.fail(w, req, notServed(http.StatusNotFound, info, "the hub has no such resource"))
 		return
 	}
 	s := &storage{a.store, k, info.APIVersion}
@@ -62,7 +74,7 @@ func (a *API) serveResource(w http.ResponseWriter, req *http.Request) {
 	case info.Subresource != "" && info.Subresource != "status":
 		a.fail(w, req, apierrors.NewNotFound(gvr.GroupResource(), info.Name+"/"+info.Subresource))
 	case !a.ready.Load() && k.name != "Event":
-		a.fail(w, req, apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, info.Verb, gvr.GroupResource(), info.Name, "no commit is in force yet", 1, true))
+		a.fail(w, req, notServed(http.StatusServiceUnavailable, info, "no commit is in force yet"))
 	case info.Verb == "get":
 		handlers.GetResource(s, a.scope(s))(w, req)
 	default:

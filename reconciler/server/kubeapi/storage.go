@@ -51,7 +51,7 @@ func (s *storage) NewList() runtime.Object { return &list{} }
 
 // Get implements rest.Getter.
 func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	o := s.store.Get(s.kind.stored(), s.namespace(ctx), name)
+	o := s.store.Get(s.kind.storeKey(), s.namespace(ctx), name)
 	if o == nil {
 		return nil, apierrors.NewNotFound(s.kind.resource(s.version).GroupResource(), name)
 	}
@@ -67,7 +67,7 @@ func (s *storage) namespace(ctx context.Context) string {
 }
 
 func (s *storage) query(ctx context.Context, o *internalversion.ListOptions) store.Query {
-	return store.Query{Kind: s.kind.stored(), Namespace: s.namespace(ctx), Labels: o.LabelSelector, Fields: o.FieldSelector}
+	return store.Query{Kind: s.kind.storeKey(), Namespace: s.namespace(ctx), Labels: o.LabelSelector, Fields: o.FieldSelector}
 }
 
 // A mark is the continue token of a list. Version is that of the first page, so that a watch
@@ -197,7 +197,7 @@ func (s *storage) show(o *store.Object) *store.Object {
 func (s *storage) convert(o *store.Object) *store.Object {
 	out := &store.Object{ObjectMeta: o.ObjectMeta, Value: o.Value, Field: o.Field}
 	out.APIVersion, out.Kind = s.kind.gvk(s.version).ToAPIVersionAndKind()
-	out.Content = func(metav1.ObjectMeta) (any, error) { return without(o, out.APIVersion, s.kind.since) }
+	out.Content = func(metav1.ObjectMeta) (any, error) { return without(o, out.APIVersion, s.kind.onlyFirst) }
 	return out
 }
 
