@@ -18,7 +18,7 @@ var Name = Column{
 	func(r Row) string { return r.Meta.Name },
 }
 
-var age = Text("Age", "Time since the commit was made that brought the object.", 0, func(r Row) string {
+var age = Text("Age", "Time since the commit that added the object.", 0, func(r Row) string {
 	return r.Since(r.Meta.CreationTimestamp.Time)
 })
 
@@ -27,13 +27,14 @@ var source = Text("Source", "File and line of the object in the repository.", 1,
 	return r.Meta.Annotations[api.PathAnnotation]
 })
 
-// Manifests are the columns of what is listed as in Git: manifests, overrides and envelopes.
+// Manifests are the columns of objects that are served as declared in Git: manifests, overrides
+// and envelopes.
 var Manifests = []Column{Name, source, age}
 
 // Placements are the columns of both kinds of placement.
 var Placements = []Column{
 	Name,
-	Text("Gen", "Changes of the spec, counted.", 0, func(r Row) string { return strconv.FormatInt(r.Meta.Generation, 10) }),
+	Text("Gen", "Generation: the number of changes of the spec.", 0, func(r Row) string { return strconv.FormatInt(r.Meta.Generation, 10) }),
 	Text("Type", "How clusters are picked.", 1, func(r Row) string {
 		if policy := placementOf(r).spec.Policy; policy != nil {
 			return string(policy.PlacementType)
@@ -41,14 +42,14 @@ var Placements = []Column{
 		return ""
 	}),
 	Text("Scheduled", "Whether the wanted clusters were found.", 0, conditionStatus(api.Scheduled)),
-	Text("Scheduled-Gen", "Generation of the spec that this is said of.", 0, observedGeneration(api.Scheduled)),
-	Text("Work-Synchronized", "Whether every cluster was sent the newest content.", 1, conditionStatus(api.WorkSynchronized)),
-	Text("Work-Synchronized-Gen", "Generation of the spec that this is said of.", 1, observedGeneration(api.WorkSynchronized)),
-	Text("Available", "Whether all that was placed is available.", 0, conditionStatus(api.Available)),
-	Text("Available-Gen", "Generation of the spec that this is said of.", 0, observedGeneration(api.Available)),
+	Text("Scheduled-Gen", "Generation of the spec that the condition is about.", 0, observedGeneration(api.Scheduled)),
+	Text("Work-Synchronized", "Whether the newest content was sent to every cluster.", 1, conditionStatus(api.WorkSynchronized)),
+	Text("Work-Synchronized-Gen", "Generation of the spec that the condition is about.", 1, observedGeneration(api.WorkSynchronized)),
+	Text("Available", "Whether all placed objects are available.", 0, conditionStatus(api.Available)),
+	Text("Available-Gen", "Generation of the spec that the condition is about.", 0, observedGeneration(api.Available)),
 	age,
 	Text("Clusters", "Selected clusters, and how many are wanted if some were not found.", 1, selectedClusters),
-	Text("Applied", "Clusters on which all was applied.", 1, appliedClusters),
+	Text("Applied", "Clusters on which all objects are applied.", 1, appliedClusters),
 	Text("Message", "Message of the first condition that is not true.", 1, firstProblem),
 }
 
@@ -110,7 +111,7 @@ func appliedClusters(r Row) string {
 	return fmt.Sprintf("%d/%d", applied, len(clusters))
 }
 
-// selected returns the statuses that are of a cluster.
+// selected returns the statuses of selected clusters, without the entries of missing ones.
 func selected(statuses []api.PerClusterPlacementStatus) (out []api.PerClusterPlacementStatus) {
 	for _, c := range statuses {
 		if c.ClusterName != "" {
@@ -207,10 +208,10 @@ func usage(name string, of func(*api.ResourceUsage) api.ResourceList) func(Row) 
 	}
 }
 
-// PlacementStatuses are the columns of ClusterResourcePlacementStatuses.
-var PlacementStatuses = []Column{
+// PlacementStatusObjects are the columns of ClusterResourcePlacementStatuses.
+var PlacementStatusObjects = []Column{
 	Name,
-	Text("Resource-Index", "Index of the content that the status is of.", 0, func(r Row) string {
+	Text("Resource-Index", "Index of the content that the status is about.", 0, func(r Row) string {
 		if m, ok := r.Value.(*api.ClusterResourcePlacementStatus); ok {
 			return m.SourceStatus.ObservedResourceIndex
 		}

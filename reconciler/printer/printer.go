@@ -13,8 +13,8 @@ import (
 // A Row is one object of a table.
 type Row struct {
 	Meta *metav1.ObjectMeta
-	// Value is the object as a pointer to its type in the package api. Columns of another kind
-	// have empty cells.
+	// Value is the object that the columns read: a pointer to its type in placement/api, or a
+	// *status.Event. Manifests and overrides need none. Columns of another kind have empty cells.
 	Value any
 	// Now is the time that ages are relative to.
 	Now time.Time

@@ -83,7 +83,7 @@ func TestColumns(t *testing.T) {
 		"a namespaced one has conditions of its own prefix": {Placements, &rp.ObjectMeta, rp, "Name=db Gen=1 (Type=) Scheduled=False Scheduled-Gen=1 (Work-Synchronized=) (Work-Synchronized-Gen=) Available= Available-Gen= Age=60s (Clusters=0) (Applied=0/0) (Message=cannot)"},
 		"a member":                  {Clusters, &east.ObjectMeta, east, "Name=east Joined=True Age=3d Member-Agent-Last-Seen=4s Node-Count=3 Available-CPU=3500m Available-Memory= (Allocatable-CPU=) (Allocatable-Memory=7Gi) (Healthy=False) (Version=v1.36.3) (Message=no answer)"},
 		"a member that is new":      {Clusters, &metav1.ObjectMeta{Name: "west"}, &api.MemberCluster{}, "Name=west Joined= Age=<unknown> Member-Agent-Last-Seen= Node-Count= Available-CPU= Available-Memory= (Allocatable-CPU=) (Allocatable-Memory=) (Healthy=) (Version=) (Message=)"},
-		"a reported status":         {PlacementStatuses, &status.ObjectMeta, status, "Name=web Resource-Index=7 Last-Updated=60s Age=60m"},
+		"a reported status":         {PlacementStatusObjects, &status.ObjectMeta, status, "Name=web Resource-Index=7 Last-Updated=60s Age=60m"},
 		"a manifest":                {Manifests, &crp.ObjectMeta, nil, "Name=web (Source=apps/web.yaml:3) Age=2d2h"},
 		"an object of another kind": {Placements, &east.ObjectMeta, east, "Name=east Gen=1 (Type=) Scheduled= Scheduled-Gen= (Work-Synchronized=) (Work-Synchronized-Gen=) Available= Available-Gen= Age=3d (Clusters=0) (Applied=0/0) (Message=)"},
 	} {

@@ -261,7 +261,7 @@ func countDrifts(drifts []status.Drift) map[string]map[api.DriftState]int {
 	all := map[string]map[api.DriftState]int{}
 	for i := range drifts {
 		d := &drifts[i]
-		if d.State == api.DriftRepaired || d.State == api.DriftEnded {
+		if !d.Present() {
 			continue
 		}
 		if all[d.Placement] == nil {

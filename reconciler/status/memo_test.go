@@ -1,10 +1,14 @@
 package status_test
 
 import (
+	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -13,43 +17,38 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// renewed returns the names of the objects that have changed between two reports.
+// renewed returns the names of the objects whose pointers have changed between two reports. It
+// reads all lists of pointers in a report.
 func renewed(before, after *status.Report) []string {
 	old := map[any]bool{}
-	for _, p := range before.Placements {
-		old[p] = true
-	}
-	for _, p := range before.Statuses {
-		old[p] = true
-	}
-	for _, c := range before.Clusters {
-		old[c] = true
-	}
-	for _, d := range before.Details {
-		old[d] = true
-	}
+	eachPointer(before, func(p any) { old[p] = true })
 	var out []string
-	for _, p := range after.Placements {
-		if !old[p] {
-			out = append(out, p.Name)
+	eachPointer(after, func(p any) {
+		if old[p] {
+			return
 		}
-	}
-	for _, p := range after.Statuses {
-		if !old[p] {
-			out = append(out, p.Namespace+"/"+p.Name)
+		switch o := p.(type) {
+		case *status.Detail:
+			out = append(out, o.Placement)
+		case metav1.Object:
+			out = append(out, path.Join(o.GetNamespace(), o.GetName()))
 		}
-	}
-	for _, c := range after.Clusters {
-		if !old[c] {
-			out = append(out, c.Name)
-		}
-	}
-	for _, d := range after.Details {
-		if !old[d] {
-			out = append(out, d.Placement)
-		}
-	}
+	})
 	return out
+}
+
+// eachPointer calls do with each item of the lists of pointers in a report.
+func eachPointer(r *status.Report, do func(any)) {
+	of := reflect.ValueOf(r).Elem()
+	for i := range of.NumField() {
+		list := of.Field(i)
+		if !of.Type().Field(i).IsExported() || list.Kind() != reflect.Slice || list.Type().Elem().Kind() != reflect.Pointer {
+			continue
+		}
+		for j := range list.Len() {
+			do(list.Index(j).Interface())
+		}
+	}
 }
 
 // The pointers of two reports differ exactly for the objects that have changed. So changes can

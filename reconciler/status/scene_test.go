@@ -129,8 +129,8 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 	case "status":
 		return s.yaml(s.status(args[0])), true
 	case "mirror":
-		i := slices.IndexFunc(s.report.Statuses, func(m *api.ClusterResourcePlacementStatus) bool { return m.Name == args[0] })
-		return s.yaml(s.report.Statuses[i]), true
+		i := slices.IndexFunc(s.report.PlacementStatuses, func(m *api.ClusterResourcePlacementStatus) bool { return m.Name == args[0] })
+		return s.yaml(s.report.PlacementStatuses[i]), true
 	case "conditions":
 		return s.yaml(s.status(args[0]).Conditions), true
 	case "drifts":

@@ -73,8 +73,9 @@ type Report struct {
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
-	// Statuses mirror placements' statuses into their namespaces, in the order of Placements.
-	Statuses []*api.ClusterResourcePlacementStatus
+	// PlacementStatuses are the statuses that are also shown in the placed namespaces, in the
+	// order of Placements.
+	PlacementStatuses []*api.ClusterResourcePlacementStatus `json:"Statuses"`
 	// Clusters are sorted by name.
 	Clusters []*api.MemberCluster
 	// Details have the information for which a placement's status has no field.
@@ -228,7 +229,7 @@ func Build(in Input) *Report {
 			r.ResourcePlacements = append(r.ResourcePlacements, t.namespaced)
 		}
 		if t.mirror != nil {
-			r.Statuses = append(r.Statuses, t.mirror)
+			r.PlacementStatuses = append(r.PlacementStatuses, t.mirror)
 		}
 		r.entries = append(r.entries, t)
 	}

@@ -30,7 +30,7 @@ func CheckReport(t testing.TB, r *status.Report) {
 	for _, p := range r.ResourcePlacements {
 		s.status(p.Namespace+"/"+p.Name, api.ResourcePlacementPrefix, &p.Status)
 	}
-	for _, m := range r.Statuses {
+	for _, m := range r.PlacementStatuses {
 		s.conditions(m.Namespace+"/"+m.Name, m.SourceStatus.Conditions...)
 	}
 	for _, c := range r.Clusters {
