@@ -2,8 +2,10 @@ package forecast
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -14,18 +16,30 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// snapshot loads a commit from a short text.
+// snapshot loads a commit from a short text, in which a line that begins with { is a manifest. The
+// commit is a hash, which a trailer may follow.
 func snapshot(t *testing.T, commit, text string) *hub.Snapshot {
 	t.Helper()
 	hash, message, _ := strings.Cut(commit, " ")
-	s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: hash, Time: noon, Message: "a change\n\n" + message}, world.Files(t, text))
+	var short string
+	manifests := fstest.MapFS{}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "{") {
+			manifests[fmt.Sprintf("manifest-%d.yaml", len(manifests))] = &fstest.MapFile{Data: []byte(line)}
+		} else {
+			short += line
+		}
+	}
+	files := world.Files(t, short)
+	maps.Copy(files, manifests)
+	s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: hash, Time: noon, Message: "a change\n\n" + message}, files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// A limit is a brake on more than a number of deletions at once.
+// A limit is a Brake on more than a number of deletions of one cluster.
 type limit int
 
 func (n limit) TooMuch(going, _ int) string {
@@ -72,7 +86,12 @@ func describeChanges(o *Forecast, d Document, c Changes) string {
 		out = append(out, text)
 	}
 	for _, x := range o.ContentChanges() {
-		add("%s changes on %s", x.After.ID, strings.Join(x.Clusters, ","))
+		add("%s changes on %s%s", x.After.ID, strings.Join(x.Clusters, ","), x.Note())
+	}
+	for _, x := range d.Recreations {
+		if x.Held != "" {
+			add("%s recreates %s, held: %s", x.Cluster, x.ID(), x.Held)
+		}
 	}
 	if why := o.Refusal(); why != "" {
 		add("refused: %s", strings.SplitN(why, ";", 2)[0])
@@ -80,37 +99,81 @@ func describeChanges(o *Forecast, d Document, c Changes) string {
 	return strings.Join(out, "\n")
 }
 
-// changes are commits after base, and what they change.
+// changes are commits after base, with the differences that are described.
 const base = "clusters a b\nnamespace web\nconfigmap web/one x\nconfigmap web/two x\nplace web\n"
 
+const (
+	kept      = `{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: web, annotations: {gitfleet.dev/prune: disabled}}}` + "\n"
+	job       = `{apiVersion: batch/v1, kind: Job, metadata: {name: %s, namespace: web, annotations: {gitfleet.dev/recreate: "true"}}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "%s"}]}}}}` + "\n"
+	guarded   = "deleting a Namespace deletes everything in it"
+	uncertain = "crp/web is gone, and may have been renamed: it keeps what it holds\n"
+)
+
 var changes = map[string]struct {
-	commit, text string
-	want         string
+	base, commit, text string
+	want               string
 }{
-	"nothing": {"v2", base, ""},
-	"another value": {"v2", strings.Replace(base, "one x", "one y", 1),
+	"nothing": {base, "v2", base, ""},
+	"another value": {base, "v2", strings.Replace(base, "one x", "one y", 1),
 		"ConfigMap/web/one changes on a,b"},
-	"a new object": {"v2", base + "configmap web/three x\n",
+	"a new object": {base, "v2", base + "configmap web/three x\n",
 		"a gets ConfigMap/web/three\nb gets ConfigMap/web/three"},
-	"an object less": {"v2", strings.Replace(base, "configmap web/two x\n", "", 1),
+	"an object is deleted": {base, "v2", strings.Replace(base, "configmap web/two x\n", "", 1),
 		"a loses ConfigMap/web/two\nb loses ConfigMap/web/two"},
-	"too many less": {"v2", strings.NewReplacer("configmap web/two x\n", "", "configmap web/one x\n", "").Replace(base),
+	"too many deletions": {base, "v2", strings.NewReplacer("configmap web/two x\n", "", "configmap web/one x\n", "").Replace(base),
 		"a loses ConfigMap/web/one, held: more than 1\na loses ConfigMap/web/two, held: more than 1\nb loses ConfigMap/web/one, held: more than 1\nb loses ConfigMap/web/two, held: more than 1"},
-	"many less, allowed": {"v2 Gitfleet-Allow-Delete: web", strings.NewReplacer("configmap web/two x\n", "", "configmap web/one x\n", "").Replace(base),
+	"many deletions, allowed": {base, "v2 Gitfleet-Allow-Delete: web", strings.NewReplacer("configmap web/two x\n", "", "configmap web/one x\n", "").Replace(base),
 		"a loses ConfigMap/web/one\na loses ConfigMap/web/two\nb loses ConfigMap/web/one\nb loses ConfigMap/web/two"},
-	"another name": {"v2", strings.Replace(base, "place web", "place shop of web", 1),
+	"a rename": {base, "v2", strings.Replace(base, "place web", "place shop of web", 1),
 		"crp/shop was crp/web"},
-	"a cluster less": {"v2", strings.Replace(base, "clusters a b", "clusters a", 1), ""},
-	"a placement more": {"v2", base + "namespace shop\nplace shop\n",
+	"a cluster leaves": {base, "v2", strings.Replace(base, "clusters a b", "clusters a", 1), ""},
+	"a new placement": {base, "v2", base + "namespace shop\nplace shop\n",
 		"crp/shop is new\na gets Namespace/shop\nb gets Namespace/shop"},
-	"a split": {"v2", base + "place also of web\n", "crp/also is new"},
+	"a second placement of the same objects": {base, "v2", base + "place also of web\n", "crp/also is new"},
+	"a namespace is no longer selected": {base + "namespace shop\nplace more of web,shop\n", "v2", base + "namespace shop\nplace more of web\n",
+		"a loses Namespace/shop, held: " + guarded + "\nb loses Namespace/shop, held: " + guarded},
+	"an object goes with its namespace": {strings.Replace(base, "place web", "place web of web,shop", 1) + "namespace shop\nconfigmap shop/one x\n", "v2", base + "namespace shop\nconfigmap shop/one x\n",
+		"a loses Namespace/shop, held: " + guarded + "\na loses ConfigMap/shop/one, held: Namespace shop goes as well, and " + guarded +
+			"\nb loses Namespace/shop, held: " + guarded + "\nb loses ConfigMap/shop/one, held: Namespace shop goes as well, and " + guarded},
+	"a placement is deleted, within the limit": {base + "namespace shop\nplace shop\n", "v2", base + "namespace shop\n",
+		"crp/shop is gone\na loses Namespace/shop\nb loses Namespace/shop"},
+	"a placement that abandons is deleted": {base + "namespace shop\nplace shop abandon\n", "v2", base + "namespace shop\n",
+		"crp/shop is gone\na keeps Namespace/shop\nb keeps Namespace/shop"},
+	"a placement leaves a cluster": {base + "namespace shop\nplace shop on a,b\n", "v2", base + "namespace shop\nplace shop on a\n",
+		"b loses Namespace/shop"},
+	"a placement leaves its last cluster": {base + "namespace shop\nplace shop on a\n", "v2 Gitfleet-Allow-Delete: web", base + "namespace shop\nplace shop on c\n",
+		"a loses Namespace/shop, held: the placement has no cluster left"},
+	"a placement leaves its last cluster, allowed": {base + "namespace shop\nplace shop on a\n", "v2 Gitfleet-Allow-Delete: shop", base + "namespace shop\nplace shop on c\n",
+		"a loses Namespace/shop"},
+	"an object with gitfleet.dev/prune: disabled": {base + kept, "v2", base, "a keeps ConfigMap/web/kept\nb keeps ConfigMap/web/kept"},
+	"an object changes its placement": {base + "namespace shop\nplace zoo of web,shop\n", "v2",
+		"clusters a b\nnamespace web\nconfigmap web/one x\nconfigmap web/two x\nnamespace shop\nplace zoo of web,shop\n",
+		"crp/web is gone\na: Namespace/web passes from crp/web to crp/zoo\na: ConfigMap/web/one passes from crp/web to crp/zoo\na: ConfigMap/web/two passes from crp/web to crp/zoo\n" +
+			"b: Namespace/web passes from crp/web to crp/zoo\nb: ConfigMap/web/one passes from crp/web to crp/zoo\nb: ConfigMap/web/two passes from crp/web to crp/zoo"},
+	"an uncertain rename": {base, "v2", strings.Replace(base, "place web", "place one of web\nplace two of web", 1),
+		"crp/one is new, and may be a renamed placement: nothing of it is placed\ncrp/two is new, and may be a renamed placement: nothing of it is placed\n" + strings.TrimSpace(uncertain)},
+	"invalid selectors": {base, "v2", strings.Replace(base, "place web", "namespace other\nwidget other/one\nplace web broken", 1), ""},
+	"an immutable field": {base + fmt.Sprintf(job, "one", "v1"), "v2", base + fmt.Sprintf(job, "one", "v2"),
+		"Job.batch/web/one changes on a,b, recreated"},
+	"too many recreations": {base + fmt.Sprintf(job, "one", "v1") + fmt.Sprintf(job, "two", "v1"), "v2", base + fmt.Sprintf(job, "one", "v2") + fmt.Sprintf(job, "two", "v2"),
+		"Job.batch/web/one changes on a,b, recreated\nJob.batch/web/two changes on a,b, recreated\n" +
+			"a recreates Job.batch/web/one, held: more than 1\na recreates Job.batch/web/two, held: more than 1\nb recreates Job.batch/web/one, held: more than 1\nb recreates Job.batch/web/two, held: more than 1"},
+	"recreations and deletions count together": {base + fmt.Sprintf(job, "one", "v1"), "v2", strings.Replace(base, "configmap web/two x\n", "", 1) + fmt.Sprintf(job, "one", "v2"),
+		"a loses ConfigMap/web/two, held: more than 1\nb loses ConfigMap/web/two, held: more than 1\nJob.batch/web/one changes on a,b, recreated\n" +
+			"a recreates Job.batch/web/one, held: more than 1\nb recreates Job.batch/web/one, held: more than 1"},
+	"too many recreations, allowed": {base + fmt.Sprintf(job, "one", "v1") + fmt.Sprintf(job, "two", "v1"), "v2 Gitfleet-Allow-Delete: web", base + fmt.Sprintf(job, "one", "v2") + fmt.Sprintf(job, "two", "v2"),
+		"Job.batch/web/one changes on a,b, recreated\nJob.batch/web/two changes on a,b, recreated"},
+	"no placement is left": {base, "v2", "clusters a b\nnamespace web\n",
+		"crp/web is gone\na loses Namespace/web, held: more than 1\na loses ConfigMap/web/one, held: more than 1\na loses ConfigMap/web/two, held: more than 1\n" +
+			"b loses Namespace/web, held: more than 1\nb loses ConfigMap/web/one, held: more than 1\nb loses ConfigMap/web/two, held: more than 1\n" +
+			"refused: the commit has no placement left, and would remove everything from every cluster"},
 }
 
 // The forecast of a commit names what changes from the plan of another one, and what is held.
 func TestForecasts(t *testing.T) {
 	for name, test := range changes {
 		t.Run(name, func(t *testing.T) {
-			first, err := Of(Input{Snapshot: snapshot(t, "v1", base), Now: noon})
+			first, err := Of(Input{Snapshot: snapshot(t, "v1", test.base), Now: noon})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,13 +190,11 @@ func TestForecasts(t *testing.T) {
 	}
 }
 
-// The forecast for a running fleet names the same changes as one from the plan of its commit.
-func TestForecastsOfARunningFleet(t *testing.T) {
-	head := snapshot(t, "v1", base)
-	in := plan.Input{InForce: head, Ledger: ledger.New(), Now: noon, Memo: plan.NewMemo()}
-	for _, c := range head.Clusters {
-		in.Ledger.Fold(ledger.ClusterSeen{Cluster: c.Name, At: noon, Healthy: true})
-	}
+// runningFleet returns the fleet of a daemon that has applied a commit on every cluster.
+func runningFleet(t *testing.T, text string) *Running {
+	t.Helper()
+	head := snapshot(t, "v1", text)
+	in := healthy(head, noon)
 	var p *plan.Plan
 	for range 4 {
 		p = plan.Resolve(in)
@@ -145,16 +206,30 @@ func TestForecastsOfARunningFleet(t *testing.T) {
 			}
 		}
 	}
-	running := NewRunning(head, p, in.Now)
+	return NewRunning(head, p, in.Now)
+}
+
+// The forecast for a running fleet has the same changes as one from the plan of its commit, and
+// besides them the changed settings of placements.
+func TestForecastsOfARunningFleet(t *testing.T) {
+	settings := map[string]string{
+		"a placement leaves a cluster":                 `crp/shop: policy.clusterNames from ["a","b"] to ["a"]`,
+		"a placement leaves its last cluster":          `crp/shop: policy.clusterNames from ["a"] to ["c"]`,
+		"a placement leaves its last cluster, allowed": `crp/shop: policy.clusterNames from ["a"] to ["c"]`,
+	}
 	for name, test := range changes {
 		t.Run(name, func(t *testing.T) {
-			o, err := running.Forecast(snapshot(t, test.commit, test.text))
+			o, err := runningFleet(t, test.base).Forecast(snapshot(t, test.commit, test.text))
 			if err != nil {
 				t.Fatal(err)
 			}
+			want := test.want
+			if line := settings[name]; line != "" {
+				want = line + "\n" + want
+			}
 			d, c := o.Compared(limit(1))
-			if got := describeChanges(o, d, c); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			if got := describeChanges(o, d, c); got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})
 	}
