@@ -1,0 +1,206 @@
+package forecast
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/rollout"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A policy is described by its type and the number of clusters.
+func TestPolicyText(t *testing.T) {
+	two := int32(2)
+	for want, p := range map[string]*api.PlacementPolicy{
+		"PickAll":   nil,
+		"PickN 2":   {PlacementType: api.PickN, NumberOfClusters: &two},
+		"PickFixed": {PlacementType: api.PickFixed, ClusterNames: []string{"a"}},
+	} {
+		if got := policyText(p); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := policyText(&api.PlacementPolicy{}); got != "PickAll" {
+		t.Errorf("a policy without a type is %s", got)
+	}
+}
+
+// Changed settings are added to the changes of their placement, also of a renamed one, sorted by
+// placement.
+func TestChangedSettingsOfARunningFleet(t *testing.T) {
+	spec := func(name string, n int32, take api.WhenToTakeOver) *hub.Placement {
+		p := &hub.Placement{Key: api.PlacementKey{Name: name}}
+		p.Spec.Policy = &api.PlacementPolicy{PlacementType: api.PickN, NumberOfClusters: &n}
+		if take != "" {
+			p.Spec.Strategy.ApplyStrategy = &api.ApplyStrategy{WhenToTakeOver: take}
+		}
+		return p
+	}
+	web := spec("web", 2, "")
+	gained := []PlacementChange{{Placement: "crp/web", Gained: []string{"c"}}}
+	for name, test := range map[string]struct {
+		after   *hub.Placement
+		changes []PlacementChange
+		renames []ledger.Rename
+		want    string
+	}{
+		"unchanged":               {after: web},
+		"equal":                   {after: spec("web", 2, "")},
+		"another number":          {after: spec("web", 3, ""), want: "crp/web PickN 2>PickN 3"},
+		"with gained clusters":    {after: spec("web", 3, ""), changes: gained, want: "crp/web +c PickN 2>PickN 3"},
+		"a setting":               {after: spec("web", 2, api.TakeOverNever), changes: gained, want: "crp/web +c strategy.applyStrategy.whenToTakeOver"},
+		"other selectors":         {after: withSelector(spec("web", 2, ""))},
+		"a new placement":         {after: spec("new", 3, "")},
+		"a renamed placement":     {after: spec("new", 3, ""), renames: []ledger.Rename{{From: api.PlacementKey{Name: "web"}, To: api.PlacementKey{Name: "new"}}}, want: "crp/new PickN 2>PickN 3"},
+		"renamed from an unknown": {after: spec("new", 3, ""), renames: []ledger.Rename{{From: api.PlacementKey{Name: "gone"}, To: api.PlacementKey{Name: "new"}}}},
+		"sorted":                  {after: spec("web", 3, ""), changes: []PlacementChange{{Placement: "crp/zoo", New: true}}, want: "crp/web PickN 2>PickN 3, crp/zoo"},
+	} {
+		r := &Running{inForce: &hub.Snapshot{Placements: []*hub.Placement{web}}}
+		var got []string
+		for _, c := range r.withSettings(slices.Clone(test.changes), &hub.Snapshot{Placements: []*hub.Placement{test.after}}, test.renames) {
+			text := c.Placement
+			for _, cluster := range c.Gained {
+				text += " +" + cluster
+			}
+			if c.PolicyFrom != "" {
+				text += " " + c.PolicyFrom + ">" + c.PolicyTo
+			}
+			for _, s := range c.Settings {
+				text += " " + s.Field
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, ", "); text != test.want {
+			t.Errorf("%s: %s, want %s", name, text, test.want)
+		}
+	}
+}
+
+func withSelector(p *hub.Placement) *hub.Placement {
+	p.Spec.ResourceSelectors = []api.ResourceSelectorTerm{{Kind: "Namespace"}}
+	return p
+}
+
+// A rollout counts the clusters that change. First are those that change or lose the placement at
+// once.
+func TestRollouts(t *testing.T) {
+	latest, old := placement.Revision{Commit: "v2", Hash: "2"}, placement.Revision{Commit: "v1", Hash: "1"}
+	cluster := func(name string, assigned placement.Revision, change func(*plan.OnCluster)) *plan.OnCluster {
+		b := placement.Binding{Cluster: name, Assigned: assigned}
+		c := &plan.OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}, Latest: latest}
+		if change != nil {
+			change(c)
+		}
+		return c
+	}
+	for name, test := range map[string]struct {
+		clusters []*plan.OnCluster
+		rollout  rollout.Plan
+		deleted  bool
+		want     string
+	}{
+		"up to date":        {clusters: []*plan.OnCluster{cluster("a", latest, nil)}},
+		"a new revision":    {[]*plan.OnCluster{cluster("a", old, nil), cluster("b", old, nil)}, rollout.Plan{Assign: []rollout.Assignment{{Cluster: "a", Changed: true}, {Cluster: "b"}}}, false, "2 clusters, first a"},
+		"a new cluster":     {[]*plan.OnCluster{cluster("a", latest, nil), cluster("b", latest, func(c *plan.OnCluster) { c.Entry = nil })}, rollout.Plan{Assign: []rollout.Assignment{{Cluster: "a"}, {Cluster: "b", Changed: true}}}, false, "1 clusters, first b"},
+		"a cluster leaves":  {[]*plan.OnCluster{cluster("a", latest, func(c *plan.OnCluster) { c.Binding.Unscheduled = true })}, rollout.Plan{Remove: []string{"a"}}, false, "1 clusters, first a"},
+		"none can change":   {[]*plan.OnCluster{cluster("a", old, nil)}, rollout.Plan{}, false, "1 clusters, first "},
+		"deleted placement": {[]*plan.OnCluster{cluster("a", old, nil)}, rollout.Plan{Remove: []string{"a"}}, true, ""},
+	} {
+		p := &plan.Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{}, Clusters: test.clusters, Rollout: test.rollout}
+		if test.deleted {
+			p.Spec = nil
+		}
+		got := ""
+		for _, r := range rollouts(&plan.Plan{Placements: []*plan.Placement{p}}) {
+			got = fmt.Sprintf("%d clusters, first %s", r.Clusters, strings.Join(r.First, " "))
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// The clusters of a forecast have the declared fields of the snapshot and the observed state of the
+// running fleet. A property that is no longer declared is not observed instead.
+func TestClustersOfARunningFleet(t *testing.T) {
+	declare := func(name string, annotations map[string]string) *hub.Cluster {
+		return &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{"region": "eu"}}}}
+	}
+	property := func(name string) string { return api.PropertyAnnotationPrefix + name }
+	before := declare("a", map[string]string{property("price"): "3", property("tier"): "1"})
+	seen := plan.Cluster(before, &ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Properties: map[string]string{"nodes": "5"}, Namespaces: []string{"web"}}})
+	seen.Ineligible, seen.Labels = "no recent heartbeat", map[string]string{"region": "us"}
+	r := &Running{declared: map[string]*hub.Cluster{"a": before}, observed: map[string]placement.Cluster{"a": seen}}
+	got := r.clusters(&hub.Snapshot{Clusters: []*hub.Cluster{declare("a", map[string]string{property("tier"): "2"}), declare("new", nil)}})
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"a"}) {
+		t.Errorf("clusters %v", names)
+	}
+	a := got["a"]
+	values := map[string]string{}
+	for name, q := range a.Properties {
+		values[name] = q.String()
+	}
+	if want := map[string]string{"nodes": "5", "tier": "2"}; !maps.Equal(values, want) {
+		t.Errorf("properties %v, want %v", values, want)
+	}
+	if a.Ineligible != seen.Ineligible || !a.Namespaces["web"] || a.Labels["region"] != "eu" {
+		t.Errorf("cluster %+v", a)
+	}
+	if r.Member("a") != before || r.Member("new") != nil {
+		t.Error("members are not those of the commit in force")
+	}
+	if !r.grows(&hub.Snapshot{Clusters: []*hub.Cluster{declare("new", nil)}}) || r.grows(&hub.Snapshot{Clusters: []*hub.Cluster{before}}) {
+		t.Error("the fleet grows with a cluster that it does not have, and only with that")
+	}
+}
+
+// A forecast for a running fleet begins when all of its rollouts are finished, and leaves the fleet
+// as it is: it can be repeated.
+func TestForecastBeginsAfterTheRollouts(t *testing.T) {
+	const fleet = "clusters a b\nnamespace web\nplace web unavailable 1\nconfigmap web/one "
+	in := healthy(snapshot(t, "v1", fleet+"x\n"), noon)
+	plan.Resolve(in).UpdateLedger(in.Ledger)
+	in.Past = map[string]*hub.Snapshot{"v1": in.InForce}
+	in.InForce, in.Now = snapshot(t, "v2", fleet+"y\n"), noon.Add(time.Minute)
+	p := plan.Resolve(in) // b is still at v1
+	if held := p.Placements[0].On("b").Held; held == "" {
+		t.Fatal("no cluster waits")
+	}
+	running := NewRunning(in.InForce, p, in.Now)
+	for name, test := range map[string]struct{ text, want string }{
+		"the same":      {fleet + "y\n", ""},
+		"another value": {fleet + "z\n", "ConfigMap/web/one changes on a,b"},
+		"a new cluster": {strings.Replace(fleet, "a b", "a b c", 1) + "y\n", "c gets Namespace/web\nc gets ConfigMap/web/one"},
+		"reverted":      {fleet + "x\n", "ConfigMap/web/one changes on a,b"},
+	} {
+		for i := range 2 {
+			o, err := running.Forecast(snapshot(t, "v3", test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, c := o.Compared(limit(9))
+			if got := describeChanges(o, d, c); got != test.want {
+				t.Errorf("%s, time %d: got:\n%s\nwant:\n%s", name, i, got, test.want)
+			}
+		}
+	}
+}
+
+// Claims that end with a rollout are over after it.
+func TestLastingClaims(t *testing.T) {
+	id := func(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }
+	got := lasting(ledger.Claims{Early: []api.ID{id("a")}, Yields: []ledger.Yield{{ID: id("b")}, {ID: id("c"), Passing: true}}})
+	if want := (ledger.Claims{Yields: []ledger.Yield{{ID: id("b")}}}); !got.Equal(want) {
+		t.Errorf("claims %+v", got)
+	}
+}
