@@ -10,9 +10,12 @@ import (
 // An Actor is a field manager that wrote to an object. The name is chosen by the client, and is
 // not that of a user.
 type Actor struct {
-	Manager     string `json:"manager"`
-	Operation   string `json:"operation"`             // Apply or Update
-	Subresource string `json:"subresource,omitempty"` // "" for the object itself
+	// Manager is the name of the field manager.
+	Manager string `json:"manager"`
+	// Operation is Apply or Update.
+	Operation string `json:"operation"`
+	// Subresource is empty for the object itself.
+	Subresource string `json:"subresource,omitempty"`
 	// Time is that of the last write, to the second; zero if unknown.
 	Time time.Time `json:"time,omitzero"`
 }
@@ -28,10 +31,11 @@ func (a Actor) String() string {
 // A Difference is one field that differs between the repository and a member cluster, and who
 // changed it.
 type Difference struct {
-	PatchDetail
-	// HubJSON and MemberJSON are the values as JSON if their texts do not show the type; nil for
-	// a value that is missing, masked or too large.
-	HubJSON    json.RawMessage `json:"hubJSON,omitempty"`
+	PatchDetail `json:",inline"`
+	// HubJSON is the value in the repository as JSON if its text does not show the type; nil if
+	// the value is missing, masked or too large.
+	HubJSON json.RawMessage `json:"hubJSON,omitempty"`
+	// MemberJSON is the same for the value on the member cluster.
 	MemberJSON json.RawMessage `json:"memberJSON,omitempty"`
 	// By are the other owners of the field on the member cluster, the newest first; empty if
 	// they are not known.

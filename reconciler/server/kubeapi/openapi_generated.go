@@ -145,21 +145,23 @@ func schema_gitfleet_gitfleet_placement_api_Actor(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"manager": {
 						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
+							Description: "Manager is the name of the field manager.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"operation": {
 						SchemaProps: spec.SchemaProps{
-							Default: "",
-							Type:    []string{"string"},
-							Format:  "",
+							Description: "Operation is Apply or Update.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"subresource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Apply or Update",
+							Description: "Subresource is empty for the object itself.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -793,23 +795,40 @@ func schema_gitfleet_gitfleet_placement_api_Difference(ref common.ReferenceCallb
 				Description: "A Difference is one field that differs between the repository and a member cluster, and who changed it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
-					"PatchDetail": {
+					"path": {
 						SchemaProps: spec.SchemaProps{
-							Default: map[string]interface{}{},
-							Ref:     ref("github.com/gitfleet/gitfleet/placement/api.PatchDetail"),
+							Description: "Path is the JSON pointer of the field.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"valueInMember": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ValueInMember is the value on the cluster as text; empty if there is none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"valueInHub": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ValueInHub is the value in the repository as text; empty if there is none.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"hubJSON": {
 						SchemaProps: spec.SchemaProps{
-							Description: "HubJSON and MemberJSON are the values as JSON if their texts do not show the type; nil for a value that is missing, masked or too large.",
+							Description: "HubJSON is the value in the repository as JSON if its text does not show the type; nil if the value is missing, masked or too large.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},
 					},
 					"memberJSON": {
 						SchemaProps: spec.SchemaProps{
-							Type:   []string{"string"},
-							Format: "byte",
+							Description: "MemberJSON is the same for the value on the member cluster.",
+							Type:        []string{"string"},
+							Format:      "byte",
 						},
 					},
 					"by": {
@@ -826,11 +845,11 @@ func schema_gitfleet_gitfleet_placement_api_Difference(ref common.ReferenceCallb
 						},
 					},
 				},
-				Required: []string{"PatchDetail"},
+				Required: []string{"path"},
 			},
 		},
 		Dependencies: []string{
-			"github.com/gitfleet/gitfleet/placement/api.Actor", "github.com/gitfleet/gitfleet/placement/api.PatchDetail"},
+			"github.com/gitfleet/gitfleet/placement/api.Actor"},
 	}
 }
 
@@ -1189,7 +1208,7 @@ func schema_gitfleet_gitfleet_placement_api_Kind(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "A Kind describes one of gitfleet's kinds.",
+				Description: "A Kind describes a kind of manifests that users may write.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"Kind": {
