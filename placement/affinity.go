@@ -143,7 +143,6 @@ func (c *rules) compileAffinity(a *api.ClusterAffinity) {
 			at := field + "requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[" + strconv.Itoa(i) + "]"
 			c.required = append(c.required, c.requiredTerm(t, at))
 		}
-		c.hasRequired = len(c.required) > 0
 	}
 	for i, p := range a.Preferred {
 		at := field + "preferredDuringSchedulingIgnoredDuringExecution[" + strconv.Itoa(i) + "].preference"

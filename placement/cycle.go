@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// A class is the state of a placement on a cluster at the start of a scheduling cycle.
+// A class is the state of a placement on a cluster at the start of a scheduling cycle; scaleDown
+// changes that of the surplus.
 type class int
 
 const (
-	free        class = iota // without a binding
-	unscheduled              // its content is being removed
-	obsolete                 // selected by an earlier policy
-	bound                    // selected by the current policy
+	free         class = iota // without a binding
+	unscheduled               // its content is being removed
+	reconsidered              // selected by an earlier policy
+	bound                     // selected by the current policy
 )
 
 // A clusterState is one cluster in one scheduling cycle.
@@ -24,7 +25,7 @@ type clusterState struct {
 	// current is the binding at the end: old if it did not change, nil if there is none.
 	current *Binding
 
-	objection string // result of the filters; not evaluated for bound clusters
+	objection string // why a filter refuses it; not evaluated for bound clusters
 	affinity  int32
 	spread    int32
 	forbidden int  // index of the violated spread constraint, or -1
@@ -33,8 +34,8 @@ type clusterState struct {
 	reason string
 }
 
-// eligible reports whether the cluster may be chosen in this cycle.
-func (m *clusterState) eligible() bool { return m.class != bound && m.objection == "" }
+// candidate reports whether the cluster may be chosen in this cycle.
+func (m *clusterState) candidate() bool { return m.class != bound && m.objection == "" }
 
 func (m *clusterState) selected() bool { return m.current != nil && !m.current.Unscheduled }
 
@@ -44,7 +45,7 @@ type cycle struct {
 	fleet     []*Cluster     // by name
 	members   []clusterState // in the same order
 	gone      []Binding      // on clusters that have left the fleet
-	domains   *spread
+	spreading *spread
 	last      *clusterState     // the last chosen cluster of a fulfilled PickN
 	explainer *explainer        // nil if no explanation is needed
 	texts     map[string]string // reasons shared by clusters
@@ -105,7 +106,7 @@ func (c *cycle) classify(b *Binding) {
 	case b.Unscheduled:
 		m.class = unscheduled
 	case b.Policy != c.hash:
-		m.class = obsolete
+		m.class = reconsidered
 	default:
 		m.class = bound
 	}
@@ -130,7 +131,7 @@ func (c *cycle) withdraw(m *clusterState) {
 	m.current = &b
 }
 
-func (c *cycle) found() int {
+func (c *cycle) selectedCount() int {
 	n := 0
 	for i := range c.members {
 		if c.members[i].selected() {
@@ -146,7 +147,7 @@ func (c *cycle) outcome() Outcome {
 		Decisions: c.decisions(),
 		Bindings:  c.bindings(),
 		Fulfilled: c.fulfilled,
-		Found:     c.found(),
+		Found:     c.selectedCount(),
 		Wanted:    c.wanted,
 		Notes:     c.notes,
 	}

@@ -40,7 +40,10 @@ func scores(s *Score) string {
 	return " (affinity score: " + strconv.Itoa(int(s.Affinity)) + ", topology spread score: " + strconv.Itoa(int(s.Spread)) + ")"
 }
 
-// decisions puts the decisions in order: selected, scored, the rest.
+// decisions puts the decisions in order: first the selected clusters; then, for PickFixed, the
+// names that were not selected; then those that were scored, best first; then all others, by
+// name. Callers rely on the first Wanted - Found decisions about clusters that are not selected:
+// they stand for the missing clusters.
 func (c *cycle) decisions() []Decision {
 	all := make([]Decision, 0, len(c.members))
 	for _, m := range c.selectedOrder() {
@@ -80,9 +83,10 @@ func (c *cycle) selectedOrder() []*clusterState {
 	return all
 }
 
-// scored reports whether the cluster was ranked among the candidates.
+// scored reports whether a cluster that is not selected was ranked among the candidates. Selected
+// clusters of PickAll have a score of zero too, as KubeFleet reports them.
 func (c *cycle) scored(m *clusterState) bool {
-	return c.kind == api.PickN && c.frozen == "" && m.eligible() && m.forbidden < 0
+	return c.kind == api.PickN && c.frozen == "" && m.candidate() && m.forbidden < 0
 }
 
 func (c *cycle) named(m *clusterState) bool {
@@ -161,7 +165,7 @@ func (c *cycle) notSelectedReason(m *clusterState) string {
 	case m.objection != "":
 		return c.unschedulable(m.objection)
 	case m.forbidden >= 0:
-		return c.unschedulable(c.domains.constraints[m.forbidden].violation())
+		return c.unschedulable(c.spreading.constraints[m.forbidden].violation())
 	}
 	s := &Score{Affinity: m.affinity, Spread: m.spread}
 	if c.last != nil && compareScores(s, c.last.current.Score) > 0 {

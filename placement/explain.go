@@ -122,7 +122,7 @@ type explainer struct {
 // recordPick records a pick and the runner-up.
 func (x *explainer) recordPick(m *clusterState, score int32, groups []*group) {
 	x.lastPick = m
-	x.verdicts[m] = x.domains.verdicts(m.index)
+	x.verdicts[m] = x.spreading.verdicts(m.index)
 	if next, second := x.best(groups); next != nil && second == score && next.members[0].affinity == m.affinity {
 		x.ties[m] = tie(m, next.members[0])
 	}
@@ -130,7 +130,7 @@ func (x *explainer) recordPick(m *clusterState, score int32, groups []*group) {
 
 // tie says why the first of two clusters with equal scores was chosen.
 func tie(first, second *clusterState) string {
-	if kept(first) > kept(second) {
+	if keepFirst(first) > keepFirst(second) {
 		return fmt.Sprintf("%s and %s have the same scores: %s goes first, because the placement holds it already", first.Name, second.Name, first.Name)
 	}
 	return fmt.Sprintf("%s and %s have the same scores: %s goes first, because of equals the largest name does", first.Name, second.Name, first.Name)
@@ -168,7 +168,7 @@ func (x *explainer) explainScore(e *Explanation, m *clusterState) {
 	case x.verdicts[m] != nil:
 		e.Spread = x.verdicts[m]
 	case !e.Selected:
-		e.Spread = x.domains.verdicts(m.index)
+		e.Spread = x.spreading.verdicts(m.index)
 		e.Tie = x.lostTie(m)
 	}
 }
@@ -194,9 +194,9 @@ func (x *explainer) how(m *clusterState) string {
 		return "nothing is selected or unscheduled: " + x.frozen
 	case !m.selected():
 		return ""
-	case m.class == bound, m.class == obsolete && m.reason != "":
-		return "held: it was chosen before, and is not judged again while the policy stays the same"
-	case m.class == obsolete:
+	case m.class == bound, m.class == reconsidered && m.reason != "":
+		return "bound: it was chosen before, and is not judged again while the policy stays the same"
+	case m.class == reconsidered:
 		return "chosen anew: it was held under an earlier policy, and keeps its content"
 	case m.class == unscheduled:
 		return "chosen again: its content was on its way out, and stays"
@@ -210,7 +210,7 @@ func (t requiredTerm) explain(m *Cluster) TermVerdict {
 	for _, q := range t.properties {
 		v.Parts = append(v.Parts, Comparison{
 			Demand: fmt.Sprintf("property %s %s %s", q.property, q.operator, q.value),
-			Found:  found(q.property, m),
+			Found:  propertyText(q.property, m),
 			Holds:  q.holds(m),
 		})
 	}
@@ -236,8 +236,8 @@ func explainLabels(s labels.Selector, m *Cluster) []Comparison {
 	return all
 }
 
-// found returns the value of a property as text.
-func found(property string, m *Cluster) string {
+// propertyText returns the value of a property as text.
+func propertyText(property string, m *Cluster) string {
 	if q, known := m.Properties[property]; known {
 		return q.String()
 	}
@@ -262,13 +262,13 @@ func (p *preference) explain(m *Cluster) Contribution {
 	case p.sorter == "":
 		e.Reason = "labels match"
 	case !got.known:
-		e.Reason = p.sorter + " is " + found(p.sorter, m)
+		e.Reason = p.sorter + " is " + propertyText(p.sorter, m)
 	case p.weight == 0:
-		e.Reason = p.sorter + " is " + found(p.sorter, m) + ", and the weight is 0"
+		e.Reason = p.sorter + " is " + propertyText(p.sorter, m) + ", and the weight is 0"
 	case p.min == p.max:
-		e.Reason = fmt.Sprintf("%s is %s, as on every cluster that reports it", p.sorter, found(p.sorter, m))
+		e.Reason = fmt.Sprintf("%s is %s, as on every cluster that reports it", p.sorter, propertyText(p.sorter, m))
 	default:
-		e.Reason = fmt.Sprintf("%s is %s, between %s and %s over the fleet", p.sorter, found(p.sorter, m), p.lowest.String(), p.highest.String())
+		e.Reason = fmt.Sprintf("%s is %s, between %s and %s over the fleet", p.sorter, propertyText(p.sorter, m), p.lowest.String(), p.highest.String())
 	}
 	return e
 }
@@ -277,7 +277,7 @@ func (p *preference) explain(m *Cluster) Contribution {
 func (s *spread) verdicts(cluster int) []SpreadVerdict {
 	var all []SpreadVerdict
 	for i, c := range s.constraints {
-		d := s.domains[i]
+		d := s.labelValues[i]
 		v := SpreadVerdict{Constraint: c.String(), Low: d.low, High: d.high}
 		if id := d.of[cluster]; id >= 0 {
 			v.Domain, v.Labeled, v.Count = d.names[id], true, d.count[id]

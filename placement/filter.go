@@ -34,7 +34,7 @@ func (c *rules) objection(m *Cluster) string {
 }
 
 func (c *rules) mismatch(m *Cluster) string {
-	if !c.hasRequired || slices.ContainsFunc(c.required, func(t requiredTerm) bool { return t.matches(m) }) {
+	if len(c.required) == 0 || slices.ContainsFunc(c.required, func(t requiredTerm) bool { return t.matches(m) }) {
 		return ""
 	}
 	return "cluster does not match with any of the required cluster affinity terms"

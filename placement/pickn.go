@@ -14,23 +14,23 @@ func (c *cycle) pickN() {
 	}
 	c.filter()
 	for i := range c.members {
-		if m := &c.members[i]; m.eligible() {
+		if m := &c.members[i]; m.candidate() {
 			m.affinity = c.rules.affinity(m.Cluster)
 		}
 	}
-	c.domains = newSpread(c.rules.spread, c.fleet)
+	c.spreading = newSpread(c.rules.constraints, c.fleet)
 	c.wanted = c.n
 
 	held := c.inOrder(bound)
 	if c.n > len(held) {
 		for _, m := range held {
-			c.domains.add(m.index)
+			c.spreading.add(m.index)
 		}
 		c.scaleUp(c.n-len(held), nextOrder(held))
 	} else {
 		c.scaleDown(held)
 	}
-	if c.fulfilled = c.found() >= c.n; !c.fulfilled {
+	if c.fulfilled = c.selectedCount() >= c.n; !c.fulfilled {
 		c.noteEmpty()
 	}
 }
@@ -84,37 +84,37 @@ func (c *cycle) scaleUp(want, order int) {
 			break
 		}
 		order++
-		c.domains.add(m.index)
+		c.spreading.add(m.index)
 	}
 	for i := range c.members {
-		if m := &c.members[i]; m.class == obsolete && !m.chosen {
+		if m := &c.members[i]; m.class == reconsidered && !m.chosen {
 			c.withdraw(m)
 		}
 	}
 }
 
-// ranked returns the eligible clusters, best first as far as that does not depend on earlier
+// ranked returns the candidates, best first as far as that does not depend on earlier
 // picks.
 func (c *cycle) ranked() []*clusterState {
 	var all []*clusterState
 	for i := range c.members {
-		if m := &c.members[i]; m.eligible() {
+		if m := &c.members[i]; m.candidate() {
 			all = append(all, m)
 		}
 	}
 	slices.SortFunc(all, func(a, b *clusterState) int {
 		return cmp.Or(
 			cmp.Compare(b.affinity, a.affinity),
-			cmp.Compare(kept(b), kept(a)),
+			cmp.Compare(keepFirst(b), keepFirst(a)),
 			cmp.Compare(b.index, a.index),
 		)
 	})
 	return all
 }
 
-// kept breaks ties in favour of a bound cluster.
-func kept(m *clusterState) int {
-	if m.class == obsolete {
+// keepFirst breaks ties in favour of a cluster that the placement has under an earlier policy.
+func keepFirst(m *clusterState) int {
+	if m.class == reconsidered {
 		return 1
 	}
 	return 0
@@ -140,7 +140,7 @@ func (c *cycle) groups(ranked []*clusterState) []*group {
 	var key []byte
 	for rank, m := range ranked {
 		key = key[:0]
-		for _, d := range c.domains.domains {
+		for _, d := range c.spreading.labelValues {
 			key = strconv.AppendInt(key, int64(d.of[m.index]), 36)
 			key = append(key, ' ')
 		}
@@ -165,7 +165,7 @@ func (c *cycle) best(groups []*group) (*group, int32) {
 		if len(g.members) == 0 {
 			continue
 		}
-		score, forbidden := c.domains.score(g.members[0].index)
+		score, forbidden := c.spreading.score(g.members[0].index)
 		if forbidden >= 0 {
 			continue
 		}
@@ -176,12 +176,11 @@ func (c *cycle) best(groups []*group) (*group, int32) {
 	return best, top
 }
 
-// scoreRemaining gives each remaining eligible cluster the spread score it would have as the
-// next pick.
+// scoreRemaining gives each remaining candidate the spread score it would have as the next pick.
 func (c *cycle) scoreRemaining() {
 	for i := range c.members {
-		if m := &c.members[i]; m.eligible() && !m.chosen {
-			m.spread, m.forbidden = c.domains.score(i)
+		if m := &c.members[i]; m.candidate() && !m.chosen {
+			m.spread, m.forbidden = c.spreading.score(i)
 		}
 	}
 }
@@ -189,7 +188,7 @@ func (c *cycle) scoreRemaining() {
 // scaleDown unschedules what an earlier policy selected and the surplus. It scores the rest as
 // at the last pick, so that scheduling again gives the same decisions.
 func (c *cycle) scaleDown(held []*clusterState) {
-	for _, m := range c.inOrder(obsolete) {
+	for _, m := range c.inOrder(reconsidered) {
 		c.withdraw(m)
 	}
 	surplus := slices.Clone(held)
@@ -200,7 +199,7 @@ func (c *cycle) scaleDown(held []*clusterState) {
 	held = slices.DeleteFunc(held, func(m *clusterState) bool { return !m.selected() })
 	if last := len(held) - 1; last >= 0 {
 		for _, m := range held[:last] {
-			c.domains.add(m.index)
+			c.spreading.add(m.index)
 		}
 		c.last = held[last]
 	}

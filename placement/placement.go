@@ -104,7 +104,8 @@ func (b Binding) HasRevision() bool { return b.Assigned != Revision{} }
 type Decision struct {
 	Cluster  string
 	Selected bool
-	// Score is nil for a cluster that was not scored.
+	// Score is nil for a cluster that was not scored. Like KubeFleet, PickAll gives the clusters that
+	// it selects a score of zero.
 	Score *Score
 	// Reason is a sentence, never empty.
 	Reason string

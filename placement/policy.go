@@ -78,24 +78,31 @@ func maxSkew(t api.TopologySpreadConstraint) int32 {
 
 // rules are a compiled policy, with parsed selectors and quantities, and with defaults.
 type rules struct {
-	kind      api.PlacementType
-	hash      string
-	n         int      // PickN
-	hasNumber bool     // the policy sets a number of clusters
-	names     []string // PickFixed, each once
-	listed    map[string]bool
-	namespace string // of a ResourcePlacement
+	kind api.PlacementType
+	// hash is the PolicyHash.
+	hash string
+	// n is the number of clusters of PickN, and hasNumber says that the policy sets it.
+	n         int
+	hasNumber bool
+	// names are the clusters that PickFixed names, each once, and listed has the same names.
+	names  []string
+	listed map[string]bool
+	// namespace is that of a ResourcePlacement; empty for a ClusterResourcePlacement.
+	namespace string
 
+	// required are the terms of which a cluster must match one; every cluster matches if there
+	// are none.
 	required    []requiredTerm
-	hasRequired bool // there are required terms
 	preferred   []preference
-	spread      []constraint
+	constraints []constraint
 	tolerations []api.Toleration
 	together    []otherPlacement
 	apart       []otherPlacement
 
-	usedProperties []string // the properties that the policy uses
-	notes          []string
+	// usedProperties are the properties that the policy uses.
+	usedProperties []string
+	// notes are warnings about the policy.
+	notes []string
 }
 
 // An otherPlacement is another placement and the clusters it holds.
@@ -107,29 +114,29 @@ type otherPlacement struct {
 
 func compile(r Request) *rules {
 	p := canonical(r.Policy)
-	c := &rules{
+	compiled := &rules{
 		kind:        p.PlacementType,
 		hash:        PolicyHash(r.Policy),
 		namespace:   r.Key.Namespace,
 		tolerations: p.Tolerations,
 	}
 	if r.Policy != nil && r.Policy.NumberOfClusters != nil {
-		c.n, c.hasNumber = max(0, int(*r.Policy.NumberOfClusters)), true
+		compiled.n, compiled.hasNumber = max(0, int(*r.Policy.NumberOfClusters)), true
 	}
-	c.listed = make(map[string]bool, len(p.ClusterNames))
+	compiled.listed = make(map[string]bool, len(p.ClusterNames))
 	for _, name := range p.ClusterNames {
-		if !c.listed[name] {
-			c.listed[name] = true
-			c.names = append(c.names, name)
+		if !compiled.listed[name] {
+			compiled.listed[name] = true
+			compiled.names = append(compiled.names, name)
 		}
 	}
-	c.spread = compileSpread(p.TopologySpreadConstraints)
+	compiled.constraints = compileSpread(p.TopologySpreadConstraints)
 	if a := p.Affinity; a != nil {
-		c.compileAffinity(a.ClusterAffinity)
-		c.together = c.others(a.PlacementAffinity, "placementAffinity", r)
-		c.apart = c.others(a.PlacementAntiAffinity, "placementAntiAffinity", r)
+		compiled.compileAffinity(a.ClusterAffinity)
+		compiled.together = compiled.others(a.PlacementAffinity, "placementAffinity", r)
+		compiled.apart = compiled.others(a.PlacementAntiAffinity, "placementAntiAffinity", r)
 	}
-	return c
+	return compiled
 }
 
 func (c *rules) addNote(text string) { c.notes = append(c.notes, text) }

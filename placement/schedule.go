@@ -104,14 +104,14 @@ func (c *cycle) pickAll() {
 	for i := range c.members {
 		m := &c.members[i]
 		switch {
-		case m.eligible():
+		case m.candidate():
 			c.choose(m, &Score{}, 0)
-		case m.class == obsolete:
+		case m.class == reconsidered:
 			c.withdraw(m)
 		}
 	}
 	c.fulfilled = true
-	c.wanted = c.found()
+	c.wanted = c.selectedCount()
 }
 
 // pickFixed selects the named clusters. Only eligibility is checked, and only for new clusters:
@@ -126,21 +126,21 @@ func (c *cycle) pickFixed() {
 		switch m := &c.members[i]; {
 		case c.named(m):
 			c.takeNamed(m)
-		case m.class == obsolete:
+		case m.class == reconsidered:
 			c.withdraw(m)
 		}
 	}
 	c.wanted = len(c.names)
-	c.fulfilled = c.found() >= c.wanted
+	c.fulfilled = c.selectedCount() >= c.wanted
 }
 
 func (c *cycle) takeNamed(m *clusterState) {
-	held := m.class == bound || m.class == obsolete
+	held := m.class == bound || m.class == reconsidered
 	switch {
 	case m.Ineligible == "" && m.class != bound:
 		c.choose(m, nil, 0)
 	case m.Ineligible != "" && held:
-		if m.class == obsolete {
+		if m.class == reconsidered {
 			again := *m.old
 			again.Policy = c.hash
 			m.current = &again

@@ -129,19 +129,19 @@ const penalty = 1000
 // A spread keeps the domains of all constraints.
 type spread struct {
 	constraints []constraint
-	domains     []*domains
+	labelValues []*domains
 }
 
 func newSpread(constraints []constraint, fleet []*Cluster) *spread {
 	s := &spread{constraints: constraints}
 	for _, c := range constraints {
-		s.domains = append(s.domains, newDomains(c.key, fleet))
+		s.labelValues = append(s.labelValues, newDomains(c.key, fleet))
 	}
 	return s
 }
 
 func (s *spread) add(cluster int) {
-	for _, d := range s.domains {
+	for _, d := range s.labelValues {
 		d.add(cluster)
 	}
 }
@@ -150,7 +150,7 @@ func (s *spread) add(cluster int) {
 // none does.
 func (s *spread) score(cluster int) (score int32, forbidden int) {
 	for i, c := range s.constraints {
-		d := s.domains[i]
+		d := s.labelValues[i]
 		id := d.of[cluster]
 		if id < 0 {
 			continue
@@ -171,10 +171,10 @@ func (s *spread) score(cluster int) (score int32, forbidden int) {
 // emptyDomains returns the values of a constraint's label that have the smallest count and no
 // eligible cluster.
 func (c *cycle) emptyDomains(i int) []string {
-	d := c.domains.domains[i]
+	d := c.spreading.labelValues[i]
 	usable := make([]bool, len(d.names))
 	for j := range c.members {
-		if id := d.of[j]; id >= 0 && (c.members[j].eligible() || c.members[j].selected()) {
+		if id := d.of[j]; id >= 0 && (c.members[j].candidate() || c.members[j].selected()) {
 			usable[id] = true
 		}
 	}
@@ -191,8 +191,8 @@ func (c *cycle) emptyDomains(i int) []string {
 // noteEmpty adds a note about domains without an eligible cluster, if the placement does not
 // get all its clusters because of them.
 func (c *cycle) noteEmpty() {
-	for i, k := range c.domains.constraints {
-		forbids := slices.ContainsFunc(c.members, func(m clusterState) bool { return m.eligible() && m.forbidden == i })
+	for i, k := range c.spreading.constraints {
+		forbids := slices.ContainsFunc(c.members, func(m clusterState) bool { return m.candidate() && m.forbidden == i })
 		if empty := c.emptyDomains(i); forbids && len(empty) > 0 {
 			c.addNote(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
 		}

@@ -8,67 +8,69 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A Held is a cluster that waits, and the reason.
+// A Held is a cluster that waits.
 type Held struct {
 	Cluster string
-	Reason  Reason
+	reason  reason
 	// Message is a clause that says what it waits for.
 	Message string
 }
 
-// A Reason is what a cluster waits for.
-type Reason string
+// A reason is what a cluster waits for.
+type reason string
 
 // The reasons for which a cluster waits.
 const (
-	// HeldMaxUnavailable: updating it would leave too few clusters available.
-	HeldMaxUnavailable Reason = "MaxUnavailable"
-	// HeldMaxSurge: too many clusters hold content.
-	HeldMaxSurge Reason = "MaxSurge"
-	// HeldUnreachable: the cluster does not answer.
-	HeldUnreachable Reason = "Unreachable"
-	// HeldSuspended: the cluster or placement is suspended.
-	HeldSuspended Reason = "Suspended"
-	// HeldStopped: an update failed and stopped the rollout.
-	HeldStopped Reason = "Stopped"
-	// HeldCleanup: the previous content is still being removed.
-	HeldCleanup Reason = "Cleanup"
-	// HeldExternal: an update run has to update it.
-	HeldExternal Reason = "External"
+	// waitsMaxUnavailable: updating it would leave too few clusters available.
+	waitsMaxUnavailable reason = "MaxUnavailable"
+	// waitsMaxSurge: too many clusters hold content.
+	waitsMaxSurge reason = "MaxSurge"
+	// waitsUnreachable: the cluster does not answer.
+	waitsUnreachable reason = "Unreachable"
+	// waitsSuspended: the cluster or placement is suspended.
+	waitsSuspended reason = "Suspended"
+	// waitsStopped: an update failed and stopped the rollout.
+	waitsStopped reason = "Stopped"
+	// waitsCleanup: the previous content is still being removed.
+	waitsCleanup reason = "Cleanup"
+	// waitsExternal: an update run has to update it.
+	waitsExternal reason = "External"
 )
 
-func (p *Plan) hold(b *Binding, r Reason, message string) {
-	p.Held = append(p.Held, Held{Cluster: b.Cluster, Reason: r, Message: message})
+func (p *Plan) addWaiting(b *Binding, r reason, message string) {
+	p.Held = append(p.Held, Held{Cluster: b.Cluster, reason: r, Message: message})
 }
 
 // writeMessages fills in the messages of held clusters, each once: most clusters wait for the
 // same.
 func (in *Input) writeMessages(p *Plan) {
-	messages := map[Reason]string{}
+	messages := map[reason]string{}
 	for i := range p.Held {
 		h := &p.Held[i]
 		if h.Message != "" {
 			continue
 		}
-		if messages[h.Reason] == "" {
-			messages[h.Reason] = in.message(h.Reason, p)
+		if messages[h.reason] == "" {
+			messages[h.reason] = in.message(h.reason, p)
 		}
-		h.Message = messages[h.Reason]
+		h.Message = messages[h.reason]
 	}
 }
 
-func (in *Input) message(r Reason, p *Plan) string {
+func (in *Input) message(r reason, p *Plan) string {
 	unavailable, surge := in.shares()
 	switch r {
-	case HeldMaxUnavailable:
+	case waitsMaxUnavailable:
 		return limit("maxUnavailable", unavailable, p.Budget.Target, p.Budget.MaxUnavailable) + in.maxUnavailableHint(p)
-	case HeldMaxSurge:
+	case waitsMaxSurge:
 		return limit("maxSurge", surge, p.Budget.Target, p.Budget.MaxSurge) + ": waits for " + in.leaving() + " to go"
-	case HeldStopped:
+	case waitsStopped:
 		return "waits for " + in.stopMessage(p) + "; the rollout goes on when it recovers, " +
 			"with a commit that changes what it gets, or with gitfleet resume --stopped"
+	case waitsUnreachable:
+		return "the cluster is unreachable and left as it is until it answers"
 	}
-	return "the cluster is unreachable and left as it is until it answers"
+	panic("rollout: no message for the reason " + string(r))
 }
 
 // limit writes a percentage together with its value.

@@ -80,8 +80,8 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 	left := allowance{removals: removals, updates: down - removals, additions: max(budget.addable(), 0)}
 	// An unavailable cluster does not count for the budget. It is removed when no selected
 	// cluster can move first; otherwise it could stay for ever.
-	left.brokenRemovals = stopped || count[repair] == 0 &&
-		(count[update] == 0 || left.updates == 0) && (count[add] == 0 || left.additions == 0)
+	selectedMoves := count[repair] > 0 || count[update] > 0 && left.updates > 0 || count[add] > 0 && left.additions > 0
+	left.brokenRemovals = stopped || !selectedMoves
 	return left
 }
 
@@ -94,10 +94,10 @@ func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 	case m == drop:
 		p.Remove = append(p.Remove, b.Cluster)
 	case b.Suspended != "":
-		p.hold(b, HeldSuspended, b.Suspended)
+		p.addWaiting(b, waitsSuspended, b.Suspended)
 		in.keepAssigned(p, b)
 	case b.Unreachable:
-		in.hold(p, b, HeldUnreachable)
+		in.keepWaiting(p, b, waitsUnreachable)
 	case m == remove:
 		in.remove(p, b, left)
 	case p.Stopped != "":
@@ -108,12 +108,12 @@ func (in *Input) step(p *Plan, b *Binding, left *allowance) {
 		left.updates--
 		in.assign(p, b, b.Latest)
 	case m == update:
-		in.hold(p, b, HeldMaxUnavailable)
-	case left.additions > 0:
+		in.keepWaiting(p, b, waitsMaxUnavailable)
+	case m == add && left.additions > 0:
 		left.additions--
 		in.assign(p, b, b.Latest)
-	default:
-		in.hold(p, b, HeldMaxSurge)
+	case m == add:
+		in.keepWaiting(p, b, waitsMaxSurge)
 	}
 }
 
@@ -123,7 +123,7 @@ func (in *Input) remove(p *Plan, b *Binding, left *allowance) {
 		left.removals--
 	case left.brokenRemovals && b.knownUnavailable():
 	default:
-		in.hold(p, b, HeldMaxUnavailable)
+		in.keepWaiting(p, b, waitsMaxUnavailable)
 		return
 	}
 	p.Remove = append(p.Remove, b.Cluster)
@@ -137,14 +137,14 @@ func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 			in.assign(p, b, b.Proven)
 			return
 		}
-		in.hold(p, b, HeldMaxSurge)
+		in.keepWaiting(p, b, waitsMaxSurge)
 		return
 	}
-	in.hold(p, b, HeldStopped)
+	in.keepWaiting(p, b, waitsStopped)
 }
 
-// hold keeps the assigned revision. The message is added when the plan is complete.
-func (in *Input) hold(p *Plan, b *Binding, r Reason) {
-	p.hold(b, r, "")
+// keepWaiting keeps the assigned revision. The message is added when the plan is complete.
+func (in *Input) keepWaiting(p *Plan, b *Binding, r reason) {
+	p.addWaiting(b, r, "")
 	in.keepAssigned(p, b)
 }

@@ -147,7 +147,7 @@ func (in *Input) planExternal() Plan {
 			p.Remove = append(p.Remove, b.Cluster)
 			continue
 		case b.Unscheduled, !b.latest():
-			p.hold(b, HeldExternal, "the strategy is External: the cluster waits for an update run")
+			p.addWaiting(b, waitsExternal, "the strategy is External: the cluster waits for an update run")
 		}
 		in.keepAssigned(&p, b)
 	}
@@ -194,6 +194,6 @@ func (in *Input) waitForCleanup(p *Plan, b *Binding) {
 	}
 	p.Settled = false
 	if b.Latest != (placement.Revision{}) {
-		p.hold(b, HeldCleanup, "what the cluster held before is still being removed")
+		p.addWaiting(b, waitsCleanup, "what the cluster held before is still being removed")
 	}
 }
