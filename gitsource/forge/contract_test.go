@@ -70,7 +70,7 @@ func keepsContract(t *testing.T, h host) {
 	opened, err := c.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: branch, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"}})
 	must(err)
 	want := forge.PullRequest{
-		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Author: "fleet", Labels: []string{driftLabel, "placement/web"},
+		Number: opened.Number, URL: opened.URL, Body: "one", Labels: []string{driftLabel, "placement/web"},
 		Base: "main", Branch: branch, Head: head, HeadRef: h.headRef(opened.Number), State: forge.Open,
 	}
 	check := func(what string, got, want forge.PullRequest) {
@@ -114,7 +114,7 @@ func keepsContract(t *testing.T, h host) {
 	}
 	check("listed", list[0], want)
 	check("listed of a fork", list[1], forge.PullRequest{
-		Number: number, URL: list[1].URL, Title: "WIP: from a fork", Body: "please", Author: "guest", Draft: true,
+		Number: number, URL: list[1].URL, Body: "please",
 		Base: "main", Branch: "proposal", Fork: true, Head: forkHead, HeadRef: h.headRef(number), State: forge.Open,
 	})
 
@@ -216,7 +216,7 @@ func keepsContract(t *testing.T, h host) {
 		t.Errorf("the merge commit is %q", found.MergeCommit)
 	}
 	check("merged", *found, forge.PullRequest{
-		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Author: "fleet",
+		Number: opened.Number, URL: opened.URL, Body: "one",
 		Base: "main", Branch: "gitfleet/drift/2", Head: head, HeadRef: h.headRef(opened.Number), State: forge.Merged, MergeCommit: found.MergeCommit,
 	})
 

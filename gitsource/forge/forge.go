@@ -98,11 +98,8 @@ const (
 type PullRequest struct {
 	Number int64
 	// URL is its address in a browser.
-	URL         string
-	Title, Body string
-	// Author is the user name of the person who opened it.
-	Author string
-	Draft  bool
+	URL  string
+	Body string
 	// Labels are sorted. They are empty for pull requests from forks on Gitea, where anybody
 	// can set them.
 	Labels []string

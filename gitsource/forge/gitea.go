@@ -80,11 +80,8 @@ func (g *giteaClient) PullRequest(ctx context.Context, number int64) (PullReques
 
 func fromGitea(pr *gitea.PullRequest) PullRequest {
 	out := PullRequest{
-		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body, Draft: pr.Draft,
+		Number: pr.Index, URL: pr.HTMLURL, Body: pr.Body,
 		HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.Index), State: Open,
-	}
-	if pr.Poster != nil {
-		out.Author = pr.Poster.UserName
 	}
 	out.Labels = giteaLabels(pr.Labels)
 	if pr.Head != nil {
@@ -352,7 +349,7 @@ func (g *giteaClient) hasIssues(c *gitea.Client) (bool, error) {
 }
 
 func fromGiteaIssue(i *gitea.Issue) Issue {
-	out := Issue{Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open}
+	out := Issue{Number: i.Index, URL: i.HTMLURL, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open}
 	if i.State == gitea.StateClosed {
 		out.State = Closed
 		if i.Closed != nil {

@@ -78,7 +78,7 @@ func (g *githubClient) PullRequest(ctx context.Context, number int64) (PullReque
 
 func fromGitHub(pr *github.PullRequest) PullRequest {
 	out := PullRequest{
-		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(), Author: pr.GetUser().GetLogin(), Draft: pr.GetDraft(),
+		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Body: pr.GetBody(),
 		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
 	}
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
@@ -292,7 +292,7 @@ func (g *githubClient) issuesError(ctx context.Context, err error) error {
 }
 
 func fromGitHubIssue(i *github.Issue) Issue {
-	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(), Labels: githubLabels(i.Labels), State: Open}
+	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Body: i.GetBody(), Labels: githubLabels(i.Labels), State: Open}
 	if i.GetState() == "closed" {
 		out.State, out.Ended = Closed, i.GetClosedAt().Time
 	}

@@ -77,11 +77,8 @@ func (g *gitlabClient) PullRequest(ctx context.Context, number int64) (PullReque
 
 func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	out := PullRequest{
-		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: mr.Description, Draft: mr.Draft, Labels: slices.Sorted(slices.Values(mr.Labels)),
+		Number: mr.IID, URL: mr.WebURL, Body: mr.Description, Labels: slices.Sorted(slices.Values(mr.Labels)),
 		Base: mr.TargetBranch, Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID), State: Open,
-	}
-	if mr.Author != nil {
-		out.Author = mr.Author.Username
 	}
 	var ended *time.Time
 	switch mr.State {
@@ -315,7 +312,7 @@ func (g *gitlabClient) issuesError(ctx context.Context, err error) error {
 }
 
 func fromGitLabIssue(i *gitlab.Issue) Issue {
-	out := Issue{Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
+	out := Issue{Number: i.IID, URL: i.WebURL, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
 	if i.State == "closed" {
 		out.State = Closed
 		if i.ClosedAt != nil {

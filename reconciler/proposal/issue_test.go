@@ -52,9 +52,9 @@ func (f *fakeForge) OpenIssue(_ context.Context, n forge.NewIssue) (forge.Issue,
 	if f.refuseIssues != nil {
 		return forge.Issue{}, f.refuseIssues
 	}
-	i := &forge.Issue{Number: int64(len(f.issues) + 1), Title: n.Title, Body: n.Body, Labels: n.Labels, State: forge.Open}
+	i := &forge.Issue{Number: int64(len(f.issues) + 1), Body: n.Body, Labels: n.Labels, State: forge.Open}
 	i.URL = fmt.Sprint("https://git.example.com/issues/", i.Number)
-	f.issues = append(f.issues, i)
+	f.issues, f.titles = append(f.issues, i), append(f.titles, n.Title)
 	return *i, errors.Join(f.ask(), f.lost())
 }
 
@@ -118,8 +118,8 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 			t.Errorf("the body has no %q:\n%s", want, i.Body)
 		}
 	}
-	if got := strings.Join(i.Labels, ", "); got != "gitfleet/drift, gitfleet/severity: other, placement/web, gitfleet/manual-edit" || i.Title != "Drift: ConfigMap shop/web: key changed on 2 clusters" {
-		t.Errorf("title %q, labels %s", i.Title, got)
+	if got := strings.Join(i.Labels, ", "); got != "gitfleet/drift, gitfleet/severity: other, placement/web, gitfleet/manual-edit" || p.forge.titles[0] != "Drift: ConfigMap shop/web: key changed on 2 clusters" {
+		t.Errorf("titles %q, labels %s", p.forge.titles, got)
 	}
 	if held := p.Held().Items; len(held) != 1 || held[0].State != Open || held[0].URL != i.URL || held[0].Reason != "its value comes from the YAML anchor *port" || len(held[0].Edits) != 0 {
 		t.Errorf("held: %+v", held)

@@ -26,6 +26,7 @@ type fakeForge struct {
 	others   map[string]bool
 	pulls    []*forge.PullRequest
 	issues   []*forge.Issue
+	titles   []string // of issues
 	comments []string
 	requests int
 	// forgotten counts the calls of ForgetList.

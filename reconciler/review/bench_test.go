@@ -68,12 +68,12 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 	b.Run("of=pull-request", func(b *testing.B) {
 		loader := hub.NewLoader(hub.Options{})
 		fleet := forecast.NewRunning(s.report.InForce, s.report.Plan(), s.now)
-		if _, err := Plan(fleet, load(b, loader, base, hash("c")), brake); err != nil {
+		if _, _, err := planMerge(fleet, load(b, loader, base, hash("c")), brake); err != nil {
 			b.Fatal(err)
 		}
 		for n := 0; b.Loop(); n++ {
 			merged := load(b, loader, withChange(b, base, n+2), fmt.Sprintf("%040d", n))
-			r, err := Plan(fleet, merged, brake)
+			r, _, err := planMerge(fleet, merged, brake)
 			if err != nil || r.totals().changed != 100 {
 				b.Fatal(r, err)
 			}

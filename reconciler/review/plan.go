@@ -99,7 +99,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	if err != nil {
 		return nil, err
 	}
-	r, f, err := planWithForecast(v.fleet, merged, v.cfg.Brake)
+	r, f, err := planMerge(v.fleet, merged, v.cfg.Brake)
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +110,9 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	return r, nil
 }
 
-// Plan returns the effects of a commit on a fleet. An error is a bug in the program.
-func Plan(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, error) {
-	r, _, err := planWithForecast(fleet, merged, brake)
-	return r, err
-}
-
-// planWithForecast returns a plan with its forecast.
-func planWithForecast(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, *forecast.Forecast, error) {
+// planMerge returns the effects of a commit on a fleet, and the forecast that has them. An error is a
+// bug in the program.
+func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Brake) (*Result, *forecast.Forecast, error) {
 	f, err := fleet.Forecast(merged)
 	if err != nil {
 		return nil, nil, err
