@@ -240,7 +240,7 @@ func placementText(p forecast.PlacementChange) string {
 		text += fmt.Sprintf("; %s changes from %s to %s", markdown.Code(s.Field), settingText(s.From), settingText(s.To))
 	}
 	if rest := len(p.Settings) - maxFields; rest > 0 {
-		text += fmt.Sprintf("; %s more", markdown.Count(rest, "field"))
+		text += "; and " + markdown.Count(rest, "more field")
 	}
 	if len(p.Gained) > 0 {
 		text += fmt.Sprintf("; gains %s: %s", markdown.Count(len(p.Gained), "cluster"), few(p.Gained))
@@ -274,7 +274,7 @@ func (r *Result) contentsText() string {
 		b.WriteString(markdown.CodeBlock("diff", fieldsText(c)) + "\n")
 	}
 	if rest := len(r.Contents) - maxContents; rest > 0 {
-		fmt.Fprintf(&b, "and %s more\n\n", markdown.Count(rest, "object"))
+		fmt.Fprintf(&b, "and %s\n\n", markdown.Count(rest, "more object"))
 	}
 	return b.String()
 }
@@ -314,7 +314,7 @@ func (r *Result) clustersText(c *comment) {
 	for i, g := range groups {
 		title := "The same on " + markdown.Count(len(g.clusters), "cluster")
 		if i == maxGroups {
-			c.add(fmt.Sprintf("and %s more of clusters\n\n", markdown.Count(len(groups)-i, "group")))
+			c.add(fmt.Sprintf("and %s of clusters\n\n", markdown.Count(len(groups)-i, "more group")))
 			return
 		}
 		if len(g.clusters) == 1 {

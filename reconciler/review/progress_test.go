@@ -1,0 +1,159 @@
+package review
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/forge"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// The status of a rollout counts the clusters that the commit changes, and those that have all of it.
+func TestProgressOfARollout(t *testing.T) {
+	detail := func(clusters ...status.ClusterDetail) *status.Detail {
+		return &status.Detail{Placement: "crp/web", Clusters: clusters}
+	}
+	done := status.ClusterDetail{Cluster: "a", Commit: "new", Applied: true, Available: true}
+	with := func(change func(*status.ClusterDetail)) status.ClusterDetail {
+		c := done
+		change(&c)
+		return c
+	}
+	other := with(func(c *status.ClusterDetail) { c.Cluster = "b" })
+	for name, test := range map[string]struct {
+		details []*status.Detail
+		want    string
+	}{
+		"no placement":              {nil, "success: no cluster changes"},
+		"of another commit":         {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit = "old" }))}, "success: no cluster changes"},
+		"available":                 {[]*status.Detail{detail(done, other)}, "success: 2 of 2 clusters"},
+		"not available yet":         {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Available = false }))}, "pending: 1 of 2 clusters"},
+		"behind":                    {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Behind = "old", 1 }))}, "pending: 0 of 1 cluster"},
+		"waiting for its turn":      {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Held = "old", "maxUnavailable" }))}, "pending: 0 of 1 cluster"},
+		"being removed":             {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Removing = "old", true }))}, "pending: 0 of 1 cluster"},
+		"one of two placements":     {[]*status.Detail{detail(done), detail(with(func(c *status.ClusterDetail) { c.Available = false }))}, "pending: 0 of 1 cluster"},
+		"the other of two":          {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Available = false })), detail(done)}, "pending: 0 of 1 cluster"},
+		"suspended":                 {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Suspended = "by its annotation" }))}, "success: 1 of 1 cluster, 1 suspended"},
+		"suspended for two":         {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Suspended = "x" })), detail(with(func(c *status.ClusterDetail) { c.Suspended = "x" }))}, "success: no cluster changes"},
+		"deletions are held":        {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Braked = []string{"Namespace/web: x", "Namespace/db: x"} }))}, "pending: 1 of 1 cluster; 2 deletions held until a commit allows them"},
+		"held of an earlier commit": {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Braked = "old", []string{"Namespace/web: x"} }))}, "pending: 0 of 0 clusters; 1 deletion held until a commit allows them"},
+		"failed": {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Available, c.Failure = false, "image not found\nthe second line" })), detail(with(func(c *status.ClusterDetail) { c.Failure = "another" }))},
+			"failure: 1 of 2 clusters; crp/web on a: image not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rollout{cfg: &Config{}}
+			s := r.status(&status.Report{Details: test.details}, "new")
+			if got := string(s.State) + ": " + s.Description; got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A commit that is refused has the reason, beside the status of the commit in force.
+func TestARefusedCommitIsShown(t *testing.T) {
+	for name, test := range map[string]struct {
+		problems  problem.List
+		loadError string
+		want      string
+	}{
+		"problems":       {problem.List{{Severity: problem.Error, Message: "broken"}}, "", "failure: refused: broken"},
+		"not loaded":     {nil, "too many files", "failure: refused: too many files"},
+		"not loaded yet": {nil, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.commit(hash("b"), files(t, small))
+			f := &fakeForge{comments: map[int64][]forge.Comment{}}
+			s.report.Source.Newest.Hash, s.report.Source.Problems, s.report.Source.LoadError = hash("c"), test.problems, test.loadError
+			v := newReviewer(f, fakeSource{})
+			s.step(v)
+			s.step(v) // it is set once
+			if got := strings.Join(f.of(hash("c"), rolloutContext), ", "); got != test.want {
+				t.Errorf("the status is %q, want %q", got, test.want)
+			}
+			if got := f.of(hash("b"), rolloutContext); len(got) != 1 || got[0] != "success: 3 of 3 clusters" {
+				t.Errorf("that of the commit in force is %q", got)
+			}
+		})
+	}
+}
+
+// With only plans or only rollouts switched on, the forge gets no requests about the other.
+func TestPlansAndRolloutsAreSwitchedOnApart(t *testing.T) {
+	for name, test := range map[string]struct {
+		plans, rollouts bool
+		wantPlan        int
+		wantRollout     int
+	}{
+		"both": {true, true, 1, 1}, "plans": {true, false, 1, 0}, "rollouts": {false, true, 0, 1}, "neither": {false, false, 0, 0},
+	} {
+		s, f, source := planned(t, 1)
+		v := newReviewer(f, source)
+		v.cfg.Plans, v.cfg.Rollouts = test.plans, test.rollouts
+		s.step(v)
+		if got := len(f.of(f.open[0].Head, planContext)); got != test.wantPlan || f.writes != test.wantPlan || f.lists != test.wantPlan {
+			t.Errorf("%s: %d statuses, %d comments, %d lists", name, got, f.writes, f.lists)
+		}
+		if got := len(f.of(hash("b"), rolloutContext)); got != test.wantRollout {
+			t.Errorf("%s: %d rollout statuses", name, got)
+		}
+	}
+}
+
+// Between two plans there is the configured pause, and new heads are planned before older ones.
+func TestPlansAreSpacedOut(t *testing.T) {
+	s, f, source := planned(t, 1, 2)
+	v := newReviewer(f, source)
+	v.cfg.Pause, v.cfg.Rollouts, v.report = 5*time.Second, false, s.report
+	if wait := v.pass(t.Context(), s.now); wait != v.cfg.Pause || len(f.comments[2]) != 1 || len(f.comments[1]) != 0 {
+		t.Errorf("after the first plan the next pass is in %s; comments are %v", wait, f.comments)
+	}
+	if wait := v.pass(t.Context(), s.now.Add(2*time.Second)); wait != 3*time.Second || len(f.comments[1]) != 0 {
+		t.Errorf("during the pause the next pass is in %s; comments are %v", wait, f.comments)
+	}
+	if wait := v.pass(t.Context(), s.now.Add(5*time.Second)); wait != v.cfg.Interval || len(f.comments[1]) != 1 {
+		t.Errorf("after the last plan the next pass is in %s; comments are %v", wait, f.comments)
+	}
+}
+
+// A panic while a pull request is planned fails its plan only, and is not published.
+func TestAPanicFailsOnePlan(t *testing.T) {
+	s, f, source := planned(t, 1, 2)
+	v := newReviewer(f, source)
+	v.cfg.Attempt = func(commit string) (func(), error) {
+		return func() {}, map[bool]error{true: errors.New("it crashed gitfleet before")}[commit == f.open[0].Head]
+	}
+	source.merged[f.open[1].Head] = nil // the loader cannot read it
+	for range 4 {
+		s.step(v)
+	}
+	for i, want := range []string{"error: not planned: it crashed gitfleet before", "error: not planned: internal error of gitfleet; see its log"} {
+		if got := f.of(f.open[i].Head, planContext); len(got) != 1 || got[0] != want {
+			t.Errorf("number %d has %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+// Only an open pull request to the tracked branch has a preview.
+func TestWhichPullRequestsHaveAPreview(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*forge.PullRequest)
+		want   string
+	}{
+		"merged":            {func(pr *forge.PullRequest) { pr.State = forge.Merged }, "pull request 1 is merged"},
+		"closed":            {func(pr *forge.PullRequest) { pr.State = forge.Closed }, "pull request 1 is closed"},
+		"to another branch": {func(pr *forge.PullRequest) { pr.Base = "release" }, "pull request 1 is to the branch release; only pull requests to main are planned"},
+	} {
+		s, f, source := planned(t, 1)
+		test.change(&f.open[0])
+		v := newReviewer(f, source)
+		v.report = s.report
+		if _, _, err := v.previewOf(t.Context(), 1); err == nil || err.Error() != test.want {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
+		}
+	}
+}
