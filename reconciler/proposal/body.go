@@ -131,9 +131,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	for _, d := range o.drifts {
 		times += max(0, d.Count-1)
 		for _, a := range d.By {
-			if text := d.Cluster + ": " + a.String() + at(a.Time); len(who) < most && !slices.Contains(who, text) {
-				who = append(who, text)
-			}
+			who = append(who, d.Cluster+": "+a.String()+at(a.Time))
 		}
 	}
 	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", markdown.List(o.clusters(), most), o.first().UTC().Format(time.RFC3339))
@@ -141,8 +139,12 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		fmt.Fprintf(&b, "; the object was changed there %s before", markdown.Count(times, "time"))
 	}
 	b.WriteString(".\n\n**Who** (field managers, as recorded by the clusters)\n\n")
-	if len(who) == 0 {
+	who = slices.Compact(who)
+	switch {
+	case len(who) == 0:
 		who = []string{"not known"}
+	case len(who) > most:
+		who = append(who[:most], fmt.Sprintf("and %d more", len(who)-most))
 	}
 	var writers strings.Builder
 	for _, w := range who {
