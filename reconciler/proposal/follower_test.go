@@ -251,7 +251,7 @@ func TestRunHandlesTheNewestReport(t *testing.T) {
 		return nil, errors.New("not needed")
 	}
 	report := func(commit string) *status.Report {
-		return &status.Report{Head: &hub.Snapshot{Commit: hub.Commit{Hash: commit}}}
+		return &status.Report{InForce: &hub.Snapshot{Commit: hub.Commit{Hash: commit}}}
 	}
 	p.Observe(report("first"))
 	p.Observe(report("second"))
