@@ -43,7 +43,7 @@ test: ## Run all tests with the race detector; minutes, much longer the first ti
 	@.ci/patiently "test with the race detector: minutes to compile the first time" \
 		go run ./test/tally $(race) $(parts) -- $(race) -count=1 $(clusterless) -- \
 		$(race) -count=1 -p 1 -parallel 3 $(servers) -- \
-		go test -json -timeout 15m -count=1 -run TestEveryLife ./test/scenario/simulation -- \
+		go test -json -timeout 15m -count=1 -run TestInvariantsHoldInRandomFleets ./test/scenario/simulation -- \
 		go -C test/controlplane test -json -race -tags prebuilt ./... -- \
 		go -C .ci/tools test -json -race ./...
 
@@ -54,7 +54,7 @@ test-fast: ## Run the tests that need no clusters; seconds
 TIME ?= 10m
 
 soak: ## Simulate random fleets for TIME=1h, or one with SEED=4711
-	@if [ -n "$(SEED)" ]; then SEED=$(SEED) go test -v -count=1 -run TestEveryLifeKeepsTheLaws ./test/scenario/simulation; \
+	@if [ -n "$(SEED)" ]; then SEED=$(SEED) go test -v -count=1 -run TestInvariantsHoldInRandomFleets ./test/scenario/simulation; \
 		else go test -v -count=1 -timeout 0 -run TestSoak ./test/scenario/simulation -soak $(TIME); fi
 
 check: format generated arch tidy vet lint fuzz ## Check format, generated code, vet, lint, modules and import rules, and fuzz a little

@@ -17,7 +17,7 @@ import (
 
 // Each goal names a scene that exists, or a benchmark that is in the sources. Otherwise a goal
 // without a measurement would only be noticed by running everything.
-func TestGoalsCanBeMeasured(t *testing.T) {
+func TestEveryGoalHasAMeasurement(t *testing.T) {
 	seen := map[string]bool{}
 	for _, g := range goals {
 		if seen[g.name] || g.name == "" || strings.ContainsAny(g.name+g.unit, " \t") {
@@ -61,7 +61,7 @@ func declared(t *testing.T, pkg, text string) bool {
 	return false
 }
 
-func TestGoalsAreJudged(t *testing.T) {
+func TestGoalsAreCompared(t *testing.T) {
 	measured := figures{of("s", "a"): 3, of("s", "b"): 1, of("s", "base"): 2, of("s", "none"): 0}
 	tests := map[string]struct {
 		goal
@@ -87,7 +87,7 @@ func TestGoalsAreJudged(t *testing.T) {
 	}
 }
 
-func TestLinesAreReadByPrograms(t *testing.T) {
+func TestResultLinesAreMachineReadable(t *testing.T) {
 	results := []result{
 		{goal: goal{name: "a/b", unit: "x", limit: 1.15}, got: 1.0832},
 		{goal: goal{name: "c", unit: "requests", limit: 0}, got: 12, short: true},
@@ -111,7 +111,7 @@ func TestLinesAreReadByPrograms(t *testing.T) {
 	}
 }
 
-func TestJSONHasWhatWasMeasured(t *testing.T) {
+func TestJSONHasAllResults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "bench.json")
 	g := goal{name: "a", unit: "x", limit: 1, value: []figure{of("s", "a")}, per: []figure{of("s", "base")}}
 	measured := figures{of("s", "a"): 4, of("s", "base"): 2}
@@ -134,7 +134,7 @@ func TestJSONHasWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestBenchmarkLinesAreRead(t *testing.T) {
+func TestBenchmarkOutputIsParsed(t *testing.T) {
 	const out = `goos: linux
 BenchmarkFetch/files=10000/gitfleet-2         	      60	  19000000 ns/op	  512 B/op	       7 allocs/op
 BenchmarkFetch/files=10000/gitfleet-2         	      62	  21000000 ns/op	  514 B/op	       7 allocs/op
@@ -155,7 +155,7 @@ PASS
 }
 
 // Benchmarks that are compared run in one call, and no others of the package run.
-func TestBenchmarksAreChosen(t *testing.T) {
+func TestBenchmarksAreSelectedByPattern(t *testing.T) {
 	runs := benchRuns([]figure{
 		ns("./g", "Fetch/n=1/ours"), of("scene", "x"), ns("./g", "Fetch/n=1/git"), ns("./g", "Fetch/n=1/ours"), ns("./g", "Whole"), ns("./h", "A (b)/c"),
 	})
@@ -176,7 +176,7 @@ func TestBenchmarksAreChosen(t *testing.T) {
 	}
 }
 
-func TestMedianIsInTheMiddle(t *testing.T) {
+func TestMedian(t *testing.T) {
 	for want, values := range map[float64][]float64{0: nil, 2: {5, 1, 2}, 3: {9, 1, 2, 4}} {
 		if got := median(values); got != want {
 			t.Errorf("median of %v is %v", values, got)
@@ -186,7 +186,7 @@ func TestMedianIsInTheMiddle(t *testing.T) {
 
 // Watches, probes and discovery are not counted as requests for objects. Writes of inventories
 // are counted separately from writes of objects.
-func TestRecordIsCounted(t *testing.T) {
+func TestRequestLogIsCounted(t *testing.T) {
 	event := func(verb, resource, namespace, name, uri string) fleet.Event {
 		e := fleet.Event{Verb: verb, URI: uri}
 		e.Object.Resource, e.Object.Namespace, e.Object.Name = resource, namespace, name
@@ -210,7 +210,7 @@ func TestRecordIsCounted(t *testing.T) {
 	}
 }
 
-func TestArgumentsAndEnvironmentChoose(t *testing.T) {
+func TestArgumentsOverrideTheEnvironment(t *testing.T) {
 	chosen := func(args ...string) []string {
 		o, err := parse(args, io.Discard)
 		if err != nil {
@@ -238,7 +238,7 @@ func TestArgumentsAndEnvironmentChoose(t *testing.T) {
 	}
 }
 
-func TestMixIsWhatItSays(t *testing.T) {
+func TestContentHasTheGivenMix(t *testing.T) {
 	list := mix("web", 500)
 	kinds := map[string]int{}
 	for _, o := range list {

@@ -131,7 +131,7 @@ var placementGoals = []goal{
 
 // The simulation of fleets, on one core.
 var simulationGoals = []goal{
-	{name: "simulation/step", value: []figure{{pkg: "./test/scenario/simulation", bench: "Lives", name: "ns/step"}},
+	{name: "simulation/step", value: []figure{{pkg: "./test/scenario/simulation", bench: "Scenarios", name: "ns/step"}},
 		scale: 1e-6, unit: "ms", limit: 2, why: "a commit, an outage or a crash with all its consequences: at least 500 a second"},
 }
 

@@ -50,7 +50,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	}
 }
 
-func TestParentIsOursUnlessGiven(t *testing.T) {
+func TestDefaultParentIsTheParentProcess(t *testing.T) {
 	for flag, want := range map[string]bool{"--exit-with-parent": false, "--exit-with-parent=12": true} {
 		o, err := parseUp([]string{flag, "--dir=d", "--clusters=1"}, io.Discard)
 		if err != nil || !o.exitWithParent || (o.parent == 12) != want {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPortsAreNotHandedOutTwice(t *testing.T) {
+func TestPortsAreReservedOnce(t *testing.T) {
 	var ours, theirs ports
 	port, err := ours.free()
 	if err != nil {

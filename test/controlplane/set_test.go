@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTemporaryRemovesNothingThatWasThere(t *testing.T) {
+func TestTemporaryKeepsExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "letters")
 	if err := os.WriteFile(file, []byte("dear"), 0o600); err != nil {

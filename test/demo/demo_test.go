@@ -128,7 +128,7 @@ func TestTourBreaksAnImageOfTheExample(t *testing.T) {
 	}
 }
 
-func TestTourIsPastedSafely(t *testing.T) {
+func TestTourCommandsAreQuoted(t *testing.T) {
 	text := tourOf(t, tour{Root: shell("/home of/ada's"), Gitfleet: "build/gitfleet", Server: "http://127.0.0.1:1", Victim: victims[0]})
 	for _, want := range []string{`cd '/home of/ada'\''s'`, "export GITFLEET_SERVER=http://127.0.0.1:1\n", "removes everything"} {
 		if !strings.Contains(text, want) {

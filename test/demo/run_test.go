@@ -95,7 +95,7 @@ func TestDemoLeavesNothingRunning(t *testing.T) {
 
 // If the repository cannot be applied, the demo prints the reason and the end of the daemon's
 // log, and fails.
-func TestOnceSaysWhatWentWrong(t *testing.T) {
+func TestOnceReportsFailures(t *testing.T) {
 	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
 	r := &repository{checkout: filepath.Join(dir, "fleet")}
 	broken := t.TempDir()
@@ -123,7 +123,7 @@ func TestOnceSaysWhatWentWrong(t *testing.T) {
 }
 
 // With a Gitea, a change on a cluster becomes a pull request, and the demo prints its URL.
-func TestDemoOffersADrift(t *testing.T) {
+func TestDemoOpensAPullRequestForDrift(t *testing.T) {
 	demo, dir := built(t), filepath.Join(t.TempDir(), "d")
 	out, err := exec.Command(demo, "--once", "--forge", "--dir", dir).CombinedOutput()
 	if err != nil {

@@ -87,7 +87,7 @@ func (d *daemon) grant(name string, rules []rbac.PolicyRule) {
 
 // If the credentials of a cluster lack several permissions, all of them are reported at once,
 // in every output, and the cluster is used as soon as they are granted, without a restart.
-func TestMissingPermissionsAreSaid(t *testing.T) {
+func TestMissingPermissionsAreReported(t *testing.T) {
 	t.Parallel()
 	all := []rbac.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
@@ -130,7 +130,7 @@ func TestMissingPermissionsAreSaid(t *testing.T) {
 
 // A cluster whose port is closed is reported as unreachable: not as an API server that refused
 // something, and no object counts as failed.
-func TestAClosedPortIsUnreachable(t *testing.T) {
+func TestClosedPortIsUnreachable(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -194,7 +194,7 @@ func many(namespace string, n int, value string) []*work.Manifest {
 
 // A new object is applied once, a changed one takes one request, an unchanged one none, and
 // exactly the objects that are no longer in the work are deleted.
-func TestAgentDoesNoMoreThanNeeded(t *testing.T) {
+func TestAgentSendsNoNeedlessRequests(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -259,7 +259,7 @@ func (a *agent) inventoryHas(string) bool {
 
 // Every change to an owned field is reverted at once, by one request; fields that others add
 // stay.
-func TestAgentPutsBackWhatWasChanged(t *testing.T) {
+func TestAgentRevertsDrift(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -323,7 +323,7 @@ func TestAgentPutsBackWhatWasChanged(t *testing.T) {
 
 // An object that moves from one placement to another is not deleted. Exactly those objects are
 // deleted that no placement has any more.
-func TestAgentHandsOver(t *testing.T) {
+func TestObjectMovesToAnotherPlacement(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
@@ -361,7 +361,7 @@ func TestAgentHandsOver(t *testing.T) {
 
 // An object that cannot be applied does not prevent the others, and reports why; once the cause
 // is gone, it is applied without another commit.
-func TestAgentIsolatesFailures(t *testing.T) {
+func TestFailedObjectAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -384,7 +384,7 @@ func TestAgentIsolatesFailures(t *testing.T) {
 
 // A second writer that keeps reverting gitfleet's changes is detected: the third time in a row
 // the object is left alone for a while, and the report names the other manager.
-func TestAgentNoticesAContest(t *testing.T) {
+func TestAgentReportsContestedObjects(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -413,7 +413,7 @@ func TestAgentNoticesAContest(t *testing.T) {
 }
 
 // When a cluster leaves the fleet, its objects stay, without an owner.
-func TestAgentLeaves(t *testing.T) {
+func TestAgentReleasesItsObjectsWhenAClusterLeaves(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}
@@ -443,7 +443,7 @@ func TestAgentLeaves(t *testing.T) {
 
 // Fields that kubectl applied on the client side before gitfleet, and that the manifest does
 // not have, are removed when the object is taken over.
-func TestAgentTakesOverClientSideFields(t *testing.T) {
+func TestFieldsOfClientSideApplyAreTakenOver(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}

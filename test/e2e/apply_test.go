@@ -115,7 +115,7 @@ func TestCustomResourceWithItsDefinition(t *testing.T) {
 
 // An object of a kind that the cluster does not have is reported, does not prevent other
 // objects from being applied, and is applied once somebody installs the kind.
-func TestKindThatComesLater(t *testing.T) {
+func TestObjectIsAppliedWhenItsKindAppears(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns := fleet.Namespace(t)
@@ -142,7 +142,7 @@ func TestKindThatComesLater(t *testing.T) {
 
 // Abandoned objects stay as they are, and nothing marks them as gitfleet's any more: no label,
 // no annotation, no managed field, no inventory. Fields of other managers stay.
-func TestAbandonedObjectsAreNobodys(t *testing.T) {
+func TestAbandonedObjectsHaveNoOwner(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
@@ -246,7 +246,7 @@ func TestTwoFleetsOnOneCluster(t *testing.T) {
 
 // An inventory cannot be lost by accident: if it is deleted, edited, or loses its label, it is
 // restored, and nothing happens to the objects.
-func TestInventoryIsPutBack(t *testing.T) {
+func TestChangedInventoryIsRestored(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
@@ -301,7 +301,7 @@ func TestInventoryIsPutBack(t *testing.T) {
 
 // A namespace that somebody deletes is created again, with all owned objects in it, as soon as
 // Kubernetes has removed it; until then the requests to the server are few.
-func TestDeletedNamespaceComesBack(t *testing.T) {
+func TestDeletedNamespaceIsRestored(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()
@@ -349,7 +349,7 @@ func TestDeletedNamespaceComesBack(t *testing.T) {
 
 // With force, conflicts with other managers are overridden; without it, they are reported with
 // the managers' names, and nothing changes.
-func TestForce(t *testing.T) {
+func TestForceConflicts(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns := a.makeNamespace()
@@ -456,7 +456,7 @@ func TestReplacedObjectIsNotDeleted(t *testing.T) {
 
 // A deletion has the object's UID as precondition: if the object is replaced in between, the
 // new one stays.
-func TestDeletionNamesTheObject(t *testing.T) {
+func TestDeletionHasTheUIDAsPrecondition(t *testing.T) {
 	t.Parallel()
 	var a *agent
 	var ns string

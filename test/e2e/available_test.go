@@ -103,7 +103,7 @@ func TestAvailableByExpression(t *testing.T) {
 
 // An annotation that somebody sets on the live object is not evaluated as an expression, not
 // even while drift is not reverted.
-func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
+func TestAvailabilityExpressionOnTheLiveObjectIsIgnored(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -132,7 +132,7 @@ func TestExpressionsAreOnlyThoseOfGit(t *testing.T) {
 
 // An object that asks to be kept is released when it is no longer wanted, and the rest is
 // deleted.
-func TestKeptObjectIsReleased(t *testing.T) {
+func TestRetainedObjectIsReleased(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -170,7 +170,7 @@ func TestKeptObjectIsReleased(t *testing.T) {
 // Objects that ask to be kept are not deleted, so they do not count for the limit of deletions;
 // neither do objects that somebody has deleted already. That also holds for an agent that has
 // only just started.
-func TestKeptObjectsHoldUpNothing(t *testing.T) {
+func TestRetainedObjectsDelayNoDeletion(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Brake = member.Brake{Percent: 20, Objects: 2} })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()

@@ -16,7 +16,7 @@ import (
 // A member that accepts connections and never answers does not affect the others: a commit
 // reaches them with as many requests as before. It is reported as not answering, and catches up
 // when it answers again.
-func TestBlackHoledMember(t *testing.T) {
+func TestSilentMemberAffectsNoOther(t *testing.T) {
 	d := newDaemon(t, "--set", "members.probeInterval=1s", "--set", "members.timeout=2s")
 	app := func(value string) map[string]string {
 		files := map[string]string{"namespace.yaml": yamlNamespace(d.name)}

@@ -38,7 +38,7 @@ func (d *daemon) commitAllowing(what string, c githttp.Change) string {
 
 // A commit that would delete much is carried out except for the deletions, until a trailer in a
 // later commit allows them.
-func TestBrakeHoldsMassDeletion(t *testing.T) {
+func TestMassDeletionIsHeld(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	files := map[string]string{"namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
@@ -66,7 +66,7 @@ func TestBrakeHoldsMassDeletion(t *testing.T) {
 
 // A namespace that contains objects of others is not deleted, not even if they are copies of
 // gitfleet's objects, with its label.
-func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
+func TestDeletionOfANamespaceWithContentIsHeld(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
@@ -106,7 +106,7 @@ func TestBrakeHoldsNamespaceWithContent(t *testing.T) {
 
 // A Namespace that is held because it has objects of others is deleted once these are gone:
 // without a trailer, and at once after gitfleet sync.
-func TestHeldNamespaceGoesOnceItsContentIsGone(t *testing.T) {
+func TestHeldNamespaceIsDeletedOnceItIsEmpty(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
@@ -157,7 +157,7 @@ func TestHeldNamespaceGoesOnceItsContentIsGone(t *testing.T) {
 }
 
 // A namespace is not deleted as long as deletions of objects in it are held.
-func TestBrakeHoldsNamespaceOfWhatIsHeld(t *testing.T) {
+func TestNamespaceOfHeldObjectsIsHeld(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + d.name + "}\n" +

@@ -94,7 +94,7 @@ func placementWithStrategy(name, namespace, strategy string) string {
 // A value in a Secret appears in no output, whatever happens to the Secret: it drifts, differs,
 // cannot be taken over, or is refused by an API server that quotes it. All outputs are searched
 // for it.
-func TestNoOutputTellsASecret(t *testing.T) {
+func TestOutputsContainNoSecret(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, "--log-level", "debug")
 	ctx, client := context.Background(), d.clients["member-1"]
@@ -246,7 +246,7 @@ func TestNoOutputTellsASecret(t *testing.T) {
 
 // Responses of an API server that quote a Secret are not repeated: about a field of the wrong
 // type, or with any other message.
-func TestServerThatQuotesASecret(t *testing.T) {
+func TestSecretQuotedByTheServerIsMasked(t *testing.T) {
 	t.Parallel()
 	var log lines
 	a, f := newFaulty(t, func(cfg *member.Config) {

@@ -21,7 +21,7 @@ import (
 // Nothing that gitfleet writes to a forge contains the value of a Secret: of one that drifts,
 // of one in a file that is edited for another object, of one that a pull request changes, and
 // of one that a pull request breaks. An annotation of the Secret has the same value.
-func TestNoPullRequestTellsASecret(t *testing.T) {
+func TestPullRequestsContainNoSecret(t *testing.T) {
 	t.Parallel()
 	noted := func(password, note string) string {
 		return strings.Replace(strings.Replace(yamlSecret("NAMESPACE", "s"), canaryInGit, password, 1), "metadata: {", "metadata: {annotations: {note: "+note+"}, ", 1)

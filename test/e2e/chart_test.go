@@ -56,7 +56,7 @@ config:
 
 // The chart renders the same objects as the kustomizations, for one replica and for two, except
 // for Helm's labels. A real API server accepts them.
-func TestChartIsTheKustomization(t *testing.T) {
+func TestChartRendersTheKustomization(t *testing.T) {
 	for dir, values := range map[string]string{"kubernetes": "", "high-availability": "replicas: 2\n"} {
 		t.Run(dir, func(t *testing.T) {
 			text, err := template(t, chartValues+values+"serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\n")

@@ -38,7 +38,7 @@ var crashes = []string{
 // Wherever gitfleet is killed while it carries out a commit, it continues after a restart, and
 // the result is the same as without the crash: the objects of the commit, their content, and
 // one inventory.
-func TestKilledBetweenAnyTwoWrites(t *testing.T) {
+func TestDaemonRecoversWhenKilledBetweenWrites(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.program = faulty
@@ -73,7 +73,7 @@ func TestKilledBetweenAnyTwoWrites(t *testing.T) {
 
 // Killed while it abandons the objects of a deleted placement, gitfleet continues after a
 // restart: nothing remains owned, and nothing is deleted.
-func TestKilledWhileItGivesUp(t *testing.T) {
+func TestDaemonContinuesAbandoningAfterACrash(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.program = faulty

@@ -34,7 +34,7 @@ import (
 
 // The kustomization for the management cluster builds, a real API server accepts it with strict
 // validation, and the pod meets the restricted pod security standard.
-func TestKustomizationApplies(t *testing.T) {
+func TestKustomizationOfDeployApplies(t *testing.T) {
 	objects := buildKustomization(t, "kubernetes", "")
 	applyDeployment(t, objects)
 	for _, kind := range []string{"Namespace", "Deployment", "ServiceAccount", "PersistentVolumeClaim", "Service", "NetworkPolicy", "PodDisruptionBudget", "ConfigMap"} {

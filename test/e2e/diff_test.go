@@ -66,7 +66,7 @@ func diffed(t *testing.T, out string) (all []string, fields map[string]string) {
 
 // Diff shows what a sync would change, and changes nothing; after the sync there is no
 // difference.
-func TestDiffIsWhatASyncChanges(t *testing.T) {
+func TestDiffShowsWhatASyncChanges(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-of-the-diff"
 	d := newDaemon(t)

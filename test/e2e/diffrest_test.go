@@ -14,7 +14,7 @@ import (
 // Diff shows nothing that a sync would not do: suspended objects are shown as left alone, and
 // objects that ask to be kept as released. Without a daemon, it says that it does not know what
 // is suspended.
-func TestDiffKnowsWhatIsSuspended(t *testing.T) {
+func TestDiffMarksSuspendedObjects(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	kept := strings.Replace(yamlConfigMap(d.name, "kept", "a"), "metadata:\n", "metadata:\n  annotations: {gitfleet.dev/prune: disabled}\n", 1)
@@ -82,7 +82,7 @@ func TestDiffKnowsWhatIsSuspended(t *testing.T) {
 
 // Diff says so if the newest commit would not be accepted, because of a missing or untrusted
 // signature, and shows its content nevertheless.
-func TestDiffOfACommitThatIsNotAccepted(t *testing.T) {
+func TestDiffOfARefusedCommit(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	dir := t.TempDir()

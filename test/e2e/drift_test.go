@@ -55,7 +55,7 @@ func patched(t *testing.T, err error) {
 
 // Drift that is reverted remains in the report, also after a restart: how often it occurred,
 // what it was and who caused it, but never the value of a Secret.
-func TestRepairsAreRemembered(t *testing.T) {
+func TestRepairedDriftIsRecorded(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -109,7 +109,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 }
 
 // Drift that is not reverted is reported with the manager that caused it, until it ends.
-func TestStandingDriftIsRemembered(t *testing.T) {
+func TestStandingDriftIsRecorded(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -164,7 +164,7 @@ func (a *agent) replicas(namespace, name string) int32 {
 // Replicas that an autoscaler sets are left to it and reported with its name. A change of the
 // rest of the object keeps them without additional writes. Replicas that a person sets are
 // reverted, and so are those of an autoscaler that was removed.
-func TestAutoscalerIsNotFought(t *testing.T) {
+func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -224,7 +224,7 @@ func TestAutoscalerIsNotFought(t *testing.T) {
 }
 
 // Taking over a workload with an autoscaler does not scale it.
-func TestTakeOverOfWhatIsScaled(t *testing.T) {
+func TestTakeOverKeepsTheReplicasOfAnAutoscaler(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -244,7 +244,7 @@ func TestTakeOverOfWhatIsScaled(t *testing.T) {
 
 // An object that was deleted and created again by somebody else is foreign: the rules of
 // takeover apply to it again.
-func TestObjectMadeAnewIsForeign(t *testing.T) {
+func TestObjectCreatedAgainByOthersIsForeign(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -268,7 +268,7 @@ func TestObjectMadeAnewIsForeign(t *testing.T) {
 
 // After it was killed and restarted, the daemon still reports reverted drift, and continues to
 // count.
-func TestDriftIsRememberedOverARestart(t *testing.T) {
+func TestDriftRecordsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	commit := d.repo.Commit(t, "main", map[string]string{

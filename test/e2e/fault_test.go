@@ -96,7 +96,7 @@ func TestFaultsOfOneObject(t *testing.T) {
 }
 
 // Retry-After is honoured: no request is sent before that time.
-func TestRetryAfterIsHonoured(t *testing.T) {
+func TestRetryAfterIsRespected(t *testing.T) {
 	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -124,7 +124,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 
 // A request without a response times out and is reported as that; it does not affect the
 // others.
-func TestWriteThatHangs(t *testing.T) {
+func TestHangingWriteTimesOut(t *testing.T) {
 	t.Parallel()
 	a, f := newFaulty(t, impatient)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -188,7 +188,7 @@ func everything(*http.Request) bool { return true }
 // A cluster that stops answering is reported as that; there are no requests for each of many
 // objects, its agent ends at once when it is stopped, and everything is applied when the
 // cluster answers again.
-func TestClusterThatHangs(t *testing.T) {
+func TestHangingClusterIsUnreachable(t *testing.T) {
 	t.Parallel()
 	var said seen
 	a, f := newFaulty(t, impatient, said.watch, func(cfg *member.Config) { cfg.Probe = 300 * time.Millisecond })
@@ -224,7 +224,7 @@ func TestClusterThatHangs(t *testing.T) {
 
 // Agents that share a limit of requests in flight are not affected by a cluster that does not
 // answer.
-func TestHangingClusterLeavesRoomForOthers(t *testing.T) {
+func TestHangingClusterDelaysNoOtherCluster(t *testing.T) {
 	t.Parallel()
 	limit := make(chan struct{}, 4)
 	shared := func(cfg *member.Config) { cfg.Limit, cfg.Concurrency = limit, 4 }
@@ -267,7 +267,7 @@ func TestExpiredCredentials(t *testing.T) {
 
 // A watch that breaks, in whatever way, is started again with backoff; changes in between are
 // found.
-func TestWatchesThatBreak(t *testing.T) {
+func TestBrokenWatchesAreResumed(t *testing.T) {
 	t.Parallel()
 	event := func(typ string, object any) string {
 		raw, err := json.Marshal(map[string]any{"type": typ, "object": object})
@@ -336,7 +336,7 @@ func inventories(r *http.Request) bool {
 
 // No object is applied for the first time before it is in the inventory: if that cannot be
 // written, the object waits, and reports why.
-func TestInventoryThatCannotBeWritten(t *testing.T) {
+func TestObjectsWaitForTheirInventory(t *testing.T) {
 	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -381,7 +381,7 @@ func TestInventoryThatCannotBeWritten(t *testing.T) {
 }
 
 // A deletion that fails is retried, and not forgotten.
-func TestDeletionThatFails(t *testing.T) {
+func TestFailedDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -401,7 +401,7 @@ func TestDeletionThatFails(t *testing.T) {
 
 // An object that cannot be read is not taken for absent: if it is no longer wanted, it is
 // deleted once that is possible.
-func TestUnknownIsNotGone(t *testing.T) {
+func TestUnreadableObjectIsNotTreatedAsDeleted(t *testing.T) {
 	t.Parallel()
 	tests := map[string]fault{
 		"the kind cannot be listed": {func(r *http.Request) bool {
@@ -450,7 +450,7 @@ func TestUnknownIsNotGone(t *testing.T) {
 
 // A different cluster behind the same address is detected, and nothing is deleted there because
 // of the first one's inventory.
-func TestAnotherClusterBehindTheName(t *testing.T) {
+func TestReplacedClusterIsDetected(t *testing.T) {
 	t.Parallel()
 	var said seen
 	a, f := newFaulty(t, said.watch, func(cfg *member.Config) { cfg.Probe, cfg.Observe = 200*time.Millisecond, 200*time.Millisecond })

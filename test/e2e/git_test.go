@@ -72,7 +72,7 @@ func (d *daemon) again(c githttp.Config) *githttp.Server {
 	return s
 }
 
-func TestCommitsArriveOverSSH(t *testing.T) {
+func TestFetchOverSSH(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	s := sshd.Serve(t)
@@ -88,7 +88,7 @@ func TestCommitsArriveOverSSH(t *testing.T) {
 
 // A certificate authority and a token are files that can be corrected while the daemon runs.
 // Until then the error is reported, without the token.
-func TestCommitsArriveOverHTTPS(t *testing.T) {
+func TestFetchOverHTTPS(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	dir := t.TempDir()
@@ -157,7 +157,7 @@ func TestDeletedBranch(t *testing.T) {
 
 // While the Git server is down the last commit stays in force, also after a restart of the
 // daemon; new commits are applied once it is up.
-func TestGitServerDownForAWhile(t *testing.T) {
+func TestGitServerOutage(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	address, err := process.FreeAddress()
@@ -187,7 +187,7 @@ func TestGitServerDownForAWhile(t *testing.T) {
 }
 
 // Retry-After of a Git server is honoured, even if the daemon is asked to poll.
-func TestRateLimitedServer(t *testing.T) {
+func TestRateLimitOfTheGitServerIsRespected(t *testing.T) {
 	t.Parallel()
 	const pause = 3 * time.Second
 	d := newDaemon(t)
@@ -249,7 +249,7 @@ func (d *daemon) push(secret string) int {
 
 // With ten minutes between polls a commit is applied right after the webhook of its push; a
 // webhook with another secret has no effect.
-func TestWebhookWakesTheDaemon(t *testing.T) {
+func TestWebhookTriggersAPoll(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret\n")
@@ -368,7 +368,7 @@ func (d *daemon) waiting(commit string) []string {
 
 // If signatures are required, an unsigned commit does not come into force, nor do signed
 // commits on top of it.
-func TestUnsignedCommitIsNotTaken(t *testing.T) {
+func TestUnsignedCommitIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	dir := t.TempDir()

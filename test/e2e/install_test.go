@@ -18,7 +18,7 @@ import (
 
 // All commands on the page "Install and first fleet" work as written, on two clusters named
 // paris and oslo.
-func TestInstallPage(t *testing.T) {
+func TestInstallPageWorks(t *testing.T) {
 	t.Parallel()
 	f := workloadFleet(t, fleet.Options{Names: []string{"paris", "oslo"}})
 	for _, m := range f.Members() {

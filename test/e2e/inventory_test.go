@@ -17,7 +17,7 @@ import (
 // An inventory that is too large for one object, even compressed, is split: the parts are read
 // again after a restart without a write, each is restored when it is deleted, and those that
 // are not needed any more are deleted.
-func TestInventoryOfMoreThanOneObjectHolds(t *testing.T) {
+func TestInventoryIsSplitOverConfigMaps(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := fleet.Namespace(t), api.PlacementKey{Name: "web"}, context.Background()

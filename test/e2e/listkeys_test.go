@@ -108,7 +108,7 @@ func labelled(value string, ms ...*work.Manifest) work.Work {
 
 // Whatever the keys of its lists are, an unchanged object has not drifted: not after several
 // changes in Git, and not after a restart.
-func TestListKeysAreNoDrift(t *testing.T) {
+func TestListKeysCauseNoDrift(t *testing.T) {
 	t.Parallel()
 	metrics := member.NewMetrics()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Metrics = metrics })

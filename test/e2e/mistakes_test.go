@@ -17,7 +17,7 @@ import (
 
 // A typo in the only selector, and then a removed Namespace manifest, delete nothing on any
 // cluster until a commit allows it.
-func TestMistakesInASmallRepositoryDeleteNothing(t *testing.T) {
+func TestProbableMistakesDeleteNothing(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	// Without controllers no Deployment becomes available: the rollout must not wait for that.

@@ -17,7 +17,7 @@ import (
 
 // Watches start after a pass, at the resource version of its beginning: changes by others in
 // between are noticed.
-func TestChangesDuringAPassAreNoticed(t *testing.T) {
+func TestChangesDuringAPassAreDetected(t *testing.T) {
 	t.Parallel()
 	var a *agent
 	var once sync.Once

@@ -157,7 +157,7 @@ func (p *prometheus) shows(file, panel, legend, cluster string, want float64, la
 // A real Prometheus scrapes a daemon through a rollout that is stopped by a failure, a drift,
 // the outage of a cluster, and the commit that fixes everything. Afterwards each panel of each
 // dashboard has data, and shows the right values.
-func TestDashboardsShowWhatHappens(t *testing.T) {
+func TestDashboardsShowARollout(t *testing.T) {
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s", "--set", "members.probeInterval=1s")
 	p := startPrometheus(t, d.address)
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})

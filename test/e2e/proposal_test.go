@@ -144,7 +144,7 @@ func held(r *status.Report, clusters ...string) bool {
 
 // The same change on two of three members is one pull request: when it is merged, nothing but
 // inventories is written to them; when it is closed, the next change is reverted on both.
-func TestDriftIsOfferedAsAPullRequest(t *testing.T) {
+func TestPullRequestIsOpenedForDrift(t *testing.T) {
 	t.Parallel()
 	p := newProposing(t)
 	p.start()

@@ -21,7 +21,7 @@ import (
 )
 
 // Each kind of change is edited in the file in which a person would edit it.
-func TestDriftIsEditedWhereItComesFrom(t *testing.T) {
+func TestDriftIsEditedInItsSourceFile(t *testing.T) {
 	t.Parallel()
 	p := newProposingWith(t, func(name string) map[string]string {
 		return map[string]string{

@@ -50,7 +50,7 @@ func (p *proposing) comments(number int64) []string {
 // A branch is rebuilt when its file has changed in Git. Commits that people push to it stay,
 // and one comment tells them so. The label gitfleet/hold keeps the object as it is after the
 // pull request was closed, until the label is removed.
-func TestPullRequestsOfPeople(t *testing.T) {
+func TestPullRequestsChangedByUsers(t *testing.T) {
 	t.Parallel()
 	p := newProposing(t)
 	p.start()

@@ -67,7 +67,7 @@ func (a *agent) guard(ns string) {
 
 // Refusals of a real API server are reported with its message, object by object, and the
 // objects are applied once the cause is gone.
-func TestRefusalsOfARealServer(t *testing.T) {
+func TestRefusalsOfTheAPIServerAreReported(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -165,7 +165,7 @@ func TestRefusalsOfARealServer(t *testing.T) {
 
 // A long message of a server is cut: a status is for people, and goes to everybody who reads
 // it.
-func TestLongRefusalIsCut(t *testing.T) {
+func TestLongMessagesAreTruncated(t *testing.T) {
 	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key := fleet.Namespace(t), api.PlacementKey{Name: "web"}

@@ -35,7 +35,7 @@ func finalizeNamespace(t *testing.T, client kubernetes.Interface, name string) {
 // A placement is removed when all of its objects are gone: objects that were deleted and still
 // exist, because of finalizers, are named and waited for, also after a restart, and deleted
 // only once.
-func TestRemovedWhenAllIsGone(t *testing.T) {
+func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
@@ -79,7 +79,7 @@ func TestRemovedWhenAllIsGone(t *testing.T) {
 // An object that was deleted with its placement and is wanted again before it is gone is
 // created again afterwards. That is not reported as drift, also after a restart, and until then
 // the placement is not reported as applied.
-func TestBroughtBackBeforeItIsGone(t *testing.T) {
+func TestPlacementRestoredBeforeItsObjectsAreGone(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {

@@ -60,7 +60,7 @@ func (d *daemon) deployable(value string) map[string]string {
 // A placement that is renamed while its rollout is stopped stays stopped, whatever else the
 // commit changes, also after a restart. Its objects are handed over: none is deleted, and no
 // pod is created again.
-func TestRenamingAPlacementDoesNotReleaseItsRollout(t *testing.T) {
+func TestRenamedPlacementKeepsItsRollout(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
@@ -118,7 +118,7 @@ func TestRenamingAPlacementDoesNotReleaseItsRollout(t *testing.T) {
 
 // A placement with PickN keeps its cluster when it is renamed, even if it would choose another
 // now. Nothing is deleted there.
-func TestARenamedPickNKeepsItsCluster(t *testing.T) {
+func TestRenamedPickNKeepsItsCluster(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	const one = "  policy: {placementType: PickN, numberOfClusters: 1}\n"

@@ -162,7 +162,7 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 
 // A leader that is stopped with SIGSTOP during a rollout and continues when another one leads
 // writes nothing more, and ends.
-func TestStoppedLeaderWritesNothingWhenItWakesUp(t *testing.T) {
+func TestPausedLeaderWritesNothingAfterItContinues(t *testing.T) {
 	t.Parallel()
 	one, two := newReplicas(t)
 	first := one.placeWithValue("1")

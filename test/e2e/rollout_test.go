@@ -95,7 +95,7 @@ func contains(part any, words string) bool {
 // A commit that breaks something available stops at the first cluster, also after a restart. A
 // cluster that joins gets the last good content, a user can resume the rollout, and a commit
 // with a fix continues without that.
-func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
+func TestFailedUpdateStopsTheRollout(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, "--set", "rollout.availableTimeout=2s")
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
@@ -153,7 +153,7 @@ func TestRolloutStopsWhenItDoesHarm(t *testing.T) {
 
 // With the strategy External nothing is rolled out, which the status says for each cluster;
 // drift is still reverted.
-func TestExternalMovesNothing(t *testing.T) {
+func TestExternalStrategyUpdatesNoCluster(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
@@ -227,7 +227,7 @@ func (d *daemon) abandoned() {
 // An override for one cluster is rolled out there, and causes no request to the others. An
 // override that cannot be applied fails on that cluster only, which keeps its content, and the
 // corrected one reaches it at once; one that matches nothing is reported.
-func TestOverrideOfOneClusterMovesOnlyThat(t *testing.T) {
+func TestOverrideOfOneClusterUpdatesOnlyThatCluster(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
@@ -273,7 +273,7 @@ spec:
 }
 
 // A member that does not answer does not count as unavailable, unless maxUnreachable says so.
-func TestUnreachableMembersCountAsItIsSaid(t *testing.T) {
+func TestMaxUnreachableLimitsUncountedMembers(t *testing.T) {
 	for name, setting := range map[string]string{"any number": "100%", "none": "0"} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon(t, "--set", "members.probeInterval=1s", "--set", "members.timeout=2s", "--set", "rollout.maxUnreachable="+setting)

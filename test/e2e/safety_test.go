@@ -59,7 +59,7 @@ func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 }
 
 // If the server refuses dry runs, objects are compared without them, and the report says so.
-func TestComparesWithoutADryRun(t *testing.T) {
+func TestObjectsAreComparedWithoutADryRun(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]func(http.RoundTripper, *http.Request) (*http.Response, error){
 		"a webhook knows no dry run": refusing(400, metav1.StatusReasonBadRequest, `admission webhook "w.example.com" does not support dry run`),
@@ -95,7 +95,7 @@ func TestComparesWithoutADryRun(t *testing.T) {
 }
 
 // A server may quote the live object as well as the request: neither is repeated.
-func TestRefusalThatQuotesTheLiveSecret(t *testing.T) {
+func TestLiveSecretInARefusalIsMasked(t *testing.T) {
 	t.Parallel()
 	a, f := newFaulty(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()

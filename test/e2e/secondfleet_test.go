@@ -46,7 +46,7 @@ func (d *daemon) onMembers() map[string]string {
 // second daemon writes nothing and reports why, until a user has it adopt the clusters; then
 // the first one writes nothing there any more. Nothing of the first fleet is deleted before a
 // commit allows it.
-func TestSecondFleetOfTheSameName(t *testing.T) {
+func TestSecondFleetOfTheSameNameWritesNothing(t *testing.T) {
 	t.Parallel()
 	first := newDaemon(t)
 	first.startAt(first.repo.Commit(t, "main", map[string]string{
@@ -123,7 +123,7 @@ func TestSecondFleetOfTheSameName(t *testing.T) {
 // Two daemons with one fleet name start at the same time on empty clusters: on each cluster
 // exactly one of them writes, and the other reports what to do. When the clusters leave, the
 // claims are removed, too.
-func TestTwoFleetsOfOneNameStartAtOnce(t *testing.T) {
+func TestTwoFleetsOfTheSameNameStartTogether(t *testing.T) {
 	t.Parallel()
 	first := newDaemon(t)
 	second := newDaemon(t, "--fleet-name", first.name)
@@ -238,7 +238,7 @@ func TestFleetsWithoutANameCoexist(t *testing.T) {
 
 // A daemon whose state directory is lost finds its fleet's ID in the inventories, and writes
 // nothing that exists already.
-func TestLostStateDirectoryOfTheSameRepository(t *testing.T) {
+func TestInventoriesAreAdoptedAfterStateLoss(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.repo.Commit(t, "main", map[string]string{

@@ -23,7 +23,7 @@ const noImage = `{"status":{"phase":"Pending","containerStatuses":[{"name":"main
 // A Deployment that makes no progress reports after a while why its pods fail, without the
 // value of a Secret. That takes one request, and none while it is available. Without the
 // permission to read pods the status is as before.
-func TestStuckDeploymentSaysWhatItsPodsSay(t *testing.T) {
+func TestUnavailableDeploymentHasTheReasonOfItsPods(t *testing.T) {
 	t.Parallel()
 	f := workloadFleet(t, fleet.Options{Clusters: 1})
 	a := newAgentOn(t, f.Members()[0])

@@ -22,7 +22,7 @@ import (
 
 // A suspended object is not written, whatever happens to it, and its differences are reported;
 // after it is resumed, everything is applied again.
-func TestAgentLeavesAloneWhatIsSuspended(t *testing.T) {
+func TestAgentDoesNotWriteSuspendedObjects(t *testing.T) {
 	t.Parallel()
 	const why = "suspended by alice: INC-1"
 	tests := map[string]func(ns string, w *work.Work){

@@ -59,7 +59,7 @@ func (l *lossy) watch(next http.RoundTripper, r *http.Request) (*http.Response, 
 
 // The sweep finds changes that a watch has missed, reverts them like other drift, counts them
 // and logs that a watch missed them; for all other objects it does nothing.
-func TestSweepFindsWhatWatchesLost(t *testing.T) {
+func TestSweepFindsChangesThatWatchesMissed(t *testing.T) {
 	t.Parallel()
 	l, metrics, said := &lossy{}, member.NewMetrics(), &lines{}
 	a, f := newFaulty(t, func(cfg *member.Config) {

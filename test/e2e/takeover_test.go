@@ -124,7 +124,7 @@ func works(namespace string, include func(condition int) bool, strategy func(row
 // Every strategy is tried with every condition of an object, created by real managers on a real
 // API server: the outcomes, and the number of requests, are in testdata/takeover.txt, for
 // people to review.
-func TestTakeOverTable(t *testing.T) {
+func TestTakeOverByStrategy(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, ctx := fleet.Namespace(t), context.Background()
@@ -368,7 +368,7 @@ func TestSwitchedToReportDiff(t *testing.T) {
 
 // Changes of an object that is left alone are reported at once, and so is their end: by the
 // watch, without polling.
-func TestRefusedObjectIsLookedAtAgain(t *testing.T) {
+func TestChangesOfRefusedObjectsAreReported(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t)
 	ns, ctx := fleet.Namespace(t), context.Background()

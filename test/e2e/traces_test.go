@@ -17,7 +17,7 @@ import (
 )
 
 // A commit is one trace, from its detection to each cluster, and the log names it.
-func TestACommitIsATrace(t *testing.T) {
+func TestEachCommitHasATrace(t *testing.T) {
 	t.Parallel()
 	receiver := otlp.NewReceiver(t)
 	d := newDaemon(t, "--set", "tracing.endpoint="+receiver.URL, "--set", "logFormat=json")

@@ -100,7 +100,7 @@ func (d *daemon) refused() []clusterDiff {
 // The steps of the takeover tutorial: with Never the status lists what would be taken over;
 // IfNoDiff takes over equal objects and shows how the others differ; Always takes over all.
 // Nothing changes before a commit says so.
-func TestTakeOverTutorial(t *testing.T) {
+func TestTakingOverPageWorks(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	doc := openTutorial(t, "../../docs/taking-over.md", d.name)

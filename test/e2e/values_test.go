@@ -48,7 +48,7 @@ func (a *agent) applyAsUs(m *work.Manifest, value any, path ...string) {
 // An apply under gitfleet's own field manager changes values without changing their ownership.
 // It is reverted nevertheless, and recorded; a change that a restart missed is reverted at
 // gitfleet sync.
-func TestApplyUnderOurNameIsDrift(t *testing.T) {
+func TestApplyWithGitfleetsFieldManagerIsDrift(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
@@ -139,7 +139,7 @@ func (a *agent) mutate(ns, to string) (end func()) {
 
 // A mutation by the cluster at every apply is reported as such: it is neither reverted nor
 // reported as drift, and once it ends the manifest is applied.
-func TestWhatAWebhookChangesIsReported(t *testing.T) {
+func TestFieldsChangedByAWebhookAreReported(t *testing.T) {
 	t.Parallel()
 	metrics := member.NewMetrics()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep, cfg.Metrics = time.Hour, metrics })
@@ -198,7 +198,7 @@ func TestWhatAWebhookChangesIsReported(t *testing.T) {
 // A mutating policy that is added later changes applied values when another client updates the
 // object. It would mutate gitfleet's apply too, so the difference is reported and the object is
 // not applied again and again.
-func TestWhatAPolicyChangesInOthersWrites(t *testing.T) {
+func TestFieldsMutatedDuringOtherWritesAreReported(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, func(cfg *member.Config) { cfg.Sweep = time.Hour })
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()

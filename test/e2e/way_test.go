@@ -208,7 +208,7 @@ func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 // A daemon that is killed continues its work after a restart, whenever it was killed: no object
 // is created twice, the clusters end up as the commit says, and one more restart writes
 // nothing.
-func TestKilledAtAnyMoment(t *testing.T) {
+func TestDaemonRecoversWhenKilledAtAnyTime(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	files := map[string]string{"apps/namespace.yaml": yamlNamespace(d.name), "placement.yaml": yamlPlacement("all", d.name, pickAll)}
@@ -279,7 +279,7 @@ func (d *daemon) count(cluster string) int {
 
 // A member that is down delays no other member and is reported as down. It catches up once it
 // returns.
-func TestMemberDown(t *testing.T) {
+func TestUnreachableMemberCatchesUp(t *testing.T) {
 	d := newDaemon(t, "--set", "members.probeInterval=1s")
 	d.startAt(d.repo.Commit(t, "main", map[string]string{
 		"app.yaml":       yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "a"),
@@ -319,7 +319,7 @@ func (d *daemon) startAt(commit string) {
 }
 
 // When a placement is removed from Git, its objects are deleted and no others.
-func TestRemovedPlacement(t *testing.T) {
+func TestRemovedPlacementIsDeletedFromMembers(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	keep := d.name + "-keep"

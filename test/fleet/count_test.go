@@ -23,7 +23,7 @@ func apply(t *testing.T, config *rest.Config, namespace string) {
 	}
 }
 
-func TestRecorderTellsObjectsFromTheRest(t *testing.T) {
+func TestRecorderSeparatesObjectsFromOtherRequests(t *testing.T) {
 	m := fleet.Shared(t).Member("member-1")
 	ns := fleet.Namespace(t)
 	createNamespace(t, m, ns)
@@ -61,7 +61,7 @@ func TestRecorderTellsObjectsFromTheRest(t *testing.T) {
 	}
 }
 
-func TestCountsOfAServerTellAppliesByResource(t *testing.T) {
+func TestServerCountsAppliesByResource(t *testing.T) {
 	m := fleet.Shared(t).Member("member-1")
 	ns := fleet.Namespace(t)
 	createNamespace(t, m, ns)
@@ -83,7 +83,7 @@ func TestCountsOfAServerTellAppliesByResource(t *testing.T) {
 	})
 }
 
-func TestAuditTellsWhoAsked(t *testing.T) {
+func TestAuditLogHasTheUser(t *testing.T) {
 	f := fleet.Shared(t)
 	m := f.Member("member-1")
 	ns := fleet.Namespace(t)

@@ -84,7 +84,7 @@ func TestMembersAreSeparateClusters(t *testing.T) {
 	}
 }
 
-func TestServersKnowTheirVersion(t *testing.T) {
+func TestServersReportTheirVersion(t *testing.T) {
 	info, err := client(t, fleet.Shared(t).Member("member-1").Config).Discovery().ServerVersion()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestServersKnowTheirVersion(t *testing.T) {
 	}
 }
 
-func TestClusterComesBackFromAnOutageWithItsObjects(t *testing.T) {
+func TestObjectsSurviveAnOutage(t *testing.T) {
 	f := fleet.Shared(t)
 	ns := fleet.Namespace(t)
 	for _, m := range f.Members() {
@@ -143,7 +143,7 @@ func TestPausedClusterHangsUntilResumed(t *testing.T) {
 	eventually(t, probe)
 }
 
-func TestOutageOfAStrangerIsAnError(t *testing.T) {
+func TestOutageOfAnUnknownClusterIsAnError(t *testing.T) {
 	if err := fleet.Shared(t).Stop("member-9"); err == nil {
 		t.Error("stopped a cluster that does not exist")
 	}

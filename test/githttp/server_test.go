@@ -37,7 +37,7 @@ func TestCloneHasWhatWasCommitted(t *testing.T) {
 }
 
 // A push of more than a megabyte comes in chunks, compressed or not.
-func TestPushArrives(t *testing.T) {
+func TestPushUpdatesTheRepository(t *testing.T) {
 	server := githttp.Serve(t, githttp.Config{})
 	repo := server.Repo(t, "hub.git")
 	repo.Commit(t, "main", map[string]string{"small": "1"})
@@ -117,7 +117,7 @@ func TestUnavailableServerSaysWhenToRetry(t *testing.T) {
 	}
 }
 
-func TestTLSNeedsItsAuthority(t *testing.T) {
+func TestTLSNeedsTheCA(t *testing.T) {
 	server := githttp.Serve(t, githttp.Config{TLS: true})
 	server.Repo(t, "hub.git").Commit(t, "main", map[string]string{"a": "1"})
 	if !strings.HasPrefix(server.URL("hub.git"), "https://127.0.0.1:") {

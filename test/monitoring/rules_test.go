@@ -63,7 +63,7 @@ func readRules(t *testing.T) (ruleFile, string) {
 
 // The rules and the example configuration are valid, and the alerts fire when they
 // should and only then.
-func TestRulesDoAsTheirTestsSay(t *testing.T) {
+func TestAlertRulesPassTheirPromtoolTests(t *testing.T) {
 	promtool(t, deployed, "check", "rules", "--lint=all", "--lint-fatal", "rules.yaml")
 	promtool(t, deployed, "check", "config", "prometheus.yaml")
 	promtool(t, deployed, "test", "rules", "rules_test.yaml")

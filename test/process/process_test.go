@@ -74,7 +74,7 @@ func gone(t *testing.T, pid int) {
 	t.Errorf("process %d is still there", pid)
 }
 
-func TestStopAsksFirst(t *testing.T) {
+func TestStopSendsSIGTERMFirst(t *testing.T) {
 	log := logFile(t)
 	p, err := process.Start(log, "sh", "-c", polite)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestStopAsksFirst(t *testing.T) {
 	}
 }
 
-func TestKillDoesNotAsk(t *testing.T) {
+func TestKillSendsSIGKILL(t *testing.T) {
 	log := logFile(t)
 	p, err := process.Start(log, "sh", "-c", polite)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestKillDoesNotAsk(t *testing.T) {
 	}
 }
 
-func TestEndIsToldWithItsStatus(t *testing.T) {
+func TestExitStatusIsReported(t *testing.T) {
 	p, err := process.Start(logFile(t), "sh", "-c", "exit 7")
 	if err != nil {
 		t.Fatal(err)

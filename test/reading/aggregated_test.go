@@ -178,7 +178,7 @@ func (m *management) kubectl(kubeconfig, line string) string {
 // The built daemon is registered with a kube-apiserver by the manifests of deploy. kubectl reads
 // through the aggregation layer, which authenticates the user, and whose RBAC authorizes the
 // request.
-func TestAggregated(t *testing.T) {
+func TestAggregatedAPI(t *testing.T) {
 	m := newManagement(t)
 	p := newProgram(t)
 	certFile, keyFile, authority := servingPair(t, "gitfleet.gitfleet.svc")

@@ -55,7 +55,7 @@ func (d *daemon) turn(i int) map[string]int64 {
 
 // An informer converges to the current state, also after many changes and after restarts of the
 // daemon, which force it to list again.
-func TestInformersFollowOverRestarts(t *testing.T) {
+func TestInformersListAgainAfterARestart(t *testing.T) {
 	d := start(t)
 	d.fill()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -141,7 +141,7 @@ func TestWatchesAreResumed(t *testing.T) {
 }
 
 // A watch with sendInitialEvents gets the current objects, a bookmark, and then the changes.
-func TestAWatchCanBeginWithAList(t *testing.T) {
+func TestWatchListSendsInitialEvents(t *testing.T) {
 	d := start(t)
 	d.fill()
 	yes := true
@@ -166,7 +166,7 @@ func TestAWatchCanBeginWithAList(t *testing.T) {
 
 // Watchers that do not read delay neither the daemon nor other clients, and changes are not
 // buffered for them.
-func TestSlowWatchersAreNoBurden(t *testing.T) {
+func TestSlowWatchersDelayNobody(t *testing.T) {
 	d := start(t)
 	d.fill()
 	for range 20 {

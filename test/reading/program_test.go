@@ -165,7 +165,7 @@ const (
 
 // Clients of the built daemon continue after a restart: kubectl with the kubeconfig that
 // gitfleet writes, and an informer, which has to list again.
-func TestReadingFromTheProgram(t *testing.T) {
+func TestClientsContinueAfterARestart(t *testing.T) {
 	p := newProgram(t)
 	p.start()
 	p.commit(pickAll, "one")
@@ -218,7 +218,7 @@ func TestReadingFromTheProgram(t *testing.T) {
 
 // The history has the changes of two commits, also when the daemon was restarted in between, and
 // can be exported completely.
-func TestTheHistoryOutlivesTheProgram(t *testing.T) {
+func TestEventsSurviveARestart(t *testing.T) {
 	p := newProgram(t)
 	p.start()
 	first := p.commit(pickAll, "one")

@@ -24,7 +24,7 @@ func healthyFleet(t *testing.T, clusters string) *scene {
 }
 
 // Observations that arrive while the loop is busy are handled together in one turn.
-func TestBurstIsOneTurn(t *testing.T) {
+func TestBurstOfEventsCausesOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := healthyFleet(t, "east west")
 		var report func(ledger.Observation)
@@ -148,7 +148,7 @@ func TestObservationsAreSavedLater(t *testing.T) {
 }
 
 // A member that ends slowly delays no other, and the next one for the same cluster waits for it.
-func TestSlowEnd(t *testing.T) {
+func TestMemberThatEndsSlowlyDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := healthyFleet(t, "east west")
 		var mu sync.Mutex

@@ -141,7 +141,7 @@ var contract = []step{
 
 // The same requests get the same answers from a simulated cluster, over HTTPS
 // and in this process, and from a real API server.
-func TestAnswersAsARealServer(t *testing.T) {
+func TestResponsesMatchAnAPIServer(t *testing.T) {
 	simulation := simulated.New(simulated.Options{})
 	t.Cleanup(func() { simulation.Close() })
 	served, err := simulation.Cluster("served").Listen()
@@ -172,7 +172,7 @@ func TestAnswersAsARealServer(t *testing.T) {
 }
 
 // Watches tell the same of the same changes.
-func TestTellsAsARealServer(t *testing.T) {
+func TestWatchEventsMatchAnAPIServer(t *testing.T) {
 	simulation := simulated.New(simulated.Options{})
 	real := newAsker(t, fleet.Shared(t).Members()[0].Config)
 	near := newAsker(t, simulation.Cluster("near").Config())

@@ -93,7 +93,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 
 // Whoever comes for changes that are forgotten is told so, at once or in the
 // middle of a watch.
-func TestOldWatchesAreGone(t *testing.T) {
+func TestWatchOfAnOldVersionIsGone(t *testing.T) {
 	c := simulated.New(simulated.Options{History: 5}).Cluster("a")
 	client := clientOf(t, c.Config())
 	old := put(t, client, "a", "0").GetResourceVersion()
@@ -210,7 +210,7 @@ func TestClustersCanBeDown(t *testing.T) {
 
 // Clusters of a fleet are reached by their kubeconfigs, and below one address;
 // what is in one is not in another.
-func TestClustersAreApart(t *testing.T) {
+func TestClustersAreIndependent(t *testing.T) {
 	f := simulated.New(simulated.Options{})
 	t.Cleanup(func() { f.Close() })
 	for i := range 3 {

@@ -215,7 +215,7 @@ func (a *agent) finishLeaving() {
 	a.pass, a.passModel = nil, nil
 	if !a.leftFleet {
 		a.leftFleet = true
-		a.d.w.story("cluster %s has given everything up", a.name)
+		a.d.w.logf("cluster %s has given everything up", a.name)
 		a.d.w.closing = append(a.d.w.closing, a.leaving)
 	}
 }
@@ -226,10 +226,10 @@ func (a *agent) steps() []func() {
 		return a.leaveWrites()
 	}
 	wanted := map[api.ID]api.PlacementKey{}
-	told := map[api.PlacementKey]work.Work{}
+	sent := map[api.PlacementKey]work.Work{}
 	var apply, prune, settle []func()
 	for _, w := range a.pass {
-		told[w.Placement] = w
+		sent[w.Placement] = w
 		for _, m := range w.Manifests {
 			if other, taken := wanted[m.ID]; taken && !(a.owns(w.Placement, m.ID) && !a.owns(other, m.ID)) {
 				continue
@@ -245,18 +245,18 @@ func (a *agent) steps() []func() {
 		}
 	}
 	for _, key := range a.keys() {
-		w, isTold := told[key]
-		if !isTold || w.Keep || w.Strategy.Type == api.ReportDiff {
+		w, isSent := sent[key]
+		if !isSent || w.Keep || w.Strategy.Type == api.ReportDiff {
 			continue
 		}
 		for _, id := range slices.SortedFunc(maps.Keys(a.inventories[key].items), api.ID.Compare) {
 			by, isWanted := wanted[id]
-			switch taken := isWanted && writes(told[by]); {
+			switch taken := isWanted && writes(sent[by]); {
 			case isWanted && by == key || w.SuspendedReason(id) != "":
 			case taken:
 				prune = append(prune, func() { a.prune(w, id, true) })
 			default:
-				prune = append(prune, func() { a.handOver(w, id, told) })
+				prune = append(prune, func() { a.handOver(w, id, sent) })
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	}
 	a.d.w.checkWrite(a, key, m.ID)
 	a.objects[m.ID] = next
-	a.d.w.story("cluster %s applies %s %s for %s", a.name, title(m.ID), value, key)
+	a.d.w.logf("cluster %s applies %s %s for %s", a.name, title(m.ID), value, key)
 }
 
 func valueOf(u *unstructured.Unstructured) string {
@@ -303,14 +303,14 @@ func (a *agent) prune(w work.Work, id api.ID, handedOver bool) {
 	case inv.abandon && w.Remove:
 		a.d.w.checkWrite(a, w.Placement, id)
 		t.ours = false
-		a.d.w.story("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
+		a.d.w.logf("cluster %s gives up %s of %s", a.name, title(id), w.Placement)
 	case w.Held(id, a.deletedNamespaces(w)) != "":
 		return
 	default:
 		a.d.w.checkWrite(a, w.Placement, id)
 		a.d.w.checkDeletion(a, w, id)
 		delete(a.objects, id)
-		a.d.w.story("cluster %s deletes %s of %s", a.name, title(id), w.Placement)
+		a.d.w.logf("cluster %s deletes %s of %s", a.name, title(id), w.Placement)
 	}
 	delete(inv.items, id)
 }
@@ -338,21 +338,21 @@ func (a *agent) wantedByAny(id api.ID) bool {
 }
 
 // handOver gives an object to the placement that awaits it, if there is one.
-func (a *agent) handOver(w work.Work, id api.ID, told map[api.PlacementKey]work.Work) {
-	newOwner, found := a.newOwner(id, w.Placement, told)
+func (a *agent) handOver(w work.Work, id api.ID, sent map[api.PlacementKey]work.Work) {
+	newOwner, found := a.newOwner(id, w.Placement, sent)
 	switch {
 	case !found:
 		a.prune(w, id, false)
-	case newOwner != w.Placement && told[newOwner].Suspended == "":
+	case newOwner != w.Placement && sent[newOwner].Suspended == "":
 		a.addToInventory(work.Work{Placement: newOwner}, id)
 		delete(a.inventories[w.Placement].items, id)
-		a.d.w.story("cluster %s passes %s from %s on to %s", a.name, title(id), w.Placement, newOwner)
+		a.d.w.logf("cluster %s passes %s from %s on to %s", a.name, title(id), w.Placement, newOwner)
 	}
 }
 
 // newOwner returns the placement that an object is handed over to: the first of those that await
 // it, preferably one that has it already; or one that has it too and keeps what it has.
-func (a *agent) newOwner(id api.ID, from api.PlacementKey, told map[api.PlacementKey]work.Work) (newOwner api.PlacementKey, found bool) {
+func (a *agent) newOwner(id api.ID, from api.PlacementKey, sent map[api.PlacementKey]work.Work) (newOwner api.PlacementKey, found bool) {
 	for _, w := range a.pass {
 		if slices.ContainsFunc(w.Awaited, func(m *work.Manifest) bool { return m.ID == id }) &&
 			(!found || a.owns(w.Placement, id) && !a.owns(newOwner, id)) {
@@ -360,7 +360,7 @@ func (a *agent) newOwner(id api.ID, from api.PlacementKey, told map[api.Placemen
 		}
 	}
 	for _, key := range a.keys() {
-		if w, isTold := told[key]; !found && key != from && a.owns(key, id) && (w.Keep || !isTold) {
+		if w, isSent := sent[key]; !found && key != from && a.owns(key, id) && (w.Keep || !isSent) {
 			newOwner, found = key, true
 		}
 	}

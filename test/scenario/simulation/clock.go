@@ -52,14 +52,14 @@ func (w *world) setClock(r *rand.Rand) {
 		}
 		w.clock.offset += by
 		w.clock.changed = true
-		w.story("the clock is set %s by %s", way, by.Abs())
+		w.logf("the clock is set %s by %s", way, by.Abs())
 	})
 }
 
 // setClockWhileStopped sets the clock while gitfleet is not running.
 func (w *world) setClockWhileStopped(r *rand.Rand) {
 	if w.daemon != nil && r.IntN(2) == 0 {
-		w.runEvent(func() { w.daemon.dead = true; w.story("gitfleet is killed") })
+		w.runEvent(func() { w.daemon.dead = true; w.logf("gitfleet is killed") })
 	}
 	w.restart(r)
 	w.setClock(r)

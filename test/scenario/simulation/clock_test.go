@@ -7,7 +7,7 @@ import (
 
 // The difference of two readings of one process does not depend on the wall clock, as with
 // time.Now.
-func TestAReadingCountsWhatPassesAndNotWhatTheWallShows(t *testing.T) {
+func TestClockMeasuresElapsedTimeNotWallTime(t *testing.T) {
 	wall := time.Date(2026, 11, 22, 10, 0, 0, 5, time.UTC)
 	before, after := reading(wall, time.Second), reading(wall.Add(-time.Hour), 3*time.Second)
 	if got := after.Sub(before); got != 2*time.Second || !before.Before(after) {

@@ -97,7 +97,7 @@ func (a *agent) stop() {
 func (d *daemon) countWrite() bool {
 	if d.writesUntilKill == 0 && !d.dead {
 		d.dead = true
-		d.w.story("gitfleet is killed")
+		d.w.logf("gitfleet is killed")
 	}
 	if d.writesUntilKill > 0 {
 		d.writesUntilKill--
@@ -114,7 +114,7 @@ func (w *world) setWorks(a *agent, works []work.Work) {
 	}
 	works = w.mutant.sends(works)
 	if w.verbose {
-		w.story("cluster %s is sent%s", a.name, describeWorks(works))
+		w.logf("cluster %s is sent%s", a.name, describeWorks(works))
 	}
 	w.checkWorks(a, works)
 	a.works, a.hasWorks, a.basedOn = w.mutant.applies(works), true, w.saved
@@ -122,7 +122,7 @@ func (w *world) setWorks(a *agent, works []work.Work) {
 	a.d.countWrite()
 }
 
-// describeWorks describes works for the story.
+// describeWorks describes works for the log.
 func describeWorks(works []work.Work) string {
 	var b strings.Builder
 	for _, w := range works {
@@ -169,7 +169,7 @@ func (d *daemon) publish(r *status.Report) {
 	w.mutant.publishes(r)
 	w.checkReport(r)
 	w.report = r
-	w.storyReport(r)
+	w.logReport(r)
 	for w.reportsDuringTurns && len(w.outbox) > 0 {
 		w.deliver()()
 	}
@@ -187,7 +187,7 @@ func (w *world) endKilled() {
 func (w *world) stop() {
 	w.mu.Lock()
 	d := w.daemon
-	w.story("gitfleet ends")
+	w.logf("gitfleet ends")
 	w.mu.Unlock()
 	w.end(d)
 }
@@ -216,8 +216,8 @@ func (w *world) end(d *daemon) {
 	w.daemon, w.outbox, w.closing, w.ending = nil, nil, nil, nil
 }
 
-// storyReport adds the state of all placements to the story when it changes.
-func (w *world) storyReport(r *status.Report) {
+// logReport adds the state of all placements to the log when it changes.
+func (w *world) logReport(r *status.Report) {
 	if !w.verbose {
 		return
 	}
@@ -240,7 +240,7 @@ func (w *world) storyReport(r *status.Report) {
 	}
 	if b.String() != w.lastStatus {
 		w.lastStatus = b.String()
-		w.story("now at %s", r.Source.InForce.Hash)
+		w.logf("now at %s", r.Source.InForce.Hash)
 		w.text.WriteString(w.lastStatus)
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// The laws of decisions, as they are broken.
+// The invariants of decisions.
 const (
-	lawUnavailable = "no more clusters are taken down than maxUnavailable allows"
-	lawSurge       = "no more clusters are added than maxSurge allows"
-	lawStopped     = "no cluster is updated while the update of another has failed"
-	lawFailed      = "a cluster that is progressing stops no rollout"
-	lawCompared    = "a comparison stops no rollout"
-	lawUnreachable = "an unreachable cluster is not changed"
-	lawKept        = "a cluster is not replaced because it is unreachable"
-	lawInvalid     = "an invalid placement keeps its clusters and its content"
+	invariantUnavailable = "no more clusters are taken down than maxUnavailable allows"
+	invariantSurge       = "no more clusters are added than maxSurge allows"
+	invariantStopped     = "no cluster is updated while the update of another has failed"
+	invariantFailed      = "a cluster that is progressing stops no rollout"
+	invariantCompared    = "a comparison stops no rollout"
+	invariantUnreachable = "an unreachable cluster is not changed"
+	invariantKept        = "a cluster is not replaced because it is unreachable"
+	invariantInvalid     = "an invalid placement keeps its clusters and its content"
 )
 
 // checkDecided compares the ledger with the previous one.
@@ -84,18 +84,18 @@ func (t *decision) check() {
 	t.checkUnanswered(names)
 	if t.spec.invalid {
 		if len(t.added)+len(t.updated)+len(t.takenDown) > 0 {
-			t.w.violate(lawInvalid, "%s adds %v, updates %v, takes %v", t.key, t.added, t.updated, t.takenDown)
+			t.w.violate(invariantInvalid, "%s adds %v, updates %v, takes %v", t.key, t.added, t.updated, t.takenDown)
 		}
 		return
 	}
 	target := t.target()
 	unavailable, surge := intOrPercent(t.spec.maxUnavailable, target), intOrPercent(t.spec.maxSurge, target)
 	if may := max(0, t.ready-(target-t.excused-unavailable)); len(t.takenDown) > may {
-		t.w.violate(lawUnavailable, "%s takes %v, and %d may go: %d are ready, %d wanted, %d out of reach, maxUnavailable is %d",
+		t.w.violate(invariantUnavailable, "%s takes %v, and %d may go: %d are ready, %d wanted, %d out of reach, maxUnavailable is %d",
 			t.key, t.takenDown, may, t.ready, target, t.excused, unavailable)
 	}
 	if may := max(0, target+surge-t.mayBeReady); len(t.added) > may {
-		t.w.violate(lawSurge, "%s adds %v, and %d may come: %d may be ready, %d wanted, maxSurge is %d",
+		t.w.violate(invariantSurge, "%s adds %v, and %d may come: %d may be ready, %d wanted, maxSurge is %d",
 			t.key, t.added, may, t.mayBeReady, target, surge)
 	}
 	t.checkStopped(names)
@@ -158,13 +158,13 @@ func (t *decision) count(at bindingKey) {
 		moved = false
 	}
 	if moved && suspended {
-		t.w.violate(lawSuspended, "%s of %s goes from %+v to %+v, and is suspended", at.cluster, t.key, b, now)
+		t.w.violate(invariantSuspended, "%s of %s goes from %+v to %+v, and is suspended", at.cluster, t.key, b, now)
 	}
 	if moved && t.before.foreign[at.cluster] {
-		t.w.violate(lawForeign, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
+		t.w.violate(invariantForeign, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
 	if moved && !reachable {
-		t.w.violate(lawUnreachable, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
+		t.w.violate(invariantUnreachable, "%s of %s goes from %+v to %+v", at.cluster, t.key, b, now)
 	}
 }
 
@@ -262,7 +262,7 @@ func (t *decision) checkKept(names []string) {
 		b, _ := t.before.binding(at)
 		_, declared := t.head.clusters[name]
 		if declared && t.before.keeps(at) && b.Policy != "" && !t.after.keeps(at) {
-			t.w.violate(lawKept, "%s lets %s go (it answers: %t)", t.key, name, t.before.healthy[name])
+			t.w.violate(invariantKept, "%s lets %s go (it answers: %t)", t.key, name, t.before.healthy[name])
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (t *decision) checkFound(names []string) {
 			continue
 		}
 		if wanted := len(t.spec.clusterNames) == 0 || slices.Contains(t.spec.clusterNames, name); wanted && (t.spec.numberOfClusters < 0 || held < t.spec.numberOfClusters) {
-			t.w.violate(lawKept, "%s lets %s go, which was found again", t.key, name)
+			t.w.violate(invariantKept, "%s lets %s go, which was found again", t.key, name)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func (t *decision) checkStopped(names []string) {
 	}
 	for at := range t.before.failedUpdates {
 		if at.key == t.key {
-			t.w.violate(lawStopped, "%s updates %v, and the update of %s failed", t.key, t.updated, at.cluster)
+			t.w.violate(invariantStopped, "%s updates %v, and the update of %s failed", t.key, t.updated, at.cluster)
 		}
 	}
 }
@@ -314,9 +314,9 @@ func (t *decision) checkProgress() {
 		switch {
 		case slices.Contains(t.before.recordedStops[t.key], s):
 		case t.spec.reportDiff:
-			t.w.violate(lawCompared, "%s is stopped by %s, where nothing is written", t.key, s.Cluster)
+			t.w.violate(invariantCompared, "%s is stopped by %s, where nothing is written", t.key, s.Cluster)
 		case said && !t.isBroken(at):
-			t.w.violate(lawFailed, "%s is stopped by %s, where nothing has failed", t.key, s.Cluster)
+			t.w.violate(invariantFailed, "%s is stopped by %s, where nothing has failed", t.key, s.Cluster)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// firstCommit returns the first commit of a life.
+// firstCommit returns the first commit of a scenario.
 func firstCommit(r *rand.Rand) *desired {
 	d := &desired{clusters: map[string]cluster{}, configMaps: map[string]map[string]string{}, placements: map[string]placementSpec{}, overrides: map[api.ID]override{}}
 	for _, name := range clusterNames[:1+r.IntN(len(clusterNames))] {

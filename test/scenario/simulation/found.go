@@ -2,7 +2,7 @@ package simulation
 
 import "slices"
 
-const lawUnanswered = "after a lost ledger no cluster is chosen in place of one that has not answered yet"
+const invariantUnanswered = "after a lost ledger no cluster is chosen in place of one that has not answered yet"
 
 // checkUnanswered checks a PickN placement that was found in inventories: clusters that have
 // not responded since the ledger was lost may hold it too, so it must not select others in
@@ -48,6 +48,6 @@ func (t *decision) checkUnanswered(names []string) {
 		}
 	}
 	if len(chosen) > 0 && live > t.spec.numberOfClusters-unseen {
-		t.w.violate(lawUnanswered, "%s takes %v, and is on %d clusters then: %d are wanted, %d have not answered yet", t.key, chosen, live, t.spec.numberOfClusters, unseen)
+		t.w.violate(invariantUnanswered, "%s takes %v, and is on %d clusters then: %d are wanted, %d have not answered yet", t.key, chosen, live, t.spec.numberOfClusters, unseen)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-const lawFresh = "the result is that of a fresh start at the same commit"
+const invariantFresh = "the result is that of a fresh start at the same commit"
 
-// freshShare is how many lives there are for each one that is compared with a fresh start,
-// which takes nearly half as long as the life.
+// freshShare is how many scenarios there are for each one that is compared with a fresh start,
+// which takes nearly half as long as the scenario.
 const freshShare = 8
 
 // settleTimes are the periods, in seconds, after each of which a world is checked.
@@ -65,13 +65,13 @@ func (w *world) checkFresh() {
 	why := other.waitUntilSettled()
 	other.stop()
 	switch {
-	case other.broken != nil:
-		w.violate(other.broken.Law, "after a fresh start: %s", other.broken.Text)
+	case other.violation != nil:
+		w.violate(other.violation.Invariant, "after a fresh start: %s", other.violation.Text)
 	case why != "":
-		w.violate(lawConverges, "after a fresh start: %s", why)
+		w.violate(invariantConverges, "after a fresh start: %s", why)
 	default:
 		if diff := (comparison{w, other, head}).difference(); diff != "" {
-			w.violate(lawFresh, "%s", diff)
+			w.violate(invariantFresh, "%s", diff)
 		}
 	}
 }
@@ -80,8 +80,8 @@ func (w *world) checkFresh() {
 // clusters that a PickN placement has selected, since it keeps those that it has, and in what a
 // placement in ReportDiff has applied before.
 type comparison struct {
-	life, fresh *world
-	head        *desired
+	simulated, fresh *world
+	head             *desired
 }
 
 // difference returns the first difference that is not allowed; empty if there is none.
@@ -92,7 +92,7 @@ func (c comparison) difference() string {
 		}
 	}
 	for _, name := range keys(c.head.clusters) {
-		if diff := c.hosts(c.life.hosts[name], c.fresh.hosts[name]); diff != "" {
+		if diff := c.hosts(c.simulated.hosts[name], c.fresh.hosts[name]); diff != "" {
 			return diff
 		}
 	}
@@ -101,7 +101,7 @@ func (c comparison) difference() string {
 
 // places compares the clusters, the content and the status of each placement.
 func (c comparison) places(key api.PlacementKey) string {
-	was, fresh := c.life.saved.entries[key], c.fresh.saved.entries[key]
+	was, fresh := c.simulated.saved.entries[key], c.fresh.saved.entries[key]
 	if a, b := keys(was), keys(fresh); len(a) != len(b) || !slices.Equal(a, b) && c.head.placements[key.Name].numberOfClusters < 0 {
 		return fmt.Sprintf("%s is on %v, and afresh on %v", key, a, b)
 	}
@@ -110,7 +110,7 @@ func (c comparison) places(key api.PlacementKey) string {
 			return fmt.Sprintf("%s has content of commit %s on %s, which is not what it gets afresh", key, was[name].Binding.Assigned.Commit, name)
 		}
 	}
-	if a, b := c.life.conditions(key), c.fresh.conditions(key); a != b && slices.Equal(keys(was), keys(fresh)) {
+	if a, b := c.simulated.conditions(key), c.fresh.conditions(key); a != b && slices.Equal(keys(was), keys(fresh)) {
 		return fmt.Sprintf("the conditions of %s are %s, and afresh %s", key, a, b)
 	}
 	return ""
@@ -140,7 +140,7 @@ func (c comparison) hosts(was, fresh *host) string {
 	}
 	for _, key := range was.keys() {
 		at := bindingKey{key, was.name}
-		if !c.life.saved.keeps(at) || !c.fresh.saved.keeps(at) || c.head.placements[key.Name].reportDiff {
+		if !c.simulated.saved.keeps(at) || !c.fresh.saved.keeps(at) || c.head.placements[key.Name].reportDiff {
 			continue
 		}
 		if a, b := was.inventories[key], fresh.inventories[key]; len(a.items) > 0 && !a.same(b) {
@@ -158,7 +158,7 @@ func (c comparison) mayDiffer(h *host, id api.ID) bool {
 	}
 	for name, p := range c.head.placements {
 		at := bindingKey{api.PlacementKey{Name: name}, h.name}
-		if _, of := c.head.content(name, h.name)[id]; of && p.numberOfClusters >= 0 && c.life.saved.keeps(at) != c.fresh.saved.keeps(at) {
+		if _, of := c.head.content(name, h.name)[id]; of && p.numberOfClusters >= 0 && c.simulated.saved.keeps(at) != c.fresh.saved.keeps(at) {
 			return true
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// mutants each make one mistake, and break the law that forbids it.
+// mutants each make one mistake, and violate the invariant that forbids it.
 var mutants = map[string]Mutant{
-	lawUnavailable: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantUnavailable: {Saves: func(_ *desired, l *ledger.Ledger) {
 		rebind(l, func(b *placement.Binding, to placement.Revision) { b.Assigned, b.AssignedAt = to, time.Now() })
 	}},
-	lawSurge: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantSurge: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
 			if b.HasRevision() || b.Unscheduled {
 				return false
@@ -27,7 +27,7 @@ var mutants = map[string]Mutant{
 			return true
 		})
 	}},
-	lawUnreachable: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantUnreachable: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
 			c := l.Cluster(b.Cluster)
 			if !b.HasRevision() || c == nil || c.Healthy || b.Assigned.Commit == l.InForce() {
@@ -37,7 +37,7 @@ var mutants = map[string]Mutant{
 			return true
 		})
 	}},
-	lawKept: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantKept: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
 			c := l.Cluster(b.Cluster)
 			if b.Unscheduled || c == nil || c.Healthy {
@@ -47,14 +47,14 @@ var mutants = map[string]Mutant{
 			return true
 		})
 	}},
-	lawStopped: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantStopped: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
 			was := b.Risked
 			b.Risked = false
 			return was
 		})
 	}},
-	lawInvalid: {Saves: func(head *desired, l *ledger.Ledger) {
+	invariantInvalid: {Saves: func(head *desired, l *ledger.Ledger) {
 		for name, p := range head.placements {
 			key := api.PlacementKey{Name: name}
 			if !p.invalid || l.Placement(key) == nil {
@@ -66,7 +66,7 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawUnanswered: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantUnanswered: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			if p := *l.Placement(key); p.Found {
 				p.Found = false
@@ -74,31 +74,31 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawWaits: {Loads: func(l *ledger.Ledger) {
+	invariantWaits: {Loads: func(l *ledger.Ledger) {
 		if l.Empty() {
 			l.SetPlacement(api.PlacementKey{Name: "ghost"}, ledger.Placement{Created: time.Now()})
 		}
 	}},
-	lawDelete: {Applies: func(works []work.Work) []work.Work {
+	invariantDelete: {Applies: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
 		}
 		return works
 	}},
-	lawAllowed: {Applies: func(works []work.Work) []work.Work {
+	invariantAllowed: {Applies: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Holds = nil
 		}
 		return works
 	}},
-	lawConverges: {Applies: func([]work.Work) []work.Work { return nil }},
-	lawSaved: {Sends: func(works []work.Work) []work.Work {
+	invariantConverges: {Applies: func([]work.Work) []work.Work { return nil }},
+	invariantSaved: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Revision.Commit += "?"
 		}
 		return works
 	}},
-	lawOwner: {Sends: func(works []work.Work) []work.Work {
+	invariantOwner: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			if len(works) > 1 && len(works[0].Manifests) > 0 && !works[i].Remove {
 				works[i].Manifests = works[0].Manifests
@@ -106,20 +106,20 @@ var mutants = map[string]Mutant{
 		}
 		return works
 	}},
-	lawGit: {Sends: func(works []work.Work) []work.Work {
+	invariantGit: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Manifests = works[i].Manifests[:len(works[i].Manifests)/2]
 		}
 		return works
 	}},
-	lawHeld: {Publishes: func(r *status.Report) {
+	invariantHeld: {Publishes: func(r *status.Report) {
 		for _, d := range r.Details {
 			for i := range d.Clusters {
 				d.Clusters[i].Held = ""
 			}
 		}
 	}},
-	lawFailed: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantFailed: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			p := *l.Placement(key)
 			for _, e := range l.Placement(key).Entries() {
@@ -130,7 +130,7 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawCompared: {Saves: func(head *desired, l *ledger.Ledger) {
+	invariantCompared: {Saves: func(head *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			p := *l.Placement(key)
 			if b := l.Placement(key).Bindings(); head.placements[key.Name].reportDiff && len(b) > 0 && len(p.Stops) == 0 {
@@ -139,7 +139,7 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawStopEnds: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantStopEnds: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			p := *l.Placement(key)
 			if len(p.Stops) == 0 || len(l.Suspensions()) == 0 {
@@ -153,54 +153,54 @@ var mutants = map[string]Mutant{
 			}
 		}
 	}},
-	lawForeign: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantForeign: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, name := range l.Clusters() {
 			for _, o := range l.Cluster(name).Rivals {
 				l.Adopt(ledger.Adoption{Cluster: name, ID: o.ID, By: "nobody", At: time.Now()})
 			}
 		}
 	}},
-	lawSound: {Publishes: func(r *status.Report) {
+	invariantSound: {Publishes: func(r *status.Report) {
 		for _, p := range r.Placements {
 			for i := range p.Status.Conditions {
 				p.Status.Conditions[i].Message = ""
 			}
 		}
 	}},
-	lawSuspension: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantSuspension: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, s := range l.Suspensions() {
 			l.Resume(s.Subject)
 		}
 	}},
-	lawSuspended: {Sends: func(works []work.Work) []work.Work {
+	invariantSuspended: {Sends: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Suspended = ""
 		}
 		return works
 	}},
-	lawResumed: {Saves: func(_ *desired, l *ledger.Ledger) {
+	invariantResumed: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
 			if !l.Placement(key).Resumed.IsZero() {
 				l.ResumeRollout(key, time.Time{})
 			}
 		}
 	}},
-	lawFresh: {Publishes: func(r *status.Report) {
+	invariantFresh: {Publishes: func(r *status.Report) {
 		for _, p := range r.Placements {
 			for i := range p.Status.Conditions {
 				p.Status.Conditions[i].Reason = "ForNoReason"
 			}
 		}
 	}},
-	lawInternal: {Publishes: func(r *status.Report) {
+	invariantInternal: {Publishes: func(r *status.Report) {
 		for _, d := range r.Details {
 			d.Internal = "internal error: division by zero"
 		}
 	}},
-	lawTerm: {Updates: func(s *secrets, name string, value []byte, _ string) (string, error) {
+	invariantTerm: {Updates: func(s *secrets, name string, value []byte, _ string) (string, error) {
 		return s.Update(name, value, strconv.Itoa(s.versions[name]))
 	}},
-	lawShared: {Updates: func(_ *secrets, _ string, _ []byte, version string) (string, error) { return version, nil }},
+	invariantShared: {Updates: func(_ *secrets, _ string, _ []byte, version string) (string, error) { return version, nil }},
 }
 
 // eachBinding calls change for each binding, and saves the binding if it returns true.
@@ -234,37 +234,37 @@ func rebind(l *ledger.Ledger, change func(b *placement.Binding, to placement.Rev
 }
 
 // A typo in a selector that deletes objects is detected.
-func TestATypoThatDeletesIsNoticed(t *testing.T) {
+func TestDeletionByTypoViolatesAnInvariant(t *testing.T) {
 	with := NewLoaders()
 	for seed := uint64(1); seed <= 400; seed++ {
-		l := NewLife(seed)
-		l.Mutant = mutants[lawAllowed]
-		if out := l.Lead(t, with, false); out.Broken != nil && out.Broken.Law == lawAllowed && strings.Contains(out.Broken.Text, typo+" matches nothing") {
+		sc := NewScenario(seed)
+		sc.Mutant = mutants[invariantAllowed]
+		if out := sc.Run(t, with, false); out.Violation != nil && out.Violation.Invariant == invariantAllowed && strings.Contains(out.Violation.Text, typo+" matches nothing") {
 			return
 		}
 	}
-	t.Error("no life of 400 notices")
+	t.Error("none of 400 scenarios detects it")
 }
 
-// Each law is broken by a gitfleet that makes the mistake it forbids, so that no check is
-// without effect.
-func TestEveryLawCanBeBroken(t *testing.T) {
-	for law, mutant := range mutants {
-		t.Run(law, func(t *testing.T) {
+// Each invariant is violated if gitfleet makes the mistake that it forbids, so no check is without
+// effect.
+func TestEveryInvariantFailsForItsMutant(t *testing.T) {
+	for invariant, mutant := range mutants {
+		t.Run(invariant, func(t *testing.T) {
 			with := NewLoaders()
 			for seed := uint64(1); seed <= 400; seed++ {
-				l := NewLife(seed)
-				l.Mutant = mutant
-				for i := range l.Steps {
-					if law == lawResumed && i%2 == 1 {
-						l.Steps[i].kind = resumeStep // which is rare otherwise
+				sc := NewScenario(seed)
+				sc.Mutant = mutant
+				for i := range sc.Steps {
+					if invariant == invariantResumed && i%2 == 1 {
+						sc.Steps[i].kind = resumeStep // which is rare otherwise
 					}
 				}
-				if out := l.Lead(t, with, false); out.Broken != nil && out.Broken.Law == law {
+				if out := sc.Run(t, with, false); out.Violation != nil && out.Violation.Invariant == invariant {
 					return
 				}
 			}
-			t.Error("no life of 400 notices")
+			t.Error("none of 400 scenarios detects it")
 		})
 	}
 }

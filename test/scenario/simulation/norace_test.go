@@ -2,5 +2,5 @@
 
 package simulation
 
-// step is the difference of two seeds: every life is run.
+// step is the difference of two seeds: every scenario is run.
 const step = 1

@@ -9,7 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-const lawForeign = "nothing is written to a cluster that another fleet of the same name holds until a user adopts it"
+const invariantForeign = "nothing is written to a cluster that another fleet of the same name holds until a user adopts it"
 
 // ourFleet is the fleet of the daemon.
 var ourFleet = ledger.Fleet{Name: "fleet", ID: "00000000-ours", Source: "https://git.example/fleet"}
@@ -30,13 +30,13 @@ func (w *world) changeFleets(r *rand.Rand) {
 		case h == nil:
 		case h.otherFleet == "":
 			id := pick(r, otherFleets)
-			w.story("fleet %s comes to cluster %s", id, h.name)
+			w.logf("fleet %s comes to cluster %s", id, h.name)
 			w.set(h, func() { h.otherFleet, h.otherFleetAdopted = id, false })
 		case r.IntN(3) > 0 && w.saved.foreign[h.name]:
 			h.otherFleetAdopted = true
 			w.request("adopt", (*reconciler.Reconciler).AdoptFleet, reconciler.Order{Subject: h.otherFleet, Cluster: h.name}, func(string) {})
 		default:
-			w.story("fleet %s leaves cluster %s", h.otherFleet, h.name)
+			w.logf("fleet %s leaves cluster %s", h.otherFleet, h.name)
 			w.set(h, func() { h.otherFleet = "" })
 		}
 	})
@@ -102,7 +102,7 @@ func (a *agent) leaveForeign() {
 // takeOverFleet writes the fleet's ID into the inventories of an adopted fleet.
 func (a *agent) takeOverFleet() {
 	if a.otherFleet != "" {
-		a.d.w.story("cluster %s is ours, and was of fleet %s", a.name, a.otherFleet)
+		a.d.w.logf("cluster %s is ours, and was of fleet %s", a.name, a.otherFleet)
 		a.otherFleet = ""
 		a.reportCluster()
 	}
@@ -153,7 +153,7 @@ func (w *world) recordAdoptions(l *ledger.Ledger) {
 // checkForeign checks every write to a host.
 func (w *world) checkForeign(a *agent, key api.PlacementKey, id api.ID) {
 	if a.otherFleet != "" && !a.otherFleetAdopted {
-		w.violate(lawForeign, "%s writes %s for %s, and fleet %s holds it", a.name, title(id), key, a.otherFleet)
+		w.violate(invariantForeign, "%s writes %s for %s, and fleet %s holds it", a.name, title(id), key, a.otherFleet)
 	}
 }
 

@@ -2,5 +2,5 @@
 
 package simulation
 
-// step is the difference of two seeds: every tenth life is run.
+// step is the difference of two seeds: every tenth scenario is run.
 const step = 10

@@ -11,10 +11,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// The laws of replicas that share a ledger, as they are broken.
+// The invariants of replicas that share a ledger.
 const (
-	lawTerm   = "a former leader does not change the ledger"
-	lawShared = "a replica that takes over finds what the leader saved"
+	invariantTerm   = "a former leader does not change the ledger"
+	invariantShared = "a replica that takes over finds what the leader saved"
 )
 
 // replicas is the state that two replicas share. One leads at a time: the other takes over as
@@ -81,7 +81,7 @@ func (d *daemon) save(l *ledger.Ledger) error {
 	case !d.former && err == nil:
 		w.replicas.attempts = nil
 	case d.former && err != nil:
-		w.story("the former leader saves nothing: %v", err)
+		w.logf("the former leader saves nothing: %v", err)
 	}
 	return err
 }
@@ -95,7 +95,7 @@ func (w *world) findSaved() {
 	w.replicas.attempts = nil
 	l, err := w.reload()
 	if err != nil {
-		w.violate(lawShared, "it reads %v", err)
+		w.violate(invariantShared, "it reads %v", err)
 		return
 	}
 	found := newModel().after(l)
@@ -104,13 +104,13 @@ func (w *world) findSaved() {
 	}
 	for _, a := range attempts {
 		if sameEntries(found, a.books) {
-			w.story("a save that failed was made")
+			w.logf("a save that failed was made")
 			w.state.lost = false
 			w.saved, w.savedObservations = a.books, a.memory
 			return
 		}
 	}
-	w.violate(lawShared, "it finds the ledger at %s, and %s was saved", l.InForce(), w.saved.head)
+	w.violate(invariantShared, "it finds the ledger at %s, and %s was saved", l.InForce(), w.saved.head)
 }
 
 // stopLeader stops the leader, at once or at one of its next writes of the ledger. It continues
@@ -145,23 +145,23 @@ func (w *world) cutOffLeader(r *rand.Rand) {
 	wait := time.Duration(r.IntN(16)) * time.Second
 	w.runEvent(func() {
 		w.replicas.secrets.cutOff(r.IntN(4))
-		w.story("the management cluster does not answer any more")
+		w.logf("the management cluster does not answer any more")
 	})
 	w.advance(min(wait, fenceAfter))
 	w.runEvent(func() {
 		if w.daemon != nil && wait > fenceAfter {
 			w.daemon.dead = true
-			w.story("the leader loses the Lease")
+			w.logf("the leader loses the Lease")
 		}
 		w.replicas.secrets.down = false
-		w.story("the management cluster answers again")
+		w.logf("the management cluster answers again")
 	})
 }
 
 // stopNow stops a process as SIGSTOP does: the current passes on clusters are interrupted, and
 // whatever it calls waits until it continues.
 func (d *daemon) stopNow() {
-	d.w.story("the leader is stopped")
+	d.w.logf("the leader is stopped")
 	d.stopIn, d.stopped = 0, make(chan struct{})
 	for _, a := range d.agents {
 		a.stop()
@@ -199,7 +199,7 @@ func (w *world) continueFormer() {
 	d := w.replicas.stopped
 	w.replicas.stopped = nil
 	w.mu.Lock()
-	w.story("the former leader wakes up")
+	w.logf("the former leader wakes up")
 	w.mu.Unlock()
 	d.continueStopped()
 	synctest.Wait()

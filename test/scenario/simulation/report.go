@@ -10,18 +10,18 @@ import (
 	"github.com/gitfleet/gitfleet/test/scenario"
 )
 
-// The laws of reports, as they are broken.
+// The invariants of reports.
 const (
-	lawSound    = "every unhealthy condition has a reason and a time"
-	lawHeld     = "a waiting cluster says what it waits for"
-	lawInternal = "planning never panics"
+	invariantSound    = "every unhealthy condition has a reason and a time"
+	invariantHeld     = "a waiting cluster says what it waits for"
+	invariantInternal = "planning never panics"
 )
 
 // checkReport checks a report.
 func (w *world) checkReport(r *status.Report) {
 	recorder := &recordingTB{TB: w.t}
 	if scenario.CheckReport(recorder, r); len(recorder.errors) > 0 {
-		w.violate(lawSound, "%s", strings.Join(recorder.errors, "; "))
+		w.violate(invariantSound, "%s", strings.Join(recorder.errors, "; "))
 	}
 	head := w.source.commits[r.Source.InForce.Hash]
 	if head == nil {
@@ -34,7 +34,7 @@ func (w *world) checkReport(r *status.Report) {
 
 func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 	if d.Internal != "" {
-		w.violate(lawInternal, "%s: %s", d.Placement, d.Internal)
+		w.violate(invariantInternal, "%s: %s", d.Placement, d.Internal)
 	}
 	name := strings.TrimPrefix(d.Placement, "crp/")
 	p, ok := head.placements[name]
@@ -49,14 +49,14 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 		at := bindingKey{api.PlacementKey{Name: name}, c.Cluster}
 		b, _ := w.decided.binding(at)
 		if b.Unscheduled {
-			w.violate(lawHeld, "%s is to leave %s, and does not say so", d.Placement, c.Cluster)
+			w.violate(invariantHeld, "%s is to leave %s, and does not say so", d.Placement, c.Cluster)
 		}
 		if b.AssignedAt.Equal(r.At) {
 			continue // it was assigned just now
 		}
 		then := w.source.commits[c.Commit]
 		if then == nil || !sameContent(w.content(b.Assigned, at), head.content(name, c.Cluster)) && !w.relabelled(then, head, c.Cluster) {
-			w.violate(lawHeld, "%s on %s is at %q, which is not the newest, and does not say why", d.Placement, c.Cluster, c.Commit)
+			w.violate(invariantHeld, "%s on %s is at %q, which is not the newest, and does not say why", d.Placement, c.Cluster, c.Commit)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (c client) beginWrite() (s *secrets, done func()) {
 func (c client) written(name string) func(string, error) (string, error) {
 	return func(version string, err error) (string, error) {
 		if err == nil && name == "index" && c.d.former {
-			c.d.w.violate(lawTerm, "it wrote version %s", version)
+			c.d.w.violate(invariantTerm, "it wrote version %s", version)
 		}
 		return version, err
 	}

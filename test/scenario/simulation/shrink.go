@@ -5,24 +5,24 @@ import (
 	"testing"
 )
 
-// Shrink removes steps from a life that are not needed to break the same law: large parts first,
-// then single steps.
-func (l Life) Shrink(t *testing.T, law string) Life {
+// Shrink removes steps from a scenario that are not needed to violate the same invariant: many steps
+// at once first, then single ones.
+func (sc Scenario) Shrink(t *testing.T, invariant string) Scenario {
 	still := func(steps []Step) bool {
-		fewer := l
+		fewer := sc
 		fewer.Steps = steps
-		out := fewer.Lead(t, NewLoaders(), false)
-		return out.Broken != nil && out.Broken.Law == law
+		out := fewer.Run(t, NewLoaders(), false)
+		return out.Violation != nil && out.Violation.Invariant == invariant
 	}
-	for size := (len(l.Steps) + 1) / 2; size > 0; size /= 2 {
-		for at := 0; at < len(l.Steps); {
-			end := min(len(l.Steps), at+size)
-			if fewer := slices.Concat(l.Steps[:at], l.Steps[end:]); still(fewer) {
-				l.Steps = fewer
+	for size := (len(sc.Steps) + 1) / 2; size > 0; size /= 2 {
+		for at := 0; at < len(sc.Steps); {
+			end := min(len(sc.Steps), at+size)
+			if fewer := slices.Concat(sc.Steps[:at], sc.Steps[end:]); still(fewer) {
+				sc.Steps = fewer
 			} else {
 				at = end
 			}
 		}
 	}
-	return l
+	return sc
 }

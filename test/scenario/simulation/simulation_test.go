@@ -15,49 +15,49 @@ import (
 )
 
 var (
-	lives = flag.Int("lives", 20_000, "how many lives to lead; the race detector, with which each takes six times as long, leads every tenth of them")
-	soak  = flag.Duration("soak", 0, "lead lives of random seeds for that long instead")
+	scenarios = flag.Int("scenarios", 20_000, "number of scenarios; the race detector, with which each takes six times as long, runs every tenth")
+	soak      = flag.Duration("soak", 0, "run scenarios of random seeds for this time instead")
 )
 
-// TestEveryLifeKeepsTheLaws runs many short lives with the same seeds every time. SEED=4711 in
-// the environment runs that one only, and prints its story.
-func TestEveryLifeKeepsTheLaws(t *testing.T) {
+// TestInvariantsHoldInRandomFleets runs many short scenarios, with the same seeds every time.
+// SEED=4711 in the environment runs that one only, and prints its log.
+func TestInvariantsHoldInRandomFleets(t *testing.T) {
 	if text := os.Getenv("SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			t.Fatalf("SEED: %v", err)
 		}
-		printStory(t, NewLife(seed))
+		printLog(t, NewScenario(seed))
 		return
 	}
-	n := *lives
+	n := *scenarios
 	if testing.Short() {
 		n = min(n, 300)
 	}
 	var next atomic.Uint64
-	runLives(t, func() (uint64, bool) {
+	runScenarios(t, func() (uint64, bool) {
 		seed := next.Add(step)
 		return seed, seed <= uint64(n)
 	})
 }
 
-// runLives runs the lives of the seeds from next, on all processors, until one breaks a law.
-// Then it looks for the shortest life that does the same.
-func runLives(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // lives are short, and there is enough memory
+// runScenarios runs the scenarios of the seeds from next, on all processors, until one violates an
+// invariant. Then it shrinks that scenario and prints its log.
+func runScenarios(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // scenarios are short, and there is enough memory
 	var total atomic.Int64
 	var failed atomic.Bool
-	t.Run("lives", func(t *testing.T) {
+	t.Run("scenarios", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint("worker ", worker), func(t *testing.T) {
 				t.Parallel()
 				with := NewLoaders()
 				for seed, ok := next(); ok && !failed.Load(); seed, ok = next() {
-					l := NewLife(seed)
-					out := l.Lead(t, with, false)
+					sc := NewScenario(seed)
+					out := sc.Run(t, with, false)
 					total.Add(int64(out.Steps))
-					if out.Broken != nil && !failed.Swap(true) {
-						printStory(t, l.Shrink(t, out.Broken.Law))
+					if out.Violation != nil && !failed.Swap(true) {
+						printLog(t, sc.Shrink(t, out.Violation.Invariant))
 					}
 				}
 			})
@@ -66,41 +66,41 @@ func runLives(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
 	return total.Load()
 }
 
-// printStory runs a life once more, and prints its story.
-func printStory(t *testing.T, l Life) {
+// printLog runs a scenario once more, and prints its log.
+func printLog(t *testing.T, sc Scenario) {
 	t.Helper()
-	out := l.Lead(t, NewLoaders(), true)
-	t.Logf("the story of seed %d, with %d of its steps; make soak SEED=%d leads all of it again:\n%s", l.Seed, len(l.Steps), l.Seed, out.Story)
-	if out.Broken != nil {
-		t.Errorf("seed %d: %s", l.Seed, out.Broken)
+	out := sc.Run(t, NewLoaders(), true)
+	t.Logf("the log of seed %d, with %d of its steps; make soak SEED=%d runs all of them:\n%s", sc.Seed, len(sc.Steps), sc.Seed, out.Log)
+	if out.Violation != nil {
+		t.Errorf("seed %d: %s", sc.Seed, out.Violation)
 	}
 }
 
-// The laws also hold with the ledger in a real file that a crash leaves truncated or with
+// The invariants also hold with the ledger in a real file that a crash leaves truncated or with
 // half-written pages.
-func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
+func TestTornLedgerIsReadWhollyOrRefused(t *testing.T) {
 	with, refused, undone := NewLoaders(), 0, 0
 	n := uint64(60)
 	if testing.Short() {
 		n = 40
 	}
 	for seed := uint64(1); seed <= n; seed++ {
-		l := NewLife(seed)
-		if l.Replicas {
+		sc := NewScenario(seed)
+		if sc.Replicas {
 			continue // their ledger is not in a file
 		}
-		l.Dir = t.TempDir()
-		for i := range l.Steps {
+		sc.Dir = t.TempDir()
+		for i := range sc.Steps {
 			if i%2 == 1 {
-				l.Steps[i].kind = killStep
+				sc.Steps[i].kind = killStep
 			}
 		}
-		out := l.Lead(t, with, true)
-		if out.Broken != nil {
-			t.Fatalf("seed %d: %s\n%s", seed, out.Broken, out.Story)
+		out := sc.Run(t, with, true)
+		if out.Violation != nil {
+			t.Fatalf("seed %d: %s\n%s", seed, out.Violation, out.Log)
 		}
-		refused += strings.Count(out.Story, "the ledger is refused")
-		undone += strings.Count(out.Story, "the last save is undone")
+		refused += strings.Count(out.Log, "the ledger is refused")
+		undone += strings.Count(out.Log, "the last save is undone")
 	}
 	if refused == 0 || undone == 0 {
 		t.Errorf("%d ledgers were refused, %d saves undone", refused, undone)
@@ -108,50 +108,50 @@ func TestATornLedgerIsReadWholeOrNotAtAll(t *testing.T) {
 	t.Log(refused, "ledgers were refused,", undone, "saves undone")
 }
 
-// TestSoak runs lives of random seeds for a given time, and prints its progress every half
+// TestSoak runs scenarios of random seeds for a given time, and prints its progress every half
 // minute.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("run by make soak")
 	}
-	began, told := time.Now(), atomic.Int64{}
+	began, printed := time.Now(), atomic.Int64{}
 	var count atomic.Int64
-	steps := runLives(t, func() (uint64, bool) {
+	steps := runScenarios(t, func() (uint64, bool) {
 		n, passed := count.Add(1), time.Since(began)
-		if last := told.Load(); int64(passed/(30*time.Second)) > last && told.CompareAndSwap(last, last+1) {
-			fmt.Printf("%s: %d lives, %.0f a second\n", passed.Round(time.Second), n-1, float64(n-1)/passed.Seconds())
+		if last := printed.Load(); int64(passed/(30*time.Second)) > last && printed.CompareAndSwap(last, last+1) {
+			fmt.Printf("%s: %d scenarios, %.0f a second\n", passed.Round(time.Second), n-1, float64(n-1)/passed.Seconds())
 		}
 		return rand.Uint64(), passed < *soak
 	})
-	fmt.Printf("%d lives, %.0f steps a second\n", count.Load(), float64(steps)/time.Since(began).Seconds())
+	fmt.Printf("%d scenarios, %.0f steps a second\n", count.Load(), float64(steps)/time.Since(began).Seconds())
 }
 
-// A life is deterministic: two runs give the same story.
-func TestALifeIsTheSameEveryTime(t *testing.T) {
+// A scenario is deterministic: two runs give the same log.
+func TestSimulationIsDeterministic(t *testing.T) {
 	with := NewLoaders()
 	for seed := uint64(1); seed <= 40; seed++ {
-		first, second := NewLife(seed).Lead(t, with, true), NewLife(seed).Lead(t, NewLoaders(), true)
-		if first.Story != second.Story {
-			t.Fatalf("seed %d:\n%s\nand then:\n%s", seed, first.Story, second.Story)
+		first, second := NewScenario(seed).Run(t, with, true), NewScenario(seed).Run(t, NewLoaders(), true)
+		if first.Log != second.Log {
+			t.Fatalf("seed %d:\n%s\nand then:\n%s", seed, first.Log, second.Log)
 		}
 	}
 }
 
-// A life that breaks a law is reduced to the steps that are needed for that.
-func TestALifeShrinks(t *testing.T) {
+// A scenario that violates an invariant is reduced to the steps that are needed for that.
+func TestFailingSimulationIsShrunk(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
-		l := NewLife(seed)
-		l.Mutant = mutants[lawDelete]
-		out := l.Lead(t, NewLoaders(), false)
-		if out.Broken == nil || len(l.Steps) < 8 {
+		sc := NewScenario(seed)
+		sc.Mutant = mutants[invariantDelete]
+		out := sc.Run(t, NewLoaders(), false)
+		if out.Violation == nil || len(sc.Steps) < 8 {
 			continue
 		}
-		short := l.Shrink(t, out.Broken.Law)
-		again := short.Lead(t, NewLoaders(), false)
-		if len(short.Steps) > 3 || again.Broken == nil || again.Broken.Law != out.Broken.Law {
-			t.Errorf("of %d steps %d are left, and then %v, not %v", len(l.Steps), len(short.Steps), again.Broken, out.Broken)
+		short := sc.Shrink(t, out.Violation.Invariant)
+		again := short.Run(t, NewLoaders(), false)
+		if len(short.Steps) > 3 || again.Violation == nil || again.Violation.Invariant != out.Violation.Invariant {
+			t.Errorf("of %d steps %d are left, and then %v, not %v", len(sc.Steps), len(short.Steps), again.Violation, out.Violation)
 		}
 		return
 	}
-	t.Error("no life of 50 breaks the law")
+	t.Error("no scenario of 50 violates the invariant")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-const lawStopEnds = "a stop ends by recovery, by a commit that changes what its cluster gets, or when a user resumes the rollout"
+const invariantStopEnds = "a stop ends by recovery, by a commit that changes what its cluster gets, or when a user resumes the rollout"
 
 // stops returns the clusters that stop a rollout, according to the ledger, in order.
 func (w *world) stops() []bindingKey {
@@ -88,7 +88,7 @@ func (t *decision) checkStopEnds() {
 		recovered := b.Assigned.Hash == s.Failed.Hash && t.isReady(at) && word.fullyAvailable()
 		changed := !sameContent(t.w.content(s.Failed, at), t.head.content(t.key.Name, s.Cluster))
 		if !slices.Contains(t.after.recordedStops[t.key], s) && !recovered && !changed {
-			t.w.violate(lawStopEnds, "%s is not stopped by %s any more, which has not recovered", t.key, s.Cluster)
+			t.w.violate(invariantStopEnds, "%s is not stopped by %s any more, which has not recovered", t.key, s.Cluster)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// lawTorn is the law of the state directory, as it is broken.
-const lawTorn = "a ledger is read completely or refused, whatever a crash leaves of it"
+// invariantTorn is the invariant of the state directory.
+const invariantTorn = "a ledger is read completely or refused, whatever a crash leaves of it"
 
 // A disk is a state directory in a real file, with the effect of the last write.
 type disk struct {
@@ -99,25 +99,25 @@ func (w *world) simulateTornWrite() {
 	store, l, err := d.open()
 	switch found := newModel().after; {
 	case err != nil && fair:
-		w.violate(lawTorn, "a crash leaves a file that is refused: %v", err)
+		w.violate(invariantTorn, "a crash leaves a file that is refused: %v", err)
 	case err != nil:
-		w.story("the ledger is refused, and moved away: %v", err)
+		w.logf("the ledger is refused, and moved away: %v", err)
 		w.loseLedger()
 	case sameEntries(found(l), w.previous):
 		w.state.Store, w.saved, w.savedObservations = store, w.previous, w.previousObservations
-		w.story("the last save is undone")
+		w.logf("the last save is undone")
 	case sameEntries(found(l), w.saved):
 		w.state.Store = store
 	case !fair && slices.ContainsFunc(w.older, func(b *model) bool { return sameEntries(found(l), b) }):
 		// The valid meta page names a data page that still holds what an earlier save wrote
 		// there: complete, and without a sign of its age.
-		w.story("the ledger is of an earlier time, and moved away")
+		w.logf("the ledger is of an earlier time, and moved away")
 		if err := store.Close(); err != nil {
 			w.t.Error(err)
 		}
 		w.loseLedger()
 	default:
-		w.violate(lawTorn, "it was read as a state that was never saved")
+		w.violate(invariantTorn, "it was read as a state that was never saved")
 	}
 }
 

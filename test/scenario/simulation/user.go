@@ -17,11 +17,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// The laws of users' requests, as they are broken.
+// The invariants of users' requests.
 const (
-	lawSuspended  = "nothing is written to what a user has suspended"
-	lawSuspension = "a suspension lasts until it expires or a user ends it, and only users begin one"
-	lawResumed    = "a rollout continues once a user has resumed it"
+	invariantSuspended  = "nothing is written to what a user has suspended"
+	invariantSuspension = "a suspension lasts until it expires or a user ends it, and only users begin one"
+	invariantResumed    = "a rollout continues once a user has resumed it"
 )
 
 // A userRequest is a request that the daemon has not answered yet.
@@ -61,7 +61,7 @@ func (w *world) request(what string, do userCommand, o reconciler.Order, then fu
 		return
 	}
 	o.By = "alice"
-	w.story("alice asks to %s %s", what, strings.Join(strings.Fields(o.Subject+" "+o.Namespace+" "+o.Cluster), " "))
+	w.logf("alice asks to %s %s", what, strings.Join(strings.Fields(o.Subject+" "+o.Namespace+" "+o.Cluster), " "))
 	a := &userRequest{order: o, granted: then}
 	w.requests = append(w.requests, a)
 	go func() {
@@ -79,9 +79,9 @@ func (w *world) handleResponses() {
 		case !a.answered || w.daemon == nil || w.daemon.dead:
 			return false
 		case a.err != nil:
-			w.story("alice gets an error: %v", a.err)
+			w.logf("alice gets an error: %v", a.err)
 		default:
-			w.story("alice gets: %s", a.message)
+			w.logf("alice gets: %s", a.message)
 			a.granted(a.message)
 		}
 		return true
@@ -202,7 +202,7 @@ func (w *world) reconfigure(r *rand.Rand) {
 	w.restart(r)
 	w.runEvent(func() {
 		w.maxUnreachable = pick(r, []string{"", "0", "1", "50%", "100%"})
-		w.story("maxUnreachable is %q from now on", w.maxUnreachable)
+		w.logf("maxUnreachable is %q from now on", w.maxUnreachable)
 	})
 }
 
@@ -274,13 +274,13 @@ func (w *world) checkSuspensions(l *ledger.Ledger) {
 			continue
 		}
 		if !wishes[s].ended(now) {
-			w.violate(lawSuspension, "%s is not suspended any more", s)
+			w.violate(invariantSuspension, "%s is not suspended any more", s)
 		}
 		delete(wishes, s)
 	}
 	for _, s := range l.Suspensions() {
 		if x, ok := wishes[s.Subject]; !w.isRequested(s.Subject) && (!ok || x.until.Sub(s.Until).Abs() > time.Second) {
-			w.violate(lawSuspension, "%s is %s, and was requested: %t, until %s", s.Subject, s, ok, x.until)
+			w.violate(invariantSuspension, "%s is %s, and was requested: %t, until %s", s.Subject, s, ok, x.until)
 		}
 	}
 	for _, key := range l.Placements() {
@@ -310,7 +310,7 @@ func (w *world) checkWrite(a *agent, key api.PlacementKey, id api.ID) {
 	for _, s := range w.suspensions() {
 		x := w.saved.requestedSuspensions[s]
 		if !x.ended(w.now()) && covers(s, bindingKey{key, a.name}, id) && !a.passStart.Before(x.since) {
-			w.violate(lawSuspended, "%s writes %s for %s, and %s is suspended", a.name, title(id), key, s)
+			w.violate(invariantSuspended, "%s writes %s for %s, and %s is suspended", a.name, title(id), key, s)
 		}
 	}
 }
@@ -325,7 +325,7 @@ func (w *world) checkResumed(at bindingKey, held string) {
 	other := bindingKey{at.key, cause}
 	b, _ := w.decided.binding(other)
 	if hash, ok := w.savedModelObservations().excused[other]; ok && hash == b.Assigned.Hash {
-		w.violate(lawResumed, "%s of %s waits for %s", at.cluster, at.key, cause)
+		w.violate(invariantResumed, "%s of %s waits for %s", at.cluster, at.key, cause)
 	}
 }
 

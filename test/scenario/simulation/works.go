@@ -11,14 +11,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// The laws of works, as they are broken.
+// The invariants of works.
 const (
-	lawSaved   = "works are sent only after the ledger is saved"
-	lawWaits   = "after a lost ledger no works are sent before all clusters have reported"
-	lawOwner   = "an object on a cluster has one owner"
-	lawGit     = "works have the content of a commit"
-	lawDelete  = "no object is deleted that a placement still has"
-	lawAllowed = "a deletion that is probably a mistake is held until a commit allows it"
+	invariantSaved   = "works are sent only after the ledger is saved"
+	invariantWaits   = "after a lost ledger no works are sent before all clusters have reported"
+	invariantOwner   = "an object on a cluster has one owner"
+	invariantGit     = "works have the content of a commit"
+	invariantDelete  = "no object is deleted that a placement still has"
+	invariantAllowed = "a deletion that is probably a mistake is held until a commit allows it"
 )
 
 // checkWorks checks the works that a member is sent.
@@ -26,7 +26,7 @@ func (w *world) checkWorks(a *agent, works []work.Work) {
 	if a.d.rebuilt && !a.d.sentWorks && time.Since(a.d.started) < 30*time.Second {
 		for name := range w.source.commits[w.saved.head].clusters {
 			if !w.saved.reported[name] {
-				w.violate(lawWaits, "%s is sent works, and %s has not reported yet", a.name, name)
+				w.violate(invariantWaits, "%s is sent works, and %s has not reported yet", a.name, name)
 			}
 		}
 	}
@@ -37,37 +37,37 @@ func (w *world) checkWorks(a *agent, works []work.Work) {
 	}
 }
 
-func (w *world) checkWork(a *agent, told *work.Work, owners map[api.ID]api.PlacementKey) {
-	at := bindingKey{told.Placement, a.name}
-	e := w.saved.entries[told.Placement][a.name]
+func (w *world) checkWork(a *agent, sent *work.Work, owners map[api.ID]api.PlacementKey) {
+	at := bindingKey{sent.Placement, a.name}
+	e := w.saved.entries[sent.Placement][a.name]
 	switch {
 	case e == nil:
-		w.violate(lawSaved, "%s is sent work of %s, which does not hold it", a.name, told.Placement)
+		w.violate(invariantSaved, "%s is sent work of %s, which does not hold it", a.name, sent.Placement)
 		return
-	case told.Remove && !e.Binding.Removing:
-		w.violate(lawSaved, "%s is sent the removal of %s", a.name, told.Placement)
-	case told.Suspended == "" && w.saved.suspended(at, w.now()):
-		w.violate(lawSuspended, "%s is not sent the suspension of %s", a.name, told.Placement)
-	case !told.Remove && (e.Binding.Assigned != told.Revision || e.Binding.Removing && !told.Keep):
-		w.violate(lawSaved, "%s is sent %v of %s, and assigned %v", a.name, told.Revision, told.Placement, e.Binding.Assigned)
+	case sent.Remove && !e.Binding.Removing:
+		w.violate(invariantSaved, "%s is sent the removal of %s", a.name, sent.Placement)
+	case sent.Suspended == "" && w.saved.suspended(at, w.now()):
+		w.violate(invariantSuspended, "%s is not sent the suspension of %s", a.name, sent.Placement)
+	case !sent.Remove && (e.Binding.Assigned != sent.Revision || e.Binding.Removing && !sent.Keep):
+		w.violate(invariantSaved, "%s is sent %v of %s, and assigned %v", a.name, sent.Revision, sent.Placement, e.Binding.Assigned)
 	}
-	for _, m := range told.Manifests {
-		if other, taken := owners[m.ID]; taken && told.Strategy.Type != api.ReportDiff {
-			w.violate(lawOwner, "%s is sent %s for %s and %s", a.name, title(m.ID), other, told.Placement)
+	for _, m := range sent.Manifests {
+		if other, taken := owners[m.ID]; taken && sent.Strategy.Type != api.ReportDiff {
+			w.violate(invariantOwner, "%s is sent %s for %s and %s", a.name, title(m.ID), other, sent.Placement)
 		}
-		if told.Strategy.Type != api.ReportDiff {
-			owners[m.ID] = told.Placement
+		if sent.Strategy.Type != api.ReportDiff {
+			owners[m.ID] = sent.Placement
 		}
 	}
-	if !told.Remove && !told.Keep {
-		w.checkContent(at, told, e)
+	if !sent.Remove && !sent.Keep {
+		w.checkContent(at, sent, e)
 	}
 }
 
 // checkContent compares a work with the content of its commit, without the objects that are
 // left to other placements, and with those that others left to it.
-func (w *world) checkContent(at bindingKey, told *work.Work, e *ledger.Entry) {
-	want := maps.Clone(w.content(told.Revision, at))
+func (w *world) checkContent(at bindingKey, sent *work.Work, e *ledger.Entry) {
+	want := maps.Clone(w.content(sent.Revision, at))
 	if want == nil {
 		want = map[api.ID]string{}
 	}
@@ -79,20 +79,20 @@ func (w *world) checkContent(at bindingKey, told *work.Work, e *ledger.Entry) {
 		want[id] = head[id]
 	}
 	got := map[api.ID]string{}
-	for _, m := range told.Manifests {
+	for _, m := range sent.Manifests {
 		got[m.ID] = valueOf(m.Object.Object)
-		if _, ok := want[m.ID]; ok && !slices.Contains(e.Early, m.ID) && !w.commitHasValue(told.Revision.Commit, at, m.ID, got[m.ID]) {
-			w.violate(lawGit, "%s is sent %s as %q, and %s has %q", at.cluster, title(m.ID), got[m.ID], told.Revision.Commit, want[m.ID])
+		if _, ok := want[m.ID]; ok && !slices.Contains(e.Early, m.ID) && !w.commitHasValue(sent.Revision.Commit, at, m.ID, got[m.ID]) {
+			w.violate(invariantGit, "%s is sent %s as %q, and %s has %q", at.cluster, title(m.ID), got[m.ID], sent.Revision.Commit, want[m.ID])
 		}
 	}
 	for id := range want {
 		if _, ok := got[id]; !ok {
-			w.violate(lawGit, "%s is not sent %s, which is in %s of %s", at.cluster, title(id), told.Revision.Commit, at.key)
+			w.violate(invariantGit, "%s is not sent %s, which is in %s of %s", at.cluster, title(id), sent.Revision.Commit, at.key)
 		}
 	}
 	for id := range got {
 		if _, ok := want[id]; !ok {
-			w.violate(lawGit, "%s is sent %s, which is not in %s of %s", at.cluster, title(id), told.Revision.Commit, at.key)
+			w.violate(invariantGit, "%s is sent %s, which is not in %s of %s", at.cluster, title(id), sent.Revision.Commit, at.key)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (w *world) commitHasValue(commit string, at bindingKey, id api.ID, value st
 func (w *world) checkDeletion(a *agent, by work.Work, id api.ID) {
 	b := a.passModel
 	if what := w.holdReason(a, by, id); what != "" && !w.deletionAllowed(b, by, a.name) {
-		w.violate(lawAllowed, "%s deletes %s for %s: %s", a.name, title(id), by.Placement, what)
+		w.violate(invariantAllowed, "%s deletes %s for %s: %s", a.name, title(id), by.Placement, what)
 	}
 	head := w.source.commits[b.head]
 	for _, key := range slices.SortedFunc(maps.Keys(b.entries), byKey) {
@@ -130,12 +130,12 @@ func (w *world) checkDeletion(a *agent, by work.Work, id api.ID) {
 				continue
 			}
 			if _, wanted := w.content(r, at)[id]; wanted {
-				w.violate(lawDelete, "%s deletes %s for %s, and %s has it at %s", a.name, title(id), by.Placement, key, c.Hash)
+				w.violate(invariantDelete, "%s deletes %s for %s, and %s has it at %s", a.name, title(id), by.Placement, key, c.Hash)
 			}
 		}
 	}
 	if _, wanted := w.content(by.Revision, bindingKey{by.Placement, a.name})[id]; wanted && !by.Remove {
-		w.violate(lawDelete, "%s deletes %s for %s, whose content has it", a.name, title(id), by.Placement)
+		w.violate(invariantDelete, "%s deletes %s for %s, whose content has it", a.name, title(id), by.Placement)
 	}
 }
 

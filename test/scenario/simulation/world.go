@@ -1,10 +1,10 @@
-// Package simulation simulates the life of a small fleet, driven by a seed, and checks gitfleet
-// against its laws at every step: the real loop, plan, rollout and ledger in virtual time, with
-// simulated members and a simulated repository.
+// Package simulation runs random scenarios of a small fleet, each derived from a seed, and checks
+// gitfleet's invariants at every step: the real loop, plan, rollout and ledger in virtual time,
+// with simulated members and a simulated repository.
 //
 // Simulated events happen one at a time, each at its own instant, and are over before the next
-// begins. So a seed always gives the same life, and one that breaks a law can be printed as a
-// story.
+// begins. So a seed always gives the same scenario, and the log of one that violates an invariant can
+// be printed.
 package simulation
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// A world is the state of one life.
+// A world is the state of a running scenario.
 type world struct {
 	t       *testing.T
 	seed    uint64
 	loaders *Loaders
 	mutant  Mutant
 
-	// mu protects the following fields: they are used by the goroutine of the life, and by
+	// mu protects the following fields: they are used by the goroutine of the scenario, and by
 	// calls of the loop.
 	mu    sync.Mutex
 	began time.Time
@@ -76,10 +76,10 @@ type world struct {
 	verbose    bool
 	lastStatus string // the state of all placements in the last report
 	text       strings.Builder
-	broken     *Broken
+	violation  *Violation
 }
 
-// Loaders are shared by the lives of one goroutine, since they cache what they parsed.
+// Loaders are shared by the scenarios of one goroutine, since they cache what they parsed.
 type Loaders struct{ head, past *hub.Loader }
 
 // NewLoaders returns loaders that have not loaded anything.
@@ -93,21 +93,21 @@ type report struct {
 	ledger.Observation
 }
 
-// A Broken is a broken law, and how it was broken.
-type Broken struct{ Law, Text string }
+// A Violation is an invariant that was violated, and how.
+type Violation struct{ Invariant, Text string }
 
-func (b *Broken) String() string { return "broken law: " + b.Law + ": " + b.Text }
+func (v *Violation) String() string { return "violated: " + v.Invariant + ": " + v.Text }
 
-// violate records the first law that is broken, which ends the life.
-func (w *world) violate(law, format string, args ...any) {
-	if w.broken == nil {
-		w.broken = &Broken{law, fmt.Sprintf(format, args...)}
-		w.story("BROKEN: %s", w.broken)
+// violate records the first violation, which ends the scenario.
+func (w *world) violate(invariant, format string, args ...any) {
+	if w.violation == nil {
+		w.violation = &Violation{invariant, fmt.Sprintf(format, args...)}
+		w.logf("%s", w.violation)
 	}
 }
 
-// story adds a line to the story.
-func (w *world) story(format string, args ...any) {
+// logf adds a line to the log.
+func (w *world) logf(format string, args ...any) {
 	if !w.verbose {
 		return
 	}
@@ -135,10 +135,10 @@ func (q *queue) Pop() any {
 	return e
 }
 
-// The goroutines with timers in a world: the life, the source, and readers of commits. Each has
+// The goroutines with timers in a world: the scenario, the source, and readers of commits. Each has
 // its own instants.
 const (
-	lifeTimers = iota
+	scenarioTimers = iota
 	sourceTimers
 	commitTimers
 )
@@ -151,7 +151,7 @@ func (w *world) nextInstant(who int, d time.Duration) time.Time {
 }
 
 func (w *world) after(d time.Duration, do func()) {
-	heap.Push(&w.queue, event{w.nextInstant(lifeTimers, d), do})
+	heap.Push(&w.queue, event{w.nextInstant(scenarioTimers, d), do})
 	select {
 	case w.queueChanged <- struct{}{}:
 	default:
@@ -161,7 +161,7 @@ func (w *world) after(d time.Duration, do func()) {
 // advance lets time pass, and runs the events of that time.
 func (w *world) advance(d time.Duration) {
 	w.mu.Lock()
-	end := w.nextInstant(lifeTimers, d)
+	end := w.nextInstant(scenarioTimers, d)
 	w.mu.Unlock()
 	for w.fine() && w.next(end) {
 	}
@@ -267,5 +267,5 @@ func (w *world) sleep(until time.Time) bool {
 func (w *world) fine() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.broken == nil
+	return w.violation == nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A Life is the first commit of a world and the steps after it. It is deterministic.
-type Life struct {
+// A Scenario is a first commit and the steps after it. Running it is deterministic.
+type Scenario struct {
 	Seed  uint64
 	Steps []Step
 	// Mutant injects a mistake of gitfleet; the zero value injects none.
@@ -32,67 +32,67 @@ type Step struct {
 	seed uint64
 }
 
-// replicaShare is the share of lives that have two replicas: one of so many. They take twice as
+// replicaShare is the share of scenarios that have two replicas: one of so many. They take twice as
 // long as others.
 const replicaShare = 16
 
-// NewLife returns the life of a seed.
-func NewLife(seed uint64) Life {
+// NewScenario returns the scenario of a seed.
+func NewScenario(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 1))
 	steps := 4 + r.IntN(8)
 	if r.IntN(8) == 0 {
-		steps += 10 + r.IntN(24) // some lives are long
+		steps += 10 + r.IntN(24) // some scenarios are long
 	}
-	l := Life{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3}
+	sc := Scenario{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
 	}
-	for i := range l.Steps {
+	for i := range sc.Steps {
 		n := r.IntN(total)
 		kind := slices.IndexFunc(kinds, func(k kind) bool { n -= k.weight; return n < 0 })
-		l.Steps[i] = Step{kind, r.Uint64()}
-		if l.Replicas && r.IntN(3) == 0 {
-			l.Steps[i].kind = pick(r, []int{stopStep, cutOffStep})
+		sc.Steps[i] = Step{kind, r.Uint64()}
+		if sc.Replicas && r.IntN(3) == 0 {
+			sc.Steps[i].kind = pick(r, []int{stopStep, cutOffStep})
 		}
 	}
-	return l
+	return sc
 }
 
-// An Outcome is the result of a life.
+// An Outcome is the result of a scenario.
 type Outcome struct {
-	// Broken is the law that was broken; nil if none was.
-	Broken *Broken
-	// Story is the log of the life, if it was requested.
-	Story string
+	// Violation is the first violated invariant; nil if none was.
+	Violation *Violation
+	// Log is what happened in the scenario, if verbose was set.
+	Log   string
 	Steps int
 }
 
-// Lead runs a life in its own synctest bubble.
-func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
+// Run runs a scenario in its own synctest bubble.
+func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, seed: l.Seed, loaders: with, mutant: l.Mutant, began: time.Now(), hosts: map[string]*host{},
-			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: tell, queueChanged: make(chan struct{}, 1),
+			t: t, seed: sc.Seed, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
+			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: verbose, queueChanged: make(chan struct{}, 1),
 			contents: map[string]revisionContent{},
 		}
 		w.savedObservations, w.decided = w.saved.observations, w.saved
-		if l.Dir != "" {
-			w.state.disk = &disk{dir: l.Dir}
+		if sc.Dir != "" {
+			w.state.disk = &disk{dir: sc.Dir}
 			w.state.Store = nil
 			w.loseLedger()
 			w.state.lost, w.losses = false, 0
 			defer func() { w.state.Close() }()
 		}
-		if l.Replicas {
+		if sc.Replicas {
 			w.replicas = &replicas{secrets: newSecrets()}
 		}
 		w.source = newSource(w)
-		r := rand.New(rand.NewPCG(l.Seed, 2))
+		r := rand.New(rand.NewPCG(sc.Seed, 2))
 		w.reportsDuringTurns = r.IntN(4) > 0
 		w.runEvent(func() { w.push("the beginning", firstCommit(r)) })
 		w.wake()
-		for _, s := range l.Steps {
+		for _, s := range sc.Steps {
 			if !w.fine() {
 				break
 			}
@@ -106,10 +106,10 @@ func (l Life) Lead(t *testing.T, with *Loaders, tell bool) (out Outcome) {
 		if w.daemon != nil {
 			w.stop()
 		}
-		if w.fine() && l.Seed%freshShare == 0 {
+		if w.fine() && sc.Seed%freshShare == 0 {
 			w.checkFresh()
 		}
-		out.Broken, out.Story = w.broken, w.text.String()
+		out.Violation, out.Log = w.violation, w.text.String()
 	})
 	return out
 }
@@ -125,7 +125,7 @@ func (w *world) push(what string, d *desired) {
 	if d.withoutTrailer {
 		what += ", without a trailer"
 	}
-	w.story("commit %s: %s", w.source.head, what)
+	w.logf("commit %s: %s", w.source.head, what)
 	if w.verbose {
 		w.text.WriteString(indent(d.text()))
 	}
@@ -231,7 +231,7 @@ func (w *world) set(h *host, change func()) {
 func (w *world) outage(r *rand.Rand) {
 	w.runEvent(func() {
 		if h := w.anyHost(r); h != nil && !h.down {
-			w.story("cluster %s stops answering", h.name)
+			w.logf("cluster %s stops answering", h.name)
 			w.set(h, func() { h.down = true })
 		}
 	})
@@ -241,7 +241,7 @@ func (w *world) endOutages(r *rand.Rand) {
 	w.runEvent(func() {
 		for _, name := range keys(w.hosts) {
 			if h := w.hosts[name]; h.down && r.IntN(2) == 0 {
-				w.story("cluster %s answers again", name)
+				w.logf("cluster %s answers again", name)
 				w.set(h, func() { h.down = false })
 			}
 		}
@@ -252,7 +252,7 @@ func (w *world) failWrites(r *rand.Rand) {
 	w.runEvent(func() {
 		if h := w.anyHost(r); h != nil {
 			id := configMapID(pick(r, namespaceNames), pick(r, objectNames))
-			w.story("cluster %s refuses writes of %s", h.name, title(id))
+			w.logf("cluster %s refuses writes of %s", h.name, title(id))
 			w.set(h, func() { h.failingWrites[id] = true })
 		}
 	})
@@ -262,7 +262,7 @@ func (w *world) endFaults(r *rand.Rand) {
 	w.runEvent(func() {
 		for _, name := range keys(w.hosts) {
 			if h := w.hosts[name]; (len(h.failingWrites) > 0 || h.hung) && r.IntN(2) == 0 {
-				w.story("cluster %s is well again", name)
+				w.logf("cluster %s is well again", name)
 				w.set(h, func() { clear(h.failingWrites); h.hung = false })
 			}
 		}
@@ -272,7 +272,7 @@ func (w *world) endFaults(r *rand.Rand) {
 func (w *world) hang(r *rand.Rand) {
 	w.runEvent(func() {
 		if h := w.anyHost(r); h != nil && !h.hung {
-			w.story("cluster %s hangs", h.name)
+			w.logf("cluster %s hangs", h.name)
 			h.hung = true
 		}
 	})
@@ -282,7 +282,7 @@ func (w *world) pace(r *rand.Rand) {
 	w.runEvent(func() {
 		if h := w.anyHost(r); h != nil {
 			h.halfPass = pick(r, []time.Duration{time.Millisecond, 100 * time.Millisecond, 3 * time.Second, 40 * time.Second})
-			w.story("cluster %s takes %s for half a pass", h.name, h.halfPass)
+			w.logf("cluster %s takes %s for half a pass", h.name, h.halfPass)
 		}
 	})
 }
@@ -296,7 +296,7 @@ func (w *world) kill(r *rand.Rand) {
 		w.daemon.writesUntilKill = r.IntN(8)
 		if r.IntN(3) == 0 {
 			w.daemon.dead = true
-			w.story("gitfleet is killed")
+			w.logf("gitfleet is killed")
 		}
 	})
 }
@@ -310,15 +310,15 @@ func (w *world) restart(*rand.Rand) {
 func (w *world) loseState(*rand.Rand) {
 	w.restart(nil)
 	w.runEvent(func() {
-		w.story("the state directory is lost")
+		w.logf("the state directory is lost")
 		w.loseLedger()
 	})
 }
 
 func (w *world) fillDisk(r *rand.Rand) {
-	w.runEvent(func() { w.state.full = true; w.story("the disk is full") })
+	w.runEvent(func() { w.state.full = true; w.logf("the disk is full") })
 	w.advance(time.Duration(r.IntN(20)) * time.Second)
-	w.runEvent(func() { w.state.full = false; w.story("the disk has room again") })
+	w.runEvent(func() { w.state.full = false; w.logf("the disk has room again") })
 }
 
 // loseCommit makes a commit unreadable, as a forced push and a garbage collection do.
@@ -328,7 +328,7 @@ func (w *world) loseCommit(r *rand.Rand) {
 		if hash != w.source.head && !w.source.commits[hash].lost {
 			w.source.commits[hash].lost = true
 			w.losses++
-			w.story("commit %s cannot be read any more", hash)
+			w.logf("commit %s cannot be read any more", hash)
 		}
 	})
 }
@@ -336,7 +336,7 @@ func (w *world) loseCommit(r *rand.Rand) {
 // converge ends all faults, and waits until everything is as it should be.
 func (w *world) converge(r *rand.Rand) {
 	w.runEvent(func() {
-		w.story("all faults end")
+		w.logf("all faults end")
 		if w.daemon != nil {
 			w.daemon.writesUntilKill = -1
 		}
@@ -357,11 +357,11 @@ func (w *world) converge(r *rand.Rand) {
 	}
 	w.endSuspensions()
 	if why := w.waitUntilSettled(); why != "" {
-		w.violate(lawConverges, "%s", why)
+		w.violate(invariantConverges, "%s", why)
 	}
 }
 
-const lawConverges = "once all faults end, the fleet becomes what the commit says"
+const invariantConverges = "once all faults end, the fleet becomes what the commit says"
 
 // makeValid corrects everything in a commit that cannot be applied in this fleet.
 func (d *desired) makeValid(r *rand.Rand) {
