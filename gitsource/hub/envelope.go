@@ -65,7 +65,7 @@ func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 		text, _ := data[key].(string)
 		severity := problem.Failure
 		problems := document.Read(r.Origin.Path, []byte(text), r.Limits, func(sub *document.Report, root *yaml.Node) (more bool) {
-			c := &document.Decoder{Report: sub, Words: document.Vocabulary{}}
+			c := &document.Decoder{Report: sub}
 			value, ok := c.Decode(root)
 			if !ok {
 				severity = problem.Error // the entry exceeds a limit, and would have to be read for every plan

@@ -73,7 +73,7 @@ func TestConfigMapEnvelopes(t *testing.T) {
 	} {
 		object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: e, namespace: web, annotations: {kubernetes-fleet.io/envelope-configmap: 'true'}}\ndata:\n  a.yaml: |\n    " +
 			strings.ReplaceAll(text, "\n", "\n    ") + "\n"
-		result := parseFile("a.yaml", []byte(object), Limits{}.WithDefaults(), map[string]string{}, nil)
+		result := parseFile("a.yaml", []byte(object), Limits{}.WithDefaults(), nil, nil)
 		var got []string
 		for _, p := range result.problems {
 			got = append(got, string(p.Severity)+" "+p.Field+": "+p.Message)

@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 		if isJSON {
 			name = "file.json"
 		}
-		got := parseFile(name, data, limits, document.Vocabulary{}, nil)
+		got := parseFile(name, data, limits, document.Interner{}, nil)
 		for _, p := range got.problems {
 			if strings.Contains(p.Message, "makes the parser fail") {
 				t.Fatal(p)
@@ -42,7 +42,7 @@ func FuzzParse(f *testing.F) {
 				checkObject(t, it.object)
 			}
 		}
-		again := parseFile(name, data, limits, document.Vocabulary{}, nil)
+		again := parseFile(name, data, limits, document.Interner{}, nil)
 		if !reflect.DeepEqual(got.problems, again.problems) || len(got.items) != len(again.items) {
 			t.Fatal("the second answer is another one")
 		}

@@ -63,8 +63,8 @@ type Loader struct {
 	files          *cache.Cache[fileKey, *parsed]
 	kustomizations *build.Cache
 	builds         *cache.Cache[buildKey, *parsed]
-	// words has one vocabulary for each processor; a goroutine takes one to parse.
-	words chan document.Vocabulary
+	// interners has one interner for each processor; a goroutine takes one to parse.
+	interners chan document.Interner
 	// built counts the kustomizations that were built because they were not cached.
 	built int
 }
@@ -85,10 +85,10 @@ func NewLoader(opts Options) *Loader {
 		files:          cache.New[fileKey, *parsed](),
 		kustomizations: build.NewCache(),
 		builds:         cache.New[buildKey, *parsed](),
-		words:          make(chan document.Vocabulary, runtime.GOMAXPROCS(0)),
+		interners:      make(chan document.Interner, runtime.GOMAXPROCS(0)),
 	}
-	for range cap(l.words) {
-		l.words <- document.Vocabulary{}
+	for range cap(l.interners) {
+		l.interners <- document.Interner{}
 	}
 	return l
 }

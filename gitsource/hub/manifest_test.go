@@ -11,7 +11,7 @@ import (
 
 // parse parses one file. It returns its items as IDs and its problems.
 func parse(text string) (ids, problems []string) {
-	result := parseFile("a.yaml", []byte(text), Limits{}.WithDefaults(), document.Vocabulary{}, nil)
+	result := parseFile("a.yaml", []byte(text), Limits{}.WithDefaults(), document.Interner{}, nil)
 	for _, it := range result.items {
 		ids = append(ids, it.id.String())
 	}

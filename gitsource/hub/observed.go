@@ -27,9 +27,8 @@ func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 	limits := Limits{}.WithDefaults()
 	limits.Documents = limits.Objects
 	var clusters []ObservedCluster
-	words := document.Vocabulary{}
 	problems := document.Read(name, data, limits, func(r *document.Report, root *yaml.Node) (more bool) {
-		c := &document.Decoder{Report: r, Words: words, OwnKind: document.IsOwnKind(root)}
+		c := &document.Decoder{Report: r, OwnKind: document.IsOwnKind(root)}
 		if value, ok := c.Decode(root); ok {
 			eachObject(r, value, "not a MemberCluster but %s", func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
 				if cluster, ok := observedCluster(r, gvk, object); ok {

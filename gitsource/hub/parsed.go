@@ -21,10 +21,10 @@ type parsed struct {
 }
 
 // parseFile parses a file and validates each object in it.
-func parseFile(name string, data []byte, limits Limits, words document.Vocabulary, budget *limit.Budget) *parsed {
+func parseFile(name string, data []byte, limits Limits, interned document.Interner, budget *limit.Budget) *parsed {
 	out := &parsed{}
 	out.problems = document.Read(name, data, limits, func(r *document.Report, root *yaml.Node) (more bool) {
-		c := &document.Decoder{Report: r, Words: words, OwnKind: document.IsOwnKind(root), Budget: budget}
+		c := &document.Decoder{Report: r, Strings: interned, OwnKind: document.IsOwnKind(root), Budget: budget}
 		if value, ok := c.Decode(root); ok {
 			out.items = append(out.items, itemsOf(r, value)...)
 		}

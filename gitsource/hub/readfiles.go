@@ -42,10 +42,10 @@ func (l *Loader) readFiles(t *tree.Tree, w *walk, g *build.Graph, a *assembly) e
 		if alone {
 			group.Wait()
 		}
-		words := <-l.words
+		interned := <-l.interners
 		group.Go(func() {
-			job.run(words, budget)
-			l.words <- words
+			job.run(interned, budget)
+			l.interners <- interned
 		})
 		if alone {
 			group.Wait()
@@ -63,9 +63,9 @@ const largeFile = 256 << 10
 func (l *Loader) addFiles(jobs []*fileJob, a *assembly) error {
 	for _, job := range jobs {
 		if job.result.cut {
-			words := <-l.words
-			job.run(words, &limit.Budget{Limit: a.limits.CommitSize - a.size})
-			l.words <- words
+			interned := <-l.interners
+			job.run(interned, &limit.Budget{Limit: a.limits.CommitSize - a.size})
+			l.interners <- interned
 		}
 		if a.addParsed(job.result); a.full {
 			return nil
@@ -103,12 +103,12 @@ type fileJob struct {
 	known  bool // the file was cached by an earlier load
 }
 
-func (j *fileJob) run(words document.Vocabulary, budget *limit.Budget) {
+func (j *fileJob) run(interned document.Interner, budget *limit.Budget) {
 	if j.fault != "" {
 		j.result = &parsed{problems: problem.List{{Origin: api.Origin{Path: j.key.path}, Severity: problem.Error, Message: j.fault}}}
 		return
 	}
-	j.result = parseFile(j.key.path, j.data, j.limits, words, budget)
+	j.result = parseFile(j.key.path, j.data, j.limits, interned, budget)
 	if !j.result.cut {
 		j.data = nil
 	}

@@ -20,10 +20,10 @@ const originAnnotation = "config.kubernetes.io/origin"
 // collect decodes the objects of a build as if they had been read from files.
 func (b *builder) collect(m resmap.ResMap, out *Result, visit func(*document.Report, any)) {
 	var size int64
-	words := document.Vocabulary{}
+	interned := document.Interner{}
 	for _, res := range m.Resources() {
 		r := &document.Report{Origin: b.originOf(res), Limits: b.graph.limits}
-		c := &document.Decoder{Report: r, Words: words, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
+		c := &document.Decoder{Report: r, Strings: interned, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
 		value, ok := c.Decode(res.YNode())
 		if ok {
 			b.removeOrigin(value)

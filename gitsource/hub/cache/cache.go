@@ -56,6 +56,3 @@ func (c *Cache[K, V]) Values() iter.Seq[V] {
 		}
 	}
 }
-
-// Len is the number of entries.
-func (c *Cache[K, V]) Len() int { return len(c.entries) }

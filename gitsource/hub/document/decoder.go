@@ -28,8 +28,8 @@ const (
 type Decoder struct {
 	// Report receives the problems.
 	Report *Report
-	// Words is shared by all documents that one goroutine decodes.
-	Words Vocabulary
+	// Strings is shared by all documents that one goroutine decodes; nil if the values are not kept.
+	Strings Interner
 	// OwnKind says that the document is of one of gitfleet's kinds.
 	OwnKind bool
 

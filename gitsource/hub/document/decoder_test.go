@@ -22,7 +22,7 @@ func decodeNode(t *testing.T, text string, limits limit.Limits, budget *limit.Bu
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	d := &Decoder{Report: &Report{Root: doc.Content[0], Limits: limits.WithDefaults()}, Words: Vocabulary{}, Budget: budget}
+	d := &Decoder{Report: &Report{Root: doc.Content[0], Limits: limits.WithDefaults()}, Budget: budget}
 	value, ok := d.Decode(doc.Content[0])
 	return d, value, ok
 }
@@ -187,15 +187,15 @@ func TestJSONIsReadLikeAnAPIServerReadsIt(t *testing.T) {
 	})
 }
 
-// Equal words of one goroutine share their memory, up to a number and a length of words.
-func TestVocabularyIsBounded(t *testing.T) {
-	v := Vocabulary{}
-	for i := range maxWords + 10 {
-		v.of(fmt.Sprint("word", i))
+// An interner stores a limited number of short strings.
+func TestInternerIsBounded(t *testing.T) {
+	v := Interner{}
+	for i := range maxInterned + 10 {
+		v.intern(fmt.Sprint("word", i))
 	}
-	long := strings.Repeat("a", maxWordSize+1)
-	if v.of(long) != long || len(v) != maxWords {
-		t.Errorf("%d words are stored, want %d", len(v), maxWords)
+	long := strings.Repeat("a", maxInternedSize+1)
+	if v.intern(long) != long || len(v) != maxInterned {
+		t.Errorf("%d words are stored, want %d", len(v), maxInterned)
 	}
 	if _, stored := v[long]; stored {
 		t.Error("a long word is stored")

@@ -15,7 +15,7 @@ import (
 // decode decodes all documents of a file, as the hub does.
 func decode(name, text string) (values []any, problems problem.List) {
 	problems = Read(name, []byte(text), limit.Limits{}.WithDefaults(), func(r *Report, root *yaml.Node) bool {
-		d := &Decoder{Report: r, Words: Vocabulary{}, OwnKind: IsOwnKind(root)}
+		d := &Decoder{Report: r, OwnKind: IsOwnKind(root)}
 		if v, ok := d.Decode(root); ok {
 			values = append(values, v)
 		}

@@ -39,7 +39,7 @@ func (d *Decoder) key(n *yaml.Node) (string, bool) {
 		d.errorf("a key of this mapping is empty; give it a name")
 		return "", false
 	}
-	return d.Words.of(n.Value), true
+	return d.Strings.intern(n.Value), true
 }
 
 // booleans are the words that are booleans in YAML 1.1 and strings in YAML 1.2. kubectl and API
@@ -61,7 +61,7 @@ func (d *Decoder) scalar(n *yaml.Node, text bool) any {
 				return b
 			}
 		}
-		return d.Words.of(n.Value)
+		return d.Strings.intern(n.Value)
 	case "!!null":
 		return nil
 	case "!!bool":

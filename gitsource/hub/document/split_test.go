@@ -61,7 +61,7 @@ func values(data []byte) (all []any, ok bool) {
 			return nil, false
 		}
 		if len(n.Content) == 1 && !isNothing(n.Content[0]) {
-			c := &Decoder{Report: &Report{Limits: limit.Limits{AliasExpansion: 100, Depth: 100}}, Words: Vocabulary{}}
+			c := &Decoder{Report: &Report{Limits: limit.Limits{AliasExpansion: 100, Depth: 100}}}
 			v, _ := c.Decode(n.Content[0])
 			all = append(all, v)
 		}

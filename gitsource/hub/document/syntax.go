@@ -27,9 +27,9 @@ type Document struct {
 // Parse parses a file without validating its objects, since patches are not complete objects.
 // Once the budget is used up, the rest is skipped.
 func Parse(name string, data []byte, limits limit.Limits, budget *limit.Budget) *Syntax {
-	out, words := &Syntax{}, Vocabulary{}
+	out := &Syntax{}
 	out.Problems = Read(name, data, limits, func(r *Report, root *yaml.Node) (more bool) {
-		c := &Decoder{Report: r, Words: words, Budget: budget}
+		c := &Decoder{Report: r, Budget: budget}
 		c.Decode(root)
 		out.Size += c.Size
 		out.Documents = append(out.Documents, Document{root, r.LinesBefore, r.Origin.Document})

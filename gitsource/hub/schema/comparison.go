@@ -33,7 +33,6 @@ type shape struct {
 
 // A fieldSet has the known fields of a mapping.
 type fieldSet interface {
-	size() int
 	names() []string
 	find(name string) (fieldSchema, bool)
 }
@@ -188,18 +187,18 @@ func (c *comparison) unknown(m map[string]any, key string, here *level) {
 // Longer words, and mappings with more fields, get no suggestion: they are not written by hand,
 // and the search would take long.
 const (
-	maxMeantKey    = 64
-	maxMeantFields = 256
+	maxSuggestedKey    = 64
+	maxSuggestedFields = 256
 )
 
 // suggestion returns the field that the user probably meant by an unknown one: one with a
 // similar name in the same mapping, or with the same name in a mapping nearby, since the
 // indentation may be wrong.
 func (l *level) suggestion(key string) string {
-	if len(key) > maxMeantKey || l.fields.size() > maxMeantFields {
+	names := l.fields.names()
+	if len(key) > maxSuggestedKey || len(names) > maxSuggestedFields {
 		return ""
 	}
-	names := l.fields.names()
 	if best := api.Closest(key, names); best != "" {
 		return best
 	}

@@ -54,7 +54,7 @@ type property struct {
 
 func (p property) shape() shape {
 	if p.schema["x-kubernetes-int-or-string"] == true {
-		return shape{fault: portFault}
+		return shape{fault: intOrStringFault}
 	}
 	loose := p.loose || p.schema["x-kubernetes-preserve-unknown-fields"] == true
 	switch p.schema["type"] {
@@ -81,7 +81,7 @@ func (p property) shape() shape {
 	return shape{}
 }
 
-func portFault(v any) string {
+func intOrStringFault(v any) string {
 	switch v.(type) {
 	case int64, string:
 		return ""
@@ -100,7 +100,6 @@ func numberFault(v any) string {
 // properties are the fields of a mapping in the schema of a definition.
 type properties map[string]any
 
-func (p properties) size() int       { return len(p) }
 func (p properties) names() []string { return slices.Sorted(maps.Keys(p)) }
 
 func (p properties) find(name string) (fieldSchema, bool) {

@@ -61,7 +61,7 @@ func TestSuggestionsAreBounded(t *testing.T) {
 	if l.suggestion("sise") != "size" || l.suggestion(strings.Repeat("a", 69)) != "" {
 		t.Error("a short word has no suggestion, or a long one has")
 	}
-	for i := range maxMeantFields {
+	for i := range maxSuggestedFields {
 		fields[fmt.Sprint("field", i)] = map[string]any{}
 	}
 	if l.suggestion("sise") != "" {

@@ -55,8 +55,6 @@ type structField struct {
 
 type structFields []structField
 
-func (fs structFields) size() int { return len(fs) }
-
 func (fs structFields) find(name string) (fieldSchema, bool) {
 	i := slices.IndexFunc(fs, func(f structField) bool { return f.name == name })
 	if i < 0 {
