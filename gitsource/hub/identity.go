@@ -49,7 +49,7 @@ func nameIn(r *document.Report, metadata map[string]any, key string) (string, bo
 			return "", false
 		}
 		if strings.ContainsFunc(v, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
-			r.Errorf(field, "%q is not a valid name: it has blanks or unprintable letters", v)
+			r.Errorf(field, "%q is not a valid name: it contains white space or unprintable characters", v)
 			return "", false
 		}
 		return v, true

@@ -462,3 +462,24 @@ func TestProblemsHaveNoSecrets(t *testing.T) {
 		t.Error("no scene has a secret")
 	}
 }
+
+// If the last two commits together exceed the memory of one commit, only the last one is cached.
+func TestCacheIsLimited(t *testing.T) {
+	first, second := newMemoryTree(map[string]string{"a.yaml": manifest(1, 0)}), newMemoryTree(map[string]string{"a.yaml": manifest(1, 1)})
+	l := NewLoader(Options{})
+	mustLoad(t, l, first)
+	var size int64
+	for p := range l.files.Values() {
+		size += p.size
+	}
+	for limit, want := range map[int64]int{3 * size: 0, size + size/2: 1} {
+		l := NewLoader(Options{Limits: Limits{CommitSize: limit}})
+		mustLoad(t, l, first)
+		mustLoad(t, l, second)
+		before := first.reads
+		mustLoad(t, l, first)
+		if got := first.reads - before; got != want {
+			t.Errorf("with a limit of %d commits, going back reads %d files, want %d", limit/size, got, want)
+		}
+	}
+}

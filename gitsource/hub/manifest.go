@@ -16,7 +16,7 @@ import (
 // itemsOf converts the value of one document into items: one, or those of a list.
 func itemsOf(r *document.Report, value any) []*item {
 	var items []*item
-	eachObject(r, value, "not a Kubernetes object but %s; "+notOurs, func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+	eachObject(r, value, "not a Kubernetes object but %s; "+ignoreHint, func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
 		if it := objectItem(r, gvk, object); it != nil {
 			items = append(items, it)
 		}
@@ -52,11 +52,11 @@ func eachObject(r *document.Report, value any, notObject string, visit func(*doc
 	}
 }
 
-const notOurs = "if the file is not meant for the fleet, list it in " + tree.IgnoreFile
+const ignoreHint = "if the file is not meant for the fleet, list it in " + tree.IgnoreFile
 
 func kindOf(r *document.Report, object map[string]any) (schema.GroupVersionKind, bool) {
 	if object["apiVersion"] == nil && object["kind"] == nil {
-		r.Errorf(r.Object, "not a Kubernetes object, since it has no apiVersion and no kind; %s", notOurs)
+		r.Errorf(r.Object, "not a Kubernetes object, since it has no apiVersion and no kind; %s", ignoreHint)
 		return schema.GroupVersionKind{}, false
 	}
 	version, ok := mustString(r, object, "apiVersion")
@@ -99,7 +99,7 @@ func mustString(r *document.Report, object map[string]any, key string) (string, 
 		r.Errorf(r.Field(key), "must be a string, not %s", document.Describe(v))
 		return "", false
 	}
-	r.Errorf(r.Field(key), "missing: a Kubernetes object has apiVersion, kind and metadata.name; %s", notOurs)
+	r.Errorf(r.Field(key), "missing: a Kubernetes object has apiVersion, kind and metadata.name; %s", ignoreHint)
 	return "", false
 }
 
@@ -123,7 +123,7 @@ func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[stri
 		return nil
 	}
 	strip(r, object)
-	if _, ours := api.ManifestKinds[gvk.GroupKind()]; ours && !declare(r, it, gvk, object) {
+	if _, own := api.ManifestKinds[gvk.GroupKind()]; own && !decodeOwnKind(r, it, gvk, object) {
 		return nil
 	}
 	if it.isConfiguration() {

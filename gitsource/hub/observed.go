@@ -66,7 +66,7 @@ func observedCluster(r *document.Report, gvk schema.GroupVersionKind, object map
 	status, seen := object["status"].(map[string]any)
 	completeConditions(status)
 	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Name: name}, origin: r.Origin}
-	ok = declare(r, it, gvk, object)
+	ok = decodeOwnKind(r, it, gvk, object)
 	return ObservedCluster{it.cluster, seen}, ok
 }
 

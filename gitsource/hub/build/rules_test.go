@@ -104,11 +104,14 @@ func TestClean(t *testing.T) {
 		`resid.ResId{Gvk:resid.Gvk{Group:"", Version:"v1", Kind:"Pod", isClusterScoped:false}, Name:"web", Namespace:""} is twice`: "Pod web is twice",
 	} {
 		if got := b.clean(message); got != want {
-			t.Errorf("%q is told as %q, want %q", message, got, want)
+			t.Errorf("%q becomes %q, want %q", message, got, want)
 		}
 	}
+	if exact := strings.Repeat("x", maxMessage); (&builder{}).clean(exact) != exact {
+		t.Error("a message of the maximum length is cut")
+	}
 	if got := (&builder{}).clean("one\n" + strings.Repeat("x", maxMessage)); !strings.HasPrefix(got, "one x") || len([]rune(got)) != maxMessage+2 {
-		t.Errorf("a long message without secrets is told as %q", got)
+		t.Errorf("a long message without secrets becomes %q", got)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestDecodeScalars(t *testing.T) {
 		"1e400":                {"1e400", ""},
 		"1e300":                {1e300, ""},
 		"=":                    {"=", ""},
-		"!!bool maybe":         {nil, "a: tagged !!bool and is none; write true or false"},
+		"!!bool maybe":         {nil, "a: is tagged !!bool, but is not a boolean; write true or false"},
 		"99999999999999999999": {nil, "a: this number is too large to be kept exactly; put it in quotes if it is meant as text"},
 	} {
 		values, problems := decode("", "a: "+text+"\n")

@@ -98,7 +98,7 @@ func (d *Decoder) boolean(s string) any {
 	case "false", "no", "off", "n":
 		return false
 	}
-	d.errorf("tagged !!bool and is none; write true or false")
+	d.errorf("is tagged !!bool, but is not a boolean; write true or false")
 	return nil
 }
 

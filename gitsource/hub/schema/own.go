@@ -77,7 +77,7 @@ func (c *comparison) correctComparisonOption(m map[string]any, p *document.Field
 	delete(m, "comparisonOptions")
 	singular, both := m["comparisonOption"]
 	if both && !sameWord(plural, singular) {
-		c.r.Errorf(p.Child("comparisonOptions"), "says something else than comparisonOption, which is the right spelling; remove comparisonOptions")
+		c.r.Errorf(p.Child("comparisonOptions"), "contradicts comparisonOption, which is the right spelling; remove comparisonOptions")
 		return
 	}
 	c.r.Warnf(p.Child("comparisonOptions"), "the right spelling is comparisonOption")

@@ -103,7 +103,7 @@ func TestDecodeReports(t *testing.T) {
 			"spec.strategy.applyStrategy.comparisonOptions: the right spelling is comparisonOption (warning)",
 		}},
 		"both spellings that differ": {"", placement("  strategy: {applyStrategy: {comparisonOptions: FullComparison, comparisonOption: PartialComparison}}\n"), []string{
-			"spec.strategy.applyStrategy.comparisonOptions: says something else than comparisonOption, which is the right spelling; remove comparisonOptions",
+			"spec.strategy.applyStrategy.comparisonOptions: contradicts comparisonOption, which is the right spelling; remove comparisonOptions",
 		}},
 		"several, in the order of the names": {"", placement("  policy: {placementType: PickSome, nmberOfClusters: 3}\n  strategy: []\n"), []string{
 			"spec.policy.nmberOfClusters: unknown field; did you mean numberOfClusters?",

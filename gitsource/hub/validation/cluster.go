@@ -29,7 +29,7 @@ func CheckCluster(r *document.Report, c *api.MemberCluster) {
 // nameCluster sets the label with the cluster's name.
 func nameCluster(r *document.Report, c *api.MemberCluster) {
 	if value, set := c.Labels[api.MemberNameLabel]; set && value != c.Name {
-		r.Rulef(r.Field("metadata", "labels", api.MemberNameLabel), "is set by itself, to the name of the cluster, and must not say something else; remove it")
+		r.Rulef(r.Field("metadata", "labels", api.MemberNameLabel), "is set to the name of the cluster automatically, and cannot have another value; remove it")
 		return
 	}
 	labels := maps.Clone(c.Labels)

@@ -34,7 +34,7 @@ func TestCheckCluster(t *testing.T) {
 		"labels":                           {"metadata: {name: east, labels: {example.com/env: prod, empty: ''}}", nil},
 		"malformed labels":                 {"metadata: {name: east, labels: {a b: '?'}}", []string{`metadata.labels[a b]: "a b" is not a valid label key: `, `metadata.labels[a b]: "?" is not a valid label value: `}},
 		"the name as a label":              {"metadata: {name: east, labels: {" + api.MemberNameLabel + ": east}}", nil},
-		"another name as a label":          {"metadata: {name: east, labels: {" + api.MemberNameLabel + ": west}}", []string{"metadata.labels[" + api.MemberNameLabel + "]: is set by itself, to the name of the cluster"}},
+		"another name as a label":          {"metadata: {name: east, labels: {" + api.MemberNameLabel + ": west}}", []string{"metadata.labels[" + api.MemberNameLabel + "]: is set to the name of the cluster automatically"}},
 		"a property":                       {declares("nodes", "16Gi"), nil},
 		"a property that is no quantity":   {declares("nodes", "many"), []string{property + `nodes]: "many" is not a quantity such as 4 or 0.25 or 16Gi, so placements cannot compare it (warning)`}},
 		"a property with a malformed name": {declares("two words", "1"), []string{property + "two words]: property name two words is not valid: "}},

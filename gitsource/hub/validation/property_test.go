@@ -3,6 +3,7 @@ package validation
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -102,10 +103,11 @@ func TestContradictionsAreExact(t *testing.T) {
 
 func TestPropertyNameFault(t *testing.T) {
 	for name, want := range map[string]string{
-		"kubernetes-fleet.io/node-count": "",
-		"region":                         "",
-		"a_b/c":                          "",
-		"example.com/a/b":                "",
+		"kubernetes-fleet.io/node-count":  "",
+		"region":                          "",
+		"a_b/c":                           "",
+		"example.com/a/b":                 "",
+		strings.Repeat("a.", 40) + "io/b": "", // a DNS subdomain may be longer than a qualified name
 		"resources.kubernetes-fleet.io/total-cpu":       "",
 		"resources.kubernetes-fleet.io/available-cpu":   "",
 		"resources.kubernetes-fleet.io/allocatable-cpu": "",

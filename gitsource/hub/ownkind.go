@@ -10,9 +10,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// declare decodes an object of one of gitfleet's kinds, sets defaults and validates it. It
+// decodeOwnKind decodes an object of one of gitfleet's kinds, sets defaults and validates it. It
 // returns false if the object cannot be used.
-func declare(r *document.Report, it *item, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {
+func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionKind, object map[string]any) bool {
 	before := len(r.Problems)
 	typed := schema.Decode(r, gvk, object)
 	if typed == nil {
