@@ -27,7 +27,7 @@ func TestCustomObjectsAreComparedOncePerDefinition(t *testing.T) {
 		return newMemoryTree(map[string]string{"crd.yaml": gadgets(field), "one.yaml": gadget, "two.yaml": strings.ReplaceAll(gadget, "one", "two")})
 	}
 	l := NewLoader(Options{})
-	said := func(tree *memoryTree) (warnings, reads int) {
+	warningsOf := func(tree *memoryTree) (warnings, reads int) {
 		s, err := l.Load(Commit{}, tree)
 		if err != nil {
 			t.Fatal(err)
@@ -35,18 +35,18 @@ func TestCustomObjectsAreComparedOncePerDefinition(t *testing.T) {
 		return len(s.Warnings), tree.reads
 	}
 	long := tree("length")
-	if warnings, _ := said(tree("size")); warnings != 0 {
+	if warnings, _ := warningsOf(tree("size")); warnings != 0 {
 		t.Errorf("of what fits there are %d warnings", warnings)
 	}
-	warnings, first := said(long)
+	warnings, first := warningsOf(long)
 	if warnings != 2 {
 		t.Errorf("of what does not fit there are %d warnings", warnings)
 	}
-	warnings, again := said(long)
+	warnings, again := warningsOf(long)
 	if warnings != 2 || again != first {
 		t.Errorf("the second time there are %d warnings, and %d more files were read", warnings, again-first)
 	}
-	if warnings, _ := said(tree("size")); warnings != 0 {
+	if warnings, _ := warningsOf(tree("size")); warnings != 0 {
 		t.Errorf("at last there are %d warnings", warnings)
 	}
 }
@@ -71,7 +71,7 @@ func TestMismatchesReadTheirFileOnce(t *testing.T) {
 		}
 		for i, w := range s.Warnings[count:] {
 			if w.Path != "list.yaml" || w.Line != 4+i || w.Field != fmt.Sprintf("items[%d].sise", i) {
-				t.Errorf("item %d is told at %s, %s", i, w.Origin, w.Field)
+				t.Errorf("item %d is reported at %s, %s", i, w.Origin, w.Field)
 			}
 		}
 		return tree.reads

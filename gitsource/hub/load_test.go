@@ -306,7 +306,7 @@ func TestCachedLoadsEqualFreshLoads(t *testing.T) {
 			got := describe(s, err)
 			s, err = load(Commit{}, tree, Options{})
 			if want := describe(s, err); got != want {
-				t.Fatalf("the loader said\n%s\nand a new one\n%s", got, want)
+				t.Fatalf("the loader returned\n%s\nand a new one\n%s", got, want)
 			}
 		}
 	})
@@ -336,7 +336,7 @@ func TestACheckoutLoadsLikeACommit(t *testing.T) {
 	got := describe(s, err)
 	s, err = load(Commit{}, newMemoryTree(archive), Options{})
 	if want := describe(s, err); got != want {
-		t.Errorf("the checkout said\n%s\nand the commit\n%s", got, want)
+		t.Errorf("the checkout loads as\n%s\nand the commit\n%s", got, want)
 	}
 }
 

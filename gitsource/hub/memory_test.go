@@ -130,13 +130,13 @@ func TestTooLargeIsReportedAtOnePosition(t *testing.T) {
 	for i := range 20 {
 		files[fmt.Sprintf("%02d.yaml", i)] = aliased(fmt.Sprintf("b%d", i))
 	}
-	said := map[string]bool{}
+	messages := map[string]bool{}
 	for range 10 {
 		_, err := load(Commit{}, newMemoryTree(files), Options{Limits: Limits{CommitSize: 16 * mib}})
-		said[fmt.Sprint(err)] = true
+		messages[fmt.Sprint(err)] = true
 	}
-	if len(said) != 1 {
-		t.Errorf("it said %v", said)
+	if len(messages) != 1 {
+		t.Errorf("messages %v", messages)
 	}
 }
 

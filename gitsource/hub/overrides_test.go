@@ -40,13 +40,14 @@ func TestLimitsOfAnOverride(t *testing.T) {
 		},
 	} {
 		_, err := load(Commit{}, fstest.MapFS{"o.yaml": {Data: []byte(test.text)}}, Options{})
-		if got := said(err); got != test.want {
-			t.Errorf("%s\nis told:\n%s\nwant:\n%s", test.text, got, test.want)
+		if got := message(err); got != test.want {
+			t.Errorf("%s\nis reported as:\n%s\nwant:\n%s", test.text, got, test.want)
 		}
 	}
 }
 
-func said(err error) string {
+// message returns the problems of a load without its commit.
+func message(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -27,7 +27,7 @@ var (
 func strip(r *document.Report, object map[string]any) {
 	var first *document.FieldPath
 	var names []string
-	take := func(from map[string]any, key string, at ...string) {
+	remove := func(from map[string]any, key string, at ...string) {
 		value, there := from[key]
 		if !there {
 			return
@@ -44,7 +44,7 @@ func strip(r *document.Report, object map[string]any) {
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	for _, key := range serverMetadata {
-		take(metadata, key, "metadata")
+		remove(metadata, key, "metadata")
 	}
 	for _, m := range []struct {
 		name string
@@ -52,13 +52,13 @@ func strip(r *document.Report, object map[string]any) {
 	}{{"annotations", serverAnnotations}, {"labels", serverLabels}} {
 		values, _ := metadata[m.name].(map[string]any)
 		for _, key := range m.keys {
-			take(values, key, "metadata", m.name)
+			remove(values, key, "metadata", m.name)
 		}
 		if values != nil && len(values) == 0 {
 			delete(metadata, m.name)
 		}
 	}
-	take(object, "status")
+	remove(object, "status")
 	if first != nil {
 		r.Warnf(first, "left out, since only a server or gitfleet fills it in: %s; remove it from the file", strings.Join(names, ", "))
 	}

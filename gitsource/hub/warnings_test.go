@@ -23,7 +23,7 @@ func TestManyWarnings(t *testing.T) {
 	files["list.yaml"] = "apiVersion: v1\nkind: List\nitems:\n" + strings.ReplaceAll(item, "NAME", "a") + strings.ReplaceAll(item, "NAME", "b") +
 		"- {apiVersion: v1, kind: Pod, metadata: {name: nowhere}}\n"
 	if _, err := load(Commit{}, newMemoryTree(files), Options{}); err == nil || !strings.Contains(err.Error(), "items[2].metadata.namespace") {
-		t.Errorf("the error behind the warnings is not told: %v", err)
+		t.Errorf("the error behind the warnings is not reported: %v", err)
 	}
 }
 
@@ -59,7 +59,7 @@ type: {canary: canary}
 			}
 			for _, w := range s.Warnings {
 				if strings.Contains(w.Error(), "canary") || strings.Contains(w.Field, "canary") {
-					t.Errorf("tells a value: %v", w)
+					t.Errorf("contains a value: %v", w)
 				}
 			}
 		})

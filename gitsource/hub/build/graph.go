@@ -77,16 +77,16 @@ func (g *Graph) own() {
 
 // findRoots finds the kustomizations to build. It also finds cycles, which have no root.
 func (g *Graph) findRoots(dirs []string) {
-	taken := map[string]bool{}
+	included := map[string]bool{}
 	for _, k := range g.nodes {
 		for _, d := range k.dirs {
-			taken[d] = true
+			included[d] = true
 		}
 	}
 	visits := map[string]int{}
 	for _, dir := range dirs {
 		switch k := g.nodes[dir]; {
-		case taken[dir]:
+		case included[dir]:
 		case k.content.component:
 			k.warn(0, "", "no kustomization uses this component, so it has no effect")
 		default:
@@ -101,19 +101,20 @@ func (g *Graph) findRoots(dirs []string) {
 	}
 }
 
-// visit counts the kustomizations in a build of dir, and reports cycles.
-func (g *Graph) visit(dir string, visits map[string]int, way []string) int {
+// visit counts the kustomizations in a build of dir, and reports cycles. stack are the directories
+// that lead to dir.
+func (g *Graph) visit(dir string, visits map[string]int, stack []string) int {
 	if n, known := visits[dir]; known {
 		return n
 	}
-	if i := slices.Index(way, dir); i >= 0 {
-		last := g.nodes[way[len(way)-1]]
-		last.failAt(dir, "these kustomizations refer to each other in a cycle: %s; remove one of the references", strings.Join(append(way[i:], dir), " -> "))
+	if i := slices.Index(stack, dir); i >= 0 {
+		last := g.nodes[stack[len(stack)-1]]
+		last.failAt(dir, "these kustomizations refer to each other in a cycle: %s; remove one of the references", strings.Join(append(stack[i:], dir), " -> "))
 		return 1
 	}
 	n := 1
 	for _, next := range g.nodes[dir].dirs {
-		n = min(n+g.visit(next, visits, append(way, dir)), maxVisits+1)
+		n = min(n+g.visit(next, visits, append(stack, dir)), maxVisits+1)
 	}
 	visits[dir] = n
 	return n

@@ -26,7 +26,7 @@ func TestCache(t *testing.T) {
 		t.Errorf("after three loads there is %v", got)
 	}
 	if v, known := c.Get("b"); !known || v != 0 {
-		t.Errorf("b is %d, %t; it was put by the first load", v, known)
+		t.Errorf("b is %d, %t; it was added by the first load", v, known)
 	}
 	c.Forget(0)
 	if got := slices.Collect(c.Values()); !slices.Equal(got, []int{0}) {

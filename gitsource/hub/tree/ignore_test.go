@@ -67,7 +67,7 @@ func FuzzIgnore(f *testing.F) {
 			return
 		}
 		if (*Patterns)(nil).With(".", line+"\n!"+line).Ignores(name, dir) {
-			t.Fatalf("%q is ignored by %q, although that is taken back", name, line)
+			t.Fatalf("%q is ignored by %q, although the next line negates it", name, line)
 		}
 	})
 }
