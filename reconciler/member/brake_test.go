@@ -96,3 +96,64 @@ func TestHeldDeletionIsCheckedAgain(t *testing.T) {
 		})
 	}
 }
+
+// Deletions are too many at once only if they exceed both limits.
+func TestTooManyDeletions(t *testing.T) {
+	b := Brake{Percent: 30, Objects: 10}
+	tests := map[string]struct {
+		going, total int
+		want         string
+	}{
+		"none":                   {0, 0, ""},
+		"few, and all":           {10, 10, ""},
+		"many, of very many":     {30, 100, ""},
+		"more than both limits":  {31, 100, "deleting 31 of the 100 objects that gitfleet has on this cluster is more than 30 %"},
+		"all of a small cluster": {11, 11, "deleting 11 of the 11 objects that gitfleet has on this cluster is more than 30 %"},
+	}
+	for name, test := range tests {
+		if got := b.TooMuch(test.going, test.total); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A stale object that is gone, is being deleted, is not ours or stays does not count as a
+// deletion. One of which no watch reports the state does.
+func TestWhatCountsAsADeletion(t *testing.T) {
+	tests := map[string]struct {
+		work    work.Work
+		abandon bool
+		live    *observed.Object // nil if it is not known
+		watched bool
+		want    bool
+	}{
+		"ours":                        {live: &observed.Object{Fleet: "prod"}, watched: true, want: true},
+		"gone":                        {watched: true},
+		"not watched":                 {want: true},
+		"not watched, and allowed":    {work: work.Work{AllowDelete: true}},
+		"not watched, and left":       {work: work.Work{Remove: true}, abandon: true},
+		"of another fleet":            {live: &observed.Object{Fleet: "test"}, watched: true},
+		"being deleted":               {live: &observed.Object{Fleet: "prod", Terminating: true}, watched: true},
+		"kept by its annotation":      {live: &observed.Object{Fleet: "prod", Kept: true}, watched: true},
+		"left by a deleted placement": {work: work.Work{Remove: true}, abandon: true, live: &observed.Object{Fleet: "prod"}, watched: true},
+		"allowed by a commit":         {work: work.Work{AllowDelete: true}, live: &observed.Object{Fleet: "prod"}, watched: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			if test.watched {
+				watchConfigMaps(t, s)
+			}
+			s.holding(oneManifest(), web)
+			s.inv[web].Abandon = test.abandon
+			test.work.Placement = web
+			s.works = desired{web: test.work}
+			if test.live != nil {
+				s.live.Put(oneManifest().ID, test.live)
+			}
+			if got := s.brake.deletes(stale{inv: s.inv[web], item: s.inv[web].Items.Of(oneManifest().ID)}); got != test.want {
+				t.Errorf("counts: %t", got)
+			}
+		})
+	}
+}

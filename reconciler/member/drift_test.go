@@ -1,18 +1,24 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
@@ -104,5 +110,94 @@ func TestAlteredFieldsAreRecordedUntilTheyEnd(t *testing.T) {
 	s.drifts.recordAltered(tk, 1, nil)
 	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftEnded || got.Message != "" || s.drifts.memory.Altered(web, cm("one")) != nil {
 		t.Errorf("over: %+v", got)
+	}
+}
+
+// What is recorded of the drift of an object, and counted as a new drift, depends on whether the
+// object was written, left or found as it should be.
+func TestRecordedDrift(t *testing.T) {
+	path := []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInHub: "git", ValueInMember: "edited"}}}
+	written := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "8"}}
+	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
+	replicas := []autoscaler.Rival{{Rival: diff.Rival{Path: "/spec/replicas", Wanted: "2", Value: "5"}, Name: "the HorizontalPodAutoscaler web"}}
+	applied := &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one", Hash: "hash"}
+	tests := map[string]struct {
+		work    work.Work
+		was     api.DriftState // recorded before
+		outcome outcome
+		want    api.DriftState // recorded afterwards
+		count   int            // how often the object has drifted
+		undone  float64        // the metric
+		repairs string         // the change that is counted as reverted
+	}{
+		"as in Git":                     {outcome: outcome{task: task{item: applied}}},
+		"reverted":                      {outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: ledger.Drift{Paths: path}}, want: api.DriftRepaired, count: 1, repairs: "edited"},
+		"a deletion is reverted":        {outcome: outcome{task: task{item: applied, drift: true}, written: written, before: ledger.Drift{Deleted: true}}, want: api.DriftRepaired, count: 1, repairs: "deleted"},
+		"a held drift is reverted":      {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true}, written: written, snapshot: snapshot{live: live}, before: ledger.Drift{Paths: path}}, want: api.DriftRepaired, repairs: "edited"},
+		"left":                          {outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding, count: 1, undone: 1},
+		"left as before":                {was: api.DriftStanding, outcome: outcome{task: task{item: applied}, diffs: path}, want: api.DriftStanding},
+		"held":                          {outcome: outcome{task: task{item: applied, drift: true, held: true}, diffs: path}, want: api.DriftHeld, count: 1, undone: 1},
+		"held as before":                {was: api.DriftHeld, outcome: outcome{task: task{item: applied, drift: true, held: true}, diffs: path}, want: api.DriftHeld},
+		"a deletion is held":            {outcome: outcome{task: task{item: applied, drift: true, held: true}, gone: true}, want: api.DriftHeld, count: 1, undone: 1},
+		"scaled by an autoscaler":       {outcome: outcome{task: task{item: applied}, snapshot: snapshot{live: live, rivals: replicas}}, want: api.DriftContested, count: 1},
+		"scaled as before":              {was: api.DriftContested, outcome: outcome{task: task{item: applied}, snapshot: snapshot{live: live, rivals: replicas}}, want: api.DriftContested},
+		"altered by the server":         {outcome: outcome{task: task{item: applied}, written: written, altered: []api.PatchDetail{path[0].PatchDetail}}, want: api.DriftAltered},
+		"no longer altered":             {was: api.DriftAltered, outcome: outcome{task: task{item: applied}, written: written}, want: api.DriftEnded},
+		"differs, and was not applied":  {outcome: outcome{task: task{item: &inventory.Item{}}, diffs: path}},
+		"differs, and is not ours":      {outcome: outcome{diffs: path}},
+		"differs, and is only compared": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: outcome{task: task{item: applied}, diffs: path}},
+		"could not be compared":         {outcome: outcome{task: task{item: applied}, err: errors.New("no"), diffs: path}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
+			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
+			s.want([]work.Work{test.work})
+			if test.was != "" {
+				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: test.was, Deleted: test.outcome.gone})
+			}
+			o := test.outcome
+			o.wanted = wanted{web, m}
+			s.drifts.recordOutcome(&o)
+			if d := s.drifts.memory[web][m.ID]; d.State != test.want || d.Count != test.count {
+				t.Errorf("recorded: %q, drifted %d times, want %q and %d", d.State, d.Count, test.want, test.count)
+			}
+			if n := testutil.ToFloat64(s.cfg.Metrics.Undone.WithLabelValues("east")); n != test.undone {
+				t.Errorf("%v drifts are counted, want %v", n, test.undone)
+			}
+			for _, change := range []string{"edited", "deleted"} {
+				if n := testutil.ToFloat64(s.cfg.Metrics.Repairs.WithLabelValues("east", change)); (n == 1) != (test.repairs == change) {
+					t.Errorf("%v reverted drifts are counted as %s", n, change)
+				}
+			}
+		})
+	}
+}
+
+// An object that is changed again and again is reverted at once at first, and later only after a
+// delay. The same change counts once, however often it is seen.
+func TestContestedObjectsAreRevertedLater(t *testing.T) {
+	s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
+	s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}})
+	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
+	for version := uint64(1); version < diff.Contest; version++ {
+		for range 3 {
+			if !s.drifts.undone(tk, &observed.Object{Version: version, Writer: "kubectl"}) {
+				t.Fatalf("change %d is not reverted at once", version)
+			}
+		}
+	}
+	if s.drifts.undone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9}) {
+		t.Fatal("a contested object is reverted at once")
+	}
+	bad := s.trouble[m.ID]
+	if bad == nil || bad.cond.Reason != api.Contested || !strings.Contains(bad.cond.Message, "kubectl keeps undoing what the manifest sets: put back 2 times so far") || !bad.next.After(time.Now()) || bad.gen != 9 {
+		t.Errorf("the object has %+v", bad)
+	}
+	if state := s.drifts.memory.State(web, m.ID); state != api.DriftContested {
+		t.Errorf("recorded: %s", state)
+	}
+	if n := testutil.ToFloat64(s.cfg.Metrics.Undone.WithLabelValues("east")); n != diff.Contest {
+		t.Errorf("%v drifts are counted, want %d", n, diff.Contest)
 	}
 }

@@ -1,6 +1,8 @@
 package member
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,9 +11,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
@@ -146,5 +150,110 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 				t.Errorf("it waits for %v, which is wanted", told.Lingering)
 			}
 		})
+	}
+}
+
+// The report has each object that is not applied, not available or differs, and says why. An
+// object that is applied and available is not in it.
+func TestStateOfAnObject(t *testing.T) {
+	available := &observed.Object{Version: 1, Generation: 4, Health: health.Health{State: health.Available}}
+	slow := &observed.Object{Version: 1, Generation: 4, Health: health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}}
+	stuck := &observed.Object{Version: 1, Generation: 4, Health: health.Health{State: health.NotAvailableYet, Failure: "quota exceeded"}}
+	failed, differs := diff.ApplyFailed(diff.Apply, errors.New("denied")), diff.Applied()
+	tests := map[string]struct {
+		work      work.Work
+		live      *observed.Object
+		trouble   *trouble
+		held      bool // its deletion by others is held
+		exception bool
+		applied   bool
+		reason    string // of applied
+		available bool
+		message   string // of available
+		failure   string
+		pending   bool
+	}{
+		"as in Git":              {live: available, applied: true, reason: api.ManifestApplied, available: true},
+		"not seen yet":           {exception: true, applied: true, reason: api.ManifestApplied, message: "not seen on the cluster yet"},
+		"not available yet":      {live: slow, exception: true, applied: true, reason: api.ManifestApplied, message: "(0 of 2 replicas updated)"},
+		"will not be available":  {live: stuck, exception: true, applied: true, reason: api.ManifestApplied, failure: "quota exceeded"},
+		"not applied":            {live: available, trouble: &trouble{cond: failed}, exception: true, reason: api.ManifestApplyFailed},
+		"not applied, passes":    {live: available, trouble: &trouble{cond: failed, pending: true}, exception: true, reason: api.ManifestApplyFailed, pending: true},
+		"applied, and differs":   {live: available, trouble: &trouble{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
+		"only compared":          {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, applied: true, reason: api.ManifestApplied, available: true},
+		"compared, and differs":  {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, trouble: &trouble{cond: diff.Reported(1, false)}, exception: true, applied: true, reason: api.FoundDiff, available: true},
+		"a held deletion":        {held: true, trouble: &trouble{cond: differs}, exception: true, applied: true, reason: api.ManifestApplied, available: true},
+		"suspended, unavailable": {work: work.Work{Suspended: "by hand"}, live: slow, exception: true, applied: true, reason: api.Suspended, message: "(0 of 2 replicas updated)"},
+		"suspended, available":   {work: work.Work{Suspended: "by hand"}, live: available, applied: true, reason: api.ManifestApplied, available: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
+			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
+			s.want([]work.Work{test.work})
+			if test.live != nil {
+				s.live.Put(m.ID, test.live)
+			}
+			if test.trouble != nil {
+				s.trouble[m.ID] = test.trouble
+			}
+			if test.held {
+				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: api.DriftHeld, Deleted: true})
+			}
+			o, exception := s.reporter.state(web, m.ID)
+			if exception != test.exception || o.Applied.OK != test.applied || o.Applied.Reason != test.reason || o.Pending != test.pending {
+				t.Errorf("listed %t, applied %t (%s), pending %t", exception, o.Applied.OK, o.Applied.Reason, o.Pending)
+			}
+			if o.Applied.OK && o.Available.OK != test.available || o.Failure != test.failure || !strings.HasSuffix(o.Available.Message, test.message) {
+				t.Errorf("available %t (%q), failure %q", o.Available.OK, o.Available.Message, o.Failure)
+			}
+		})
+	}
+}
+
+// Only deletions that failed and are not held are reported as failed.
+func TestReportedDeletionErrors(t *testing.T) {
+	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
+	s.inv[web] = held(4)
+	names := []string{"cm-2", "cm-0", "cm-1", "elsewhere"}
+	for _, name := range names {
+		s.trouble[cm(name)] = &trouble{notDeleted: "denied"}
+	}
+	s.trouble[cm("cm-3")] = &trouble{cond: diff.ApplyFailed(diff.Apply, errors.New("no"))}
+	s.brake.braked[cm("cm-1")] = braked{why: "too many"}
+	want := []ledger.DeletionError{{ID: cm("cm-0"), Message: "denied"}, {ID: cm("cm-2"), Message: "denied"}}
+	if got := s.reporter.deletionErrors(s.inv[web]); !slices.Equal(got, want) {
+		t.Errorf("reported: %v, want %v", got, want)
+	}
+}
+
+// After an event, the placements of the changed objects are reported, and those that remove
+// something.
+func TestPlacementsThatAreReported(t *testing.T) {
+	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
+	key := func(name string) api.PlacementKey { return api.PlacementKey{Name: name} }
+	s.want([]work.Work{
+		{Placement: key("changed"), Manifests: []*work.Manifest{oneManifest()}}, {Placement: key("unchanged")},
+		{Placement: key("removed"), Remove: true}, {Placement: key("pruned")}, {Placement: key("waiting"), Keep: true},
+	})
+	s.pruner.pruned[key("pruned")] = true
+	s.pruner.pruned[key("waiting")] = true // nothing was released to it yet
+	var got []string
+	s.cfg.Report = func(o ledger.Observation) { got = append(got, o.(ledger.WorkSeen).Placement.Name) }
+	s.reporter.touched(t.Context(), map[api.ID]bool{oneManifest().ID: true})
+	slices.Sort(got)
+	if want := []string{"changed", "pruned", "removed"}; !slices.Equal(got, want) {
+		t.Errorf("reported: %q, want %q", got, want)
+	}
+	got = nil
+	s.reporter.touched(t.Context(), nil)
+	if want := []string{"removed"}; !slices.Equal(got, want) {
+		t.Errorf("reported again: %q, want %q", got, want)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	got = nil
+	if s.reporter.all(ended); got != nil {
+		t.Errorf("reported after the session has ended: %q", got)
 	}
 }

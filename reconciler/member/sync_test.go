@@ -1,11 +1,15 @@
 package member
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -39,5 +43,34 @@ func TestReturnedClusterIsRetriedAtOnce(t *testing.T) {
 		if again := s.trouble[cm("x")].next.IsZero(); again != returned {
 			t.Errorf("returned: %t, tried again: %t", returned, again)
 		}
+	}
+}
+
+// A session ends if the cluster behind its name is another one, or if its credentials are no
+// longer valid. Other failed probes do not end it, and what is known of the cluster is kept.
+func TestProbesThatEndASession(t *testing.T) {
+	failed := errors.New("no answer")
+	tests := map[string]struct {
+		probe probe.Result
+		want  string // the error; empty if the session goes on
+	}{
+		"it answers":             {probe.Result{UID: "1", Namespaces: []string{"web"}}, ""},
+		"it does not answer":     {probe.Result{Err: failed}, ""},
+		"another cluster":        {probe.Result{UID: "2"}, "the cluster behind this name is another one now (kube-system UID 2, was 1)"},
+		"credentials of another": {probe.Result{Rotation: connection.Rotation{Another: errors.New("another cluster")}}, "another cluster"},
+		"unauthorized":           {probe.Result{Err: failed, Unauthorized: true}, "no answer"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			s.health = probe.Result{UID: "1", Namespaces: []string{"web"}}
+			err := s.probed(t.Context(), test.probe)
+			if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, errReconnect) || !strings.HasSuffix(err.Error(), test.want)) {
+				t.Errorf("error: %v, want %q", err, test.want)
+			}
+			if test.want == "" && (s.health.UID != "1" || !slices.Equal(s.health.Namespaces, []string{"web"})) {
+				t.Errorf("known of the cluster: %+v", s.health)
+			}
+		})
 	}
 }

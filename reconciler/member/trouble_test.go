@@ -16,12 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -156,5 +158,52 @@ func TestAnotherErrorIsLogged(t *testing.T) {
 				t.Errorf("%s, %d: %v: logged %q", name, i, f.err, logged.String())
 			}
 		}
+	}
+}
+
+// The state of an object is forgotten, so that it is tried again, if the strategy of its placement
+// changes or its suspension begins or ends. A recreation is tried again once a commit allows it.
+func TestReconsideredObjects(t *testing.T) {
+	m := oneManifest()
+	suspended := []work.SuspendedObject{{ID: m.ID, Why: "by hand"}}
+	tests := map[string]struct {
+		was, now  work.Work
+		recreate  bool
+		forgotten bool
+		suspect   bool // its values are compared
+		due       bool
+	}{
+		"unchanged":                  {},
+		"another strategy":           {now: work.Work{Strategy: api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}}, forgotten: true},
+		"suspended":                  {now: work.Work{Suspended: "by hand"}, forgotten: true},
+		"the object is suspended":    {now: work.Work{SuspendedObjects: suspended}, forgotten: true},
+		"suspended for another":      {was: work.Work{Suspended: "by hand"}, now: work.Work{Suspended: "for an upgrade"}, forgotten: true},
+		"resumed":                    {was: work.Work{Suspended: "by hand"}, forgotten: true, suspect: true},
+		"the object is resumed":      {was: work.Work{SuspendedObjects: suspended}, forgotten: true, suspect: true},
+		"a commit allows deletions":  {now: work.Work{AllowDelete: true}},
+		"it allows its recreation":   {now: work.Work{AllowDelete: true}, recreate: true, due: true},
+		"it was allowed before":      {was: work.Work{AllowDelete: true}, now: work.Work{AllowDelete: true}, recreate: true},
+		"another revision":           {now: work.Work{Revision: placement.Revision{Commit: "c2", Hash: "2"}}},
+		"another reason of deletion": {now: work.Work{Cause: work.Cause{Why: "gone"}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			later := time.Now().Add(time.Hour)
+			p := &progress{
+				trouble: map[api.ID]*trouble{m.ID: {next: later, recreate: test.recreate}}, verified: map[api.ID]observed.Standing{m.ID: {}}, suspects: map[api.ID]bool{},
+			}
+			test.now.Manifests = []*work.Manifest{m}
+			p.reconsider(test.was, test.now)
+			bad := p.trouble[m.ID]
+			if _, verified := p.verified[m.ID]; (bad == nil) != test.forgotten || verified == test.forgotten {
+				t.Errorf("forgotten: %t, verified: %t", bad == nil, verified)
+			}
+			if p.suspects[m.ID] != test.suspect {
+				t.Errorf("its values are compared: %t", p.suspects[m.ID])
+			}
+			if bad != nil && bad.next.IsZero() != test.due {
+				t.Errorf("the retry is due at %s", bad.next)
+			}
+		})
 	}
 }
