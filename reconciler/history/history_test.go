@@ -20,8 +20,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// A desk is a running record.
-type desk struct {
+// A runningRecord is a record whose Run is running.
+type runningRecord struct {
 	*Record
 	dir string
 	log bytes.Buffer
@@ -29,9 +29,9 @@ type desk struct {
 }
 
 // open opens a record in a directory, which may have an earlier one.
-func open(t *testing.T, dir string, most int64) *desk {
+func open(t *testing.T, dir string, most int64) *runningRecord {
 	t.Helper()
-	d := &desk{dir: dir}
+	d := &runningRecord{dir: dir}
 	r := Open(Config{Dir: dir, MaxSize: most, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
 	d.Record = r
 	ctx, cancel := context.WithCancel(context.Background())
@@ -50,8 +50,8 @@ func open(t *testing.T, dir string, most int64) *desk {
 	return d
 }
 
-// told returns the entries of a record.
-func told(t *testing.T, r *Record, f Filter) []Entry {
+// entriesOf returns the entries of a record.
+func entriesOf(t *testing.T, r *Record, f Filter) []Entry {
 	t.Helper()
 	var all []Entry
 	if err := r.Read(t.Context(), f, func(e Entry) error { all = append(all, e); return nil }); err != nil {
@@ -78,7 +78,7 @@ func numbered(from, to int) []Entry {
 }
 
 // After a restart, all earlier entries are there in their order, and new entries follow them.
-func TestARecordSurvivesItsProcess(t *testing.T) {
+func TestRecordSurvivesARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "history")
 	whole := Entry{
 		Time: noon, Kind: Object, Event: Repaired, Commit: "c0ffee", Author: "Ada <ada@example.com>", Subject: "0",
@@ -91,15 +91,15 @@ func TestARecordSurvivesItsProcess(t *testing.T) {
 	second := open(t, dir, 1<<20)
 	second.Add(numbered(4, 6)...)
 	second.end()
-	got := told(t, second.Record, Filter{})
+	got := entriesOf(t, second.Record, Filter{})
 	if subjects(got) != "0 1 2 3 4 5" || got[0] != whole {
-		t.Errorf("it tells %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
 // A line that is incomplete after a crash is removed, and the next entry begins on a new line.
 // A line that cannot be decoded is skipped.
-func TestATornLineIsNoHarm(t *testing.T) {
+func TestIncompleteLinesAreRemoved(t *testing.T) {
 	for name, torn := range map[string]string{
 		"nothing":      "",
 		"half a line":  `{"time":"2026-03-01T12:00:00Z","kind":"com`,
@@ -122,8 +122,8 @@ func TestATornLineIsNoHarm(t *testing.T) {
 			after := open(t, dir, 8<<20)
 			after.Add(numbered(3, 5)...)
 			after.end()
-			if got := strings.Fields(subjects(told(t, after.Record, Filter{}))); !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) {
-				t.Errorf("it tells %s", got)
+			if got := strings.Fields(subjects(entriesOf(t, after.Record, Filter{}))); !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) {
+				t.Errorf("got %s", got)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func TestATornLineIsNoHarm(t *testing.T) {
 
 // However many entries are added, the directory stays within its limit, and the remaining
 // entries are the newest ones without a gap. Other files in it are not touched.
-func TestARecordIsBounded(t *testing.T) {
+func TestRecordIsBounded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
@@ -159,7 +159,7 @@ func TestARecordIsBounded(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer s.close()
-		got := told(t, &Record{segments: s}, Filter{})
+		got := entriesOf(t, &Record{segments: s}, Filter{})
 		for i, e := range got {
 			if want := fmt.Sprint(n - len(got) + i); e.Subject != want {
 				rt.Fatalf("entry %d of %d is %s, want %s", i, len(got), e.Subject, want)
@@ -188,7 +188,7 @@ func sizeOf(t *rapid.T, dir string) (sum int64) {
 
 // Add never blocks. Entries that do not fit into the queue are dropped, those about objects
 // first, and counted. The record says where entries are missing.
-func TestTooMuchIsDroppedAndTold(t *testing.T) {
+func TestFullQueueDropsEntries(t *testing.T) {
 	r := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	for range mostObjectsWaiting + 5 {
 		r.Add(Entry{Time: noon, Kind: Object})
@@ -198,22 +198,22 @@ func TestTooMuchIsDroppedAndTold(t *testing.T) {
 		t.Errorf("%v were dropped, want 7", n)
 	}
 	r.write()
-	got := told(t, r, Filter{})
+	got := entriesOf(t, r, Filter{})
 	last := got[len(got)-1]
 	if len(got) != mostWaiting+1 || last.Kind != Gap || last.Event != Dropped || !strings.HasPrefix(last.Message, "7 ") {
 		t.Errorf("%d entries, the last %+v", len(got), last)
 	}
 	r.Add(Entry{Time: noon, Kind: Object})
 	r.write()
-	if got := told(t, r, Filter{Kind: Gap}); len(got) != 1 {
-		t.Errorf("it tells of %d gaps", len(got))
+	if got := entriesOf(t, r, Filter{Kind: Gap}); len(got) != 1 {
+		t.Errorf("%d gaps", len(got))
 	}
 }
 
 // An error of the disk costs entries and nothing else. Once it is over, the record says how
 // many are missing.
-func TestADiskThatRefuses(t *testing.T) {
-	d := &desk{}
+func TestWriteErrorsDropEntries(t *testing.T) {
+	d := &runningRecord{}
 	r := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&d.log, nil))})
 	r.Add(numbered(0, 2)...)
 	r.write()
@@ -230,9 +230,9 @@ func TestADiskThatRefuses(t *testing.T) {
 	r.segments.last = good
 	r.Add(numbered(5, 6)...)
 	r.write()
-	got := told(t, r, Filter{})
+	got := entriesOf(t, r, Filter{})
 	if len(got) != 4 || got[2].Subject != "5" || got[3].Kind != Gap || !strings.HasPrefix(got[3].Message, "3 ") {
-		t.Errorf("it tells %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if n := counted(t, r.cfg.Metrics.Dropped); n != 3 || strings.Count(d.log.String(), "history cannot be written") != 1 {
 		t.Errorf("%v dropped; log: %s", n, &d.log)
@@ -268,8 +268,8 @@ func TestFilters(t *testing.T) {
 		"nothing":   {Filter{Cluster: "moon"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := subjects(told(t, d.Record, test.f)); got != test.want {
-				t.Errorf("it tells %q, want %q", got, test.want)
+			if got := subjects(entriesOf(t, d.Record, test.f)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -281,7 +281,7 @@ func TestFilters(t *testing.T) {
 
 // Many goroutines may add and read concurrently. Each finds its entries complete and in order,
 // also while segments are created and removed.
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	d := open(t, t.TempDir(), 64<<20)
 	var all sync.WaitGroup
 	for who := range 4 {
@@ -297,7 +297,7 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 	d.end()
 	for who := range 4 {
-		got := told(t, d.Record, Filter{Cluster: fmt.Sprint(who)})
+		got := entriesOf(t, d.Record, Filter{Cluster: fmt.Sprint(who)})
 		if len(got) != 500 {
 			t.Errorf("%d entries of %d, want 500", len(got), who)
 		}
@@ -311,22 +311,22 @@ func TestManyAtOnce(t *testing.T) {
 
 // A directory that cannot be used is logged once and is not fatal. Once it can be used, the
 // record begins, and says how many entries are missing.
-func TestADirectoryThatCannotBe(t *testing.T) {
-	d := &desk{dir: filepath.Join(t.TempDir(), "history")}
+func TestUnusableDirectory(t *testing.T) {
+	d := &runningRecord{dir: filepath.Join(t.TempDir(), "history")}
 	os.WriteFile(d.dir, nil, 0o600) // a file with the name of the directory
 	r := Open(Config{Dir: d.dir, Log: slog.New(slog.NewTextHandler(&d.log, nil))})
 	r.Add(numbered(0, 2)...)
 	r.write()
 	if err := r.Read(t.Context(), Filter{}, nil); err == nil || !strings.Contains(err.Error(), d.dir) {
-		t.Errorf("reading says %v", err)
+		t.Errorf("reading returned %v", err)
 	}
 	os.Remove(d.dir)
 	r.Add(numbered(2, 3)...)
 	r.write()
 	r.logFailure(r.segments.sync())
-	got := told(t, r, Filter{})
+	got := entriesOf(t, r, Filter{})
 	if len(got) != 2 || got[0].Subject != "2" || got[1].Kind != Gap || !strings.HasPrefix(got[1].Message, "2 ") {
-		t.Errorf("it tells %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if text := d.log.String(); strings.Count(text, "cannot be written") != 1 || strings.Count(text, "can be written again") != 1 {
 		t.Errorf("log: %s", text)
@@ -334,7 +334,7 @@ func TestADirectoryThatCannotBe(t *testing.T) {
 }
 
 // If no new segment can be created, entries are written to the last one until it can.
-func TestASegmentThatCannotBeBegun(t *testing.T) {
+func TestFailedRotationKeepsTheSegment(t *testing.T) {
 	dir := t.TempDir()
 	r := Open(Config{Dir: dir, MaxSize: 800, Log: slog.New(slog.DiscardHandler)})
 	inTheWay := filepath.Join(dir, "00000002.jsonl")
@@ -345,22 +345,22 @@ func TestASegmentThatCannotBeBegun(t *testing.T) {
 		r.Add(numbered(i, i+1)...)
 		r.write()
 	}
-	before := subjects(told(t, r, Filter{Kind: Commit}))
+	before := subjects(entriesOf(t, r, Filter{Kind: Commit}))
 	os.Remove(inTheWay)
 	r.Add(numbered(4, 5)...)
 	r.write()
-	if got := subjects(told(t, r, Filter{Kind: Commit})); got != before+" 4" {
-		t.Errorf("before it told %q, after %q", before, got)
+	if got := subjects(entriesOf(t, r, Filter{Kind: Commit})); got != before+" 4" {
+		t.Errorf("%q before, %q after", before, got)
 	}
-	if got := told(t, r, Filter{Kind: Gap}); len(got) != 1 {
+	if got := entriesOf(t, r, Filter{Kind: Gap}); len(got) != 1 {
 		t.Errorf("gaps: %+v", got)
 	}
 }
 
 // If an old segment cannot be removed, entries are still read, and none of the written ones
 // count as missing.
-func TestASegmentThatCannotGo(t *testing.T) {
-	d, old := &desk{dir: t.TempDir()}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+func TestSegmentThatCannotBeRemoved(t *testing.T) {
+	d, old := &runningRecord{dir: t.TempDir()}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	stuck := filepath.Join(d.dir, "00000001.jsonl")
 	err := errors.Join(os.MkdirAll(filepath.Join(stuck, "it"), 0o700), os.Chtimes(stuck, old, old), os.WriteFile(filepath.Join(d.dir, "00000002.jsonl"), nil, 0o600))
 	if err != nil {
@@ -372,8 +372,8 @@ func TestASegmentThatCannotGo(t *testing.T) {
 		r.write()
 		r.logFailure(r.segments.sync())
 	}
-	if got := told(t, r, Filter{Since: old.Add(time.Hour)}); subjects(got) != "0 1 2" {
-		t.Errorf("it tells %+v", got)
+	if got := entriesOf(t, r, Filter{Since: old.Add(time.Hour)}); subjects(got) != "0 1 2" {
+		t.Errorf("got %+v", got)
 	}
 	dropped, entries := counted(t, r.cfg.Metrics.Dropped), counted(t, r.cfg.Metrics.Entries)
 	if text := d.log.String(); dropped != 0 || entries != 3 || strings.Count(text, "it grows beyond its size") != 1 || strings.Count(text, "written again") != 0 {

@@ -96,7 +96,7 @@ func TestColumns(t *testing.T) {
 }
 
 // A table without rows is an empty list in JSON, and has its header.
-func TestATableWithoutRows(t *testing.T) {
+func TestTableWithoutRows(t *testing.T) {
 	if table := Table(Placements, nil); table.Rows == nil || len(table.ColumnDefinitions) != len(Placements) {
 		t.Errorf("%+v", table)
 	}

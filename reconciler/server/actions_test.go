@@ -19,7 +19,7 @@ import (
 
 // Actions are accepted from clients that send JSON and are authenticated or on this machine,
 // and from no others. A page in a browser cannot pass for such a client.
-func TestActionsAreForThoseAllowed(t *testing.T) {
+func TestActionsNeedAuthenticationOrALocalClient(t *testing.T) {
 	tests := map[string]struct {
 		change func(*http.Request)
 		code   int
@@ -76,7 +76,7 @@ func (body) Close() error { return nil }
 func bodyOf(text string) body { return body{strings.NewReader(text)} }
 
 // The response distinguishes mistakes of the user from errors of the daemon.
-func TestActionsTellWhoseFaultItIs(t *testing.T) {
+func TestActionErrorsHaveAStatusCode(t *testing.T) {
 	tests := map[string]struct {
 		err  error
 		code int
@@ -121,7 +121,7 @@ func (w *deadlineWriter) Read([]byte) (int, error) {
 }
 
 // A client that sends the body slowly does not keep a connection open forever.
-func TestSlowActionsAreClosed(t *testing.T) {
+func TestSlowActionBodiesTimeOut(t *testing.T) {
 	s := New(nil)
 	s.Act("wave", func(context.Context, string, []byte) (any, error) { return nil, nil })
 	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}

@@ -68,7 +68,7 @@ func TestHistory(t *testing.T) {
 }
 
 // An invalid query is refused with the reason.
-func TestHistoryRefusesNonsense(t *testing.T) {
+func TestHistoryRefusesInvalidQueries(t *testing.T) {
 	s := New(nil)
 	s.Mount("GET /history", History(&past{}))
 	for query, want := range map[string]string{
@@ -84,7 +84,7 @@ func TestHistoryRefusesNonsense(t *testing.T) {
 }
 
 // If reading the record fails, the client gets an error and not a shorter response.
-func TestAHistoryThatBreaksOff(t *testing.T) {
+func TestFailedHistoryIsNotAShorterResponse(t *testing.T) {
 	p := &past{err: errors.New("disk on fire")}
 	s := New(nil)
 	s.Mount("GET /history", History(p))

@@ -61,7 +61,7 @@ func measured() *status.Report {
 
 // KubeFleet's metric shows the condition that a placement has to reach next, while the
 // placement exists.
-func TestWhatIsOutstanding(t *testing.T) {
+func TestMetricOfTheOutstandingCondition(t *testing.T) {
 	meta := func(generation int64) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: "web", Generation: generation}
 	}

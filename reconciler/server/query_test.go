@@ -58,7 +58,7 @@ func ask(s *Server, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestExplainAnswersFromTheNewestReport(t *testing.T) {
+func TestExplainUsesTheNewestReport(t *testing.T) {
 	s := New(nil)
 	s.Publish(report(t))
 	tests := map[string]struct {
@@ -87,7 +87,7 @@ func TestExplainAnswersFromTheNewestReport(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhatItCannotAnswer(t *testing.T) {
+func TestExplainErrors(t *testing.T) {
 	empty, full := New(nil), New(nil)
 	full.Publish(report(t))
 	tests := map[string]struct {
@@ -123,7 +123,7 @@ func TestNames(t *testing.T) {
 }
 
 // A part of the report has a version and can be waited for, like the whole report.
-func TestAPartOfTheReport(t *testing.T) {
+func TestMountReport(t *testing.T) {
 	s := New(nil)
 	s.MountReport("GET /part", func(r *status.Report) any { return len(r.Details) })
 	s.Publish(report(t))
@@ -134,7 +134,7 @@ func TestAPartOfTheReport(t *testing.T) {
 }
 
 // A single placement or cluster can be requested, with everything that belongs to it.
-func TestOnePartOfTheReport(t *testing.T) {
+func TestReportOfOnePlacementOrCluster(t *testing.T) {
 	s := New(nil)
 	whole := report(t)
 	for _, x := range []status.Suspension{

@@ -44,7 +44,7 @@ func commitOf(t *testing.T, w *httptest.ResponseRecorder) string {
 
 // A client that has the newest report gets a response when there is a newer one, and any other
 // client at once. No request waits forever.
-func TestReportAfter(t *testing.T) {
+func TestReportAfterANumber(t *testing.T) {
 	tests := map[string]struct {
 		path   string
 		before []string // published before
@@ -95,7 +95,7 @@ func TestReportAfter(t *testing.T) {
 }
 
 // A response has the age of the report, since no newer report may have been necessary.
-func TestReportsTellTheirAge(t *testing.T) {
+func TestReportsHaveTheirAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil)
 		s.Publish(reportAt("a"))
@@ -111,7 +111,7 @@ func TestReportsTellTheirAge(t *testing.T) {
 }
 
 // When a client disconnects, its waiting request ends.
-func TestWaitEndsWithTheReader(t *testing.T) {
+func TestWaitEndsWithTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil)
 		s.Publish(reportAt("a"))
@@ -126,7 +126,7 @@ func TestWaitEndsWithTheReader(t *testing.T) {
 }
 
 // However many clients wait, one report wakes all of them, and each gets it once.
-func TestReportWakesEverybody(t *testing.T) {
+func TestReportWakesAllClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(nil)
 		s.Publish(reportAt("a"))
@@ -247,7 +247,7 @@ func large() *status.Report {
 }
 
 // Clients that do not read their responses delay neither the daemon nor other clients.
-func TestSlowReadersHoldUpNobody(t *testing.T) {
+func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	s := New(nil)
 	s.Publish(large())
 	address, _ := serving(t, s)
@@ -282,7 +282,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 
 // When the daemon ends, the server completes the responses that are being sent, ends the
 // waiting requests, and does not wait long for clients that do not read.
-func TestServerEnds(t *testing.T) {
+func TestServerShutsDownGracefully(t *testing.T) {
 	s := New(nil)
 	started, release, finished := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	s.Mount("/slow", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -338,7 +338,7 @@ func TestServerEnds(t *testing.T) {
 }
 
 // When the daemon ends, waiting clients get a response that says so.
-func TestServerEndsForThoseWhoWait(t *testing.T) {
+func TestShutdownEndsWaitingRequests(t *testing.T) {
 	s := New(nil)
 	s.Publish(reportAt("a"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -349,7 +349,7 @@ func TestServerEndsForThoseWhoWait(t *testing.T) {
 }
 
 // A failure of the listener is an error.
-func TestServeTellsOfABrokenListener(t *testing.T) {
+func TestServeReturnsListenerErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // A backup is sent completely. If it fails midway, the client gets an error and not a shorter
 // backup.
-func TestStateIsAnsweredWholeOrNotAtAll(t *testing.T) {
+func TestFailedBackupIsNotAShorterResponse(t *testing.T) {
 	for name, test := range map[string]struct {
 		export func(io.Writer) error
 		code   int

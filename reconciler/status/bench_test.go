@@ -55,7 +55,7 @@ func (s *scene) resolve() {
 }
 
 func (s *scene) build() *status.Report {
-	return status.Build(status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
+	return status.Build(status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.memo})
 }
 
 func (s *scene) remember(r *status.Report) {
@@ -73,7 +73,7 @@ func BenchmarkBuildAll(b *testing.B) {
 	s := settled(b, 1000, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.told = nil
+		s.memo = nil
 		s.build()
 	}
 }

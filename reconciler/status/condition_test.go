@@ -30,7 +30,7 @@ func progress(name, last string, status metav1.ConditionStatus) api.PerClusterPl
 
 // The conditions of a placement aggregate those of its clusters, up to the first that is not
 // true. Unknown takes precedence over false, and later conditions are not set.
-func TestAccountOfClusters(t *testing.T) {
+func TestPlacementConditionsAggregateThoseOfClusters(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	fine := func(name string) api.PerClusterPlacementStatus { return progress(name, api.Available, yes) }
 	nameless := api.PerClusterPlacementStatus{Conditions: []metav1.Condition{{Type: api.Scheduled, Status: no}}}
@@ -102,7 +102,7 @@ func number(message string) string {
 }
 
 // A placement that only reports differences never has the condition Applied, and vice versa.
-func TestModesHaveTheirOwnConditions(t *testing.T) {
+func TestReportDiffHasItsOwnConditions(t *testing.T) {
 	for _, typ := range []api.ApplyStrategyType{api.ClientSideApply, api.ServerSideApply, api.ReportDiff} {
 		spec := &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{Type: typ}}}}
 		b := &builder{p: &plan.Placement{Spec: spec}}
@@ -117,7 +117,7 @@ func TestModesHaveTheirOwnConditions(t *testing.T) {
 }
 
 // The first condition that is not true is the reason that is shown; with types, only those count.
-func TestFirstUntrue(t *testing.T) {
+func TestFirstUntrueCondition(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	of := func(statuses ...metav1.ConditionStatus) (out []metav1.Condition) {
 		for i, typ := range []string{api.Scheduled, api.RolloutStarted, api.Applied}[:len(statuses)] {

@@ -14,7 +14,7 @@ import (
 )
 
 // If nothing has changed, the list of events is the same slice as before.
-func TestNoNewsNoEvents(t *testing.T) {
+func TestEventsAreTheSameSliceIfNothingHappened(t *testing.T) {
 	s := settled(t, 10, 3)
 	before := s.build().Events
 	s.now = s.now.Add(time.Minute)
@@ -25,17 +25,17 @@ func TestNoNewsNoEvents(t *testing.T) {
 }
 
 // Normal progress on many clusters is one event, not one for each cluster.
-func TestManyClustersAreOneEvent(t *testing.T) {
+func TestProgressOnManyClustersIsOneEvent(t *testing.T) {
 	s := settled(t, 100, 1)
 	for _, e := range s.build().Events {
 		if e.Kind == "ClusterResourcePlacement" && e.Cluster != "" {
-			t.Errorf("told of one cluster: %+v", e)
+			t.Errorf("an event about one cluster: %+v", e)
 		}
 	}
 }
 
 // In all cases events are few, in order and not repeated, and each has an involved object.
-func TestEventsStayFewAndInOrder(t *testing.T) {
+func TestEventsAreBoundedAndOrdered(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScene(t)
 		s.commit("v1", world.Files(t, "clusters a b c\nnamespace web\nconfigmap web/one\nplace web\nplace docs of web pick 2\n"))
@@ -68,7 +68,7 @@ func TestEventsStayFewAndInOrder(t *testing.T) {
 
 // The oldest events are dropped, for one object and in total. An event that occurs again and
 // again does not displace others.
-func TestEventsAreBounded(t *testing.T) {
+func TestOldestEventsAreDropped(t *testing.T) {
 	s := newScene(t)
 	s.commit("v1", world.Files(t, "clusters bad good\nnamespace web\nplace web\n"))
 	s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: "good", At: s.now, Healthy: true})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestUnknownErrorNamesWhatThereIs(t *testing.T) {
+func TestUnknownErrorListsExistingNames(t *testing.T) {
 	var many []string
 	for i := range 25 {
 		many = append(many, fmt.Sprintf("m%02d", i))

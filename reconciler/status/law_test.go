@@ -17,7 +17,7 @@ import (
 
 // For any commits and reports of members, everything that is not healthy has a reason and a
 // time, everything that waits says for what, and an empty Memo gives the same report.
-func TestEveryReportIsSound(t *testing.T) {
+func TestEveryReportIsConsistent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScene(t)
 		s.conditions = rapid.SampledFrom([]status.Conditions{status.CurrentConditions, status.DocumentedConditions}).Draw(rt, "conditions")

@@ -53,7 +53,7 @@ func eachPointer(r *status.Report, do func(any)) {
 
 // The pointers of two reports differ exactly for the objects that have changed. So changes can
 // be found without comparing everything.
-func TestOnlyWhatChangedIsNew(t *testing.T) {
+func TestOnlyChangedObjectsHaveNewPointers(t *testing.T) {
 	s := settled(t, 10, 5)
 	two := world.Files(t, "clusters c0000 c0001\nnamespace p0000\nnamespace p0001\nplace p0000\nplace p0001\n")
 	tests := []struct {
@@ -97,13 +97,13 @@ func TestOnlyWhatChangedIsNew(t *testing.T) {
 }
 
 // A placement that is not decided yet has the time since when.
-func TestPendingSince(t *testing.T) {
+func TestPendingConditionKeepsItsTime(t *testing.T) {
 	s := newScene(t)
 	s.commit("v1", world.Files(t, "clusters a\nnamespace web\nplace web\n"))
 	var since time.Time
 	for range 3 {
 		s.now = s.now.Add(time.Second)
-		r := status.Build(status.Input{Plan: plan.Pending(s.in.InForce), InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.told})
+		r := status.Build(status.Input{Plan: plan.Pending(s.in.InForce), InForce: s.in.InForce, Ledger: s.in.Ledger, Now: s.now, Memo: s.memo})
 		c := r.Placements[0].Status.Conditions[0]
 		if since.IsZero() {
 			since = c.LastTransitionTime.Time
@@ -115,7 +115,7 @@ func TestPendingSince(t *testing.T) {
 }
 
 // Unchanged placements cost next to nothing, however many there are.
-func TestWithoutNewsNothingIsBuilt(t *testing.T) {
+func TestUnchangedPlacementsAreNotBuiltAgain(t *testing.T) {
 	cost := func(placements int) float64 {
 		s := settled(t, 3, placements)
 		return testing.AllocsPerRun(5, func() { s.build() })
@@ -126,7 +126,7 @@ func TestWithoutNewsNothingIsBuilt(t *testing.T) {
 }
 
 // The report says which objects wait for the garbage collector; a change of that is an event.
-func TestLingeringForTheCollector(t *testing.T) {
+func TestObjectsThatWaitForTheGarbageCollector(t *testing.T) {
 	const collects = " (until the garbage collector has deleted what was made of it)"
 	s := settled(t, 1, 1)
 	w := s.last.Works["c0000"][0]

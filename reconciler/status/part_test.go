@@ -79,7 +79,7 @@ func contents(r *Report) []string {
 }
 
 // A part of a report has all that is about one placement, or one cluster, and nothing else.
-func TestPartsOfAReport(t *testing.T) {
+func TestReportOfOnePlacementOrCluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		placement, cluster string
 		want               []string
@@ -140,7 +140,7 @@ func TestPartsOfAReport(t *testing.T) {
 
 // The outstanding condition is the first, in the order of progress, that is not true of the newest
 // spec.
-func TestOutstandingOf(t *testing.T) {
+func TestOutstandingCondition(t *testing.T) {
 	const crp, rp = api.PlacementPrefix, api.ResourcePlacementPrefix
 	all := []string{api.Scheduled, api.RolloutStarted, api.Overridden, api.WorkSynchronized, api.Applied, api.Available}
 	conditions := func(prefix string, n int, generation int64, next ...metav1.Condition) []metav1.Condition {
@@ -182,7 +182,7 @@ func configMap(name string) *work.Manifest {
 }
 
 // The state of an object is what the member said of the assigned content.
-func TestTreeObject(t *testing.T) {
+func TestStateOfAnObjectInTheTree(t *testing.T) {
 	one := configMap("one")
 	done, begun := &ledger.WorkSeen{Done: true}, &ledger.WorkSeen{}
 	ok := ledger.Verdict{OK: true}

@@ -77,7 +77,7 @@ type scene struct {
 	loader     *hub.Loader
 	store      ledger.Store
 	in         plan.Input
-	told       *status.Memo
+	memo       *status.Memo
 	source     status.Source
 	conditions status.Conditions
 	asked      map[status.EventKey]int32 // counts of the events when they were last printed
@@ -88,7 +88,7 @@ type scene struct {
 func newScene(t testing.TB) *scene {
 	return &scene{
 		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), loader: hub.NewLoader(hub.Options{}), store: ledger.Memory(),
-		in: plan.Input{Past: map[string]*hub.Snapshot{}, Ledger: ledger.New(), Memo: plan.NewMemo()}, told: status.NewMemo(),
+		in: plan.Input{Past: map[string]*hub.Snapshot{}, Ledger: ledger.New(), Memo: plan.NewMemo()}, memo: status.NewMemo(),
 		asked: map[status.EventKey]int32{},
 	}
 }
@@ -153,7 +153,7 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		i := slices.IndexFunc(s.report.Clusters, func(c *api.MemberCluster) bool { return c.Name == args[0] })
 		return s.yaml(s.report.Clusters[i].Status), true
 	default:
-		s.t.Fatalf("%s is no part of a scene", words[0])
+		s.t.Fatalf("unknown step %s", words[0])
 	}
 	return "", false
 }
@@ -215,16 +215,16 @@ func (s *scene) turn() {
 	if old != nil {
 		before = s.yaml(old.Details)
 	}
-	in := status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.told}
+	in := status.Input{Plan: s.last, InForce: s.in.InForce, Ledger: s.in.Ledger, Source: s.source, Now: s.now, Conditions: s.conditions, Memo: s.memo}
 	s.report = status.Build(in)
 	scenario.CheckReport(s.t, s.report)
 	s.report.UpdateLedger(s.in.Ledger)
 	// an empty Memo must give the same report
 	in.Memo = nil
 	if again := status.Build(in); !equality.Semantic.DeepEqual(again.Placements, s.report.Placements) || len(again.Transitions) > 0 {
-		s.t.Errorf("told anew:\n%s\n%v\nremembered:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
+		s.t.Errorf("with an empty memo:\n%s\n%v\nwith the memo:\n%s", s.yaml(again.Placements), again.Transitions, s.yaml(s.report.Placements))
 	} else if s.yaml(again.Details) != s.yaml(s.report.Details) {
-		s.t.Errorf("details told anew:\n%s\nremembered:\n%s", s.yaml(again.Details), s.yaml(s.report.Details))
+		s.t.Errorf("details with an empty memo:\n%s\nwith the memo:\n%s", s.yaml(again.Details), s.yaml(s.report.Details))
 	}
 	if old != nil && s.yaml(old.Details) != before {
 		s.t.Errorf("the report before was changed: it said\n%s\nand says\n%s", before, s.yaml(old.Details))
@@ -240,7 +240,7 @@ func (s *scene) restart() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.in.Memo, s.told = plan.NewMemo(), status.NewMemo()
+	s.in.Memo, s.memo = plan.NewMemo(), status.NewMemo()
 }
 
 func (s *scene) status(name string) *api.PlacementStatus {
@@ -255,7 +255,7 @@ func (s *scene) status(name string) *api.PlacementStatus {
 			return &p.Status
 		}
 	}
-	s.t.Fatalf("nothing is told of %s", name)
+	s.t.Fatalf("the report has no placement %s", name)
 	return nil
 }
 
@@ -274,7 +274,7 @@ func (s *scene) member(cluster, name, lines string) {
 	works := s.last.Works[cluster]
 	i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement.Name == name })
 	if i < 0 {
-		s.t.Fatalf("%s was told nothing of %s", cluster, name)
+		s.t.Fatalf("%s was not sent %s", cluster, name)
 	}
 	w := works[i]
 	o := ledger.WorkSeen{Cluster: cluster, Placement: w.Placement, At: s.now, Revision: w.Revision, Done: true, Total: len(w.Manifests)}
@@ -313,7 +313,7 @@ func (s *scene) manifest(w work.Work, words []string) *work.Manifest {
 		return m.ID.Kind == words[1] && m.ID.Namespace == namespace && m.ID.Name == name
 	})
 	if i < 0 {
-		s.t.Fatalf("%s is not told to hold %s %s", w.Placement, words[1], words[2])
+		s.t.Fatalf("the work of %s has no %s %s", w.Placement, words[1], words[2])
 	}
 	return w.Manifests[i]
 }
@@ -364,7 +364,7 @@ func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
 		o.Diffs = []api.Difference{{PatchDetail: api.PatchDetail{Path: words[3], ValueInMember: words[4], ValueInHub: words[5]}}}
 		o.Drift, o.FirstSeen, o.LastSeen = words[0] == "drifts", s.now, s.now
 	default:
-		s.t.Fatalf("a member says no %q", words[0])
+		s.t.Fatalf("unknown line %q in a report of a member", words[0])
 	}
 	return o
 }

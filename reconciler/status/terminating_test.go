@@ -10,7 +10,7 @@ import (
 // A placement that was removed from the repository is reported with its own spec, as an object
 // that is being deleted, until nothing of it is left, also after a restart. While nothing about
 // it changes, it is the same object.
-func TestADeletedPlacementIsToldUntilItIsGone(t *testing.T) {
+func TestDeletedPlacementIsReportedUntilItIsRemoved(t *testing.T) {
 	s := newScene(t)
 	play := func(steps ...string) {
 		t.Helper()

@@ -75,7 +75,7 @@ func TestTrace(t *testing.T) {
 }
 
 // For an unknown name, the error suggests a similar one.
-func TestTraceOfWhatIsNotThere(t *testing.T) {
+func TestTraceOfUnknownNames(t *testing.T) {
 	r := traced(t)
 	tests := map[string][3]string{
 		"there is no cluster eest; did you mean east?":                                           {"cm", "one", "eest"},

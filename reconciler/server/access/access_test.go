@@ -109,7 +109,7 @@ func guard(t *testing.T, cfg Config, ca *authority) *guarded {
 			io.WriteString(w, u.GetName())
 		}
 		if req.Header.Get("Authorization") != "" {
-			t.Error("a credential went on")
+			t.Error("the credentials were passed to the handler")
 		}
 	}), func(string) bool { return false })}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,12 +127,12 @@ func guard(t *testing.T, cfg Config, ca *authority) *guarded {
 	return &guarded{t, "https://" + l.Addr().String(), pool}
 }
 
-// An asker is a client with its credentials.
-type asker struct {
+// An client is a client with its credentials.
+type client struct {
 	path, token, cert, key, host, site string
 }
 
-func (g *guarded) ask(who asker) (int, string, *tls.ConnectionState) {
+func (g *guarded) request(who client) (int, string, *tls.ConnectionState) {
 	g.t.Helper()
 	config := &tls.Config{RootCAs: g.pool}
 	if who.cert != "" {
@@ -172,7 +172,7 @@ const (
 	other = "00112233445566778899"
 )
 
-func TestWhoMayAsk(t *testing.T) {
+func TestAuthentication(t *testing.T) {
 	ca, foreign := newAuthority(t, "ours"), newAuthority(t, "foreign")
 	cert, key := ca.issue("server")
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -181,26 +181,26 @@ func TestWhoMayAsk(t *testing.T) {
 	bob, bobKey := ca.issue("bob")
 	eve, eveKey := foreign.issue("bob")
 	tests := map[string]struct {
-		who  asker
+		who  client
 		code int
 		text string
 	}{
-		"nobody":                      {asker{path: "/report"}, 401, "authentication required: send a token or a client certificate"},
-		"a token":                     {asker{path: "/report", token: token}, 200, "alice"},
-		"a wrong token":               {asker{path: "/report", token: other}, 401, "authentication required: send a token or a client certificate"},
-		"a certificate":               {asker{path: "/report", cert: bob, key: bobKey}, 200, "bob"},
-		"another's certificate":       {asker{path: "/report", cert: eve, key: eveKey}, 401, "authentication required: send a token or a client certificate"},
-		"the health":                  {asker{path: "/healthz"}, 200, ""},
-		"the readiness":               {asker{path: "/readyz"}, 200, ""},
-		"metrics":                     {asker{path: "/metrics"}, 200, ""},
-		"a webhook":                   {asker{path: "/webhook"}, 200, ""},
-		"almost an open path":         {asker{path: "/healthz/"}, 401, "authentication required: send a token or a client certificate"},
-		"a token from another site":   {asker{path: "/report", token: token, site: "https://evil.example"}, 403, "a page of another site sends this"},
-		"a webhook that names a site": {asker{path: "/webhook", site: "https://git.example"}, 200, ""},
+		"nobody":                      {client{path: "/report"}, 401, "authentication required: send a token or a client certificate"},
+		"a token":                     {client{path: "/report", token: token}, 200, "alice"},
+		"a wrong token":               {client{path: "/report", token: other}, 401, "authentication required: send a token or a client certificate"},
+		"a certificate":               {client{path: "/report", cert: bob, key: bobKey}, 200, "bob"},
+		"another's certificate":       {client{path: "/report", cert: eve, key: eveKey}, 401, "authentication required: send a token or a client certificate"},
+		"the health":                  {client{path: "/healthz"}, 200, ""},
+		"the readiness":               {client{path: "/readyz"}, 200, ""},
+		"metrics":                     {client{path: "/metrics"}, 200, ""},
+		"a webhook":                   {client{path: "/webhook"}, 200, ""},
+		"almost an open path":         {client{path: "/healthz/"}, 401, "authentication required: send a token or a client certificate"},
+		"a token from another site":   {client{path: "/report", token: token, site: "https://evil.example"}, 403, "a page of another site sends this"},
+		"a webhook that names a site": {client{path: "/webhook", site: "https://git.example"}, 200, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			code, text, _ := g.ask(test.who)
+			code, text, _ := g.request(test.who)
 			if code != test.code || text != test.text {
 				t.Errorf("%d %q, want %d %q", code, text, test.code, test.text)
 			}
@@ -210,23 +210,23 @@ func TestWhoMayAsk(t *testing.T) {
 
 // Without credentials, only requests to this machine by its own names are answered: a web page
 // can use a name that resolves to this machine.
-func TestWithoutCredentialsOnlyThisMachineIsAnswered(t *testing.T) {
+func TestWithoutAuthenticationOnlyLocalHostNamesAreServed(t *testing.T) {
 	g := guard(t, Config{Listen: "127.0.0.1:8085"}, nil)
 	for host, want := range map[string]int{
 		"": 200, "localhost:8085": 200, "127.0.0.1:8085": 200, "[::1]:8085": 200, "localhost": 200,
 		"evil.example": 403, "evil.example:8085": 403, "10.0.0.1:8085": 403, "localhost.evil.example": 403,
 	} {
-		if code, text, _ := g.ask(asker{path: "/report", host: host}); code != want {
+		if code, text, _ := g.request(client{path: "/report", host: host}); code != want {
 			t.Errorf("Host %q: %d %s, want %d", host, code, text, want)
 		}
 	}
-	if code, _, _ := g.ask(asker{path: "/actions", host: "localhost:8085", site: "http://localhost:3000"}); code != 403 {
+	if code, _, _ := g.request(client{path: "/actions", host: "localhost:8085", site: "http://localhost:3000"}); code != 403 {
 		t.Errorf("a page of another site: %d", code)
 	}
 }
 
 // A request that a browser sends for a page of another site is refused, even if it only reads.
-func TestPagesOfOtherSitesAreRefused(t *testing.T) {
+func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	g, err := New(t.Context(), Config{Listen: "127.0.0.1:8085"})
 	if err != nil {
 		t.Fatal(err)
@@ -265,31 +265,31 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 }
 
 // Replaced files are used without a restart, and invalid ones are ignored.
-func TestFilesAreReadAgain(t *testing.T) {
+func TestChangedFilesAreReloaded(t *testing.T) {
 	ca := newAuthority(t, "ours")
 	cert, key := ca.issue("server")
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	write(t, tokens, token)
 	g := guard(t, Config{Listen: "127.0.0.1:443", CertFile: cert, KeyFile: key, TokenFile: tokens}, ca)
-	_, _, before := g.ask(asker{path: "/report", token: token})
+	_, _, before := g.request(client{path: "/report", token: token})
 	ca.issue("server")
 	later(t, cert, key)
-	code, _, after := g.ask(asker{path: "/report", token: token})
+	code, _, after := g.request(client{path: "/report", token: token})
 	if code != 200 || before.PeerCertificates[0].Equal(after.PeerCertificates[0]) {
 		t.Errorf("%d with the old certificate after it was replaced", code)
 	}
 	write(t, cert, "broken")
 	write(t, tokens, "\n"+other+"\n")
 	later(t, cert, tokens)
-	if code, _, _ := g.ask(asker{path: "/report", token: token}); code != 401 {
+	if code, _, _ := g.request(client{path: "/report", token: token}); code != 401 {
 		t.Errorf("the old token: %d", code)
 	}
-	if code, _, _ := g.ask(asker{path: "/report", token: other}); code != 200 {
+	if code, _, _ := g.request(client{path: "/report", token: other}); code != 200 {
 		t.Errorf("the new token: %d", code)
 	}
 	write(t, tokens, "short")
 	later(t, tokens)
-	if code, _, _ := g.ask(asker{path: "/report", token: other}); code != 200 {
+	if code, _, _ := g.request(client{path: "/report", token: other}); code != 200 {
 		t.Errorf("the token before a broken file: %d", code)
 	}
 }
@@ -316,7 +316,7 @@ func later(t *testing.T, paths ...string) {
 	}
 }
 
-func TestWhatDoesNotGoTogetherIsSaid(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "short"), "# here\nabc\n")
 	write(t, filepath.Join(dir, "empty"), "# none\n")

@@ -11,7 +11,7 @@ import (
 
 // A daemon starts even if the cluster that authenticates its clients cannot be reached. Until
 // then it refuses the clients that the cluster would authenticate.
-func TestUnreachableClusterDelaysNoStart(t *testing.T) {
+func TestUnreachableClusterDoesNotPreventTheStart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

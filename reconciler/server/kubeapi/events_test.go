@@ -10,7 +10,7 @@ import (
 )
 
 // An event may be kept longer than its list, and must not keep the list in memory.
-func TestEventsDoNotKeepTheirList(t *testing.T) {
+func TestEventsDoNotKeepTheirListInMemory(t *testing.T) {
 	list := []status.Event{{Kind: "MemberCluster", Name: "east"}, {Kind: "MemberCluster", Name: "west"}}
 	core, other := eventSources(list)
 	for _, source := range slices.Concat(core, other) {

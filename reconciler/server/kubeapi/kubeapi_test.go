@@ -154,7 +154,7 @@ func (s *served) get(path string, into any) {
 }
 
 // A version with fewer fields omits the others, and changes nothing else.
-func TestV1HasNoFieldThatItDoesNotKnow(t *testing.T) {
+func TestV1OmitsFieldsOfV1beta1(t *testing.T) {
 	s := serve(t, reportOf(nil, crpOf("web", 3)))
 	for version, want := range map[string]bool{"v1beta1": true, "v1": false} {
 		var p map[string]any
@@ -169,7 +169,7 @@ func TestV1HasNoFieldThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestWritesAreRefusedWithTheFileToChange(t *testing.T) {
+func TestRefusedWritesNameTheFile(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files), crpOf("web", 1)))
 	tests := []struct{ method, path, body, want string }{
 		{"DELETE", placementPath + "/clusterresourceplacements/web", "", `clusterresourceplacements \"web\" is placements/web.yaml:3`},
@@ -186,7 +186,7 @@ func TestWritesAreRefusedWithTheFileToChange(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNotTold(t *testing.T) {
+func TestSecretValuesAreMasked(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	for _, path := range []string{
 		"/api/v1/secrets", "/api/v1/namespaces/web/secrets/login", placementPath + "/resourceenvelopes",
@@ -224,7 +224,7 @@ func declaring(l *ledger.Ledger, s *hub.Snapshot) *status.Report {
 
 // Every object has the metadata that Kubernetes clients expect, also after a restart of the
 // daemon.
-func TestEverythingHasMetadata(t *testing.T) {
+func TestObjectsHaveMetadata(t *testing.T) {
 	l := ledger.New()
 	s := serve(t, declaring(l, load(t, "c1", files)))
 	var d, override metav1.PartialObjectMetadata
@@ -277,7 +277,7 @@ func TestDiscoveryFollowsTheCommit(t *testing.T) {
 
 // Clients that sort by a field, or have tables of their own, can request tables that contain
 // the objects.
-func TestTablesMayHaveWholeObjects(t *testing.T) {
+func TestTablesCanContainObjects(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files), crpOf("web", 3)))
 	for _, path := range []string{placementPath + "/clusterresourceplacements", "/apis/apps/v1/namespaces/web/deployments/web"} {
 		code, text := s.ask("GET", path+"?includeObject=Object", "application/json;as=Table;v=v1;g=meta.k8s.io", "")
@@ -315,7 +315,7 @@ func TestEventsNameTheirCluster(t *testing.T) {
 
 // Before there is a commit, no empty list is served, since a client would consider all known
 // objects deleted.
-func TestNothingIsToldBeforeACommit(t *testing.T) {
+func TestNoListsBeforeTheFirstCommit(t *testing.T) {
 	s := serve(t, nil)
 	for _, r := range []*status.Report{reportOf(nil), reportOf(load(t, "c1", files), crpOf("web", 1))} {
 		s.api.Publish(r)

@@ -13,7 +13,7 @@ import (
 const reviewPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 // A review says that users with access may read everything that is served, and write nothing.
-func TestReviews(t *testing.T) {
+func TestSelfSubjectAccessReviews(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	strict := serve(t, reportOf(load(t, "c1", files)))
 	strict.api.may = authorizer.AuthorizerFunc(func(_ context.Context, of authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -47,7 +47,7 @@ func TestReviews(t *testing.T) {
 }
 
 // Reviews cannot be read, and invalid ones are refused.
-func TestOnlyReviewsAreTaken(t *testing.T) {
+func TestInvalidAccessReviewsAreRefused(t *testing.T) {
 	s := serve(t, nil)
 	for _, test := range []struct {
 		method, body string

@@ -13,7 +13,7 @@ import (
 )
 
 // A status is encoded byte by byte as by encoding/json.
-func TestStatusesAreWrittenAsEncodingJSONDoes(t *testing.T) {
+func TestStatusesAreEncodedLikeEncodingJSON(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain text, 100%", `"quoted" \ <b>&</b>`, "line\nfeed \u2028 ü \x7f \xff"}))
 	condition := rapid.Custom(func(t *rapid.T) metav1.Condition {
 		c := metav1.Condition{
@@ -52,7 +52,7 @@ func TestStatusesAreWrittenAsEncodingJSONDoes(t *testing.T) {
 }
 
 // A placement is encoded as by encoding/json, with and without a status.
-func TestPlacementsSayTheSame(t *testing.T) {
+func TestPlacementsAreEncodedLikeEncodingJSON(t *testing.T) {
 	s := serve(t, reportOf(nil))
 	bare, whole := crpOf("bare", 1), large("whole", 1)
 	whole.Status.SelectedResources = []api.ResourceIdentifier{{Version: "v1", Kind: "Namespace", Name: "web"}}

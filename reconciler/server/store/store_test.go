@@ -93,7 +93,7 @@ func (v *view) read(t *rapid.T, s *Store, batches int) {
 
 // Every watcher, whenever it began and however slow it is, ends up with the state that a list
 // returns, and gets only valid events on the way.
-func TestWatchersArriveAtWhatIsListed(t *testing.T) {
+func TestWatchesEndWithTheListedState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(began)
 		names := rapid.SampledFrom([]string{"a", "b", "c", "d"})
@@ -125,7 +125,7 @@ func TestWatchersArriveAtWhatIsListed(t *testing.T) {
 	})
 }
 
-func TestAVersionChangesOnlyWithItsObject(t *testing.T) {
+func TestVersionChangesOnlyWithTheObject(t *testing.T) {
 	s := New(began)
 	was := fill(s, nil, map[string]string{"a": "red", "b": "red"})
 	a, b := s.Get(things, "ns", "a"), s.Get(things, "ns", "b")
@@ -139,7 +139,7 @@ func TestAVersionChangesOnlyWithItsObject(t *testing.T) {
 	}
 }
 
-func TestVersionsRiseOverRestarts(t *testing.T) {
+func TestVersionsIncreaseAcrossRestarts(t *testing.T) {
 	before := New(began)
 	fill(before, nil, map[string]string{"a": "red", "b": "red", "c": "red"})
 	after := New(began.Add(time.Millisecond))
@@ -156,7 +156,7 @@ func TestVersionsRiseOverRestarts(t *testing.T) {
 
 // The memory kept for watchers does not grow with the number of changes, and only up to a limit
 // with deletions.
-func TestHistoryIsBounded(t *testing.T) {
+func TestChangeLogIsBounded(t *testing.T) {
 	s := New(began)
 	was := map[string]*string{}
 	for i := range 3 * maxDeletions {
@@ -179,7 +179,7 @@ func TestHistoryIsBounded(t *testing.T) {
 }
 
 // A list in pages has each object exactly once that existed all the time.
-func TestPagesMissNothing(t *testing.T) {
+func TestPagesHaveEveryObjectOnce(t *testing.T) {
 	s := New(began)
 	was := fill(s, nil, map[string]string{"a": "red", "b": "red", "c": "red", "d": "red"})
 	page := s.List(Query{Kind: things}, "", "", 2)
@@ -194,7 +194,7 @@ func TestPagesMissNothing(t *testing.T) {
 }
 
 // A slow watcher does not delay others, and needs little memory.
-func TestASlowWatcherCostsNobodyAnything(t *testing.T) {
+func TestSlowWatchSkipsVersions(t *testing.T) {
 	s := New(began)
 	was := fill(s, nil, map[string]string{"a": "0"})
 	slow, err := s.Watch(t.Context(), Watch{Query: Query{Kind: things}, From: s.Version(), Show: func(o *Object) *Object { return o }})
