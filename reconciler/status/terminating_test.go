@@ -19,29 +19,29 @@ func TestDeletedPlacementIsReportedUntilItIsRemoved(t *testing.T) {
 			s.do(strings.Fields(command), data)
 		}
 	}
-	told := func() *api.ClusterResourcePlacement {
+	reported := func() *api.ClusterResourcePlacement {
 		t.Helper()
 		if len(s.report.Placements) != 1 {
-			t.Fatalf("%d placements are told", len(s.report.Placements))
+			t.Fatalf("%d placements are reported", len(s.report.Placements))
 		}
 		return s.report.Placements[0]
 	}
 	const rest = "clusters east west\nnamespace web\n"
 	play("commit v1\n"+rest+"place web pick 1", "seen east west", "turn")
-	before := told()
+	before := reported()
 	if before.DeletionTimestamp != nil {
-		t.Fatal("it is told as deleted before it is")
+		t.Fatal("it has a deletion timestamp before it is deleted")
 	}
 	play("commit v2\n"+rest, "turn")
-	going := told()
+	going := reported()
 	check := func() {
 		t.Helper()
-		p := told()
+		p := reported()
 		if p.DeletionTimestamp.IsZero() || len(p.Finalizers) != 1 || p.UID != before.UID || p.Generation != before.Generation {
-			t.Errorf("it is told with %+v", p.ObjectMeta)
+			t.Errorf("its metadata is %+v", p.ObjectMeta)
 		}
 		if p.Spec.Policy == nil || p.Spec.Policy.PlacementType != api.PickN || *p.Spec.Policy.NumberOfClusters != 1 {
-			t.Errorf("its policy is told to be %+v", p.Spec.Policy)
+			t.Errorf("its policy is %+v", p.Spec.Policy)
 		}
 		if c := p.Status.Conditions[0]; c.Reason != api.PlacementDeleted || !strings.Contains(c.Message, "is being removed") {
 			t.Errorf("its condition is %+v", c)
@@ -49,18 +49,18 @@ func TestDeletedPlacementIsReportedUntilItIsRemoved(t *testing.T) {
 	}
 	check()
 	play("tick 1m", "turn")
-	if told() != going {
-		t.Error("another object is told, though nothing has changed")
+	if reported() != going {
+		t.Error("another object, although nothing has changed")
 	}
 	play("restart", "turn")
 	check()
 	cluster := s.report.Details[0].Clusters[0].Cluster
 	play("member "+cluster+" web\nbraked Namespace web something else is in it", "turn")
-	if held := told().Status.Conditions; len(held) != 2 || held[1].Type != api.DeletionsHeld {
-		t.Errorf("what is held is not told: %+v", held)
+	if held := reported().Status.Conditions; len(held) != 2 || held[1].Type != api.DeletionsHeld {
+		t.Errorf("the condition DeletionsHeld is missing: %+v", held)
 	}
 	play("member "+cluster+" web\nremoved", "turn", "turn")
 	if len(s.report.Placements) != 0 {
-		t.Error("it is told after all of it is gone")
+		t.Error("it is reported after all its objects are gone")
 	}
 }

@@ -20,7 +20,7 @@ type typed[T any] interface {
 	GetObjectMeta() metav1.Object
 }
 
-// A live source is an object of the report. While it does not change, its pointer is the same
+// A reported source is an object of the report. While it does not change, its pointer is the same
 // in consecutive reports.
 type reported[T any, P typed[T]] struct{ of P }
 
@@ -45,11 +45,11 @@ func content(object any) any {
 	case *api.ClusterResourcePlacement:
 		statuses := p.Status.PlacementStatuses
 		p.Status.PlacementStatuses = nil
-		return written{p, statuses}
+		return placementJSON{p, statuses}
 	case *api.ResourcePlacement:
 		statuses := p.Status.PlacementStatuses
 		p.Status.PlacementStatuses = nil
-		return written{p, statuses}
+		return placementJSON{p, statuses}
 	}
 	return object
 }

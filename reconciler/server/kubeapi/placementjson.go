@@ -12,10 +12,10 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A written is a placement with hand-written encoding to JSON, many times faster than
-// encoding/json. Nearly all of its size is the statuses on its clusters, of which a list of all
+// A placementJSON is a placement that is encoded to JSON without reflection, many times faster than
+// by encoding/json. Nearly all of its size is the statuses on its clusters, of which a list of all
 // placements may have some hundred thousand.
-type written struct {
+type placementJSON struct {
 	// object is the placement without statuses, and its last field the status.
 	object   any
 	statuses []api.PerClusterPlacementStatus
@@ -25,7 +25,7 @@ type written struct {
 var emptyStatus = []byte(`"status":{}}`)
 
 // MarshalObject implements store.Marshaler.
-func (p written) MarshalObject() ([]byte, error) {
+func (p placementJSON) MarshalObject() ([]byte, error) {
 	raw, err := json.Marshal(p.object)
 	if err != nil || len(p.statuses) == 0 {
 		return raw, err
