@@ -24,14 +24,14 @@ import (
 	"github.com/gitfleet/gitfleet/test/world"
 )
 
-// A deadlySource has a commit that kills the process that reads it, as a commit does that needs
+// A crashingSource has commits that kill the process that reads them, as a commit does that needs
 // more memory than there is.
-type deadlySource struct {
+type crashingSource struct {
 	t     *testing.T
 	heads []string
 }
 
-func (s *deadlySource) Run(ctx context.Context, head func(gitsource.Commit)) error {
+func (s *crashingSource) Run(ctx context.Context, head func(gitsource.Commit)) error {
 	for _, hash := range s.heads {
 		head(gitsource.Commit{Hash: hash})
 	}
@@ -39,19 +39,19 @@ func (s *deadlySource) Run(ctx context.Context, head func(gitsource.Commit)) err
 	return nil
 }
 
-func (s *deadlySource) Files(_ context.Context, commit string) (fs.FS, error) {
-	if strings.HasPrefix(commit, "deadly") && os.Getenv("GITFLEET_TEST_MEMORY") != "enough" {
+func (s *crashingSource) Files(_ context.Context, commit string) (fs.FS, error) {
+	if strings.HasPrefix(commit, "crashing") && os.Getenv("GITFLEET_TEST_MEMORY") != "enough" {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
 	return world.Files(s.t, "clusters east\n"), nil
 }
 
-func (s *deadlySource) Commit(_ context.Context, hash string) (gitsource.Commit, error) {
+func (s *crashingSource) Commit(_ context.Context, hash string) (gitsource.Commit, error) {
 	return gitsource.Commit{Hash: hash}, nil
 }
 
-func (s *deadlySource) Status() gitsource.Status { return gitsource.Status{} }
+func (s *crashingSource) Status() gitsource.Status { return gitsource.Status{} }
 
 // TestRunInAChild is the daemon that other tests start in a process of its own. It ends when
 // the newest commit is in force or refused, and prints which.
@@ -69,10 +69,10 @@ func TestRunInAChild(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var loop *Reconciler
-	asked := os.Getenv("GITFLEET_TEST_SYNC") == ""
+	synced := os.Getenv("GITFLEET_TEST_SYNC") == ""
 	reports := make(chan *status.Report, 1000)
 	loop = New(Config{
-		Source: &deadlySource{t, heads}, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: store,
+		Source: &crashingSource{t, heads}, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: store,
 		Attempts: filepath.Join(dir, "loading.json"), Log: slog.New(slog.DiscardHandler),
 		Member: func(c *hub.Cluster, report func(ledger.Observation)) Member {
 			report(ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Healthy: true})
@@ -87,8 +87,8 @@ func TestRunInAChild(t *testing.T) {
 		if s.Newest.Hash != heads[len(heads)-1] {
 			continue
 		}
-		if s.LoadError != "" && !asked {
-			asked = true
+		if s.LoadError != "" && !synced {
+			synced = true
 			if _, err := loop.Check(ctx, Order{}); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func (idle) SetDriftDecisions(ledger.DriftDecisions)           {}
 
 // A commit that has crashed the process twice is not loaded a third time, and the last good one
 // stays in force. It is loaded again when a user asks for it. A single crash does not count.
-func TestACommitThatEndsTheProcessIsNotLoadedForEver(t *testing.T) {
+func TestACommitThatCrashesTheProcessTwiceIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	run := func(heads string, env ...string) (said string, killed bool) {
 		t.Helper()
@@ -156,17 +156,17 @@ func TestACommitThatEndsTheProcessIsNotLoadedForEver(t *testing.T) {
 		want        string
 	}{
 		{"a good commit", "good", nil, false, "in force: good; refused: \n"},
-		{"a deadly one", "good deadly", nil, true, ""},
-		{"once does not count", "deadly", []string{"GITFLEET_TEST_MEMORY=enough"}, false, "in force: deadly; refused: \n"},
-		{"back", "good", nil, true, ""}, // the commit in force is read first
-		{"the same at a restart", "good", nil, true, ""},
-		{"not read a third time", "good", nil, false, "in force: good; refused: \n"},
-		{"it comes again", "deadly", nil, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
-		{"nobody has asked", "deadly", []string{"GITFLEET_TEST_MEMORY=enough"}, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
-		{"somebody asks, in vain", "deadly", []string{"GITFLEET_TEST_SYNC=1"}, true, ""},
-		{"refused again", "deadly", nil, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
-		{"another one", "deadly deadly-too", nil, true, ""},
-		{"somebody asks", "deadly", []string{"GITFLEET_TEST_SYNC=1", "GITFLEET_TEST_MEMORY=enough"}, false, "in force: deadly; refused: \n"},
+		{"a first crash", "good crashing", nil, true, ""},
+		{"one crash does not count", "crashing", []string{"GITFLEET_TEST_MEMORY=enough"}, false, "in force: crashing; refused: \n"},
+		{"it is in force at the restart", "good", nil, true, ""}, // the commit in force is read first
+		{"a second crash", "good", nil, true, ""},
+		{"not loaded a third time", "good", nil, false, "in force: good; refused: \n"},
+		{"it is the newest again", "crashing", nil, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
+		{"still refused without a sync", "crashing", []string{"GITFLEET_TEST_MEMORY=enough"}, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
+		{"a sync, and a crash", "crashing", []string{"GITFLEET_TEST_SYNC=1"}, true, ""},
+		{"refused again", "crashing", nil, false, "in force: good; refused: loading this commit has ended the daemon 2 times"},
+		{"another such commit", "crashing crashing-too", nil, true, ""},
+		{"a sync, with enough memory", "crashing", []string{"GITFLEET_TEST_SYNC=1", "GITFLEET_TEST_MEMORY=enough"}, false, "in force: crashing; refused: \n"},
 	}
 	for _, step := range steps {
 		said, killed := run(step.heads, step.env...)
@@ -181,7 +181,7 @@ func TestACommitThatEndsTheProcessIsNotLoadedForEver(t *testing.T) {
 func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loading.json")
 	log := slog.New(slog.DiscardHandler)
-	died := func(commits ...string) {
+	crashWhileLoading := func(commits ...string) {
 		a := readAttempts(path, log)
 		a.oneAtATime = false // a third one would wait for the first
 		for _, c := range commits {
@@ -190,17 +190,17 @@ func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 			}
 		}
 	}
-	died("a", "a", "b")
+	crashWhileLoading("a", "a", "b")
 	a := readAttempts(path, log)
 	if !a.oneAtATime {
-		t.Error("commits are loaded beside each other after a death")
+		t.Error("commits are loaded concurrently after a crash")
 	}
 	end, err := a.begin("a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	end()
-	died("b")
+	crashWhileLoading("b")
 	a = readAttempts(path, log)
 	if _, err := a.begin("b"); !errors.Is(err, errFatalCommit) {
 		t.Errorf("b: %v", err)
@@ -212,7 +212,7 @@ func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
 	}
 	a.reset()
 	if _, err := a.begin("b"); err != nil {
-		t.Errorf("b is forgiven: %v", err)
+		t.Errorf("b after a reset: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestAFailedWriteOfAttemptsLeavesNoFile(t *testing.T) {
 // A stuckSource does not find past commits until the test ends, and sends the hashes of commits
 // whose files are read.
 type stuckSource struct {
-	deadlySource
+	crashingSource
 	read chan string
 }
 

@@ -1,0 +1,263 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A dispatchedFleet dispatches plans to members that record the calls.
+type dispatchedFleet struct {
+	*chronicle
+	ctx   context.Context
+	calls []string
+	left  chan struct{}
+	// report is the function with which the newest member reports.
+	report func(ledger.Observation)
+	// stuck, if not nil, keeps members from ending until it is closed.
+	stuck chan struct{}
+}
+
+func newDispatchedFleet(t *testing.T) *dispatchedFleet {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &dispatchedFleet{chronicle: newChronicle(t), ctx: ctx, left: make(chan struct{})}
+	t.Cleanup(func() {
+		cancel()
+		f.running.Wait()
+	})
+	f.cfg.Now = func() time.Time { return f.now }
+	f.cfg.Member = func(c *hub.Cluster, report func(ledger.Observation)) Member {
+		f.call("start %s %s", c.Name, credentials(c))
+		f.report = report
+		return &recordedMember{f, c.Name}
+	}
+	return f
+}
+
+func (f *dispatchedFleet) call(format string, args ...any) {
+	f.calls = append(f.calls, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// dispatched dispatches a plan, and compares the calls with those that are expected.
+func (f *dispatchedFleet) dispatched(p *plan.Plan, want ...string) {
+	f.t.Helper()
+	if !f.dispatch(f.ctx, p) {
+		f.call("not saved")
+	}
+	synctest.Wait()
+	if !slices.Equal(f.calls, want) {
+		f.t.Errorf("calls %q, want %q", f.calls, want)
+	}
+	f.calls = nil
+}
+
+type recordedMember struct {
+	f    *dispatchedFleet
+	name string
+}
+
+func (m *recordedMember) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
+	m.f.call("fleet %s %s %d", m.name, f.Name, len(adopted))
+}
+func (m *recordedMember) Set(works []work.Work) { m.f.call("set %s %d", m.name, len(works)) }
+func (m *recordedMember) Leave() <-chan struct{} {
+	m.f.call("leave %s", m.name)
+	return m.f.left
+}
+func (m *recordedMember) Check() {}
+func (m *recordedMember) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drift) {
+	if len(drifts) > 0 {
+		m.f.call("drifts %s %d", m.name, len(drifts))
+	}
+}
+func (m *recordedMember) SetDriftDecisions(all ledger.DriftDecisions) {
+	m.f.call("decisions %s %d", m.name, len(all))
+}
+func (m *recordedMember) Run(ctx context.Context) error {
+	m.f.call("run %s", m.name)
+	<-ctx.Done()
+	if m.f.stuck != nil {
+		<-m.f.stuck
+	}
+	return nil
+}
+
+// fleetPlan returns a plan for one cluster with works of some revisions; none means that nothing was
+// planned.
+func fleetPlan(context string, revisions ...string) *plan.Plan {
+	c := &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", Annotations: map[string]string{api.ContextAnnotation: context}}}}
+	p := &plan.Plan{Members: []*hub.Cluster{c}}
+	if len(revisions) > 0 {
+		p.Works = map[string][]work.Work{"east": {}}
+	}
+	for _, hash := range revisions {
+		p.Works["east"] = append(p.Works["east"], work.Work{Placement: web, Revision: placement.Revision{Hash: hash}})
+	}
+	return p
+}
+
+func TestWorksAreSentWhenTheyChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.ledger.SetFleet(ledger.Fleet{Name: "prod"})
+		f.dispatched(fleetPlan("a"), "start east a", "run east")
+		f.dispatched(fleetPlan("a", "v1"), "fleet east prod 0", "set east 1")
+		f.dispatched(fleetPlan("a", "v1"))
+		f.dispatched(fleetPlan("a", "v2"), "set east 1")
+		none := fleetPlan("a")
+		none.Works = map[string][]work.Work{}
+		f.dispatched(none, "set east 0")
+		f.driftDecisions = map[string]ledger.DriftDecisions{"east": {{Placement: web}: {PutBack: true}}}
+		f.dispatched(none, "decisions east 1")
+		f.dispatched(none)
+		f.ledger.Adopt(ledger.Adoption{Cluster: "east", ID: "theirs"})
+		f.dispatched(none, "fleet east prod 1")
+	})
+}
+
+// A member that has nothing to do is sent its empty works once, since it deletes nothing before.
+func TestEmptyWorksAreSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		empty := fleetPlan("a")
+		empty.Works = map[string][]work.Work{}
+		f.dispatched(empty, "start east a", "set east 0", "run east")
+		f.dispatched(empty)
+	})
+}
+
+func TestNoWorksAreSentBeforeTheLedgerIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.ledger.SetInForce("c1")
+		f.cfg.Store = full{}
+		f.dispatched(fleetPlan("a", "v1"), "start east a", "not saved", "run east")
+		f.cfg.Store = ledger.Memory()
+		f.dispatched(fleetPlan("a", "v1"), "set east 1")
+		if f.ledger.Unsaved() {
+			t.Error("the works were sent before the ledger was saved")
+		}
+	})
+}
+
+// With other credentials there is a new agent. It begins once the previous one has ended, whose
+// observations do not count any more.
+func TestNewCredentialsStartANewAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.stuck = make(chan struct{})
+		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
+		former := f.report
+		f.dispatched(fleetPlan("b", "v1"), "start east b", "set east 1")
+		former(ledger.ClusterSeen{Cluster: "east", At: f.now})
+		if n := len(f.events.drain().seen); n != 0 {
+			t.Errorf("%d observations of the former agent", n)
+		}
+		f.report(ledger.ClusterSeen{Cluster: "east", At: f.now})
+		if n := len(f.events.drain().seen); n != 1 {
+			t.Errorf("%d observations of the new agent", n)
+		}
+		close(f.stuck)
+		synctest.Wait()
+		if !slices.Equal(f.calls, []string{"run east"}) {
+			t.Errorf("once the former agent has ended: %q", f.calls)
+		}
+	})
+}
+
+func TestAClusterThatIsNotDeclaredHasNoAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
+		f.dispatched(&plan.Plan{Works: map[string][]work.Work{}})
+		if len(f.members) > 0 {
+			t.Errorf("members %v", f.members)
+		}
+	})
+}
+
+// A cluster that leaves the fleet is released once, and forgotten when that is done or after
+// offboardTimeout.
+func TestOffboarding(t *testing.T) {
+	for name, test := range map[string]struct {
+		end func(*dispatchedFleet)
+	}{
+		"released":      {func(f *dispatchedFleet) { close(f.left) }},
+		"not answering": {func(f *dispatchedFleet) { f.now = f.now.Add(offboardTimeout) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newDispatchedFleet(t)
+				f.ledger.SetFleet(ledger.Fleet{Name: "prod"})
+				f.seen("east", "")
+				f.text.Reset()
+				left := &plan.Plan{Left: []string{"east"}, Works: map[string][]work.Work{}}
+				f.dispatched(left, "start east", "fleet east prod 0", "leave east", "run east")
+				f.now = f.now.Add(offboardTimeout - time.Nanosecond)
+				f.dispatched(left)
+				if f.ledger.Cluster("east") == nil {
+					t.Error("forgotten too early")
+				}
+				f.now = f.now.Add(-offboardTimeout + time.Nanosecond)
+				test.end(f)
+				f.dispatched(left)
+				if f.ledger.Cluster("east") != nil || len(f.members) > 0 {
+					t.Errorf("not forgotten: %v, %v", f.ledger.Cluster("east"), f.members)
+				}
+				f.tells("member left east\n")
+			})
+		})
+	}
+}
+
+// A cluster that is declared again while it leaves gets a new agent.
+func TestAClusterThatComesBackGetsANewAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
+		f.dispatched(&plan.Plan{Left: []string{"east"}, Works: map[string][]work.Work{}}, "leave east")
+		f.dispatched(fleetPlan("a", "v1"), "start east a", "set east 1", "run east")
+	})
+}
+
+// A new agent gets the recorded drifts.
+func TestANewAgentGetsTheRecordedDrifts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.ledger.SetPlacement(web, ledger.Placement{})
+		f.ledger.Bind(web, placement.Binding{Cluster: "east", Assigned: placement.Revision{Hash: "v1"}})
+		f.ledger.Fold(ledger.WorkSeen{Cluster: "east", Placement: web, At: f.now, Drifts: []ledger.Drift{{ID: one}}})
+		f.dispatched(fleetPlan("a"), "start east a", "drifts east 1", "run east")
+	})
+}
+
+// The end of an agent with an error ends no other one.
+func TestAnAgentThatEndsIsNotStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.cfg.Member = func(*hub.Cluster, func(ledger.Observation)) Member { return brokenMember{} }
+		f.dispatched(fleetPlan("a", "v1"))
+		f.dispatched(fleetPlan("a", "v1"))
+		if f.members["east"] == nil {
+			t.Error("the member is gone")
+		}
+	})
+}
+
+type brokenMember struct{ idle }
+
+func (brokenMember) Run(context.Context) error { return errors.New("broken") }

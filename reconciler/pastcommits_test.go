@@ -1,0 +1,100 @@
+package reconciler
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+func assigned(commits ...string) *plan.Plan {
+	p := &plan.Plan{Commits: map[string]bool{}}
+	for _, c := range commits {
+		p.Commits[c] = true
+	}
+	return p
+}
+
+func loadedPast(hash string, err error) loaded {
+	l := loaded{commit: hub.Commit{Hash: hash}, past: true, err: err}
+	if err == nil {
+		l.snapshot = &hub.Snapshot{Commit: l.commit}
+	}
+	return l
+}
+
+// The delay before a commit is loaded again doubles from 30 seconds to 10 minutes, and begins
+// anew after a success.
+func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c2", "clusters east")
+	broken := errors.New("no such commit")
+	attempts := func() (delays []time.Duration) {
+		now := c.now
+		for range 7 {
+			c.requestCommits(assigned("c1"), now)
+			<-c.loadRequests
+			c.pastLoaded(loadedPast("c1", broken), now)
+			if c.lostCommits["c1"] == nil {
+				t.Fatal("the commit is not lost")
+			}
+			next := c.loadBackoff["c1"].at
+			delays = append(delays, next.Sub(now))
+			c.requestCommits(assigned("c1"), next.Add(-time.Nanosecond))
+			if len(c.loadRequests) > 0 {
+				t.Fatal("the commit is loaded again too early")
+			}
+			now = next
+		}
+		c.requestCommits(assigned("c1"), now)
+		<-c.loadRequests
+		c.pastLoaded(loadedPast("c1", nil), now)
+		return delays
+	}
+	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}
+	for range 2 {
+		if got := attempts(); !slices.Equal(got, want) {
+			t.Errorf("delays %v, want %v", got, want)
+		}
+		if c.pastSnapshots["c1"] == nil || c.lostCommits["c1"] != nil {
+			t.Error("the commit is still lost after it was loaded")
+		}
+		delete(c.pastSnapshots, "c1")
+	}
+}
+
+func TestOneAssignedCommitIsRequestedAtATime(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c9", "clusters east")
+	for _, want := range []string{"c1", "c2"} {
+		c.requestCommits(assigned("c1", "c2", "c9"), c.now)
+		if got := <-c.loadRequests; got != want {
+			t.Errorf("requested %s, want %s", got, want)
+		}
+		c.pastLoaded(loadedPast(want, nil), c.now)
+	}
+	c.requestCommits(assigned("c1", "c2", "c9"), c.now)
+	if len(c.loadRequests) > 0 {
+		t.Errorf("loaded commits are requested again: %s", <-c.loadRequests)
+	}
+}
+
+// A commit that no cluster is assigned to is dropped, loaded or not; the commit in force is kept.
+func TestUnassignedCommitsAreDropped(t *testing.T) {
+	c := newChronicle(t)
+	c.commit("c9", "clusters east")
+	for hash, err := range map[string]error{"c1": nil, "c2": nil, "c3": errors.New("gone"), "c4": errors.New("gone")} {
+		c.pastLoaded(loadedPast(hash, err), c.now)
+	}
+	c.requestCommits(assigned("c2", "c4"), c.now)
+	if got := slices.Sorted(maps.Keys(c.pastSnapshots)); !slices.Equal(got, []string{"c2", "c9"}) {
+		t.Errorf("kept %v", got)
+	}
+	if got := slices.Sorted(maps.Keys(c.lostCommits)); !slices.Equal(got, []string{"c4"}) || len(c.loadBackoff) != 1 {
+		t.Errorf("lost %v, %v", got, c.loadBackoff)
+	}
+}
