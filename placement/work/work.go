@@ -17,7 +17,7 @@ import (
 type Work struct {
 	Placement api.PlacementKey
 	Revision  placement.Revision
-	// Strategy is always that of the head; it is not rolled out. Its defaults are set.
+	// Strategy is always that of the commit in force; it is not rolled out. Its defaults are set.
 	Strategy api.ApplyStrategy
 	// Drift is the newest api.DriftAnnotation of the placement; empty if there is none.
 	Drift string
