@@ -1,0 +1,131 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+)
+
+// A savedLedger is the ledger of a leader.
+type savedLedger struct {
+	ledger  *ledger.Ledger
+	version string
+	err     error
+	reads   int
+}
+
+func (s *savedLedger) Newer(known string) (*ledger.Ledger, string, error) {
+	s.reads++
+	if s.err != nil || s.version == known {
+		return nil, known, s.err
+	}
+	return s.ledger, s.version, nil
+}
+
+func (*savedLedger) Leader() string { return "one" }
+
+// A fetchedSource has some commits, and no new ones.
+type fetchedSource struct {
+	crashingSource
+	commits map[string]bool
+}
+
+func (s *fetchedSource) Commit(_ context.Context, hash string) (gitsource.Commit, error) {
+	if !s.commits[hash] {
+		return gitsource.Commit{}, errors.New("no such commit")
+	}
+	return gitsource.Commit{Hash: hash}, nil
+}
+
+// newStandby returns the chronicle of a standby, and the reports that it publishes.
+func newStandby(t *testing.T) (c *chronicle, leader *savedLedger, source *fetchedSource, reports *[]*status.Report) {
+	c, leader = newChronicle(t), &savedLedger{ledger: ledger.New(), version: "1"}
+	source, reports = &fetchedSource{commits: map[string]bool{}}, &[]*status.Report{}
+	source.t = t
+	c.ledger, c.cfg.Source = nil, source
+	c.cfg.Publish = func(r *status.Report) { *reports = append(*reports, r) }
+	return c, leader, source, reports
+}
+
+// A standby reports the leader's decisions about the commit in the leader's ledger. It loads that
+// commit once it is fetched, and reports nothing before.
+func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
+	c, leader, source, reports := newStandby(t)
+	c.cfg.Now = func() time.Time { return c.now }
+	from := &reader{of: leader}
+	published := func() bool {
+		t.Helper()
+		c.readLedger(from)
+		return c.publishCopy(t.Context(), c.now, from)
+	}
+	if published() {
+		t.Error("reported without a commit in force")
+	}
+	leader.ledger.SetInForce("c1")
+	if published() || len(c.loadRequests) > 0 {
+		t.Error("reported, or requested a commit that is not fetched")
+	}
+	source.commits["c1"] = true
+	if published() || len(c.loadRequests) != 1 {
+		t.Error("reported before the commit is loaded, or did not request it")
+	}
+	c.requested = map[string]bool{}
+	c.pastLoaded(c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web"), c.now)
+	c.newestLoaded(loaded{commit: hub.Commit{Hash: "c2"}, snapshot: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}})
+	if !published() || len(*reports) != 1 {
+		t.Fatal("not reported")
+	}
+	r := (*reports)[0]
+	if r.InForce.Commit.Hash != "c1" || r.Source.InForce.Hash != "c1" || r.Source.Newest.Hash != "c2" || *r.Standby != (status.Standby{Leader: "one", AsOf: c.now}) {
+		t.Errorf("in force %s, source %+v, standby %+v", r.InForce.Commit.Hash, r.Source, r.Standby)
+	}
+	if c.pastSnapshots["c2"] == nil {
+		t.Error("the newest commit, which the leader may put in force, was dropped")
+	}
+}
+
+// The ledger is read every ledgerInterval. A report is published when it has changed, and every
+// refreshAfter; none while the ledger cannot be read.
+func TestHowOftenAStandbyReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, leader, _, reports := newStandby(t)
+		c.cfg.Now = time.Now
+		c.pastSnapshots["c1"] = c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web").snapshot
+		leader.ledger.SetInForce("c1")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Follow(ctx, leader) }()
+		step := func(wait time.Duration, want int) {
+			t.Helper()
+			leader.reads, *reports = 0, nil
+			time.Sleep(wait)
+			synctest.Wait()
+			if len(*reports) != want || leader.reads != int(wait/ledgerInterval) {
+				t.Errorf("after %s: %d reports and %d reads, want %d and %d", wait, len(*reports), leader.reads, want, wait/ledgerInterval)
+			}
+		}
+		synctest.Wait()
+		if len(*reports) != 1 {
+			t.Errorf("%d reports at the start", len(*reports))
+		}
+		step(refreshAfter-ledgerInterval, 0)
+		step(ledgerInterval, 1)
+		leader.version = "2"
+		step(ledgerInterval, 1)
+		leader.err = errors.New("timeout")
+		step(2*refreshAfter, 0)
+		leader.err = nil
+		step(ledgerInterval, 1)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
