@@ -22,9 +22,11 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler"
+	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/proposal"
 	"github.com/gitfleet/gitfleet/reconciler/review"
+	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
@@ -53,41 +55,50 @@ func NewRun() *cobra.Command {
 	return cmd
 }
 
+// A daemon has the parts of the process, which refer to each other through it. All are set before
+// the loop runs and the server answers requests other than whether it is starting.
+type daemon struct {
+	cfg       settings.Config
+	log       *slog.Logger
+	metrics   *metrics
+	candidate *candidate
+	repo      *gitsource.Repo
+	polls     *poller
+	srv       *server.Server
+	// publish publishes a report on the server.
+	publish   func(*status.Report)
+	record    *history.Record
+	members   *members
+	proposals *proposal.Proposer
+	reviews   *review.Reviewer // nil if pull requests are not reviewed
+	// leader and standby are the loop for both roles of this replica.
+	leader, standby *reconciler.Reconciler
+}
+
 // serve connects the packages and runs them until ctx is done.
-func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
+func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err error) {
 	registry := prometheus.NewRegistry()
-	metrics := newMetrics(registry)
-	candidate, err := newCandidate(cfg, metrics.leader, log)
-	if err != nil {
+	d := &daemon{cfg: cfg, log: log, metrics: newMetrics(registry)}
+	d.metrics.loop.Traced = cfg.Tracing.Endpoint != ""
+	if d.candidate, err = newCandidate(cfg, d.metrics.leader, log); err != nil {
 		return err
 	}
-	defer candidate.store.Close()
-	git := cfg.GitConfig(log)
-	polls := &poller{}
-	trouble := notifyOnFailure(candidate.notice)
-	metrics.loop.Traced = cfg.Tracing.Endpoint != ""
-	git.Hooks = metrics.git.hooks(func(took time.Duration, err error) { trouble(took, err); polls.polled(took, err) })
-	repo, err := gitsource.Open(git)
-	if err != nil {
+	defer d.candidate.store.Close()
+	if err := d.openRepository(); err != nil {
 		return err
 	}
-	polls.repo = repo
-	defer repo.Close()
+	defer d.repo.Close()
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	var proposals *proposal.Proposer
-	var reviews *review.Reviewer
-	srv, publish, record, err := newServer(ctx, cfg, repo, candidate.store, registry, metrics, log, pullRequests{
-		wake:     func() { proposals.Wake(); reviews.Wake() },
-		troubles: func() []string { return slices.Concat(proposals.Troubles(), reviews.Troubles()) },
-	})
+	pulls := pullRequests{wake: d.wakePullRequests, troubles: d.pullRequestTroubles}
+	d.srv, d.publish, d.record, err = newServer(ctx, cfg, d.repo, d.candidate.store, registry, d.metrics, log, pulls)
 	if err != nil {
 		return err
 	}
-	defer runHistory(record)()
-	saved, err := savedFleet(ctx, candidate.store, srv, listener, log)
+	defer runHistory(d.record)()
+	saved, err := savedFleet(ctx, d.candidate.store, d.srv, listener, log)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -98,66 +109,117 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	configured := cfg.FleetName
-	cfg.FleetName = fleet.Name
+	d.cfg.FleetName = fleet.Name
 	var traces *tracing.Tracer
 	if cfg.Tracing.Endpoint != "" {
-		if traces, err = tracing.New(ctx, cfg.Tracing.Endpoint, cfg.FleetName, version.String(), log); err != nil {
+		if traces, err = tracing.New(ctx, cfg.Tracing.Endpoint, fleet.Name, version.String(), log); err != nil {
 			return err
 		}
 	}
 	defer traces.Close()
-	members, err := newMembers(cfg, repo, log, metrics.members)
-	if err != nil {
+	if d.members, err = newMembers(d.cfg, d.repo, log, d.metrics.members); err != nil {
 		return err
 	}
-	members.record, members.fence = record.Add, candidate.fence()
-	var loop *reconciler.Reconciler
-	shared, err := sharedForge(cfg, candidate.mayWrite)
-	if err != nil {
+	d.members.record, d.members.fence = d.record.Add, d.candidate.fence()
+	if err := d.connectForge(cfg.FleetName); err != nil {
 		return err
 	}
-	proposals, err = newProposer(cfg, repo, shared, candidate.mayWrite, func(all map[string]ledger.DriftDecisions) { loop.SetDriftDecisions(all) }, record.Add, log)
-	if err != nil {
-		return err
-	}
-	reviews = newReviewer(cfg, repo, shared, configured, members.try, log)
-	var preview func(context.Context, int64) (*review.Preview, error)
-	if reviews != nil {
-		publish, preview = fanOut(publish, reviews.Observe), reviews.Preview
-	}
-	servePlans(srv, candidate.objection, preview)
-	config := reconciler.Config{
-		Fleet: fleet, Source: repo, Loader: cfg.Loader(), Past: cfg.Loader(), Store: candidate.store, Attempts: filepath.Join(cfg.StateDir, "loading.json"), Conditions: status.Conditions(cfg.Status.Conditions),
-		Member: members.agent, Publish: publish, Record: record.Add, Log: log,
-		MaxUnreachable: &cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: cfg.Rollout.AvailableTimeout.Duration,
-		Metrics: metrics.loop, Traces: traces,
-	}
-	standby := reconciler.New(config)
-	config.Publish = fanOut(publish, proposals.Observe)
-	loop = reconciler.New(config)
-	(&orders{loop, proposals, polls, candidate.objection}).mount(srv)
-	serveProposals(srv, candidate.objection, proposals.Held)
-	srv.Trace((&tracer{cfg, members.credentials, repo}).touched)
-	srv.Contains(repo.Contains)
-	log.Info("gitfleet is running", "version", version.String(), "fleet", fleet.Name, "url", repo.Status().URL, "ref", repo.Status().Ref, "listen", listener.Addr().String())
+	d.buildLoops(fleet, traces)
+	d.mount()
+	git := d.repo.Status()
+	log.Info("gitfleet is running", "version", version.String(), "fleet", fleet.Name, "url", git.URL, "ref", git.Ref, "listen", listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		return candidate.run(ctx, standby, loop, func(ctx context.Context) error {
-			group, ctx := errgroup.WithContext(ctx)
-			group.Go(func() error { return proposals.Run(ctx) })
-			if reviews != nil {
-				group.Go(func() error { return reviews.Run(ctx) })
-			}
-			return group.Wait()
-		})
-	})
-	group.Go(func() error { return srv.Serve(ctx, listener) })
+	group.Go(func() error { return d.candidate.run(ctx, d.standby, d.leader, d.runPullRequests) })
+	group.Go(func() error { return d.srv.Serve(ctx, listener) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	log.Info("gitfleet has stopped")
 	return nil
+}
+
+// openRepository opens the local store of the repository. Each poll completes the requests of gitfleet
+// sync that wait for it.
+func (d *daemon) openRepository() (err error) {
+	git := d.cfg.GitConfig(d.log)
+	d.polls = &poller{}
+	notify := notifyOnFailure(d.candidate.notice)
+	git.Hooks = d.metrics.git.hooks(func(took time.Duration, err error) {
+		notify(took, err)
+		d.polls.polled(took, err)
+	})
+	d.repo, err = gitsource.Open(git)
+	d.polls.repo = d.repo
+	return err
+}
+
+// connectForge creates the proposer and the reviewer. statusFleet is the fleet in the names of commit
+// statuses; empty if the configuration names none.
+func (d *daemon) connectForge(statusFleet string) error {
+	shared, err := sharedForge(d.cfg, d.candidate.mayWrite)
+	if err != nil {
+		return err
+	}
+	decided := func(all map[string]ledger.DriftDecisions) { d.leader.SetDriftDecisions(all) }
+	if d.proposals, err = newProposer(d.cfg, d.repo, shared, d.candidate.mayWrite, decided, d.record.Add, d.log); err != nil {
+		return err
+	}
+	d.reviews = newReviewer(d.cfg, d.repo, shared, statusFleet, d.members.try, d.log)
+	return nil
+}
+
+// buildLoops creates the loop of the leader and that of a standby. Only the reports of the leader go to
+// the proposer, since a standby decides nothing about held drift.
+func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
+	publish := d.publish
+	if d.reviews != nil {
+		publish = fanOut(publish, d.reviews.Observe)
+	}
+	standby := reconciler.Config{
+		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(), Past: d.cfg.Loader(), Store: d.candidate.store,
+		Attempts: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
+		Member: d.members.agent, Publish: publish, Record: d.record.Add, Log: d.log,
+		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
+		Metrics: d.metrics.loop, Traces: traces,
+	}
+	leader := standby
+	leader.Publish = fanOut(publish, d.proposals.Observe)
+	d.standby, d.leader = reconciler.New(standby), reconciler.New(leader)
+}
+
+// mount makes the server answer what depends on the loop, the proposer and the reviewer.
+func (d *daemon) mount() {
+	objection := d.candidate.objection
+	(&orders{d.leader, d.proposals, d.polls, objection}).mount(d.srv)
+	serveProposals(d.srv, objection, d.proposals.Held)
+	var preview func(context.Context, int64) (*review.Preview, error)
+	if d.reviews != nil {
+		preview = d.reviews.Preview
+	}
+	servePlans(d.srv, objection, preview)
+	d.srv.Trace((&tracer{d.cfg, d.members.credentials, d.repo}).touched)
+	d.srv.Contains(d.repo.Contains)
+}
+
+// runPullRequests runs what only the leader does on the forge.
+func (d *daemon) runPullRequests(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.proposals.Run(ctx) })
+	if d.reviews != nil {
+		group.Go(func() error { return d.reviews.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// wakePullRequests makes the proposer and the reviewer ask the forge soon.
+func (d *daemon) wakePullRequests() {
+	d.proposals.Wake()
+	d.reviews.Wake()
+}
+
+// pullRequestTroubles lists what cannot be done on the forge.
+func (d *daemon) pullRequestTroubles() []string {
+	return slices.Concat(d.proposals.Troubles(), d.reviews.Troubles())
 }
 
 // notifyOnFailure calls notice after each poll that fails and after the first that succeeds. A
