@@ -1,4 +1,4 @@
-// Package apiserver plays API servers in the unit tests of their clients.
+// Package apiserver has fake API servers for unit tests of clients.
 package apiserver
 
 import (

@@ -357,7 +357,7 @@ func TestForceConflicts(t *testing.T) {
 		"client-side": {Type: api.ClientSideApply},
 		"default":     {},
 		"forced":      {Type: api.ServerSideApply, ServerSideApplyConfig: &api.ServerSideApplyConfig{ForceConflicts: true}},
-		"polite":      {Type: api.ServerSideApply},
+		"unforced":    {Type: api.ServerSideApply},
 	}
 	var all []work.Work
 	for name, strategy := range strategies {
@@ -375,7 +375,7 @@ func TestForceConflicts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name != "polite" {
+		if name != "unforced" {
 			if !w.Applied() || cm.Data["key"] != "a" {
 				t.Errorf("%s: %+v, %v", name, w.Exceptions, cm.Data)
 			}

@@ -68,8 +68,8 @@ func TestAvailableByExpression(t *testing.T) {
 
 	a.sent.Reset()
 	_, err = gadgets.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"phase":"Running"}}`), metav1.PatchOptions{})
-	patched(t, err)
-	patched(t, situation{a, ns, "settings"}.edit(ctx, `{"data":{"ready":"yes"}}`))
+	noError(t, err)
+	noError(t, situation{a, ns, "settings"}.edit(ctx, `{"data":{"ready":"yes"}}`))
 	a.available(key, "one", "available")
 	a.available(key, "settings", "available")
 	// Objects that others have written are read once, to compare their values; there are no
@@ -84,7 +84,7 @@ func TestAvailableByExpression(t *testing.T) {
 		read[text] = true
 	}
 	_, err = gadgets.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"phase":"Broken"}}`), metav1.PatchOptions{})
-	patched(t, err)
+	noError(t, err)
 	a.available(key, "one", "its expression does not hold")
 
 	// A kind of which only metadata were watched so far is now watched with complete objects.
@@ -97,7 +97,7 @@ func TestAvailableByExpression(t *testing.T) {
 	a.Set([]work.Work{workOf("web", "3", definition(group), settings, plain, asking)})
 	a.available(key, "robot", "its expression does not hold")
 	_, err = a.client.CoreV1().ServiceAccounts(ns).Patch(ctx, "robot", types.MergePatchType, []byte(`{"secrets":[{"name":"x"}]}`), metav1.PatchOptions{})
-	patched(t, err)
+	noError(t, err)
 	a.available(key, "robot", "available")
 }
 
@@ -116,8 +116,8 @@ func TestAvailabilityExpressionOnTheLiveObjectIsIgnored(t *testing.T) {
 	suspended := workOf("web", "1", first, second)
 	suspended.Suspended = "by a test"
 	a.Set([]work.Work{suspended})
-	patched(t, situation{a, ns, "first"}.edit(ctx, `{"metadata":{"annotations":{"`+api.AvailableAnnotation+`":"true"}}}`))
-	patched(t, situation{a, ns, "second"}.edit(ctx, `{"data":{"key":"ready"}}`))
+	noError(t, situation{a, ns, "first"}.edit(ctx, `{"metadata":{"annotations":{"`+api.AvailableAnnotation+`":"true"}}}`))
+	noError(t, situation{a, ns, "second"}.edit(ctx, `{"data":{"key":"ready"}}`))
 	unavailable := func(w ledger.WorkSeen) string {
 		var names []string
 		for _, e := range w.Exceptions {

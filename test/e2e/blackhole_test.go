@@ -32,7 +32,7 @@ func TestSilentMemberAffectsNoOther(t *testing.T) {
 	// value.
 	reaches := func(value string, members ...string) map[string][2]int {
 		t.Helper()
-		start := d.quiet()
+		start := d.waitForAuditLog()
 		d.repo.Commit(t, "main", app(value))
 		d.eventually(value+" on "+strings.Join(members, " "), func() bool {
 			for _, m := range members {
@@ -44,7 +44,7 @@ func TestSilentMemberAffectsNoOther(t *testing.T) {
 			}
 			return true
 		})
-		d.quiet()
+		d.waitForAuditLog()
 		written := map[string][2]int{}
 		for _, m := range members {
 			objects, inventories := d.asked(m, start)

@@ -59,9 +59,9 @@ func yamlSecret(namespace, name string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nstringData: {password: " + canaryInGit + "}\ndata: {token: " + encoded(canaryEncoded) + "}\n"
 }
 
-// unanswerable gives a Secret an availability expression that cannot be evaluated without quoting a
+// failingExpression gives a Secret an availability expression that cannot be evaluated without quoting a
 // value.
-func unanswerable(secret string) string {
+func failingExpression(secret string) string {
 	return strings.Replace(secret, "metadata: {", "metadata: {annotations: {"+api.AvailableAnnotation+": int(object.data.token) > 1}, ", 1)
 }
 
@@ -120,7 +120,7 @@ func TestOutputsContainNoSecret(t *testing.T) {
 
 	first := d.repo.Commit(t, "main", map[string]string{
 		"drift.yaml":  yamlNamespace(drift) + "---\n" + yamlSecret(drift, "s") + "---\n" + placementWithStrategy("drift", drift, "whenToApply: IfNotDrifted"),
-		"repair.yaml": yamlNamespace(repair) + "---\n" + unanswerable(yamlSecret(repair, "s")) + "---\n" + envelopes(repair) + "---\n" + placementWithStrategy("repair", repair, ""),
+		"repair.yaml": yamlNamespace(repair) + "---\n" + failingExpression(yamlSecret(repair, "s")) + "---\n" + envelopes(repair) + "---\n" + placementWithStrategy("repair", repair, ""),
 	})
 	d.startAt(first)
 	// drift that is left alone, and drift that is reverted, both reported

@@ -39,10 +39,10 @@ func TestPullRequestsContainNoSecret(t *testing.T) {
 
 	patch := `{"stringData":{"password":"` + canaryOnMember + `","extra":"` + canaryOnMember + `"},"metadata":{"annotations":{"note":"` + canaryOnMember + `"}}}`
 	_, err := p.clients[one].CoreV1().Secrets(namespace).Patch(ctx, "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-	patched(t, err)
+	noError(t, err)
 	for _, m := range p.members {
 		_, err = p.clients[m].CoreV1().ConfigMaps(namespace).Patch(ctx, "beside", types.MergePatchType, []byte(`{"data":{"value":"2"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-		patched(t, err)
+		noError(t, err)
 	}
 	drift := p.opened(1)
 	p.until("the Secret is held", func(r *status.Report) bool {
@@ -50,13 +50,13 @@ func TestPullRequestsContainNoSecret(t *testing.T) {
 			return d.Kind == "Secret" && d.State == api.DriftHeld && strings.Contains(d.Message, "/issues/")
 		})
 	})
-	issue := p.issued(1)
+	issue := p.waitForIssue(1)
 
 	planned := func(branch, text, want string) *gitea.PullRequest {
 		t.Helper()
 		p.write(branch, "mixed.yaml", strings.ReplaceAll(text, "NAMESPACE", namespace)+"---\n"+yamlConfigMap(namespace, "beside", "1"), "change the Secret")
 		pr, _, err := p.forge.Client.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: "Change the Secret"})
-		patched(t, err)
+		noError(t, err)
 		p.eventually("a plan that says "+want, func() bool {
 			plans := p.plans(pr.Index)
 			return len(plans) > 0 && strings.Contains(plans[0], want)
@@ -85,18 +85,18 @@ func TestPullRequestsContainNoSecret(t *testing.T) {
 		texts["the plan of "+name], _ = p.cli("plan", "--pr", fmt.Sprint(pr.Index))
 	}
 	texts["the statuses of main"] = strings.Join(p.shown(p.newest(), "rollout"), "\n")
-	commit, _, err := p.forge.Client.GetSingleCommit(giteaserver.User, "hub", p.tip(drift.Head.Ref))
-	patched(t, err)
+	commit, _, err := p.forge.Client.GetSingleCommit(giteaserver.User, "hub", p.branchHead(drift.Head.Ref))
+	noError(t, err)
 	texts["the commit of the drift"] = commit.RepoCommit.Message
 	edit, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", drift.Index, gitea.PullRequestDiffOptions{})
-	patched(t, err)
+	noError(t, err)
 	for line := range strings.Lines(string(edit)) {
 		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
 			texts["the edit of the drift"] += line
 		}
 	}
 	log, err := os.ReadFile(p.log.Name())
-	patched(t, err)
+	noError(t, err)
 	texts["the log"], texts["the log of Gitea"] = string(log), p.forge.Log()
 	for name, text := range texts {
 		if text == "" && name != fmt.Sprint("the comments on pull request ", drift.Index) {

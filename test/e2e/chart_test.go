@@ -111,7 +111,7 @@ func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]m
 			}
 			_ = unstructured.SetNestedSlice(o.Object, volumes, "spec", "template", "spec", "volumes")
 			containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-			set = takeSet(t, containers[0].(map[string]any))
+			set = removeSetFlags(t, containers[0].(map[string]any))
 			_ = unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")
 		}
 		unstructured.RemoveNestedField(o.Object, "spec", "jobLabel") // kustomize: the name of the Service
@@ -126,8 +126,8 @@ func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]m
 	return out
 }
 
-// takeSet removes the flags --set from the arguments of a container, and returns their values.
-func takeSet(t *testing.T, container map[string]any) (set []string) {
+// removeSetFlags removes the flags --set from the arguments of a container, and returns their values.
+func removeSetFlags(t *testing.T, container map[string]any) (set []string) {
 	t.Helper()
 	args, _, err := unstructured.NestedStringSlice(container, "args")
 	if err != nil {

@@ -62,7 +62,7 @@ func TestDaemonRecoversWhenKilledBetweenWrites(t *testing.T) {
 		hash := commit(turn)
 		d.env = []string{"GITFLEET_CRASH_AT=" + place}
 		d.start()
-		d.fallen(place)
+		d.waitForCrash(place)
 		d.env = nil
 		d.start()
 		d.applied(hash)
@@ -79,15 +79,15 @@ func TestDaemonContinuesAbandoningAfterACrash(t *testing.T) {
 	d.program = faulty
 	for turn, place := range []string{"written:1", "written:4", "written:8", "after save:2"} {
 		d.startAt(d.abandoning(fmt.Sprint(turn)))
-		d.become(strings.TrimSpace(strings.Repeat(fmt.Sprint(turn, " "), len(d.members))))
+		d.waitForValues(strings.TrimSpace(strings.Repeat(fmt.Sprint(turn, " "), len(d.members))))
 		d.stop()
 		d.repo.Remove(t, "main", "placement.yaml", "app.yaml")
 		d.env = []string{"GITFLEET_CRASH_AT=" + place}
 		d.start()
-		d.fallen(place)
+		d.waitForCrash(place)
 		d.env = nil
 		d.start()
-		d.abandoned()
+		d.waitForAbandoned()
 		d.stop()
 	}
 }
@@ -96,8 +96,8 @@ func changing(namespace, name, value string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: {value: %q}}\n", namespace, name, value)
 }
 
-// fallen waits until the daemon has killed itself.
-func (d *daemon) fallen(place string) {
+// waitForCrash waits until the daemon has killed itself.
+func (d *daemon) waitForCrash(place string) {
 	d.t.Helper()
 	ended := make(chan struct{})
 	go func() {
@@ -126,10 +126,10 @@ func (d *daemon) holds(place string, turn int) {
 	}
 	for _, member := range d.members {
 		deadline := time.Now().Add(time.Minute)
-		got := d.ours(member)
+		got := d.ownedValues(member)
 		for !maps.Equal(got, want) && time.Now().Before(deadline) {
 			time.Sleep(20 * time.Millisecond)
-			got = d.ours(member)
+			got = d.ownedValues(member)
 		}
 		if !maps.Equal(got, want) {
 			d.t.Errorf("killed at %s, %s holds %v, want %v", place, member, got, want)
@@ -140,8 +140,8 @@ func (d *daemon) holds(place string, turn int) {
 	}
 }
 
-// ours returns the values of the objects that gitfleet owns on a member in the namespace.
-func (d *daemon) ours(member string) map[string]string {
+// ownedValues returns the values of the objects that gitfleet owns on a member in the namespace.
+func (d *daemon) ownedValues(member string) map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
 	for _, c := range d.configMaps(member, d.name) {

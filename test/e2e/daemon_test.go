@@ -256,8 +256,8 @@ func (d *daemon) asked(cluster string, since time.Time) (objects, inventories []
 	return objects, inventories
 }
 
-// quiet waits until the cluster's audit log has caught up, and returns the time.
-func (d *daemon) quiet() time.Time {
+// waitForAuditLog waits until the cluster's audit log has caught up, and returns the time.
+func (d *daemon) waitForAuditLog() time.Time {
 	time.Sleep(300 * time.Millisecond) // events are logged after the response
 	return time.Now()
 }

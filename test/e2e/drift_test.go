@@ -46,7 +46,7 @@ func driftText(d ledger.Drift) string {
 	return text
 }
 
-func patched(t *testing.T, err error) {
+func noError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -79,16 +79,16 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 		}
 	}
 
-	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
+	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
 	is(a.awaitDrift(key, "one", "repaired", repaired(1)), `one repaired, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`)
-	patched(t, cms.Delete(ctx, "two", metav1.DeleteOptions{}))
+	noError(t, cms.Delete(ctx, "two", metav1.DeleteOptions{}))
 	is(a.awaitDrift(key, "two", "repaired", repaired(1)), "two repaired, 1 times, deleted")
 	_, err := a.client.CoreV1().Secrets(ns).Patch(ctx, "token", types.MergePatchType, []byte(`{"stringData":{"password":"canary-on-member"}}`), metav1.PatchOptions{FieldManager: "thief"})
-	patched(t, err)
+	noError(t, err)
 	is(a.awaitDrift(key, "token", "repaired", repaired(1)), fmt.Sprintf("token repaired, 1 times; /data/password %q→%q by [thief (Update)]",
 		"(redacted for security reasons)", "(redacted for security reasons)"))
 	_, err = cms.Patch(ctx, "three", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+api.ManagedByLabel+`":null}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
-	patched(t, err)
+	noError(t, err)
 	is(a.awaitDrift(key, "three", "repaired", repaired(1)), fmt.Sprintf("three repaired, 1 times; /metadata/labels/gitfleet.dev~1managed-by %q→%q by []", a.fleet, ""))
 
 	last := a.until(key, "reported", func(w ledger.WorkSeen) bool { return len(w.Drifts) == 4 })
@@ -100,7 +100,7 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 	a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{key: last.Drifts})
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
 	a.applied(key, "1")
-	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
+	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
 	d := a.awaitDrift(key, "one", "repaired", repaired(2))
 	if len(d.Paths) != 1 || d.Paths[0].ValueInHub != "a" || !d.FirstSeen.Equal(last.Drifts[0].FirstSeen) {
 		t.Errorf("after a restart: %+v", d)
@@ -117,7 +117,7 @@ func TestStandingDriftIsRecorded(t *testing.T) {
 	w.Strategy.WhenToApply = api.ApplyIfNotDrifted
 	a.Set([]work.Work{w})
 	a.applied(key, "1")
-	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
+	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"tampered"}}`))
 	d := a.awaitDrift(key, "one", "standing", func(d ledger.Drift) bool { return d.State == api.DriftStanding })
 	if got, want := driftText(d), `one standing, 1 times; /data/key "a"→"tampered" by [kubectl-edit (Update)]`; got != want {
 		t.Errorf("reported: %s\nwant: %s", got, want)
@@ -126,7 +126,7 @@ func TestStandingDriftIsRecorded(t *testing.T) {
 	if diffs := seen.Exceptions[0].Diffs; len(diffs) != 1 || len(diffs[0].By) != 1 || diffs[0].By[0].Manager != "kubectl-edit" {
 		t.Errorf("the exception: %+v", diffs)
 	}
-	patched(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"a"}}`))
+	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":"a"}}`))
 	a.awaitDrift(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded || d.State == api.DriftRepaired })
 }
 
@@ -151,13 +151,13 @@ func (a *agent) scale(namespace, name, manager string, replicas int32) {
 	a.t.Helper()
 	s := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 	_, err := a.client.AppsV1().Deployments(namespace).UpdateScale(context.Background(), name, s, metav1.UpdateOptions{FieldManager: manager})
-	patched(a.t, err)
+	noError(a.t, err)
 }
 
 func (a *agent) replicas(namespace, name string) int32 {
 	a.t.Helper()
 	d, err := a.client.AppsV1().Deployments(namespace).Get(context.Background(), name, metav1.GetOptions{})
-	patched(a.t, err)
+	noError(a.t, err)
 	return *d.Spec.Replicas
 }
 
@@ -179,7 +179,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	}
 	scalers := a.client.AutoscalingV2().HorizontalPodAutoscalers(ns)
 	_, err := scalers.Create(ctx, hpa, metav1.CreateOptions{})
-	patched(t, err)
+	noError(t, err)
 
 	for _, n := range []int32{5, 6} {
 		a.scale(ns, "web", "kube-controller-manager", n)
@@ -212,7 +212,7 @@ func TestReplicasOfAnAutoscalerAreKept(t *testing.T) {
 	}
 	a.awaitDrift(key, "open", "ignored", func(d ledger.Drift) bool { return d.State == api.DriftIgnored })
 
-	patched(t, scalers.Delete(ctx, "web-scaler", metav1.DeleteOptions{}))
+	noError(t, scalers.Delete(ctx, "web-scaler", metav1.DeleteOptions{}))
 	a.eventually("the autoscaler gone", func() (bool, error) {
 		_, err := scalers.Get(ctx, "web-scaler", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
@@ -230,9 +230,9 @@ func TestTakeOverKeepsTheReplicasOfAnAutoscaler(t *testing.T) {
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	for _, name := range []string{"web", "other"} {
 		raw, err := json.Marshal(deployment(ns, name, 2, nil).Object.Object.Object)
-		patched(t, err)
+		noError(t, err)
 		_, err = a.client.AppsV1().Deployments(ns).Patch(ctx, name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: "helm", Force: new(true)})
-		patched(t, err)
+		noError(t, err)
 		a.scale(ns, name, "acme-autoscaler", 5)
 	}
 	a.Set([]work.Work{workOf("web", "1", deployment(ns, "web", 2, nil), deployment(ns, "other", 2, nil))})
@@ -253,8 +253,8 @@ func TestObjectCreatedAgainByOthersIsForeign(t *testing.T) {
 	a.Set([]work.Work{w})
 	a.applied(key, "1")
 	a.stop()
-	patched(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
-	patched(t, situation{a, ns, "one"}.create(ctx, "theirs", false))
+	noError(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
+	noError(t, situation{a, ns, "one"}.create(ctx, "theirs", false))
 	a.start()
 	a.Set([]work.Work{w})
 	seen := a.until(key, "tried", func(w ledger.WorkSeen) bool { return w.Done })
@@ -289,7 +289,7 @@ func TestDriftRecordsSurviveARestart(t *testing.T) {
 		t.Helper()
 		_, err := d.clients["member-2"].CoreV1().ConfigMaps(d.name).Patch(context.Background(), "one", types.MergePatchType,
 			[]byte(`{"data":{"value":"`+value+`"}}`), metav1.PatchOptions{FieldManager: "tamperer"})
-		patched(t, err)
+		noError(t, err)
 	}
 	edit("theirs 1")
 	d.until("reported", repaired(1))

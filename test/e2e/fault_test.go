@@ -47,7 +47,7 @@ func TestFaultsOfOneObject(t *testing.T) {
 		"too-large":   {refusing(413, metav1.StatusReasonRequestEntityTooLarge, "Request entity too large: limit is 3145728"), "limit is 3145728"},
 		"gateway":     {answering(502, "text/html", "<html><body>Bad Gateway</body></html>"), "error on the server"},
 		"garbage":     {answering(200, "application/json", `{"metadata": {"name": [1,2`), "the answer is not a Kubernetes object"},
-		"reset":       {breaking, "connection reset by peer"},
+		"reset":       {loseResponse, "connection reset by peer"},
 		"refused": {func(http.RoundTripper, *http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 		}, "connection refused"},
@@ -82,7 +82,7 @@ func TestFaultsOfOneObject(t *testing.T) {
 	// The first attempt, and one each after at least three quarters of 1, 2, 4 … s.
 	most := 2 + int(time.Since(start)/(750*time.Millisecond))
 	for name := range cases {
-		if n := a.tries(http.MethodPatch, name); n > most {
+		if n := a.countRequests(http.MethodPatch, name); n > most {
 			t.Errorf("%s: tried %d times within %s", name, n, time.Since(start))
 		}
 	}
@@ -126,7 +126,7 @@ func TestRetryAfterIsRespected(t *testing.T) {
 // others.
 func TestHangingWriteTimesOut(t *testing.T) {
 	t.Parallel()
-	a, f := newFaulty(t, impatient)
+	a, f := newFaulty(t, shortTimeout)
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	f.set("hang", fault{writesOf("stuck"), hanging})
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "stuck", "a"), configMap(ns, "fine", "a"))})
@@ -191,7 +191,7 @@ func everything(*http.Request) bool { return true }
 func TestHangingClusterIsUnreachable(t *testing.T) {
 	t.Parallel()
 	var said seen
-	a, f := newFaulty(t, impatient, said.watch, func(cfg *member.Config) { cfg.Probe = 300 * time.Millisecond })
+	a, f := newFaulty(t, shortTimeout, said.watch, func(cfg *member.Config) { cfg.Probe = 300 * time.Millisecond })
 	ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 	a.Set([]work.Work{workOf("web", "1", many(ns, 30, "a")...)})
 	a.applied(key, "1")
@@ -208,7 +208,7 @@ func TestHangingClusterIsUnreachable(t *testing.T) {
 
 	// Stopping does not wait for requests: these would time out after an hour.
 	a.stop()
-	a.adjust = append(a.adjust, patient)
+	a.adjust = append(a.adjust, longTimeout)
 	a.start()
 	a.Set([]work.Work{workOf("web", "2", many(ns, 30, "b")...)})
 	a.applied(key, "2")
@@ -228,7 +228,7 @@ func TestHangingClusterDelaysNoOtherCluster(t *testing.T) {
 	t.Parallel()
 	limit := make(chan struct{}, 4)
 	shared := func(cfg *member.Config) { cfg.Limit, cfg.Concurrency = limit, 4 }
-	stuck, f := newFaulty(t, shared, patient)
+	stuck, f := newFaulty(t, shared, longTimeout)
 	healthy := newAgent(t, shared)
 	ns := healthy.makeNamespace()
 	f.set("hang", fault{func(r *http.Request) bool {
@@ -236,7 +236,7 @@ func TestHangingClusterDelaysNoOtherCluster(t *testing.T) {
 	}, hanging})
 	stuck.Set([]work.Work{workOf("stuck", "1", many(fleet.Namespace(t), 20, "a")...)})
 	stuck.eventually("stuck", func() (bool, error) {
-		n := stuck.tries(http.MethodPatch, "cm-003")
+		n := stuck.countRequests(http.MethodPatch, "cm-003")
 		return len(limit) == 4 || n > 0, nil
 	})
 	healthy.Set([]work.Work{workOf("fine", "1", configMap(ns, "one", "a"))})
@@ -351,7 +351,7 @@ func TestObjectsWaitForTheirInventory(t *testing.T) {
 	if got := verdictOf(w, "one"); !strings.Contains(got.Message, "write inventory of crp/web") || !strings.Contains(got.Message, "etcdserver: no space") {
 		t.Errorf("it says: %s", got.Message)
 	}
-	if n := a.tries(http.MethodPatch, "one"); n > 0 {
+	if n := a.countRequests(http.MethodPatch, "one"); n > 0 {
 		t.Error("it was applied all the same")
 	}
 	f.clear()
@@ -394,7 +394,7 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 		return err != nil, nil
 	})
 	a.eventually("answered", func() (bool, error) { // the object is gone before the response arrives
-		n := a.tries(http.MethodDelete, "two")
+		n := a.countRequests(http.MethodDelete, "two")
 		return n == 3, fmt.Errorf("took %d tries, want 3", n)
 	})
 }
@@ -414,7 +414,7 @@ func TestUnreadableObjectIsNotTreatedAsDeleted(t *testing.T) {
 	for name, x := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, f := newFaulty(t, impatient)
+			a, f := newFaulty(t, shortTimeout)
 			ns, key := a.makeNamespace(), api.PlacementKey{Name: "web"}
 			deployment := manifest("deployment", map[string]any{
 				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": ns},

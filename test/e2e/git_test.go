@@ -38,8 +38,8 @@ func (d *daemon) one(value string) map[string]string {
 	}
 }
 
-// everywhere waits until each member has a value.
-func (d *daemon) everywhere(value string) {
+// waitForAll waits until each member has a value.
+func (d *daemon) waitForAll(value string) {
 	d.t.Helper()
 	d.eventually("one is "+value+" everywhere", func() bool {
 		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "one")["value"] != value })
@@ -63,8 +63,8 @@ func (d *daemon) awaitGitError(why string) *status.Report {
 	})
 }
 
-// again serves the repository from another server.
-func (d *daemon) again(c githttp.Config) *githttp.Server {
+// serveAgain serves the repository from another server.
+func (d *daemon) serveAgain(c githttp.Config) *githttp.Server {
 	d.t.Helper()
 	c.Root = filepath.Dir(d.repo.Dir)
 	s := githttp.Serve(d.t, c)
@@ -80,7 +80,7 @@ func TestFetchOverSSH(t *testing.T) {
 		"--set", "source.sshKeyFile="+s.Identity, "--set", "source.sshKnownHosts="+s.KnownHosts)
 	d.startAt(d.commitOne("a"))
 	d.applied(d.commitOne("b"))
-	d.everywhere("b")
+	d.waitForAll("b")
 	if n := len(d.git.Requests()); n > 0 {
 		t.Errorf("%d requests went over HTTP", n)
 	}
@@ -94,7 +94,7 @@ func TestFetchOverHTTPS(t *testing.T) {
 	dir := t.TempDir()
 	other := githttp.Serve(t, githttp.Config{TLS: true})
 	ca, token := write(t, filepath.Join(dir, "ca.pem"), string(other.CA())), write(t, filepath.Join(dir, "token"), "wr0ng-t0ken\n")
-	server := d.again(githttp.Config{TLS: true, Token: "r1ght-t0ken"})
+	server := d.serveAgain(githttp.Config{TLS: true, Token: "r1ght-t0ken"})
 	d.args = append(d.args, "--set", "source.allowHTTP=false", "--set", "source.caBundle="+ca, "--set", "source.tokenFile="+token)
 	commit := d.commitOne("a")
 	d.start()
@@ -103,7 +103,7 @@ func TestFetchOverHTTPS(t *testing.T) {
 	d.awaitGitError("401")
 	write(t, token, "r1ght-t0ken\n")
 	d.applied(commit)
-	d.everywhere("a")
+	d.waitForAll("a")
 	for _, place := range []string{read(t, d.log.Name()), fmt.Sprintf("%+v", d.report())} {
 		if strings.Contains(place, "t0ken") {
 			t.Errorf("a token is printed:\n%s", place)
@@ -122,7 +122,7 @@ func TestForcedPush(t *testing.T) {
 	side := d.repo.Commit(t, "side", d.one("b"))
 	d.repo.ForcePush(t, "main", side)
 	d.applied(side)
-	d.everywhere("b")
+	d.waitForAll("b")
 	d.eventually("two is gone", func() bool {
 		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "two") != nil })
 	})
@@ -136,13 +136,13 @@ func TestDeletedBranch(t *testing.T) {
 	commit := d.commitOne("a")
 	d.startAt(commit)
 	d.repo.ForcePush(t, "side", commit)
-	since := d.quiet()
+	since := d.waitForAuditLog()
 	d.repo.DeleteBranch(t, "main")
 	if r := d.awaitGitError("not on the remote"); r.Source.InForce.Hash != commit {
 		t.Errorf("in force is %s", r.Source.InForce.Hash)
 	}
 	d.tamper("member-2", "a")
-	d.quiet()
+	d.waitForAuditLog()
 	for _, m := range d.members {
 		want := map[bool][]string{true: {"patch configmaps " + d.name + "/one 201"}}[m == "member-2"]
 		objects, _ := d.asked(m, since)
@@ -152,7 +152,7 @@ func TestDeletedBranch(t *testing.T) {
 	}
 	d.repo.ForcePush(t, "main", commit)
 	d.applied(d.commitOne("b"))
-	d.everywhere("b")
+	d.waitForAll("b")
 }
 
 // While the Git server is down the last commit stays in force, also after a restart of the
@@ -164,7 +164,7 @@ func TestGitServerOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := d.again(githttp.Config{Addr: address})
+	server := d.serveAgain(githttp.Config{Addr: address})
 	commit := d.commitOne("a")
 	d.startAt(commit)
 	if err := server.Close(); err != nil {
@@ -181,9 +181,9 @@ func TestGitServerOutage(t *testing.T) {
 	d.tamper("member-2", "a")
 
 	later := d.commitOne("b")
-	d.again(githttp.Config{Addr: address})
+	d.serveAgain(githttp.Config{Addr: address})
 	d.applied(later)
-	d.everywhere("b")
+	d.waitForAll("b")
 }
 
 // Retry-After of a Git server is honoured, even if the daemon is asked to poll.
@@ -255,7 +255,7 @@ func TestWebhookTriggersAPoll(t *testing.T) {
 	secret := write(t, filepath.Join(t.TempDir(), "secret"), "s3cret\n")
 	d.args = append(d.args, "--interval", "10m", "--set", "webhook.secretFile="+secret)
 	d.startAt(d.commitOne("a"))
-	d.everywhere("a")
+	d.waitForAll("a")
 	for i := range 3 {
 		value := fmt.Sprint("b", i)
 		start := time.Now()
@@ -263,7 +263,7 @@ func TestWebhookTriggersAPoll(t *testing.T) {
 		if got := d.push("s3cret"); got != http.StatusAccepted {
 			t.Fatalf("the webhook is answered with %d", got)
 		}
-		d.everywhere(value)
+		d.waitForAll(value)
 		t.Logf("commit to all members: %s", time.Since(start).Round(time.Millisecond))
 		d.applied(commit)
 	}
@@ -342,7 +342,7 @@ func TestHistoryRewrittenAcrossARollout(t *testing.T) {
 	}
 
 	d.repo.Remove(t, "main", "web.yaml")
-	d.everywhere("c")
+	d.waitForAll("c")
 	d.applied(d.repo.Head(t, "main"))
 }
 
@@ -389,16 +389,16 @@ func TestUnsignedCommitIsRefused(t *testing.T) {
 	}
 	d.repo.ForcePush(t, "main", signed)
 	d.commitOne("c")
-	last := d.resign(key)
+	last := d.replaceBySigned(key)
 	d.applied(last)
-	d.everywhere("c")
+	d.waitForAll("c")
 }
 
 // sign creates a signed commit without changes on top of main.
 func (d *daemon) sign(key string) string { return d.commitTree(key, "main") }
 
-// resign replaces the newest commit of main by the same one with a signature.
-func (d *daemon) resign(key string) string { return d.commitTree(key, "main~1") }
+// replaceBySigned replaces the newest commit of main by the same one with a signature.
+func (d *daemon) replaceBySigned(key string) string { return d.commitTree(key, "main~1") }
 
 func (d *daemon) commitTree(key, parent string) string {
 	d.t.Helper()

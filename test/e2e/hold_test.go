@@ -42,7 +42,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	}
 
 	a.sent.Reset()
-	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
+	noError(t, one.edit(ctx, `{"data":{"key":"b"}}`))
 	d := heldAt("b")
 	resolve(d, ledger.DriftDecision{Message: "offered as a pull request"})
 	a.awaitDrift(key, "one", "told what is waited for", func(d ledger.Drift) bool { return d.Message == "offered as a pull request" })
@@ -59,14 +59,14 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	}
 
 	// The member does not show by ownership what the same writer changes next.
-	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`))
+	noError(t, one.edit(ctx, `{"data":{"key":"c"}}`))
 	d = heldAt("c")
 	a.stop()
-	patched(t, one.edit(ctx, `{"data":{"key":"e"}}`)) // while gitfleet is not running, and the ledger is lost
+	noError(t, one.edit(ctx, `{"data":{"key":"e"}}`)) // while gitfleet is not running, and the ledger is lost
 	a.start()
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	heldAt("e")
-	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`))
+	noError(t, one.edit(ctx, `{"data":{"key":"c"}}`))
 	heldAt("c")
 	a.stop()
 	a.start()
@@ -88,12 +88,12 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	}
 
 	a.SetDriftDecisions(nil)
-	patched(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same change again is held again
+	noError(t, one.edit(ctx, `{"data":{"key":"c"}}`)) // the same change again is held again
 	heldAt("c")
-	patched(t, one.edit(ctx, `{"data":{"key":"b"}}`))
+	noError(t, one.edit(ctx, `{"data":{"key":"b"}}`))
 	a.awaitDrift(key, "one", "ended", func(d ledger.Drift) bool { return d.State == api.DriftEnded })
 
-	patched(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
+	noError(t, a.client.CoreV1().ConfigMaps(ns).Delete(ctx, "one", metav1.DeleteOptions{}))
 	a.awaitDrift(key, "one", "created anew", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Deleted })
 }
 
@@ -109,7 +109,7 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	objects := a.client.CoreV1().ConfigMaps(ns)
 	deleted := func() ledger.Drift {
 		t.Helper()
-		patched(t, objects.Delete(ctx, "one", metav1.DeleteOptions{}))
+		noError(t, objects.Delete(ctx, "one", metav1.DeleteOptions{}))
 		return a.awaitDrift(key, "one", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Deleted })
 	}
 	d := deleted()
@@ -154,7 +154,7 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	placed("report")
 	a.applied(key, "1")
 	for _, name := range []string{"held", "reverted"} {
-		patched(t, situation{a, ns, name}.edit(ctx, `{"data":{"key":"b"}}`))
+		noError(t, situation{a, ns, name}.edit(ctx, `{"data":{"key":"b"}}`))
 	}
 	a.awaitDrift(key, "reverted", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Mode == "" })
 	a.awaitDrift(key, "held", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
@@ -169,6 +169,6 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	cluster = "report"
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.applied(key, "1")
-	patched(t, situation{a, ns, "held"}.edit(ctx, `{"data":{"key":"c"}}`))
+	noError(t, situation{a, ns, "held"}.edit(ctx, `{"data":{"key":"c"}}`))
 	a.awaitDrift(key, "held", "held by the mode of the cluster", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
 }

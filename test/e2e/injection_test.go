@@ -76,11 +76,11 @@ func newFaulty(t *testing.T, adjust ...func(*member.Config)) (*agent, *faults) {
 	return newAgent(t, append([]func(*member.Config){f.wrap}, adjust...)...), f
 }
 
-// impatient shortens an agent's timeout.
-func impatient(cfg *member.Config) { cfg.Timeout = time.Second }
+// shortTimeout shortens an agent's timeout.
+func shortTimeout(cfg *member.Config) { cfg.Timeout = time.Second }
 
-// patient lengthens an agent's timeout, so that a test does not see it.
-func patient(cfg *member.Config) { cfg.Timeout = time.Hour }
+// longTimeout lengthens an agent's timeout, so that a test does not see it.
+func longTimeout(cfg *member.Config) { cfg.Timeout = time.Hour }
 
 // writesOf matches writes of one object.
 func writesOf(name string) func(*http.Request) bool {
@@ -119,8 +119,8 @@ func hanging(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// breaking sends the request and loses the response half-way.
-func breaking(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+// loseResponse sends the request and loses the response half-way.
+func loseResponse(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func times(n int, do func(http.RoundTripper, *http.Request) (*http.Response, err
 	}
 }
 
-// tries counts requests whose path ends in a name.
-func (a *agent) tries(method, name string) int {
+// countRequests counts requests whose path ends in a name.
+func (a *agent) countRequests(method, name string) int {
 	n := 0
 	for _, q := range a.sent.Requests(fleet.Watches) {
 		if q.Method == method && strings.HasSuffix(q.Path, "/"+name) {

@@ -126,7 +126,7 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 		return list
 	}
 	dynamics, err := dynamic.NewForConfig(a.config)
-	patched(t, err)
+	noError(t, err)
 	undone := func() float64 { return testutil.ToFloat64(metrics.Undone.WithLabelValues("member-1")) }
 	// fence waits until every event of these kinds so far has been handled: an edit that comes
 	// after them is reverted.
@@ -137,7 +137,7 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 		} {
 			o := dynamics.Resource(r).Namespace(ns)
 			_, err := o.Patch(ctx, "fence-"+n, types.MergePatchType, []byte(`{"metadata":{"labels":{"round":"tampered"}}}`), metav1.PatchOptions{FieldManager: "fence"})
-			patched(t, err)
+			noError(t, err)
 			a.eventually("restored", func() (bool, error) {
 				live, err := o.Get(ctx, "fence-"+n, metav1.GetOptions{})
 				return err == nil && live.GetLabels()["round"] != "tampered", err

@@ -103,7 +103,7 @@ func (d *daemon) page(path string, accept ...string) string {
 func (d *daemon) kubernetes(out map[string]string) {
 	d.t.Helper()
 	var groups metav1.APIGroupList
-	d.understand("/apis", &groups)
+	d.decode("/apis", &groups)
 	roots := []string{"/api/v1"}
 	for _, g := range groups.Groups {
 		for _, v := range g.Versions {
@@ -112,7 +112,7 @@ func (d *daemon) kubernetes(out map[string]string) {
 	}
 	for _, root := range roots {
 		var kinds metav1.APIResourceList
-		d.understand(root, &kinds)
+		d.decode(root, &kinds)
 		for _, k := range kinds.APIResources {
 			if !slices.Contains(k.Verbs, "list") {
 				continue // a resource for requests only, without content
@@ -125,7 +125,7 @@ func (d *daemon) kubernetes(out map[string]string) {
 	out["/openapi/v3"], out["/openapi/v2"] = d.page("/openapi/v3"), d.page("/openapi/v2", "application/json")
 }
 
-func (d *daemon) understand(path string, into any) {
+func (d *daemon) decode(path string, into any) {
 	d.t.Helper()
 	if err := json.Unmarshal([]byte(d.page(path)), into); err != nil {
 		d.t.Fatalf("%s: %v", path, err)

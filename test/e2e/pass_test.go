@@ -28,7 +28,9 @@ func TestChangesDuringAPassAreDetected(t *testing.T) {
 			next = record(next)
 			return roundTrip(func(r *http.Request) (*http.Response, error) {
 				if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/deployments/last") {
-					once.Do(func() { patched(t, situation{a, ns, "one"}.edit(context.Background(), `{"data":{"key":"tampered"}}`)) })
+					once.Do(func() {
+						noError(t, situation{a, ns, "one"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))
+					})
 				}
 				return next.RoundTrip(r)
 			})
@@ -49,6 +51,6 @@ func TestChangesDuringAPassAreDetected(t *testing.T) {
 	// When a kind is no longer watched, the others still are.
 	a.Set([]work.Work{workOf("web", "2", namespaceOf(ns), configMap(ns, "one", "a"), configMap(ns, "two", "a"))})
 	a.applied(key, "2")
-	patched(t, situation{a, ns, "two"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))
+	noError(t, situation{a, ns, "two"}.edit(context.Background(), `{"data":{"key":"tampered"}}`))
 	a.awaitDrift(key, "two", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 })
 }

@@ -107,9 +107,9 @@ func panelQueries(t *testing.T, dir string) []panelQuery {
 // positive stands for any number above zero.
 const positive = -1
 
-// becomes waits until an expression has a series with these labels, written name=value,
+// waitForSeries waits until an expression has a series with these labels, written name=value,
 // and this value.
-func (p *prometheus) becomes(what, expr string, labels []string, want float64) {
+func (p *prometheus) waitForSeries(what, expr string, labels []string, want float64) {
 	p.t.Helper()
 	var last []picture.Series
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
@@ -144,9 +144,9 @@ func (p *prometheus) shows(file, panel, legend, cluster string, want float64, la
 	for _, q := range p.panels {
 		if q.page == file && q.panel == panel && (legend == "" || q.legend == legend) {
 			expr := strings.ReplaceAll(q.expr, "$cluster", cluster)
-			p.becomes(file+": "+panel, expr, labels, want)
+			p.waitForSeries(file+": "+panel, expr, labels, want)
 			if !strings.Contains(q.legend, "{{") {
-				p.becomes(file+": "+panel+" is one value", "count("+expr+")", nil, 1)
+				p.waitForSeries(file+": "+panel+" is one value", "count("+expr+")", nil, 1)
 			}
 			return
 		}
@@ -163,8 +163,8 @@ func TestDashboardsShowARollout(t *testing.T) {
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	good := d.repo.Commit(t, "main", d.app("good"))
 	d.startAt(good)
-	d.become("good good good")
-	d.proven(good)
+	d.waitForValues("good good good")
+	d.waitForProven(good)
 	began := time.Now()
 	p.shows("fleet.json", "Commit in force", "", "", 1, "commit="+good[:12])
 	p.shows("fleet.json", "Clusters that answer", "up", "", 3)
@@ -195,10 +195,10 @@ func TestDashboardsShowARollout(t *testing.T) {
 	p.shows("rollout.json", "Clusters where placements wait", "", "", 1, "cluster=member-2")
 	p.shows("cluster.json", "Commits behind", "", "member-2", 1)
 	p.shows("cluster.json", "Placements by state", "", "member-1", 1, "state=failed")
-	p.becomes("the alert", `ALERTS{alertname="GitfleetRolloutStopped"}`, []string{"placement=crp/all", "severity=critical"}, 1)
+	p.waitForSeries("the alert", `ALERTS{alertname="GitfleetRolloutStopped"}`, []string{"placement=crp/all", "severity=critical"}, 1)
 
 	d.edit("member-2", "one")
-	d.become("broken good good")
+	d.waitForValues("broken good good")
 	p.shows("cluster.json", "Drifts and repairs", "drifts", "member-2", positive)
 	p.shows("cluster.json", "Drifts and repairs", "repairs", "member-2", positive)
 	p.shows("cluster.json", "Drifts and repairs", "drifts", "member-1", 0)
@@ -221,8 +221,8 @@ func TestDashboardsShowARollout(t *testing.T) {
 	p.shows("cluster.json", "Answers", "", "member-3", 1)
 
 	fixed := d.repo.Commit(t, "main", d.app("fixed"))
-	d.become("fixed fixed fixed")
-	d.proven(fixed)
+	d.waitForValues("fixed fixed fixed")
+	d.waitForProven(fixed)
 	p.shows("fleet.json", "Stopped rollouts", "", "", 0)
 	p.shows("fleet.json", "Placements on clusters by state", "", "", 3, "state=available")
 	p.shows("fleet.json", "From commit to cluster", "", "", positive, "stage=applied")

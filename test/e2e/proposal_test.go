@@ -57,7 +57,7 @@ func (p *proposing) image(member, image string) {
 	p.t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q}]}}}}`, image)
 	_, err := p.clients[member].AppsV1().Deployments(p.name).Patch(context.Background(), "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-	patched(p.t, err)
+	noError(p.t, err)
 }
 
 // web returns the image of the Deployment on a member, and its resource version.
@@ -69,7 +69,7 @@ func (p *proposing) web(member string) (image, version string) {
 	return d.Spec.Template.Spec.Containers[0].Image, d.ResourceVersion
 }
 
-func (p *proposing) everywhere(image string, members ...string) {
+func (p *proposing) waitForAll(image string, members ...string) {
 	p.t.Helper()
 	p.eventually("image "+image, func() bool {
 		return !slices.ContainsFunc(members, func(m string) bool { got, _ := p.web(m); return got != image })
@@ -80,7 +80,7 @@ func (p *proposing) everywhere(image string, members ...string) {
 // change may be overwritten by an apply that was interrupted.
 func (p *proposing) settled(image string) {
 	p.t.Helper()
-	p.everywhere(image, p.members...)
+	p.waitForAll(image, p.members...)
 	p.until("applied", func(r *status.Report) bool { return len(r.Placements) == 1 && len(notApplied(r)) == 0 })
 }
 
@@ -88,7 +88,7 @@ func (p *proposing) settled(image string) {
 func (p *proposing) pulls() []*gitea.PullRequest {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListRepoPullRequests(giteaserver.User, "hub", gitea.ListPullRequestsOptions{State: gitea.StateAll, Sort: "oldest"})
-	patched(p.t, err)
+	noError(p.t, err)
 	return list
 }
 
@@ -103,14 +103,14 @@ func (p *proposing) opened(n int) *gitea.PullRequest {
 	return all[n-1]
 }
 
-// issued waits for the nth issue.
-func (p *proposing) issued(n int) *gitea.Issue {
+// waitForIssue waits for the nth issue.
+func (p *proposing) waitForIssue(n int) *gitea.Issue {
 	p.t.Helper()
 	var all []*gitea.Issue
 	p.eventually(fmt.Sprintf("issue %d opened", n), func() bool {
 		var err error
 		all, _, err = p.forge.Client.ListRepoIssues(giteaserver.User, "hub", gitea.ListIssueOption{Type: gitea.IssueTypeIssue, State: gitea.StateAll})
-		patched(p.t, err)
+		noError(p.t, err)
 		return len(all) >= n
 	})
 	if len(all) > n {
@@ -123,7 +123,7 @@ func (p *proposing) closeIssue(i *gitea.Issue) {
 	p.t.Helper()
 	closed := gitea.StateClosed
 	_, _, err := p.forge.Client.EditIssue(giteaserver.User, "hub", i.Index, gitea.EditIssueOption{State: &closed})
-	patched(p.t, err)
+	noError(p.t, err)
 }
 
 // password changes the Secret on a member.
@@ -131,7 +131,7 @@ func (p *proposing) password(member, password string) {
 	p.t.Helper()
 	_, err := p.clients[member].CoreV1().Secrets(p.name).Patch(context.Background(), "token", types.MergePatchType,
 		[]byte(`{"stringData":{"password":"`+password+`"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-	patched(p.t, err)
+	noError(p.t, err)
 }
 
 func held(r *status.Report, clusters ...string) bool {
@@ -152,7 +152,7 @@ func TestPullRequestIsOpenedForDrift(t *testing.T) {
 	p.settled(before)
 	one, two, three := p.members[0], p.members[1], p.members[2]
 	p.password(three, "canary-on-member")
-	issue := p.issued(1)
+	issue := p.waitForIssue(1)
 	if !strings.Contains(issue.Body, diff.Mask) || !strings.Contains(issue.Body, "`"+three+"`") || !strings.Contains(issue.Body, "gitfleet does not know values of Secrets") {
 		t.Errorf("the issue is\n%s", issue.Body)
 	}
@@ -171,10 +171,10 @@ func TestPullRequestIsOpenedForDrift(t *testing.T) {
 	p.image(two, after)
 	pr := p.opened(1)
 	p.until("the pull request is reported", func(r *status.Report) bool { return held(r, one, two) })
-	p.everywhere(after, one, two)
-	p.everywhere(before, three)
+	p.waitForAll(after, one, two)
+	p.waitForAll(before, three)
 	edit, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", pr.Index, gitea.PullRequestDiffOptions{})
-	patched(t, err)
+	noError(t, err)
 	var changed []string
 	for _, line := range strings.Split(string(edit), "\n") {
 		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
@@ -203,14 +203,14 @@ func TestPullRequestIsOpenedForDrift(t *testing.T) {
 		}
 	}
 
-	p.everywhere(before, three)
+	p.waitForAll(before, three)
 
 	p.image(one, "registry.example/app:3")
 	p.image(two, "registry.example/app:3")
 	second := p.opened(2)
 	p.until("held on both", func(r *status.Report) bool { return held(r, one, two) })
 	p.forge.Close("hub", second.Index)
-	p.everywhere(after, one, two)
+	p.waitForAll(after, one, two)
 	r := p.until("restored", func(r *status.Report) bool {
 		return !slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return d.State != api.DriftRepaired })
 	})
@@ -220,7 +220,7 @@ func TestPullRequestIsOpenedForDrift(t *testing.T) {
 		}
 	}
 	p.image(one, "registry.example/app:3") // the same change again
-	p.everywhere(after, one)
+	p.waitForAll(after, one)
 	all := p.pulls()
 	if len(all) != 2 || strings.Contains(all[0].Body+all[1].Body+issue.Body, "canary") {
 		t.Errorf("%d pull requests: %s", len(all), all[0].Body)
@@ -244,20 +244,20 @@ func TestProposalsSurviveACrash(t *testing.T) {
 		p.env = append(slices.Clone(env), "GITFLEET_CRASH_AT="+place)
 		p.start()
 		p.image(one, fmt.Sprint("registry.example/app:new-", i))
-		p.fallen(place)
+		p.waitForCrash(place)
 		p.env = env
 		p.start()
 		p.until("the pull request is reported", func(r *status.Report) bool { return held(r, one) })
 		pr := p.opened(i + 1)
 		p.forge.Close("hub", pr.Index)
-		p.everywhere("registry.example/app:1", one)
+		p.waitForAll("registry.example/app:1", one)
 		p.stop()
 	}
 	env := p.env
 	p.env = append(slices.Clone(env), "GITFLEET_CRASH_AT=after issue:1")
 	p.start()
 	p.password(one, "changed")
-	p.fallen("after issue:1")
+	p.waitForCrash("after issue:1")
 	p.env = env
 	p.start()
 	p.until("offered", func(r *status.Report) bool {
@@ -265,5 +265,5 @@ func TestProposalsSurviveACrash(t *testing.T) {
 			return d.State == api.DriftHeld && strings.Contains(d.Message, "/issues/")
 		})
 	})
-	p.issued(1)
+	p.waitForIssue(1)
 }

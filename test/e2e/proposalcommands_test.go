@@ -53,11 +53,11 @@ func TestProposalsAreOpenedAndClosedByCommand(t *testing.T) {
 		t.Fatalf("open says %s", said)
 	}
 	p.opened(1)
-	p.everywhere(after, one, two)
+	p.waitForAll(after, one, two)
 	if said := p.gitfleet("proposals", "close", change.Name[:8]); !strings.Contains(said, "will be put back on 2 clusters") {
 		t.Fatalf("close says %s", said)
 	}
-	p.everywhere(before, one, two)
+	p.waitForAll(before, one, two)
 	if pr := p.opened(1); pr.State != gitea.StateClosed || pr.HasMerged {
 		t.Errorf("the pull request is %s, merged: %t", pr.State, pr.HasMerged)
 	}

@@ -42,13 +42,13 @@ func TestDriftIsEditedInItsSourceFile(t *testing.T) {
 		t.Helper()
 		_, err := p.clients[member].CoreV1().ConfigMaps(p.name).Patch(ctx, configMap, types.MergePatchType,
 			fmt.Appendf(nil, `{"data":{%q:%q}}`, key, value), metav1.PatchOptions{FieldManager: "kubectl-edit"})
-		patched(t, err)
+		noError(t, err)
 	}
 	for _, m := range p.members {
 		set(m, "layered", "level", "debug")
 		set(m, "wrapped", "value", "2")
 		set(m, "everywhere", "value", "2")
-		patched(t, p.clients[m].CoreV1().ConfigMaps(p.name).Delete(ctx, "doomed", metav1.DeleteOptions{}))
+		noError(t, p.clients[m].CoreV1().ConfigMaps(p.name).Delete(ctx, "doomed", metav1.DeleteOptions{}))
 	}
 	one, two := p.members[0], p.members[1]
 	set(one, "different", "value", "a")
@@ -56,7 +56,7 @@ func TestDriftIsEditedInItsSourceFile(t *testing.T) {
 	_, err := p.clients[one].AppsV1().Deployments(p.name).UpdateScale(ctx, "web", &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: p.name}, Spec: autoscalingv1.ScaleSpec{Replicas: 4},
 	}, metav1.UpdateOptions{FieldManager: "kubectl"})
-	patched(t, err)
+	noError(t, err)
 
 	const file = "testdata/driftedits.txt"
 	want, err := os.ReadFile(file)
@@ -87,7 +87,7 @@ func (p *proposing) edits() string {
 	var all []string
 	for _, pr := range p.pulls() {
 		diff, _, err := p.forge.Client.GetPullRequestDiff(giteaserver.User, "hub", pr.Index, gitea.PullRequestDiffOptions{})
-		patched(p.t, err)
+		noError(p.t, err)
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s (%s)\n", pr.Title, pr.State)
 		for line := range strings.Lines(string(diff)) {

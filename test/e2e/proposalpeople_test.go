@@ -16,30 +16,30 @@ import (
 func (p *proposing) commitTo(branch, path string, edit func(text string) string) string {
 	p.t.Helper()
 	file, _, err := p.forge.Client.GetContents(giteaserver.User, "hub", branch, path)
-	patched(p.t, err)
+	noError(p.t, err)
 	text, err := base64.StdEncoding.DecodeString(*file.Content)
-	patched(p.t, err)
+	noError(p.t, err)
 	person := gitea.Identity{Name: "Ada Example", Email: "ada@example.com"}
 	_, _, err = p.forge.Client.UpdateFile(giteaserver.User, "hub", path, gitea.UpdateFileOptions{
 		FileOptions: gitea.FileOptions{Message: "edit " + path, BranchName: branch, Author: person, Committer: person},
 		SHA:         file.SHA, Content: base64.StdEncoding.EncodeToString([]byte(edit(string(text)))),
 	})
-	patched(p.t, err)
-	return p.tip(branch)
+	noError(p.t, err)
+	return p.branchHead(branch)
 }
 
-// tip returns the commit of a branch.
-func (p *proposing) tip(branch string) string {
+// branchHead returns the commit of a branch.
+func (p *proposing) branchHead(branch string) string {
 	p.t.Helper()
 	b, _, err := p.forge.Client.GetRepoBranch(giteaserver.User, "hub", branch)
-	patched(p.t, err)
+	noError(p.t, err)
 	return b.Commit.ID
 }
 
 func (p *proposing) comments(number int64) []string {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListIssueComments(giteaserver.User, "hub", number, gitea.ListIssueCommentOptions{})
-	patched(p.t, err)
+	noError(p.t, err)
 	var out []string
 	for _, c := range list {
 		out = append(out, c.Body)
@@ -69,33 +69,33 @@ func TestPullRequestsChangedByUsers(t *testing.T) {
 	if got := strings.Join(labels, ", "); got != "gitfleet/drift, gitfleet/severity: image, placement/all" {
 		t.Errorf("labels: %s", got)
 	}
-	first := p.tip(branch)
+	first := p.branchHead(branch)
 	p.commitTo("main", "apps/web.yaml", func(text string) string { return text + "# once more\n" })
-	p.eventually("the branch is built anew", func() bool { return p.tip(branch) != first })
+	p.eventually("the branch is built anew", func() bool { return p.branchHead(branch) != first })
 
 	theirs := p.commitTo(branch, "apps/web.yaml", func(text string) string { return text + "# by a person\n" })
 	p.commitTo("main", "apps/web.yaml", func(text string) string { return text + "# again\n" })
 	p.eventually("there is a comment", func() bool { return len(p.comments(pr.Index)) > 0 })
-	if got := p.tip(branch); got != theirs {
+	if got := p.branchHead(branch); got != theirs {
 		t.Errorf("the branch is at %s, want %s", got, theirs)
 	}
 
 	hold, _, err := p.forge.Client.CreateLabel(giteaserver.User, "hub", gitea.CreateLabelOption{Name: "gitfleet/hold", Color: "#0969da"})
-	patched(t, err)
+	noError(t, err)
 	_, _, err = p.forge.Client.AddIssueLabels(giteaserver.User, "hub", pr.Index, gitea.IssueLabelsOption{Labels: []int64{hold.ID}})
-	patched(t, err)
+	noError(t, err)
 	p.forge.Close("hub", pr.Index)
 	p.until("held by the label", func(r *status.Report) bool {
 		return slices.ContainsFunc(r.Drifts, func(d status.Drift) bool { return strings.Contains(d.Message, "has the label gitfleet/hold") })
 	})
-	p.everywhere(after, p.members...)
+	p.waitForAll(after, p.members...)
 	_, err = p.forge.Client.DeleteIssueLabel(giteaserver.User, "hub", pr.Index, hold.ID)
-	patched(t, err)
-	p.everywhere(before, p.members...)
+	noError(t, err)
+	p.waitForAll(before, p.members...)
 	if comments := p.comments(pr.Index); len(comments) != 1 || !strings.Contains(comments[0], "leaves this branch as it is") {
 		t.Errorf("comments: %q", comments)
 	}
-	if got := p.tip(branch); got != theirs {
+	if got := p.branchHead(branch); got != theirs {
 		t.Errorf("the branch is at %s, want %s", got, theirs)
 	}
 }

@@ -44,7 +44,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 	finalizers := func(patch string) {
 		t.Helper()
 		_, err := a.client.CoreV1().ConfigMaps(ns).Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":`+patch+`}}`), metav1.PatchOptions{FieldManager: "theirs"})
-		patched(t, err)
+		noError(t, err)
 	}
 	finalizers(`["example.com/backup"]`)
 	waits := func(w ledger.WorkSeen) bool {
@@ -59,7 +59,7 @@ func TestRemovedPlacementIsReportedUntilItsObjectsAreGone(t *testing.T) {
 	})
 	a.Set(gone)
 	a.until(key, "waiting still", waits)
-	if n := a.tries(http.MethodDelete, "held"); n != 1 {
+	if n := a.countRequests(http.MethodDelete, "held"); n != 1 {
 		t.Errorf("deleted %d times", n)
 	}
 	a.stop()

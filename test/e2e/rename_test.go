@@ -66,8 +66,8 @@ func TestRenamedPlacementKeepsItsRollout(t *testing.T) {
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	good := d.repo.Commit(t, "main", d.deployable("good"))
 	d.startAt(good)
-	d.become("good good good")
-	d.proven(good)
+	d.waitForValues("good good good")
+	d.waitForProven(good)
 	d.repo.Commit(t, "main", d.deployable("broken"))
 	const stopped = "waits for cluster member-1, which was available before its update and is not now"
 	d.waits("member-2", stopped, "broken good good")
@@ -112,8 +112,8 @@ func TestRenamedPlacementKeepsItsRollout(t *testing.T) {
 	}
 
 	fixed := d.repo.Commit(t, "main", d.deployable("fixed"))
-	d.become("fixed fixed fixed")
-	d.proven(fixed)
+	d.waitForValues("fixed fixed fixed")
+	d.waitForProven(fixed)
 }
 
 // A placement with PickN keeps its cluster when it is renamed, even if it would choose another
@@ -125,7 +125,7 @@ func TestRenamedPickNKeepsItsCluster(t *testing.T) {
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("old", d.name, one)})
 	d.startAt(d.repo.Commit(t, "main", d.deployable("good")))
-	d.become("- good -")
+	d.waitForValues("- good -")
 	_, before := d.workload("member-2")
 
 	renamed := d.repo.Commit(t, "main", map[string]string{
@@ -133,7 +133,7 @@ func TestRenamedPickNKeepsItsCluster(t *testing.T) {
 	})
 	d.applied(renamed)
 	d.owned("crp/new", "member-2")
-	d.become("- good -")
+	d.waitForValues("- good -")
 	if _, now := d.workload("member-2"); now != before {
 		t.Errorf("the workload is %s, and was %s", now, before)
 	}
@@ -149,7 +149,7 @@ func TestRenamedPickNKeepsItsCluster(t *testing.T) {
 	}
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("right", d.name, one)})
 	d.owned("crp/right", "member-2")
-	d.become("- good -")
+	d.waitForValues("- good -")
 	if _, now := d.workload("member-2"); now != before {
 		t.Errorf("the workload is %s, and was %s", now, before)
 	}

@@ -46,9 +46,9 @@ func newReplicas(t *testing.T) (one, two *daemon) {
 	return one, two
 }
 
-// standsBy waits until a replica reports the state that another one leads, and returns the
+// waitForStandby waits until a replica reports the state that another one leads, and returns the
 // leader.
-func (d *daemon) standsBy(commit string) string {
+func (d *daemon) waitForStandby(commit string) string {
 	d.t.Helper()
 	return d.until("standing by", func(r *status.Report) bool {
 		return r.Standby != nil && r.Standby.Leader != "" && r.Source.InForce.Hash == commit
@@ -68,13 +68,13 @@ func (d *daemon) changeAll(value string) string {
 	return d.repo.Commit(d.t, "main", files)
 }
 
-// reached waits until a number of members have the value.
-func (d *daemon) reached(value string, members int) {
+// waitForValueOn waits until a number of members have the value.
+func (d *daemon) waitForValueOn(value string, members int) {
 	d.t.Helper()
 	d.eventually(fmt.Sprintf("%q on %d members", value, members), func() bool {
 		have := 0
 		for _, member := range d.members {
-			if slices.Contains(slices.Collect(maps.Values(d.ours(member))), value) {
+			if slices.Contains(slices.Collect(maps.Values(d.ownedValues(member))), value) {
 				have++
 			}
 		}
@@ -113,7 +113,7 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 	one.start()
 	one.applied(first)
 	two.start()
-	leader := two.standsBy(first)
+	leader := two.waitForStandby(first)
 	resp, err := http.Post("http://"+two.address+"/actions/sync", "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -129,9 +129,9 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 			t.Errorf("doctor: exit code %d, %q is missing in\n%s", code, want, out)
 		}
 	}
-	since := one.quiet()
+	since := one.waitForAuditLog()
 	second := one.changeAll("2")
-	one.reached("2", 2)
+	one.waitForValueOn("2", 2)
 	one.kill()
 	killed := time.Now()
 	r := two.applied(second)
@@ -139,7 +139,7 @@ func TestReplicaTakesOverFromAKilledLeader(t *testing.T) {
 		t.Errorf("the report of the new leader says %+v", r.Standby)
 	}
 	t.Logf("all of it was applied %s after the leader was killed", time.Since(killed).Round(100*time.Millisecond))
-	two.quiet()
+	two.waitForAuditLog()
 	unfinished := 0
 	for _, member := range two.members {
 		// What the killed leader had begun on a cluster is not in the inventory there yet, and
@@ -169,15 +169,15 @@ func TestPausedLeaderWritesNothingAfterItContinues(t *testing.T) {
 	one.start()
 	one.applied(first)
 	two.start()
-	two.standsBy(first)
+	two.waitForStandby(first)
 	one.changeAll("2")
-	one.reached("2", 1)
+	one.waitForValueOn("2", 1)
 	if err := one.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	third := two.changeAll("3")
 	two.applied(third)
-	since := two.quiet()
+	since := two.waitForAuditLog()
 	if err := one.command.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestPausedLeaderWritesNothingAfterItContinues(t *testing.T) {
 		t.Errorf("the former leader ended with %s", got)
 	}
 	one.command = nil
-	two.quiet()
+	two.waitForAuditLog()
 	for _, member := range two.members {
 		if written := two.writes(member, since); len(written) > 0 {
 			t.Errorf("written on %s after the former leader woke up: %v", member, written)

@@ -33,14 +33,14 @@ func (p *proposing) write(branch, path, text, message string) {
 	default:
 		_, _, err = p.forge.Client.UpdateFile(giteaserver.User, "hub", path, gitea.UpdateFileOptions{FileOptions: options, SHA: existing.SHA, Content: content})
 	}
-	patched(p.t, err)
+	noError(p.t, err)
 }
 
 // plans returns the comments with a plan on a pull request.
 func (p *proposing) plans(number int64) []string {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListIssueComments(giteaserver.User, "hub", number, gitea.ListIssueCommentOptions{})
-	patched(p.t, err)
+	noError(p.t, err)
 	var out []string
 	for _, c := range list {
 		if strings.Contains(c.Body, "### gitfleet plan") {
@@ -54,11 +54,11 @@ func (p *proposing) plans(number int64) []string {
 func (p *proposing) lineComments(number int64) []*gitea.PullReviewComment {
 	p.t.Helper()
 	reviews, _, err := p.forge.Client.ListPullReviews(giteaserver.User, "hub", number, gitea.ListPullReviewsOptions{})
-	patched(p.t, err)
+	noError(p.t, err)
 	var out []*gitea.PullReviewComment
 	for _, r := range reviews {
 		list, _, err := p.forge.Client.ListPullReviewComments(giteaserver.User, "hub", number, r.ID)
-		patched(p.t, err)
+		noError(p.t, err)
 		out = append(out, list...)
 	}
 	return out
@@ -68,7 +68,7 @@ func (p *proposing) lineComments(number int64) []*gitea.PullReviewComment {
 func (p *proposing) shown(commit, what string) []string {
 	p.t.Helper()
 	list, _, err := p.forge.Client.ListStatuses(giteaserver.User, "hub", commit, gitea.ListStatusesOption{})
-	patched(p.t, err)
+	noError(p.t, err)
 	slices.SortFunc(list, func(a, b *gitea.Status) int { return int(b.ID - a.ID) })
 	var out []string
 	for _, s := range list {
@@ -83,7 +83,7 @@ func (p *proposing) shown(commit, what string) []string {
 func (p *proposing) newest() string {
 	p.t.Helper()
 	b, _, err := p.forge.Client.GetRepoBranch(giteaserver.User, "hub", "main")
-	patched(p.t, err)
+	noError(p.t, err)
 	return b.Commit.ID
 }
 
@@ -116,11 +116,11 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Data: map[string]string{"key": "value-of-theirs"}}
 	for _, m := range p.members {
 		_, err := p.clients[m].CoreV1().ConfigMaps(p.name).Create(t.Context(), theirs, metav1.CreateOptions{})
-		patched(t, err)
+		noError(t, err)
 	}
 	p.write("topic", "apps/web.yaml", strings.Replace(strings.Replace(yamlDeployment(p.name, "web", 2), "\nspec:", "\n  annotations: {gitfleet.dev/available: \"true\"}\nspec:", 1), "app:1", "app:2", 1), "an image")
 	pr, _, err := p.forge.Client.CreatePullRequest(giteaserver.User, "hub", gitea.CreatePullRequestOption{Head: "topic", Base: "main", Title: "Three changes"})
-	patched(t, err)
+	noError(t, err)
 	head := pr.Head.Sha
 	p.shows(head, "plan", "success: ")
 	p.eventually("the members have answered", func() bool {
@@ -160,7 +160,7 @@ func TestPullRequestsArePlanned(t *testing.T) {
 	})
 
 	for _, m := range p.members { // objects of others in a namespace hold its deletion
-		patched(t, p.clients[m].CoreV1().ConfigMaps(p.name).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
+		noError(t, p.clients[m].CoreV1().ConfigMaps(p.name).Delete(t.Context(), "theirs", metav1.DeleteOptions{}))
 	}
 	p.forge.Merge("hub", pr.Index)
 	p.shows(p.newest(), "rollout", "; 3 deletions held")

@@ -45,8 +45,8 @@ func (d *daemon) values() string {
 	return strings.Join(out, " ")
 }
 
-// become waits until the members have these values.
-func (d *daemon) become(want string) {
+// waitForValues waits until the members have these values.
+func (d *daemon) waitForValues(want string) {
 	d.t.Helper()
 	got := ""
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -58,8 +58,8 @@ func (d *daemon) become(want string) {
 	d.t.Fatalf("the members have %s, want %s\n%s", got, want, text)
 }
 
-// proven waits until the only placement reports that a commit was available on every cluster.
-func (d *daemon) proven(commit string) {
+// waitForProven waits until the only placement reports that a commit was available on every cluster.
+func (d *daemon) waitForProven(commit string) {
 	d.t.Helper()
 	d.until(commit+" is proven", func(r *status.Report) bool { return len(r.Details) == 1 && r.Details[0].Proven == commit })
 }
@@ -102,8 +102,8 @@ func TestFailedUpdateStopsTheRollout(t *testing.T) {
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	good := d.repo.Commit(t, "main", d.app("good"))
 	d.startAt(good)
-	d.become("good good -")
-	d.proven(good)
+	d.waitForValues("good good -")
+	d.waitForProven(good)
 
 	d.repo.Commit(t, "main", d.app("broken"))
 	const stopped = "waits for cluster member-1, which was available before its update and is not now; " +
@@ -118,7 +118,7 @@ func TestFailedUpdateStopsTheRollout(t *testing.T) {
 	d.waits("member-2", stopped, "broken good -")
 
 	d.repo.Commit(t, "main", map[string]string{"clusters/member-3.yaml": memberCluster("member-3")})
-	d.become("broken good good")
+	d.waitForValues("broken good good")
 	d.waits("member-3", stopped, "broken good good")
 
 	// A suspension does not end the stop, neither when it begins nor when it ends.
@@ -139,15 +139,15 @@ func TestFailedUpdateStopsTheRollout(t *testing.T) {
 	d.waits("member-3", "waits for cluster member-2, which was available", "broken broken good")
 
 	fixed := d.repo.Commit(t, "main", d.app("fixed"))
-	d.become("fixed fixed fixed")
-	d.proven(fixed)
+	d.waitForValues("fixed fixed fixed")
+	d.waitForProven(fixed)
 
 	// After a resume the rollout continues within the budget: a broken cluster does not count
 	// as available.
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": strings.Replace(yamlPlacement("all", d.name, pickAll+
 		"  strategy: {rollingUpdate: {maxUnavailable: 2}}\n"), "  name: all\n", "  name: all\n  annotations: {gitfleet.dev/on-failure: continue}\n", 1)})
 	d.repo.Commit(t, "main", d.app("broken-again"))
-	d.become("broken-again broken-again fixed")
+	d.waitForValues("broken-again broken-again fixed")
 	d.waits("member-3", "maxUnavailable 2: waits for member-1, member-2 to be available", "broken-again broken-again fixed")
 }
 
@@ -159,7 +159,7 @@ func TestExternalStrategyUpdatesNoCluster(t *testing.T) {
 	d.repo.Remove(t, "main", "clusters/member-3.yaml")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	d.startAt(d.repo.Commit(t, "main", d.app("a")))
-	d.become("a a -")
+	d.waitForValues("a a -")
 	files := d.app("b")
 	files["placement.yaml"] = yamlPlacement("all", d.name, pickAll+"  strategy: {type: External}\n")
 	files["clusters/member-3.yaml"] = memberCluster("member-3")
@@ -173,7 +173,7 @@ func TestExternalStrategyUpdatesNoCluster(t *testing.T) {
 	d.start()
 	d.waits("member-3", external, "a a -")
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
-	d.become("b b b")
+	d.waitForValues("b b b")
 }
 
 // With Abandon the objects of a deleted placement stay, without an owner, although the daemon
@@ -182,12 +182,12 @@ func TestDeletedPlacementAbandonsItsObjects(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
 	d.startAt(d.abandoning("a"))
-	d.become("a a a")
+	d.waitForValues("a a a")
 	d.stop()
 	d.repo.Remove(t, "main", "placement.yaml", "app.yaml")
 	d.start()
-	d.abandoned()
-	d.become("a a a")
+	d.waitForAbandoned()
+	d.waitForValues("a a a")
 }
 
 // otherPlacement returns a placement of another namespace, for tests that delete the first: a
@@ -204,15 +204,15 @@ func (d *daemon) abandoning(value string) string {
 	return d.repo.Commit(d.t, "main", files)
 }
 
-// abandoned waits until the placement is gone, and checks that gitfleet owns none of its
+// waitForAbandoned waits until the placement is gone, and checks that gitfleet owns none of its
 // objects.
-func (d *daemon) abandoned() {
+func (d *daemon) waitForAbandoned() {
 	d.t.Helper()
 	d.until("forgotten", func(r *status.Report) bool {
 		return r.Source.InForce.Hash == d.repo.Head(d.t, "main") && len(r.Details) == 1
 	})
 	for _, m := range d.members {
-		if got := d.ours(m); len(got) > 0 {
+		if got := d.ownedValues(m); len(got) > 0 {
 			d.t.Errorf("%s: still ours: %v", m, got)
 		}
 		if got := d.inventories(m); len(got) != 1 {
@@ -232,7 +232,7 @@ func TestOverrideOfOneClusterUpdatesOnlyThatCluster(t *testing.T) {
 	d := newDaemon(t)
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 	d.startAt(d.repo.Commit(t, "main", d.app("a")))
-	d.become("a a a")
+	d.waitForValues("a a a")
 	override := func(object, number, patch string) map[string]string {
 		return map[string]string{"override.yaml": fmt.Sprintf(`apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceOverride
@@ -246,17 +246,17 @@ spec:
       jsonPatchOverrides: [%s]
 `, d.name, object, number, patch)}
 	}
-	since := d.quiet()
+	since := d.waitForAuditLog()
 	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/value, value: "${MEMBER-CLUSTER-NAME}"}`))
-	d.become("a member-2 a")
+	d.waitForValues("a member-2 a")
 	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/none, value: x}`))
 	d.until("it says what is wrong", func(r *status.Report) bool {
 		return contains(r.Placements[0].Status, `failed to apply on ConfigMap`)
 	})
-	d.become("a member-2 a")
+	d.waitForValues("a member-2 a")
 	d.repo.Commit(t, "main", override("one", "2", `{op: replace, path: /data/value, value: c}`))
-	d.become("a c a")
-	d.quiet()
+	d.waitForValues("a c a")
+	d.waitForAuditLog()
 	for _, m := range []string{"member-1", "member-3"} {
 		objects, inventories := d.asked(m, since)
 		for _, line := range append(objects, inventories...) {
@@ -266,7 +266,7 @@ spec:
 		}
 	}
 	d.repo.Commit(t, "main", override("two", "2", `{op: replace, path: /data/value, value: c}`))
-	d.become("a a a")
+	d.waitForValues("a a a")
 	d.until("the override is named", func(r *status.Report) bool {
 		return len(r.Details[0].Warnings) == 1 && strings.Contains(r.Details[0].Warnings[0], `ResourceOverride "`+d.name+`/tune" selects v1 ConfigMap`)
 	})
@@ -279,7 +279,7 @@ func TestMaxUnreachableLimitsUncountedMembers(t *testing.T) {
 			d := newDaemon(t, "--set", "members.probeInterval=1s", "--set", "members.timeout=2s", "--set", "rollout.maxUnreachable="+setting)
 			d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll+oneByOne)})
 			d.startAt(d.repo.Commit(t, "main", d.app("a")))
-			d.become("a a a")
+			d.waitForValues("a a a")
 			says := func(what string) {
 				t.Helper()
 				d.until("it says "+what, func(r *status.Report) bool {
@@ -309,7 +309,7 @@ func TestMaxUnreachableLimitsUncountedMembers(t *testing.T) {
 				d.eventually("the others go on", func() bool { return has("member-1") == "b" && has("member-3") == "b" })
 			}
 			resume()
-			d.become("b b b")
+			d.waitForValues("b b b")
 		})
 	}
 }

@@ -22,7 +22,7 @@ func (a *agent) owned(namespace, name string, owner *corev1.ConfigMap) {
 		{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: new(true)},
 	}}}
 	_, err := a.client.CoreV1().ConfigMaps(namespace).Create(context.Background(), cm, metav1.CreateOptions{})
-	patched(a.t, err)
+	noError(a.t, err)
 }
 
 // A placement with Always does not take over objects that have an owner on the member, however
@@ -34,7 +34,7 @@ func TestTakeOverAlwaysLooksAtOwners(t *testing.T) {
 			a := newAgent(t)
 			ns, ctx := a.makeNamespace(), context.Background()
 			owner, err := a.client.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
-			patched(t, err)
+			noError(t, err)
 			a.owned(ns, "owned", owner)
 			a.owned(ns, "shared", owner)
 			alone, together := workOf("alone", "1", configMap(ns, "owned", "a")), workOf("together", "1", configMap(ns, "shared", "a"))
@@ -71,8 +71,8 @@ func TestObjectsAreComparedWithoutADryRun(t *testing.T) {
 			a, f := newFaulty(t)
 			ns, ctx := a.makeNamespace(), context.Background()
 			f.set("dry run", fault{func(r *http.Request) bool { return r.URL.Query().Get("dryRun") != "" }, do})
-			patched(t, situation{a, ns, "equal"}.create(ctx, "a", true))
-			patched(t, situation{a, ns, "different"}.create(ctx, "b", false))
+			noError(t, situation{a, ns, "equal"}.create(ctx, "a", true))
+			noError(t, situation{a, ns, "different"}.create(ctx, "b", false))
 			w := workOf("web", "1", configMap(ns, "equal", "a"), configMap(ns, "different", "a"), configMap(ns, "ours", "a"))
 			w.Strategy.WhenToTakeOver, w.Strategy.WhenToApply = api.TakeOverIfNoDiff, api.ApplyIfNotDrifted
 			a.Set([]work.Work{w})
@@ -86,7 +86,7 @@ func TestObjectsAreComparedWithoutADryRun(t *testing.T) {
 			if got := (situation{a, ns, "equal"}).outcome(ctx); got != "a + theirs, ours" {
 				t.Errorf("the equal one: %s", got)
 			}
-			patched(t, situation{a, ns, "ours"}.edit(ctx, `{"data":{"key":"tampered"}}`))
+			noError(t, situation{a, ns, "ours"}.edit(ctx, `{"data":{"key":"tampered"}}`))
 			a.until(w.Placement, "drifted", func(w ledger.WorkSeen) bool {
 				return verdict(w, "ours") == `FoundDrifts, drift /data/key "a"→"tampered"`
 			})
@@ -102,7 +102,7 @@ func TestLiveSecretInARefusalIsMasked(t *testing.T) {
 	_, err := a.client.CoreV1().Secrets(ns).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "token"}, StringData: map[string]string{"password": "canary-on-member"},
 	}, metav1.CreateOptions{})
-	patched(t, err)
+	noError(t, err)
 	f.set("secret", fault{func(r *http.Request) bool {
 		return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/secrets/token")
 	}, refusing(422, metav1.StatusReasonInvalid, `Secret "token" is invalid: data: may not change from "canary-on-member" to "canary-in-git"`)})

@@ -39,14 +39,14 @@ func TestUnavailableDeploymentHasTheReasonOfItsPods(t *testing.T) {
 	a.sent.Reset()
 	a.available(key, "web", "Manifest is not yet available; Fleet will check again later (0 of 1 replicas available; pod "+pod+
 		", container main: ImagePullBackOff: Back-off pulling image app:1.0: token (redacted for security reasons) is refused)")
-	if got := a.sent.Requests(onlyBelow("/api/v1/namespaces/" + ns + "/")); len(got) != 1 || got[0].Query.Get("limit") != "20" {
+	if got := a.sent.Requests(requestsBelow("/api/v1/namespaces/" + ns + "/")); len(got) != 1 || got[0].Query.Get("limit") != "20" {
 		t.Errorf("it asked: %v", got)
 	}
 
 	a.sent.Reset()
 	a.podOf(ns, `{"status":{"phase":"Running","containerStatuses":null,"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]}}`)
 	a.available(key, "web", "available")
-	if got := a.sent.Requests(fleet.Watches, fleet.Probes, onlyBelow("/api/v1/namespaces/"+ns+"/")); len(got) > 0 {
+	if got := a.sent.Requests(fleet.Watches, fleet.Probes, requestsBelow("/api/v1/namespaces/"+ns+"/")); len(got) > 0 {
 		t.Errorf("it asked: %v", got)
 	}
 
@@ -58,13 +58,13 @@ func TestUnavailableDeploymentHasTheReasonOfItsPods(t *testing.T) {
 	a.podOf(ns, strings.ReplaceAll(noImage, `"phase":"Pending",`, `"phase":"Pending","conditions":[{"type":"Ready","status":"False"}],`))
 	a.available(key, "web", "(0 of 1 replicas available)")
 	a.eventually("asked", func() (bool, error) {
-		return len(a.sent.Requests(onlyBelow("/api/v1/namespaces/"+ns+"/pods"))) > 0, nil
+		return len(a.sent.Requests(requestsBelow("/api/v1/namespaces/"+ns+"/pods"))) > 0, nil
 	})
 	a.available(key, "web", "(0 of 1 replicas available)")
 }
 
-// onlyBelow ignores all requests except those below a path.
-func onlyBelow(path string) func(fleet.Request) bool {
+// requestsBelow ignores all requests except those below a path.
+func requestsBelow(path string) func(fleet.Request) bool {
 	return func(q fleet.Request) bool { return !strings.HasPrefix(q.Path, path) }
 }
 
@@ -80,7 +80,7 @@ func (a *agent) podOf(namespace, status string) string {
 	})
 	name := list.Items[0].Name
 	_, err := pods.Patch(context.Background(), name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
-	patched(a.t, err)
+	noError(a.t, err)
 	return name
 }
 
@@ -97,12 +97,12 @@ func (a *agent) withoutPods(namespace string) *rest.Config {
 	}
 	admin := kubernetes.NewForConfigOrDie(a.config)
 	_, err := admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Rules: rules}, metav1.CreateOptions{})
-	patched(a.t, err)
+	noError(a.t, err)
 	_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace}, Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: namespace},
 	}, metav1.CreateOptions{})
-	patched(a.t, err)
+	noError(a.t, err)
 	careful := rest.CopyConfig(a.config)
 	careful.Impersonate = rest.ImpersonationConfig{UserName: user}
 	return careful

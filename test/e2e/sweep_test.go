@@ -84,8 +84,8 @@ func TestSweepFindsChangesThatWatchesMissed(t *testing.T) {
 
 	l.on.Store(true)
 	cms := a.client.CoreV1().ConfigMaps(ns)
-	patched(t, situation{a, ns, "lost-edit"}.edit(ctx, `{"data":{"key":"tampered"}}`))
-	patched(t, cms.Delete(ctx, "lost-deletion", metav1.DeleteOptions{}))
+	noError(t, situation{a, ns, "lost-edit"}.edit(ctx, `{"data":{"key":"tampered"}}`))
+	noError(t, cms.Delete(ctx, "lost-deletion", metav1.DeleteOptions{}))
 	a.eventually("restored", func() (bool, error) {
 		edited, err := a.get(ns, "lost-edit")
 		if err != nil || edited.Data["key"] != "a" {

@@ -158,7 +158,7 @@ func TestTakeOverByStrategy(t *testing.T) {
 		fmt.Fprintf(tw, "\nwhenToTakeOver: %s, comparisonOption: %s, whenToApply: %s\n", r.strategy.WhenToTakeOver, r.strategy.ComparisonOption, r.strategy.WhenToApply)
 		for i, c := range conditions {
 			did := requests[r.object(i)]
-			fmt.Fprintf(tw, "  %s\t%d %s\t%s\t%s\n", c.name, len(did), orNothing(strings.Join(did, " ")),
+			fmt.Fprintf(tw, "  %s\t%d %s\t%s\t%s\n", c.name, len(did), orNone(strings.Join(did, " ")),
 				verdict(seen[api.PlacementKey{Name: r.name}], r.object(i)), situation{a, ns, r.object(i)}.outcome(ctx))
 		}
 	}
@@ -169,7 +169,7 @@ func TestTakeOverByStrategy(t *testing.T) {
 `+text.String())
 }
 
-func orNothing(s string) string {
+func orNone(s string) string {
 	if s == "" {
 		return "-"
 	}

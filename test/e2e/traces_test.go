@@ -24,8 +24,8 @@ func TestEachCommitHasATrace(t *testing.T) {
 	d.repo.Commit(t, "main", map[string]string{"placement.yaml": yamlPlacement("all", d.name, pickAll)})
 	good := d.repo.Commit(t, "main", d.app("good"))
 	d.startAt(good)
-	d.become("good good good")
-	d.proven(good)
+	d.waitForValues("good good good")
+	d.waitForProven(good)
 	refused := d.repo.Commit(t, "main", map[string]string{"wrong.yaml": "kind: [\n"})
 	d.until("the commit is refused", func(r *status.Report) bool { return r.Source.Newest.Hash == refused && len(r.Source.Problems) > 0 })
 	d.stop() // flushes the remaining spans

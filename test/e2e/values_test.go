@@ -22,27 +22,27 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// applyAsUs applies an object with one changed value, under gitfleet's own field manager: the
+// applyAsGitfleet applies an object with one changed value, under gitfleet's own field manager: the
 // ownership of fields stays the same.
-func (a *agent) applyAsUs(m *work.Manifest, value any, path ...string) {
+func (a *agent) applyAsGitfleet(m *work.Manifest, value any, path ...string) {
 	a.t.Helper()
 	ctx := context.Background()
 	dynamics, err := dynamic.NewForConfig(a.config)
-	patched(a.t, err)
+	noError(a.t, err)
 	gvk := m.Object.Object.GroupVersionKind()
 	plural := strings.ToLower(gvk.Kind) + "s"
 	objects := dynamics.Resource(schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural}).Namespace(m.ID.Namespace)
 	live, err := objects.Get(ctx, m.ID.Name, metav1.GetOptions{})
-	patched(a.t, err)
+	noError(a.t, err)
 	o := m.Object.Object.DeepCopy()
 	o.SetLabels(live.GetLabels())
 	o.SetAnnotations(live.GetAnnotations())
 	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
-	patched(a.t, unstructured.SetNestedField(o.Object, value, path...))
+	noError(a.t, unstructured.SetNestedField(o.Object, value, path...))
 	raw, err := json.Marshal(o.Object)
-	patched(a.t, err)
+	noError(a.t, err)
 	_, err = objects.Patch(ctx, m.ID.Name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: api.FieldManager, Force: new(true)})
-	patched(a.t, err)
+	noError(a.t, err)
 }
 
 // An apply under gitfleet's own field manager changes values without changing their ownership.
@@ -58,7 +58,7 @@ func TestApplyWithGitfleetsFieldManagerIsDrift(t *testing.T) {
 	a.allApplied(key, "1")
 	repaired := func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == 1 }
 
-	a.applyAsUs(one, "tampered", "data", "key")
+	a.applyAsGitfleet(one, "tampered", "data", "key")
 	d := a.awaitDrift(key, "one", "repaired", repaired)
 	if got, want := driftText(d), `one repaired, 1 times; /data/key "a"→"tampered" by [gitfleet (Apply)]`; got != want {
 		t.Errorf("reported: %s\nwant: %s", got, want)
@@ -66,14 +66,14 @@ func TestApplyWithGitfleetsFieldManagerIsDrift(t *testing.T) {
 	if cm, err := a.get(ns, "one"); err != nil || cm.Data["key"] != "a" {
 		t.Errorf("it is %v, %v", cm.Data, err)
 	}
-	a.applyAsUs(web, int64(3), "spec", "replicas")
+	a.applyAsGitfleet(web, int64(3), "spec", "replicas")
 	d = a.awaitDrift(key, "web", "repaired", repaired)
 	if got, want := driftText(d), `web repaired, 1 times; /spec/replicas "1"→"3" by [gitfleet (Apply)]`; got != want {
 		t.Errorf("reported: %s\nwant: %s", got, want)
 	}
 
 	a.stop()
-	a.applyAsUs(two, "tampered", "data", "key")
+	a.applyAsGitfleet(two, "tampered", "data", "key")
 	a.start()
 	a.Set([]work.Work{w})
 	a.allApplied(key, "1")
@@ -114,11 +114,11 @@ func (a *agent) mutate(ns, to string) (end func()) {
 			}},
 		},
 	}, metav1.CreateOptions{})
-	patched(a.t, err)
+	noError(a.t, err)
 	_, err = bindings.Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
 	}, metav1.CreateOptions{})
-	patched(a.t, err)
+	noError(a.t, err)
 	try := func() string {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "mutated-probe"}, Data: map[string]string{"key": "as sent"}}
 		made, err := a.client.CoreV1().ConfigMaps(ns).Create(ctx, cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -160,14 +160,14 @@ func TestFieldsChangedByAWebhookAreReported(t *testing.T) {
 		t.Helper()
 		_, err := a.client.CoreV1().ConfigMaps(ns).Patch(ctx, name, types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"theirs":"`+value+`"}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
-		patched(t, err)
+		noError(t, err)
 	}
 	label("mutated", "1")
 	a.Check()
 	label("mutated", "2")
 	fence := func(n int) {
 		t.Helper()
-		patched(t, situation{a, ns, "fence"}.edit(ctx, `{"data":{"key":"tampered"}}`))
+		noError(t, situation{a, ns, "fence"}.edit(ctx, `{"data":{"key":"tampered"}}`))
 		a.awaitDrift(key, "fence", "repaired", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Count == n })
 	}
 	fence(1)
@@ -208,7 +208,7 @@ func TestFieldsMutatedDuringOtherWritesAreReported(t *testing.T) {
 	a.sent.Reset()
 	_, err := a.client.CoreV1().ConfigMaps(ns).Patch(ctx, "mutated", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{FieldManager: "kubectl-label"})
-	patched(t, err)
+	noError(t, err)
 	a.awaitDrift(key, "mutated", "altered", func(d ledger.Drift) bool { return d.State == api.DriftAltered })
 	if got := a.writes(); len(got) > 0 {
 		t.Errorf("it writes: %v", got)

@@ -72,12 +72,12 @@ func TestCommitReachesClusters(t *testing.T) {
 		}
 	}
 
-	since := d.quiet()
+	since := d.waitForAuditLog()
 	d.applied(d.repo.Commit(t, "main", map[string]string{"apps/one.yaml": yamlConfigMap(d.name, "one", "b")}))
 	d.eventually("changed on every cluster", func() bool {
 		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "one")["value"] != "b" })
 	})
-	d.quiet()
+	d.waitForAuditLog()
 	for _, m := range d.members {
 		objects, inventories := d.asked(m, since)
 		if want := []string{"patch configmaps " + d.name + "/one 200"}; !slices.Equal(objects, want) {
@@ -88,23 +88,23 @@ func TestCommitReachesClusters(t *testing.T) {
 		}
 	}
 
-	since = d.quiet()
+	since = d.waitForAuditLog()
 	polls := len(d.git.Requests())
 	d.eventually("polled five times", func() bool { return len(d.git.Requests()) >= polls+5 })
-	d.quiet()
+	d.waitForAuditLog()
 	for _, m := range d.members {
 		if objects, inventories := d.asked(m, since); len(objects)+len(inventories) > 0 {
 			t.Errorf("%s: without news: %v %v", m, objects, inventories)
 		}
 	}
 
-	since = d.quiet()
+	since = d.waitForAuditLog()
 	d.repo.Remove(t, "main", "apps/two.yaml")
 	d.eventually("pruned", func() bool {
 		return !slices.ContainsFunc(d.members, func(m string) bool { return d.configMap(m, "two") != nil })
 	})
 	d.applied(d.repo.Head(t, "main"))
-	d.quiet()
+	d.waitForAuditLog()
 	for _, m := range d.members {
 		objects, _ := d.asked(m, since)
 		if want := []string{"delete configmaps " + d.name + "/two 200"}; !slices.Equal(objects, want) {
@@ -124,7 +124,7 @@ func TestBrokenCommitChangesNothing(t *testing.T) {
 	})
 	d.start()
 	d.applied(good)
-	since := d.quiet()
+	since := d.waitForAuditLog()
 
 	bad := d.repo.Commit(t, "main", map[string]string{
 		"apps/all.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "b") + "  broken: [\n",
@@ -136,7 +136,7 @@ func TestBrokenCommitChangesNothing(t *testing.T) {
 	if p := r.Source.Problems[0]; p.Path != "apps/all.yaml" || p.Line < 13 || p.Line > 15 {
 		t.Errorf("the problem is said to be at %s: %s", p.Origin, p.Message)
 	}
-	d.quiet()
+	d.waitForAuditLog()
 	for _, m := range d.members {
 		if objects, inventories := d.asked(m, since); len(objects)+len(inventories) > 0 {
 			t.Errorf("%s: a broken commit: %v %v", m, objects, inventories)
@@ -189,14 +189,14 @@ func TestDriftIsRepairedWithoutPolling(t *testing.T) {
 	}
 	for _, c := range tampers {
 		t.Run(c.name, func(t *testing.T) {
-			since := d.quiet()
+			since := d.waitForAuditLog()
 			if err := c.tamper(); err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
 			d.eventually("restored", c.mended)
 			t.Logf("put back after %s", time.Since(start).Round(time.Millisecond))
-			d.quiet()
+			d.waitForAuditLog()
 			objects, _ := d.asked("member-2", since)
 			if writes := slices.DeleteFunc(slices.Clone(objects), reads); !slices.Equal(writes, []string{c.want}) || len(objects) > 3 {
 				t.Errorf("took %v, want %s", objects, c.want)
@@ -229,7 +229,7 @@ func TestDaemonRecoversWhenKilledAtAnyTime(t *testing.T) {
 			t.Errorf("cm-%02d: %q", i, got)
 		}
 	}
-	d.quiet()
+	d.waitForAuditLog()
 	for _, m := range d.members {
 		if got := d.count(m); got != 40 {
 			t.Errorf("%s: has %d objects, want 40", m, got)
@@ -255,10 +255,10 @@ func TestDaemonRecoversWhenKilledAtAnyTime(t *testing.T) {
 		}
 	}
 	d.stop()
-	since := d.quiet()
+	since := d.waitForAuditLog()
 	d.start()
 	d.applied(commit)
-	d.quiet()
+	d.waitForAuditLog()
 	for _, m := range d.members {
 		objects, inventories := d.asked(m, since)
 		for _, line := range append(objects, inventories...) {

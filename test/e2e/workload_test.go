@@ -120,11 +120,11 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 
 	a.sent.Reset()
 	k.sick.Store(true)
-	patched(t, k.reportAll(ctx, ns))
+	noError(t, k.reportAll(ctx, ns))
 	a.available(key, "web", "0 of 2 replicas available")
 	a.available(key, "db", api.ManifestNotAvailableYet)
 	k.sick.Store(false)
-	patched(t, k.reportAll(ctx, ns))
+	noError(t, k.reportAll(ctx, ns))
 	a.available(key, "web", "available")
 	a.available(key, "db", "available")
 	if got := a.sent.Requests(fleet.Watches, fleet.Probes); len(got) > 0 {
@@ -140,7 +140,7 @@ func TestWorkloadBecomesAvailable(t *testing.T) {
 	held := list.Items[0].Name
 	finalizers := func(patch string) {
 		_, err := pods.Patch(ctx, held, types.MergePatchType, []byte(`{"metadata":{"finalizers":`+patch+`}}`), metav1.PatchOptions{})
-		patched(t, err)
+		noError(t, err)
 	}
 	finalizers(`["example.com/log"]`)
 	a.Set([]work.Work{{Placement: key, Remove: true, AllowDelete: true}})

@@ -1,6 +1,5 @@
-// Package fleet gives tests real Kubernetes clusters: an etcd and a few
-// kube-apiservers on this machine, started once and shared by all tests of a
-// package. It counts what reaches them, too.
+// Package fleet starts real Kubernetes clusters for tests: an etcd and a few kube-apiservers on this
+// machine, started once and shared by all tests of a package. It also counts their requests.
 //
 //	func TestMain(m *testing.M) { fleet.Main(m, fleet.Options{Clusters: 3}) }
 //
@@ -12,9 +11,9 @@
 //		}
 //	}
 //
-// Clusters are real in what an API server does: validation, ownership of fields,
-// watches, conflicts. Nothing runs there unless Options.Controllers asks for it: a
-// Deployment has no pods, and a deleted Namespace stays Terminating.
+// The API servers validate, track field ownership, serve watches and detect conflicts. No controllers
+// run unless Options.Controllers has them: a Deployment has no pods, and a deleted Namespace stays
+// Terminating.
 package fleet
 
 import (

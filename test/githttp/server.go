@@ -1,6 +1,5 @@
-// Package githttp serves Git repositories over real smart HTTP, and makes commits
-// in them, for tests and the demo. The server is git's own http-backend; the
-// commits are git's own, too, so a client meets what it meets in the world.
+// Package githttp serves Git repositories over HTTP with git's http-backend, and creates commits in
+// them with the git program, for tests and the demo.
 //
 //	server := githttp.Serve(t, githttp.Config{Token: "s3cret"})
 //	repo := server.Repo(t, "hub.git")
@@ -8,9 +7,8 @@
 //	… clone server.URL("hub.git") …
 //	server.Unavailable(true, time.Minute)
 //
-// Without a testing.TB: New, Create and the methods of Repo. All of it needs git
-// in the PATH, and none of it looks at the configuration of the user or the
-// machine.
+// New, Create and the methods of Repo need no testing.TB. The git program has to be in the PATH; the
+// configuration of the user and the machine is ignored.
 package githttp
 
 import (

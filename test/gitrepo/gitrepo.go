@@ -29,19 +29,19 @@ func New(t testing.TB) *Repo {
 	return g
 }
 
-// Git runs the git program with nobody's configuration but ours.
+// Git runs the git program without the configuration of the user and the machine.
 func (g *Repo) Git(args ...string) string {
 	g.T.Helper()
 	return g.Input("", args...)
 }
 
-// Input runs the git program with something to read.
+// Input runs the git program with a standard input.
 func (g *Repo) Input(in string, args ...string) string {
 	g.T.Helper()
 	return strings.TrimSpace(g.Output(in, args...))
 }
 
-// Output is input with nothing trimmed.
+// Output is Input without trimming the output.
 func (g *Repo) Output(in string, args ...string) string {
 	g.T.Helper()
 	cmd := exec.Command("git", args...)
@@ -94,7 +94,7 @@ func (g *Repo) Head() string {
 	return g.Git("rev-parse", "HEAD")
 }
 
-// Tree stores a tree object made by hand.
+// Tree stores a tree object with the given content.
 func (g *Repo) Tree(raw string) string {
 	g.T.Helper()
 	return g.Input(raw, "hash-object", "--literally", "-t", "tree", "-w", "--stdin")

@@ -1,9 +1,8 @@
-// Package process runs programs that do not outlive the one that started them,
-// however that one ends: also when it is killed and gets to do nothing.
+// Package process runs programs that end with the process that started them, even if that is
+// killed with SIGKILL.
 //
-// A shell stands between the two. It holds one end of a pipe; when the other end
-// is gone, so is whoever held it, and the program is told to stop. That works on
-// every Unix and needs nothing but sh.
+// A shell between the two reads from a pipe. When the parent ends, the pipe is closed, and the shell
+// stops the program with SIGTERM. This works on every Unix and needs nothing but sh.
 package process
 
 import (
@@ -16,8 +15,7 @@ import (
 	"time"
 )
 
-// guard runs the program it is given, and tells it to stop at the end of its own
-// standard input.
+// guard runs a program, and sends it SIGTERM at the end of the shell's standard input.
 const guard = `exec 3<&0
 "$@" 3<&- </dev/null &
 program=$!
@@ -69,14 +67,13 @@ func (p *Process) Stop() error {
 	case <-p.ended:
 		return p.err
 	case <-time.After(10 * time.Second):
-		return errors.Join(errors.New("it did not end when asked to"), p.Kill())
+		return errors.Join(errors.New("it did not end within ten seconds of SIGTERM"), p.Kill())
 	}
 }
 
 // Kill sends SIGKILL and returns when the program has ended. The error is how it ended.
 func (p *Process) Kill() error {
-	// The group is the shell and all it started. An error means that none of
-	// them is left, which is what we want.
+	// The group is the shell and its children. An error means that all of them have ended.
 	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
 	<-p.ended
 	return p.err

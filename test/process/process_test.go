@@ -15,14 +15,14 @@ import (
 	"github.com/gitfleet/gitfleet/test/process"
 )
 
-// A program that says who it is, and that it was asked to end.
-const polite = `echo "$$"; trap 'echo asked; exit 0' TERM; while :; do sleep 0.01; done`
+// terminable is a program that prints its process ID, and "asked" when it gets SIGTERM.
+const terminable = `echo "$$"; trap 'echo asked; exit 0' TERM; while :; do sleep 0.01; done`
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv("PROCESS_TEST_LOG"); path != "" {
 		log, err := os.Create(path)
 		if err == nil {
-			_, err = process.Start(log, "sh", "-c", polite)
+			_, err = process.Start(log, "sh", "-c", terminable)
 		}
 		fmt.Println("started", err)
 		time.Sleep(time.Minute) // until we are killed
@@ -41,8 +41,8 @@ func logFile(t *testing.T) *os.File {
 	return log
 }
 
-// said waits until a log begins with a line, and returns all of it.
-func said(t *testing.T, path string) string {
+// readLog waits until a log has a line, and returns all of it.
+func readLog(t *testing.T, path string) string {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "\n") {
@@ -55,7 +55,7 @@ func said(t *testing.T, path string) string {
 
 func pid(t *testing.T, log string) int {
 	t.Helper()
-	line, _, _ := strings.Cut(said(t, log), "\n")
+	line, _, _ := strings.Cut(readLog(t, log), "\n")
 	n, err := strconv.Atoi(line)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,8 @@ func pid(t *testing.T, log string) int {
 	return n
 }
 
-func gone(t *testing.T, pid int) {
+// waitForEnd waits until a process has ended.
+func waitForEnd(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
@@ -71,12 +72,12 @@ func gone(t *testing.T, pid int) {
 		}
 	}
 	syscall.Kill(pid, syscall.SIGKILL)
-	t.Errorf("process %d is still there", pid)
+	t.Errorf("process %d is still running", pid)
 }
 
 func TestStopSendsSIGTERMFirst(t *testing.T) {
 	log := logFile(t)
-	p, err := process.Start(log, "sh", "-c", polite)
+	p, err := process.Start(log, "sh", "-c", terminable)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +85,8 @@ func TestStopSendsSIGTERMFirst(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	gone(t, program)
-	if text := said(t, log.Name()); !strings.HasSuffix(text, "asked\n") {
+	waitForEnd(t, program)
+	if text := readLog(t, log.Name()); !strings.HasSuffix(text, "asked\n") {
 		t.Errorf("log is %q", text)
 	}
 	if err := p.Stop(); err != nil {
@@ -95,16 +96,16 @@ func TestStopSendsSIGTERMFirst(t *testing.T) {
 
 func TestKillSendsSIGKILL(t *testing.T) {
 	log := logFile(t)
-	p, err := process.Start(log, "sh", "-c", polite)
+	p, err := process.Start(log, "sh", "-c", terminable)
 	if err != nil {
 		t.Fatal(err)
 	}
 	program := pid(t, log.Name())
 	if err := p.Kill(); err == nil {
-		t.Error("killed, and ended well")
+		t.Error("a killed process has exit status 0")
 	}
-	gone(t, program)
-	if text := said(t, log.Name()); strings.Contains(text, "asked") {
+	waitForEnd(t, program)
+	if text := readLog(t, log.Name()); strings.Contains(text, "asked") {
 		t.Errorf("log is %q", text)
 	}
 }
@@ -120,7 +121,7 @@ func TestExitStatusIsReported(t *testing.T) {
 	}
 }
 
-// Whoever started a program may be killed without warning: the program ends.
+// The program ends if the process that started it is killed.
 func TestProgramEndsWithItsParent(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	parent := exec.Command(os.Args[0])
@@ -131,8 +132,8 @@ func TestProgramEndsWithItsParent(t *testing.T) {
 	program := pid(t, log)
 	parent.Process.Kill()
 	parent.Wait()
-	gone(t, program)
-	if text := said(t, log); !strings.HasSuffix(text, "asked\n") {
+	waitForEnd(t, program)
+	if text := readLog(t, log); !strings.HasSuffix(text, "asked\n") {
 		t.Errorf("log is %q", text)
 	}
 }

@@ -19,16 +19,16 @@ type Cluster struct {
 	fleet *Fleet
 	name  string
 
-	mu      sync.Mutex
-	version uint64 // the newest; every write takes the next
-	objects map[schema.GroupResource]map[key]*object
-	defined map[string][]*kind // by the name of the definition
-	history []event
-	forgot  uint64        // the newest version that history does not have any more
-	news    chan struct{} // closed at the next write; nil if nobody waits
-	asked   fleet.Counts
-	down    http.Handler
-	place   *place // where it listens; nil if it does not
+	mu       sync.Mutex
+	version  uint64 // the newest resource version; every write increments it
+	objects  map[schema.GroupResource]map[key]*object
+	defined  map[string][]*kind // by the name of the definition
+	history  []event
+	forgot   uint64        // the newest version that was removed from history
+	changed  chan struct{} // closed at the next write; nil if no watch waits
+	requests fleet.Counts
+	down     http.Handler
+	place    *place // where it listens; nil if it does not
 }
 
 type key struct{ namespace, name string }
@@ -48,7 +48,7 @@ func (e event) kind() *kind {
 
 func newCluster(f *Fleet, name string) *Cluster {
 	c := &Cluster{
-		fleet: f, name: name, asked: fleet.Counts{},
+		fleet: f, name: name, requests: fleet.Counts{},
 		objects: map[schema.GroupResource]map[key]*object{}, defined: map[string][]*kind{},
 	}
 	for _, namespace := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
@@ -67,16 +67,16 @@ func (c *Cluster) Name() string { return c.name }
 func (c *Cluster) Requests() fleet.Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.asked)
+	return maps.Clone(c.requests)
 }
 
-// Forget drops the history of changes, as a real cluster does after some time: a watch from an
+// Forget removes the history of changes, as a real API server does after some time: a watch from an
 // earlier version gets 410 Gone.
 func (c *Cluster) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.history, c.forgot = nil, c.version
-	c.tell()
+	c.wakeWatches()
 }
 
 // Instead lets a handler serve all requests until it is called with nil, to simulate a cluster
@@ -149,14 +149,14 @@ func (c *Cluster) put(before, after *object) {
 		c.history = slices.Clone(c.history[limit:])
 	}
 	c.define(o.kind, o.name, after)
-	c.tell()
+	c.wakeWatches()
 }
 
-// tell wakes all watches. The lock must be held.
-func (c *Cluster) tell() {
-	if c.news != nil {
-		close(c.news)
-		c.news = nil
+// wakeWatches wakes all watches. The lock must be held.
+func (c *Cluster) wakeWatches() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
 	}
 }
 

@@ -22,19 +22,18 @@ import (
 
 func TestMain(m *testing.M) { fleet.Main(m, fleet.Options{Clusters: 1}) }
 
-// A step is one request. In its texts {uid} and {version} are those of the object
-// that was answered with last, {old} the version that {version} was before.
+// A step is one request. In its strings {uid} and {version} are those of the object in the last
+// response, and {old} is the version before that.
 type step struct {
 	name                 string
 	method, path, accept string
 	contentType, body    string
-	// less says that the real server may say more: it fills in defaults.
+	// less allows fields that only the response of the real server has, such as defaults.
 	less bool
-	// only says that nothing but the status of the answer is compared: what it
-	// says is nobody's business.
-	only bool
-	// until has it asked again until it succeeds.
-	until bool
+	// statusOnly compares only the status codes of the responses.
+	statusOnly bool
+	// retry repeats the request until it succeeds.
+	retry bool
 }
 
 const (
@@ -91,7 +90,7 @@ var contract = []step{
 	{name: "edit without a change", method: "PATCH", path: maps + "/a?fieldManager=kubectl-edit", contentType: merge, body: `{"data":{"n":"edited"}}`},
 	{name: "edit by operations", method: "PATCH", path: maps + "/a?fieldManager=kubectl-patch", contentType: "application/json-patch+json", body: `[{"op":"replace","path":"/data/m","value":"op"}]`},
 	{name: "edit strategically", method: "PATCH", path: maps + "/a?fieldManager=kubectl-patch", contentType: "application/strategic-merge-patch+json", body: `{"metadata":{"annotations":{"note":"x"}}}`},
-	{name: "an operation that fails", method: "PATCH", path: maps + "/a?fieldManager=kubectl-patch", contentType: "application/json-patch+json", body: `[{"op":"test","path":"/data/m","value":"other"}]`, only: true},
+	{name: "an operation that fails", method: "PATCH", path: maps + "/a?fieldManager=kubectl-patch", contentType: "application/json-patch+json", body: `[{"op":"test","path":"/data/m","value":"other"}]`, statusOnly: true},
 	{name: "replace what has changed", method: "PUT", path: maps + "/a?fieldManager=put", contentType: plain, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"{old}"},"data":{"z":"1"}}`},
 	{name: "replace", method: "PUT", path: maps + "/a?fieldManager=put", contentType: plain, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"x"},"resourceVersion":"{version}"},"data":{"z":"1"}}`},
 	{name: "put back what was replaced", method: "PATCH", path: maps + "/a?fieldManager=one&force=true", contentType: apply, body: configMap("a", "x", "n=1")},
@@ -108,8 +107,8 @@ var contract = []step{
 	{name: "read what is not there", method: "GET", path: maps + "/zzz"},
 	{name: "delete what is not there", method: "DELETE", path: maps + "/zzz"},
 	{name: "edit what is not there", method: "PATCH", path: maps + "/zzz", contentType: merge, body: `{}`},
-	{name: "a kind that is not served", method: "GET", path: "/apis/example.com/v1/namespaces/contract/things", only: true},
-	{name: "a group that is not served", method: "GET", path: "/apis/example.com/v1", only: true},
+	{name: "a kind that is not served", method: "GET", path: "/apis/example.com/v1/namespaces/contract/things", statusOnly: true},
+	{name: "a group that is not served", method: "GET", path: "/apis/example.com/v1", statusOnly: true},
 
 	{name: "a workload", method: "PATCH", path: deployments + "/web?fieldManager=one", contentType: apply, body: deployment("replicas: 1, ", `, env: [{name: A, value: "1"}]`), less: true},
 	{name: "another adds to a list", method: "PATCH", path: deployments + "/web?fieldManager=two", contentType: apply, body: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: main, env: [{name: B, value: "2"}]}]}}}}`, less: true},
@@ -119,8 +118,8 @@ var contract = []step{
 	{name: "a spec is no status", method: "PATCH", path: deployments + "/web/status?fieldManager=mixed", contentType: merge, body: `{"status":{"replicas":2},"spec":{"replicas":9}}`, less: true},
 	{name: "put back what was scaled", method: "PATCH", path: deployments + "/web?fieldManager=one&force=true", contentType: apply, body: deployment("replicas: 1, ", `, env: [{name: A, value: "1"}]`), less: true},
 
-	{name: "define a kind", method: "PATCH", path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com?fieldManager=one", contentType: apply, body: crd, only: true},
-	{name: "until it is served", method: "GET", path: things, only: true, until: true},
+	{name: "define a kind", method: "PATCH", path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com?fieldManager=one", contentType: apply, body: crd, statusOnly: true},
+	{name: "until it is served", method: "GET", path: things, statusOnly: true, retry: true},
 	{name: "one of that kind", method: "PATCH", path: things + "/t?fieldManager=one", contentType: apply, body: `{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, finalizers: [example.com/wait]}, spec: {list: [1, 2], deep: {x: 1}}}`},
 	{name: "lists of it are whole", method: "PATCH", path: things + "/t?fieldManager=two", contentType: apply, body: `{apiVersion: example.com/v1, kind: Thing, metadata: {name: t}, spec: {list: [3]}}`},
 	{name: "its status", method: "PATCH", path: things + "/t/status?fieldManager=two", contentType: merge, body: `{"status":{"ready":true}}`},
@@ -132,10 +131,10 @@ var contract = []step{
 
 	{name: "look", method: "GET", path: maps + "/b"},
 	{name: "delete another", method: "DELETE", path: maps + "/b", contentType: plain, body: `{"preconditions":{"uid":"11111111-2222-3333-4444-555555555555"}}`},
-	{name: "delete another version", method: "DELETE", path: maps + "/b", contentType: plain, body: `{"preconditions":{"resourceVersion":"1"}}`, only: true},
-	{name: "try to delete", method: "DELETE", path: maps + "/b?dryRun=All", only: true},
+	{name: "delete another version", method: "DELETE", path: maps + "/b", contentType: plain, body: `{"preconditions":{"resourceVersion":"1"}}`, statusOnly: true},
+	{name: "try to delete", method: "DELETE", path: maps + "/b?dryRun=All", statusOnly: true},
 	{name: "delete", method: "DELETE", path: maps + "/b", contentType: plain, body: `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"{uid}"}}`},
-	{name: "delete all", method: "DELETE", path: maps + "?labelSelector=app%3Dx", only: true},
+	{name: "delete all", method: "DELETE", path: maps + "?labelSelector=app%3Dx", statusOnly: true},
 	{name: "nothing is left", method: "GET", path: maps + "?labelSelector=app"},
 }
 
@@ -148,20 +147,20 @@ func TestResponsesMatchAnAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := newAsker(t, fleet.Shared(t).Members()[0].Config)
-	askers := map[string]*asker{"over HTTPS": newAsker(t, served), "in process": newAsker(t, simulation.Cluster("near").Config())}
+	real := newContractClient(t, fleet.Shared(t).Members()[0].Config)
+	askers := map[string]*contractClient{"over HTTPS": newContractClient(t, served), "in process": newContractClient(t, simulation.Cluster("near").Config())}
 	for _, s := range contract {
-		want := real.ask(t, s)
-		for end := time.Now().Add(20 * time.Second); s.until && want.status != http.StatusOK && time.Now().Before(end); {
-			want = real.ask(t, s)
+		want := real.request(t, s)
+		for end := time.Now().Add(20 * time.Second); s.retry && want.status != http.StatusOK && time.Now().Before(end); {
+			want = real.request(t, s)
 		}
 		for how, a := range askers {
-			got := a.ask(t, s)
+			got := a.request(t, s)
 			if got.status != want.status {
 				t.Errorf("%s, %s: answers %d, want %d\n%s\n%s", s.name, how, got.status, want.status, got.text(), want.text())
 				continue
 			}
-			if s.only {
+			if s.statusOnly {
 				continue
 			}
 			if diff := compare("", got.body, want.body, s.less); diff != "" {
@@ -171,11 +170,11 @@ func TestResponsesMatchAnAPIServer(t *testing.T) {
 	}
 }
 
-// Watches tell the same of the same changes.
+// The same changes give the same watch events.
 func TestWatchEventsMatchAnAPIServer(t *testing.T) {
 	simulation := simulated.New(simulated.Options{})
-	real := newAsker(t, fleet.Shared(t).Members()[0].Config)
-	near := newAsker(t, simulation.Cluster("near").Config())
+	real := newContractClient(t, fleet.Shared(t).Members()[0].Config)
+	near := newContractClient(t, simulation.Cluster("near").Config())
 	const maps = "/api/v1/namespaces/watched/configmaps"
 	steps := []step{
 		{method: "POST", path: "/api/v1/namespaces?fieldManager=one", contentType: plain, body: `{"metadata":{"name":"watched"}}`},
@@ -191,31 +190,31 @@ func TestWatchEventsMatchAnAPIServer(t *testing.T) {
 		for how, query := range map[string]string{
 			"from a version": "resourceVersion={from}", "by label": "resourceVersion={from}&labelSelector=app%3Dx", "from the beginning": "",
 		} {
-			told := map[*asker][]any{}
-			for _, a := range []*asker{real, near} {
+			events := map[*contractClient][]any{}
+			for _, a := range []*contractClient{real, near} {
 				var from string
 				for i, s := range steps {
-					s.only = true
-					a.ask(t, s)
+					s.statusOnly = true
+					a.request(t, s)
 					if i == 1 {
 						from = a.version
 					}
 				}
-				told[a] = a.watch(t, maps+"?watch=true&timeoutSeconds=1&"+strings.ReplaceAll(query, "{from}", from), accept)
-				a.ask(t, step{method: "DELETE", path: maps, only: true})
+				events[a] = a.watch(t, maps+"?watch=true&timeoutSeconds=1&"+strings.ReplaceAll(query, "{from}", from), accept)
+				a.request(t, step{method: "DELETE", path: maps, statusOnly: true})
 			}
-			if diff := compare("", told[near], told[real], false); diff != "" {
-				t.Errorf("%s, %q: %s\n got %s\nwant %s", how, accept, diff, text(told[near]), text(told[real]))
+			if diff := compare("", events[near], events[real], false); diff != "" {
+				t.Errorf("%s, %q: %s\n got %s\nwant %s", how, accept, diff, text(events[near]), text(events[real]))
 			}
-			if len(told[real]) == 0 {
-				t.Errorf("%s, %q: nothing was told", how, accept)
+			if len(events[real]) == 0 {
+				t.Errorf("%s, %q: there are no events", how, accept)
 			}
 		}
 	}
 }
 
-// An asker asks one server, and makes its answers comparable.
-type asker struct {
+// A contractClient sends requests to one server and makes the responses comparable.
+type contractClient struct {
 	client        *http.Client
 	host          string
 	uid           string
@@ -224,13 +223,13 @@ type asker struct {
 	versions      map[string]string
 }
 
-func newAsker(t *testing.T, config *rest.Config) *asker {
+func newContractClient(t *testing.T, config *rest.Config) *contractClient {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &asker{client: client, host: config.Host, uids: map[string]string{}, versions: map[string]string{}}
+	return &contractClient{client: client, host: config.Host, uids: map[string]string{}, versions: map[string]string{}}
 }
 
 type reply struct {
@@ -248,7 +247,7 @@ func text(v any) string {
 	return string(out)
 }
 
-func (a *asker) ask(t *testing.T, s step) reply {
+func (a *contractClient) request(t *testing.T, s step) reply {
 	t.Helper()
 	response := a.send(t, s)
 	defer response.Body.Close()
@@ -266,13 +265,13 @@ func (a *asker) ask(t *testing.T, s step) reply {
 			a.last, a.version = a.version, version
 		}
 	}
-	if s.only {
+	if s.statusOnly {
 		return reply{response.StatusCode, body}
 	}
 	return reply{response.StatusCode, a.alike(body, "")}
 }
 
-func (a *asker) send(t *testing.T, s step) *http.Response {
+func (a *contractClient) send(t *testing.T, s step) *http.Response {
 	t.Helper()
 	fill := strings.NewReplacer("{uid}", a.uid, "{version}", a.version, "{old}", a.last)
 	request, err := http.NewRequestWithContext(t.Context(), s.method, strings.TrimSuffix(a.host, "/")+s.path, strings.NewReader(fill.Replace(s.body)))
@@ -295,7 +294,7 @@ func (a *asker) send(t *testing.T, s step) *http.Response {
 }
 
 // watch returns all events until the server ends the watch.
-func (a *asker) watch(t *testing.T, path, accept string) []any {
+func (a *contractClient) watch(t *testing.T, path, accept string) []any {
 	t.Helper()
 	response := a.send(t, step{name: "watch", method: "GET", path: path, accept: accept})
 	defer response.Body.Close()
@@ -313,7 +312,7 @@ func (a *asker) watch(t *testing.T, path, accept string) []any {
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // alike gives names to what no two servers have in common.
-func (a *asker) alike(v any, field string) any {
+func (a *contractClient) alike(v any, field string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -353,7 +352,7 @@ func (a *asker) alike(v any, field string) any {
 	return v
 }
 
-// known names things in the order in which they come up.
+// known replaces an identifier by a number, in the order of first use.
 func known(all map[string]string, one, what string) string {
 	if all[one] == "" {
 		all[one] = fmt.Sprintf("%s %d", what, len(all))
@@ -361,8 +360,8 @@ func known(all map[string]string, one, what string) string {
 	return all[one]
 }
 
-// compare says where two answers differ; empty if they do not. With less the
-// second may have fields that the first has not.
+// compare describes the first difference between two responses; empty if there is none. With less,
+// want may have fields that got does not have.
 func compare(at string, got, want any, less bool) string {
 	switch w := want.(type) {
 	case map[string]any:

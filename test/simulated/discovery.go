@@ -27,7 +27,7 @@ func (c *Cluster) plain(w http.ResponseWriter, r *http.Request) {
 		})
 	case len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis") && aggregated:
 		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-		tell(w, groups(kinds, parts[0] == "api"))
+		respond(w, groups(kinds, parts[0] == "api"))
 	case len(parts) == 1 && parts[0] == "api":
 		write(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case len(parts) == 1 && parts[0] == "apis":

@@ -26,7 +26,7 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	down := c.down
 	q, found := c.understand(r)
-	c.asked[q.key()]++
+	c.requests[q.key()]++
 	c.mu.Unlock()
 	switch {
 	case down != nil:
@@ -118,7 +118,7 @@ func (q *request) dry() bool { return q.URL.Query().Get("dryRun") != "" }
 func (q *request) answer(w http.ResponseWriter, c *Cluster) {
 	body, err := io.ReadAll(io.LimitReader(q.Body, 3<<20))
 	if err != nil {
-		return // nobody is there any more
+		return // the client has disconnected
 	}
 	if q.watches() && q.Method == http.MethodGet {
 		q.watch(w, c)
@@ -195,20 +195,20 @@ func missing() error {
 func write(w http.ResponseWriter, status int, o any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	tell(w, o)
+	respond(w, o)
 }
 
-func tell(w http.ResponseWriter, o any) {
-	_, _ = w.Write([]byte(marshal(o) + "\n")) // whoever asked may be gone
+func respond(w http.ResponseWriter, o any) {
+	_, _ = w.Write([]byte(marshal(o) + "\n")) // the client may have disconnected
 }
 
 // fail responds with an error in the form of an API server.
 func fail(w http.ResponseWriter, err error) {
-	var told apierrors.APIStatus
-	if !errors.As(err, &told) {
-		told = apierrors.NewInternalError(fmt.Errorf("simulated: %w", err))
+	var apiStatus apierrors.APIStatus
+	if !errors.As(err, &apiStatus) {
+		apiStatus = apierrors.NewInternalError(fmt.Errorf("simulated: %w", err))
 	}
-	status := told.Status()
+	status := apiStatus.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	write(w, int(status.Code), status)
 }

@@ -52,7 +52,7 @@ func (q *request) page(c *Cluster, list []*object, next string, remaining int) a
 	for _, o := range list {
 		item := q.shown(o)
 		if whole := item.(map[string]any); !q.metadataOnly() && !q.kind.custom {
-			delete(whole, "apiVersion") // items of kinds that are built in do not say what they are
+			delete(whole, "apiVersion") // items of built-in kinds have neither kind nor apiVersion
 			delete(whole, "kind")
 		}
 		items = append(items, item)

@@ -162,7 +162,7 @@ func keepApart(k *kind, sub string, after, live map[string]any) {
 	case live["status"] == nil && k.custom:
 		delete(after, "status")
 	case live["status"] == nil:
-		after["status"] = map[string]any{} // what is built in has one from the beginning
+		after["status"] = map[string]any{} // objects of built-in kinds always have one
 	default:
 		after["status"] = live["status"]
 	}

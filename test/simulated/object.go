@@ -30,12 +30,11 @@ type object struct {
 	content         unique.Handle[content]
 }
 
-// own are the metadata that are kept beside the content.
+// own are the metadata fields that are stored outside the content.
 var own = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
-// Times in the managedFields of a content are not times but the places in times
-// where they are: so equal objects written at different times have equal
-// contents. No real entry is as old as that.
+// The times in the managedFields of a content are replaced by indexes into times, so that equal
+// objects that were written at different times have equal contents. No real entry is that old.
 const oldest = 1 << 20
 
 // contentOf splits a written object. times are those of the object before; now is the time of

@@ -1,18 +1,16 @@
-// Package simulated gives tests and benchmarks thousands of clusters in one
-// process. Each speaks as much of the Kubernetes API as gitfleet and a person
-// with kubectl -o json need: discovery, get, list, watch, create, update, patch,
-// server-side apply with the field ownership of the real thing, delete. Nothing
-// is validated against a schema, nothing is defaulted but what every object has,
-// and nothing runs there: only what Options ask for happens by itself.
+// Package simulated runs thousands of simulated clusters in one process, for tests and benchmarks.
+// Each serves the part of the Kubernetes API that gitfleet and kubectl -o json need: discovery, get,
+// list, watch, create, update, patch, delete, and server-side apply with the field ownership of a
+// real API server. Objects are not validated against a schema, only the metadata of every object is
+// defaulted, and no controllers run except those that Options enable.
 //
 //	f := simulated.New(simulated.Options{})
-//	c := f.Cluster("east")          // made when first asked for
+//	c := f.Cluster("east")          // created on first use
 //	client, err := dynamic.NewForConfig(c.Config())   // in this process
 //	config, err := c.Listen()       // over HTTPS, each cluster at an address of its own
 //	err = f.WriteKubeconfigs(dir)   // the same for all of them, as files
 //
-// That it answers as a real API server does is proved by running the same steps
-// against both.
+// A contract test runs the same requests against a real API server and compares the responses.
 package simulated
 
 import (

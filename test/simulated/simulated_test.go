@@ -50,8 +50,7 @@ func put(t *testing.T, client dynamic.Interface, name, value string) *unstructur
 	return o
 }
 
-// Kinds are discovered in both forms, and those of a definition as soon as it is
-// there.
+// Kinds are discovered in both formats, and those of a CustomResourceDefinition once it is created.
 func TestKindsAreDiscovered(t *testing.T) {
 	c := simulated.New(simulated.Options{}).Cluster("a")
 	client := discovery.NewDiscoveryClientForConfigOrDie(c.Config())
@@ -67,7 +66,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 				if err != nil || !slices.ContainsFunc(one.APIResources, func(o metav1.APIResource) bool {
 					return o.Name == r.Name && o.Kind == r.Kind && o.Namespaced == r.Namespaced
 				}) {
-					t.Errorf("%s %s is not told of twice: %v", l.GroupVersion, r.Name, err)
+					t.Errorf("%s %s is not in both formats: %v", l.GroupVersion, r.Name, err)
 				}
 				found = append(found, fmt.Sprintf("%s %s %t", l.GroupVersion, r.Name, r.Namespaced))
 			}
@@ -91,8 +90,7 @@ func TestKindsAreDiscovered(t *testing.T) {
 	}
 }
 
-// Whoever comes for changes that are forgotten is told so, at once or in the
-// middle of a watch.
+// A watch from a version that is not in the history any more gets 410 Gone, at its beginning or later.
 func TestWatchOfAnOldVersionIsGone(t *testing.T) {
 	c := simulated.New(simulated.Options{History: 5}).Cluster("a")
 	client := clientOf(t, c.Config())
@@ -107,14 +105,14 @@ func TestWatchOfAnOldVersionIsGone(t *testing.T) {
 	defer w.Stop()
 	e := <-w.ResultChan()
 	if err := apierrors.FromObject(e.Object); e.Type != watch.Error || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-		t.Errorf("told %s: %v", e.Type, err)
+		t.Errorf("got %s: %v", e.Type, err)
 	}
 	if _, open := <-w.ResultChan(); open {
-		t.Error("goes on after that")
+		t.Error("the watch continues after the error")
 	}
 }
 
-// A bookmark says how far a watch has got, and initial events are told to end.
+// Bookmarks have the current version, and the first one ends the initial events.
 func TestBookmarks(t *testing.T) {
 	c := simulated.New(simulated.Options{Bookmarks: 20 * time.Millisecond}).Cluster("a")
 	client := clientOf(t, c.Config())
@@ -127,18 +125,18 @@ func TestBookmarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	var told []string
-	for len(told) < 3 {
+	var got []string
+	for len(got) < 3 {
 		e := <-w.ResultChan()
 		o := e.Object.(*unstructured.Unstructured)
-		told = append(told, strings.Join([]string{string(e.Type), o.GetName(), o.GetAnnotations()["k8s.io/initial-events-end"]}, " "))
+		got = append(got, strings.Join([]string{string(e.Type), o.GetName(), o.GetAnnotations()["k8s.io/initial-events-end"]}, " "))
 	}
-	if want := []string{"ADDED a ", "BOOKMARK  true", "BOOKMARK  "}; !slices.Equal(told, want) {
-		t.Errorf("%q, want %q", told, want)
+	if want := []string{"ADDED a ", "BOOKMARK  true", "BOOKMARK  "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// A workload is available as soon as it is written, if that is asked for.
+// With the option Workloads a workload is available as soon as it is written.
 func TestWorkloadsBecomeAvailable(t *testing.T) {
 	for _, workloads := range []bool{false, true} {
 		c := simulated.New(simulated.Options{Workloads: workloads}).Cluster("a")
@@ -158,8 +156,7 @@ func TestWorkloadsBecomeAvailable(t *testing.T) {
 	}
 }
 
-// Requests are counted by what they are, and a namespace takes what is in it
-// along.
+// Requests are counted by verb and resource, and deleting a namespace deletes its objects.
 func TestRequestsAreCounted(t *testing.T) {
 	f := simulated.New(simulated.Options{})
 	c := f.Cluster("a")
@@ -167,18 +164,18 @@ func TestRequestsAreCounted(t *testing.T) {
 	put(t, client, "a", "1")
 	put(t, client, "b", "1")
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	ask := func(_ any, err error) {
+	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	ask(client.Resource(configMaps).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{}))
-	ask(client.Resource(configMaps).List(t.Context(), metav1.ListOptions{}))
+	must(client.Resource(configMaps).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{}))
+	must(client.Resource(configMaps).List(t.Context(), metav1.ListOptions{}))
 	if n := c.Len("configmaps"); n != 2 {
 		t.Errorf("there are %d", n)
 	}
-	ask(nil, client.Resource(namespaces).Delete(t.Context(), "default", metav1.DeleteOptions{}))
+	must(nil, client.Resource(namespaces).Delete(t.Context(), "default", metav1.DeleteOptions{}))
 	if n := c.Len("configmaps"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
@@ -188,19 +185,19 @@ func TestRequestsAreCounted(t *testing.T) {
 		{Verb: "DELETE", Resource: "namespaces"}: 1, {}: 5,
 	} {
 		if got := f.Requests().Of(key); got != want {
-			t.Errorf("%v was asked %d times, want %d", key, got, want)
+			t.Errorf("%v was requested %d times, want %d", key, got, want)
 		}
 	}
 }
 
-// A cluster can be down, and is as it was when it is back.
+// A cluster that was down has the same objects afterwards.
 func TestClustersCanBeDown(t *testing.T) {
 	c := simulated.New(simulated.Options{}).Cluster("a")
 	client := clientOf(t, c.Config())
 	put(t, client, "a", "1")
 	c.Instead(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	if _, err := client.Resource(configMaps).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{}); err == nil {
-		t.Error("answers while it is down")
+		t.Error("responds while it is down")
 	}
 	c.Instead(nil)
 	if _, err := client.Resource(configMaps).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
@@ -208,8 +205,7 @@ func TestClustersCanBeDown(t *testing.T) {
 	}
 }
 
-// Clusters of a fleet are reached by their kubeconfigs, and below one address;
-// what is in one is not in another.
+// Clusters are reached with their kubeconfigs and below one address, and share no objects.
 func TestClustersAreIndependent(t *testing.T) {
 	f := simulated.New(simulated.Options{})
 	t.Cleanup(func() { f.Close() })
@@ -246,7 +242,7 @@ func TestClustersAreIndependent(t *testing.T) {
 
 func handled(h http.Handler) http.RoundTripper { return simulated.RoundTripper(h) }
 
-// Many write and watch at once: every watch is told of every object, in order.
+// With many concurrent writers every watch gets an event for every object, in order.
 func TestWatchesMissNothing(t *testing.T) {
 	c := simulated.New(simulated.Options{}).Cluster("a")
 	const writers, each = 4, 25
@@ -288,8 +284,7 @@ func TestWatchesMissNothing(t *testing.T) {
 	watchers.Wait()
 }
 
-// Equal objects on many clusters are one in memory: what each cluster adds is
-// small.
+// Equal objects of many clusters share their memory, so each further cluster needs little.
 func TestEqualObjectsShareTheirContent(t *testing.T) {
 	f := simulated.New(simulated.Options{})
 	fill := func(from, to int) {

@@ -90,5 +90,5 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// Flush begins the response. What was written has already been read.
+// Flush starts the response. Written bytes are delivered without a buffer.
 func (a *answer) Flush() { a.begin(http.StatusOK) }

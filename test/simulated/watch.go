@@ -16,7 +16,7 @@ type stream struct {
 	w       http.ResponseWriter
 	cluster *Cluster
 	chosen  func(*object) bool
-	version uint64 // all until here was told
+	version uint64 // the last version that was sent
 }
 
 // watch sends changes until the client disconnects.
@@ -43,7 +43,7 @@ func (q *request) watch(w http.ResponseWriter, c *Cluster) {
 		ends = timer.C
 	}
 	for {
-		news, err := s.follow()
+		changed, err := s.follow()
 		if err != nil {
 			return
 		}
@@ -56,7 +56,7 @@ func (q *request) watch(w http.ResponseWriter, c *Cluster) {
 			if s.bookmark(nil) != nil {
 				return
 			}
-		case <-news:
+		case <-changed:
 		}
 	}
 }
@@ -85,11 +85,11 @@ func (s *stream) begin() bool {
 	s.w.Header().Set("Content-Type", "application/json")
 	s.w.WriteHeader(http.StatusOK)
 	if gone != nil {
-		_ = s.tell("ERROR", statusOf(gone))
+		_ = s.send("ERROR", statusOf(gone))
 		return false
 	}
 	for _, o := range there {
-		if s.chosen(o) && s.tell("ADDED", s.shown(o)) != nil {
+		if s.chosen(o) && s.send("ADDED", s.shown(o)) != nil {
 			return false
 		}
 	}
@@ -112,13 +112,13 @@ func (s *stream) follow() (<-chan struct{}, error) {
 	c := s.cluster
 	c.mu.Lock()
 	events, version, err := c.since(s.version, s.kind, s.namespace)
-	if c.news == nil {
-		c.news = make(chan struct{})
+	if c.changed == nil {
+		c.changed = make(chan struct{})
 	}
-	news := c.news
+	changed := c.changed
 	c.mu.Unlock()
 	if err != nil {
-		_ = s.tell("ERROR", statusOf(err))
+		_ = s.send("ERROR", statusOf(err))
 		s.flush()
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *stream) follow() (<-chan struct{}, error) {
 	if s.version = version; len(events) > 0 {
 		s.flush()
 	}
-	return news, nil
+	return changed, nil
 }
 
 // event sends one change as a client with the selectors of the request sees it.
@@ -139,13 +139,13 @@ func (s *stream) event(e event) error {
 	is := e.after != nil && s.chosen(e.after)
 	switch {
 	case is && was:
-		return s.tell("MODIFIED", s.shown(s.asServed(e.after)))
+		return s.send("MODIFIED", s.shown(s.asServed(e.after)))
 	case is:
-		return s.tell("ADDED", s.shown(s.asServed(e.after)))
+		return s.send("ADDED", s.shown(s.asServed(e.after)))
 	case was:
 		last := *e.before
 		last.version = e.version
-		return s.tell("DELETED", s.shown(s.asServed(&last)))
+		return s.send("DELETED", s.shown(s.asServed(&last)))
 	}
 	return nil
 }
@@ -168,12 +168,12 @@ func (s *stream) bookmark(annotations map[string]any) error {
 	if s.metadataOnly() {
 		o["apiVersion"], o["kind"] = "meta.k8s.io/v1", "PartialObjectMetadata"
 	}
-	err := s.tell("BOOKMARK", o)
+	err := s.send("BOOKMARK", o)
 	s.flush()
 	return err
 }
 
-func (s *stream) tell(what string, o any) error {
+func (s *stream) send(what string, o any) error {
 	text, err := json.Marshal(map[string]any{"type": what, "object": o})
 	if err == nil {
 		_, err = s.w.Write(append(text, '\n'))

@@ -113,7 +113,7 @@ func (c *Cluster) replace(k *kind, sub string, before *object, o map[string]any,
 	if err := fits(k, u, before.namespace, before.name); err != nil {
 		return nil, err
 	}
-	if err := c.meant(before, u.GetResourceVersion(), u.GetUID()); err != nil {
+	if err := c.checkPreconditions(before, u.GetResourceVersion(), u.GetUID()); err != nil {
 		return nil, err
 	}
 	u.SetNamespace(before.namespace)
@@ -137,8 +137,8 @@ func (c *Cluster) replace(k *kind, sub string, before *object, o map[string]any,
 	return c.change(before, unique.Make(kept), times, dry), nil
 }
 
-// meant returns an error if an object does not meet the preconditions.
-func (c *Cluster) meant(o *object, version string, uid types.UID) error {
+// checkPreconditions returns an error if an object does not meet the preconditions.
+func (c *Cluster) checkPreconditions(o *object, version string, uid types.UID) error {
 	if uid != "" && uid != o.uid {
 		//lint:ignore ST1005 the words are a real API server's
 		return apierrors.NewConflict(o.kind.resource(), o.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, o.uid))
@@ -218,7 +218,7 @@ func (c *Cluster) remove(before *object, opts metav1.DeleteOptions) (*object, er
 			version = *p.ResourceVersion
 		}
 	}
-	what := schema.GroupResource{Group: before.kind.Group, Resource: before.kind.Kind} // the server says so here
+	what := schema.GroupResource{Group: before.kind.Group, Resource: before.kind.Kind} // as in the message of a real server
 	if uid != "" && uid != before.uid {
 		return nil, apierrors.NewConflict(what, before.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", uid, before.uid))
 	}

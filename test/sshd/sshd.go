@@ -1,4 +1,4 @@
-// Package sshd serves what is on this machine over SSH, for tests.
+// Package sshd runs an SSH server for tests of Git over SSH.
 package sshd
 
 import (

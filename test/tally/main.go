@@ -1,5 +1,5 @@
-// Command tally runs go test, tells of each package as it ends and of each test
-// that fails, and counts them all:
+// Command tally runs go test, prints each package when it ends and each test that fails, and counts
+// the tests:
 //
 //	go run ./test/tally go test -json ./... -- go -C test/other test -json ./...
 //
@@ -16,7 +16,7 @@ import (
 
 func main() {
 	t := newTally(os.Stdout)
-	sound := true
+	ok := true
 	for args := os.Args[1:]; len(args) > 0; {
 		end := slices.Index(args, "--")
 		if end < 0 {
@@ -24,12 +24,12 @@ func main() {
 		}
 		if err := t.run(args[:end]); err != nil {
 			fmt.Fprintf(os.Stderr, "tally: %v\n", err)
-			sound = false
+			ok = false
 		}
 		args = args[min(end+1, len(args)):]
 	}
 	t.sum()
-	if !sound || t.failed > 0 {
+	if !ok || t.failed > 0 {
 		os.Exit(1)
 	}
 }
@@ -49,7 +49,7 @@ func (t *tally) run(args []string) error {
 	if err := t.read(out); err != nil {
 		return err
 	}
-	// That tests failed was said already.
+	// Failed tests have been printed already.
 	if err := command.Wait(); err != nil && t.failed == before {
 		return fmt.Errorf("%s: %w", command, err)
 	}

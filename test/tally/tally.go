@@ -12,10 +12,10 @@ import (
 type tally struct {
 	out                     io.Writer
 	passed, failed, skipped int
-	// said is what tests and packages printed that have not ended yet.
-	said map[name]*strings.Builder
-	// broken are the packages with a failed test.
-	broken map[string]bool
+	// output is that of the tests and packages that have not ended yet.
+	output map[name]*strings.Builder
+	// failedPackages are the packages with a failed test.
+	failedPackages map[string]bool
 	// skips are the skipped tests, with the reasons.
 	skips []string
 }
@@ -32,7 +32,7 @@ type event struct {
 }
 
 func newTally(out io.Writer) *tally {
-	return &tally{out: out, said: map[name]*strings.Builder{}, broken: map[string]bool{}}
+	return &tally{out: out, output: map[name]*strings.Builder{}, failedPackages: map[string]bool{}}
 }
 
 // read counts the events of one go test -json. Lines that are not events are printed.
@@ -46,7 +46,7 @@ func (t *tally) read(r io.Reader) error {
 		case json.Unmarshal(line, &e) != nil:
 			t.out.Write(line)
 		default:
-			t.take(e)
+			t.count(e)
 		}
 		if err == io.EOF {
 			return nil
@@ -57,15 +57,15 @@ func (t *tally) read(r io.Reader) error {
 	}
 }
 
-func (t *tally) take(e event) {
+func (t *tally) count(e event) {
 	switch e.Action {
 	case "build-output":
 		fmt.Fprint(t.out, e.Output)
 	case "output":
-		if t.said[e.name] == nil {
-			t.said[e.name] = &strings.Builder{}
+		if t.output[e.name] == nil {
+			t.output[e.name] = &strings.Builder{}
 		}
-		t.said[e.name].WriteString(e.Output)
+		t.output[e.name].WriteString(e.Output)
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			t.ended(e)
@@ -85,10 +85,10 @@ func (t *tally) tested(e event) {
 		t.skips = append(t.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(t.words(e.name))))
 	case "fail":
 		t.failed++
-		t.broken[e.Package] = true
+		t.failedPackages[e.Package] = true
 		fmt.Fprintf(t.out, "FAIL  %s %s\n%s", e.Package, e.Test, t.words(e.name))
 	}
-	delete(t.said, e.name)
+	delete(t.output, e.name)
 }
 
 // ended prints the result of a package. A package that fails without a failed test, for instance
@@ -98,16 +98,16 @@ func (t *tally) ended(e event) {
 	case e.Action == "pass":
 		fmt.Fprintf(t.out, "ok    %s  %.1fs\n", e.Package, e.Elapsed)
 	case e.Action == "fail":
-		if !t.broken[e.Package] {
+		if !t.failedPackages[e.Package] {
 			t.failed++
 		}
 		fmt.Fprintf(t.out, "FAIL  %s  %.1fs\n%s", e.Package, e.Elapsed, t.words(e.name))
 	}
-	delete(t.said, e.name)
+	delete(t.output, e.name)
 }
 
 func (t *tally) words(n name) string {
-	if said := t.said[n]; said != nil {
+	if said := t.output[n]; said != nil {
 		return said.String()
 	}
 	return ""

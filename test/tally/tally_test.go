@@ -10,7 +10,7 @@ func TestTally(t *testing.T) {
 		events []string
 		want   string
 	}{
-		"passed tests are counted and not told": {
+		"passed tests are counted and not printed": {
 			[]string{
 				`{"Action":"output","Package":"a","Test":"TestX","Output":"=== RUN TestX\n"}`,
 				`{"Action":"pass","Package":"a","Test":"TestX/one"}`,
@@ -20,7 +20,7 @@ func TestTally(t *testing.T) {
 			},
 			"ok    a  1.2s\n2 passed, 0 failed, 0 skipped\n",
 		},
-		"a failed test is told with its own words": {
+		"a failed test is printed with its output": {
 			[]string{
 				`{"Action":"output","Package":"a","Test":"TestX","Output":"    x.go:1: no\n"}`,
 				`{"Action":"output","Package":"a","Test":"TestY","Output":"    y.go:1: fine\n"}`,
