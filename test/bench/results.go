@@ -100,7 +100,7 @@ func pick(measured figures, list []figure) map[string]float64 {
 	return out
 }
 
-// commitOf returns the commit of the checkout; empty if git cannot tell.
+// commitOf returns the commit of the checkout; empty if git fails.
 func commitOf(root string) string {
 	ask := func(args ...string) (string, error) {
 		command := exec.Command("git", args...)

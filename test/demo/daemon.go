@@ -67,7 +67,7 @@ func (d *demo) startDaemon(ctx context.Context) (string, error) {
 	return "at commit " + d.repository.head[:8], nil
 }
 
-// awaitAvailable gives up after a while without an error: a workload that somebody broke in Git
+// awaitAvailable gives up after a while without an error: a workload that was broken in Git
 // is not a failure of the demo.
 func (d *demo) awaitAvailable(ctx context.Context) (string, error) {
 	patient, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -15,7 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/test/picture"
 )
 
-// dashboardsAddress is where the dashboards are served, unless somebody listens there already.
+// dashboardsAddress is where the dashboards are served, unless the port is in use.
 const dashboardsAddress = "127.0.0.1:9091"
 
 // dashboardPeriod is how far back the dashboards go.

@@ -65,7 +65,7 @@ func get(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// Each dashboard is a page that draws what Prometheus knows, for the value of its variable that
+// Each dashboard is a page that draws Prometheus' data, for the value of its variable that
 // the address names, or else for the first.
 func TestDashboards(t *testing.T) {
 	server := dashboardsOf(t, answering(t).URL)

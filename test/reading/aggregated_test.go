@@ -198,7 +198,7 @@ func TestAggregatedAPI(t *testing.T) {
 	p.eventually("registered", func() bool {
 		return strings.HasPrefix(m.kubectl(reader, "kubectl get crp web -o name"), "clusterresourceplacement")
 	})
-	// What the fields mean the API server asks for by itself, a while later.
+	// The API server fetches the OpenAPI definitions a while later.
 	p.eventually("explained", func() bool {
 		return strings.Contains(m.kubectl(reader, "kubectl explain crp.spec.strategy --api-version placement.kubernetes-fleet.io/v1beta1"), "rollingUpdate")
 	})
@@ -214,18 +214,18 @@ func TestAggregatedAPI(t *testing.T) {
 	}
 	for _, line := range []string{"kubectl get crp", "kubectl get crp web", "kubectl get memberclusters"} {
 		if out := m.kubectl(stranger, line); !strings.Contains(out, "Forbidden") || !strings.Contains(out, "system:serviceaccount:people:stranger") {
-			t.Errorf("$ %s\n%s\nby who may not", line, out)
+			t.Errorf("$ %s\n%s\nwithout permission", line, out)
 		}
 	}
-	// Asked at its own address it has the cluster review the token, and asks it
-	// whether the owner may.
+	// At its own address the daemon authenticates and authorizes with TokenReviews and
+	// SubjectAccessReviews of the cluster.
 	for kubeconfig, want := range map[string]string{reader: "clusterresourceplacement.placement.kubernetes-fleet.io/web\n", stranger: "Forbidden"} {
 		direct := " --server https://" + p.address + " --tls-server-name gitfleet.gitfleet.svc --certificate-authority " + certFile
 		if out := m.kubectl(kubeconfig, "kubectl get crp -o name"+direct); !strings.Contains(out, want) {
 			t.Errorf("at its own address: %s\nwant %s", out, want)
 		}
 	}
-	// Who may write everything is told where to.
+	// A user with all permissions gets the file to change.
 	if out := m.kubectl(m.member.Kubeconfig, "kubectl delete crp web --wait=false"); !strings.Contains(out, "placements/web.yaml:1") {
 		t.Errorf("a deletion: %s", out)
 	}

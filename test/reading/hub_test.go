@@ -1,5 +1,5 @@
-// Package reading tests how others read the hub: a stock kubectl, and the
-// informers of client-go.
+// Package reading tests the Kubernetes API of the daemon with its clients: an unmodified kubectl, and
+// client-go's informers.
 package reading
 
 import (

@@ -202,7 +202,7 @@ func TestSlowWatchersDelayNobody(t *testing.T) {
 	}
 	defer w.Stop()
 	if e := <-w.ResultChan(); e.Object.(*unstructured.Unstructured).GetGeneration() != changes+1 {
-		t.Errorf("who reads is told of generation %d", e.Object.(*unstructured.Unstructured).GetGeneration())
+		t.Errorf("the watch begins with generation %d", e.Object.(*unstructured.Unstructured).GetGeneration())
 	}
 	if grown := heap() - before; grown > 60<<20 {
 		t.Errorf("%d MiB more after %d changes of 150 KiB that nobody read", grown>>20, changes)

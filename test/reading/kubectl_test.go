@@ -77,7 +77,7 @@ func (r *terminal) command(ctx context.Context, line string) *exec.Cmd {
 	return cmd
 }
 
-// changing is what is another each time.
+// changing replaces parts of the output that differ in every run.
 var changing = []struct {
 	pattern *regexp.Regexp
 	with    string

@@ -198,12 +198,12 @@ func TestClientsContinueAfterARestart(t *testing.T) {
 	defer func() { cancel(); <-ended }()
 	p.eventually("listed", func() bool { return has(informer.GetStore(), map[string]int64{"web": 1}) })
 	p.commit(pickOne, "one")
-	p.eventually("told of a change", func() bool { return has(informer.GetStore(), map[string]int64{"web": 2}) })
+	p.eventually("exported of a change", func() bool { return has(informer.GetStore(), map[string]int64{"web": 2}) })
 
 	p.stop()
 	p.start()
 	p.commit(pickAll, "two")
-	p.eventually("told of a change after a restart", func() bool { return has(informer.GetStore(), map[string]int64{"web": 3}) })
+	p.eventually("exported of a change after a restart", func() bool { return has(informer.GetStore(), map[string]int64{"web": 3}) })
 	want(generation, "3 PickAll")
 	w, err := client.Resource(crp).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	if err == nil {
@@ -218,7 +218,7 @@ func TestClientsContinueAfterARestart(t *testing.T) {
 
 // The history has the changes of two commits, also when the daemon was restarted in between, and
 // can be exported completely.
-func TestEventsSurviveARestart(t *testing.T) {
+func TestHistorySurvivesARestart(t *testing.T) {
 	p := newProgram(t)
 	p.start()
 	first := p.commit(pickAll, "one")
@@ -239,19 +239,19 @@ func TestEventsSurviveARestart(t *testing.T) {
 		t.Errorf("the revisions: %d %s", code, out)
 	}
 	out, code = p.cli("history --export")
-	var told []string
+	var exported []string
 	for line := range strings.Lines(out) {
 		var e history.Entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		if e.Kind == history.Commit || e.Kind == history.Placement {
-			told = append(told, fmt.Sprintf("%s %s", e.Event, e.Commit))
+			exported = append(exported, fmt.Sprintf("%s %s", e.Event, e.Commit))
 		}
 	}
 	want := []string{"inForce " + first, "revised " + first, "inForce " + second, "revised " + second}
-	if slices.Sort(told); code != 0 || !slices.Equal(told, slices.Sorted(slices.Values(want))) {
-		t.Errorf("exported: %d %q", code, told)
+	if slices.Sort(exported); code != 0 || !slices.Equal(exported, slices.Sorted(slices.Values(want))) {
+		t.Errorf("exported: %d %q", code, exported)
 	}
 	for _, test := range []struct {
 		commit, says string

@@ -219,7 +219,7 @@ func WithValue(text, value string) string {
 	return string(bytes.ReplaceAll([]byte(text), []byte("%VALUE%"), []byte(value)))
 }
 
-// Troubled is the same fleet when much goes wrong at once: an update fails
+// Troubled is the same fleet with many failures at once: an update fails
 // on its first cluster and stops, a member does not answer, somebody keeps
 // changing an object, a deletion is held, and the newest commit is refused.
 func Troubled(t testing.TB) *Fleet {

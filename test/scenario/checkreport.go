@@ -156,12 +156,12 @@ func (s *reportCheck) aggregate(name, typ string, c *metav1.Condition, clusters 
 // events checks that events are in order and unique, and name their object.
 func (s *reportCheck) events(events []status.Event) {
 	s.t.Helper()
-	told := map[status.EventKey]bool{}
+	seen := map[status.EventKey]bool{}
 	for i := range events {
 		e := &events[i]
 		switch {
-		case told[e.Key()]:
-			s.t.Errorf("told twice: %+v", e)
+		case seen[e.Key()]:
+			s.t.Errorf("listed twice: %+v", e)
 		case i > 0 && e.Last.Before(events[i-1].Last):
 			s.t.Errorf("out of order: %+v", e)
 		case e.Count < 1 || e.Last.Before(e.First) || e.First.IsZero():
@@ -169,6 +169,6 @@ func (s *reportCheck) events(events []status.Event) {
 		case e.APIVersion == "" || e.Kind == "" || e.Name == "" || e.Type == "" || e.Reason == "" || e.Message == "":
 			s.t.Errorf("it does not say what happened to what: %+v", e)
 		}
-		told[e.Key()] = true
+		seen[e.Key()] = true
 	}
 }

@@ -190,9 +190,9 @@ func (a *agent) apply(works []work.Work) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := map[api.ID]api.PlacementKey{}
-	told, deleted := map[api.PlacementKey]work.Work{}, map[api.PlacementKey][]api.ID{}
+	sent, deleted := map[api.PlacementKey]work.Work{}, map[api.PlacementKey][]api.ID{}
 	for _, w := range works {
-		told[w.Placement] = w
+		sent[w.Placement] = w
 		if w.Unreleased() {
 			continue
 		}
@@ -211,8 +211,8 @@ func (a *agent) apply(works []work.Work) {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(a.objects), api.ID.Compare) {
 		o := a.objects[id]
-		w, isTold := told[o.owner]
-		if _, isWanted := wanted[id]; isWanted || !isTold || w.Keep || w.SuspendedReason(id) != "" || a.failing[o.owner.Name] && !w.Remove {
+		w, isSent := sent[o.owner]
+		if _, isWanted := wanted[id]; isWanted || !isSent || w.Keep || w.SuspendedReason(id) != "" || a.failing[o.owner.Name] && !w.Remove {
 			continue
 		}
 		if w.Remove && w.Abandon {
@@ -232,7 +232,7 @@ func (a *agent) apply(works []work.Work) {
 
 func (a *agent) applyOne(p api.PlacementKey, m *work.Manifest, wanted map[api.ID]api.PlacementKey) {
 	if other, twice := wanted[m.ID]; twice {
-		a.note("IS TOLD TWICE to hold %s, by %s and %s", title(m.ID), other, p)
+		a.note("IS SENT TWICE to hold %s, by %s and %s", title(m.ID), other, p)
 	}
 	wanted[m.ID] = p
 	old, exists := a.objects[m.ID]

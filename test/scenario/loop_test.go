@@ -71,7 +71,7 @@ func TestRepeatedProbeCausesNoTurn(t *testing.T) {
 func TestWorksAreSentAfterTheLedgerIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := healthyFleet(t, "east west")
-		told := map[string]string{}
+		sent := map[string]string{}
 		s.member = func(a *agent) reconciler.Member {
 			a.onSet = func(works []work.Work) {
 				kept, err := s.store.Load()
@@ -81,33 +81,33 @@ func TestWorksAreSentAfterTheLedgerIsSaved(t *testing.T) {
 				for _, w := range works {
 					e := kept.Placement(w.Placement).Entry(a.name)
 					if e == nil || e.Binding.Assigned != w.Revision {
-						t.Errorf("%s is told %s of %s, which is not saved", a.name, w.Revision.Commit, w.Placement)
+						t.Errorf("%s is sent %s of %s, which is not saved", a.name, w.Revision.Commit, w.Placement)
 					}
-					told[a.name] = w.Revision.Commit
+					sent[a.name] = w.Revision.Commit
 				}
 			}
 			return a
 		}
 		s.start()
 		defer s.stop()
-		if want := "map[east:v1 west:v1]"; fmt.Sprint(told) != want {
-			t.Fatalf("told %v, want %s", told, want)
+		if want := "map[east:v1 west:v1]"; fmt.Sprint(sent) != want {
+			t.Fatalf("sent %v, want %s", sent, want)
 		}
 		s.store.fail(true)
 		s.source.push("v2", "", world.Files(t, "clusters east west\nnamespace web\nconfigmap web/one\nplace web unavailable 2\n"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if want := "map[east:v1 west:v1]"; fmt.Sprint(told) != want {
-			t.Errorf("with a store that fails told %v", told)
+		if want := "map[east:v1 west:v1]"; fmt.Sprint(sent) != want {
+			t.Errorf("while the store fails, sent %v", sent)
 		}
 		if !strings.Contains(s.logged(), errStore.Error()) {
-			t.Errorf("nobody hears of it:\n%s", s.logged())
+			t.Errorf("the error is not logged:\n%s", s.logged())
 		}
 		s.store.fail(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if want := "map[east:v2 west:v2]"; fmt.Sprint(told) != want {
-			t.Errorf("once it works again told %v", told)
+		if want := "map[east:v2 west:v2]"; fmt.Sprint(sent) != want {
+			t.Errorf("once the store works again, sent %v", sent)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func TestObservationsAreSavedLater(t *testing.T) {
 			synctest.Wait()
 		}
 		if s.count() != turns+2 || s.store.count() != saves {
-			t.Errorf("two members that spoke were told of %d times, and saved %d times", s.count()-turns, s.store.count()-saves)
+			t.Errorf("two observations were reported %d times and saved %d times", s.count()-turns, s.store.count()-saves)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

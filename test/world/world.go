@@ -1,5 +1,4 @@
-// Package world writes hubs down in a few words, for scenes that a person can
-// read at a glance.
+// Package world creates repositories from a short notation, for tests whose input has to be readable.
 package world
 
 import (
@@ -9,14 +8,14 @@ import (
 	"testing/fstest"
 )
 
-// Files makes the files of a commit from a short text, one object a line and
-// each in a file of its own; a line that begins with # is a comment:
+// Files returns the files of a commit from a short text with one object per line, each in a file of
+// its own. A line that begins with # is a comment:
 //
 //	clusters east west/region=eu north/region=eu!        tainted
 //	namespace web [team=a]
 //	configmap web/one [value]
 //	envelope web/box holds docks/one        a ConfigMap in another
-//	widget web/one                          of a kind that nobody defines
+//	widget web/one                          of a kind without a definition
 //	override web/one to value on eu         for clusters of a region; [gone] in
 //	      [for web]                         place of a value, and of a placement
 //	place web [of web,docks] [on east,west] [pick 2] [near eu]
@@ -24,7 +23,7 @@ import (
 //	      [report] [abandon] [never] [goes-on] [broken]
 //	      [external] [shown]                in the namespace
 //
-// A placement is of the namespaces, its own name if none is given.
+// A placement selects the given namespaces, or else the one with its own name.
 func Files(t testing.TB, text string) fstest.MapFS {
 	t.Helper()
 	out := fstest.MapFS{}
