@@ -43,10 +43,6 @@ func observed(m *api.MemberCluster) placement.Cluster {
 	return out
 }
 
-// unreachableGrace is how long, inclusively, a member may be silent or unhealthy and still be
-// eligible.
-const unreachableGrace = 5 * time.Minute
-
 // ineligible returns why a member gets no new placements, according to its status; empty if it
 // does get them.
 func ineligible(m *api.MemberCluster, now time.Time) string {
@@ -59,7 +55,7 @@ func ineligible(m *api.MemberCluster, now time.Time) string {
 		return offline + "member agent not online yet"
 	}
 	agent := m.Status.AgentStatus[i]
-	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > unreachableGrace {
+	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > plan.UnreachableGrace {
 		return fmt.Sprintf(offline+"no recent heartbeat signals (last received %.2f minutes ago)", silent.Minutes())
 	}
 	if !meta.IsStatusConditionTrue(agent.Conditions, api.Joined) {
@@ -69,7 +65,7 @@ func ineligible(m *api.MemberCluster, now time.Time) string {
 	if healthy == nil {
 		return offline + "health condition from member agent is not available"
 	}
-	if ill := now.Sub(healthy.LastTransitionTime.Time); healthy.Status != metav1.ConditionTrue && ill > unreachableGrace {
+	if ill := now.Sub(healthy.LastTransitionTime.Time); healthy.Status != metav1.ConditionTrue && ill > plan.UnreachableGrace {
 		return fmt.Sprintf(offline+"unhealthy for a prolonged period of time (last transitioned %.2f minutes ago)", ill.Minutes())
 	}
 	return ""

@@ -11,16 +11,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// loadHeldContent sets the content that the cluster was assigned before this plan, or before
+// loadPreviousContent sets the content that the cluster was assigned before this plan, or before
 // its removal began, since some of it may still be on the cluster.
-func (pl *placementPlanner) loadHeldContent(c *OnCluster) {
+func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	if c.Entry == nil || !c.Entry.Binding.HasRevision() {
 		return
 	}
 	b := c.Entry.Binding
 	if p, content, known := pl.findContent(b); known {
 		pl.markInUse(p)
-		c.heldContent, c.notRenderable = content, content == nil
+		c.previousContent, c.notRenderable = content, content == nil
 		return
 	}
 	c.contentLoading = pl.loadable(b.Assigned.Commit)

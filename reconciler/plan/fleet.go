@@ -71,18 +71,18 @@ func (f *fleet) update(in Input) time.Time {
 			continue
 		}
 		now := clusterOf(in, c, seen, source.objection)
-		shape, values := diffClusters(&f.list[i], &now)
-		if !shape && !values {
+		other, properties := diffClusters(&f.list[i], &now)
+		if !other && !properties {
 			continue
 		}
 		if shared {
 			f.list, shared = slices.Clone(f.list), false
 		}
 		f.list[i] = now
-		if shape {
+		if other {
 			f.version++
 		}
-		if values {
+		if properties {
 			f.propertiesVersion++
 		}
 	}
@@ -110,14 +110,14 @@ func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, objection string)
 	return out
 }
 
-// diffClusters compares two states of a cluster. shape reports changes of anything but
-// properties, and values changes of properties.
-func diffClusters(a, b *placement.Cluster) (shape, values bool) {
-	shape = a.Name != b.Name || a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
-		(a.Namespaces == nil) != (b.Namespaces == nil) || !maps.Equal(a.Namespaces, b.Namespaces)
-	values = !maps.EqualFunc(a.Properties, b.Properties, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
+// diffClusters compares two states of a cluster. properties reports changes of properties, and
+// other changes of anything else.
+func diffClusters(a, b *placement.Cluster) (other, properties bool) {
+	other = a.Name != b.Name || a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
+		(a.Namespaces == nil) != (b.Namespaces == nil) || !maps.Equal(a.Namespaces, b.Namespaces) || a.NamespacesUnknown != b.NamespacesUnknown
+	properties = !maps.EqualFunc(a.Properties, b.Properties, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
 		!maps.Equal(a.Malformed, b.Malformed)
-	return shape, values
+	return other, properties
 }
 
 // cluster returns a cluster of the fleet; declared is false if it is not a member.
@@ -169,9 +169,9 @@ func looksAtProperties(p *api.PlacementPolicy) bool {
 		slices.ContainsFunc(a.Preferred, func(p api.PreferredClusterSelector) bool { return looks(p.Preference) })
 }
 
-// unreachableGrace is how long a cluster may be unreachable before it is no longer eligible for
+// UnreachableGrace is how long, inclusively, a cluster may be unreachable and still be eligible for
 // new placements.
-const unreachableGrace = 5 * time.Minute
+const UnreachableGrace = 5 * time.Minute
 
 // propertyMaxAge is how long observed properties are valid.
 const propertyMaxAge = 15 * time.Minute
@@ -231,7 +231,7 @@ func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	case seen.Healthy:
 		return "", time.Time{}
 	}
-	if limit := seen.Since.Add(unreachableGrace); !now.After(limit) {
+	if limit := seen.Since.Add(UnreachableGrace); !now.After(limit) {
 		return "", limit.Add(time.Second)
 	}
 	if denied != "" {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
@@ -26,14 +28,15 @@ func TestIneligibleReason(t *testing.T) {
 		want string    // what the reason contains; empty if it is eligible
 		then time.Time // when that may change
 	}{
-		"unknown":                         {nil, "it has not answered yet", time.Time{}},
-		"never joined":                    {&ledger.Cluster{}, "it has not answered yet", time.Time{}},
-		"healthy":                         {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
-		"down for a minute":               {down(time.Minute), "", now.Add(4*time.Minute + time.Second)},
-		"down for the whole grace period": {down(unreachableGrace), "", now.Add(time.Second)},
-		"never joined, and denied":        {&ledger.Cluster{ClusterSeen: denied}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
-		"denied for longer than that":     {&ledger.Cluster{ClusterSeen: denied, Joined: now.Add(-time.Hour), Since: now.Add(-time.Hour)}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
-		"down for longer than that":       {down(unreachableGrace + time.Second), "no recent heartbeat signals (last received at 2026-03-01T11:54:59Z)", time.Time{}},
+		"unknown":                           {nil, "it has not answered yet", time.Time{}},
+		"never joined":                      {&ledger.Cluster{}, "it has not answered yet", time.Time{}},
+		"healthy":                           {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
+		"healthy, some permissions missing": {&ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Healthy: true, Forbidden: []string{"list pods"}}, Joined: now.Add(-time.Hour)}, "", time.Time{}},
+		"down for a minute":                 {down(time.Minute), "", now.Add(4*time.Minute + time.Second)},
+		"down for the whole grace period":   {down(UnreachableGrace), "", now.Add(time.Second)},
+		"never joined, and denied":          {&ledger.Cluster{ClusterSeen: denied}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
+		"denied for longer than that":       {&ledger.Cluster{ClusterSeen: denied, Joined: now.Add(-time.Hour), Since: now.Add(-time.Hour)}, "permissions are missing: list pods: grant them to the user whose credentials gitfleet uses there", time.Time{}},
+		"down for longer than that":         {down(UnreachableGrace + time.Second), "no recent heartbeat signals (last received at 2026-03-01T11:54:59Z)", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, then := ineligibleReason(test.seen, now)
@@ -168,5 +171,41 @@ func TestFleetUpdate(t *testing.T) {
 				t.Errorf("the earlier list has become %v", list)
 			}
 		})
+	}
+}
+
+// Every field of a cluster that the scheduler uses is compared. Properties are compared apart from
+// the others.
+func TestDiffClusters(t *testing.T) {
+	changes := map[string]struct {
+		change            func(*placement.Cluster)
+		other, properties bool
+	}{
+		"Name":   {func(c *placement.Cluster) { c.Name = "west" }, true, false},
+		"Labels": {func(c *placement.Cluster) { c.Labels = map[string]string{"region": "eu"} }, true, false},
+		"Taints": {func(c *placement.Cluster) { c.Taints = []api.Taint{{Key: "gpu"}} }, true, false},
+		"Properties": {func(c *placement.Cluster) {
+			c.Properties = map[string]resource.Quantity{"size": resource.MustParse("1")}
+		}, false, true},
+		"Malformed":         {func(c *placement.Cluster) { c.Malformed = map[string]string{"size": "large"} }, false, true},
+		"Namespaces":        {func(c *placement.Cluster) { c.Namespaces = map[string]bool{} }, true, false},
+		"NamespacesUnknown": {func(c *placement.Cluster) { c.NamespacesUnknown = true }, true, false},
+		"Ineligible":        {func(c *placement.Cluster) { c.Ineligible = "no recent heartbeat" }, true, false},
+	}
+	for i := range reflect.TypeFor[placement.Cluster]().NumField() {
+		name := reflect.TypeFor[placement.Cluster]().Field(i).Name
+		test, known := changes[name]
+		if !known {
+			t.Errorf("%s is not compared", name)
+			continue
+		}
+		var a, b placement.Cluster
+		test.change(&a)
+		if other, properties := diffClusters(&a, &b); other != test.other || properties != test.properties {
+			t.Errorf("%s: other %t, properties %t", name, other, properties)
+		}
+		if other, properties := diffClusters(&a, &a); other || properties {
+			t.Errorf("%s differs from itself", name)
+		}
 	}
 }

@@ -24,9 +24,10 @@ func (pl *planner) unansweredClusters() int {
 	return n
 }
 
-// policyAfterLoss returns the policy of a placement, with fewer clusters to select while
-// clusters that have not answered may hold the placement.
-func (pl *placementPlanner) policyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
+// reducePolicyAfterLoss returns the policy of a placement. While clusters that have not answered
+// may hold the placement, it requests fewer clusters, sets p.Unseen and adds a warning. After that
+// it clears Found in the record.
+func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
 	policy := p.Spec.Spec.Policy
 	if !p.Record.Found || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
 		return policy

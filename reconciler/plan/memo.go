@@ -59,7 +59,8 @@ type resultKey struct {
 	others string
 }
 
-// scheduling returns the part of the key that the decisions of the scheduler depend on.
+// scheduling returns the part of the key that the decisions of the scheduler depend on, apart from
+// the policy and the bindings of the request.
 func (k resultKey) scheduling() resultKey {
 	return resultKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, others: k.others}
 }

@@ -59,11 +59,11 @@ func abandons(s api.PlacementSpec) bool {
 	return d != nil && d.PropagationPolicy == api.DeletePropagationAbandon
 }
 
-// decide selects objects, schedules clusters and advances the rollout.
+// decide schedules the selected objects and advances the rollout. Memo.prepare has selected them.
 func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
-	now := pl.current.prepared
-	p.Selection = now.selection
-	for _, w := range now.selection.Warnings {
+	content := pl.current.prepared
+	p.Selection = content.selection
+	for _, w := range content.selection.Warnings {
 		p.warn(w.Field, w.Message)
 	}
 	before := pl.bindings(p, record)
@@ -71,22 +71,22 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 		pl.keepPlacement(p, before, record)
 		return
 	}
-	pl.markInUse(now)
-	p.warn("", now.renderer.Warnings()...)
-	if hash := now.hash; hash != p.Record.Content {
-		p.Record.Content = hash
+	pl.markInUse(content)
+	p.warn("", content.renderer.Warnings()...)
+	if content.hash != p.Record.Content {
+		p.Record.Content = content.hash
 		pl.startRollout(p)
 	}
 	pl.updateAllowedContent(p)
-	bound := adoptFound(p.Spec.Spec.Policy, notRemoving(before))
+	bound := keepFound(p.Spec.Spec.Policy, notRemoving(before))
 	p.Request = &placement.Request{
-		Key: p.Key, Policy: pl.policyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
+		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
 	}
 	p.Schedule = pl.schedule(p)
 	p.warn("spec.policy", p.Schedule.Notes...)
 	pl.warnIdleOverrides(p)
 	pl.planClusters(p, before, record)
-	pl.rollOut(p)
+	pl.advanceRollout(p)
 	pl.finishRollout(p)
 	pl.recordProven(p)
 	pl.listChanges(p, before, record)
@@ -104,7 +104,7 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		}
 	}
 	out := placement.Schedule(*p.Request)
-	if p.Request.Policy != p.Spec.Spec.Policy {
+	if p.Unseen > 0 { // the policy of the request is reduced
 		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
 	}
 	if pl.ShortDecisions {
@@ -150,10 +150,10 @@ func notRemoving(bs []placement.Binding) []placement.Binding {
 	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
 }
 
-// adoptFound assigns bindings that were rebuilt from inventories after the ledger was lost to
+// keepFound assigns bindings that were rebuilt from inventories after the ledger was lost to
 // the current policy: the placement keeps those clusters without scheduling them again. If
-// there are more than wanted, the oldest stay.
-func adoptFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
+// there are more than wanted, those with the larger names stay, as with equal scores.
+func keepFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
 	room := len(bs)
 	switch {
 	case policy == nil:
@@ -237,7 +237,7 @@ func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.
 		c.Claims = c.Entry.Claims
 		pl.current.addClaims(c.Claims)
 	}
-	pl.loadHeldContent(c)
+	pl.loadPreviousContent(c)
 	return c
 }
 
@@ -256,8 +256,8 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 	if b.Assigned.Hash == c.Latest.Hash {
 		c.Latest = b.Assigned // keep the commit that first had the content, not the newest one
 	}
-	if c.heldContent != nil && c.heldContent.Hash == c.Content.Hash {
-		c.heldContent = &c.Content // use the same memory for two equal contents
+	if c.previousContent != nil && c.previousContent.Hash == c.Content.Hash {
+		c.previousContent = &c.Content // use the same memory for two equal contents
 	}
 	return c
 }

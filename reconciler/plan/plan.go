@@ -141,7 +141,7 @@ type OnCluster struct {
 	// *work.EnvelopeError.
 	Err error
 	// provenContent is the assigned content if it is the proven one: neither Latest nor
-	// heldContent.
+	// previousContent.
 	provenContent *work.Rendered
 	// Held is the reason why the cluster does not get Latest yet; empty if it does.
 	Held string
@@ -170,10 +170,10 @@ type OnCluster struct {
 	// Yielded are the objects left to other placements, by ID.
 	Yielded []Yielded
 
-	// heldContent is the content assigned before this plan, or before the removal began; nil if
+	// previousContent is the content assigned before this plan, or before the removal began; nil if
 	// there is none, if it cannot be rendered, or if it is not known. contentLoading says that
 	// it will be known once its commit is loaded, notRenderable that it cannot be rendered.
-	heldContent                   *work.Rendered
+	previousContent                   *work.Rendered
 	contentLoading, notRenderable bool
 }
 
@@ -191,9 +191,9 @@ type Yielded struct {
 // UpToDate reports whether the latest content is assigned to the cluster.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
 
-// HeldContent is the content assigned before this plan; nil if there is none, if it cannot be
+// PreviousContent is the content assigned before this plan; nil if there is none, if it cannot be
 // rendered, or if it is not known.
-func (c *OnCluster) HeldContent() *work.Rendered { return c.heldContent }
+func (c *OnCluster) PreviousContent() *work.Rendered { return c.previousContent }
 
 // Leaves reports whether an object of the content is left to another placement.
 func (c *OnCluster) Leaves(id api.ID) bool {

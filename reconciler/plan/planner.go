@@ -137,12 +137,12 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 			pl.results[key] = failedResult(key, pl.memo.spec(key), record, fmt.Sprint(cause))
 		}
 	}()
-	now := pl.keyOf(key, record)
-	if old := pl.memo.results[key]; old != nil && old.resultKey == now && pl.stillValid(old) {
+	inputs := pl.keyOf(key, record)
+	if old := pl.memo.results[key]; old != nil && old.resultKey == inputs && pl.stillValid(old) {
 		pl.results[key] = old
 		return
 	}
-	pp := placementPlanner{planner: pl, current: &result{resultKey: now, placement: &Placement{Key: key, Spec: now.spec}}}
+	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, placement: &Placement{Key: key, Spec: inputs.spec}}}
 	pp.plan(pp.current.placement, record)
 	if old := pl.memo.results[key]; old != nil {
 		pp.current.placement.reuseClusters(old.placement)

@@ -23,7 +23,7 @@ func (c *OnCluster) equal(o *OnCluster) bool {
 		c.Held == o.Held && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.Foreign == o.Foreign &&
 		c.DeleteAllowed == o.DeleteAllowed && c.driftRule == o.driftRule &&
 		c.contentLoading == o.contentLoading && c.notRenderable == o.notRenderable &&
-		sameContents(&c.Content, &o.Content) && sameContents(c.provenContent, o.provenContent) && sameContents(c.heldContent, o.heldContent) &&
+		sameContents(&c.Content, &o.Content) && sameContents(c.provenContent, o.provenContent) && sameContents(c.previousContent, o.previousContent) &&
 		slices.Equal(c.suspendedObjects, o.suspendedObjects) && c.Claims.Equal(o.Claims) && slices.Equal(c.Yielded, o.Yielded) &&
 		sameWork(c.work, o.work)
 }

@@ -32,7 +32,7 @@ func TestEqualPlansForACluster(t *testing.T) {
 		"driftRule":        func(c *OnCluster) { c.driftRule = "Report" },
 		"Claims":           func(c *OnCluster) { c.Claims.Early = []api.ID{configMap("a")} },
 		"Yielded":          func(c *OnCluster) { c.Yielded = []Yielded{{}} },
-		"heldContent":      func(c *OnCluster) { c.heldContent = &content },
+		"previousContent":  func(c *OnCluster) { c.previousContent = &content },
 		"contentLoading":   func(c *OnCluster) { c.contentLoading = true },
 		"notRenderable":    func(c *OnCluster) { c.notRenderable = true },
 	}

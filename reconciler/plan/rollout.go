@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// rollOut advances the rollout and records the result in the bindings.
-func (pl *placementPlanner) rollOut(p *Placement) {
+// advanceRollout advances the rollout and records the result in the bindings.
+func (pl *placementPlanner) advanceRollout(p *Placement) {
 	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
 		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
@@ -102,7 +102,7 @@ func (pl *placementPlanner) stops(p *Placement) []rollout.Stop {
 // notRepairedReason returns the reason why changes by others on a waiting cluster are not
 // reverted; empty if they are.
 func (pl *planner) notRepairedReason(c *OnCluster) string {
-	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.heldContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
+	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.previousContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
 		return ""
 	}
 	commit := c.Entry.Binding.Assigned.Commit

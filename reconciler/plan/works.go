@@ -59,8 +59,8 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 		w.Manifests = c.Content.Manifests
 	case c.provenContent != nil && c.provenContent.Hash == c.Binding.Assigned.Hash:
 		w.Manifests = c.provenContent.Manifests
-	case c.heldContent != nil && c.heldContent.Hash == c.Binding.Assigned.Hash:
-		w.Manifests = c.heldContent.Manifests
+	case c.previousContent != nil && c.previousContent.Hash == c.Binding.Assigned.Hash:
+		w.Manifests = c.previousContent.Manifests
 	default:
 		w.Keep = true
 	}
@@ -122,25 +122,25 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 // updateWorks updates the works of the clusters on which the placements differ from those of the
 // last plan. A list is never changed, only replaced, so that an unchanged list need not be
 // compared.
-func (m *Memo) updateWorks(now []*Placement) {
+func (m *Memo) updateWorks(placements []*Placement) {
 	before, changed := m.placements, map[string]bool{}
-	for _, p := range now {
+	for _, p := range placements {
 		if old := find(before, p.Key); old != p {
 			addChangedWorks(changed, old, p)
 		}
 	}
 	for _, old := range before {
-		if find(now, old.Key) == nil {
+		if find(placements, old.Key) == nil {
 			addChangedWorks(changed, old, nil)
 		}
 	}
-	m.placements = now
+	m.placements = placements
 	if len(changed) == 0 {
 		return
 	}
 	m.works = maps.Clone(m.works)
 	maps.DeleteFunc(m.works, func(cluster string, _ []work.Work) bool { return changed[cluster] })
-	for _, p := range now {
+	for _, p := range placements {
 		for _, c := range p.Clusters {
 			if name := c.Binding.Cluster; c.work != nil && changed[name] {
 				m.works[name] = append(m.works[name], *c.work)
