@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -76,6 +78,43 @@ func TestRenamedPlacementWithInvalidSelectors(t *testing.T) {
 		m.setInForce(s.in.InForce)
 		if p := m.prepare(s.in.InForce, step.key); (p.renderer != nil) != step.rendered || p.key != step.key {
 			t.Errorf("%d, %s: rendered: %t, for %s", i, step.place, p.renderer != nil, p.key)
+		}
+	}
+}
+
+// A result is used again until its wake time, until a commit that it needs is loaded or turns out to
+// be lost, and while none of its clusters has changed. A result after a panic is never used again.
+func TestStillValid(t *testing.T) {
+	some := &hub.Snapshot{}
+	for name, test := range map[string]struct {
+		r      result
+		in     Input
+		change func(*planner)
+		want   bool
+	}{
+		"unchanged":                   {want: true},
+		"before its wake time":        {r: result{wake: noon.Add(time.Second)}, want: true},
+		"at its wake time":            {r: result{wake: noon}},
+		"a commit is being loaded":    {r: result{loadingCommits: []string{"v1"}}, in: Input{Past: map[string]*hub.Snapshot{"v2": some}}, want: true},
+		"the commit is loaded":        {r: result{loadingCommits: []string{"v1"}}, in: Input{Past: map[string]*hub.Snapshot{"v1": some}}},
+		"the commit is lost":          {r: result{loadingCommits: []string{"v1"}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}},
+		"a commit was lost":           {r: result{lostCommits: []string{"v1"}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}, want: true},
+		"the lost commit is loaded":   {r: result{lostCommits: []string{"v1"}}, in: Input{Past: map[string]*hub.Snapshot{"v1": some}}},
+		"its cluster has changed":     {change: func(pl *planner) { pl.memo.fleet.changed = []string{"east"} }},
+		"another cluster has changed": {change: func(pl *planner) { pl.memo.fleet.changed = []string{"west"} }, want: true},
+		"its cluster is paused":       {change: func(pl *planner) { pl.pauseChanged = []string{"east"} }},
+		"planning it panicked":        {r: result{placement: &Placement{InternalError: "internal error"}}},
+	} {
+		if test.r.placement == nil {
+			test.r.placement = &Placement{Clusters: on("east")}
+		}
+		test.in.Now = noon
+		pl := &planner{Input: test.in, memo: NewMemo()}
+		if test.change != nil {
+			test.change(pl)
+		}
+		if got := pl.stillValid(&test.r); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
 }

@@ -137,3 +137,62 @@ func TestResumingAStoppedRollout(t *testing.T) {
 		t.Errorf("still stopped:\n%s", describe(p))
 	}
 }
+
+// An object that is suspended on every cluster is suspended on those with suspensions of their own
+// as well. The suspension on the cluster gives the reason, and the objects are sorted.
+func TestSuspendedObjects(t *testing.T) {
+	suspend := func(by, cluster, object string) ledger.Suspension {
+		return ledger.Suspension{Subject: ledger.Subject{Cluster: cluster, Object: configMap(object)}, By: by}
+	}
+	l := ledger.New()
+	for _, s := range []ledger.Suspension{suspend("alice", "", "b"), suspend("alice", "", "d"), suspend("bob", "east", "b"), suspend("bob", "east", "a")} {
+		l.Suspend(s)
+	}
+	var r suspensions
+	r.update(Input{Ledger: l, Now: noon})
+	for cluster, want := range map[string]string{
+		"east": "a suspended by bob, b suspended by bob, d suspended by alice", "west": "b suspended by alice, d suspended by alice",
+	} {
+		var got []string
+		for _, o := range r.objectsOn(cluster) {
+			got = append(got, o.ID.Name+" "+o.Why)
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s: %s, want %s", cluster, text, want)
+		}
+	}
+}
+
+// The reason of a suspension is that of the placement, then that of the placement on the cluster,
+// then that of the cluster. Each change of the suspensions counts once, and the first end is the time
+// of the next change.
+func TestSuspensionReasons(t *testing.T) {
+	web := api.PlacementKey{Name: "web"}
+	l := ledger.New()
+	var r suspensions
+	for i, step := range []struct {
+		s    ledger.Suspension
+		want string
+		wake time.Time
+	}{
+		{ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, By: "c", Until: noon.Add(2 * time.Hour)}, "suspended by c until 2026-11-20T14:00:00Z", noon.Add(2 * time.Hour)},
+		{ledger.Suspension{Subject: ledger.Subject{Placement: web, Cluster: "east"}, By: "b"}, "suspended by b", noon.Add(2 * time.Hour)},
+		{ledger.Suspension{Subject: ledger.Subject{Placement: web}, By: "a", Until: noon.Add(time.Hour)}, "suspended by a until 2026-11-20T13:00:00Z", noon.Add(time.Hour)},
+	} {
+		l.Suspend(step.s)
+		for range 2 {
+			if wake := r.update(Input{Ledger: l, Now: noon}); !wake.Equal(step.wake) || r.version != uint64(i+1) {
+				t.Errorf("%d: next change at %s, version %d", i, wake, r.version)
+			}
+		}
+		if got := r.reason(web, "east"); got != step.want {
+			t.Errorf("%d: %q, want %q", i, got, step.want)
+		}
+	}
+	if r.update(Input{Ledger: l, Now: noon.Add(time.Hour)}); r.reason(web, "west") != "" || r.reason(web, "east") != "suspended by b" {
+		t.Errorf("after the first has ended: %q and %q", r.reason(web, "west"), r.reason(web, "east"))
+	}
+	if got := r.notSuspended([]string{"east", "west"}); !slices.Equal(got, []string{"west"}) {
+		t.Errorf("not suspended are %v", got)
+	}
+}

@@ -3,7 +3,6 @@ package plan
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -11,28 +10,8 @@ import (
 )
 
 // If missing permissions make a cluster unusable, the message is about the permissions and not
-// about reachability. A healthy cluster that lacks some permissions can be selected.
+// about reachability.
 func TestMissingPermissionsAreReportedAsTheReason(t *testing.T) {
-	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	seen := func(healthy bool, joined time.Time, forbidden ...string) *ledger.Cluster {
-		return &ledger.Cluster{ClusterSeen: ledger.ClusterSeen{Cluster: "a", Healthy: healthy, Forbidden: forbidden}, Since: start, Joined: joined, LastSeen: start}
-	}
-	for name, test := range map[string]struct {
-		seen *ledger.Cluster
-		want string
-	}{
-		"never connected":  {seen(false, time.Time{}, "list configmaps"), "permissions are missing: list configmaps"},
-		"denied later":     {seen(false, start, "list configmaps"), "permissions are missing: list configmaps"},
-		"some are missing": {seen(true, start, "patch deployments.apps"), ""},
-		"unreachable":      {seen(false, start), "no recent heartbeat signals"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, _ := ineligibleReason(test.seen, start.Add(2*unreachableGrace))
-			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
 	s := newScene(t)
 	s.commit("v1", nil, []byte("clusters a b\nnamespace web\nplace web\nconfigmap web/one old\n"))
 	for _, step := range []string{"seen a b", "plan", "done", "plan"} {
