@@ -2,22 +2,26 @@ package forecast
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// object is a ConfigMap of a placement; one whose name ends with ! is kept by it.
+// object returns a ConfigMap of a placement. A name that ends with ! is that of a kept object.
 func object(name, of string) Object {
 	kept := strings.HasSuffix(name, "!")
 	return Object{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: strings.TrimSuffix(name, "!"), Placement: of, Kept: kept}
 }
 
-// on is a placement with the clusters that it selects; it does not select those that begin with !.
+// on returns a placement with decisions on clusters. Those that begin with ! are not selected.
 func on(key string, clusters ...string) Placement {
 	parsed, err := api.ParsePlacement(key)
 	if err != nil {
@@ -35,25 +39,25 @@ func with(p Placement, change func(*Placement)) Placement {
 	return p
 }
 
-// Placements differ if they or their clusters do.
+// A placement has changed if it is new, gone or renamed, or if it selects other clusters.
 func TestComparePlacements(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after []Placement
 		want          []PlacementChange
 	}{
 		"the same, in another order": {[]Placement{on("crp/web", "a", "b"), on("crp/api", "a")}, []Placement{on("crp/api", "a"), on("crp/web", "b", "a", "!c")}, nil},
-		"it is new":                  {nil, []Placement{on("crp/web", "a", "!b")}, []PlacementChange{{Placement: "crp/web", New: true, Gained: []string{"a"}}}},
-		"it is gone":                 {[]Placement{on("crp/web", "a", "!b")}, nil, []PlacementChange{{Placement: "crp/web", Gone: true, Lost: []string{"a"}}}},
-		"it moves":                   {[]Placement{on("crp/web", "a", "b")}, []Placement{on("crp/web", "c", "b", "!a")}, []PlacementChange{{Placement: "crp/web", Gained: []string{"c"}, Lost: []string{"a"}}}},
-		"of equal name in a namespace": {
+		"new":                        {nil, []Placement{on("crp/web", "a", "!b")}, []PlacementChange{{Placement: "crp/web", New: true, Gained: []string{"a"}}}},
+		"gone":                       {[]Placement{on("crp/web", "a", "!b")}, nil, []PlacementChange{{Placement: "crp/web", Gone: true, Lost: []string{"a"}}}},
+		"other clusters":             {[]Placement{on("crp/web", "a", "b")}, []Placement{on("crp/web", "c", "b", "!a")}, []PlacementChange{{Placement: "crp/web", Gained: []string{"c"}, Lost: []string{"a"}}}},
+		"the same name in a namespace": {
 			[]Placement{on("crp/web", "a")}, []Placement{on("rp/shop/web", "a")},
 			[]PlacementChange{{Placement: "rp/shop/web", New: true, Gained: []string{"a"}}, {Placement: "crp/web", Gone: true, Lost: []string{"a"}}},
 		},
-		"it is renamed": {
+		"renamed": {
 			[]Placement{on("crp/new", "a")}, []Placement{with(on("crp/new", "a"), func(p *Placement) { p.RenamedFrom = "crp/old" })},
 			[]PlacementChange{{Placement: "crp/new", RenamedFrom: "crp/old"}},
 		},
-		"it may be renamed": {
+		"an uncertain rename": {
 			nil, []Placement{with(on("crp/new"), func(p *Placement) { p.Unclear = "why" })}, []PlacementChange{{Placement: "crp/new", New: true, Unclear: true}},
 		},
 	} {
@@ -65,8 +69,8 @@ func TestComparePlacements(t *testing.T) {
 	}
 }
 
-// An object that a cluster no longer holds is deleted, unless another placement has it, or it was
-// to stay.
+// An object that a cluster no longer has is deleted, unless another placement has it, its annotation
+// keeps it, or its deleted placement abandons its objects.
 func TestCompareClusters(t *testing.T) {
 	cluster := func(name string, objects ...Object) Cluster { return Cluster{Name: name, Objects: objects} }
 	document := func(placements []Placement, clusters ...Cluster) Document {
@@ -76,17 +80,17 @@ func TestCompareClusters(t *testing.T) {
 		before, after Document
 		want          string
 	}{
-		"the same":                {document(nil, cluster("a", object("one", "crp/web"))), document(nil, cluster("a", object("one", "crp/web"))), ""},
-		"in another order":        {document(nil, cluster("a", object("one", "crp/web"), object("two", "crp/web"))), document(nil, cluster("a", object("two", "crp/web"), object("one", "crp/web"))), ""},
-		"only whether it is kept": {document(nil, cluster("a", object("one", "crp/web"))), document(nil, cluster("a", object("one!", "crp/web"))), ""},
-		"more and less":           {document(nil, cluster("a", object("one", "crp/web"))), document(nil, cluster("a", object("two", "crp/web"))), "a +two -one"},
-		"to another placement":    {document(nil, cluster("a", object("one", "crp/old"))), document(nil, cluster("a", object("one", "crp/new"))), "a =one crp/old>crp/new"},
-		"to another that keeps":   {document(nil, cluster("a", object("one", "crp/old"))), document(nil, cluster("a", object("one!", "crp/new"))), "a =one crp/old>crp/new"},
-		"kept by its placement":   {document(nil, cluster("a", object("one!", "crp/web"))), document(nil, cluster("a")), "a o one"},
-		"its placement is gone, and abandons": {
+		"the same":                   {document(nil, cluster("a", object("one", "crp/web"))), document(nil, cluster("a", object("one", "crp/web"))), ""},
+		"in another order":           {document(nil, cluster("a", object("one", "crp/web"), object("two", "crp/web"))), document(nil, cluster("a", object("two", "crp/web"), object("one", "crp/web"))), ""},
+		"only the annotation":        {document(nil, cluster("a", object("one", "crp/web"))), document(nil, cluster("a", object("one!", "crp/web"))), ""},
+		"a new and a deleted object": {document(nil, cluster("a", object("one", "crp/web"))), document(nil, cluster("a", object("two", "crp/web"))), "a +two -one"},
+		"to another placement":       {document(nil, cluster("a", object("one", "crp/old"))), document(nil, cluster("a", object("one", "crp/new"))), "a =one crp/old>crp/new"},
+		"to another, which keeps it": {document(nil, cluster("a", object("one", "crp/old"))), document(nil, cluster("a", object("one!", "crp/new"))), "a =one crp/old>crp/new"},
+		"kept by its annotation":     {document(nil, cluster("a", object("one!", "crp/web"))), document(nil, cluster("a")), "a o one"},
+		"its deleted placement abandons": {
 			document([]Placement{with(on("crp/web", "a"), func(p *Placement) { p.Abandons = true })}, cluster("a", object("one", "crp/web"))), document(nil, cluster("a")), "a o one",
 		},
-		"its placement abandons, and is there": {
+		"its placement abandons and still exists": {
 			document([]Placement{with(on("crp/web", "a"), func(p *Placement) { p.Abandons = true })}, cluster("a", object("one", "crp/web"))),
 			document([]Placement{on("crp/web")}, cluster("a")), "a -one",
 		},
@@ -126,8 +130,8 @@ func TestCompareClusters(t *testing.T) {
 	}
 }
 
-// Fields of a spec that change are listed by their paths, but for the selectors and what the plan
-// says of the policy.
+// Changed fields of a spec are listed by their paths, except for the selectors, the placement type
+// and the number of clusters.
 func TestSettingChanges(t *testing.T) {
 	spec := func(change func(*api.PlacementSpec)) *api.PlacementSpec {
 		s := &api.PlacementSpec{Policy: &api.PlacementPolicy{PlacementType: api.PickN, NumberOfClusters: new(int32(2))}}
@@ -140,7 +144,7 @@ func TestSettingChanges(t *testing.T) {
 		before, after *api.PlacementSpec
 		want          []SettingChange
 	}{
-		"none":          {spec(nil), spec(nil), nil},
+		"no change":     {spec(nil), spec(nil), nil},
 		"the selectors": {spec(nil), spec(func(s *api.PlacementSpec) { s.ResourceSelectors = []api.ResourceSelectorTerm{{Kind: "Namespace"}} }), nil},
 		"the number":    {spec(nil), spec(func(s *api.PlacementSpec) { s.Policy.NumberOfClusters = new(int32(3)) }), nil},
 		"a field is set": {spec(nil), spec(func(s *api.PlacementSpec) {
@@ -167,7 +171,7 @@ func TestSettingChanges(t *testing.T) {
 	}
 }
 
-// A document that users gave is refused if it is of another version, or does not say of what it is.
+// A document is invalid if it has another version, or if a name is missing or occurs twice.
 func TestValidateDocument(t *testing.T) {
 	for name, test := range map[string]struct {
 		of   Document
@@ -193,8 +197,8 @@ func TestValidateDocument(t *testing.T) {
 	}
 }
 
-// An earlier plan is compared under the new names of placements, without those that were only
-// thought to be new, and is not changed.
+// An earlier plan has its renamed placements under their new keys, without the candidates of an
+// uncertain rename. The document itself does not change.
 func TestRenamedDocument(t *testing.T) {
 	old, other := api.PlacementKey{Name: "old"}, api.PlacementKey{Namespace: "shop", Name: "new"}
 	d := &Document{
@@ -210,15 +214,15 @@ func TestRenamedDocument(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	if d.Placements[0].Name != "old" || d.Clusters[0].Objects[0].Placement != "crp/old" {
-		t.Error("the earlier plan is changed")
+		t.Error("the earlier plan has changed")
 	}
 	if d.renamed(nil) != d {
 		t.Error("without renames it is another document")
 	}
 }
 
-// A binding of an earlier plan has the score and the reason of the scheduler, and not one that
-// holds only at a time.
+// A binding of an earlier plan has the score of the decision, and its reason if that is the policy.
+// Other reasons are true only at one time.
 func TestBindingOfAnEarlierPlan(t *testing.T) {
 	const picked = `Successfully scheduled resources for placement in "a": picked by scheduling policy`
 	now := time.Unix(1000, 0)
@@ -227,9 +231,9 @@ func TestBindingOfAnEarlierPlan(t *testing.T) {
 		reason   string
 		scored   bool
 	}{
-		"picked":               {Decision{Cluster: "a", Reason: picked, AffinityScore: new(int32(20)), TopologySpreadScore: new(int32(1))}, picked, true},
-		"kept for another why": {Decision{Cluster: "a", Reason: "kept until the cluster answers"}, "", false},
-		"half a score":         {Decision{Cluster: "a", Reason: picked, AffinityScore: new(int32(20))}, picked, false},
+		"picked":         {Decision{Cluster: "a", Reason: picked, AffinityScore: new(int32(20)), TopologySpreadScore: new(int32(1))}, picked, true},
+		"another reason": {Decision{Cluster: "a", Reason: "kept until the cluster answers"}, "", false},
+		"half a score":   {Decision{Cluster: "a", Reason: picked, AffinityScore: new(int32(20))}, picked, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Placement{PolicyHash: "hash", Decisions: []Decision{{Cluster: "b"}, test.decision}}
@@ -242,4 +246,57 @@ func TestBindingOfAnEarlierPlan(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The changes of the objects of a cluster lead from the earlier objects to the later ones. In the
+// other direction, gained objects are lost and lost ones gained.
+func TestChangesLeadToTheNewObjects(t *testing.T) {
+	names := func(objects []Object) map[Object]bool {
+		out := map[Object]bool{}
+		for _, o := range objects {
+			out[o.held()] = true
+		}
+		return out
+	}
+	draw := func(t *rapid.T, label string) []Object {
+		var out []Object
+		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.ID).Draw(t, label) {
+			of := rapid.SampledFrom([]string{"crp/one", "crp/two", "rp/shop/one"}).Draw(t, "placement")
+			if rapid.Bool().Draw(t, "kept") {
+				name += "!"
+			}
+			out = append(out, object(name, of))
+		}
+		return out
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := draw(t, "before"), draw(t, "after")
+		abandoned := map[string]bool{"crp/two": rapid.Bool().Draw(t, "abandoned")}
+		c := compareObjects(before, after, abandoned)
+		got := names(before)
+		for _, o := range slices.Concat(c.Lost, c.Released) {
+			delete(got, o.held())
+		}
+		for _, o := range c.Passed {
+			earlier := o.Object
+			earlier.Placement = o.From
+			delete(got, earlier.held())
+			got[o.held()] = true
+		}
+		for _, o := range c.Gained {
+			got[o.held()] = true
+		}
+		if want := names(after); !maps.Equal(got, want) {
+			t.Fatalf("%+v lead to %v, want %v", c, got, want)
+		}
+		for _, o := range c.Lost {
+			if o.Kept || abandoned[o.Placement] {
+				t.Fatalf("%v is deleted", o)
+			}
+		}
+		back := compareObjects(after, before, nil)
+		if !maps.Equal(names(slices.Concat(back.Lost, back.Released)), names(c.Gained)) || len(back.Passed) != len(c.Passed) {
+			t.Fatalf("%+v, and back %+v", c, back)
+		}
+	})
 }

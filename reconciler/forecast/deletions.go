@@ -32,9 +32,11 @@ type Recreation struct {
 	Held string `json:"held,omitempty"`
 }
 
-// A Brake returns why the deletion of going of the total objects of a cluster is too much at
-// once; empty if it is not.
-type Brake interface{ TooMuch(going, total int) string }
+// A Brake limits the deletions on a cluster. TooMuch returns why it is too much to delete that many of
+// all objects of a cluster at once; empty if it is not.
+type Brake interface {
+	TooMuch(deleted, total int) string
+}
 
 // Compared returns the plan and its differences from the earlier plan, if there is one.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
@@ -105,16 +107,16 @@ func (o *Forecast) described() Document {
 // a commit allows their deletion. Objects that gitfleet does not own are not known here.
 func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []Deletion {
 	out := make([]Deletion, 0, len(c.Lost))
-	going := map[string][]api.ID{} // objects whose deletion deletes others with them, by placement
+	containers := map[string][]api.ID{} // deleted objects whose deletion deletes others with them, by placement
 	for _, lost := range c.Lost {
 		out = append(out, Deletion{Cluster: c.Cluster, Object: lost})
 		if id := lost.ID(); work.Contains(id.GroupKind()) {
-			going[lost.Placement] = append(going[lost.Placement], id)
+			containers[lost.Placement] = append(containers[lost.Placement], id)
 		}
 	}
 	for i := range out {
 		w := o.losing(out[i].Placement, c.Cluster)
-		if out[i].Held = w.Held(out[i].ID(), going[out[i].Placement]); out[i].Held == "" && !w.AllowDelete {
+		if out[i].Held = w.Held(out[i].ID(), containers[out[i].Placement]); out[i].Held == "" && !w.AllowDelete {
 			counted[c.Cluster] = append(counted[c.Cluster], &out[i].Held)
 		}
 	}

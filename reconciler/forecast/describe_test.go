@@ -287,8 +287,8 @@ func TestDocumentJSON(t *testing.T) {
 	}
 	for name, d := range map[string]Document{
 		"a plan":        first.Describe(),
-		"does not load": Unread(problem.List{{Origin: api.Origin{Path: "web.yaml", Line: 3}, Field: "spec", Severity: problem.Error, Message: "missing"}}),
-		"empty":         Unread(nil),
+		"does not load": NotLoaded(problem.List{{Origin: api.Origin{Path: "web.yaml", Line: 3}, Field: "spec", Severity: problem.Error, Message: "missing"}}),
+		"empty":         NotLoaded(nil),
 	} {
 		data, err := json.Marshal(d)
 		if err != nil {

@@ -92,8 +92,8 @@ type Problem struct {
 	Message  string           `json:"message"`
 }
 
-// Unread returns the document of a commit that does not load.
-func Unread(problems problem.List) Document { return newDocument("", problems) }
+// NotLoaded returns the document of a commit that does not load.
+func NotLoaded(problems problem.List) Document { return newDocument("", problems) }
 
 // newDocument returns a document with empty lists, so that the JSON has no null lists.
 func newDocument(commit string, problems problem.List) Document {

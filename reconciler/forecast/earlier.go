@@ -187,14 +187,14 @@ func (d *Document) holders() map[holding]api.PlacementKey {
 	return out
 }
 
-// earlier is the hash of the content of an earlier plan until settle is called.
-const earlier = "earlier"
+// earlierHash stands for the hash of the content of an earlier plan until settle is called.
+const earlierHash = "earlier"
 
 func (p Placement) binding(i int, commit string, now time.Time) placement.Binding {
 	d := p.Decisions[i]
 	b := placement.Binding{
 		Cluster: d.Cluster, Policy: p.PolicyHash, Order: i + 1,
-		Assigned: placement.Revision{Commit: commit, Hash: earlier}, AssignedAt: now,
+		Assigned: placement.Revision{Commit: commit, Hash: earlierHash}, AssignedAt: now,
 	}
 	if d.AffinityScore != nil && d.TopologySpreadScore != nil {
 		b.Score = &placement.Score{Affinity: *d.AffinityScore, Spread: *d.TopologySpreadScore}

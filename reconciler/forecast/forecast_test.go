@@ -42,8 +42,8 @@ func snapshot(t *testing.T, commit, text string) *hub.Snapshot {
 // A limit is a Brake on more than a number of deletions of one cluster.
 type limit int
 
-func (n limit) TooMuch(going, _ int) string {
-	if going > int(n) {
+func (n limit) TooMuch(deleted, _ int) string {
+	if deleted > int(n) {
 		return fmt.Sprintf("more than %d", n)
 	}
 	return ""
@@ -252,9 +252,9 @@ func TestRolloutsAndNewProblems(t *testing.T) {
 	}{
 		"nothing":          {budget, "", ""},
 		"another value":    {strings.Replace(budget, "one x", "one y", 1), "crp/web: 4 clusters, 1 unavailable, first a", ""},
-		"a line is moved":  {"\n\n" + budget, "", ""},
+		"another line":     {"\n\n" + budget, "", ""},
 		"another typo":     {budget + "place more of wbe\n", "", `spec.resourceSelectors[0]: there is no Namespace "wbe" in the repository, so this selects nothing; did you mean web?`},
-		"a typo is mended": {budget + "namespace gone\n", "crp/idle: 4 clusters, 1 unavailable, first a", ""},
+		"a corrected typo": {budget + "namespace gone\n", "crp/idle: 4 clusters, 1 unavailable, first a", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := running.Forecast(snapshot(t, "v2", test.text))
@@ -280,8 +280,8 @@ func TestRolloutsAndNewProblems(t *testing.T) {
 	}
 }
 
-// Labels and taints of an observed fleet count where a file has them, with a warning where the
-// checkout says otherwise. A cluster that the checkout does not declare is left out.
+// Labels and taints of a file of observed clusters take precedence, with a warning if those of the
+// checkout differ. A cluster that the checkout does not declare is left out.
 func TestObservedFleet(t *testing.T) {
 	const head = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s}, spec: {identity: {kind: User, name: fleet}%s}}\n"
 	member := func(name, metadata, spec string) string {
@@ -293,7 +293,7 @@ func TestObservedFleet(t *testing.T) {
 		eu       bool // a label of the file is in force
 		tainted  bool
 	}{
-		"nothing":            {member("a", "", ""), nil, false, false},
+		"the same fields":    {member("a", "", ""), nil, false, false},
 		"another label":      {member("a", ", labels: {region: eu}", ""), []string{`"eu" counts here, although cluster-a.yaml:1 says "us"`}, true, false},
 		"a taint":            {member("a", "", ", taints: [{key: k, effect: NoSchedule}]"), []string{"these count here, although cluster-a.yaml:1 says otherwise"}, false, true},
 		"a copy of the file": {member("a", ", labels: {region: eu}, annotations: {gitfleet.dev/path: cluster-a.yaml}", ""), nil, false, false},

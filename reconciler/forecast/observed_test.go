@@ -10,6 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
+// Properties are those of the status, unless an annotation declares another value. Values that are no
+// quantities are malformed.
 func TestObservedClusters(t *testing.T) {
 	m := &api.MemberCluster{}
 	m.Name = "m1"
@@ -64,32 +66,35 @@ func TestStalePropertiesAreUnknown(t *testing.T) {
 	}
 	c := observed(m)
 	if _, declared := c.Properties["rating"]; len(c.Properties) != 1 || !declared || c.Namespaces != nil || c.NamespacesUnknown {
-		t.Errorf("known are %v, and the namespaces %v", c.Properties, c.Namespaces)
+		t.Errorf("properties %v, namespaces %v", c.Properties, c.Namespaces)
 	}
 }
 
+// The namespaces of a cluster are not known if they were not collected, or if nothing could be read.
 func TestNamespacesOfACluster(t *testing.T) {
 	collected := []metav1.Condition{{Type: api.NamespaceCollectionSucceeded, Status: metav1.ConditionFalse}}
 	tests := map[string]struct {
 		status  api.MemberClusterStatus
-		looked  bool
+		known   bool
 		unknown bool
 	}{
-		"nobody looked":       {api.MemberClusterStatus{Namespaces: map[string]string{"ns": "x"}}, false, false},
-		"seen, up to a limit": {api.MemberClusterStatus{Conditions: collected, Namespaces: map[string]string{"ns": "x"}}, true, false},
-		"none to tell of":     {api.MemberClusterStatus{Conditions: collected}, false, true},
-		"none there":          {api.MemberClusterStatus{Conditions: collected, Namespaces: map[string]string{}}, true, false},
+		"not collected":           {api.MemberClusterStatus{Namespaces: map[string]string{"ns": "x"}}, false, false},
+		"collected up to a limit": {api.MemberClusterStatus{Conditions: collected, Namespaces: map[string]string{"ns": "x"}}, true, false},
+		"collection failed":       {api.MemberClusterStatus{Conditions: collected}, false, true},
+		"collected, none there":   {api.MemberClusterStatus{Conditions: collected, Namespaces: map[string]string{}}, true, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := observed(&api.MemberCluster{Status: test.status})
-			if (c.Namespaces != nil) != test.looked || c.NamespacesUnknown != test.unknown {
+			if (c.Namespaces != nil) != test.known || c.NamespacesUnknown != test.unknown {
 				t.Errorf("namespaces %v, unknown %t", c.Namespaces, c.NamespacesUnknown)
 			}
 		})
 	}
 }
 
+// A cluster is eligible if its member agent has joined, and has been neither silent nor unhealthy for
+// longer than five minutes.
 func TestIneligibleByStatus(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -111,16 +116,16 @@ func TestIneligibleByStatus(t *testing.T) {
 		leaving bool
 		want    string
 	}{
-		"well":               {agent(0, joined, health("True", time.Hour)), false, ""},
-		"leaving":            {agent(0, joined, health("True", 0)), true, "cluster has left the fleet"},
-		"never seen":         {nil, false, offline + "member agent not online yet"},
-		"silent for 5 m":     {agent(limit, joined, health("True", 0)), false, ""},
-		"silent for longer":  {agent(12*time.Minute, joined, health("True", 0)), false, silent},
-		"not joined":         {agent(0, health("True", 0)), false, notJoined},
-		"no longer joined":   {agent(0, metav1.Condition{Type: api.Joined, Status: "False"}, health("True", 0)), false, notJoined},
-		"no health":          {agent(0, joined), false, offline + "health condition from member agent is not available"},
-		"unhealthy for 5 m":  {agent(0, joined, health("False", limit)), false, ""},
-		"unhealthy for long": {agent(0, joined, health("Unknown", 90*time.Second+limit)), false, offline + "unhealthy for a prolonged period of time (last transitioned 6.50 minutes ago)"},
+		"healthy":                 {agent(0, joined, health("True", time.Hour)), false, ""},
+		"leaving":                 {agent(0, joined, health("True", 0)), true, "cluster has left the fleet"},
+		"never seen":              {nil, false, offline + "member agent not online yet"},
+		"silent for 5 minutes":    {agent(limit, joined, health("True", 0)), false, ""},
+		"silent for longer":       {agent(12*time.Minute, joined, health("True", 0)), false, silent},
+		"not joined":              {agent(0, health("True", 0)), false, notJoined},
+		"no longer joined":        {agent(0, metav1.Condition{Type: api.Joined, Status: "False"}, health("True", 0)), false, notJoined},
+		"no health":               {agent(0, joined), false, offline + "health condition from member agent is not available"},
+		"unhealthy for 5 minutes": {agent(0, joined, health("False", limit)), false, ""},
+		"unhealthy for longer":    {agent(0, joined, health("Unknown", 90*time.Second+limit)), false, offline + "unhealthy for a prolonged period of time (last transitioned 6.50 minutes ago)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

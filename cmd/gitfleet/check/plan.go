@@ -94,7 +94,7 @@ func printUnread(w io.Writer, what string, out output.Format, err error) error {
 		return err
 	}
 	if !out.IsText() {
-		if err := out.Write(w, forecast.Unread(bad.Problems)); err != nil {
+		if err := out.Write(w, forecast.NotLoaded(bad.Problems)); err != nil {
 			return err
 		}
 	}
