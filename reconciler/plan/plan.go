@@ -173,7 +173,7 @@ type OnCluster struct {
 	// previousContent is the content assigned before this plan, or before the removal began; nil if
 	// there is none, if it cannot be rendered, or if it is not known. contentLoading says that
 	// it will be known once its commit is loaded, notRenderable that it cannot be rendered.
-	previousContent                   *work.Rendered
+	previousContent               *work.Rendered
 	contentLoading, notRenderable bool
 }
 
