@@ -35,6 +35,8 @@ func TestAssignOwners(t *testing.T) {
 	givesLater := func(cl *claim) { cl.assigned, cl.upcoming = object, map[api.ID]*work.Manifest{} }
 	reports := func(cl *claim) { cl.assigned, cl.reportOnly = object, true }
 	unknown := func(cl *claim) { cl.maybeHeld = map[api.ID]bool{shared: true} }
+	givesNothing := func(cl *claim) { gives(cl); cl.reportOnly = true }
+	selectedAgain := func(cl *claim) { cl.assigned, cl.held, cl.on.Entry.Binding.Removing = object, object, true }
 	yielding := func(cl *claim) {
 		cl.assigned, cl.on.Claims.Yields = object, []ledger.Yield{{ID: shared, To: api.PlacementKey{Name: "other"}}}
 	}
@@ -53,6 +55,8 @@ func TestAssignOwners(t *testing.T) {
 		"ReportDiff owns nothing":                       {[]*claim{of("a", 9, reports), of("b", 1, gets)}, "a leaves it to b", "b without a"},
 		"given up and assigned early":                   {[]*claim{of("a", 1, gives), of("b", 1, awaits)}, "b gets it early", ""},
 		"given up and not wanted":                       {[]*claim{of("a", 1, gives), of("b", 1, func(*claim) {})}, "", ""},
+		"ReportDiff gives nothing up":                   {[]*claim{of("a", 1, givesNothing), of("b", 1, awaits)}, "", ""},
+		"a holder before one that is selected again":    {[]*claim{of("a", 9, selectedAgain), of("b", 1, has)}, "a leaves it to b", "b without a"},
 		"given up later":                                {[]*claim{of("a", 1, givesLater), of("b", 2, gets)}, "b leaves it to a for now", ""},
 		"two want it early, the first claimant gets it": {[]*claim{of("a", 1, gives), of("c", 1, awaits), of("b", 1, awaits)}, "c gets it early", "c without b"},
 	} {
