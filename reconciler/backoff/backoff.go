@@ -18,10 +18,10 @@ type Backoff struct {
 	problem string
 	since   time.Time
 	retry   time.Time
-	// asked is the time until which the server asks to send no request; the time of the failure
+	// serverUntil is the time until which the server asks to send no request; the time of the failure
 	// if it does not ask.
-	asked    time.Time
-	failures int
+	serverUntil time.Time
+	failures    int
 }
 
 // Fail records an error, and reports whether it differs from the previous one. If the server
@@ -34,7 +34,7 @@ func (b *Backoff) Fail(err error, now time.Time) (changed bool) {
 	changed = b.problem != problem
 	b.problem = problem
 	wait := retryAfter(err)
-	b.asked, b.retry = now.Add(wait), now.Add(max(wait, min(Last, First<<min(b.failures, 10))))
+	b.serverUntil, b.retry = now.Add(wait), now.Add(max(wait, min(Last, First<<min(b.failures, 10))))
 	b.failures++
 	return changed
 }
@@ -49,9 +49,9 @@ func (b *Backoff) Succeed() (failed bool) {
 // Wait returns the time until the next retry; zero or less if a request may be sent now.
 func (b *Backoff) Wait(now time.Time) time.Duration { return b.retry.Sub(now) }
 
-// LeftAlone returns the rest of the delay that the server asked for; zero or less if there is
+// ServerDelay returns the rest of the delay that the server asked for; zero or less if there is
 // none.
-func (b *Backoff) LeftAlone(now time.Time) time.Duration { return b.asked.Sub(now) }
+func (b *Backoff) ServerDelay(now time.Time) time.Duration { return b.serverUntil.Sub(now) }
 
 // Failures returns the number of failures since the last success.
 func (b *Backoff) Failures() int { return b.failures }

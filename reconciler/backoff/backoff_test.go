@@ -55,11 +55,11 @@ func TestServersAreLeftAlone(t *testing.T) {
 		&forge.StatusError{Status: 429, RetryAfter: time.Hour}, &remote.HTTPError{Status: 429, RetryAfter: time.Hour},
 	} {
 		var b Backoff
-		if b.Fail(fmt.Errorf("list: %w", err), noon); b.Wait(noon) != time.Hour || b.LeftAlone(noon) != time.Hour {
-			t.Errorf("%v: next in %s, left alone for %s", err, b.Wait(noon), b.LeftAlone(noon))
+		if b.Fail(fmt.Errorf("list: %w", err), noon); b.Wait(noon) != time.Hour || b.ServerDelay(noon) != time.Hour {
+			t.Errorf("%v: next in %s, left alone for %s", err, b.Wait(noon), b.ServerDelay(noon))
 		}
-		if b.Fail(errors.New("connection refused"), noon); b.LeftAlone(noon) > 0 {
-			t.Errorf("left alone for %s after another error", b.LeftAlone(noon))
+		if b.Fail(errors.New("connection refused"), noon); b.ServerDelay(noon) > 0 {
+			t.Errorf("left alone for %s after another error", b.ServerDelay(noon))
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	for _, d := range o.drifts {
 		times += max(0, d.Count-1)
 		for _, a := range d.By {
-			who = append(who, d.Cluster+": "+a.String()+at(a.Time))
+			who = append(who, d.Cluster+": "+a.String()+formatTime(a.Time))
 		}
 	}
 	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", markdown.List(o.clusters(), most), o.first().UTC().Format(time.RFC3339))
@@ -206,7 +206,7 @@ func (o *offer) closing() string {
 	return putsBack + ". The same change is not offered again: if somebody makes it once more, it is put back at once. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until the label is removed.\n\n"
 }
 
-func at(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -249,8 +249,8 @@ func mayListAny(body string, clusters []string) bool {
 
 var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)
 
-// ended returns the body of a request that gitfleet closes.
-func ended(body string) string { return strings.TrimSpace(body) + "\n" + endedMarker + "\n" }
+// markEnded returns the body of a request that gitfleet closes.
+func markEnded(body string) string { return strings.TrimSpace(body) + "\n" + endedMarker + "\n" }
 
 // endedByGitfleet reports whether gitfleet closed a pull request because its drift had ended.
 func endedByGitfleet(body string) bool {

@@ -43,7 +43,7 @@ func TestMarkers(t *testing.T) {
 			t.Errorf("%q is marked as %q, want %q", body, got, want)
 		}
 	}
-	if body := ended(marker("shop", hash)); !endedByGitfleet(body+"\r\n") || endedByGitfleet(marker("shop", hash)) || markedAs(body, "shop") != hash {
+	if body := markEnded(marker("shop", hash)); !endedByGitfleet(body+"\r\n") || endedByGitfleet(marker("shop", hash)) || markedAs(body, "shop") != hash {
 		t.Errorf("a body that ended is %q", body)
 	}
 }

@@ -116,7 +116,7 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, oth
 			others = append(others, notOffered{offer: o, state: Reported, message: "left as it is, as its drift mode asks: " + mode})
 			continue
 		}
-		err := c.finish(o, r, editor)
+		err := c.computeEdit(o, r, editor)
 		if errors.Is(err, errNotTried) && c.next == "" {
 			c.next = key
 		}
@@ -184,8 +184,8 @@ var errUnknown = errors.New("not known yet")
 // errNotTried is returned if the edit was not computed yet because other changes come first.
 var errNotTried = errors.New("left as it is; whether it can be offered as a pull request is found out after other changes")
 
-// finish computes the edit of an offer, and sorts its clusters.
-func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
+// computeEdit computes the edit of an offer, and sorts its clusters.
+func (c *collector) computeEdit(o *offer, r *status.Report, editor *Editor) error {
 	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	t := Target{ID: o.id, Drift: o.paths, Deleted: o.deleted}
 	changed := map[string]bool{}
@@ -225,7 +225,7 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 			return errNotTried
 		}
 		c.left--
-		done = try(editor, t)
+		done = tryEdit(editor, t)
 		if !errors.Is(done.err, errUnreadable) {
 			c.edits[memo] = done
 		}
@@ -242,9 +242,9 @@ func (c *collector) finish(o *offer, r *status.Report, editor *Editor) error {
 	return nil
 }
 
-// try computes an edit. If there is none, it finds out whether one for all clusters that get the
+// tryEdit computes an edit. If there is none, it finds out whether one for all clusters that get the
 // object would work. The error is errUnreadable if the files cannot be read at the moment.
-func try(editor *Editor, t Target) cachedEdit {
+func tryEdit(editor *Editor, t Target) cachedEdit {
 	edit, err := editor.Edit(t)
 	if err == nil || len(t.Others) == 0 || errors.Is(err, errUnreadable) {
 		return cachedEdit{edit: edit, err: err}

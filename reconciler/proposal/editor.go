@@ -194,7 +194,7 @@ func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 	if source := a.before.source(a.manifest); source != nil {
 		except[source.ID] = true
 	}
-	if err := sameBut(a.Head, after, except); err != nil {
+	if err := checkOthersUnchanged(a.Head, after, except); err != nil {
 		return err
 	}
 	now := render(after)
@@ -272,7 +272,7 @@ func (a *attempt) source() ([]FileChange, error) {
 func (a *attempt) inSource(source *api.Object, edits []FieldEdit) ([]FileChange, error) {
 	switch o := source.Origin; {
 	case o.Kustomization != "":
-		return a.built(source, edits)
+		return a.editKustomization(source, edits)
 	case o.Line == 0:
 		return nil, fmt.Errorf("the line of the object in %s is not known", o)
 	default:

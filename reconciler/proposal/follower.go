@@ -286,7 +286,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if current != nil && current.State == forge.Open {
-			if err := f.end(ctx, pr, comment, ended(pr.Body)); err != nil {
+			if err := f.end(ctx, pr, comment, markEnded(pr.Body)); err != nil {
 				return err
 			}
 			f.cfg.Log.Info("a drift is over; its proposal is closed", "url", pr.URL)
@@ -298,8 +298,8 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// over reports whether a pull request belongs to an earlier drift with the same change.
-func over(pr *forge.PullRequest, since time.Time) bool {
+// isOver reports whether a pull request belongs to an earlier drift with the same change.
+func isOver(pr *forge.PullRequest, since time.Time) bool {
 	switch pr.State {
 	case forge.Merged:
 		return pr.Ended.Before(since)

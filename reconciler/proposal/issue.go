@@ -73,7 +73,7 @@ func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[stri
 		switch {
 		case hash == "":
 		case twice: // two daemons have opened an issue at the same time
-			err := f.end(ctx, fromIssue(i, hash), "The same change is in "+first.URL+".", ended(i.Body))
+			err := f.end(ctx, fromIssue(i, hash), "The same change is in "+first.URL+".", markEnded(i.Body))
 			if err != nil && isGeneral(err) {
 				return nil, false, err
 			}
@@ -136,7 +136,7 @@ func (f *follower) replaceIssue(ctx context.Context, _ *offer, s *offerState, _ 
 		return nil
 	}
 	const comment = "An edit of the files in Git can express the change by now. It is offered as a pull request."
-	if err := f.end(ctx, *current, comment, ended(current.Body)); err != nil {
+	if err := f.end(ctx, *current, comment, markEnded(current.Body)); err != nil {
 		return err
 	}
 	f.cfg.Log.Info("a drift is offered as a pull request instead of an issue", "url", current.URL)

@@ -434,7 +434,7 @@ func TestADecisionAboutAnIssueCounts(t *testing.T) {
 // another daemon has closed it.
 func TestAnIssueThatGitfleetClosedIsNoRejection(t *testing.T) {
 	closed := func(f *fakeForge) {
-		f.issues[0].Body = ended(f.issues[0].Body)
+		f.issues[0].Body = markEnded(f.issues[0].Body)
 		f.endIssue(1)
 	}
 	for name, test := range map[string]struct {

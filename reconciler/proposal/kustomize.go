@@ -14,16 +14,16 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// built makes edits in the files of a kustomization. It prefers entries that already set the
+// editKustomization makes edits in the files of a kustomization. It prefers entries that already set the
 // field, such as a patch or an entry in the list of images; then the manifest, if it is in the
 // same directory; and otherwise adds a patch to the kustomization.
-func (a *attempt) built(source *api.Object, edits []FieldEdit) (files []FileChange, err error) {
+func (a *attempt) editKustomization(source *api.Object, edits []FieldEdit) (files []FileChange, err error) {
 	var rest []FieldEdit
 	for _, e := range edits {
 		placed := false
 		for _, site := range a.sites(files, source, e) {
 			next, err := a.inFile(files, site)
-			if placed = err == nil && a.gives(next, source, e); placed {
+			if placed = err == nil && a.givesValue(next, source, e); placed {
 				files = next
 				break
 			}
@@ -57,11 +57,11 @@ func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
 	return a.with(files, s.file, text)
 }
 
-// gives reports whether an edited tree gives a field the wanted value, and changes no other
+// givesValue reports whether an edited tree gives a field the wanted value, and changes no other
 // object.
-func (a *attempt) gives(files []FileChange, source *api.Object, e FieldEdit) bool {
+func (a *attempt) givesValue(files []FileChange, source *api.Object, e FieldEdit) bool {
 	after, err := a.Load(treeWith(a.Files, files))
-	if err != nil || sameBut(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
+	if err != nil || checkOthersUnchanged(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
 		return false
 	}
 	i, found := slices.BinarySearchFunc(after.Objects, source.ID, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
@@ -230,14 +230,14 @@ func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []s
 		if operations, isJSONPatch := v.([]any); isJSONPatch {
 			for i, item := range operations {
 				if o, ok := item.(map[string]any); ok && o["path"] == e.Path && o["op"] != "remove" && !e.Remove {
-					out = append(out, site{file, document(n), []FieldEdit{{Path: fmt.Sprintf("/%d/value", i), Value: e.Value}}})
+					out = append(out, site{file, nthDocument(n), []FieldEdit{{Path: fmt.Sprintf("/%d/value", i), Value: e.Value}}})
 				}
 			}
 			return
 		}
 		if fields, ok := v.(map[string]any); ok && (fields["kind"] == nil || fields["kind"] == source.ID.Kind) {
-			if at, there := inMerge(source.Object.Object, fields, api.SplitPointer(e.Path)); there {
-				out = append(out, site{file, document(n), []FieldEdit{{Path: pointer(at), Value: e.Value, Remove: e.Remove}}})
+			if at, there := findInMergePatch(source.Object.Object, fields, api.SplitPointer(e.Path)); there {
+				out = append(out, site{file, nthDocument(n), []FieldEdit{{Path: pointer(at), Value: e.Value, Remove: e.Remove}}})
 			}
 		}
 	})
@@ -247,8 +247,8 @@ func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []s
 	return out
 }
 
-// document returns a finder of the document of a file with a number, from 0.
-func document(number int) finder {
+// nthDocument returns a finder of the document of a file with a number, from 0.
+func nthDocument(number int) finder {
 	return func(text []byte) (*yaml.Node, error) {
 		var found *yaml.Node
 		n := -1
@@ -267,8 +267,8 @@ func document(number int) finder {
 // mergeKeys identify the items of lists that are merged.
 var mergeKeys = []string{"name", "containerPort", "port", "mountPath", "devicePath", "ip", "key", "topologyKey", "type", "uid"}
 
-// inMerge finds the field of a strategic merge patch that sets a field of an object.
-func inMerge(object, patch any, keys []string) (at []string, there bool) {
+// findInMergePatch finds the field of a strategic merge patch that sets a field of an object.
+func findInMergePatch(object, patch any, keys []string) (at []string, there bool) {
 	for _, key := range keys {
 		switch in := patch.(type) {
 		case map[string]any:

@@ -50,7 +50,7 @@ func TestFieldsInMergePatches(t *testing.T) {
 		"spec replicas": "[spec replicas] true", "spec containers 1 image": "[spec containers 0 image] true", "spec args 1": "[spec args 0] true",
 		"spec containers 0 image": "[] false", "spec paused": "[] false", "spec containers 1 name x": "[] false", "spec args 0": "[] false",
 	} {
-		at, there := inMerge(object, patch, strings.Fields(path))
+		at, there := findInMergePatch(object, patch, strings.Fields(path))
 		if got := fmt.Sprint(at, there); got != want {
 			t.Errorf("%s is at %s, want %s", path, got, want)
 		}

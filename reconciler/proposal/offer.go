@@ -73,7 +73,7 @@ func (f *follower) findOrOpen(ctx context.Context, o *offer, s *offerState, now 
 	if found := f.findOpen(o.hash); found != nil {
 		return found, nil
 	}
-	if f.canOffer(o, now) && f.full(s) {
+	if f.canOffer(o, now) && f.atLimit(s) {
 		return nil, nil
 	}
 	found, branch, err := f.findEarlier(ctx, o, s, now)
@@ -104,9 +104,9 @@ func (f *follower) findOpen(hash string) *forge.PullRequest {
 	return nil
 }
 
-// full reports whether no more requests may be opened now, and records that with the change.
-func (f *follower) full(s *offerState) bool {
-	n := f.taken(s)
+// atLimit reports whether no more requests may be opened now, and records that with the change.
+func (f *follower) atLimit(s *offerState) bool {
+	n := f.countOpen(s)
 	if n < f.cfg.MaxOpen || s.asked {
 		return false
 	}
@@ -120,10 +120,10 @@ func (f *follower) full(s *offerState) bool {
 	return true
 }
 
-// taken counts the open pull requests and issues. As long as more may be opened, it also counts the
+// countOpen counts the open pull requests and issues. As long as more may be opened, it also counts the
 // other changes that could not be offered and are retried: a failure that affects all must not be met
 // by each of them.
-func (f *follower) taken(but *offerState) int {
+func (f *follower) countOpen(but *offerState) int {
 	n := len(f.open)
 	if n >= f.cfg.MaxOpen {
 		return n

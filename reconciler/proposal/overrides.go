@@ -17,17 +17,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// mostOperations is the maximum number of operations in one rule of an override, and mostRules
-// the maximum number of rules in one override.
-const mostOperations, mostRules = 20, 20
-
 // newOverride makes the change in a new override for the clusters that have it. It returns nil
 // if no override can.
 func (a *attempt) newOverride() *Result {
 	key := a.Changed[0].Placement
-	if len(a.edits) > mostOperations || slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return h.Placement != key }) {
-		return nil
-	}
 	name := a.overrideName()
 	text, err := a.overrideText(name, key)
 	if err != nil {
@@ -212,7 +205,7 @@ func (a *attempt) inExistingOverride() *Result {
 				return edit
 			}
 		}
-		if len(a.Others) == 0 || len(o.rules) >= mostRules || len(a.edits) > mostOperations {
+		if len(a.Others) == 0 {
 			continue
 		}
 		if edit := made(a.inNewRule(o)); edit != nil {
@@ -251,9 +244,9 @@ func (a *attempt) selects(rule api.OverrideRule, at status.Holder) bool {
 	})
 }
 
-// exactly reports whether a rule applies to the clusters that have the change, and to no others
+// selectsExactly reports whether a rule applies to the clusters that have the change, and to no others
 // that have the object.
-func (a *attempt) exactly(rule api.OverrideRule) bool {
+func (a *attempt) selectsExactly(rule api.OverrideRule) bool {
 	return len(a.Others) > 0 && !slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return !a.selects(rule, h) }) &&
 		!slices.ContainsFunc(a.Others, func(h status.Holder) bool { return a.selects(rule, h) })
 }
@@ -264,17 +257,15 @@ func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	rule := o.rules[index]
 	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", index)
 	v := canonical(a.manifest.Object.Object.Object)
-	operations := len(rule.JSONPatchOverrides)
 	var edits []FieldEdit
 	for _, e := range a.edits {
 		sets := func(p api.JSONPatchOverride) bool { return p.Path == e.Path && p.Operator != api.JSONPatchRemove }
 		switch i := slices.IndexFunc(rule.JSONPatchOverrides, sets); {
 		case i >= 0 && !e.Remove:
 			edits = append(edits, FieldEdit{Path: fmt.Sprintf("%s/%d/value", at, i), Value: e.Value})
-		case !a.exactly(rule) || operations == mostOperations:
+		case !a.selectsExactly(rule):
 			return nil, fmt.Errorf("%s: the override does not set %s", o.origin, e.Path)
 		default:
-			operations++
 			edits = append(edits, FieldEdit{Path: at + "/-", Value: operationOf(v, e)})
 		}
 	}

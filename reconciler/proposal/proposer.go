@@ -207,7 +207,7 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 	if p.cfg.Forge != nil && p.retry.Wait(now) <= 0 {
 		err := p.sync(ctx, now)
 		if ctx.Err() == nil {
-			p.answered(err, now)
+			p.recordForgeResult(err, now)
 		}
 	}
 	p.sendDecisions(now)
@@ -256,8 +256,8 @@ func (p *Proposer) findTroubles() []string {
 	return out
 }
 
-// answered records the result of a request to the forge.
-func (p *Proposer) answered(err error, now time.Time) {
+// recordForgeResult records the result of a request to the forge.
+func (p *Proposer) recordForgeResult(err error, now time.Time) {
 	switch {
 	case err != nil:
 		if p.retry.Fail(err, now) {

@@ -97,9 +97,9 @@ func hashes(all []*work.Manifest, but api.ID) map[api.ID]string {
 	return out
 }
 
-// sameBut returns an error that names the objects that differ between two snapshots, except for
+// checkOthersUnchanged returns an error that names the objects that differ between two snapshots, except for
 // the given ones.
-func sameBut(a, b *hub.Snapshot, except map[api.ID]bool) error {
+func checkOthersUnchanged(a, b *hub.Snapshot, except map[api.ID]bool) error {
 	of := func(s *hub.Snapshot) map[api.ID]string {
 		out := map[api.ID]string{}
 		for _, o := range s.Objects {

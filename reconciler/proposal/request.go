@@ -73,7 +73,7 @@ func (p *Proposer) handle(ctx context.Context, r request, now time.Time) respons
 	done, err := r.do(ctx, it, r.by, now)
 	if err != nil {
 		if isGeneral(err) {
-			p.answered(err, now)
+			p.recordForgeResult(err, now)
 		}
 		return response{err: userError(err)}
 	}
@@ -106,9 +106,9 @@ func (p *Proposer) find(name string) (heldItem, error) {
 	return held.items[i], nil
 }
 
-// leftAlone refuses a request that needs the forge while the forge asks to send no requests.
-func (p *Proposer) leftAlone(now time.Time) error {
-	if wait := p.retry.LeftAlone(now); wait > 0 {
+// checkRetryAfter refuses a request that needs the forge while the forge asks to send no requests.
+func (p *Proposer) checkRetryAfter(now time.Time) error {
+	if wait := p.retry.ServerDelay(now); wait > 0 {
 		return refuse("the forge accepts no requests for another %s, until %s: try again then", wait.Round(time.Second), now.Add(wait).UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -143,7 +143,7 @@ func (p *Proposer) close(ctx context.Context, it heldItem, by string, now time.T
 		if s.hold {
 			return nil, refuse("%s has the label %s, which keeps the object as it is: remove the label first", s.url, holdLabel)
 		}
-		if err := p.leftAlone(now); err != nil {
+		if err := p.checkRetryAfter(now); err != nil {
 			return nil, err
 		}
 		current, err := p.current(ctx, s.branch, pr.Number)
@@ -186,7 +186,7 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 	case it.state == Open:
 		return nil, refuse("%s is open already", it.url)
 	}
-	if err := p.leftAlone(now); err != nil {
+	if err := p.checkRetryAfter(now); err != nil {
 		return nil, err
 	}
 	if it.state == Closed || it.state == OnHold {
@@ -215,7 +215,7 @@ func (p *Proposer) supersede(ctx context.Context, s *offerState) error {
 	}
 	if pr != nil && pr.State == forge.Closed && !endedByGitfleet(pr.Body) {
 		p.allIssues = nil
-		if err := p.edit(ctx, *pr, ended(pr.Body)); err != nil {
+		if err := p.edit(ctx, *pr, markEnded(pr.Body)); err != nil {
 			return err
 		}
 	}

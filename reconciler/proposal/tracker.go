@@ -101,11 +101,11 @@ func (t *tracker) findIssue(ctx context.Context, hash string, since, now time.Ti
 		}
 		// One that a person has closed counts more than a newer one that gitfleet has.
 		same := fromIssue(i, hash)
-		if found == nil || same.State == forge.Open || over(found, since) && !over(&same, since) {
+		if found == nil || same.State == forge.Open || isOver(found, since) && !isOver(&same, since) {
 			found = &same
 		}
 	}
-	if found != nil && over(found, since) {
+	if found != nil && isOver(found, since) {
 		found = nil
 	}
 	return found, t.allIssues.err
@@ -179,7 +179,7 @@ func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.T
 			branch += fmt.Sprintf("-%d", attempt)
 		}
 		found, err := t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
-		if err != nil || found == nil || !over(found, since) {
+		if err != nil || found == nil || !isOver(found, since) {
 			return found, branch, err
 		}
 	}

@@ -93,7 +93,7 @@ func edit(text []byte, in finder, e FieldEdit) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.plain(); err != nil {
+	if err := f.checkPlain(); err != nil {
 		return nil, err
 	}
 	if want, err = apply(want, api.SplitPointer(e.Path), e); err != nil {
@@ -101,7 +101,7 @@ func edit(text []byte, in finder, e FieldEdit) ([]byte, error) {
 	}
 	at := f
 	if e.Remove && f.isOnlyEntry() { // a block mapping or sequence cannot be empty
-		if at, e, err = emptied(before, f); err != nil {
+		if at, e, err = emptyParent(before, f); err != nil {
 			return nil, err
 		}
 	}
@@ -126,8 +126,8 @@ func (f *field) isOnlyEntry() bool {
 	return f.node != nil && f.parent.Style&yaml.FlowStyle == 0 && (n == 1 || n == 2 && f.key != nil)
 }
 
-// emptied returns the edit that replaces the parent of a field by an empty one.
-func emptied(root *yaml.Node, f *field) (*field, FieldEdit, error) {
+// emptyParent returns the edit that replaces the parent of a field by an empty one.
+func emptyParent(root *yaml.Node, f *field) (*field, FieldEdit, error) {
 	e := FieldEdit{Path: f.path[:max(0, strings.LastIndex(f.path, "/"))], Value: map[string]any{}}
 	if f.parent.Kind == yaml.SequenceNode {
 		e.Value = []any{}
@@ -144,7 +144,7 @@ func emptied(root *yaml.Node, f *field) (*field, FieldEdit, error) {
 func manifestAt(text []byte, line int) (*yaml.Node, error) {
 	var found *yaml.Node
 	err := eachDocument(text, func(doc *yaml.Node) {
-		if n := within(doc, line); n != nil && found == nil {
+		if n := findManifest(doc, line); n != nil && found == nil {
 			found = n
 		}
 	})
@@ -172,7 +172,7 @@ func eachDocument(text []byte, visit func(*yaml.Node)) error {
 	}
 }
 
-func within(n *yaml.Node, line int) *yaml.Node {
+func findManifest(n *yaml.Node, line int) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -181,7 +181,7 @@ func within(n *yaml.Node, line int) *yaml.Node {
 	}
 	if _, items := entry(n, "items"); items != nil && items.Kind == yaml.SequenceNode {
 		for _, item := range items.Content {
-			if found := within(item, line); found != nil {
+			if found := findManifest(item, line); found != nil {
 				return found
 			}
 		}
@@ -217,9 +217,9 @@ func (f *field) fail(reason string) error {
 	return &FieldError{at.Line, f.path, reason}
 }
 
-// plain returns an error if the field or its parent uses an anchor, an alias or a tag, so that
+// checkPlain returns an error if the field or its parent uses an anchor, an alias or a tag, so that
 // an edit would affect other fields.
-func (f *field) plain() error {
+func (f *field) checkPlain() error {
 	for _, n := range []*yaml.Node{f.parent, f.node} {
 		switch {
 		case n == nil:
@@ -266,7 +266,7 @@ func find(root *yaml.Node, path string) (*field, error) {
 			return nil, f.fail("it is not in the manifest")
 		}
 		if f.node.Kind == yaml.AliasNode {
-			return nil, f.plain()
+			return nil, f.checkPlain()
 		}
 		f.parent = f.node
 	}

@@ -83,7 +83,7 @@ func (r *Result) body(s subject) string {
 	if r.Clusters > 0 { // they are not counted if there is no plan
 		fleet += " of " + markdown.Count(r.Clusters, "cluster")
 	}
-	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s:\n\n", short(s.head), markdown.Code(s.branch), short(s.base), fleet))
+	c.add(fmt.Sprintf("Merging %s into %s at %s, for the fleet %s:\n\n", shortHash(s.head), markdown.Code(s.branch), shortHash(s.base), fleet))
 	switch {
 	case r.Conflict != "":
 		c.add("The branch cannot be merged here: " + markdown.Code(shortened(r.Conflict)) + ". To get a plan, merge the newest commit of the base into it, or rebase it.\n\n")
@@ -203,7 +203,7 @@ func (r *Result) heldText() string {
 	b.WriteString(markdown.CodeBlock("text", status.AllowTrailer(strings.Join(placements, ", "))+"\n"))
 	b.WriteString("\nPut it into the message of the merge or squash commit. In the message of another commit of the pull request it has no effect.\n\n")
 	for _, key := range reasons[:min(maxGroups, len(reasons))] {
-		fmt.Fprintf(&b, "- %s on %s: %s: %s\n", markdown.Code(key.placement), few(on[key]), few(objects[key]), markdown.Code(shortened(key.why)))
+		fmt.Fprintf(&b, "- %s on %s: %s: %s\n", markdown.Code(key.placement), firstNames(on[key]), firstNames(objects[key]), markdown.Code(shortened(key.why)))
 	}
 	if rest := len(reasons) - maxGroups; rest > 0 {
 		fmt.Fprintf(&b, "- and %d more\n", rest)
@@ -243,10 +243,10 @@ func placementText(p forecast.PlacementChange) string {
 		text += "; and " + markdown.Count(rest, "more field")
 	}
 	if len(p.Gained) > 0 {
-		text += fmt.Sprintf("; gains %s: %s", markdown.Count(len(p.Gained), "cluster"), few(p.Gained))
+		text += fmt.Sprintf("; gains %s: %s", markdown.Count(len(p.Gained), "cluster"), firstNames(p.Gained))
 	}
 	if len(p.Lost) > 0 {
-		text += fmt.Sprintf("; leaves %s: %s", markdown.Count(len(p.Lost), "cluster"), few(p.Lost))
+		text += fmt.Sprintf("; leaves %s: %s", markdown.Count(len(p.Lost), "cluster"), firstNames(p.Lost))
 	}
 	if rest, ok := strings.CutPrefix(text, ";"); ok {
 		return ":" + rest
@@ -270,7 +270,7 @@ func (r *Result) contentsText() string {
 	var b strings.Builder
 	b.WriteString("**Changed objects** (`-` is on the clusters, `+` is in the pull request)\n\n")
 	for _, c := range r.Contents[:min(maxContents, len(r.Contents))] {
-		fmt.Fprintf(&b, "%s of %s%s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), c.Note(), markdown.Count(len(c.Clusters), "cluster"), few(c.Clusters))
+		fmt.Fprintf(&b, "%s of %s%s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), c.Note(), markdown.Count(len(c.Clusters), "cluster"), firstNames(c.Clusters))
 		b.WriteString(markdown.CodeBlock("diff", fieldsText(c)) + "\n")
 	}
 	if rest := len(r.Contents) - maxContents; rest > 0 {
@@ -327,7 +327,7 @@ func (r *Result) clustersText(c *comment) {
 		if rest := len(g.changes) - maxLines; rest > 0 {
 			fmt.Fprintf(&b, "# and %d more\n", rest)
 		}
-		c.fold(title, few(g.clusters)+"\n\n"+markdown.CodeBlock("diff", b.String()))
+		c.fold(title, firstNames(g.clusters)+"\n\n"+markdown.CodeBlock("diff", b.String()))
 	}
 }
 
@@ -336,7 +336,7 @@ func (r *Result) rolloutsText() string {
 	for _, o := range r.Rollouts[:min(maxPlacements, len(r.Rollouts))] {
 		fmt.Fprintf(&b, "- %s: %s, at most %d unavailable and %d added at a time", markdown.Code(o.Placement), markdown.Count(o.Clusters, "cluster"), o.MaxUnavailable, o.MaxSurge)
 		if len(o.First) > 0 {
-			b.WriteString("; first " + few(o.First))
+			b.WriteString("; first " + firstNames(o.First))
 		}
 		b.WriteString("\n")
 	}
@@ -346,14 +346,14 @@ func (r *Result) rolloutsText() string {
 	return b.String()
 }
 
-// few lists the first few names.
-func few(names []string) string { return markdown.List(names, maxNames) }
+// firstNames lists the first few names.
+func firstNames(names []string) string { return markdown.List(names, maxNames) }
 
 // shortened cuts a long text.
 func shortened(text string) string { return forge.Shorten(text, maxText) }
 
-// short returns a commit hash as forges show it.
-func short(hash string) string { return hash[:min(12, len(hash))] }
+// shortHash returns a commit hash as forges show it.
+func shortHash(hash string) string { return hash[:min(12, len(hash))] }
 
 // marker identifies the comment of a fleet, and keyMarker the plan in it.
 func marker(fleet string) string { return "<!-- gitfleet plan: " + fleet + " -->" }
@@ -361,4 +361,4 @@ func marker(fleet string) string { return "<!-- gitfleet plan: " + fleet + " -->
 func keyMarker(key string) string { return "<!-- gitfleet plan of " + key + " -->" }
 
 // keyMarkerOf returns the beginning of the keyMarker of all plans of a head.
-func keyMarkerOf(head string) string { return "<!-- gitfleet plan of " + short(head) + "-" }
+func keyMarkerOf(head string) string { return "<!-- gitfleet plan of " + shortHash(head) + "-" }

@@ -162,7 +162,7 @@ func (v *Reviewer) addLineComments(ctx context.Context, pr forge.PullRequest, co
 	if n == 0 {
 		return written, nil
 	}
-	text := fmt.Sprintf("gitfleet plan of %s for the fleet %s: %s on lines of this pull request. The comment with the plan has all problems.\n", short(pr.Head), markdown.Code(v.cfg.Fleet), markdown.Count(n, "problem"))
+	text := fmt.Sprintf("gitfleet plan of %s for the fleet %s: %s on lines of this pull request. The comment with the plan has all problems.\n", shortHash(pr.Head), markdown.Code(v.cfg.Fleet), markdown.Count(n, "problem"))
 	if err := v.cfg.Forge.CommentOnLines(ctx, pr.Number, pr.Head, text, missing[:n]); err != nil {
 		return written, err
 	}

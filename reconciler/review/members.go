@@ -72,9 +72,9 @@ func (a *Answers) count(so func(member.Change) bool) int {
 	return n
 }
 
-// trials returns the trials of a plan: for some of the clusters, beginning with one of each
+// planTrials returns the trials of a plan: for some of the clusters, beginning with one of each
 // group with the same changes. rest is the number of objects that are left out.
-func trials(report *status.Report, fleet *forecast.Running, f *forecast.Forecast, r *Result) (out []Trial, rest int) {
+func planTrials(report *status.Report, fleet *forecast.Running, f *forecast.Forecast, r *Result) (out []Trial, rest int) {
 	targets, total := r.targets()
 	rest = total
 	for _, name := range r.representatives(unhealthy(report)) {
@@ -150,15 +150,15 @@ func unhealthy(report *status.Report) map[string]bool {
 	return out
 }
 
-// ask runs the trials in parallel for a limited time.
-func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
+// runTrials runs the trials in parallel for a limited time.
+func (v *Reviewer) runTrials(ctx context.Context, r *Result) *Answers {
 	end := ctx
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	a := &Answers{Members: make([]Answer, len(r.trials)), Rest: r.untried}
 	var trials sync.WaitGroup
 	for i, t := range r.trials {
-		trials.Go(func() { a.Members[i] = v.askMember(ctx, t) })
+		trials.Go(func() { a.Members[i] = v.runTrial(ctx, t) })
 	}
 	trials.Wait()
 	for _, m := range a.Members {
@@ -169,12 +169,12 @@ func (v *Reviewer) ask(ctx context.Context, r *Result) *Answers {
 	return a
 }
 
-// askMember runs one trial. A member that has not finished when ctx is done counts as one that did
+// runTrial runs one trial. A member that has not finished when ctx is done counts as one that did
 // not answer.
-func (v *Reviewer) askMember(ctx context.Context, t Trial) Answer {
+func (v *Reviewer) runTrial(ctx context.Context, t Trial) Answer {
 	answer := make(chan Answer, 1)
 	go func() {
-		changes, err := v.try(ctx, t)
+		changes, err := v.callTry(ctx, t)
 		answer <- Answer{Cluster: t.Cluster.Name, Objects: len(t.Targets), Changes: changes, Err: err}
 	}()
 	if m, ok := receive(ctx, answer); ok {
@@ -198,8 +198,8 @@ func receive(ctx context.Context, answer <-chan Answer) (m Answer, ok bool) {
 	}
 }
 
-// try runs one trial. A panic becomes an error.
-func (v *Reviewer) try(ctx context.Context, t Trial) (changes []member.Change, err error) {
+// callTry runs one trial. A panic becomes an error.
+func (v *Reviewer) callTry(ctx context.Context, t Trial) (changes []member.Change, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			v.cfg.Log.Error("asking a member about a pull request panicked", "cluster", t.Cluster.Name, "err", fault, "stack", string(debug.Stack()))
@@ -209,9 +209,9 @@ func (v *Reviewer) try(ctx context.Context, t Trial) (changes []member.Change, e
 	return v.cfg.Try(ctx, t)
 }
 
-// asks reports whether trials are run for a plan. Objects of a pull request from a fork are
+// runsTrials reports whether trials are run for a plan. Objects of a pull request from a fork are
 // never sent to members.
-func (v *Reviewer) asks(fork bool, r *Result) bool {
+func (v *Reviewer) runsTrials(fork bool, r *Result) bool {
 	return v.cfg.Try != nil && !fork && !r.Failed() && len(r.trials) > 0
 }
 
@@ -222,32 +222,32 @@ type trialResult struct {
 	result *Result
 }
 
-// tryLater starts the trials of a plan. The plan is written again when they have finished.
-func (v *Reviewer) tryLater(ctx context.Context, number int64, key string, result *Result) {
+// startTrials starts the trials of a plan. The plan is written again when they have finished.
+func (v *Reviewer) startTrials(ctx context.Context, number int64, key string, result *Result) {
 	v.trying = true
 	v.trials.Go(func() {
 		answered := *result
-		answered.Answers = v.ask(ctx, result)
+		answered.Answers = v.runTrials(ctx, result)
 		answered.trials = nil
 		v.tried <- trialResult{number, key, &answered}
 	})
 }
 
-// answered takes the results of the trials, unless the plan has changed meanwhile.
-func (v *Reviewer) answered(t trialResult) {
+// recordAnswers takes the results of the trials, unless the plan has changed meanwhile.
+func (v *Reviewer) recordAnswers(t trialResult) {
 	v.trying = false
 	if r := v.reviews[t.number]; r != nil && r.key == t.key {
 		r.answered = t.result
 	}
 }
 
-// finish writes the plans whose trials have finished again.
-func (v *Reviewer) finish(ctx context.Context, now time.Time) error {
+// writeAnswers writes the plans whose trials have finished again.
+func (v *Reviewer) writeAnswers(ctx context.Context, now time.Time) error {
 	for _, r := range v.reviews {
 		if r.answered == nil || r.key != v.key(r.pr) || r.retry.Wait(now) > 0 {
 			continue
 		}
-		if err := v.about(ctx, r, v.publish(ctx, r, r.answered, r.key, false), now); err != nil {
+		if err := v.recordError(ctx, r, v.writePlan(ctx, r, r.answered, r.key, false), now); err != nil {
 			return err
 		}
 	}
@@ -263,8 +263,8 @@ func (v *Reviewer) endTrials() {
 	}
 	v.trying = false
 	for _, r := range v.reviews {
-		if r.waits {
-			r.key, r.waits, r.answered = "", false, nil // it will be planned again
+		if r.trialsRunning {
+			r.key, r.trialsRunning, r.answered = "", false, nil // it will be planned again
 		}
 	}
 }

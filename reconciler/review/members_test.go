@@ -46,7 +46,7 @@ func (s *stage) stepTwice(v *Reviewer) {
 	if !v.trying {
 		s.t.Fatal("no member is asked")
 	}
-	v.answered(<-v.tried)
+	v.recordAnswers(<-v.tried)
 	s.step(v)
 }
 
@@ -76,7 +76,7 @@ func TestMembersAnswerAfterTheComment(t *testing.T) {
 	if body := f.comments[1][0].Body; !strings.Contains(body, "**On the members** (server-side dry run)\n\nThe dry run is in progress; its results will be here.\n") {
 		t.Errorf("at first the comment is\n%s", body)
 	}
-	v.answered(<-v.tried)
+	v.recordAnswers(<-v.tried)
 	s.step(v)
 	want := `**On the members** (server-side dry run)
 
@@ -114,7 +114,7 @@ func TestAnswersToAnOutdatedPlan(t *testing.T) {
 	s.step(v)
 	s.commit(hash("c"), files(t, small+"namespace other\n"))
 	s.step(v)
-	v.answered(<-v.tried)
+	v.recordAnswers(<-v.tried)
 	s.stepTwice(v)
 	want := []string{"pending: 3 changes on 3 clusters; asking members", "pending: stale: main or the fleet has changed since; planned again soon", "pending: 3 changes on 3 clusters; asking members", "success: 3 changes on 3 clusters"}
 	if got := f.of(f.open[0].Head, planContext); !slices.Equal(got, want) {
@@ -217,7 +217,7 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			r.trials = append(r.trials, Trial{Cluster: &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, Targets: make([]member.Target, 1)})
 		}
-		a := v.ask(t.Context(), r)
+		a := v.runTrials(t.Context(), r)
 		if got := a.Summary(); got != "1 object tried on 1 cluster: 0 refused. No answer from a." {
 			t.Errorf("the answers are %q", got)
 		}

@@ -26,7 +26,7 @@ func (a *Answers) Findings() []Finding {
 	for _, refused := range []bool{true, false} {
 		for _, m := range a.Members {
 			for _, c := range m.Changes {
-				text, detail := said(c)
+				text, detail := describeChange(c)
 				if text == "" || refused != isRefused(c) {
 					continue
 				}
@@ -56,8 +56,8 @@ func setsFieldsOfOthers(c member.Change) bool {
 	return c.Effect == member.Changes && !c.TakesOver && slices.ContainsFunc(c.Diffs, ownedByOthers)
 }
 
-// said returns what the trial of an object says; empty if the plan says the same.
-func said(c member.Change) (text, detail string) {
+// describeChange returns what the trial of an object says; empty if the plan says the same.
+func describeChange(c member.Change) (text, detail string) {
 	switch {
 	case c.Effect == member.Fails:
 		return "the API server refuses it", c.Message
@@ -151,7 +151,7 @@ func (r *Result) membersText(asking bool) string {
 	b.WriteString(title + r.Answers.Summary() + "\n\n")
 	all := r.Answers.Findings()
 	for _, f := range all[:min(maxProblems, len(all))] {
-		fmt.Fprintf(&b, "- %s of %s on %s: %s", markdown.Code(f.Object.String()), markdown.Code(f.Placement.String()), few(f.Clusters), f.Text)
+		fmt.Fprintf(&b, "- %s of %s on %s: %s", markdown.Code(f.Object.String()), markdown.Code(f.Placement.String()), firstNames(f.Clusters), f.Text)
 		if f.Detail != "" {
 			b.WriteString(": " + markdown.Code(shortened(f.Detail)))
 		}

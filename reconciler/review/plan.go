@@ -105,7 +105,7 @@ func (v *Reviewer) result(ctx context.Context, pr forge.PullRequest) (result *Re
 	}
 	v.locate(ctx, pr, files, r)
 	if v.cfg.Try != nil && !r.Failed() {
-		r.trials, r.untried = trials(v.report, v.fleet, f, r)
+		r.trials, r.untried = planTrials(v.report, v.fleet, f, r)
 	}
 	return r, nil
 }

@@ -58,7 +58,7 @@ func (v *Reviewer) askForPreview(ctx context.Context, r *Result) (*Answers, erro
 		return nil, ctx.Err()
 	}
 	defer func() { <-v.slots }()
-	return v.ask(ctx, r), nil
+	return v.runTrials(ctx, r), nil
 }
 
 // preview handles a request. It ends when Run does, or when the context of the request is done.
@@ -91,5 +91,5 @@ func (v *Reviewer) previewOf(ctx context.Context, number int64) (p *Preview, ask
 	if err != nil {
 		return nil, false, err
 	}
-	return &Preview{Base: v.tip, Head: pr.Head, Result: r}, v.asks(pr.Fork, r), nil
+	return &Preview{Base: v.tip, Head: pr.Head, Result: r}, v.runsTrials(pr.Fork, r), nil
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 )
 
-// publish writes a plan. With asking, trials are still running: then the status is pending, and
+// writePlan writes a plan. With asking, trials are still running: then the status is pending, and
 // a comment that already has the plan is not changed until they have finished.
-func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key string, asking bool) error {
+func (v *Reviewer) writePlan(ctx context.Context, r *review, result *Result, key string, asking bool) error {
 	var existing *forge.Comment
-	if !own(r.pr) {
+	if !openedByGitfleet(r.pr) {
 		var err error
 		if existing, err = v.cfg.Forge.FindComment(ctx, r.pr.Number, marker(v.cfg.Fleet)); err != nil {
 			return err
@@ -27,17 +27,17 @@ func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key s
 	if asking {
 		state, text = forge.StatusPending, text+"; asking members"
 	}
-	if err := v.show(ctx, r, state, text); err != nil {
+	if err := v.setPlanStatus(ctx, r, state, text); err != nil {
 		return err
 	}
-	if !own(r.pr) {
+	if !openedByGitfleet(r.pr) {
 		written := writtenProblems(existing)
 		var linesErr error // returned only once the plan is written
 		if !asking {
 			written, linesErr = v.commentOnLines(ctx, r, result, written)
 		}
 		body := result.body(subject{fleet: v.cfg.Fleet, branch: v.cfg.Base, base: v.tip, head: r.pr.Head, number: r.pr.Number, key: key, lineURL: v.cfg.Forge.LineURL, asking: asking, written: written})
-		if err := v.write(ctx, r.pr.Number, existing, body); err != nil {
+		if err := v.writeComment(ctx, r.pr.Number, existing, body); err != nil {
 			return err
 		}
 		if linesErr != nil {
@@ -49,9 +49,9 @@ func (v *Reviewer) publish(ctx context.Context, r *review, result *Result, key s
 	return nil
 }
 
-// write creates the comment of the fleet, or replaces the text of the existing one. If another
+// writeComment creates the comment of the fleet, or replaces the text of the existing one. If another
 // daemon has created one at the same time, the first of the two is kept.
-func (v *Reviewer) write(ctx context.Context, number int64, existing *forge.Comment, body string) error {
+func (v *Reviewer) writeComment(ctx context.Context, number int64, existing *forge.Comment, body string) error {
 	if existing != nil {
 		if strings.TrimSpace(existing.Body) == strings.TrimSpace(body) {
 			return nil
@@ -77,8 +77,8 @@ func (c *Config) statusName(what string) string {
 	return path.Join("gitfleet", c.StatusFleet, what)
 }
 
-// show sets the commit status of a pull request, if it is another one.
-func (v *Reviewer) show(ctx context.Context, r *review, state forge.StatusState, text string) error {
+// setPlanStatus sets the commit status of a pull request, if it is another one.
+func (v *Reviewer) setPlanStatus(ctx context.Context, r *review, state forge.StatusState, text string) error {
 	s := forge.Status{Commit: r.pr.Head, Context: v.cfg.statusName("plan"), State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
 	if s == r.shown {
 		return nil

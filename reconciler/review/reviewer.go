@@ -140,23 +140,23 @@ type Reviewer struct {
 // A review is the state of one open pull request.
 type review struct {
 	pr forge.PullRequest
-	// seen is the number of the head, in the order in which heads were found.
-	seen int
+	// headOrder is the number of the head, in the order in which heads were found.
+	headOrder int
 	// key identifies the last plan, if it is not stale. shown is the status of the commit.
 	key   string
 	shown forge.Status
 	// marked says that an outdated plan is shown as stale.
 	marked bool
-	// waits says that trials of the plan are running. answered is the plan with their results;
+	// trialsRunning says that trials of the plan are running. answered is the plan with their results;
 	// nil until they have finished.
-	waits    bool
-	answered *Result
-	retry    backoff.Backoff
+	trialsRunning bool
+	answered      *Result
+	retry         backoff.Backoff
 }
 
 // planned records that a plan was written.
 func (r *review) planned(key string) {
-	r.key, r.marked, r.waits, r.answered, r.retry = key, false, false, nil, backoff.Backoff{}
+	r.key, r.marked, r.trialsRunning, r.answered, r.retry = key, false, false, nil, backoff.Backoff{}
 }
 
 // New returns a Reviewer that does nothing until it runs.
@@ -216,7 +216,7 @@ func (v *Reviewer) Run(ctx context.Context) error {
 		case <-v.wakes:
 			v.woken = true
 		case t := <-v.tried:
-			v.answered(t)
+			v.recordAnswers(t)
 		case <-timer.C:
 		}
 		if v.ready() {
@@ -284,18 +284,18 @@ func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, e
 	case v.woken:
 		return min(v.cfg.Interval, wakeSpacing) - since, nil
 	}
-	if err := v.finish(ctx, now); err != nil {
+	if err := v.writeAnswers(ctx, now); err != nil {
 		return 0, err
 	}
 	waiting := v.outdated(now)
-	if err := v.mark(ctx, waiting, now); err != nil || len(waiting) == 0 || v.trying {
+	if err := v.markOutdated(ctx, waiting, now); err != nil || len(waiting) == 0 || v.trying {
 		return v.cfg.Interval, err
 	}
 	if wait := v.planned.Add(v.cfg.Pause).Sub(now); wait > 0 {
 		return wait, nil
 	}
 	v.planned = now
-	if err := v.about(ctx, waiting[0], v.plan(ctx, waiting[0], now), now); err != nil {
+	if err := v.recordError(ctx, waiting[0], v.plan(ctx, waiting[0], now), now); err != nil {
 		return 0, err
 	}
 	if len(waiting) > 1 {
@@ -304,9 +304,9 @@ func (v *Reviewer) advance(ctx context.Context, now time.Time) (time.Duration, e
 	return v.cfg.Interval, nil
 }
 
-// about records an error about a pull request, so that others are planned first. It returns the
+// recordError records an error about a pull request, so that others are planned first. It returns the
 // error if others are likely to meet it too.
-func (v *Reviewer) about(ctx context.Context, r *review, err error, now time.Time) error {
+func (v *Reviewer) recordError(ctx context.Context, r *review, err error, now time.Time) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -345,16 +345,16 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	v.reviews = map[int64]*review{}
 	seen := 0
 	for _, r := range before {
-		seen = max(seen, r.seen)
+		seen = max(seen, r.headOrder)
 	}
 	for _, pr := range open {
-		if !v.planable(pr) {
+		if !v.isPlanned(pr) {
 			continue
 		}
 		r := before[pr.Number]
 		if r == nil || r.pr.Head != pr.Head {
 			seen++
-			r = &review{seen: seen}
+			r = &review{headOrder: seen}
 		}
 		r.pr = pr
 		v.reviews[pr.Number] = r
@@ -362,9 +362,9 @@ func (v *Reviewer) list(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// planable reports whether a pull request is planned; one from a fork is only if a maintainer
+// isPlanned reports whether a pull request is planned; one from a fork is only if a maintainer
 // allows it.
-func (v *Reviewer) planable(pr forge.PullRequest) bool {
+func (v *Reviewer) isPlanned(pr forge.PullRequest) bool {
 	return pr.Head != "" && (!pr.Fork || v.refusesFork(pr) == "")
 }
 
@@ -381,9 +381,11 @@ func (v *Reviewer) refusesFork(pr forge.PullRequest) string {
 	return ""
 }
 
-// own reports whether gitfleet itself opened a pull request. Such a pull request describes its
+// openedByGitfleet reports whether gitfleet itself opened a pull request. Such a pull request describes its
 // effects, so that its plan is only a status.
-func own(pr forge.PullRequest) bool { return !pr.Fork && strings.HasPrefix(pr.Branch, ownBranches) }
+func openedByGitfleet(pr forge.PullRequest) bool {
+	return !pr.Fork && strings.HasPrefix(pr.Branch, ownBranches)
+}
 
 // outdated returns the pull requests that have to be planned and may be tried now: those with
 // the fewest failures first, and then the newest heads.
@@ -395,13 +397,13 @@ func (v *Reviewer) outdated(now time.Time) []*review {
 		}
 	}
 	slices.SortFunc(out, func(a, b *review) int {
-		return cmp.Or(a.retry.Failures()-b.retry.Failures(), b.seen-a.seen, int(b.pr.Number-a.pr.Number))
+		return cmp.Or(a.retry.Failures()-b.retry.Failures(), b.headOrder-a.headOrder, int(b.pr.Number-a.pr.Number))
 	})
 	return out
 }
 
-// mark shows outdated plans of pull requests as stale, also those written before a restart.
-func (v *Reviewer) mark(ctx context.Context, outdated []*review, now time.Time) error {
+// markOutdated shows outdated plans of pull requests as stale, also those written before a restart.
+func (v *Reviewer) markOutdated(ctx context.Context, outdated []*review, now time.Time) error {
 	marks := 0
 	for _, r := range outdated {
 		if r.marked {
@@ -410,14 +412,14 @@ func (v *Reviewer) mark(ctx context.Context, outdated []*review, now time.Time) 
 		if marks++; marks > maxMarks {
 			return nil
 		}
-		if err := v.about(ctx, r, v.markOne(ctx, r), now); err != nil {
+		if err := v.recordError(ctx, r, v.markStale(ctx, r), now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (v *Reviewer) markOne(ctx context.Context, r *review) error {
+func (v *Reviewer) markStale(ctx context.Context, r *review) error {
 	stale := r.key != ""
 	if !stale {
 		existing, err := v.cfg.Forge.FindComment(ctx, r.pr.Number, marker(v.cfg.Fleet))
@@ -428,7 +430,7 @@ func (v *Reviewer) markOne(ctx context.Context, r *review) error {
 	}
 	if stale {
 		text := "stale: " + v.cfg.Base + " or the fleet has changed since; planned again soon"
-		if err := v.show(ctx, r, forge.StatusPending, text); err != nil {
+		if err := v.setPlanStatus(ctx, r, forge.StatusPending, text); err != nil {
 			return err
 		}
 	}
@@ -438,7 +440,7 @@ func (v *Reviewer) markOne(ctx context.Context, r *review) error {
 
 // key identifies a plan: the two commits and the fleet.
 func (v *Reviewer) key(pr forge.PullRequest) string {
-	return short(pr.Head) + "-" + short(v.tip) + "-" + v.state
+	return shortHash(pr.Head) + "-" + shortHash(v.tip) + "-" + v.state
 }
 
 // plan plans one pull request, and writes what came of it. The comment comes last: what is
@@ -454,7 +456,7 @@ func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
 		if !lasting && r.retry.Failures() == 0 {
 			return err // the next attempt will probably succeed
 		}
-		if err := v.show(ctx, r, forge.StatusErrored, "not planned: "+text); err != nil {
+		if err := v.setPlanStatus(ctx, r, forge.StatusErrored, "not planned: "+text); err != nil {
 			return err
 		}
 		if !lasting {
@@ -464,11 +466,11 @@ func (v *Reviewer) plan(ctx context.Context, r *review, now time.Time) error {
 		r.planned(key)
 		return nil
 	}
-	asks := v.asks(r.pr.Fork, result)
-	if err := v.publish(ctx, r, result, key, asks); err != nil || !asks {
+	asks := v.runsTrials(r.pr.Fork, result)
+	if err := v.writePlan(ctx, r, result, key, asks); err != nil || !asks {
 		return err
 	}
-	r.waits = true
-	v.tryLater(ctx, r.pr.Number, key, result)
+	r.trialsRunning = true
+	v.startTrials(ctx, r.pr.Number, key, result)
 	return nil
 }

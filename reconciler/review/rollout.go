@@ -22,9 +22,9 @@ type rollout struct {
 	// inForce is the status of the commit in force, and refused that of the newest commit if it
 	// is not in force.
 	inForce, refused forge.Status
-	// set is when inForce was last set, and sets how many times it was set for its commit.
-	set  time.Time
-	sets int
+	// lastSet is when inForce was last set, and timesSet how many times it was set for its commit.
+	lastSet  time.Time
+	timesSet int
 	// resumed says that the statuses from before a restart were read.
 	resumed bool
 	// retry is the backoff of setting a status.
@@ -37,7 +37,7 @@ func (r *rollout) pass(ctx context.Context, report *status.Report, now time.Time
 	if wait := r.retry.Wait(now); wait > 0 {
 		return wait
 	}
-	wait, err := r.show(ctx, report, now)
+	wait, err := r.update(ctx, report, now)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -51,10 +51,10 @@ func (r *rollout) pass(ctx context.Context, report *status.Report, now time.Time
 	return wait
 }
 
-// show sets the statuses of the commit in force and of a refused one, and returns the
+// update sets the statuses of the commit in force and of a refused one, and returns the
 // time of the next update. The last status of an earlier commit stays, unless it is still
 // pending.
-func (r *rollout) show(ctx context.Context, report *status.Report, now time.Time) (time.Duration, error) {
+func (r *rollout) update(ctx context.Context, report *status.Report, now time.Time) (time.Duration, error) {
 	source := &report.Source
 	if !r.resumed {
 		last, err := r.statusBefore(ctx, source.InForce.Hash)
@@ -66,22 +66,22 @@ func (r *rollout) show(ctx context.Context, report *status.Report, now time.Time
 	next, last := r.status(report, source.InForce.Hash), r.inForce
 	if last.Commit != next.Commit {
 		if last.State == forge.StatusPending {
-			last.State, last.Description = forge.StatusErrored, fmt.Sprintf("superseded by %s at %s", short(next.Commit), last.Description)
+			last.State, last.Description = forge.StatusErrored, fmt.Sprintf("superseded by %s at %s", shortHash(next.Commit), last.Description)
 			if err := r.setStatus(ctx, &r.inForce, last); err != nil {
 				return 0, err
 			}
 		}
-		r.set, r.sets = time.Time{}, 0
+		r.lastSet, r.timesSet = time.Time{}, 0
 	}
 	wait := r.cfg.Interval
 	if due := r.due(next).Sub(now); due > 0 {
 		wait = due
-	} else if next != r.inForce && !r.done(next) {
+	} else if next != r.inForce && !r.keepsSuccess(next) {
 		if err := r.setStatus(ctx, &r.inForce, next); err != nil {
 			return 0, err
 		}
-		r.set = now
-		r.sets++
+		r.lastSet = now
+		r.timesSet++
 	}
 	why := source.LoadError
 	if len(source.Problems) > 0 {
@@ -123,12 +123,12 @@ func (r *rollout) due(next forge.Status) time.Time {
 	if next == r.inForce || next.State != r.inForce.State && r.inForce.State != forge.StatusFailure {
 		return time.Time{}
 	}
-	return r.set.Add(rolloutSpacing + time.Duration(r.sets)*rolloutSpacing/10)
+	return r.lastSet.Add(rolloutSpacing + time.Duration(r.timesSet)*rolloutSpacing/10)
 }
 
-// done reports whether the rollout has ended, and the new status would only say that an object
+// keepsSuccess reports whether the rollout has ended, and the new status would only say that an object
 // is unavailable now.
-func (r *rollout) done(next forge.Status) bool {
+func (r *rollout) keepsSuccess(next forge.Status) bool {
 	last := r.inForce
 	return last.Commit == next.Commit && last.State == forge.StatusSuccess && last.Description != noClusterChanges && next.State == forge.StatusPending
 }

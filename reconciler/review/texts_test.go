@@ -46,7 +46,7 @@ func TestWhatADryRunSays(t *testing.T) {
 		"a Secret, whose owner is told": {member.Change{Effect: member.Changes, Diffs: []api.Difference{difference("/data/password", "helm")}}, "it sets fields that others own", "/data/password of helm (Update)", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, detail := said(test.change)
+			text, detail := describeChange(test.change)
 			if text != test.text || detail != test.detail || isRefused(test.change) != test.refused {
 				t.Errorf("says %q, %q, refused: %v", text, detail, isRefused(test.change))
 			}

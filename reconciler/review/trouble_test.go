@@ -225,7 +225,7 @@ func TestRolloutStatusesAreBounded(t *testing.T) {
 		return forge.Status{Commit: hash("c"), Context: rolloutContext, State: state, Description: text}
 	}
 	one, two, all, failed := status(forge.StatusPending, "1 of 3"), status(forge.StatusPending, "2 of 3"), status(forge.StatusSuccess, "3 of 3"), status(forge.StatusFailure, "broken")
-	r := rollout{inForce: one, set: noon, sets: 1}
+	r := rollout{inForce: one, lastSet: noon, timesSet: 1}
 	for name, test := range map[string]struct {
 		last, next forge.Status
 		at         bool
@@ -240,12 +240,12 @@ func TestRolloutStatusesAreBounded(t *testing.T) {
 			t.Errorf("%s: due at %s", name, r.due(test.next))
 		}
 	}
-	r = rollout{inForce: one, set: noon, sets: 1000}
+	r = rollout{inForce: one, lastSet: noon, timesSet: 1000}
 	if due := r.due(two); due.Sub(noon) < 20*time.Minute {
 		t.Errorf("after 1,000 statuses the next is due at %s", due)
 	}
 	r.inForce = all
-	if !r.done(two) || r.done(failed) {
+	if !r.keepsSuccess(two) || r.keepsSuccess(failed) {
 		t.Error("success is final unless something fails")
 	}
 	s := newStage(t)

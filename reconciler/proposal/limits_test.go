@@ -1,0 +1,86 @@
+package proposal
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/status"
+	"github.com/gitfleet/gitfleet/test/world"
+)
+
+// An override has at most 20 operations in a rule, and 20 rules. A change that needs more is made for all
+// clusters, as is one of clusters that get the object through different placements.
+func TestLimitsOfOverrides(t *testing.T) {
+	const fleet = "clusters east west\nnamespace web\nplace web of web on east\nplace other of web on west\n"
+	data := func(keys int) string {
+		var b strings.Builder
+		b.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: web}\ndata:\n")
+		for i := range keys {
+			fmt.Fprintf(&b, "  key-%02d: plain\n", i)
+		}
+		return b.String()
+	}
+	id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
+	holder := func(cluster, placement string) status.Holder {
+		return status.Holder{Cluster: cluster, Placement: api.PlacementKey{Name: placement}}
+	}
+	override := func(rules int) string {
+		var b strings.Builder
+		b.WriteString("apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: one, namespace: web}\nspec:\n  resourceSelectors: [{group: \"\", version: v1, kind: ConfigMap, name: one}]\n  policy:\n    overrideRules:\n")
+		for i := range rules {
+			fmt.Fprintf(&b, "      - clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {n: \"%d\"}}}]}\n        jsonPatchOverrides: [{op: add, path: /data/n, value: \"%d\"}]\n", i, i)
+		}
+		return b.String()
+	}
+	for name, test := range map[string]struct {
+		fleet           string
+		fields, rules   int
+		changed, others []status.Holder
+		want            string // the override, or the file that changes
+	}{
+		"20 fields":      {webFleet, 20, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one-"},
+		"21 fields":      {webFleet, 21, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml"},
+		"the 20th rule":  {webFleet, 1, 19, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one"},
+		"the 21st rule":  {webFleet, 1, 20, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml"},
+		"two placements": {fleet, 1, 0, []status.Holder{holder("east", "web"), holder("west", "other")}, []status.Holder{holder("north", "web")}, "one.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := world.Files(t, test.fleet)
+			files["one.yaml"] = &fstest.MapFile{Data: []byte(data(test.fields))}
+			if test.rules > 0 {
+				files["override.yaml"] = &fstest.MapFile{Data: []byte(override(test.rules))}
+			}
+			load := func(files fs.FS) (*hub.Snapshot, error) {
+				return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
+			}
+			head, err := load(files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := Target{ID: id, Changed: test.changed, Others: test.others}
+			for i := range test.fields {
+				target.Drift = append(target.Drift, api.Difference{
+					PatchDetail: api.PatchDetail{Path: fmt.Sprintf("/data/key-%02d", i), ValueInHub: "plain", ValueInMember: "x"}, MemberJSON: []byte(`"x"`),
+				})
+			}
+			edit, err := (&Editor{Load: load, Files: files, Head: head}).Edit(target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := edit.Override
+			if got == "" {
+				got = edit.Files[0].Path
+			}
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("the edit is in %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+const webFleet = "clusters east west\nnamespace web\nplace web of web\n"
