@@ -84,6 +84,15 @@ func TestDecodeScalars(t *testing.T) {
 	}
 }
 
+// deepList returns 1 in n lists.
+func deepList(n int) (v any) {
+	v = int64(1)
+	for range n {
+		v = []any{v}
+	}
+	return v
+}
+
 // JSON and YAML of the same documents are the same values.
 func TestDecodeDocuments(t *testing.T) {
 	object := func(v any) []any { return []any{map[string]any{"a": v}} }
@@ -94,6 +103,7 @@ func TestDecodeDocuments(t *testing.T) {
 		"YAML":              {"a.yaml", "a: [1, x]\n", object([]any{int64(1), "x"})},
 		"JSON":              {"a.json", `{"a": [1, "x"]}`, object([]any{int64(1), "x"})},
 		"JSON in YAML":      {"a.yaml", "{\"a\": \"\\ud83d\\ude00\"}\n", object("😀")},
+		"deep JSON":         {"a.json", `{"a": ` + strings.Repeat("[", 99) + "1" + strings.Repeat("]", 99) + "}", object(deepList(99))},
 		"surrogate pairs":   {"a.json", `{"a": "\ud83d\ude00\t"}`, object("😀\t")},
 		"numbers":           {"a.json", `{"a": [1.5, 1e2, true, null]}`, object([]any{1.5, int64(100), true, nil})},
 		"several":           {"a.yaml", "a: 1\n---\n---\n# nothing\n---\na: 2\n", append(object(int64(1)), object(int64(2))...)},
@@ -118,6 +128,8 @@ func TestReadReportsCause(t *testing.T) {
 	for name, test := range map[string]struct{ file, text, want string }{
 		"a tab":             {"a.yaml", "a:\n\tb: c\n", "a.yaml:2: not valid YAML: found character that cannot start any token; YAML is indented with spaces, and this line has a tab"},
 		"a template":        {"a.yaml", "a: 1\n{{ if .x }}\nb: 2\n", "this looks like a template: render it first, or list the file in .gitfleetignore"},
+		"a template first":  {"a.yaml", "{{ if .x }}\nb: 2\n", "a.yaml:1: "},
+		"a conflict first":  {"a.yaml", "<<<<<<< ours\na: [\n", "this is a merge conflict that was committed"},
 		"a merge conflict":  {"a.yaml", "a: 1\n<<<<<<< ours\nb: 2\n", "this is a merge conflict that was committed"},
 		"an open quote":     {"a.yaml", "a: \"b\n", "a quote or a bracket is not closed"},
 		"an unknown alias":  {"a.yaml", "a: *hunter2\n", "a.yaml:1: not valid YAML: an alias has no anchor; put a value that begins with * in quotes"},
@@ -166,6 +178,7 @@ func TestLabelsAreStrings(t *testing.T) {
 		"metadata: {labels: {a: b}}\n":                                     0,
 		"items: [{metadata: {labels: {a: 1}}}]\n":                          1,
 		"spec: {metadata: {labels: {a: 1}}}\n":                             0, // of another object
+		"spec: {a: {metadata: {labels: {a: 1}}}}\n":                        0,
 		"spec: {selector: {matchLabels: {a: 1}}}\n":                        0,
 		own + "spec: {selector: {matchLabels: {a: 1}}}\n":                  1,
 		"items: [{" + strings.TrimSpace(own) + ", matchLabels: {a: 1}}]\n": 1,

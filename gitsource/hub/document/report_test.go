@@ -48,7 +48,7 @@ func TestLineOf(t *testing.T) {
 		{top.Child("items").At(1).Child("metadata", "name"), 11},
 		{top.Child("items").At(1).Child("metadata", "namespace"), 10}, // missing
 		{top.Child("items").At(1).Child("spec", "a", "b"), 10},        // missing
-		{top.Child("items").At(9), 7},                                 // missing
+		{top.Child("items").At(3), 7},                                 // missing
 		{top.Child("items").At(2).Child("metadata", "name"), 11},      // through the alias
 		{top.Child("items").At(2).Child("single", "key"), 14},         // a list that is decoded as a mapping
 		{top.Child("items").At(2).Child("mapping").At(0).Child("key"), 16},
@@ -151,6 +151,14 @@ func TestFieldPathString(t *testing.T) {
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("path %q, want %q", got, want)
+		}
+	}
+}
+
+func TestIsWord(t *testing.T) {
+	for key, want := range map[string]bool{"azAZ09_-": true, "a.b": false, "a b": false, "ä": false, "a/b": false, "a:": false, "a@": false, "a[": false, "a`": false, "a{": false} {
+		if got := IsWord(key); got != want {
+			t.Errorf("%q is a word: %t, want %t", key, got, want)
 		}
 	}
 }
