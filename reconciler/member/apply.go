@@ -134,7 +134,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		a.verified[id] = a.live.Standing(id)
 	}
 	a.drifts.recordOutcome(&o)
-	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !a.works.reports(o.placement) {
+	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !a.works.onlyCompares(o.placement) {
 		delete(a.trouble, id)
 		return
 	}

@@ -159,53 +159,6 @@ func (x *executor) before(t task, live *unstructured.Unstructured, rivals []auto
 	return d
 }
 
-// Values can change without a change of field ownership: somebody applies under our own field
-// manager, or an admission webhook changes what others write. The metadata does not show that.
-// So an object that others have written is read, and its values are compared with those that
-// were applied.
-
-// A valuesCheck is the result of comparing the values of an object.
-type valuesCheck struct {
-	// changed says that an apply would change something.
-	changed bool
-	// altered are fields that the server would store differently from what is applied.
-	altered []api.PatchDetail
-	// ignored are the differences in fields that the object leaves to others.
-	ignored []api.Difference
-	// unknown says that the values could not be compared.
-	unknown bool
-}
-
-// checkValues compares the values of a live object with those that were applied. A difference
-// that a structural comparison finds is confirmed by a server-side dry run, which includes
-// admission webhooks.
-func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
-	desired := t.manifest.Object.Object
-	var ignored []api.Difference
-	if leavesFields(t.manifest) {
-		ignored = ignoredIn(t, live)
-	}
-	structural := diff.Compare(desired, live, diff.Options{Structural: true})
-	if len(structural) == 0 {
-		return valuesCheck{ignored: ignored}
-	}
-	known := t.alteredBefore
-	merged, err := x.merged(ctx, t)
-	switch {
-	case refusesDryRun(err):
-		return valuesCheck{changed: !sameValues(structural, known), altered: known, ignored: ignored}
-	case err != nil:
-		return valuesCheck{unknown: true}
-	}
-	again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
-	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
-		return valuesCheck{unknown: true} // the object is changing at the moment
-	}
-	altered := diff.Altered(desired, merged, nil)
-	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
-	return valuesCheck{changed: len(found) > 0, altered: altered, ignored: ignored}
-}
-
 // sameValues reports whether two comparisons have the same result, as far as it is recorded.
 func sameValues(found, known []api.PatchDetail) bool {
 	return slices.EqualFunc(drift.Shorten(differences(found)), known, func(a api.Difference, b api.PatchDetail) bool { return a.PatchDetail == b })

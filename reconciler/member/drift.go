@@ -108,7 +108,7 @@ func (dr *driftRecorder) put(t task, state api.DriftState, now ledger.Drift, ane
 func (dr *driftRecorder) recordOutcome(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	was := dr.memory.State(p, id)
-	ours := o.item != nil && o.item.Hash != "" && !dr.works.reports(p)
+	ours := o.item != nil && o.item.Hash != "" && !dr.works.onlyCompares(p)
 	contest := autoscaler.Contested(o.rivals)
 	back := o.putsBack()
 	switch {
@@ -260,9 +260,9 @@ func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Object, live))
 }
 
-// ended records the end of drift that was not corrected here: it was standing and is no longer
-// observed.
-func (dr *driftRecorder) ended(p api.PlacementKey) {
+// endUnobserved records the end of drift that was not reverted here: it was standing and is no
+// longer observed.
+func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 	if !dr.done[p] || dr.conn.CutOff() {
 		return
 	}

@@ -26,7 +26,7 @@ func NewEncoder(fleet, source string) *Encoder { return &Encoder{fleet: fleet, s
 // encode returns the bytes to apply a manifest of a placement at a commit.
 func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
 	o := diff.Normalize(m.Object.Object).DeepCopy()
-	e.annotate(o, p, m.Origin.Path, commit)
+	e.mark(o, p, m.Origin.Path, commit)
 	raw, err := json.Marshal(o.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", m.ID, err)
@@ -34,8 +34,8 @@ func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([
 	return raw, nil
 }
 
-// annotate adds annotations with the origin of the object.
-func (e *Encoder) annotate(o *unstructured.Unstructured, p api.PlacementKey, path, commit string) {
+// mark adds the label with the fleet, and the annotations with the origin of the object.
+func (e *Encoder) mark(o *unstructured.Unstructured, p api.PlacementKey, path, commit string) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

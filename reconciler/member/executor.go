@@ -125,7 +125,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 		return x.readFailed(o, diff.ReadFailed(err), err)
 	}
 	saw := snapshot{live: live}
-	if !x.works.reports(t.placement) {
+	if !x.works.onlyCompares(t.placement) {
 		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live)
 	}
 	facts := diff.Case{Live: diff.Absent, Strategy: x.works[t.placement].Strategy}
@@ -231,7 +231,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		written = meta.AsPartialObjectMetadata(stored)
 	}
 	if err == nil && t.item.Hash == "" && appliedByClient(written.ManagedFields) {
-		if stored, err = x.adopt(ctx, t, body, stored); err == nil {
+		if stored, err = x.takeOverKubectlFields(ctx, t, body, stored); err == nil {
 			written = meta.AsPartialObjectMetadata(stored)
 		}
 	}
@@ -280,10 +280,10 @@ func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 // clientSide are the field managers of kubectl's client-side apply.
 var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 
-// adopt takes over the fields of an object that was applied on the client before and has just
+// takeOverKubectlFields takes over the fields of an object that was applied on the client before and has just
 // been taken over. Otherwise kubectl would continue to own fields that the manifest no longer
 // has, and they would never be removed.
-func (x *executor) adopt(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (x *executor) takeOverKubectlFields(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
 	if err != nil || patch == nil {
 		return stored, err
@@ -322,7 +322,7 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 		t.held = false
 		return x.readAndApply(ctx, t)
 	case live == nil || len(c.diffs) == 0:
-		t.drift = false // nothing changes: the apply only owns the fields again
+		t.drift = false // nothing differs, or it was deleted and that is only reported: apply it
 		return x.readAndApply(ctx, t)
 	}
 	o.diffs, o.gen = c.diffs, live.GetGeneration()

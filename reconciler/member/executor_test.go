@@ -78,7 +78,7 @@ func TestUnreachableClusterIsNoFailureOfAnObject(t *testing.T) {
 				s, m := test.session(t), oneManifest()
 				s.cfg.Encoder = NewEncoder("prod", "")
 				s.trouble, s.verified, s.done = map[api.ID]*trouble{}, map[api.ID]observed.Standing{}, map[api.PlacementKey]bool{web: true}
-				s.want([]work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
+				s.setWorks([]work.Work{{Placement: web, Strategy: how, Manifests: []*work.Manifest{m}}})
 				it := inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
 				s.inventory(web).Items.Put(it)
 				s.applier.apply(t.Context(), []task{{wanted: wanted{web, m}, res: inventory.ConfigMaps, item: &it, found: &finding{}}}, map[api.PlacementKey]bool{})
@@ -122,7 +122,7 @@ func newFixture(t *testing.T, w work.Work) *fixture {
 	f.manifest.Hash = "h"
 	f.user = client.Resource(inventory.ConfigMaps.GroupVersionResource).Namespace("default")
 	w.Placement, w.Manifests = web, []*work.Manifest{f.manifest}
-	f.want([]work.Work{w})
+	f.setWorks([]work.Work{w})
 	return f
 }
 

@@ -34,7 +34,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	case byLeave:
 		s.leaving = true
 	case byWorks:
-		s.want(s.last)
+		s.setWorks(s.last)
 	case byChanges:
 		look = len(s.store.WrittenByOthers(s.observer.absorb())) > 0 || look
 	case byCheck, byRetry:
@@ -93,12 +93,12 @@ func (s *session) reload(ctx context.Context) error {
 // logForeign logs that another fleet holds the cluster, or no longer does.
 func (s *session) logForeign() {
 	switch {
-	case !s.store.Foreign() && s.heldBy != (retry.LogLimiter{}):
-		s.heldBy = retry.LogLimiter{}
+	case !s.store.Foreign() && s.foreignLog != (retry.LogLimiter{}):
+		s.foreignLog = retry.LogLimiter{}
 		s.cfg.Log.Info("cluster is not held by another fleet any more", "cluster", s.cfg.Name)
 	default:
 		for _, o := range s.store.Holders() {
-			if s.heldBy.Due(o.ID) {
+			if s.foreignLog.Due(o.ID) {
 				s.cfg.Log.Error("cluster is held by another fleet of the same name; nothing is written to it",
 					"cluster", s.cfg.Name, "fleet", s.cfg.Fleet, "holder", cmp.Or(o.ID, ledger.NoID), "source", o.Source)
 			}

@@ -43,7 +43,7 @@ func (r *recorder) addOutcome(o outcome, undoneBy string) {
 		}
 	case o.immutable && asksForRecreation(o.manifest):
 		return // it is recreated, or recreate records why it is not
-	case o.cond.Status == metav1.ConditionFalse && !r.works.reports(o.placement):
+	case o.cond.Status == metav1.ConditionFalse && !r.works.onlyCompares(o.placement):
 		if t := r.trouble[o.manifest.ID]; t != nil && t.hash == o.manifest.Hash && t.cond.Reason == o.cond.Reason {
 			return
 		}

@@ -149,7 +149,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 func (i *inventories) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) (ready []task, failed []outcome) {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, t := range tasks {
-		if p, id := t.placement, t.manifest.ID; t.item == nil && t.spared == "" && !i.works.reports(p) {
+		if p, id := t.placement, t.manifest.ID; t.item == nil && t.spared == "" && !i.works.onlyCompares(p) {
 			added[p] = append(added[p], inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 		}
 	}

@@ -86,7 +86,7 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	two.Name = "two"
 	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})
 	at.Writes = nil
-	s.want([]work.Work{
+	s.setWorks([]work.Work{
 		{Placement: web, Remove: true, AllowDelete: true},
 		{Placement: api.PlacementKey{Name: "to"}, Keep: true, Awaited: []*work.Manifest{oneManifest()}},
 	})

@@ -36,8 +36,8 @@ func (ws desired) placed(p api.PlacementKey) bool {
 	return ok && !w.Remove
 }
 
-// reports reports whether a placement compares and never writes.
-func (ws desired) reports(p api.PlacementKey) bool {
+// onlyCompares reports whether a placement compares and never writes.
+func (ws desired) onlyCompares(p api.PlacementKey) bool {
 	return ws[p].Strategy.Type == api.ReportDiff
 }
 
@@ -140,8 +140,8 @@ func (ws wants) all() iter.Seq2[api.ID, wanted] {
 	}
 }
 
-// want replaces what the placements should have.
-func (o *ownership) want(works []work.Work) {
+// setWorks replaces what the placements should have.
+func (o *ownership) setWorks(works []work.Work) {
 	o.works = make(desired, len(works))
 	for _, w := range works {
 		o.works[w.Placement] = w
@@ -234,7 +234,7 @@ func (o *ownership) stales(id api.ID) []stale {
 	var out []stale
 	w, isWanted := o.wanted.of(id)
 	// A placement that only compares objects takes none over.
-	taken := isWanted && !o.works.reports(w.placement)
+	taken := isWanted && !o.works.onlyCompares(w.placement)
 	for p, inv := range o.inv {
 		if isWanted && p == w.placement || !o.works.prunes(p) {
 			continue

@@ -43,7 +43,7 @@ func TestStaleObjectPassesToTheAwaitingPlacement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.holding(m, test.has...)
-			s.want(test.works)
+			s.setWorks(test.works)
 			got := s.stales(m.ID)
 			if len(got) != len(test.want) {
 				t.Fatalf("%d are to give it up, not %d", len(got), len(test.want))
@@ -66,7 +66,7 @@ func TestNewOwnersInventoryIsWrittenFirst(t *testing.T) {
 		shelf := apiserver.NewConfigMaps()
 		s := sessionAt(t, shelf)
 		s.holding(m, from)
-		s.want([]work.Work{{Placement: from, Remove: true}, {Placement: to, Keep: true, Awaited: []*work.Manifest{m}}})
+		s.setWorks([]work.Work{{Placement: from, Remove: true}, {Placement: to, Keep: true, Awaited: []*work.Manifest{m}}})
 		if broken {
 			shelf.Intact = 0
 		}
@@ -95,7 +95,7 @@ func TestReadingInventoriesUpdatesNewOwners(t *testing.T) {
 	before.holding(m, to)
 	keeps(t, before, before.inv[to])
 	s, one := sessionAt(t, shelf), []*work.Manifest{m}
-	s.want([]work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
+	s.setWorks([]work.Work{{Placement: from, Remove: true}, {Placement: to, Awaited: one}, {Placement: third, Awaited: one}})
 	if owner, _ := s.newOwner(m.ID, from); owner != third {
 		t.Fatalf("without inventories, it goes to %v", owner)
 	}
@@ -114,7 +114,7 @@ func TestLeavingReleasesAwaitedObjects(t *testing.T) {
 	m := oneManifest()
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.holding(m, from)
-	s.want([]work.Work{{Placement: from, Revision: placement.Revision{Commit: "v1", Hash: "1"}, Awaited: []*work.Manifest{m}}})
+	s.setWorks([]work.Work{{Placement: from, Revision: placement.Revision{Commit: "v1", Hash: "1"}, Awaited: []*work.Manifest{m}}})
 	if len(s.stales(m.ID)) != 0 {
 		t.Fatal("what is awaited is given up")
 	}
@@ -168,7 +168,7 @@ func TestReportDiffTakesNothingOver(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	s.inv[left] = &inventory.Inventory{Placement: left}
 	s.inv[left].Items.Put(inventory.Item{Version: "v1", Kind: m.ID.Kind, Namespace: m.ID.Namespace, Name: m.ID.Name})
-	s.want([]work.Work{
+	s.setWorks([]work.Work{
 		{Placement: left, Remove: true},
 		{Placement: compares, Strategy: api.ApplyStrategy{Type: api.ReportDiff}, Manifests: []*work.Manifest{m}},
 	})

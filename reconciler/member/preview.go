@@ -142,7 +142,7 @@ func (p *Preview) Changes(ctx context.Context, works []work.Work) ([]Change, err
 // tasks sets what the cluster is to hold, and returns a task for each object of it that is not
 // suspended and among the targets; nil means all. It determines which kinds must not be tried.
 func (p *Preview) tasks(ctx context.Context, works []work.Work, targets []Target) (tasks []task, err error) {
-	p.s.want(works)
+	p.s.setWorks(works)
 	if err := p.learn(ctx, works); err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 		return nil, err
 	}
 	if live == nil {
-		if c.Effect = Adds; p.s.works.reports(t.placement) {
+		if c.Effect = Adds; p.s.works.onlyCompares(t.placement) {
 			c.Effect, c.Message = Differs, "it is only reported"
 		}
 		return c, nil

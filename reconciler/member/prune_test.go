@@ -337,7 +337,7 @@ func TestRemovals(t *testing.T) {
 			test.work.Placement = web
 			f.inventory(web).Items.Put(it)
 			f.inv[web].Abandon = test.abandon
-			f.want([]work.Work{test.work})
+			f.setWorks([]work.Work{test.work})
 			var events []history.Event
 			f.cfg.Record = func(all ...history.Entry) { events = append(events, eventsOf(all)...) }
 			f.pruner.prune(t.Context(), f.stales(it.ID()), map[api.PlacementKey]bool{})

@@ -79,7 +79,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	if w.Unreleased() {
 		return
 	}
-	o := ledger.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.reports(p), Total: len(w.Manifests)}
+	o := ledger.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Removed = w.Remove && r.inv[p] == nil
 	o.Lingering, o.Collecting, o.Finalizing = r.lingering(p)
 	for _, m := range w.Manifests {
@@ -92,7 +92,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 			o.Exceptions = append(o.Exceptions, state)
 		}
 	}
-	r.drifts.ended(p)
+	r.drifts.endUnobserved(p)
 	o.Drifts, o.Deletions = r.drifts.memory.List(p), r.deletions.take(p)
 	if inv := r.inv[p]; inv != nil {
 		for id, b := range r.brake.braked {

@@ -33,7 +33,7 @@ func unavailableSession(t *testing.T, h http.Handler) (*session, func(health.Hea
 		return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}}
 	}
 	s := sessionAt(t, h)
-	s.want([]work.Work{{Placement: crp, Manifests: []*work.Manifest{
+	s.setWorks([]work.Work{{Placement: crp, Manifests: []*work.Manifest{
 		of(webID, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 		}}),
@@ -62,7 +62,7 @@ func TestHealthMessagesAreMasked(t *testing.T) {
 		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}})
 		works = append(works, w)
 	}
-	s.want(works)
+	s.setWorks(works)
 	if got := told(refused); strings.Contains(got, "canary") {
 		t.Errorf("it says %s", got)
 	}
@@ -145,7 +145,7 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, told.Lingering, told.Collecting)
 				}
 			}
-			s.want([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
+			s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
 			if s.reporter.report(t.Context(), web); told.Lingering != nil {
 				t.Errorf("it waits for %v, which is wanted", told.Lingering)
 			}
@@ -190,7 +190,7 @@ func TestStateOfAnObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.want([]work.Work{test.work})
+			s.setWorks([]work.Work{test.work})
 			if test.live != nil {
 				s.live.Put(m.ID, test.live)
 			}
@@ -232,7 +232,7 @@ func TestReportedDeletionErrors(t *testing.T) {
 func TestPlacementsThatAreReported(t *testing.T) {
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	key := func(name string) api.PlacementKey { return api.PlacementKey{Name: name} }
-	s.want([]work.Work{
+	s.setWorks([]work.Work{
 		{Placement: key("changed"), Manifests: []*work.Manifest{oneManifest()}}, {Placement: key("unchanged")},
 		{Placement: key("removed"), Remove: true}, {Placement: key("pruned")}, {Placement: key("waiting"), Keep: true},
 	})

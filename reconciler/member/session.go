@@ -155,7 +155,7 @@ func (s *session) start(ctx context.Context) error {
 	if s.last == nil {
 		return nil
 	}
-	s.want(s.last)
+	s.setWorks(s.last)
 	s.sync(ctx)
 	return s.checkForeign(ctx)
 }
@@ -255,7 +255,7 @@ func (s *session) act(ctx context.Context, woken waking) error {
 		s.leaving = true
 		s.retry.Reset(0)
 	case byWorks:
-		s.want(s.last)
+		s.setWorks(s.last)
 		s.sync(ctx)
 	case byDriftDecision:
 		s.resolve(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// want replaces the desired state of the cluster.
-func (s *session) want(works []work.Work) {
+// setWorks replaces the desired state of the cluster.
+func (s *session) setWorks(works []work.Work) {
 	was, before := s.works, s.wanted
 	if len(was) == 0 {
 		s.drifts.suspectHeld()
@@ -27,7 +27,7 @@ func (s *session) want(works []work.Work) {
 			s.reconsider(old, w)
 		}
 	}
-	s.ownership.want(works)
+	s.ownership.setWorks(works)
 	s.expressions.Replace(s.wanted.manifests())
 	for id := range s.trouble {
 		w, isWanted := s.wanted.of(id)
@@ -57,7 +57,7 @@ func (s *session) sync(ctx context.Context) {
 		if s.store.Foreign() {
 			return
 		}
-		s.checkWritten(ctx)
+		s.checkSuspects(ctx)
 	}
 	s.observer.unwatch()
 	for p := range s.works {
@@ -88,7 +88,7 @@ func (s *session) react(ctx context.Context) error {
 	s.observer.revive(touched)
 	s.brake.recheckHeld(touched)
 	s.process(ctx, touched)
-	s.checkWritten(ctx)
+	s.checkSuspects(ctx)
 	s.reporter.touched(ctx, touched)
 	s.reporter.askWhy(ctx)
 	return nil
@@ -121,14 +121,14 @@ func (s *session) again(ctx context.Context) {
 	if !now.Before(s.compared.Add(reportInterval)) {
 		s.compared = now
 		for id, w := range s.wanted.all() {
-			if s.works.reports(w.placement) {
+			if s.works.onlyCompares(w.placement) {
 				due[id] = true
 			}
 		}
 	}
 	s.process(ctx, due)
 	if !s.values.compareNext.After(now) {
-		s.checkWritten(ctx)
+		s.checkSuspects(ctx)
 	}
 	s.reschedule()
 	s.reporter.touched(ctx, due)
@@ -164,7 +164,7 @@ func (s *session) reschedule() {
 		first = retry.Earlier(first, time.Now().Add(max(valuesRetry, time.Until(s.values.compareNext))))
 	}
 	for p := range s.works {
-		if s.works.reports(p) {
+		if s.works.onlyCompares(p) {
 			first = retry.Earlier(first, s.compared.Add(reportInterval))
 		}
 	}
@@ -252,7 +252,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 // processPrepared is process for objects whose live state is known.
 func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.applier.fresh)
-	tasks, prune := s.applier.findWork(ids)
+	tasks, prune := s.applier.findTasks(ids)
 	touched := map[api.PlacementKey]bool{}
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
 	if s.store.Foreign() {
@@ -304,9 +304,9 @@ func (s *session) resolve(ctx context.Context) {
 	}
 }
 
-// checkWritten compares the values of objects that others have written, and corrects what they
+// checkSuspects compares the values of objects that others have written, and reverts what they
 // changed.
-func (s *session) checkWritten(ctx context.Context) {
+func (s *session) checkSuspects(ctx context.Context) {
 	if s.conn.CutOff() || s.leaving {
 		return
 	}
@@ -314,13 +314,14 @@ func (s *session) checkWritten(ctx context.Context) {
 	case len(tasks) > manySuspects:
 		s.sweepNow(ctx)
 	case len(tasks) > 0:
-		s.correct(ctx, s.values.check(ctx, tasks))
+		s.handleValueResults(ctx, s.values.check(ctx, tasks))
 	}
 }
 
-// correct processes the results of comparisons of values.
-func (s *session) correct(ctx context.Context, f valueResults) {
-	s.mend(ctx, f.wrong)
+// handleValueResults applies the objects again whose values others have changed, and reports
+// those whose recorded drift has changed.
+func (s *session) handleValueResults(ctx context.Context, f valueResults) {
+	s.reapply(ctx, f.wrong)
 	if len(f.news) > 0 {
 		s.reporter.touched(ctx, f.news)
 	}
@@ -329,8 +330,8 @@ func (s *session) correct(ctx context.Context, f valueResults) {
 	}
 }
 
-// mend applies objects again that have changed although their metadata does not show it.
-func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
+// reapply applies objects again that have changed although their metadata does not show it.
+func (s *session) reapply(ctx context.Context, wrong map[api.ID]bool) {
 	if len(wrong) == 0 {
 		return
 	}
@@ -338,7 +339,7 @@ func (s *session) mend(ctx context.Context, wrong map[api.ID]bool) {
 		w, _ := s.wanted.of(id)
 		if inv := s.inv[w.placement]; inv != nil && inv.Items.Has(id) {
 			it := inv.Items.Of(id)
-			it.Managed = "" // whatever exists is not what was applied
+			it.Managed = "" // no live object equals that, so that the object counts as drifted
 			inv.Items.Put(*it)
 		}
 	}
@@ -355,9 +356,9 @@ func (s *session) sweepOn(ctx context.Context) {
 	if !s.sweeper.busy {
 		s.sweeper.busy, s.sweeper.remaining = true, s.watchedKinds()
 	}
-	s.mend(ctx, s.sweeper.settleDoubts(ctx))
+	s.reapply(ctx, s.sweeper.settleDoubts(ctx))
 	if gvk, more := s.sweeper.next(); more {
-		s.correct(ctx, s.sweeper.checkKind(ctx, gvk))
+		s.handleValueResults(ctx, s.sweeper.checkKind(ctx, gvk))
 	}
 }
 
@@ -369,7 +370,7 @@ func (s *session) sweepNow(ctx context.Context) {
 		if s.conn.CutOff() {
 			break
 		}
-		s.correct(ctx, s.sweeper.checkKind(ctx, gvk))
+		s.handleValueResults(ctx, s.sweeper.checkKind(ctx, gvk))
 	}
 	s.sweeper.schedule()
 }

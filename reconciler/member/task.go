@@ -78,7 +78,8 @@ type outcome struct {
 	gone bool
 }
 
-// repairs reports whether the task has corrected drift.
+// repairs reports whether an apply because of supposed drift has changed the object. If it has
+// not, there was no drift.
 func (o *outcome) repairs() bool {
 	if !o.drift || o.written == nil {
 		return false
@@ -86,9 +87,9 @@ func (o *outcome) repairs() bool {
 	return o.live == nil || o.live.GetResourceVersion() != o.written.ResourceVersion
 }
 
-// putsBack reports whether the write corrected drift. If no field had changed, a write to a
-// contested object, or to an existing one that leaves fields to others, only gives up the
-// ownership of fields.
+// putsBack reports whether the write reverted drift. A write may also change only the ownership of
+// fields: that to an object of which no field had changed, and which is contested or leaves fields
+// to others.
 func (o *outcome) putsBack() bool {
 	if !o.repairs() {
 		return false
@@ -118,8 +119,8 @@ func (t *task) suspended() metav1.Condition {
 	return c
 }
 
-// findWork returns the tasks for some objects, and the stale objects among them.
-func (a *applier) findWork(ids map[api.ID]bool) ([]task, []stale) {
+// findTasks returns the tasks that some objects need, and the stale objects among them.
+func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 	var tasks []task
 	var prune []stale
 	for id := range ids {
@@ -154,7 +155,7 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	}
 	l := a.live.Of(id)
 	t.absent = l == nil
-	if a.works.reports(w.placement) {
+	if a.works.onlyCompares(w.placement) {
 		return t, true
 	}
 	if t.spared = a.works.spared(w.placement, id); t.spared != "" {
@@ -264,9 +265,9 @@ func (a *applier) fail(o outcome) {
 	case t.refused != nil && a.watched(id) && !confirmed:
 		t.next = now.Add(confirmation)
 	case t.refused != nil && a.watched(id):
-		t.next = now.Add(unwatchedRetry) // the watch reports any change of it
+		t.next = now.Add(watchedRetry) // the watch reports any change of it
 	}
-	if a.works.reports(o.placement) && o.err == nil {
+	if a.works.onlyCompares(o.placement) && o.err == nil {
 		t.next = a.compared.Add(reportInterval)
 	}
 	if o.err != nil && o.do != diff.NeedRead && !t.recreate && t.logged.Due(o.cond.Reason+connection.RefusalReason(o.err)) {
@@ -309,7 +310,7 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	if by := a.definition(gvk); by != nil {
-		if t := a.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.reports(by.placement) || a.works.spared(by.placement, by.manifest.ID) != "" {
+		if t := a.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.spared(by.placement, by.manifest.ID) != "" {
 			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.manifest.ID.Name, by.placement)
 		}
 		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}

@@ -66,7 +66,7 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 			m := oneManifest()
 			m.Hash = "h"
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.want([]work.Work{test.work})
+			s.setWorks([]work.Work{test.work})
 			watchConfigMaps(t, s)
 			if test.item != nil {
 				s.inventory(web).Items.Put(*test.item)
@@ -121,7 +121,7 @@ func TestWhichDriftIsHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionAt(t, apiserver.NewConfigMaps()), oneManifest()
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.want([]work.Work{test.work})
+			s.setWorks([]work.Work{test.work})
 			if test.putBack {
 				s.drifts.memory.Put(web, ledger.Drift{ID: m.ID, State: api.DriftHeld})
 				s.drifts.decisions = ledger.DriftDecisions{{Placement: web, ID: m.ID}: {PutBack: true, Fingerprint: ledger.Fingerprint(nil, "")}}
@@ -202,7 +202,7 @@ func TestNextRetry(t *testing.T) {
 		"the server asks to wait":            {outcome: failed(slow), from: 90 * time.Second, to: 90 * time.Second},
 		"left, not watched":                  {outcome: outcome{cond: refused}, from: firstRetry, to: firstRetry},
 		"left, watched":                      {outcome: outcome{cond: refused}, watched: true, from: confirmation, to: confirmation},
-		"left, watched and confirmed":        {outcome: outcome{cond: refused}, watched: true, again: true, from: unwatchedRetry, to: unwatchedRetry},
+		"left, watched and confirmed":        {outcome: outcome{cond: refused}, watched: true, again: true, from: watchedRetry, to: watchedRetry},
 		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: outcome{task: task{spared: "by hand"}, cond: refused}, from: reportInterval, to: reportInterval},
 		"only compared":                      {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: outcome{cond: diff.Reported(1, false)}, from: reportInterval, to: reportInterval},
 		"only compared, and that has failed": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: failed(errors.New("no")), from: firstRetry, to: firstRetry},
@@ -211,7 +211,7 @@ func TestNextRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			test.work.Placement, test.work.Manifests = web, []*work.Manifest{m}
-			s.want([]work.Work{test.work})
+			s.setWorks([]work.Work{test.work})
 			if test.watched {
 				watchConfigMaps(t, s)
 				s.live.Put(m.ID, &observed.Object{UID: "1"})
@@ -264,7 +264,7 @@ func TestPendingFailures(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s, m := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"}), oneManifest()
-			s.want([]work.Work{{Placement: web, Manifests: append(test.others, m)}})
+			s.setWorks([]work.Work{{Placement: web, Manifests: append(test.others, m)}})
 			if got := s.applier.passes(outcome{task: task{wanted: wanted{web, m}}, err: test.err}); got != test.want {
 				t.Errorf("pending: %t, want %t", got, test.want)
 			}

@@ -28,7 +28,8 @@ type progress struct {
 	compared time.Time
 }
 
-// A trouble is the reason why one object is not as desired, and the time of its next retry.
+// A trouble is the reason why one object is not as desired, and the time of its next retry. Objects
+// whose drift is left have one too; their condition may say that they are applied.
 type trouble struct {
 	cond        metav1.Condition
 	diffs       []api.Difference
@@ -65,9 +66,9 @@ const (
 	// confirmation is the delay after which an object that was not written is checked once
 	// more: two changes of one writer to the same fields within a second cannot be told apart.
 	confirmation = 2 * time.Second
-	// unwatchedRetry is the delay of a retry if the watch reports the changes that matter, in
-	// case that it fails to.
-	unwatchedRetry = 6 * time.Hour
+	// watchedRetry is the delay of a retry of an object whose watch reports the changes that
+	// matter, in case that it fails to.
+	watchedRetry = 6 * time.Hour
 )
 
 // retryAll makes the retries of all objects due.

@@ -63,7 +63,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			if test.holds != nil {
 				w.Manifests = []*work.Manifest{test.holds}
 			}
-			s.want([]work.Work{w})
+			s.setWorks([]work.Work{w})
 			if test.fails {
 				s.trouble = map[api.ID]*trouble{test.holds.ID: {cond: metav1.Condition{Status: metav1.ConditionFalse}}}
 			}
@@ -156,7 +156,7 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 				for i := range gadgets {
 					w.Manifests = append(w.Manifests, gadget(fmt.Sprint("gadget-", i)))
 				}
-				s.want([]work.Work{w})
+				s.setWorks([]work.Work{w})
 				s.sync(t.Context())
 
 				definition := &watch.Kind{GVK: discovery.Definitions.WithVersion("v1")}

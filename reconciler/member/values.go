@@ -2,17 +2,12 @@ package member
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/member/connection"
-	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -45,8 +40,8 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	return v.conclude(tasks, checks)
 }
 
-// takeSuspects returns the tasks of the objects that others have written and that were applied
-// as they are wanted.
+// takeSuspects removes all suspects. It returns the tasks of those that by their metadata are as
+// they were last applied; the others are handled as drift, or as failed objects.
 func (v *valueChecker) takeSuspects() []task {
 	var tasks []task
 	for id := range v.suspects {
@@ -65,36 +60,6 @@ type valueResults struct {
 	wrong, news map[api.ID]bool
 }
 
-// A sweeper verifies that the watches report everything. A few times a day it lists all our
-// objects, kind by kind, and compares them with the known state. A difference that no watch has
-// reported is reverted like any drift, and counted as a fault of the watch.
-type sweeper struct {
-	*valueChecker
-	timer *time.Timer
-	// remaining are the kinds to be listed in this round, and doubts are objects to be checked
-	// again.
-	remaining []schema.GroupVersionKind
-	doubts    map[api.ID]*observed.Object // the object as it was read; nil if it did not exist
-	busy      bool                        // a round has begun
-}
-
-func newSweeper(v *valueChecker) *sweeper {
-	w := &sweeper{valueChecker: v, timer: time.NewTimer(time.Hour), doubts: map[api.ID]*observed.Object{}}
-	w.timer.Stop()
-	return w
-}
-
-// next returns the next kind of a round; none if the round is complete.
-func (w *sweeper) next() (gvk schema.GroupVersionKind, more bool) {
-	if len(w.remaining) == 0 {
-		w.busy = false
-		w.cfg.Metrics.Swept.WithLabelValues(w.cfg.Name).SetToCurrentTime()
-		return gvk, false
-	}
-	gvk, w.remaining = w.remaining[0], w.remaining[1:]
-	return gvk, true
-}
-
 // valuesRetry is the first delay before values that could not be compared are compared
 // again.
 const valuesRetry = 2 * time.Second
@@ -103,10 +68,11 @@ const valuesRetry = 2 * time.Second
 // reads.
 const manySuspects = 100
 
-// asApplied is settled for an object with a change that may not have been processed yet.
+// asApplied returns the task of an object, and whether the object is by its metadata as it was last
+// applied, and nothing failed or remains to be done.
 func (v *valueChecker) asApplied(id api.ID) (task, bool) {
 	w, isWanted := v.wanted.of(id)
-	if !isWanted || v.trouble[id] != nil || v.works.reports(w.placement) || v.works.spared(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
+	if !isWanted || v.trouble[id] != nil || v.works.onlyCompares(w.placement) || v.works.spared(w.placement, id) != "" || scaled(w.manifest, v.live.Of(w.manifest.ID)) {
 		return task{}, false
 	}
 	t := v.applier.newTask(w)
@@ -141,116 +107,49 @@ func (v *valueChecker) conclude(tasks []task, checks []valuesCheck) valueResults
 	return valueResults{wrong, news}
 }
 
-// grace is how long a watch may lag behind a list.
-const grace = 10 * time.Second
+// Values can change without a change of field ownership: somebody applies under our own field
+// manager, or an admission webhook changes what others write. The metadata does not show that.
+// So an object that others have written is read, and its values are compared with those that
+// were applied.
 
-// pause returns the time until the next step of a sweep.
-func (w *sweeper) pause() time.Duration {
-	if w.busy {
-		return min(grace, w.cfg.Sweep)
-	}
-	return w.cfg.Sweep*3/4 + rand.N(w.cfg.Sweep/2+1) // clusters are not all swept at the same time
+// A valuesCheck is the result of comparing the values of an object.
+type valuesCheck struct {
+	// changed says that an apply would change something.
+	changed bool
+	// altered are fields that the server would store differently from what is applied.
+	altered []api.PatchDetail
+	// ignored are the differences in fields that the object leaves to others.
+	ignored []api.Difference
+	// unknown says that the values could not be compared.
+	unknown bool
 }
 
-// schedule schedules the next step of the sweep, if sweeps are enabled.
-func (w *sweeper) schedule() {
-	if w.cfg.Sweep > 0 {
-		w.timer.Reset(w.pause())
+// checkValues compares the values of a live object with those that were applied. A difference
+// that a structural comparison finds is confirmed by a server-side dry run, which includes
+// admission webhooks.
+func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
+	desired := t.manifest.Object.Object
+	var ignored []api.Difference
+	if leavesFields(t.manifest) {
+		ignored = ignoredIn(t, live)
 	}
-}
-
-// checkKind compares all objects of a kind with their known state.
-func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) valueResults {
-	res, ok := w.kinds.Of(gvk)
-	if !ok || !w.watch.Of(gvk).Complete() {
-		return valueResults{}
+	structural := diff.Compare(desired, live, diff.Options{Structural: true})
+	if len(structural) == 0 {
+		return valuesCheck{ignored: ignored}
 	}
-	found := map[api.ID]bool{}
-	var tasks []task
-	x := w.applier.executor()
-	var checks []valuesCheck
-	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}
-	for {
-		page, err := w.conn.WholePage(ctx, res, "", &opts)
-		if err = w.conn.RecordResult(err); err != nil {
-			if ctx.Err() == nil {
-				w.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", w.cfg.Name, "kind", gvk.String(), "err", connection.Plain(err))
-			}
-			return valueResults{}
-		}
-		for i := range page.Items {
-			o := &page.Items[i]
-			id := api.IDOf(o)
-			found[id] = true
-			switch t, settled := w.settled(id); {
-			case !settled:
-				if w.unseen[id] {
-					w.suspects[id] = true // compared when the change of the object is processed
-				}
-			case w.unheard(o):
-				w.doubts[id] = observed.Of(o)
-			default:
-				tasks, checks = append(tasks, t), append(checks, x.checkValues(ctx, w.applier.withInputs(t), o))
-			}
-		}
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
-			break
-		}
+	known := t.alteredBefore
+	merged, err := x.merged(ctx, t)
+	switch {
+	case refusesDryRun(err):
+		return valuesCheck{changed: !sameValues(structural, known), altered: known, ignored: ignored}
+	case err != nil:
+		return valuesCheck{unknown: true}
 	}
-	for id, wanted := range w.wanted.all() {
-		if _, settled := w.settled(id); settled && !found[id] && wanted.gvk() == gvk {
-			w.doubts[id] = nil
-		}
+	again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
+		return valuesCheck{unknown: true} // the object is changing at the moment
 	}
-	return w.conclude(tasks, checks)
-}
-
-// settled returns the task of an object, and whether according to the known state nothing has
-// to be done about it.
-func (w *sweeper) settled(id api.ID) (task, bool) {
-	t, asApplied := w.asApplied(id)
-	return t, asApplied && !w.unseen[id]
-}
-
-// unheard reports whether an object has changed since the watch last reported it.
-func (w *sweeper) unheard(o *unstructured.Unstructured) bool {
-	l := w.live.Of(api.IDOf(o))
-	return l == nil || observed.ParseVersion(o.GetResourceVersion()) > l.Version
-}
-
-// settleDoubts checks again the objects whose state a watch had not reported when they were
-// read. It returns those that have changed.
-func (w *sweeper) settleDoubts(ctx context.Context) (wrong map[api.ID]bool) {
-	wrong = map[api.ID]bool{}
-	for id, read := range w.doubts {
-		t, settled := w.settled(id)
-		known := w.live.Of(id)
-		switch {
-		case !settled:
-			continue // the watch has reported it, or it is being processed
-		case read == nil:
-			live, err := w.conn.Read(ctx, t.res, id)
-			if err != nil || live != nil && !w.unheard(live) {
-				continue
-			}
-			w.live.Drop(id)
-			if live != nil {
-				w.live.Put(id, observed.Of(live))
-			}
-		case read.Version <= known.Version:
-			continue
-		default:
-			read.Health = known.Health
-			w.live.Put(id, read)
-		}
-		wrong[id] = true
-		w.cfg.Metrics.Missed.WithLabelValues(w.cfg.Name).Inc()
-		w.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", w.cfg.Name,
-			"placement", t.placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
-		if k := w.watch.Of(t.gvk()); k != nil {
-			w.watch.End(k) // a new watch begins with a list
-		}
-	}
-	clear(w.doubts)
-	return wrong
+	altered := diff.Altered(desired, merged, nil)
+	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
+	return valuesCheck{changed: len(found) > 0, altered: altered, ignored: ignored}
 }

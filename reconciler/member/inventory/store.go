@@ -187,6 +187,8 @@ func (st *Store) savePart(ctx context.Context, name string, p api.PlacementKey, 
 	return err
 }
 
+// deletePart deletes one part. The part is forgotten even if the request fails: it may have been
+// deleted all the same, and that must not look like a deletion by somebody else.
 func (st *Store) deletePart(ctx context.Context, name string) error {
 	id := configMapID(name)
 	st.drop(id)

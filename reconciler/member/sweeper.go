@@ -1,0 +1,160 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+)
+
+// A sweeper verifies that the watches report everything. A few times a day it lists all our
+// objects, kind by kind, and compares them with the known state. A difference that no watch has
+// reported is reverted like any drift, and counted as a fault of the watch.
+type sweeper struct {
+	*valueChecker
+	timer *time.Timer
+	// remaining are the kinds to be listed in this round, and doubts are objects to be checked
+	// again.
+	remaining []schema.GroupVersionKind
+	doubts    map[api.ID]*observed.Object // the object as it was read; nil if it did not exist
+	busy      bool                        // a round has begun
+}
+
+func newSweeper(v *valueChecker) *sweeper {
+	w := &sweeper{valueChecker: v, timer: time.NewTimer(time.Hour), doubts: map[api.ID]*observed.Object{}}
+	w.timer.Stop()
+	return w
+}
+
+// next returns the next kind of a round; none if the round is complete.
+func (w *sweeper) next() (gvk schema.GroupVersionKind, more bool) {
+	if len(w.remaining) == 0 {
+		w.busy = false
+		w.cfg.Metrics.Swept.WithLabelValues(w.cfg.Name).SetToCurrentTime()
+		return gvk, false
+	}
+	gvk, w.remaining = w.remaining[0], w.remaining[1:]
+	return gvk, true
+}
+
+// grace is how long a watch may lag behind a list.
+const grace = 10 * time.Second
+
+// pause returns the time until the next step of a sweep.
+func (w *sweeper) pause() time.Duration {
+	if w.busy {
+		return min(grace, w.cfg.Sweep)
+	}
+	return w.cfg.Sweep*3/4 + rand.N(w.cfg.Sweep/2+1) // clusters are not all swept at the same time
+}
+
+// schedule schedules the next step of the sweep, if sweeps are enabled.
+func (w *sweeper) schedule() {
+	if w.cfg.Sweep > 0 {
+		w.timer.Reset(w.pause())
+	}
+}
+
+// checkKind compares all objects of a kind with their known state.
+func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) valueResults {
+	res, ok := w.kinds.Of(gvk)
+	if !ok || !w.watch.Of(gvk).Complete() {
+		return valueResults{}
+	}
+	found := map[api.ID]bool{}
+	var tasks []task
+	x := w.applier.executor()
+	var checks []valuesCheck
+	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}
+	for {
+		page, err := w.conn.WholePage(ctx, res, "", &opts)
+		if err = w.conn.RecordResult(err); err != nil {
+			if ctx.Err() == nil {
+				w.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", w.cfg.Name, "kind", gvk.String(), "err", connection.Plain(err))
+			}
+			return valueResults{}
+		}
+		for i := range page.Items {
+			o := &page.Items[i]
+			id := api.IDOf(o)
+			found[id] = true
+			switch t, settled := w.settled(id); {
+			case !settled:
+				if w.unseen[id] {
+					w.suspects[id] = true // compared when the change of the object is processed
+				}
+			case w.unheard(o):
+				w.doubts[id] = observed.Of(o)
+			default:
+				tasks, checks = append(tasks, t), append(checks, x.checkValues(ctx, w.applier.withInputs(t), o))
+			}
+		}
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			break
+		}
+	}
+	for id, wanted := range w.wanted.all() {
+		if _, settled := w.settled(id); settled && !found[id] && wanted.gvk() == gvk {
+			w.doubts[id] = nil
+		}
+	}
+	return w.conclude(tasks, checks)
+}
+
+// settled is asApplied, except that it is false while a reported change of the object was not
+// processed.
+func (w *sweeper) settled(id api.ID) (task, bool) {
+	t, asApplied := w.asApplied(id)
+	return t, asApplied && !w.unseen[id]
+}
+
+// unheard reports whether an object has changed since the watch last reported it.
+func (w *sweeper) unheard(o *unstructured.Unstructured) bool {
+	l := w.live.Of(api.IDOf(o))
+	return l == nil || observed.ParseVersion(o.GetResourceVersion()) > l.Version
+}
+
+// settleDoubts checks again the objects whose state a watch had not reported when they were
+// read. It returns those that have changed.
+func (w *sweeper) settleDoubts(ctx context.Context) (wrong map[api.ID]bool) {
+	wrong = map[api.ID]bool{}
+	for id, read := range w.doubts {
+		t, settled := w.settled(id)
+		known := w.live.Of(id)
+		switch {
+		case !settled:
+			continue // the watch has reported it, or it is being processed
+		case read == nil:
+			live, err := w.conn.Read(ctx, t.res, id)
+			if err != nil || live != nil && !w.unheard(live) {
+				continue
+			}
+			w.live.Drop(id)
+			if live != nil {
+				w.live.Put(id, observed.Of(live))
+			}
+		case read.Version <= known.Version:
+			continue
+		default:
+			read.Health = known.Health
+			w.live.Put(id, read)
+		}
+		wrong[id] = true
+		w.cfg.Metrics.Missed.WithLabelValues(w.cfg.Name).Inc()
+		w.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", w.cfg.Name,
+			"placement", t.placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
+		if k := w.watch.Of(t.gvk()); k != nil {
+			w.watch.End(k) // a new watch begins with a list
+		}
+	}
+	clear(w.doubts)
+	return wrong
+}
