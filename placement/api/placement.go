@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -121,6 +123,18 @@ type PlacementPolicy struct {
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 	// Tolerations allow clusters with matching taints; for PickAll and PickN.
 	Tolerations []Toleration `json:"tolerations,omitempty"`
+}
+
+// Summary returns the type of the policy, and the number of clusters that it asks for, if it has
+// one. A policy that is nil is PickAll.
+func (p *PlacementPolicy) Summary() string {
+	switch {
+	case p == nil || p.PlacementType == "":
+		return string(PickAll)
+	case p.NumberOfClusters != nil:
+		return fmt.Sprintf("%s %d", p.PlacementType, *p.NumberOfClusters)
+	}
+	return string(p.PlacementType)
 }
 
 // Affinity requires or prefers clusters, by their own attributes or by other placements.

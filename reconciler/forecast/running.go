@@ -2,7 +2,6 @@ package forecast
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renam
 		if !known || before == nil || reflect.DeepEqual(*before, p.Spec) {
 			continue
 		}
-		from, to, settings := policyText(before.Policy), policyText(p.Spec.Policy), settingChanges(before, &p.Spec)
+		from, to, settings := before.Policy.Summary(), p.Spec.Policy.Summary(), settingChanges(before, &p.Spec)
 		if from == to && len(settings) == 0 {
 			continue
 		}
@@ -115,17 +114,6 @@ func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renam
 	}
 	slices.SortStableFunc(changes, func(a, b PlacementChange) int { return strings.Compare(a.Placement, b.Placement) })
 	return changes
-}
-
-// policyText returns the type of a policy and the number of clusters that it requests.
-func policyText(p *api.PlacementPolicy) string {
-	switch {
-	case p == nil || p.PlacementType == "":
-		return string(api.PickAll)
-	case p.NumberOfClusters != nil:
-		return fmt.Sprintf("%s %d", p.PlacementType, *p.NumberOfClusters)
-	}
-	return string(p.PlacementType)
 }
 
 // NewProblems returns the problems of a forecast that the fleet does not have yet, errors

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -92,7 +91,7 @@ func (s *sheet) placement(r *status.Report, name string) {
 	s.field("Declared in", d.Origin)
 	s.field("Commit", fmt.Sprintf("%s, %s ago: %s", output.ShortHash(r.Source.InForce.Hash), s.since(r.Source.InForce.Time), r.Source.InForce.Subject))
 	if len(r.Placements)+len(r.ResourcePlacements) > 0 {
-		s.field("Policy", policyText(spec)) // not known for an older record
+		s.field("Policy", policyText(spec.Policy)) // not known for an older record
 	}
 	s.field("Revision", st.ObservedResourceIndex)
 	s.list("Selects", selectedText(st.SelectedResources))
@@ -107,18 +106,13 @@ func (s *sheet) placement(r *status.Report, name string) {
 	s.events(r.Events, false)
 }
 
-func policyText(spec api.PlacementSpec) string {
-	text := string(api.PickAll)
-	if p := spec.Policy; p != nil {
-		text = string(cmp.Or(p.PlacementType, api.PickAll))
-		switch {
-		case p.NumberOfClusters != nil:
-			text += " " + strconv.Itoa(int(*p.NumberOfClusters))
-		case len(p.ClusterNames) > 0:
-			text += " " + strings.Join(p.ClusterNames, ", ")
-		}
+// policyText returns the type of a policy with the number or the names of the clusters that it
+// asks for.
+func policyText(p *api.PlacementPolicy) string {
+	if p == nil || p.PlacementType != api.PickFixed {
+		return p.Summary()
 	}
-	return text
+	return p.Summary() + " " + strings.Join(p.ClusterNames, ", ")
 }
 
 // selectedText lists the first objects of a selection, and counts the others.
