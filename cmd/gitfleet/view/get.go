@@ -156,9 +156,9 @@ func findView(name string) (view, bool) {
 // only returns the part of a report that is listed.
 func (g *getCommand) only(r *status.Report) *status.Report {
 	out := *r
-	out.Placements = selectObjects(r.Placements, g.view.placements && g.namespace == "", g.has)
+	out.Placements = selectObjects(r.Placements, g.view.placements, g.has)
 	out.ResourcePlacements = selectObjects(r.ResourcePlacements, g.view.resourcePlacements, g.has)
-	out.Clusters = selectObjects(r.Clusters, g.view.clusters && g.namespace == "", g.has)
+	out.Clusters = selectObjects(r.Clusters, g.view.clusters, g.has)
 	return &out
 }
 

@@ -109,3 +109,61 @@ func TestRevisionsGoOnOverARename(t *testing.T) {
 		})
 	}
 }
+
+// A revision took as long as its last cluster, and is not over while one has not got it.
+func TestHowLongARevisionTook(t *testing.T) {
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	after := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	for want, clusters := range map[string][]clusterHistory{
+		"|0/0": nil, "10m|2/2": {{Available: after(10)}, {Available: after(3)}}, "|1/2": {{Available: after(10)}, {}},
+	} {
+		r := &revisionHistory{Began: start, Clusters: clusters}
+		if got := r.took() + "|" + r.share(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The line of a cluster has the last event, how long it took to get there, and whether another
+// revision came after.
+func TestClusterHistoryText(t *testing.T) {
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for want, c := range map[string]clusterHistory{
+		"assigned":                      {Result: history.Assigned, Assigned: start},
+		"applied after 60s":             {Result: history.Applied, Assigned: start, Applied: start.Add(time.Minute)},
+		"available after 2m":            {Result: history.Available, Assigned: start, Applied: start.Add(time.Minute), Available: start.Add(2 * time.Minute)},
+		"available":                     {Result: history.Available, Available: start},
+		"failed, then replaced: denied": {Result: history.Failed, Assigned: start, Applied: start, Replaced: true, Message: "denied"},
+	} {
+		if got := c.text(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The clusters where a revision is not available are listed below it; with -o wide all are.
+func TestPrintRevisions(t *testing.T) {
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	all := []revisionHistory{{
+		Revision: "3", Commit: "a1a1a1a1a1a1", Author: "Ada <ada@example.com>", Subject: "Bring the web", Began: start,
+		Clusters: []clusterHistory{{Cluster: "ams", Result: history.Available, Available: start}, {Cluster: "ber", Result: history.Unavailable, Available: start, Message: "denied"}, {Cluster: "chi", Result: history.Assigned}},
+	}}
+	const line = "3 a1a1a1a1 Ada 2026-01-01T12:00:00Z - 2/3 Bring the web"
+	for name, test := range map[string]struct{ format, want string }{
+		"table": {"table", line + " ber: unavailable: denied chi: assigned"}, "wide": {"wide", line + " ams: available ber: unavailable: denied chi: assigned"},
+	} {
+		var b strings.Builder
+		f := formatOf(t, test.format, "table", "wide")
+		f.NoHeaders = true
+		if err := printRevisions(&b, all, f); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(b.String()), " "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	var b strings.Builder
+	if err := printRevisions(&b, nil, output.Format{}); err != nil || b.String() != "No revisions are recorded.\n" {
+		t.Errorf("%q, %v", &b, err)
+	}
+}
