@@ -80,7 +80,7 @@ func TestInitNamesClustersAfterContexts(t *testing.T) {
 		"a context that is no name": {[]string{"admin@oslo"}, nil, 0, "kubectl config rename-context admin@oslo admin-oslo"},
 		"two of one name":           {[]string{"a/prod", "b/prod"}, nil, exit.Failed, `the cluster name of another context is prod as well`},
 		"an unknown one":            {[]string{"paris"}, []string{"--context", "pari"}, exit.Failed, "--context pari: the kubeconfig has no such context; it has paris"},
-		"none":                      {nil, nil, exit.Failed, "the kubeconfig has no context"},
+		"none":                      {nil, nil, exit.Failed, "the kubeconfig has no context ("},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

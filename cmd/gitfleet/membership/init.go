@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 )
@@ -107,12 +107,14 @@ spec:
 
 // choose returns the contexts to use, sorted.
 func (s *initCommand) choose() ([]string, error) {
-	known, err := s.known()
+	rules := kubeconfigRules(s.kubeconfig)
+	config, err := rules.Load()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("kubeconfig: %w; name another with --kubeconfig", err)
 	}
+	known := slices.Sorted(maps.Keys(config.Contexts))
 	if len(known) == 0 {
-		return nil, errors.New("the kubeconfig has no context; name one that has with --kubeconfig or $KUBECONFIG")
+		return nil, fmt.Errorf("the kubeconfig has no context (%s); name another with --kubeconfig or $KUBECONFIG", strings.Join(rules.GetLoadingPrecedence(), ", "))
 	}
 	if len(s.contexts) == 0 {
 		return known, nil
@@ -127,49 +129,12 @@ func (s *initCommand) choose() ([]string, error) {
 	return slices.Compact(chosen), nil
 }
 
-// userKubeconfigs returns the user's kubeconfigs as kubectl finds them: the given one, those of
+// kubeconfigRules finds the user's kubeconfigs as kubectl does: the given one, those of
 // $KUBECONFIG, or ~/.kube/config.
-func userKubeconfigs(named string) ([]string, error) {
-	if named != "" {
-		return []string{named}, nil
-	}
-	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
-		return files, nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w; name one with --kubeconfig", err)
-	}
-	return []string{filepath.Join(home, ".kube", "config")}, nil
-}
-
-// known returns the names of the contexts of all kubeconfigs, sorted. It reads nothing else
-// from them.
-func (s *initCommand) known() ([]string, error) {
-	files, err := userKubeconfigs(s.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("kubeconfig: %w; name another with --kubeconfig", err)
-		}
-		var config struct {
-			Contexts []struct {
-				Name string `json:"name"`
-			} `json:"contexts"`
-		}
-		if err := yaml.Unmarshal(text, &config); err != nil {
-			return nil, fmt.Errorf("%s: no kubeconfig: %w", file, err)
-		}
-		for _, c := range config.Contexts {
-			names = append(names, c.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+func kubeconfigRules(file string) *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.WarnIfAllMissing = file, false
+	return rules
 }
 
 var noName = regexp.MustCompile(`[^a-z0-9.-]+`)

@@ -67,11 +67,7 @@ func (m *memberTarget) accountOf(member string) (account.Account, error) {
 
 // find returns the cluster of the context.
 func (m *memberTarget) find() (*account.Target, error) {
-	files, err := userKubeconfigs(m.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	return account.Find(files, m.context)
+	return account.Find(kubeconfigRules(m.kubeconfig).GetLoadingPrecedence(), m.context)
 }
 
 // A joinCommand has the arguments of member join.
