@@ -18,23 +18,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A policy is described by its type and the number of clusters.
-func TestPolicyText(t *testing.T) {
-	two := int32(2)
-	for want, p := range map[string]*api.PlacementPolicy{
-		"PickAll":   nil,
-		"PickN 2":   {PlacementType: api.PickN, NumberOfClusters: &two},
-		"PickFixed": {PlacementType: api.PickFixed, ClusterNames: []string{"a"}},
-	} {
-		if got := policyText(p); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-	if got := policyText(&api.PlacementPolicy{}); got != "PickAll" {
-		t.Errorf("a policy without a type is %s", got)
-	}
-}
-
 // Changed settings are added to the changes of their placement, also of a renamed one, sorted by
 // placement.
 func TestChangedSettingsOfARunningFleet(t *testing.T) {
