@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/reconciler/member/account"
 )
 
 // starter has the files that init writes, except the clusters.
@@ -107,14 +107,12 @@ spec:
 
 // choose returns the contexts to use, sorted.
 func (s *initCommand) choose() ([]string, error) {
-	rules := kubeconfigRules(s.kubeconfig)
-	config, err := rules.Load()
+	known, err := account.Contexts(s.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w; name another with --kubeconfig", err)
 	}
-	known := slices.Sorted(maps.Keys(config.Contexts))
 	if len(known) == 0 {
-		return nil, fmt.Errorf("the kubeconfig has no context (%s); name another with --kubeconfig or $KUBECONFIG", strings.Join(rules.GetLoadingPrecedence(), ", "))
+		return nil, fmt.Errorf("the kubeconfig has no context (%s); name another with --kubeconfig or $KUBECONFIG", strings.Join(account.Kubeconfigs(s.kubeconfig), ", "))
 	}
 	if len(s.contexts) == 0 {
 		return known, nil
@@ -127,14 +125,6 @@ func (s *initCommand) choose() ([]string, error) {
 	chosen := slices.Clone(s.contexts)
 	slices.Sort(chosen)
 	return slices.Compact(chosen), nil
-}
-
-// kubeconfigRules finds the user's kubeconfigs as kubectl does: the given one, those of
-// $KUBECONFIG, or ~/.kube/config.
-func kubeconfigRules(file string) *clientcmd.ClientConfigLoadingRules {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath, rules.WarnIfAllMissing = file, false
-	return rules
 }
 
 var noName = regexp.MustCompile(`[^a-z0-9.-]+`)

@@ -67,7 +67,7 @@ func (m *memberTarget) accountOf(member string) (account.Account, error) {
 
 // find returns the cluster of the context.
 func (m *memberTarget) find() (*account.Target, error) {
-	return account.Find(kubeconfigRules(m.kubeconfig).GetLoadingPrecedence(), m.context)
+	return account.Find(account.Kubeconfigs(m.kubeconfig), m.context)
 }
 
 // A joinCommand has the arguments of member join.

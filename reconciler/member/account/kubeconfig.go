@@ -20,6 +20,27 @@ type Target struct {
 	cluster clientcmdapi.Cluster // with embedded certificates
 }
 
+// loadingRules finds the user's kubeconfigs as kubectl does: the given one, those of $KUBECONFIG,
+// or ~/.kube/config.
+func loadingRules(file string) *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.WarnIfAllMissing = file, false
+	return rules
+}
+
+// Kubeconfigs returns the user's kubeconfigs as kubectl finds them: the given one, those of
+// $KUBECONFIG, or ~/.kube/config.
+func Kubeconfigs(file string) []string { return loadingRules(file).GetLoadingPrecedence() }
+
+// Contexts returns the names of the contexts of these kubeconfigs, sorted.
+func Contexts(file string) ([]string, error) {
+	config, err := loadingRules(file).Load()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), nil
+}
+
 // Find returns the cluster of a context in kubeconfigs. As in kubectl, the first one that
 // defines the context is used. An empty context is the current one.
 func Find(kubeconfigs []string, context string) (*Target, error) {
