@@ -295,3 +295,17 @@ func TestLinksToLines(t *testing.T) {
 		}
 	}
 }
+
+// Gitea lists all issues if the repository does not have the label: those without it are left out.
+func TestIssuesWithoutTheLabelAreLeftOut(t *testing.T) {
+	url := answering(t, map[string]string{
+		"GET /user":   `{"id":1}`,
+		"GET /issues": `[{"number":1,"user":{"id":1},"labels":[{"name":"bug"}]},{"number":2,"user":{"id":1},"labels":[{"name":"gitfleet/manual-edit"}]},{"number":3,"user":{"id":2},"labels":[{"name":"gitfleet/manual-edit"}]}]`,
+	})
+	for _, kind := range []forge.Type{forge.Gitea, forge.GitHub} {
+		list, err := newClient(t, kind, url, "a/b", "1").ListIssues(t.Context(), "gitfleet/manual-edit", forge.Open)
+		if err != nil || len(list) != 1 || list[0].Number != 2 {
+			t.Errorf("%s: %+v, %v", kind, list, err)
+		}
+	}
+}
