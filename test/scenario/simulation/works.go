@@ -52,12 +52,10 @@ func (w *world) checkWork(a *agent, sent *work.Work, owners map[api.ID]api.Place
 		w.violate(invariantSaved, "%s is sent %v of %s, and assigned %v", a.name, sent.Revision, sent.Placement, e.Binding.Assigned)
 	}
 	for _, m := range sent.Manifests {
-		if other, taken := owners[m.ID]; taken && sent.Strategy.Type != api.ReportDiff {
+		if other, taken := owners[m.ID]; taken {
 			w.violate(invariantOwner, "%s is sent %s for %s and %s", a.name, title(m.ID), other, sent.Placement)
 		}
-		if sent.Strategy.Type != api.ReportDiff {
-			owners[m.ID] = sent.Placement
-		}
+		owners[m.ID] = sent.Placement
 	}
 	if !sent.Remove && !sent.Keep {
 		w.checkContent(at, sent, e)
