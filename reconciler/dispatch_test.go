@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,12 @@ type dispatchedFleet struct {
 	*chronicle
 	ctx   context.Context
 	calls []string
-	left  chan struct{}
+	// runs are the members that have begun to run, in goroutines of their own.
+	runs struct {
+		sync.Mutex
+		calls []string
+	}
+	left chan struct{}
 	// report is the function with which the newest member reports.
 	report func(ledger.Observation)
 	// stuck, if not nil, keeps members from ending until it is closed.
@@ -59,10 +65,19 @@ func (f *dispatchedFleet) dispatched(p *plan.Plan, want ...string) {
 		f.call("not saved")
 	}
 	synctest.Wait()
-	if !slices.Equal(f.calls, want) {
-		f.t.Errorf("calls %q, want %q", f.calls, want)
+	if calls := append(f.calls, f.begun()...); !slices.Equal(calls, want) {
+		f.t.Errorf("calls %q, want %q", calls, want)
 	}
 	f.calls = nil
+}
+
+// begun returns the calls of Run since the last time.
+func (f *dispatchedFleet) begun() []string {
+	f.runs.Lock()
+	defer f.runs.Unlock()
+	calls := f.runs.calls
+	f.runs.calls = nil
+	return calls
 }
 
 type recordedMember struct {
@@ -88,7 +103,9 @@ func (m *recordedMember) SetDriftDecisions(all ledger.DriftDecisions) {
 	m.f.call("decisions %s %d", m.name, len(all))
 }
 func (m *recordedMember) Run(ctx context.Context) error {
-	m.f.call("run %s", m.name)
+	m.f.runs.Lock()
+	m.f.runs.calls = append(m.f.runs.calls, "run "+m.name)
+	m.f.runs.Unlock()
 	<-ctx.Done()
 	if m.f.stuck != nil {
 		<-m.f.stuck
@@ -173,8 +190,8 @@ func TestNewCredentialsStartANewAgent(t *testing.T) {
 		}
 		close(f.stuck)
 		synctest.Wait()
-		if !slices.Equal(f.calls, []string{"run east"}) {
-			t.Errorf("once the former agent has ended: %q", f.calls)
+		if calls := f.begun(); !slices.Equal(calls, []string{"run east"}) {
+			t.Errorf("once the former agent has ended: %q", calls)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 // A savedLedger is the ledger of a leader.
 type savedLedger struct {
+	mu      sync.Mutex // for the following
 	ledger  *ledger.Ledger
 	version string
 	err     error
@@ -22,6 +24,8 @@ type savedLedger struct {
 }
 
 func (s *savedLedger) Newer(known string) (*ledger.Ledger, string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.reads++
 	if s.err != nil || s.version == known {
 		return nil, known, s.err
@@ -30,6 +34,43 @@ func (s *savedLedger) Newer(known string) (*ledger.Ledger, string, error) {
 }
 
 func (*savedLedger) Leader() string { return "one" }
+
+// set changes what a read returns.
+func (s *savedLedger) set(version string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.err = version, err
+}
+
+// countReads returns the number of reads since the last time.
+func (s *savedLedger) countReads() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.reads
+	s.reads = 0
+	return n
+}
+
+// publishedReports are the reports that a standby has published.
+type publishedReports struct {
+	mu   sync.Mutex
+	list []*status.Report
+}
+
+func (p *publishedReports) add(r *status.Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, r)
+}
+
+// take returns the reports since the last time.
+func (p *publishedReports) take() []*status.Report {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.list
+	p.list = nil
+	return list
+}
 
 // A fetchedSource has some commits, and no new ones.
 type fetchedSource struct {
@@ -45,12 +86,12 @@ func (s *fetchedSource) Commit(_ context.Context, hash string) (gitsource.Commit
 }
 
 // newStandby returns the chronicle of a standby, and the reports that it publishes.
-func newStandby(t *testing.T) (c *chronicle, leader *savedLedger, source *fetchedSource, reports *[]*status.Report) {
+func newStandby(t *testing.T) (c *chronicle, leader *savedLedger, source *fetchedSource, reports *publishedReports) {
 	c, leader = newChronicle(t), &savedLedger{ledger: ledger.New(), version: "1"}
-	source, reports = &fetchedSource{commits: map[string]bool{}}, &[]*status.Report{}
+	source, reports = &fetchedSource{commits: map[string]bool{}}, &publishedReports{}
 	source.t = t
 	c.ledger, c.cfg.Source = nil, source
-	c.cfg.Publish = func(r *status.Report) { *reports = append(*reports, r) }
+	c.cfg.Publish = reports.add
 	return c, leader, source, reports
 }
 
@@ -79,10 +120,14 @@ func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
 	c.requested = map[string]bool{}
 	c.pastLoaded(c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web"), c.now)
 	c.newestLoaded(loaded{commit: hub.Commit{Hash: "c2"}, snapshot: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}})
-	if !published() || len(*reports) != 1 {
+	if !published() {
 		t.Fatal("not reported")
 	}
-	r := (*reports)[0]
+	list := reports.take()
+	if len(list) != 1 {
+		t.Fatalf("%d reports", len(list))
+	}
+	r := list[0]
 	if r.InForce.Commit.Hash != "c1" || r.Source.InForce.Hash != "c1" || r.Source.Newest.Hash != "c2" || *r.Standby != (status.Standby{Leader: "one", AsOf: c.now}) {
 		t.Errorf("in force %s, source %+v, standby %+v", r.InForce.Commit.Hash, r.Source, r.Standby)
 	}
@@ -104,24 +149,24 @@ func TestHowOftenAStandbyReports(t *testing.T) {
 		go func() { ended <- c.Follow(ctx, leader) }()
 		step := func(wait time.Duration, want int) {
 			t.Helper()
-			leader.reads, *reports = 0, nil
+			leader.countReads()
 			time.Sleep(wait)
 			synctest.Wait()
-			if len(*reports) != want || leader.reads != int(wait/ledgerInterval) {
-				t.Errorf("after %s: %d reports and %d reads, want %d and %d", wait, len(*reports), leader.reads, want, wait/ledgerInterval)
+			if n, reads := len(reports.take()), leader.countReads(); n != want || reads != int(wait/ledgerInterval) {
+				t.Errorf("after %s: %d reports and %d reads, want %d and %d", wait, n, reads, want, wait/ledgerInterval)
 			}
 		}
 		synctest.Wait()
-		if len(*reports) != 1 {
-			t.Errorf("%d reports at the start", len(*reports))
+		if n := len(reports.take()); n != 1 {
+			t.Errorf("%d reports at the start", n)
 		}
 		step(refreshAfter-ledgerInterval, 0)
 		step(ledgerInterval, 1)
-		leader.version = "2"
+		leader.set("2", nil)
 		step(ledgerInterval, 1)
-		leader.err = errors.New("timeout")
+		leader.set("2", errors.New("timeout"))
 		step(2*refreshAfter, 0)
-		leader.err = nil
+		leader.set("2", nil)
 		step(ledgerInterval, 1)
 		cancel()
 		if err := <-ended; err != nil {
