@@ -62,7 +62,7 @@ func (d *daemon) finalize(member, finalizers string) {
 // An object that is no longer in the repository and that a cluster does not delete, because of
 // a missing permission, an admission policy or its finalizers: every output says which object
 // it is, where, and why, no matter whether the placement stays or is deleted.
-func TestRefusedDeletionsHaveAReason(t *testing.T) {
+func TestRefusedDeletions(t *testing.T) {
 	t.Parallel()
 	const policy, finalizer = "nothing is deleted on a Friday", "example.com/backup"
 	d := newDaemon(t)
