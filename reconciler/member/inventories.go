@@ -91,7 +91,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 // complete reports whether every object that a placement wants here is applied.
 func (i *inventories) complete(p api.PlacementKey) bool {
 	for _, m := range i.works[p].Manifests {
-		if i.trouble[m.ID] != nil {
+		if w, _ := i.wanted.of(m.ID); w.placement != p || i.trouble[m.ID] != nil {
 			return false
 		}
 	}

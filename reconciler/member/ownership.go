@@ -90,9 +90,9 @@ type want struct {
 	manifest  *work.Manifest
 }
 
-// wantsOf returns the sorted objects of works, no two of which have the same object: the plan
-// gives each object of a cluster to one placement.
-func wantsOf(works []work.Work) wants {
+// wantsOf returns the sorted objects of works. If two works have the same object, better
+// decides whether the second gets it.
+func wantsOf(works []work.Work, better func(old, new wanted) bool) wants {
 	n := 0
 	for _, w := range works {
 		n += len(w.Manifests)
@@ -103,8 +103,18 @@ func wantsOf(works []work.Work) wants {
 			all = append(all, want{&works[i].Placement, m})
 		}
 	}
-	slices.SortFunc(all, func(a, b want) int { return a.manifest.ID.Compare(b.manifest.ID) })
-	return all
+	slices.SortStableFunc(all, func(a, b want) int { return a.manifest.ID.Compare(b.manifest.ID) })
+	out := all[:0]
+	for _, w := range all {
+		last := len(out) - 1
+		switch {
+		case last < 0 || out[last].manifest.ID != w.manifest.ID:
+			out = append(out, w)
+		case better(out[last].wanted(), w.wanted()):
+			out[last] = w
+		}
+	}
+	return out
 }
 
 func (w want) wanted() wanted { return wanted{*w.placement, w.manifest} }
@@ -146,7 +156,14 @@ func (o *ownership) setWorks(works []work.Work) {
 	for _, w := range works {
 		o.works[w.Placement] = w
 	}
-	o.wanted, o.newOwners, o.hidden = wantsOf(works), o.findNewOwners(), nil
+	o.wanted, o.newOwners, o.hidden = wantsOf(works, o.better), o.findNewOwners(), nil
+}
+
+// better reports whether new, and not old, gets an object that both placements want: the one
+// that owns it keeps it. A plan gives each object of a cluster to one placement, unless the
+// ledger was lost and the cluster is paused: then only the inventories know the owner.
+func (o *ownership) better(old, new wanted) bool {
+	return o.owns(new.placement, new.manifest.ID) && !o.owns(old.placement, old.manifest.ID)
 }
 
 // inventory returns the inventory of a placement, which is empty if it is new.

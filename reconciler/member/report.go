@@ -145,6 +145,11 @@ func (r *reporter) deletionErrors(inv *inventory.Inventory) []ledger.DeletionErr
 // state returns the state of an object, and whether it has to be in the report.
 func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, bool) {
 	var out ledger.ObjectState
+	if w, _ := r.wanted.of(id); w.placement != p {
+		out.Applied = ledger.Verdict{Reason: api.FailedToTakeOver,
+			Message: "Failed to apply the manifest (error: another placement of the fleet, " + w.placement.String() + ", owns this object on the cluster)"}
+		return out, true
+	}
 	t := r.trouble[id]
 	if t != nil {
 		out.Applied = ledger.Verdict{OK: t.cond.Status == metav1.ConditionTrue, Reason: t.cond.Reason, Message: t.cond.Message, Since: t.since}

@@ -51,14 +51,12 @@ func (r *resolver) assignOwners(claims []*claim) conflicts {
 	return found
 }
 
-// keepOwners does not change the ownership of any object on a cluster. Only if the ledger was
-// lost, and with it the owner of an object that several placements have, it decides on one. It
-// returns the conflicts.
+// keepOwners does not change the ownership of any object on a cluster. It returns the
+// conflicts.
 func (r *resolver) keepOwners(claims []*claim) conflicts {
 	found := conflicts{}
-	ids := map[api.ID]bool{}
 	for _, cl := range claims {
-		cl.outcome = ledger.Claims{Early: cl.on.Claims.Early, Yields: slices.Clone(cl.on.Claims.Yields)}
+		cl.outcome = cl.on.Claims
 		for _, y := range cl.outcome.Yields {
 			if m := cl.assigned[y.ID]; m != nil {
 				cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
@@ -66,20 +64,6 @@ func (r *resolver) keepOwners(claims []*claim) conflicts {
 			if !y.Passing {
 				c := conflict{y.To, cl.key}
 				found[c] = append(found[c], y.ID)
-			}
-		}
-		for id := range cl.assigned {
-			ids[id] = true
-		}
-	}
-	for _, id := range slices.SortedFunc(maps.Keys(ids), api.ID.Compare) {
-		has := func(cl *claim) bool { return cl.assigned[id] != nil && !cl.yields(id) }
-		owner := r.owner(claims, id, has)
-		for _, cl := range claims {
-			if cl != owner && has(cl) {
-				r.yield(cl, id, owner)
-				slices.SortFunc(cl.outcome.Yields, func(a, b ledger.Yield) int { return a.ID.Compare(b.ID) })
-				r.recordConflict(found, []*claim{owner, cl}, owner, id)
 			}
 		}
 	}

@@ -231,12 +231,15 @@ func (a *agent) steps() []func() {
 	for _, w := range a.pass {
 		sent[w.Placement] = w
 		for _, m := range w.Manifests {
-			wanted[m.ID] = w.Placement // a plan gives an object of a cluster to one placement
+			if other, taken := wanted[m.ID]; taken && !(a.owns(w.Placement, m.ID) && !a.owns(other, m.ID)) {
+				continue
+			}
+			wanted[m.ID] = w.Placement
 		}
 	}
 	for _, w := range a.pass {
 		for _, m := range w.Manifests {
-			if writes(w) && w.SuspendedReason(m.ID) == "" {
+			if writes(w) && wanted[m.ID] == w.Placement && w.SuspendedReason(m.ID) == "" {
 				apply = append(apply, func() { a.apply(w.Placement, m) })
 			}
 		}

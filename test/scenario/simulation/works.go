@@ -52,7 +52,7 @@ func (w *world) checkWork(a *agent, sent *work.Work, owners map[api.ID]api.Place
 		w.violate(invariantSaved, "%s is sent %v of %s, and assigned %v", a.name, sent.Revision, sent.Placement, e.Binding.Assigned)
 	}
 	for _, m := range sent.Manifests {
-		if other, taken := owners[m.ID]; taken {
+		if other, taken := owners[m.ID]; taken && !sent.Keep {
 			w.violate(invariantOwner, "%s is sent %s for %s and %s", a.name, title(m.ID), other, sent.Placement)
 		}
 		owners[m.ID] = sent.Placement
