@@ -146,7 +146,7 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	t, gvk := a.newTask(w), w.gvk()
 	_, ok := a.kinds.Of(gvk)
-	if bad := a.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, id) && !(ok && bad.unknownKind) {
+	if bad := a.trouble[id]; bad != nil && bad.hash == w.manifest.Hash && a.waits(bad, w.manifest) && !(ok && bad.unknownKind) {
 		return t, false
 	}
 	if !ok {
@@ -213,11 +213,12 @@ func (a *applier) unverified(w wanted) bool {
 }
 
 // waits reports whether a retry of an object is not due yet. If the object was not written
-// because of its state, any write of others makes the retry due, at most once a second. Some
-// writes do not change the ownership state; see observed.Standing.
-func (a *applier) waits(t *trouble, id api.ID) bool {
-	now := time.Now()
-	if now.Before(t.next) && t.refused != nil && (a.suspects[id] || *t.refused != a.live.Standing(id)) {
+// because of its state, any write of others makes the retry due, at most once a second, except
+// those of an autoscaler. Some writes do not change the ownership state; see observed.Standing.
+func (a *applier) waits(t *trouble, m *work.Manifest) bool {
+	now, live := time.Now(), a.live.Of(m.ID)
+	written := a.suspects[m.ID] && !scaled(m, live)
+	if now.Before(t.next) && t.refused != nil && (written || *t.refused != a.live.Standing(m.ID)) {
 		t.next = retry.Earlier(t.next, t.last.Add(firstRetry))
 	}
 	return now.Before(t.next)

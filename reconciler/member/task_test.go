@@ -1,10 +1,12 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -137,44 +139,51 @@ func TestWhichDriftIsHeld(t *testing.T) {
 // also retried after any write of others, but not more than once a second: `kubectl scale` twice
 // changes the values of the object, and leaves the ownership of its fields as it was.
 func TestWhenFailedObjectsAreRetried(t *testing.T) {
-	now := time.Now()
-	soon, later, before := now.Add(2*firstRetry), now.Add(time.Hour), now.Add(-time.Minute)
-	id := oneManifest().ID
+	const due, later, before = -time.Minute, time.Hour, -time.Minute
+	m, scaledManifest := oneManifest(), oneManifest()
+	id := m.ID
 	left := observed.Object{UID: "1", Generation: 2, Others: 7, Managed: "m"}
 	edited, scaledAgain := left, left
 	edited.Others, scaledAgain.Generation = 8, 3
+	scaledAgain.Scaled = true
+	scaledManifest.Object.Object.Object["spec"] = map[string]any{"replicas": int64(2)}
 	tests := map[string]struct {
-		trouble trouble
-		refused bool // it was left because of its state
-		live    observed.Object
-		suspect bool // others have written it
-		waits   bool
-		before  time.Time // the retry is due before that time
+		next, last time.Duration // of the trouble, from now
+		refused    bool          // it was left because of its state
+		live       observed.Object
+		suspect    bool // others have written it
+		manifest   *work.Manifest
+		waits      time.Duration // until the retry is due at the latest; zero if it does not wait
 	}{
-		"the retry is due":                        {trouble: trouble{next: before}, live: left},
-		"not due":                                 {trouble: trouble{next: later, last: before}, live: left, waits: true, before: later.Add(1)},
-		"an error, and others have written it":    {trouble: trouble{next: later, last: before}, live: edited, suspect: true, waits: true, before: later.Add(1)},
-		"left as it was":                          {trouble: trouble{next: later, last: before}, refused: true, live: left, waits: true, before: later.Add(1)},
-		"left, and edited":                        {trouble: trouble{next: later, last: before}, refused: true, live: edited},
-		"left, and the same fields are written":   {trouble: trouble{next: later, last: before}, refused: true, live: scaledAgain, suspect: true},
-		"left a moment ago, and written again":    {trouble: trouble{next: later, last: now}, refused: true, live: scaledAgain, suspect: true, waits: true, before: soon},
-		"left a moment ago, and edited by others": {trouble: trouble{next: later, last: now}, refused: true, live: edited, waits: true, before: soon},
+		"the retry is due":                        {next: due, live: left},
+		"not due":                                 {next: later, last: before, live: left, waits: later},
+		"an error, and others have written it":    {next: later, last: before, live: edited, suspect: true, waits: later},
+		"left as it was":                          {next: later, last: before, refused: true, live: left, waits: later},
+		"left, and edited":                        {next: later, last: before, refused: true, live: edited},
+		"left, and the same fields are written":   {next: later, last: before, refused: true, live: scaledAgain, suspect: true},
+		"left, and an autoscaler scales it":       {next: later, last: before, refused: true, live: scaledAgain, suspect: true, manifest: scaledManifest, waits: later},
+		"left a moment ago, and written again":    {next: later, refused: true, live: scaledAgain, suspect: true, waits: firstRetry},
+		"left a moment ago, and edited by others": {next: later, refused: true, live: edited, waits: firstRetry},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
-			s.live.Put(id, &left)
-			if standing := s.live.Standing(id); test.refused {
-				test.trouble.refused = &standing
-			}
-			s.live.Put(id, &test.live)
-			s.suspects[id] = test.suspect
-			if got := s.applier.waits(&test.trouble, id); got != test.waits {
-				t.Errorf("waits: %t, want %t", got, test.waits)
-			}
-			if test.waits && !test.trouble.next.Before(test.before) {
-				t.Errorf("the retry is due at %s, want before %s", test.trouble.next, test.before)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				s.live.Put(id, &left)
+				now := time.Now()
+				failure := trouble{next: now.Add(test.next), last: now.Add(test.last)}
+				if standing := s.live.Standing(id); test.refused {
+					failure.refused = &standing
+				}
+				s.live.Put(id, &test.live)
+				s.suspects[id] = test.suspect
+				if got := s.applier.waits(&failure, cmp.Or(test.manifest, m)); got != (test.waits > 0) {
+					t.Errorf("waits: %t", got)
+				}
+				if test.waits > 0 && failure.next.After(now.Add(test.waits)) {
+					t.Errorf("the retry is due in %s, want %s", failure.next.Sub(now), test.waits)
+				}
+			})
 		})
 	}
 }

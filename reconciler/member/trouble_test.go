@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // An object that waits for a namespace is retried as soon as we have created the namespace,
@@ -205,5 +206,18 @@ func TestReconsideredObjects(t *testing.T) {
 				t.Errorf("the retry is due at %s", bad.next)
 			}
 		})
+	}
+}
+
+// Objects whose last change is not processed yet stay suspects, since it is not known yet what
+// state they are in.
+func TestSuspectsWaitForTheirChange(t *testing.T) {
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	processed, unprocessed := cm("one"), cm("two")
+	s.suspects[processed], s.suspects[unprocessed] = true, true
+	s.unseen[unprocessed] = true
+	s.values.takeSuspects()
+	if len(s.suspects) != 1 || !s.suspects[unprocessed] {
+		t.Errorf("suspects %v", s.suspects)
 	}
 }

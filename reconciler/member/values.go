@@ -45,11 +45,14 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 func (v *valueChecker) takeSuspects() []task {
 	var tasks []task
 	for id := range v.suspects {
+		if v.unseen[id] {
+			continue
+		}
+		delete(v.suspects, id)
 		if t, asApplied := v.asApplied(id); asApplied {
 			tasks = append(tasks, t)
 		}
 	}
-	clear(v.suspects)
 	return tasks
 }
 
