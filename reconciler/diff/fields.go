@@ -13,9 +13,9 @@ import (
 // ApplyHash returns the SHA-256, in lower-case hexadecimal digits, of the fields that a manager
 // owns by server-side apply; "" if it owns none. The API server rewrites these fields whenever
 // somebody else changes or removes one of their values, also through the scale subresource, but
-// not when others only add fields or write a status. So while the hash is that of the last apply, nobody with another manager
-// name has changed the applied fields. The order in which a decoder returns the fields does not
-// matter.
+// not when others only add fields or write a status. So while the hash is that of the last apply,
+// nobody with another manager name has changed the applied fields. The order in which a decoder
+// returns the fields does not matter.
 func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	if e := entryOf(entries, manager); e != nil && e.FieldsV1 != nil {
 		sum := sha256.Sum256(CanonicalFields(e.FieldsV1))

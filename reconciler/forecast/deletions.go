@@ -32,8 +32,8 @@ type Recreation struct {
 	Held string `json:"held,omitempty"`
 }
 
-// A Brake limits the deletions on a cluster. TooMuch returns why it is too much to delete that many of
-// all objects of a cluster at once; empty if it is not.
+// A Brake limits the deletions on a cluster. TooMuch returns why it is too much to delete that
+// many of all objects of a cluster at once; empty if it is not.
 type Brake interface {
 	TooMuch(deleted, total int) string
 }

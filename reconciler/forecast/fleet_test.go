@@ -173,7 +173,7 @@ func TestLeavingClustersAreNotKept(t *testing.T) {
 	}
 }
 
-// The placements of an earlier plan hold its clusters, with the spec of the head if they still
+// The placements of an earlier plan hold its clusters, with the spec of the commit in force if they still
 // exist. One that was only a candidate of a rename is new.
 func TestEarlierPlanInTheLedger(t *testing.T) {
 	head := snapshot(t, "v2", "clusters a b\nnamespace web\nplace web\n")

@@ -36,17 +36,17 @@ type Running struct {
 
 // NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only
 // reads them.
-func NewRunning(head *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
-	r := &Running{inForce: head, plan: p, now: now, observed: map[string]placement.Cluster{}, declared: map[string]*hub.Cluster{}}
+func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
+	r := &Running{inForce: inForce, plan: p, now: now, observed: map[string]placement.Cluster{}, declared: map[string]*hub.Cluster{}}
 	for _, c := range p.Clusters {
 		r.observed[c.Name] = c
 	}
 	for _, c := range p.Members {
 		r.declared[c.Name] = c
 	}
-	r.document = (&Forecast{Snapshot: head, Plan: p}).Describe()
+	r.document = (&Forecast{Snapshot: inForce, Plan: p}).Describe()
 	r.memo = plan.NewMemo()
-	r.ledger, r.lost = r.newLedger(head)
+	r.ledger, r.lost = r.newLedger(inForce)
 	return r
 }
 

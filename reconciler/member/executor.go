@@ -280,9 +280,9 @@ func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 // clientSide are the field managers of kubectl's client-side apply.
 var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 
-// takeOverKubectlFields takes over the fields of an object that was applied on the client before and has just
-// been taken over. Otherwise kubectl would continue to own fields that the manifest no longer
-// has, and they would never be removed.
+// takeOverKubectlFields makes gitfleet the owner of the fields that kubectl applied on the client
+// before the object was taken over. Otherwise kubectl would continue to own fields that the
+// manifest no longer has, and they would never be removed.
 func (x *executor) takeOverKubectlFields(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
 	if err != nil || patch == nil {

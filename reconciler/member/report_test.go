@@ -47,12 +47,12 @@ func unavailableSession(t *testing.T, h http.Handler) (*session, func(health.Hea
 	}
 }
 
-// What keeps pods from being made is told without secrets too, also those that come
-// later.
+// Messages about pods that cannot be created contain no values of Secrets, also of Secrets that
+// were added later.
 func TestHealthMessagesAreMasked(t *testing.T) {
-	s, told := unavailableSession(t, http.NotFoundHandler())
+	s, message := unavailableSession(t, http.NotFoundHandler())
 	refused := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated: FailedCreate: https://robot:pa55@x.example.com says canary-value, not another-canary"}
-	if got := told(refused); !strings.HasSuffix(got, "https://***@x.example.com says (redacted for security reasons), not another-canary)") {
+	if got := message(refused); !strings.HasSuffix(got, "https://***@x.example.com says (redacted for security reasons), not another-canary)") {
 		t.Errorf("it says %s", got)
 	}
 	var works []work.Work
@@ -63,18 +63,18 @@ func TestHealthMessagesAreMasked(t *testing.T) {
 		works = append(works, w)
 	}
 	s.setWorks(works)
-	if got := told(refused); strings.Contains(got, "canary") {
+	if got := message(refused); strings.Contains(got, "canary") {
 		t.Errorf("it says %s", got)
 	}
 }
 
-// What is cut off is cut off after Secrets were masked: half of one would not be
-// found. And it is told of no kind what its controller quotes of them.
+// A message is cut after the values of Secrets were masked, since half of a value would not be
+// found. That holds for objects of any kind, whose controllers may quote Secrets.
 func TestSecretsAreMaskedBeforeMessagesAreCut(t *testing.T) {
-	s, told := unavailableSession(t, http.NotFoundHandler())
+	s, shown := unavailableSession(t, http.NotFoundHandler())
 	for n := range 60 {
 		message := "0 of 2 replicas updated: " + strings.Repeat("x", 360+n) + " canary-value and more"
-		if got := told(health.Health{State: health.NotAvailableYet, Message: message}); strings.Contains(got, "cana") || len(got) > 600 {
+		if got := shown(health.Health{State: health.NotAvailableYet, Message: message}); strings.Contains(got, "cana") || len(got) > 600 {
 			t.Fatalf("after %d letters it says %s", 360+n, got)
 		}
 	}
@@ -87,7 +87,7 @@ func TestSecretsAreMaskedBeforeMessagesAreCut(t *testing.T) {
 // The state of a workload ends with what its pods say, and a failure joins what its status and
 // its pods say, without secrets.
 func TestPodsSayWhyAWorkloadIsNotAvailable(t *testing.T) {
-	s, told := unavailableSession(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s, message := unavailableSession(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write([]byte(`{"items":[{"metadata":{"name":"web-1"},"status":{"containerStatuses":[{"name":"web","state":{"waiting":
 			{"reason":"ErrImagePull","message":"token canary-value is refused"}}}]}}]}`)) //nolint:errcheck // the test would see it
@@ -97,16 +97,16 @@ func TestPodsSayWhyAWorkloadIsNotAvailable(t *testing.T) {
 	defer s.pods.Stop()
 	const why = "pod web-1, container web: ErrImagePull: token (redacted for security reasons) is refused"
 	slow := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated", Failure: "ProgressDeadlineExceeded: canary-value has timed out"}
-	for !strings.HasSuffix(told(slow), "(0 of 2 replicas updated; "+why+")") {
+	for !strings.HasSuffix(message(slow), "(0 of 2 replicas updated; "+why+")") {
 		select {
 		case <-s.watch.Changes.Wake:
 			s.observer.absorb()
 			s.reporter.askWhy(t.Context())
 		case <-time.After(time.Minute):
-			t.Fatalf("it says %s", told(slow))
+			t.Fatalf("it says %s", message(slow))
 		}
 	}
-	told(slow)
+	message(slow)
 	if state, _ := s.reporter.state(api.PlacementKey{Name: "web"}, webID); state.Failure != "ProgressDeadlineExceeded: (redacted for security reasons) has timed out; "+why {
 		t.Errorf("it fails with %q", state.Failure)
 	}
@@ -136,18 +136,18 @@ func TestReportListsTerminatingObjects(t *testing.T) {
 				o.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			}
 			s.live.Put(one, observed.Of(o))
-			var told ledger.WorkSeen
-			s.cfg.Report = func(o ledger.Observation) { told = o.(ledger.WorkSeen) }
+			var reported ledger.WorkSeen
+			s.cfg.Report = func(o ledger.Observation) { reported = o.(ledger.WorkSeen) }
 			for _, remove := range []bool{true, false} { // the whole placement is removed, or only the object
 				s.works[web] = work.Work{Placement: web, Remove: remove}
 				s.reporter.report(t.Context(), web)
-				if !slices.Equal(told.Lingering, test.lingering) || !slices.Equal(told.Collecting, test.collected) {
-					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, told.Lingering, told.Collecting)
+				if !slices.Equal(reported.Lingering, test.lingering) || !slices.Equal(reported.Collecting, test.collected) {
+					t.Errorf("remove %t: it waits for %v, of these the collector for %v", remove, reported.Lingering, reported.Collecting)
 				}
 			}
 			s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest()}}})
-			if s.reporter.report(t.Context(), web); told.Lingering != nil {
-				t.Errorf("it waits for %v, which is wanted", told.Lingering)
+			if s.reporter.report(t.Context(), web); reported.Lingering != nil {
+				t.Errorf("it waits for %v, which is wanted", reported.Lingering)
 			}
 		})
 	}

@@ -73,8 +73,8 @@ func (r *result) sameObjects(o *result) bool {
 		maps.Equal(r.claimedObjects, o.claimedObjects) && maps.Equal(r.counterparts, o.counterparts)
 }
 
-// A conflict exists if two placements of the commit in force select the same objects: one owns them, and
-// the other one does not get them.
+// A conflict exists if two placements of the commit in force select the same objects: one owns
+// them, and the other one does not get them.
 type conflict struct{ owner, without api.PlacementKey }
 
 // conflicts are the conflicts on one cluster, each with its objects.

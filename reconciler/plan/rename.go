@@ -279,12 +279,12 @@ func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
 	}
 	e := into.Entry(c.Binding.Cluster)
 	return e != nil && e.Binding.Assigned == c.Binding.Assigned && !e.Binding.Removing &&
-		!pl.headRenders(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
+		!pl.rendersInForce(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
 }
 
-// headRenders reports whether the commit in force renders content with this hash for a cluster of a placement.
-// Then the content is known even if the commit that first had it is lost.
-func (pl *planner) headRenders(key api.PlacementKey, name, hash string) bool {
+// rendersInForce reports whether the commit in force renders content with this hash for a cluster
+// of a placement. Then the content is known even if the commit that first had it is lost.
+func (pl *planner) rendersInForce(key api.PlacementKey, name, hash string) bool {
 	now := pl.memo.prepare(pl.InForce, key)
 	cluster, declared := pl.memo.fleet.cluster(name)
 	if now == nil || now.renderer == nil || !declared {

@@ -11,7 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A Membership is a fleet, with the adopted fleets whose inventories it takes over. While the fleet has no ID, every inventory with its name counts as its own.
+// A Membership is a fleet, with the adopted fleets whose inventories it takes over. While the fleet
+// has no ID, every inventory with its name counts as its own.
 type Membership struct {
 	ledger.Fleet
 	Adopted []ledger.Adoption
