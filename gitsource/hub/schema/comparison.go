@@ -33,6 +33,7 @@ type shape struct {
 
 // A fieldSet has the known fields of a mapping.
 type fieldSet interface {
+	size() int
 	names() []string
 	find(name string) (fieldSchema, bool)
 }
@@ -195,10 +196,10 @@ const (
 // similar name in the same mapping, or with the same name in a mapping nearby, since the
 // indentation may be wrong.
 func (l *level) suggestion(key string) string {
-	names := l.fields.names()
-	if len(key) > maxSuggestedKey || len(names) > maxSuggestedFields {
+	if len(key) > maxSuggestedKey || l.fields.size() > maxSuggestedFields {
 		return ""
 	}
+	names := l.fields.names()
 	if best := api.Closest(key, names); best != "" {
 		return best
 	}

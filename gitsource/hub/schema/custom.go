@@ -100,6 +100,8 @@ func numberFault(v any) string {
 // properties are the fields of a mapping in the schema of a definition.
 type properties map[string]any
 
+func (p properties) size() int { return len(p) }
+
 func (p properties) names() []string { return slices.Sorted(maps.Keys(p)) }
 
 func (p properties) find(name string) (fieldSchema, bool) {

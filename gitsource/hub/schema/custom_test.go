@@ -54,17 +54,41 @@ func TestCheckCustomEndsAtTheLimit(t *testing.T) {
 	}
 }
 
-// Suggestions are searched for only where the search is fast.
+// listedFields counts how often the names of its fields are listed.
+type listedFields struct {
+	properties
+	listed int
+}
+
+func (f *listedFields) names() []string {
+	f.listed++
+	return f.properties.names()
+}
+
+// Suggestions are searched for only where the search is fast. Otherwise the names are not even
+// listed, which would be slow for many unknown fields in a mapping of many fields.
 func TestSuggestionsAreBounded(t *testing.T) {
-	fields := properties{"size": map[string]any{}, strings.Repeat("a", 70): map[string]any{}}
-	l := &level{fields: fields}
-	if l.suggestion("sise") != "size" || l.suggestion(strings.Repeat("a", 69)) != "" {
-		t.Error("a short word has no suggestion, or a long one has")
-	}
-	for i := range maxSuggestedFields {
-		fields[fmt.Sprint("field", i)] = map[string]any{}
-	}
-	if l.suggestion("sise") != "" {
-		t.Error("very many fields are searched")
+	for name, test := range map[string]struct {
+		key    string
+		fields int // beside size and a long name
+		want   string
+		listed int
+	}{
+		"a short key":               {"sise", 0, "size", 1},
+		"a long key":                {strings.Repeat("a", maxSuggestedKey+1), 0, "", 0},
+		"the most fields":           {"sise", maxSuggestedFields - 2, "size", 1},
+		"more fields":               {"sise", maxSuggestedFields - 1, "", 0},
+		"a long key of many fields": {strings.Repeat("a", maxSuggestedKey+1), maxSuggestedFields, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields := &listedFields{properties: properties{"size": map[string]any{}, strings.Repeat("a", maxSuggestedKey+2): map[string]any{}}}
+			for i := range test.fields {
+				fields.properties[fmt.Sprint("field", i)] = map[string]any{}
+			}
+			l := &level{fields: fields}
+			if got := l.suggestion(test.key); got != test.want || fields.listed != test.listed {
+				t.Errorf("%q, and the names are listed %d times; want %q and %d", got, fields.listed, test.want, test.listed)
+			}
+		})
 	}
 }

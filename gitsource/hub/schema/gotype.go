@@ -63,6 +63,8 @@ func (fs structFields) find(name string) (fieldSchema, bool) {
 	return fs[i].schema, true
 }
 
+func (fs structFields) size() int { return len(fs) }
+
 func (fs structFields) names() []string {
 	names := make([]string, len(fs))
 	for i, f := range fs {
