@@ -83,7 +83,9 @@ func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error)
 		return up, nil
 	}
 	if !e.Mode.IsRegular() {
-		w.irregular(name, e.Mode)
+		if !up.Ignores(name, matchesAsDir(e.Mode)) {
+			w.irregular(name, e.Mode)
+		}
 		return up, nil
 	}
 	data, fault, err := w.tree.Read(name)
@@ -131,8 +133,7 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 			continue
 		}
 		name := path.Join(dir, e.Name)
-		isDir := e.Mode.IsDir() || e.Mode&fs.ModeIrregular != 0 // ignore patterns match a submodule like a directory
-		if ignored != nil && ignored.Ignores(name, isDir) {
+		if ignored.Ignores(name, matchesAsDir(e.Mode)) {
 			continue
 		}
 		if err := w.entry(name, e, ignored, depth); err != nil {
@@ -141,6 +142,9 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 	}
 	return nil
 }
+
+// matchesAsDir reports whether ignore patterns match an entry as a directory. A submodule is one.
+func matchesAsDir(mode fs.FileMode) bool { return mode.IsDir() || mode&fs.ModeIrregular != 0 }
 
 func (w *walk) entry(name string, e tree.Entry, ignored *tree.Patterns, depth int) error {
 	w.files++
@@ -189,15 +193,20 @@ func (w *walk) kustomization(dir string, l *tree.Listing, ignored *tree.Patterns
 
 // irregular reports an entry that is neither a file nor a directory. A link that may point to a
 // manifest or a directory of manifests is an error, since the objects would be missing. So is an
-// ignore file, since files would be read that are not meant for the fleet.
+// ignore file, since files would be read that are not meant for the fleet. That of the root cannot
+// be ignored itself.
 func (w *walk) irregular(name string, mode fs.FileMode) {
 	severity := problem.Warning
 	if document.IsManifest(name) || path.Ext(name) == "" || path.Base(name) == tree.IgnoreFile {
 		severity = problem.Error
 	}
 	switch {
+	case mode&fs.ModeSymlink != 0 && name == tree.IgnoreFile:
+		w.problem(severity, name, "this is a symbolic link, which is never followed; commit the file itself")
 	case mode&fs.ModeSymlink != 0:
 		w.problem(severity, name, "this is a symbolic link, which is never followed; commit the file itself, or list the link in %s", tree.IgnoreFile)
+	case path.Base(name) == tree.IgnoreFile:
+		w.problem(severity, name, "an ignore file must be a regular file; rename it, or commit a file")
 	case mode&fs.ModeIrregular != 0:
 		w.problem(problem.Error, name, "this is a submodule, which is never entered; commit its files, or list it in %s", tree.IgnoreFile)
 	default:

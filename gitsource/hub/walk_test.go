@@ -47,11 +47,21 @@ func TestWalk(t *testing.T) {
 			"a.yaml" + link, "b" + link, "c.md" + link + " (warning)", "d" + submodule, "e.md" + submodule,
 			"f.sock: this is neither a file nor a directory; list it in .gitfleetignore",
 		}},
-		"names that are not UTF-8":      {".", map[string]string{"a\xff.yaml": "", "b\xff.txt": ""}, "", "", []string{"a\ufffd.yaml: the name is not UTF-8; rename it, or list it in .gitfleetignore"}},
-		"an ignore file that is a link": {".", map[string]string{".gitfleetignore": "link", "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore" + link + ""}},
-		"an ignore file that is binary": {".", map[string]string{".gitfleetignore": "a\x00", "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in .gitfleetignore"}},
-		"an ignore file that is large":  {".", map[string]string{".gitfleetignore": strings.Repeat("a\n", ignoreFileSize/2+1), "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: it has more than 64 KiB of patterns; list directories instead of their files"}},
-		"deep directories":              {".", map[string]string{"1/2/3/4/a.yaml": "", "1/2/3/b.yaml": ""}, "1/2/3/b.yaml", "", []string{"1/2/3/4: directories are nested deeper than 3 levels"}},
+		"names that are not UTF-8":                 {".", map[string]string{"a\xff.yaml": "", "b\xff.txt": ""}, "", "", []string{"a\ufffd.yaml: the name is not UTF-8; rename it, or list it in .gitfleetignore"}},
+		"an ignore file that is a link":            {".", map[string]string{".gitfleetignore": "link", "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: this is a symbolic link, which is never followed; commit the file itself"}},
+		"one that is a link in a directory":        {".", map[string]string{".gitfleetignore": "*.json\n", "a/.gitfleetignore": "link", "a/b.yaml": "", "a/c.json": ""}, "a/b.yaml", "", []string{"a/.gitfleetignore" + link}},
+		"one that is an ignored link":              {".", map[string]string{".gitfleetignore": "a/.gitfleetignore\n*.json\n", "a/.gitfleetignore": "link", "a/b.yaml": "", "a/c.json": ""}, "a/b.yaml", "", nil},
+		"one that is an ignored link above a path": {"a/b", map[string]string{".gitfleetignore": "a/.gitfleetignore\n", "a/.gitfleetignore": "link", "a/b/c.yaml": ""}, "a/b/c.yaml", "", nil},
+		"one that is an ignored file is read":      {".", map[string]string{".gitfleetignore": ".gitfleetignore\n", "a/.gitfleetignore": "*.json\n", "a/b.yaml": "", "a/c.json": ""}, "a/b.yaml", "", nil},
+		"ones that are no files": {".", map[string]string{".gitfleetignore": "module", "a/.gitfleetignore/b": "", "c/.gitfleetignore": "pipe"}, "", "", []string{
+			".gitfleetignore: an ignore file must be a regular file; rename it, or commit a file",
+			"a/.gitfleetignore: an ignore file must be a regular file; rename it, or commit a file",
+			"c/.gitfleetignore: an ignore file must be a regular file; rename it, or commit a file",
+		}},
+		"one that is an ignored directory": {".", map[string]string{".gitfleetignore": ".gitfleetignore/\n", "a/.gitfleetignore/b": "", "a/c.yaml": ""}, "a/c.yaml", "", nil},
+		"an ignore file that is binary":    {".", map[string]string{".gitfleetignore": "a\x00", "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: the file has NUL bytes: it is binary, or in an encoding other than UTF-8; save it as UTF-8, or list it in .gitfleetignore"}},
+		"an ignore file that is large":     {".", map[string]string{".gitfleetignore": strings.Repeat("a\n", ignoreFileSize/2+1), "a.yaml": ""}, "a.yaml", "", []string{".gitfleetignore: it has more than 64 KiB of patterns; list directories instead of their files"}},
+		"deep directories":                 {".", map[string]string{"1/2/3/4/a.yaml": "", "1/2/3/b.yaml": ""}, "1/2/3/b.yaml", "", []string{"1/2/3/4: directories are nested deeper than 3 levels"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := fstest.MapFS{}
