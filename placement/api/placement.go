@@ -126,7 +126,7 @@ type PlacementPolicy struct {
 }
 
 // Summary returns the type of the policy, and the number of clusters that it asks for, if it has
-// one. A policy that is nil is PickAll.
+// one. A policy that is nil or has no type is PickAll.
 func (p *PlacementPolicy) Summary() string {
 	switch {
 	case p == nil || p.PlacementType == "":

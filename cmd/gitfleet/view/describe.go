@@ -109,7 +109,7 @@ func (s *sheet) placement(r *status.Report, name string) {
 // policyText returns the type of a policy with the number or the names of the clusters that it
 // asks for.
 func policyText(p *api.PlacementPolicy) string {
-	if p == nil || p.PlacementType != api.PickFixed {
+	if p == nil || p.PlacementType != api.PickFixed || len(p.ClusterNames) == 0 {
 		return p.Summary()
 	}
 	return p.Summary() + " " + strings.Join(p.ClusterNames, ", ")

@@ -22,7 +22,7 @@ func described(write func(s *sheet)) string {
 
 func TestPolicyText(t *testing.T) {
 	for want, of := range map[string]*api.PlacementPolicy{
-		"PickAll": nil, "PickN 3": {PlacementType: api.PickN, NumberOfClusters: new(int32(3))}, "PickFixed east, west": {PlacementType: api.PickFixed, ClusterNames: []string{"east", "west"}},
+		"PickAll": nil, "PickFixed": {PlacementType: api.PickFixed}, "PickN 3": {PlacementType: api.PickN, NumberOfClusters: new(int32(3))}, "PickFixed east, west": {PlacementType: api.PickFixed, ClusterNames: []string{"east", "west"}},
 	} {
 		if got := policyText(of); got != want {
 			t.Errorf("%q, want %q", got, want)
