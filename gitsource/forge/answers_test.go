@@ -38,16 +38,16 @@ func TestBadAnswers(t *testing.T) {
 		"a rate limit": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "90")
 			w.WriteHeader(429)
-		}, "429 (the rate limit is exceeded; tried again in 1m30s)", 90 * time.Second},
+		}, "429 (the rate limit is exceeded; the next attempt is in 1m30s)", 90 * time.Second},
 		"out of order": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "90")
 			w.WriteHeader(503)
-		}, "503 (tried again in 1m30s)", 90 * time.Second},
+		}, "503 (the next attempt is in 1m30s)", 90 * time.Second},
 		"the limit of GitHub": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-RateLimit-Remaining", "0")
 			w.Header().Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(10*24*time.Hour).Unix()))
 			w.WriteHeader(403)
-		}, "403 (the rate limit is exceeded; tried again in 24h0m0s)", 24 * time.Hour},
+		}, "403 (the rate limit is exceeded; the next attempt is in 24h0m0s)", 24 * time.Hour},
 		"a limit that is not used up": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-RateLimit-Remaining", "7")
 			w.Header().Set("X-RateLimit-Reset", fmt.Sprint(time.Now().Add(time.Hour).Unix()))

@@ -32,9 +32,9 @@ func (e *StatusError) Error() string {
 	}
 	hint := hints[e.Status]
 	if e.RetryAfter > 0 {
-		hint = "the rate limit is exceeded; tried again in " + e.RetryAfter.Round(time.Second).String()
-		if e.Status/100 == 5 {
-			hint = "tried again in " + e.RetryAfter.Round(time.Second).String()
+		hint = "the next attempt is in " + e.RetryAfter.Round(time.Second).String()
+		if e.Status/100 != 5 {
+			hint = "the rate limit is exceeded; " + hint
 		}
 	}
 	if hint != "" {
