@@ -62,6 +62,8 @@ func (s *memoryStore) Save(l *Ledger) error {
 
 func (s *memoryStore) Close() error { return nil }
 
+// The keys of the single records: the commit in force, which earlier versions named the head, and
+// the fleet.
 const headKey, fleetKey = "h", "f"
 
 // Keys of records: a letter for the kind, then names, which have no NUL.

@@ -94,10 +94,10 @@ func NewMemo() *Memo {
 }
 
 // setInForce changes the commit in force.
-func (m *Memo) setInForce(head *hub.Snapshot) {
-	if m.inForce == nil || m.inForce.Snapshot != head {
-		delete(m.commits, head) // its contents become the newest again
-		m.inForce = m.commit(head)
+func (m *Memo) setInForce(s *hub.Snapshot) {
+	if m.inForce == nil || m.inForce.Snapshot != s {
+		delete(m.commits, s) // its contents become the newest again
+		m.inForce = m.commit(s)
 	}
 }
 

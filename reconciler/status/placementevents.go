@@ -71,7 +71,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 	return aboutPlacement(b.p.Key, b.p.Record, b.Now, h.events)
 }
 
-// add adds an event; one without a commit gets the head commit.
+// add adds an event; one without a commit gets the commit in force.
 func (h *eventBuilder) add(e Event) {
 	e.Commit = cmp.Or(e.Commit, h.InForce.Commit.Hash)
 	h.events = append(h.events, e)
