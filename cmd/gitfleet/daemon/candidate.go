@@ -55,7 +55,7 @@ func newCandidate(c settings.Config, leading prometheus.Gauge, log *slog.Logger)
 }
 
 // run runs lead once this replica leads, and standby until then.
-func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loop *reconciler.Reconciler, beside func(context.Context) error) error {
+func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loop *reconciler.Reconciler, leaderTasks func(context.Context) error) error {
 	lead := func(ctx context.Context) error {
 		c.active.Store(loop)
 		c.leads.Store(true)
@@ -64,7 +64,7 @@ func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loo
 		defer c.leads.Store(false)
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return loop.Run(ctx) })
-		group.Go(func() error { return beside(ctx) })
+		group.Go(func() error { return leaderTasks(ctx) })
 		return group.Wait()
 	}
 	if c.replica == nil {
