@@ -60,7 +60,7 @@ func (c *rules) filterChanges(m *Cluster) []string {
 // spreadChange says what a hard spread constraint requires.
 func (x *explainer) spreadChange(m *clusterState) string {
 	i := m.forbidden
-	d, k := x.spreading.labelValues[i], x.spreading.constraints[i]
+	d, k := x.spreading.perConstraint[i], x.spreading.constraints[i]
 	delta, _ := d.effect(d.of[m.index], k.maxSkew)
 	need := fmt.Sprintf("the maxSkew of %q must be at least %d, or a cluster be chosen where there are fewer", k.key, d.high-d.low+delta)
 	if empty := x.emptyDomains(i); len(empty) > 0 {

@@ -277,7 +277,7 @@ func (p *preference) explain(m *Cluster) Contribution {
 func (s *spread) verdicts(cluster int) []SpreadVerdict {
 	var all []SpreadVerdict
 	for i, c := range s.constraints {
-		d := s.labelValues[i]
+		d := s.perConstraint[i]
 		v := SpreadVerdict{Constraint: c.String(), Low: d.low, High: d.high}
 		if id := d.of[cluster]; id >= 0 {
 			v.Domain, v.Labeled, v.Count = d.names[id], true, d.count[id]

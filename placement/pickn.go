@@ -140,7 +140,7 @@ func (c *cycle) groups(ranked []*clusterState) []*group {
 	var key []byte
 	for rank, m := range ranked {
 		key = key[:0]
-		for _, d := range c.spreading.labelValues {
+		for _, d := range c.spreading.perConstraint {
 			key = strconv.AppendInt(key, int64(d.of[m.index]), 36)
 			key = append(key, ' ')
 		}

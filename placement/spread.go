@@ -129,19 +129,19 @@ const penalty = 1000
 // A spread keeps the domains of all constraints.
 type spread struct {
 	constraints []constraint
-	labelValues []*domains
+	perConstraint []*domains
 }
 
 func newSpread(constraints []constraint, fleet []*Cluster) *spread {
 	s := &spread{constraints: constraints}
 	for _, c := range constraints {
-		s.labelValues = append(s.labelValues, newDomains(c.key, fleet))
+		s.perConstraint = append(s.perConstraint, newDomains(c.key, fleet))
 	}
 	return s
 }
 
 func (s *spread) add(cluster int) {
-	for _, d := range s.labelValues {
+	for _, d := range s.perConstraint {
 		d.add(cluster)
 	}
 }
@@ -150,7 +150,7 @@ func (s *spread) add(cluster int) {
 // none does.
 func (s *spread) score(cluster int) (score int32, forbidden int) {
 	for i, c := range s.constraints {
-		d := s.labelValues[i]
+		d := s.perConstraint[i]
 		id := d.of[cluster]
 		if id < 0 {
 			continue
@@ -171,7 +171,7 @@ func (s *spread) score(cluster int) (score int32, forbidden int) {
 // emptyDomains returns the values of a constraint's label that have the smallest count and no
 // eligible cluster.
 func (c *cycle) emptyDomains(i int) []string {
-	d := c.spreading.labelValues[i]
+	d := c.spreading.perConstraint[i]
 	usable := make([]bool, len(d.names))
 	for j := range c.members {
 		if id := d.of[j]; id >= 0 && (c.members[j].candidate() || c.members[j].selected()) {
