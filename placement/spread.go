@@ -128,7 +128,7 @@ const penalty = 1000
 
 // A spread keeps the domains of all constraints.
 type spread struct {
-	constraints []constraint
+	constraints   []constraint
 	perConstraint []*domains
 }
 
