@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,7 @@ func (c *chronicle) loadedCommit(hash, message, text string) loaded {
 
 func TestWhichCommitsComeInForce(t *testing.T) {
 	const base = "clusters east\nnamespace web\nplace web"
+	const allow = `if this is intended, add the trailer "Gitfleet-Allow-Delete: *" to the message of a commit` + "\n"
 	for name, test := range map[string]struct {
 		load func(c *chronicle) loaded
 		// inForce is the commit in force afterwards, and newest the newest one.
@@ -48,9 +50,9 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 		},
 			"c1", "c2", "commit refused @c2 | no such file\n", "no such file"},
 		"one without clusters": {func(c *chronicle) loaded { return c.loadedCommit("c2", "", "namespace web\nplace web") },
-			"c1", "c2", "", "the commit has no MemberCluster left"},
+			"c1", "c2", "commit refused @c2 | Ada | make c2 | the commit has no MemberCluster left, and every cluster would leave the fleet; " + allow, "the commit has no MemberCluster left"},
 		"one without placements": {func(c *chronicle) loaded { return c.loadedCommit("c2", "", "clusters east") },
-			"c1", "c2", "", "the commit has no placement left"},
+			"c1", "c2", "commit refused @c2 | Ada | make c2 | the commit has no placement left, and would remove everything from every cluster; " + allow, "the commit has no placement left"},
 		"one without placements, allowed": {func(c *chronicle) loaded {
 			return c.loadedCommit("c2", "empty\n\nGitfleet-Allow-Delete: *\n", "clusters east")
 		},
@@ -79,12 +81,10 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 			if c.source.Newest.Hash != test.newest {
 				t.Errorf("newest: %s, want %s", c.source.Newest.Hash, test.newest)
 			}
-			if got := c.source.LoadError; len(got) < len(test.loadError) || got[:len(test.loadError)] != test.loadError || test.loadError == "" && got != "" {
+			if got := c.source.LoadError; !strings.HasPrefix(got, test.loadError) || test.loadError == "" && got != "" {
 				t.Errorf("load error %q, want %q", got, test.loadError)
 			}
-			if test.history != "" || test.inForce == test.newest {
-				c.tells(test.history)
-			}
+			c.tells(test.history)
 		})
 	}
 }

@@ -32,12 +32,15 @@ func rulesOf(t *testing.T, file, suffix string) string {
 		t.Fatal(err)
 	}
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		head, rules, _ := strings.Cut(document, "rules:\n")
+		head, rules, found := strings.Cut(document, "rules:\n")
 		if !strings.Contains(head, "\nkind: ClusterRole\n") || !strings.Contains(head, suffix+"\n") {
 			continue
 		}
 		rules, _, _ = strings.Cut(rules, "{{- end }}")
-		return strings.TrimSpace(rules)
+		if rules = strings.TrimSpace(rules); !found || rules == "" {
+			t.Errorf("the ClusterRole %s in deploy/%s has no rules", suffix, file)
+		}
+		return rules
 	}
 	t.Fatalf("deploy/%s has no ClusterRole %s", file, suffix)
 	return ""

@@ -76,8 +76,7 @@ func TestPagesHaveTheVersionOfTheFirst(t *testing.T) {
 // A watch begins with the existing objects, or after a version, as its options say; bookmarks are
 // sent to clients that allow them.
 func TestWatchesBeginAsRequested(t *testing.T) {
-	s := newStorage(t, clusterPlacements, "v1beta1")
-	now := strconv.FormatUint(s.store.Version(), 10)
+	const newest = "newest" // stands for that version
 	yes, no := true, false
 	for name, test := range map[string]struct {
 		options internalversion.ListOptions
@@ -88,13 +87,19 @@ func TestWatchesBeginAsRequested(t *testing.T) {
 		"without a version":                   {internalversion.ListOptions{}, 3, "", ""},
 		"without a version, with bookmarks":   {internalversion.ListOptions{AllowWatchBookmarks: true}, 3, "plain", ""},
 		"with initial events":                 {internalversion.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true}, 3, "initial", ""},
-		"with initial events after a version": {internalversion.ListOptions{ResourceVersion: now, SendInitialEvents: &yes, AllowWatchBookmarks: true}, 3, "initial", ""},
+		"with initial events after a version": {internalversion.ListOptions{ResourceVersion: newest, SendInitialEvents: &yes, AllowWatchBookmarks: true}, 3, "initial", ""},
 		"without initial events":              {internalversion.ListOptions{SendInitialEvents: &no}, 0, "", ""},
-		"after a version":                     {internalversion.ListOptions{ResourceVersion: now}, 0, "", ""},
+		"after a version":                     {internalversion.ListOptions{ResourceVersion: newest}, 0, "", ""},
 		"after a version of another process":  {internalversion.ListOptions{ResourceVersion: "7"}, 0, "", metav1.StatusReasonExpired},
 		"after no number":                     {internalversion.ListOptions{ResourceVersion: "x"}, 0, "", metav1.StatusReasonBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
+			served := serve(t, reportOf(nil, crpOf("api", 1), crpOf("docs", 1), crpOf("web", 1)))
+			s := &storage{served.api.store, clusterPlacements, "v1beta1"}
+			now := strconv.FormatUint(s.store.Version(), 10)
+			if test.options.ResourceVersion == newest {
+				test.options.ResourceVersion = now
+			}
 			w, err := s.Watch(t.Context(), &test.options)
 			if err != nil || test.reason != "" {
 				if reason := apierrors.ReasonForError(err); err == nil || reason != test.reason {
@@ -115,10 +120,9 @@ func TestWatchesBeginAsRequested(t *testing.T) {
 					t.Errorf("bookmark %s %s, %v", e.Type, m, err)
 				}
 			}
-			select {
-			case e := <-w.ResultChan():
-				t.Errorf("one event more: %+v", e)
-			default:
+			served.api.Publish(reportOf(nil, crpOf("api", 1), crpOf("docs", 1), crpOf("web", 2)))
+			if e := <-w.ResultChan(); e.Type != watch.Modified {
+				t.Errorf("event %+v before the change", e)
 			}
 		})
 	}
