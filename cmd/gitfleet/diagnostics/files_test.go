@@ -80,7 +80,10 @@ func TestDoctorChecksFiles(t *testing.T) {
 func TestDoctorChecksTheStateDirectory(t *testing.T) {
 	parent := t.TempDir()
 	damaged := t.TempDir()
-	if err := os.WriteFile(filepath.Join(damaged, "ledger"), []byte("this is no database"), 0o600); err != nil {
+	if err := os.Mkdir(filepath.Join(damaged, "ledger"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(damaged, "ledger", "ledger.db"), []byte("this is no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct{ dir, state, says, fix string }{
@@ -88,7 +91,7 @@ func TestDoctorChecksTheStateDirectory(t *testing.T) {
 		"to be created":    {filepath.Join(parent, "state"), checkOK, "does not exist yet; the daemon creates it", ""},
 		"without a parent": {filepath.Join(parent, "no", "state"), checkFail, "no such file or directory", "create it, owned by the daemon's user"},
 		"no directory":     {tempfile.Write(t, "file", ""), checkFail, "not a directory", "let the daemon's user write it"},
-		"a damaged ledger": {damaged, checkFail, "", "move the file of the ledger away; it is rebuilt from Git and the members"},
+		"a damaged ledger": {damaged, checkFail, "open ledger: invalid database", "move the file of the ledger away; it is rebuilt from Git and the members"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := checkState(settings.Config{StateDir: test.dir})[0]
