@@ -55,11 +55,11 @@ type ServerConfig struct {
 	CertFile        string `key:"certFile" usage:"file with the certificate to serve TLS with"`
 	KeyFile         string `key:"keyFile" usage:"file with the key of that certificate"`
 	TokenFile       string `key:"tokenFile" usage:"file with the tokens of authorized clients, one per line: TOKEN or TOKEN,USER"`
-	ClientCAFile    string `key:"clientCAFile" usage:"file with the CA certificates that verify client certificates"`
+	ClientCAFile    string `key:"clientCAFile" usage:"file with the CA certificates of authorized clients"`
 	Unauthenticated bool   `key:"allowUnauthenticated" usage:"answer requests from other machines without authentication"`
 	OpenMetrics     bool   `key:"openMetrics" usage:"serve /metrics without authentication"`
 	Delegated       bool   `key:"delegated" usage:"let a Kubernetes cluster authenticate and authorize requests, such as the one gitfleet runs in"`
-	Kubeconfig      string `key:"kubeconfig" usage:"kubeconfig of that cluster, if gitfleet does not run in it"`
+	Kubeconfig      string `key:"kubeconfig" usage:"kubeconfig of the cluster that authenticates and authorizes requests, if gitfleet does not run in it"`
 }
 
 // SourceConfig configures the repository of the hub.
