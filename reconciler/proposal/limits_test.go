@@ -42,12 +42,13 @@ func TestLimitsOfOverrides(t *testing.T) {
 		fields, rules   int
 		changed, others []status.Holder
 		want            string // the override, or the file that changes
+		loads           int    // how often the tree is loaded
 	}{
-		"20 fields":      {webFleet, 20, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one-"},
-		"21 fields":      {webFleet, 21, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml"},
-		"the 20th rule":  {webFleet, 1, 19, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one"},
-		"the 21st rule":  {webFleet, 1, 20, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml"},
-		"two placements": {fleet, 1, 0, []status.Holder{holder("east", "web"), holder("west", "other")}, []status.Holder{holder("north", "web")}, "one.yaml"},
+		"20 fields":      {webFleet, 20, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one-", 1},
+		"21 fields":      {webFleet, 21, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml", 2},
+		"the 20th rule":  {webFleet, 1, 19, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one", 1},
+		"the 21st rule":  {webFleet, 1, 20, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml", 3},
+		"two placements": {fleet, 1, 0, []status.Holder{holder("east", "web"), holder("west", "other")}, []status.Holder{holder("north", "web")}, "one.yaml", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := world.Files(t, test.fleet)
@@ -55,7 +56,9 @@ func TestLimitsOfOverrides(t *testing.T) {
 			if test.rules > 0 {
 				files["override.yaml"] = &fstest.MapFile{Data: []byte(override(test.rules))}
 			}
+			loads := 0
 			load := func(files fs.FS) (*hub.Snapshot, error) {
+				loads++
 				return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
 			}
 			head, err := load(files)
@@ -68,6 +71,7 @@ func TestLimitsOfOverrides(t *testing.T) {
 					PatchDetail: api.PatchDetail{Path: fmt.Sprintf("/data/key-%02d", i), ValueInHub: "plain", ValueInMember: "x"}, MemberJSON: []byte(`"x"`),
 				})
 			}
+			loads = 0
 			edit, err := (&Editor{Load: load, Files: files, Head: head}).Edit(target)
 			if err != nil {
 				t.Fatal(err)
@@ -78,6 +82,9 @@ func TestLimitsOfOverrides(t *testing.T) {
 			}
 			if !strings.HasPrefix(got, test.want) {
 				t.Errorf("the edit is in %s, want %s", got, test.want)
+			}
+			if loads != test.loads {
+				t.Errorf("the tree is loaded %d times, want %d", loads, test.loads)
 			}
 		})
 	}

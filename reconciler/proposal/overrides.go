@@ -21,6 +21,9 @@ import (
 // if no override can.
 func (a *attempt) newOverride() *Result {
 	key := a.Changed[0].Placement
+	if slices.ContainsFunc(a.Changed, func(h status.Holder) bool { return h.Placement != key }) {
+		return nil
+	}
 	name := a.overrideName()
 	text, err := a.overrideText(name, key)
 	if err != nil {
