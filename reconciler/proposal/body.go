@@ -203,7 +203,7 @@ func (o *offer) closing() string {
 	if o.deleted {
 		putsBack, keeps = "creates the object again as it is in Git", "keeps it deleted"
 	}
-	return putsBack + ". The same change is not offered again: if somebody makes it once more, it is put back at once. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until the label is removed.\n\n"
+	return putsBack + ". The same change is not offered again: if somebody makes it once more, it is put back. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until the label is removed.\n\n"
 }
 
 func formatTime(t time.Time) string {

@@ -42,7 +42,7 @@ type follower struct {
 	waitingListed time.Time
 }
 
-// A change is the state of one offer, kept while the drift lasts.
+// An offerState is the state of one offer, kept while the drift lasts.
 type offerState struct {
 	since time.Time
 	// branch is the branch of the pull request, or stands for the issue; it is empty until the
@@ -209,8 +209,8 @@ func isGeneral(err error) bool {
 
 // steps are taken one after the other, each for all changes for which it is due, the oldest first.
 var steps = []struct {
-	due func(f *follower, o *offer, c *offerState, now time.Time) bool
-	do  func(f *follower, ctx context.Context, o *offer, c *offerState, now time.Time) error
+	due func(f *follower, o *offer, s *offerState, now time.Time) bool
+	do  func(f *follower, ctx context.Context, o *offer, s *offerState, now time.Time) error
 }{
 	{(*follower).isMerged, (*follower).checkMerged},
 	{(*follower).hasOtherIssue, (*follower).followIssue},
@@ -280,7 +280,7 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 		if now.Sub(since) < recoveryGrace {
 			continue
 		}
-		const comment = "The drift has ended: the clusters have another value by now, or Git has. A different change of the object is offered separately. There is nothing left to decide here."
+		const comment = "The drift has ended: no cluster has this value any more, or Git has changed. If a cluster has another value now, that is a change of its own."
 		current, err := f.current(ctx, branch, pr.Number)
 		if err != nil {
 			return err

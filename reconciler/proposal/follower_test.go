@@ -44,7 +44,7 @@ func TestASecondValueReplacesTheFirst(t *testing.T) {
 	p.reported(t, p.report, 2*time.Minute)
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
 	second := p.forge.pulls[1]
-	if first.State != forge.Closed || !endedByGitfleet(first.Body) || len(p.forge.comments) != 1 || !strings.HasPrefix(p.forge.comments[0], "The drift has ended: the clusters have another value by now") {
+	if first.State != forge.Closed || !endedByGitfleet(first.Body) || len(p.forge.comments) != 1 || !strings.Contains(p.forge.comments[0], "If a cluster has another value now, that is a change of its own.") {
 		t.Errorf("the first pull request is %+v, comments %q", first, p.forge.comments)
 	}
 	if first.Branch == second.Branch || !strings.Contains(second.Body, "+ 7\n") {

@@ -25,7 +25,7 @@ func TestBodies(t *testing.T) {
 				"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this pull request is merged or closed.\n",
 				"```diff\n  /data/key\n- 1\n+ 7\n```\n", "**Where:** `east`, `west`; first seen at 2027-01-15T12:00:00Z.\n", "```text\nnot known\n```\n", "**Source:** `web.yaml:1`\n",
 				"**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.\n",
-				"**Closing** without merging puts the object back to what is in Git. The same change is not offered again: if somebody makes it once more, it is put back at once. The label `gitfleet/hold` keeps the object as it is, also after closing, until the label is removed.\n",
+				"**Closing** without merging puts the object back to what is in Git. The same change is not offered again: if somebody makes it once more, it is put back. The label `gitfleet/hold` keeps the object as it is, also after closing, until the label is removed.\n",
 			},
 			"Change in Git",
 		},
