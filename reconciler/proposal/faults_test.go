@@ -36,7 +36,7 @@ func TestABranchThatIsRefused(t *testing.T) {
 	pushed := p.forge.pushes
 	p.after(t, 20*time.Minute, heldChange(7, "east"), heldChange(8, "west"), heldChange(9, "north"))
 	p.says(t, "west", "held: left as it is; not offered as a pull request since 2027-01-15T08:05:10Z: push branch: branches gitfleet/* are protected")
-	p.says(t, "north", "held: left as it is; 2 pull requests of drift are open already")
+	p.says(t, "north", "held: left as it is; pull requests of drift: 1 open, 1 not opened because of errors and retried; drift.maxOpen allows 2")
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 	if n := p.forge.pushes - pushed; n < 3 || n > 10 {
 		t.Errorf("tried %d times in 20 minutes", n)

@@ -292,7 +292,7 @@ func TestIssuesAreBounded(t *testing.T) {
 	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 1 {
 		t.Fatalf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
 	}
-	p.says(t, "north", "held: left as it is; 2 pull requests and issues of drift are open already, as many as drift.maxOpen allows")
+	p.says(t, "north", "held: left as it is; pull requests and issues of drift: 2 open; drift.maxOpen allows 2")
 	p.forge.issues[0].State = deleted
 	p.after(t, time.Minute, all...)
 	p.says(t, "west", "offered as https://git.example.com/issues/2")

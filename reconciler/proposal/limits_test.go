@@ -1,12 +1,15 @@
 package proposal
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -91,3 +94,36 @@ func TestLimitsOfOverrides(t *testing.T) {
 }
 
 const webFleet = "clusters east west\nnamespace web\nplace web of web\n"
+
+// At the limit, a change says how many requests are open, and how many others are retried if these count.
+func TestTheLimitOfOpenRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		open, retried int
+		asked         bool
+		want          string // empty if the change may be offered
+	}{
+		"below":              {1, 0, false, ""},
+		"at the limit":       {2, 0, false, "pull requests of drift: 2 open; drift.maxOpen allows 2"},
+		"above":              {3, 0, false, "pull requests of drift: 3 open; drift.maxOpen allows 2"},
+		"with retried":       {1, 1, false, "pull requests of drift: 1 open, 1 not opened because of errors and retried; drift.maxOpen allows 2"},
+		"without the others": {2, 1, false, "pull requests of drift: 2 open; drift.maxOpen allows 2"},
+		"on request":         {2, 1, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &follower{open: map[string]forge.PullRequest{}, states: map[string]*offerState{}}
+			f.cfg.MaxOpen = 2
+			for i := range test.open {
+				f.open[fmt.Sprint(branchPrefix, i)] = forge.PullRequest{}
+			}
+			for i := range test.retried {
+				s := &offerState{}
+				s.retry.Fail(errors.New("refused"), time.Now())
+				f.states[fmt.Sprint(i)] = s
+			}
+			s := &offerState{asked: test.asked}
+			if limited := f.atLimit(s); limited != (test.want != "") || s.waits != test.want {
+				t.Errorf("%t, %q, want %q", limited, s.waits, test.want)
+			}
+		})
+	}
+}

@@ -106,8 +106,8 @@ func (f *follower) findOpen(hash string) *forge.PullRequest {
 
 // atLimit reports whether no more requests may be opened now, and records that with the change.
 func (f *follower) atLimit(s *offerState) bool {
-	n := f.countOpen(s)
-	if n < f.cfg.MaxOpen || s.asked {
+	open, retried := len(f.open), f.countRetried(s)
+	if s.asked || open+retried < f.cfg.MaxOpen {
 		return false
 	}
 	what := "pull requests"
@@ -116,18 +116,18 @@ func (f *follower) atLimit(s *offerState) bool {
 			what = "pull requests and issues"
 		}
 	}
-	s.waits = fmt.Sprintf("%d %s of drift are open already, as many as drift.maxOpen allows", n, what)
+	s.waits = fmt.Sprintf("%s of drift: %d open", what, open)
+	if open < f.cfg.MaxOpen {
+		s.waits += fmt.Sprintf(", %d not opened because of errors and retried", retried)
+	}
+	s.waits += fmt.Sprintf("; drift.maxOpen allows %d", f.cfg.MaxOpen)
 	return true
 }
 
-// countOpen counts the open pull requests and issues. As long as more may be opened, it also counts the
-// other changes that could not be offered and are retried: a failure that affects all must not be met
-// by each of them.
-func (f *follower) countOpen(but *offerState) int {
-	n := len(f.open)
-	if n >= f.cfg.MaxOpen {
-		return n
-	}
+// countRetried counts the other changes that could not be offered and are retried. They count for the
+// limit, since a failure that affects all changes must not be met by each of them.
+func (f *follower) countRetried(but *offerState) int {
+	n := 0
 	for _, s := range f.states {
 		if s != but && s.branch == "" && s.retry.Failures() > 0 {
 			n++

@@ -337,7 +337,7 @@ func TestOnlySoManyAreOpen(t *testing.T) {
 	if n := len(p.forge.pulls); n != 10 || p.forge.requests > 50 {
 		t.Errorf("%d pull requests with %d requests", n, p.forge.requests)
 	}
-	p.says(t, "member-299", "held: left as it is; 10 pull requests of drift are open already")
+	p.says(t, "member-299", "held: left as it is; pull requests of drift: 10 open; drift.maxOpen allows 10")
 	for i, pr := range p.forge.pulls {
 		if lists := strings.Contains(pr.Body, "290 changes: `ConfigMap shop/web`"); lists != (i == 9) {
 			t.Errorf("the body of pull request %d lists what waits: %v", i+1, lists)
