@@ -47,8 +47,8 @@ type Member interface {
 	Leave() <-chan struct{}
 	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
 	Check()
-	// RestoreDrifts sets the recorded drifts of the cluster, so that reports include the drift
-	// that was found before the member was started. It is called once, before Run.
+	// RestoreDrifts sets the drifts that an earlier process recorded for the cluster. Reports
+	// include them. It is called once, before Run.
 	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
 	// SetDriftDecisions replaces the decisions about held drift; it never blocks.
 	SetDriftDecisions(ledger.DriftDecisions)

@@ -39,7 +39,7 @@ func snapshot(t *testing.T, commit, text string) *hub.Snapshot {
 	return s
 }
 
-// A limit is a Brake on more than a number of deletions of one cluster.
+// limit is a Brake that holds more than this number of deletions on a cluster.
 type limit int
 
 func (n limit) TooMuch(deleted, _ int) string {

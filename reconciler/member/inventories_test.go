@@ -116,9 +116,9 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// An inventory has the revision that added an object as soon as it lists the object. After the
-// ledger was lost, the cluster is not returned to the revision before, which would delete the
-// object.
+// An inventory that lists an object also names the revision that added it. Otherwise, after the
+// ledger is lost, the planner would take the revision before for the applied one, and the object
+// would be deleted.
 func TestInventoryHasTheRevisionThatAddedAnObject(t *testing.T) {
 	web, v2 := api.PlacementKey{Name: "web"}, placement.Revision{Commit: "v2", Hash: "2"}
 	shelf := apiserver.NewConfigMaps()

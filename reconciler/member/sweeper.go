@@ -56,7 +56,7 @@ func (w *sweeper) pause() time.Duration {
 	return w.cfg.Sweep*3/4 + rand.N(w.cfg.Sweep/2+1) // clusters are not all swept at the same time
 }
 
-// schedule schedules the next step of the sweep, if sweeps are enabled.
+// schedule sets the timer for the next step. Without sweeps it does nothing.
 func (w *sweeper) schedule() {
 	if w.cfg.Sweep > 0 {
 		w.timer.Reset(w.pause())

@@ -40,8 +40,9 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	return v.conclude(tasks, checks)
 }
 
-// takeSuspects removes all suspects. It returns the tasks of those that by their metadata are as
-// they were last applied; the others are handled as drift, or as failed objects.
+// takeSuspects removes the suspects, except those whose last change is not processed yet. Of the
+// removed ones it returns the tasks of the objects whose metadata is as it was last applied; the
+// other objects are handled as drift, or as failed objects.
 func (v *valueChecker) takeSuspects() []task {
 	var tasks []task
 	for id := range v.suspects {

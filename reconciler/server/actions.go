@@ -37,10 +37,10 @@ type RefusedError struct{ Err error }
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// maxActionBody limits the size of a request body.
+// maxActionBody is the largest accepted request body in bytes.
 const maxActionBody = 64 << 10
 
-// actionBodyTimeout limits the time for reading a request body.
+// actionBodyTimeout is the time within which a request body must arrive.
 const actionBodyTimeout = 10 * time.Second
 
 // Act handles POST /actions/NAME. The guard has put the user into the request's context;

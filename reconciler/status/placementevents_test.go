@@ -331,7 +331,8 @@ func TestGroupedEvents(t *testing.T) {
 	}
 }
 
-// A new, changed or ended suspension is an event about its subject.
+// An event says when a suspension begins, changes or ends. It is about the suspended placement,
+// cluster or object.
 func TestSuspensionEvents(t *testing.T) {
 	web := ledger.Subject{Placement: api.PlacementKey{Name: "web"}}
 	onEast := ledger.Subject{Placement: api.PlacementKey{Name: "web"}, Cluster: "east"}

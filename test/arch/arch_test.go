@@ -106,8 +106,9 @@ func TestAllowedImportsAreUsed(t *testing.T) {
 	}
 }
 
-// The list of packages in docs/architecture.md is complete. A line names packages, the first with
-// its whole path and the others relative to the parent of the first.
+// The list of packages in docs/architecture.md is complete. A line may name several
+// packages, separated by commas: the first by its whole path, each other one relative to the parent
+// directory of the first.
 func TestDocumentListsThePackages(t *testing.T) {
 	listed := map[string]bool{}
 	_, list, _ := strings.Cut(section(t, "Packages"), "```\n")

@@ -352,7 +352,7 @@ func (a *contractClient) alike(v any, field string) any {
 	return v
 }
 
-// known replaces an identifier by a number, in the order of first use.
+// known returns what stands for an identifier: a word and the number of identifiers before it.
 func known(all map[string]string, one, what string) string {
 	if all[one] == "" {
 		all[one] = fmt.Sprintf("%s %d", what, len(all))

@@ -26,8 +26,8 @@ func serveJSON(srv *server.Server, pattern string, answer func(*http.Request) (v
 	}))
 }
 
-// serveProposals handles GET /proposals with the held changes. Only the leader answers: on other
-// replicas checkLeader returns an error that names the leader.
+// serveProposals handles GET /proposals, which lists the held changes. Only the leader knows them:
+// on other replicas checkLeader returns an error that names the leader.
 func serveProposals(srv *server.Server, checkLeader func() error, held func() *proposal.HeldList) {
 	serveJSON(srv, "GET /proposals", func(*http.Request) (any, int, error) {
 		if err := checkLeader(); err != nil {

@@ -106,7 +106,7 @@ func TestDoctorChecksTheStateDirectory(t *testing.T) {
 	}
 }
 
-// Each error of the forge has the fix that its status asks for.
+// The fix for an error of the forge depends on its HTTP status.
 func TestForgeFix(t *testing.T) {
 	status := func(code int) error { return &forge.StatusError{Status: code} }
 	for name, test := range map[string]struct {

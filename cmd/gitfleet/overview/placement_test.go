@@ -221,7 +221,8 @@ func TestCommitsInTheSummary(t *testing.T) {
 	}
 }
 
-// The first lines of the summary say which repository is read, and what keeps it from being read.
+// The summary begins with the repository, the branch and the last poll, or with the error that
+// prevents polling.
 func TestRepositoryInTheSummary(t *testing.T) {
 	now := reports.Noon
 	for name, test := range map[string]struct {

@@ -152,12 +152,12 @@ func TestReadLimit(t *testing.T) {
 	}
 }
 
-// An onlyOpen file system cannot read a file in one call.
+// onlyOpen is a file system without ReadFile and Stat.
 type onlyOpen struct{ files fstest.MapFS }
 
 func (f onlyOpen) Open(name string) (fs.File, error) { return f.files.Open(name) }
 
-// A wrongSize file system says that files are smaller than they are.
+// wrongSize is a file system whose Stat reports less than the real size of files.
 type wrongSize struct {
 	files fstest.MapFS
 	less  int64

@@ -116,8 +116,9 @@ func TestOpenAPIVersionsHaveOnlyTheirOwnKeywords(t *testing.T) {
 	}
 }
 
-// Writes are described with the parameter fieldValidation. So clients that look for it send the
-// write, and the refusal names the file to change.
+// OpenAPI describes writes with the parameter fieldValidation, although the server refuses all
+// writes: kubectl sends a write only if it finds the parameter, and the refusal tells the user which
+// file to change.
 func TestWritesAreDescribedAsRefused(t *testing.T) {
 	s := serve(t, reportOf(load(t, "c1", files)))
 	for _, path := range []string{placementPath + "/clusterresourceplacements/{name}", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"} {
