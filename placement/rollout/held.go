@@ -66,7 +66,7 @@ func (in *Input) message(r reason, p *Plan) string {
 		return limit("maxSurge", surge, p.Budget.Target, p.Budget.MaxSurge) + ": waits for " + in.leaving() + " to go"
 	case waitsStopped:
 		return "waits for " + in.stopMessage(p) + "; the rollout goes on when it recovers, " +
-			"with a commit that changes what it gets, or with gitfleet resume --stopped --reason WHY"
+			"with a commit that changes what it gets, or with gitfleet resume --stopped --reason TEXT"
 	case waitsUnreachable:
 		return "the cluster is unreachable and left as it is until it answers"
 	}

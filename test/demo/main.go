@@ -126,7 +126,7 @@ func run(ctx context.Context, o options, s *screen) (err error) {
 // steps returns what is done before the tour is printed.
 func (d *demo) steps() []step {
 	all := []step{
-		{name: "gitfleet built", while: "building gitfleet", hint: "a minute the first time", do: d.buildProduct},
+		{name: "gitfleet built", while: "building gitfleet", hint: "minutes the first time", do: d.buildProduct},
 		{name: "control planes built", while: "building the control planes", hint: "about five minutes the first time, then seconds", do: d.buildControlPlane},
 		{name: "clusters started", while: "starting three clusters", do: d.startClusters},
 		{name: "repository served", while: "creating a repository", do: d.serveRepository},

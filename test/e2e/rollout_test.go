@@ -107,7 +107,7 @@ func TestFailedUpdateStopsTheRollout(t *testing.T) {
 
 	d.repo.Commit(t, "main", d.app("broken"))
 	const stopped = "waits for cluster member-1, which was available before its update and is not now; " +
-		"the rollout goes on when it recovers, with a commit that changes what it gets, or with gitfleet resume --stopped --reason WHY"
+		"the rollout goes on when it recovers, with a commit that changes what it gets, or with gitfleet resume --stopped --reason TEXT"
 	d.waits("member-2", stopped, "broken good -")
 	text, _ := d.cli("status")
 	if !strings.Contains(text, "member-1") || !strings.Contains(text, "gitfleet resume crp/all --stopped") {

@@ -207,7 +207,7 @@ func (t *textWriter) placement(p *Placement, name int) {
 		t.indented(output.Red, "not scheduled: ", p.Trouble)
 	}
 	if p.Stopped != "" {
-		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " --stopped --reason WHY continues it nevertheless"
+		text := "by the failed update of " + p.Stopped + "; gitfleet resume " + p.Name + " --stopped --reason TEXT continues it nevertheless"
 		if p.Proven != "" {
 			text += "; the last commit available on every cluster is " + output.ShortHash(p.Proven) + ": gitfleet rollback " + p.Name + " reverts to it"
 		}
