@@ -11,7 +11,7 @@
 //     edit makes the change;
 //   - follows what people decide: a merge, a close, or the label that keeps the object as it is;
 //   - closes the pull requests and issues whose drift is over;
-//   - sends the decisions to the members: leave the object as it is, put it back, or compare it again.
+//   - sends the decisions to the members: leave the object as it is, revert the change, or compare it again.
 //
 // It stores nothing. The name of a branch and the marker in a body are derived from the change, and
 // the forge has what was decided about it.
