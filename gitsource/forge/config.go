@@ -21,6 +21,31 @@ const (
 // Types are all types.
 var Types = []Type{Gitea, GitHub, GitLab}
 
+// Validate returns an error that names the types if there is no such type.
+func (t Type) Validate() error {
+	if slices.Contains(Types, t) {
+		return nil
+	}
+	var names []string
+	for _, known := range Types {
+		names = append(names, string(known))
+	}
+	return fmt.Errorf("%q is none of %s", t, strings.Join(names, ", "))
+}
+
+// PushUser is the user name that goes with an access token when a branch is pushed over HTTP; empty
+// if the forge accepts any.
+func (t Type) PushUser() string {
+	if t == GitLab {
+		return "oauth2"
+	}
+	return ""
+}
+
+// AuthorSetsLabels reports whether the author of a pull request from a fork can set its labels, which
+// then prove nothing.
+func (t Type) AuthorSetsLabels() bool { return t == Gitea }
+
 // TypeAt returns the type of the forge at an address; empty if the address does not say.
 func TypeAt(address string) Type {
 	u, err := url.Parse(address)

@@ -67,7 +67,7 @@ func keepsContract(t *testing.T, h host) {
 	}
 
 	h.step("open")
-	opened, err := c.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: branch, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"}})
+	opened, err := c.OpenPullRequest(ctx, forge.NewPullRequest{Base: "main", Branch: branch, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"}})
 	must(err)
 	want := forge.PullRequest{
 		Number: opened.Number, URL: opened.URL, Body: "one", Labels: []string{driftLabel, "placement/web"},
@@ -89,7 +89,7 @@ func keepsContract(t *testing.T, h host) {
 	check("opened", opened, want)
 
 	h.step("open again")
-	if _, err := c.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: branch, Title: "Drift", Body: "two"}); err == nil {
+	if _, err := c.OpenPullRequest(ctx, forge.NewPullRequest{Base: "main", Branch: branch, Title: "Drift", Body: "two"}); err == nil {
 		t.Error("two pull requests are open of one branch")
 	}
 
@@ -202,7 +202,7 @@ func keepsContract(t *testing.T, h host) {
 
 	h.step("merge")
 	head = h.commit("gitfleet/drift/2")
-	opened, err = c.OpenPullRequest(ctx, forge.Proposal{Base: "main", Branch: "gitfleet/drift/2", Title: "Drift", Body: "one"})
+	opened, err = c.OpenPullRequest(ctx, forge.NewPullRequest{Base: "main", Branch: "gitfleet/drift/2", Title: "Drift", Body: "one"})
 	must(err)
 	h.merge(opened.Number)
 

@@ -32,7 +32,7 @@ type Client interface {
 	PullRequest(ctx context.Context, number int64) (PullRequest, error)
 	// OpenPullRequest opens a pull request. Labels that the repository does not have are created.
 	// If it was opened but could not be labeled, both the pull request and the error are returned.
-	OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error)
+	OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error)
 	// EditPullRequest replaces the body of a pull request.
 	EditPullRequest(ctx context.Context, number int64, body string) error
 	// ClosePullRequest adds a comment to a pull request, replaces its body and closes it.
@@ -120,8 +120,8 @@ type PullRequest struct {
 	Ended time.Time
 }
 
-// A Proposal has the fields of a pull request to open.
-type Proposal struct {
+// A NewPullRequest has the fields of a pull request to open.
+type NewPullRequest struct {
 	Base, Branch string
 	Title, Body  string
 	Labels       []string

@@ -124,7 +124,7 @@ func giteaLabels(labels []*gitea.Label) []string {
 	return out
 }
 
-func (g *giteaClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
+func (g *giteaClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error) {
 	c := g.api(ctx)
 	labels, err := g.labelIDs(c, p.Labels)
 	if err != nil {

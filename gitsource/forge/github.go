@@ -102,7 +102,7 @@ func githubLabels(labels []*github.Label) []string {
 	return out
 }
 
-func (g *githubClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
+func (g *githubClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error) {
 	pr, _, err := g.api.PullRequests.Create(ctx, g.owner, g.name, &github.NewPullRequest{Title: &p.Title, Head: &p.Branch, Base: &p.Base, Body: &p.Body})
 	if err != nil {
 		return PullRequest{}, fmt.Errorf("open a pull request of %s: %w", p.Branch, err)

@@ -100,7 +100,7 @@ func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	return out
 }
 
-func (g *gitlabClient) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
+func (g *gitlabClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error) {
 	options := &gitlab.CreateMergeRequestOptions{Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Base}
 	if len(p.Labels) > 0 { // GitLab creates missing labels
 		options.Labels = new(gitlab.LabelOptions(p.Labels))

@@ -50,7 +50,7 @@ func (s *Shared) ListOpen(ctx context.Context, base string) ([]PullRequest, erro
 func (s *Shared) ForgetList() { s.forgotten.Add(1) }
 
 // OpenPullRequest implements Client.
-func (s *Shared) OpenPullRequest(ctx context.Context, p Proposal) (PullRequest, error) {
+func (s *Shared) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error) {
 	defer s.ForgetList()
 	return s.Client.OpenPullRequest(ctx, p)
 }

@@ -162,7 +162,7 @@ func TestAChangeIsNotOfferedEndlessly(t *testing.T) {
 // An unlabeledForge opens pull requests, but cannot label them.
 type unlabeledForge struct{ *fakeForge }
 
-func (f unlabeledForge) OpenPullRequest(ctx context.Context, p forge.Proposal) (forge.PullRequest, error) {
+func (f unlabeledForge) OpenPullRequest(ctx context.Context, p forge.NewPullRequest) (forge.PullRequest, error) {
 	p.Labels = nil
 	pr, err := f.fakeForge.OpenPullRequest(ctx, p)
 	return pr, errors.Join(err, &forge.StatusError{Status: 403, Message: "labels are restricted"})

@@ -148,7 +148,7 @@ func (f *follower) create(ctx context.Context, o *offer, branch string, now time
 	if state.Others {
 		return nil, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
 	}
-	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.Proposal{Base: f.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(f.cfg.Fleet, nil), Labels: o.labels()})
+	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{Base: f.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(f.cfg.Fleet, nil), Labels: o.labels()})
 	faults.At("after pull request")
 	if err != nil && pr.Number == 0 {
 		return nil, err

@@ -43,7 +43,7 @@ type Forge interface {
 	ForgetList()
 	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
 	FindPullRequest(ctx context.Context, base, branch string) (*forge.PullRequest, error)
-	OpenPullRequest(ctx context.Context, p forge.Proposal) (forge.PullRequest, error)
+	OpenPullRequest(ctx context.Context, p forge.NewPullRequest) (forge.PullRequest, error)
 	EditPullRequest(ctx context.Context, number int64, body string) error
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
 	ListIssues(ctx context.Context, label string, state forge.State) ([]forge.Issue, error)

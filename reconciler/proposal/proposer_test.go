@@ -102,7 +102,7 @@ func (f *fakeForge) List(_ context.Context, prefix string) ([]string, error) {
 	return out, f.refuse
 }
 
-func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.Proposal) (forge.PullRequest, error) {
+func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.NewPullRequest) (forge.PullRequest, error) {
 	if act := f.meanwhile; act != nil {
 		f.meanwhile = nil
 		act()

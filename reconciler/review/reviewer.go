@@ -83,9 +83,9 @@ type Config struct {
 	// ForksLabel is the label with which a maintainer allows a pull request from a fork to be
 	// planned. If it is empty, none from a fork is planned.
 	ForksLabel string
-	// OpenLabels says that on this forge the author of a pull request can set its labels, so
+	// AuthorSetsLabels says that on this forge the author of a pull request can set its labels, so
 	// that none from a fork is planned.
-	OpenLabels bool
+	AuthorSetsLabels bool
 	// Interval is the time between two lists of open pull requests, and Pause the time between
 	// two plans.
 	Interval, Pause time.Duration
@@ -371,7 +371,7 @@ func (v *Reviewer) isPlanned(pr forge.PullRequest) bool {
 // refusesFork returns the reason why a pull request from a fork is not planned; empty if it is.
 func (v *Reviewer) refusesFork(pr forge.PullRequest) string {
 	switch {
-	case v.cfg.OpenLabels:
+	case v.cfg.AuthorSetsLabels:
 		return "no pull request from a fork is planned on this forge, where its author can set its labels"
 	case v.cfg.ForksLabel == "":
 		return "no pull request from a fork is planned unless pullRequests.forksLabel is set"

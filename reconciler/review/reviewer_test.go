@@ -289,7 +289,7 @@ func TestAPreviewOfAForkNeedsTheLabel(t *testing.T) {
 			s, f, source := planned(t, 1)
 			f.open[0].Fork, f.open[0].Labels = true, []string{"ready"}
 			v := newReviewer(f, source)
-			v.cfg.ForksLabel, v.cfg.OpenLabels, v.report = test.label, test.open, s.report
+			v.cfg.ForksLabel, v.cfg.AuthorSetsLabels, v.report = test.label, test.open, s.report
 			got := ""
 			if _, _, err := v.previewOf(t.Context(), 1); err != nil {
 				got = err.Error()

@@ -64,12 +64,9 @@ func sharedForge(c settings.Config, mayWrite func() error) (*forge.Shared, error
 // of the forge.
 func newPublisher(c settings.Config, repo *gitsource.Repo, log *slog.Logger) (*gitsource.Publisher, error) {
 	f := c.ForgeConfig()
-	auth := remote.Auth{Token: remote.SecretSource{File: c.Forge.TokenFile, Env: c.Forge.TokenEnv}}
+	auth := remote.Auth{Username: f.Type.PushUser(), Token: remote.SecretSource{File: c.Forge.TokenFile, Env: c.Forge.TokenEnv}}
 	if strings.HasPrefix(f.URL, "https://") {
 		auth.CABundle = f.CABundle
-	}
-	if f.Type == forge.GitLab {
-		auth.Username = "oauth2"
 	}
 	return repo.Publisher(gitsource.Config{
 		URL: strings.TrimSuffix(f.URL, "/") + "/" + f.Repository + ".git", Auth: auth, AllowHTTP: c.Source.AllowHTTP, Logger: log, Getenv: os.Getenv,
@@ -92,8 +89,8 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, statu
 	return review.New(review.Config{
 		Forge: f, Source: repo, Loader: c.Loader(), Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
-		OpenLabels: c.ForgeConfig().Type == forge.Gitea,
-		Interval:   c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,
+		AuthorSetsLabels: c.ForgeConfig().Type.AuthorSetsLabels(),
+		Interval:         c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,
 		Attempt: func(commit string) (func(), error) {
 			end, err := begin(commit)
 			if err != nil {

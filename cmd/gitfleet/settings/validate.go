@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
@@ -192,8 +191,8 @@ func (c Config) validateDrift() []error {
 
 func (c Config) validateForge() []error {
 	var errs []error
-	if !slices.Contains(forge.Types, c.ForgeConfig().Type) {
-		errs = append(errs, c.fault("forge.type", fmt.Sprintf("%q is none of gitea, github, gitlab", c.Forge.Type)))
+	if err := c.ForgeConfig().Type.Validate(); err != nil {
+		errs = append(errs, c.fault("forge.type", err.Error()))
 	}
 	if (c.Forge.TokenFile == "") == (c.Forge.TokenEnv == "") {
 		errs = append(errs, c.fault("forge.tokenFile", "set one of tokenFile and tokenEnv"))
@@ -219,7 +218,7 @@ func (c Config) validatePullRequests() []error {
 	if !c.PullRequests.Enabled() {
 		return errs
 	}
-	if c.PullRequests.ForksLabel != "" && c.ForgeConfig().Type == forge.Gitea {
+	if c.PullRequests.ForksLabel != "" && c.ForgeConfig().Type.AuthorSetsLabels() {
 		errs = append(errs, c.fault("pullRequests.forksLabel", "has no effect on Gitea, where anybody can set the labels of a pull request that they open: remove it"))
 	}
 	switch {
