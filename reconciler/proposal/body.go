@@ -197,7 +197,7 @@ func (o *offer) writeManual(b *strings.Builder) {
 	b.WriteString("**Closing** " + o.closing())
 }
 
-// closing says what happens if the request is closed, and what the label changes.
+// closing says what happens if the pull request or issue is closed, and what the label changes.
 func (o *offer) closing() string {
 	putsBack, keeps := "puts the object back to what is in Git", "keeps the object as it is"
 	if o.deleted {
@@ -249,7 +249,7 @@ func mayListAny(body string, clusters []string) bool {
 
 var marked = regexp.MustCompile(`(?m)^<!-- gitfleet: ([A-Za-z0-9_.-]+) ([0-9a-f]+) -->\r?$`)
 
-// markEnded returns the body of a request that gitfleet closes.
+// markEnded returns the body of a pull request or issue that gitfleet closes.
 func markEnded(body string) string { return strings.TrimSpace(body) + "\n" + endedMarker + "\n" }
 
 // endedByGitfleet reports whether gitfleet closed a pull request because its drift had ended.

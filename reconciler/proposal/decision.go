@@ -30,7 +30,7 @@ func (p *Proposer) sendDecisions(now time.Time) {
 			putBack, message = true, putBackMessage(by)
 		case s.branch == "" && !p.canOffer(o, now) && (s.neverOffered || p.cfg.Forge == nil):
 			state = Inexpressible
-			putBack, message = p.withoutIssue(o, s, now)
+			putBack, message = p.decideInexpressible(o, s, now)
 		case p.cfg.Forge == nil:
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
@@ -110,9 +110,9 @@ func (p *Proposer) decideOffered(o *offer, s *offerState) (putBack bool, message
 	return false, "left as it is; " + message + reason
 }
 
-// withoutIssue returns the decision about a change that is offered neither as a pull request
+// decideInexpressible returns the decision about a change that can be offered neither as a pull request
 // nor as an issue.
-func (p *Proposer) withoutIssue(o *offer, s *offerState, now time.Time) (putBack bool, message string) {
+func (p *Proposer) decideInexpressible(o *offer, s *offerState, now time.Time) (putBack bool, message string) {
 	if o.partial && now.Sub(s.manualSince) < p.cfg.MinAge {
 		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, o.reason)
 	}

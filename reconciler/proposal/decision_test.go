@@ -11,7 +11,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// Only a closed pull request or issue without the hold label has its change put back. Each decision
+// Only a closed pull request or issue without the hold label has its change reverted. Each decision
 // says what the change waits for, and what prevents that.
 func TestDecisionsAboutOffers(t *testing.T) {
 	const pull, issue = branchPrefix + "7", issuePrefix + "7"

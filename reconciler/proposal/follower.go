@@ -298,7 +298,8 @@ func (f *follower) closeEnded(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// isOver reports whether a pull request belongs to an earlier drift with the same change.
+// isOver reports whether a pull request or issue no longer counts for a change that has lasted since a
+// time: it was merged before, or gitfleet itself has closed it.
 func isOver(pr *forge.PullRequest, since time.Time) bool {
 	switch pr.State {
 	case forge.Merged:

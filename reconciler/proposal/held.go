@@ -34,7 +34,8 @@ const (
 	// Reported: the change is only reported, as its drift mode says.
 	Reported State = "reported"
 	// Inexpressible: no edit of the files in Git can express the change, and it cannot be
-	// offered as an issue. It is reverted.
+	// offered as an issue. It is reverted, once it has lasted for MinAge if other clusters may
+	// have the same change.
 	Inexpressible State = "inexpressible"
 	// Unsettled: the commit in force already has the change, or not enough is known about it
 	// yet.

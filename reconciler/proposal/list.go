@@ -10,9 +10,8 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 )
 
-// dueLists says which open requests are to be listed now. While both pull requests and issues are
-// followed, they take turns, so that a forge on which nothing happens is asked one thing in an
-// interval.
+// dueLists says whether the open pull requests and the open issues are to be listed now. While both are
+// followed, they take turns, so that a forge on which nothing happens is asked one thing in an interval.
 func (f *follower) dueLists(now time.Time) (pulls, issues bool) {
 	since := now.Sub(f.listed)
 	all := f.listed.IsZero() || f.woken && since >= min(wakeSpacing, f.cfg.Interval)
@@ -67,13 +66,13 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 	isListed := func(branch string) bool { return isIssue(branch) && issues || isPullRequest(branch) && pulls }
 	before := f.open
 	f.open, f.listed, f.listedIssues = open, now, issues && !pulls
-	gone := map[string]goneRequest{}
+	gone := map[string]goneProposal{}
 	for branch, pr := range before {
 		_, still := open[branch]
 		switch {
 		case still:
 		case isListed(branch):
-			gone[branch] = goneRequest{pr.Number, true}
+			gone[branch] = goneProposal{pr.Number, true}
 		default:
 			open[branch] = pr
 		}
@@ -85,7 +84,7 @@ func (f *follower) list(ctx context.Context, now time.Time, pulls, issues bool) 
 		if pr, open := f.open[s.branch]; open {
 			s.found(pr) // also one that was opened again
 		} else if _, listed := gone[s.branch]; !listed && (s.state == forge.Open || s.asksAgain()) {
-			gone[s.branch] = goneRequest{number: s.number}
+			gone[s.branch] = goneProposal{number: s.number}
 		}
 	}
 	for _, branch := range slices.Sorted(maps.Keys(gone)) {
@@ -117,8 +116,8 @@ func branchHash(branch string) string {
 	return hash
 }
 
-// A goneRequest is a pull request or an issue that is not listed as open any more.
-type goneRequest struct {
+// A goneProposal is a pull request or an issue that is not listed as open any more.
+type goneProposal struct {
 	number int64
 	// wasOpen says that it was among the open ones, so that its branch is to be deleted.
 	wasOpen bool
@@ -127,7 +126,7 @@ type goneRequest struct {
 // followEnded finds out what became of a pull request or an issue that is not listed as open any
 // more. The branch is deleted if it is done and was open before. If there is none to this base
 // any more, as when it got another one, the change is offered anew.
-func (f *follower) followEnded(ctx context.Context, branch string, gone goneRequest) error {
+func (f *follower) followEnded(ctx context.Context, branch string, gone goneProposal) error {
 	pr, err := f.current(ctx, branch, gone.number)
 	if err != nil {
 		return err

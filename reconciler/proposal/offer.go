@@ -52,7 +52,7 @@ func (f *follower) canOffer(o *offer, now time.Time) bool {
 func (f *follower) offer(ctx context.Context, o *offer, s *offerState, now time.Time) error {
 	found, err := f.findOrOpen(ctx, o, s, now)
 	if err != nil || found == nil {
-		return f.withoutIssues(err, now)
+		return f.noteDisabled(err, now)
 	}
 	s.found(*found)
 	if found.State != forge.Open {
@@ -104,7 +104,8 @@ func (f *follower) findOpen(hash string) *forge.PullRequest {
 	return nil
 }
 
-// atLimit reports whether no more requests may be opened now, and records that with the change.
+// atLimit reports whether no more pull requests and issues may be opened now, and records that with the
+// change.
 func (f *follower) atLimit(s *offerState) bool {
 	open, retried := len(f.open), f.countRetried(s)
 	if s.asked || open+retried < f.cfg.MaxOpen {

@@ -36,7 +36,7 @@ type response struct {
 }
 
 // Close closes the pull request of a held change without merging it, or its issue, so that the
-// object is restored. If there is neither, the change is reverted at once. The beginning of the
+// change is reverted. If there is neither, it is reverted at once. The beginning of the
 // name is enough if it is unique; by is the user.
 func (p *Proposer) Close(ctx context.Context, name, by string) (said string, err error) {
 	return p.ask(ctx, request{p.close, name, by, make(chan response, 1)})

@@ -40,7 +40,7 @@ func refused(t *testing.T, err error, want string) {
 	}
 }
 
-// The command closes the pull request without merging it, and the object is restored now and
+// The command closes the pull request without merging it, and the change is reverted now and
 // after a restart.
 func TestCloseClosesThePullRequest(t *testing.T) {
 	p := newProposing(10)

@@ -78,9 +78,9 @@ func (t *tracker) issuesFailed(err error, now time.Time) {
 	}
 }
 
-// withoutIssues returns an error of offering a change, unless that is that the repository has no
-// issues.
-func (t *tracker) withoutIssues(err error, now time.Time) error {
+// noteDisabled notes that issues are disabled in the repository if an error says so. It returns other
+// errors.
+func (t *tracker) noteDisabled(err error, now time.Time) error {
 	if errors.Is(err, forge.ErrIssuesDisabled) {
 		t.disabled = now
 		return nil
@@ -120,7 +120,7 @@ func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerSt
 	}
 	found, err := t.findIssue(ctx, hash, s.since, now)
 	s.issueUnknown = err != nil
-	if err = t.withoutIssues(err, now); err != nil && !isGeneral(err) {
+	if err = t.noteDisabled(err, now); err != nil && !isGeneral(err) {
 		t.issuesFailed(err, now)
 		err = nil
 	}
@@ -158,7 +158,7 @@ func (t *tracker) findEarlier(ctx context.Context, o *offer, s *offerState, now 
 	if o.reason != nil { // it cannot be offered without issues
 		if t.offersIssues(now) {
 			found, err = t.findIssue(ctx, o.hash, s.since, now)
-			if err = t.withoutIssues(err, now); err != nil || found != nil {
+			if err = t.noteDisabled(err, now); err != nil || found != nil {
 				return found, "", err
 			}
 		}
@@ -171,8 +171,9 @@ func (t *tracker) findEarlier(ctx context.Context, o *offer, s *offerState, now 
 	return found, branch, err
 }
 
-// findPullRequest returns the pull request of a change that still counts; nil if there is none.
-func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.Time) (found *forge.PullRequest, branch string, err error) {
+// findPullRequest returns the pull request of a change that still counts; nil if there is none. The
+// branch is that of findEarlier.
+func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.Time) (*forge.PullRequest, string, error) {
 	for attempt := 1; attempt <= mostAttempts; attempt++ {
 		branch := branchPrefix + hash
 		if attempt > 1 {
@@ -183,7 +184,7 @@ func (t *tracker) findPullRequest(ctx context.Context, hash string, since time.T
 			return found, branch, err
 		}
 	}
-	return nil, "", nil
+	return nil, "", nil // too many
 }
 
 // commentOnce adds a comment to a pull request, unless it already has it.
