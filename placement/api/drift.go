@@ -49,8 +49,8 @@ type DriftState string
 const (
 	// DriftStanding: the drift exists and is left, as the strategy demands.
 	DriftStanding DriftState = "standing"
-	// DriftHeld: the drift exists and is left until it is decided whether it is adopted into
-	// Git.
+	// DriftHeld: the drift exists and is left because of its mode: with DriftPropose until a user
+	// decides about it, with DriftReport until somebody reverts it.
 	DriftHeld DriftState = "held"
 	// DriftRepaired: the drift was reverted.
 	DriftRepaired DriftState = "repaired"
@@ -75,7 +75,7 @@ type DriftMode string
 
 // The drift modes.
 const (
-	// DriftRevert puts the field back.
+	// DriftRevert reverts the change.
 	DriftRevert DriftMode = "revert"
 	// DriftPropose leaves the object as it is and offers the change as a pull request.
 	DriftPropose DriftMode = "propose"
@@ -115,6 +115,11 @@ func (r DriftRule) String() string {
 		return string(r.Mode)
 	}
 	return string(r.Mode) + " until " + r.Until.Format(time.RFC3339)
+}
+
+// HeldMessage is the message of drift that is held by the rule, until a user decides about it.
+func (r DriftRule) HeldMessage() string {
+	return "left as it is, as its drift mode asks: " + r.String()
 }
 
 // Ended reports whether the time limit of a rule has passed.

@@ -304,11 +304,6 @@ func appliedByClient(entries []metav1.ManagedFieldsEntry) bool {
 	return false
 }
 
-// heldMessage returns the message of a held object before a decision.
-func heldMessage(r api.DriftRule) string {
-	return "left as it is, as its drift mode asks: " + r.String()
-}
-
 // compareHeld compares an object whose drift is held. If it still differs, it is not written.
 func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 	o := outcome{task: t, do: diff.Nothing}
@@ -327,7 +322,7 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 	}
 	o.diffs, o.gen = c.diffs, live.GetGeneration()
 	o.cond = diff.Applied()
-	o.cond.Message = heldMessage(t.rule)
+	o.cond.Message = t.rule.HeldMessage()
 	if t.decision != nil {
 		o.cond.Message = t.decision.Message
 	}
@@ -338,7 +333,7 @@ func (x *executor) compareHeld(ctx context.Context, t task) outcome {
 // again until a user decides.
 func (x *executor) heldDeleted(o outcome) outcome {
 	o.gone, o.cond = true, diff.Applied()
-	o.cond.Message = heldMessage(o.rule)
+	o.cond.Message = o.rule.HeldMessage()
 	if o.decision != nil {
 		o.cond.Message = o.decision.Message
 	}

@@ -36,8 +36,6 @@ type offer struct {
 	// files are the files that the edit changes, and paths the fields of the object.
 	files []FileChange
 	paths []api.Difference
-	// rest identifies the fields and values of which paths has only a part; empty if it has all.
-	rest string
 	// deleted says that the object is gone from the clusters.
 	deleted bool
 	// drifts are the drifts of the change, by cluster.
@@ -71,8 +69,8 @@ type collector struct {
 
 	commit string
 	edits  map[string]cachedEdit
-	// left is the number of edits that this pass may still compute. next is the first change
-	// for which none was left, with which the next pass begins; empty if all were computed.
+	// left is the number of edits that this pass may still compute. next is the hash of the first
+	// change for which none was left, with which the next pass begins; empty if all were computed.
 	left int
 	next string
 	// unreadable says that a file could not be read in the last pass.
@@ -94,31 +92,30 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, oth
 	if c.commit != r.InForce.Commit.Hash {
 		c.commit, c.edits = r.InForce.Commit.Hash, map[string]cachedEdit{}
 	}
-	grouped := map[string]*offer{}
+	byHash := map[string]*offer{}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
 		if d.State != api.DriftHeld {
 			continue
 		}
-		key := changeKey(d) + reportMode(d)
-		if grouped[key] == nil {
-			grouped[key] = newOffer(c.fleet, d)
-		}
-		grouped[key].drifts = append(grouped[key].drifts, d)
+		o := newOffer(c.fleet, d)
+		o = cmp.Or(byHash[o.hash], o)
+		o.drifts = append(o.drifts, d)
+		byHash[o.hash] = o
 	}
 	editor := &Editor{Load: c.load, Files: files, Head: r.InForce}
-	keys := slices.Sorted(maps.Keys(grouped))
-	first, _ := slices.BinarySearch(keys, c.next)
+	hashes := slices.Sorted(maps.Keys(byHash))
+	first, _ := slices.BinarySearch(hashes, c.next)
 	c.left, c.next, c.unreadable, c.used = mostEdits, "", false, map[string]bool{}
-	for _, key := range slices.Concat(keys[first:], keys[:first]) {
-		o := grouped[key]
-		if mode := reportMode(o.drifts[0]); mode != "" {
-			others = append(others, notOffered{offer: o, state: Reported, message: "left as it is, as its drift mode asks: " + mode})
+	for _, hash := range slices.Concat(hashes[first:], hashes[:first]) {
+		o := byHash[hash]
+		if rule := driftRule(o.drifts[0]); rule.Mode == api.DriftReport {
+			others = append(others, notOffered{offer: o, state: Reported, message: rule.HeldMessage()})
 			continue
 		}
 		err := c.computeEdit(o, r, editor)
 		if errors.Is(err, errNotTried) && c.next == "" {
-			c.next = key
+			c.next = hash
 		}
 		c.unreadable = c.unreadable || errors.Is(err, errUnreadable)
 		inGit := errors.Is(err, errInManifest)
@@ -138,40 +135,23 @@ func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, oth
 	return offers, others
 }
 
-// reportMode returns the drift mode of a drift if that offers nothing; empty otherwise.
-func reportMode(d *status.Drift) string {
-	if driftRule(d).Mode == api.DriftReport {
-		return d.Mode
-	}
-	return ""
-}
-
-// newOffer returns an offer for the change of a drift, without drifts.
+// newOffer returns an offer for the change of a drift, without drifts. A deletion has no fields. A
+// change that is only reported is not the same as an equal one that is offered.
 func newOffer(fleet string, d *status.Drift) *offer {
-	o := &offer{id: d.ID(), paths: d.Paths, rest: d.Digest, deleted: d.Deleted}
-	values := []any{fleet, o.id, o.details()}
-	if mode := reportMode(d); mode != "" {
-		values = append(values, mode)
+	o := &offer{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
+	fields := make([]any, 0, 2*len(d.Paths)+1)
+	for _, p := range d.Paths {
+		fields = append(fields, p.PatchDetail, p.MemberJSON)
+	}
+	if d.Digest != "" {
+		fields = append(fields, d.Digest)
+	}
+	values := []any{fleet, o.id, fields}
+	if driftRule(d).Mode == api.DriftReport {
+		values = append(values, d.Mode)
 	}
 	o.hash = hashOf(values...)
 	return o
-}
-
-// details identifies the fields of a change with their values.
-func (o *offer) details() []any {
-	out := make([]any, 0, 2*len(o.paths)+1)
-	for _, p := range o.paths {
-		out = append(out, p.PatchDetail, p.MemberJSON)
-	}
-	if o.rest != "" {
-		out = append(out, o.rest)
-	}
-	return out
-}
-
-// changeKey returns a key that is equal for equal changes of one object.
-func changeKey(d *status.Drift) string {
-	return fmt.Sprintln(d.ID(), ledger.Fingerprint(d.Paths, d.Digest), d.Deleted)
 }
 
 // errUnreadable is returned if the file cannot be read at the moment.
@@ -217,7 +197,7 @@ func (c *collector) computeEdit(o *offer, r *status.Report, editor *Editor) erro
 		}
 	}
 	o.holders = len(t.Changed) + len(t.Others)
-	memo := hashOf(o.id, o.details(), o.deleted, t.Changed, t.Others)
+	memo := hashOf(o.hash, t.Changed, t.Others)
 	c.used[memo] = true
 	done, known := c.edits[memo]
 	if !known {
