@@ -31,7 +31,7 @@ func heldFleet() *proposal.HeldList {
 	return &proposal.HeldList{APIVersion: proposal.HeldVersion, At: reports.Noon, Items: []proposal.HeldChange{
 		{
 			Name: "3f2a9c10aa55e1d2", Object: deployment, State: proposal.Open, URL: "https://git.example.com/platform/fleet/pulls/17",
-			Message: "left as it is; offered as https://git.example.com/platform/fleet/pulls/17", Modes: []string{"propose"}, Placements: []string{"crp/web"},
+			Message: "left as it is; offered as https://git.example.com/platform/fleet/pulls/17", Rules: []string{"propose"}, Placements: []string{"crp/web"},
 			Clusters: []string{"east", "west"}, Holders: 3, FirstSeen: reports.Noon.Add(-3 * time.Hour), Fields: []api.Difference{field("/spec/replicas", "3", "5")},
 			By:     []proposal.Writer{{Cluster: "east", Actor: edit}, {Cluster: "west", Actor: edit}},
 			Source: "apps/web.yaml:4", Override: "ResourceOverride web-9c0d11aa",
@@ -42,7 +42,7 @@ func heldFleet() *proposal.HeldList {
 		},
 		{
 			Name: "3f2ac0ffee000001", Object: api.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, State: proposal.Waiting,
-			Message: "left as it is; offered as a pull request once it has lasted for 2m0s", Modes: []string{"propose until 2030-01-31T00:00:00Z"}, Placements: []string{"crp/web"},
+			Message: "left as it is; offered as a pull request once it has lasted for 2m0s", Rules: []string{"propose until 2030-01-31T00:00:00Z"}, Placements: []string{"crp/web"},
 			Clusters: []string{"east"}, Holders: 2, FirstSeen: reports.Noon.Add(-30 * time.Second), Fields: []api.Difference{field("/data/key", "1", "2")}, Source: "apps/settings.yaml:1",
 			Edits: []proposal.FileEdit{{Path: "apps/settings.yaml", Diff: "--- a/apps/settings.yaml\n+++ b/apps/settings.yaml\n@@ -1 +1 @@\n-key: 1\n+key: 2\n"}}, OtherClusters: []string{"north"},
 		},
@@ -50,7 +50,7 @@ func heldFleet() *proposal.HeldList {
 			Name: "77aa00bb11cc22dd", Object: api.ResourceIdentifier{Version: "v1", Kind: "Service", Namespace: "shop", Name: "web"}, State: proposal.Open, Deleted: true,
 			URL: "https://git.example.com/platform/fleet/issues/18", Reason: "apps/web.yaml: line 12: /spec/ports/0/port: its value comes from the YAML anchor *port; edit that, or write the value here",
 			Message: "left as it is; offered as https://git.example.com/platform/fleet/issues/18; no edit of the files makes the change: apps/web.yaml: line 12: /spec/ports/0/port: its value comes from the YAML anchor *port; edit that, or write the value here",
-			Modes:   []string{"propose"}, Placements: []string{"crp/web"}, Clusters: []string{"east"}, Holders: 3, FirstSeen: reports.Noon.Add(-time.Second),
+			Rules:   []string{"propose"}, Placements: []string{"crp/web"}, Clusters: []string{"east"}, Holders: 3, FirstSeen: reports.Noon.Add(-time.Second),
 		},
 	}}
 }

@@ -148,7 +148,7 @@ func newOffer(fleet string, d *status.Drift) *offer {
 	}
 	values := []any{fleet, o.id, fields}
 	if driftRule(d).Mode == api.DriftReport {
-		values = append(values, d.Mode)
+		values = append(values, d.Rule)
 	}
 	o.hash = hashOf(values...)
 	return o
@@ -286,7 +286,7 @@ func (all decisions) add(o *offer, putBack bool, message string, now time.Time) 
 		}
 		r := ledger.DriftDecision{Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), PutBack: putBack, Message: message}
 		if driftRule(d).Ended(now) {
-			r.PutBack, r.Again, r.Message = false, true, "its drift mode has ended: "+d.Mode
+			r.PutBack, r.Again, r.Message = false, true, "its drift mode has ended: "+d.Rule
 		}
 		if all[d.Cluster] == nil {
 			all[d.Cluster] = ledger.DriftDecisions{}
@@ -297,6 +297,6 @@ func (all decisions) add(o *offer, putBack bool, message string, now time.Time) 
 
 // driftRule returns the rule by which a drift is held; the zero rule if it is not valid.
 func driftRule(d *status.Drift) api.DriftRule {
-	rule, _ := api.ParseDriftRule(d.Mode)
+	rule, _ := api.ParseDriftRule(d.Rule)
 	return rule
 }

@@ -114,7 +114,7 @@ func TestAnEndedModeCountsMoreThanTheDecision(t *testing.T) {
 	} {
 		o, all := heldChange(7, "east", "west"), decisions{}
 		for _, d := range o.drifts {
-			d.Mode = mode
+			d.Rule = mode
 		}
 		all.add(o, true, "closed", noon)
 		if len(all["east"]) != 1 || len(all["west"]) != 1 {

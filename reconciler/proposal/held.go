@@ -99,8 +99,8 @@ type HeldChange struct {
 	Reason string `json:"reason,omitempty"`
 	// Message says what the change waits for.
 	Message string `json:"message"`
-	// Modes are the drift rules by which it is held.
-	Modes      []string `json:"modes"`
+	// Rules are the drift rules by which it is held.
+	Rules      []string `json:"modes"`
 	Placements []string `json:"placements"`
 	// Clusters are those that have the change. Holders is the number of clusters that get the
 	// object.
@@ -214,13 +214,13 @@ func (it heldItem) describe() HeldChange {
 		out.Reason = it.reason.Error()
 	}
 	for _, d := range it.drifts {
-		out.Modes = append(out.Modes, d.Mode)
+		out.Rules = append(out.Rules, d.Rule)
 		out.Placements = append(out.Placements, d.Placement)
 		for _, a := range d.By {
 			out.By = append(out.By, Writer{d.Cluster, a})
 		}
 	}
-	for _, list := range []*[]string{&out.Modes, &out.Placements} {
+	for _, list := range []*[]string{&out.Rules, &out.Placements} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}

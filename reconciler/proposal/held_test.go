@@ -34,13 +34,13 @@ func TestTheListOfHeldChanges(t *testing.T) {
 	item := func(n int, age time.Duration, clusters ...string) heldItem {
 		o := heldChange(n, clusters...)
 		for _, d := range o.drifts {
-			d.Since, d.Mode = noon.Add(-age), "propose"
+			d.Since, d.Rule = noon.Add(-age), "propose"
 		}
 		return heldItem{offer: o, state: Waiting, message: "waits"}
 	}
 	h := newHeldChanges(noon, nil)
 	first, other := item(8, time.Hour, "east", "west"), item(7, time.Minute, "east")
-	first.drifts[1].Mode, first.drifts[1].Placement, first.drifts[1].Since = "report", "crp/other", noon.Add(-2*time.Hour)
+	first.drifts[1].Rule, first.drifts[1].Placement, first.drifts[1].Since = "report", "crp/other", noon.Add(-2*time.Hour)
 	first.holders, first.others = 3, []string{"north"}
 	h.items = []heldItem{item(9, time.Minute, "east"), other, first}
 	list := h.list()
@@ -53,7 +53,7 @@ func TestTheListOfHeldChanges(t *testing.T) {
 		}
 	}
 	c := list.Items[0]
-	if !c.FirstSeen.Equal(noon.Add(-2*time.Hour)) || c.Holders != 3 || len(c.OtherClusters) != 1 || c.Modes[0] != "propose" || c.Modes[1] != "report" || c.Placements[0] != "crp/other" || len(c.Clusters) != 2 {
+	if !c.FirstSeen.Equal(noon.Add(-2*time.Hour)) || c.Holders != 3 || len(c.OtherClusters) != 1 || c.Rules[0] != "propose" || c.Rules[1] != "report" || c.Placements[0] != "crp/other" || len(c.Clusters) != 2 {
 		t.Errorf("the oldest is %+v", c)
 	}
 }

@@ -19,7 +19,7 @@ func TestModesOfHeldDrift(t *testing.T) {
 
 	o := heldChange(7, "east")
 	end := p.forge.now.Add(time.Minute)
-	o.drifts[0].Mode = "propose until " + end.UTC().Format(time.RFC3339)
+	o.drifts[0].Rule = "propose until " + end.UTC().Format(time.RFC3339)
 	again := func() bool {
 		for _, r := range p.resolved["east"] {
 			return r.Again && !r.PutBack
@@ -38,10 +38,10 @@ func TestModesOfHeldDrift(t *testing.T) {
 	c := &collector{}
 	r := &status.Report{InForce: &hub.Snapshot{}}
 	d := *o.drifts[0]
-	d.Mode = "report until 2030-01-31T00:00:00Z"
+	d.Rule = "report until 2030-01-31T00:00:00Z"
 	r.Drifts = []status.Drift{d}
 	offers, others := c.collect(r, nil)
-	if len(offers) != 0 || len(others) != 1 || others[0].state != Reported || !strings.Contains(others[0].message, d.Mode) {
+	if len(offers) != 0 || len(others) != 1 || others[0].state != Reported || !strings.Contains(others[0].message, d.Rule) {
 		t.Errorf("offers %v, others %+v", offers, others)
 	}
 }

@@ -279,7 +279,7 @@ func (p *Proposer) group(ctx context.Context) {
 	var key strings.Builder
 	for i := range p.report.Drifts {
 		if d := &p.report.Drifts[i]; d.State == api.DriftHeld {
-			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Mode, d.ResourceIdentifier, ledger.Fingerprint(d.Paths, d.Digest), d.Count, d.LastSeen)
+			fmt.Fprintln(&key, d.Cluster, d.Placement, d.Rule, d.ResourceIdentifier, ledger.Fingerprint(d.Paths, d.Digest), d.Count, d.LastSeen)
 		}
 	}
 	if key.Len() > 0 { // the edits also depend on the clusters without drift

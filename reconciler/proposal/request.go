@@ -178,7 +178,7 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 	s := p.states[it.hash]
 	switch {
 	case it.state == Reported:
-		return nil, refuse("its drift mode is %q, which offers nothing; set the mode propose", it.drifts[0].Mode)
+		return nil, refuse("its drift mode is %q, which offers nothing; set the mode propose", it.drifts[0].Rule)
 	case it.state == Inexpressible || it.state == Unsettled || it.state == Merged || s == nil:
 		return nil, refuse("it cannot be offered as a pull request: %s", it.message)
 	case p.cfg.Forge == nil:

@@ -185,12 +185,12 @@ func TestCommandsLeaveTheForgeAlone(t *testing.T) {
 func TestReportedChangesCanBePutBack(t *testing.T) {
 	p := newProposing(10)
 	d := *heldChange(7, "east").drifts[0]
-	d.Mode = "report"
+	d.Rule = "report"
 	p.report = &status.Report{InForce: &hub.Snapshot{}, Drifts: []status.Drift{d}}
 	_, p.known.notOffered = p.collector.collect(p.report, nil)
 	p.after(t, 10*time.Second)
 	held := p.Held().Items
-	if len(held) != 1 || held[0].State != Reported || held[0].Clusters[0] != "east" || held[0].Modes[0] != "report" {
+	if len(held) != 1 || held[0].State != Reported || held[0].Clusters[0] != "east" || held[0].Rules[0] != "report" {
 		t.Fatalf("held: %+v", held)
 	}
 	_, err := p.open(t, held[0].Name)

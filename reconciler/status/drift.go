@@ -17,8 +17,8 @@ type Drift struct {
 	Cluster   string `json:"cluster"`
 	api.ResourceIdentifier
 	State api.DriftState `json:"state"`
-	// Mode is the drift rule by which it is held; empty if it is not.
-	Mode string `json:"mode,omitempty"`
+	// Rule is the drift rule by which it is held; empty if it is not.
+	Rule string `json:"mode,omitempty"`
 	// Message says what happens with the drift, if State does not say enough.
 	Message string `json:"message,omitempty"`
 	// Count is how many times the object has drifted; zero if it is foreign.
@@ -75,7 +75,7 @@ func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	}
 	return Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
-		State: d.State, Mode: d.Mode, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: since,
+		State: d.State, Rule: d.Mode, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: since,
 		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, Digest: d.Digest, By: d.By,
 	}
 }

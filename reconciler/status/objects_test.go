@@ -243,7 +243,7 @@ func TestDrifts(t *testing.T) {
 		!slices.Equal(d.By, []api.Actor{actor("c", 3), actor("b", 2), actor("a", 1)}) {
 		t.Errorf("foreign: %+v", d)
 	}
-	if d := got[1]; d.Placement != "crp/web" || d.Mode != "propose" || d.Message != "waits" || d.Count != 1 || !d.Since.Equal(noon) || d.Generation != 3 || !d.Deleted || d.Digest != "d" || len(d.By) != 1 {
+	if d := got[1]; d.Placement != "crp/web" || d.Rule != "propose" || d.Message != "waits" || d.Count != 1 || !d.Since.Equal(noon) || d.Generation != 3 || !d.Deleted || d.Digest != "d" || len(d.By) != 1 {
 		t.Errorf("held: %+v", d)
 	}
 	if d := got[2]; !d.Since.Equal(noon.Add(time.Minute)) || !d.LastSeen.Equal(noon.Add(time.Hour)) {

@@ -40,7 +40,7 @@ func TestProposalsAreOpenedAndClosedByCommand(t *testing.T) {
 		change = list.Items[0]
 		return len(change.Clusters) == 2
 	})
-	if change.State != proposal.Waiting || change.Holders != 3 || change.Modes[0] != "propose" {
+	if change.State != proposal.Waiting || change.Holders != 3 || change.Rules[0] != "propose" {
 		t.Errorf("listed as %+v", change)
 	}
 	show := p.gitfleet("proposals", "show", change.Name)

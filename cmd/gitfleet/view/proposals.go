@@ -136,7 +136,7 @@ func proposalsText(list *proposal.HeldList, out output.Format) string {
 	t := output.Table{Header: []string{"NAME", "OBJECT", "CLUSTERS", "MODE", "STATE", "SINCE"}}
 	for i := range list.Items {
 		c := &list.Items[i]
-		mode, _, _ := strings.Cut(strings.Join(c.Modes, ","), " ")
+		mode, _, _ := strings.Cut(strings.Join(c.Rules, ","), " ")
 		t.Rows = append(t.Rows, []string{output.ShortHash(c.Name), c.Object.ID().String(), fmt.Sprintf("%d of %d", len(c.Clusters), c.Holders), mode, string(c.State), output.Since(list.At, c.FirstSeen)})
 	}
 	header, rows := t.Lines(out)
@@ -166,7 +166,7 @@ func proposalText(now time.Time, c *proposal.HeldChange) string {
 	waits, _, _ := strings.Cut(waitsFor(c), "; no edit of the files makes the change: ") // the rest is written below
 	writeWrapped(&b, "  ", string(c.State)+": "+waits)
 	writeWrapped(&b, "  ", fmt.Sprintf("on %d of %s: %s", len(c.Clusters), output.Count(c.Holders, "cluster"), strings.Join(c.Clusters, ", ")))
-	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", output.Since(now, c.FirstSeen), strings.Join(c.Modes, ", ")))
+	writeWrapped(&b, "  ", fmt.Sprintf("first seen %s ago, held by drift mode %s", output.Since(now, c.FirstSeen), strings.Join(c.Rules, ", ")))
 	writeWrapped(&b, "  ", "placement "+strings.Join(c.Placements, ", "))
 	if c.Source != "" {
 		writeWrapped(&b, "  ", "source "+c.Source)

@@ -14,7 +14,7 @@ import (
 func heldChange() proposal.HeldChange {
 	return proposal.HeldChange{
 		Name: "0123456789abcdef", Object: api.ResourceIdentifier{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, State: proposal.Open,
-		Message: "left as it is; offered as https://git.example.com/pulls/1", Modes: []string{"propose (drift.mode)", "annotation"}, Placements: []string{"crp/web"},
+		Message: "left as it is; offered as https://git.example.com/pulls/1", Rules: []string{"propose (drift.mode)", "annotation"}, Placements: []string{"crp/web"},
 		Clusters: []string{"east", "west"}, Holders: 3, FirstSeen: reports.Noon.Add(-time.Hour),
 	}
 }
