@@ -22,28 +22,28 @@ const (
 	longestTitle = 255
 )
 
-// title returns the title of the pull request or issue of an offer.
-func (o *offer) title() string {
-	what, where := "deleted", markdown.Count(len(o.drifts), "cluster")
-	if !o.deleted {
-		what = o.fields() + " changed"
+// title returns the title of the pull request or issue of a change.
+func (c *change) title() string {
+	what, where := "deleted", markdown.Count(len(c.drifts), "cluster")
+	if !c.deleted {
+		what = c.fields() + " changed"
 	}
-	if o.holders > len(o.drifts) {
-		where = fmt.Sprintf("%d of %s", len(o.drifts), markdown.Count(o.holders, "cluster"))
+	if c.holders > len(c.drifts) {
+		where = fmt.Sprintf("%d of %s", len(c.drifts), markdown.Count(c.holders, "cluster"))
 	}
-	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", o.id.Kind, nameOf(o.id), what, where), longestTitle)
+	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, nameOf(c.id), what, where), longestTitle)
 }
 
 // fields names the only field of a change, or counts them.
-func (o *offer) fields() string {
-	n := len(o.paths)
+func (c *change) fields() string {
+	n := len(c.paths)
 	if n == 1 {
-		if name := fieldName(o.paths[0].Path); name != "" {
+		if name := fieldName(c.paths[0].Path); name != "" {
 			return name
 		}
 	}
 	if n > 0 {
-		if more := andMore.FindStringSubmatch(o.paths[n-1].Path); more != nil {
+		if more := andMore.FindStringSubmatch(c.paths[n-1].Path); more != nil {
 			rest, _ := strconv.Atoi(more[1]) // it is a number
 			n += rest
 		}
@@ -78,18 +78,18 @@ func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
 
 // message returns the commit message, whose last line is the marker. It contains no number that
 // changes while the pull request is open.
-func (o *offer) message(marker string) string {
+func (c *change) message(marker string) string {
 	var b strings.Builder
-	if o.deleted {
-		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", o.files[0].Path, o.id.Kind, nameOf(o.id))
+	if c.deleted {
+		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", c.files[0].Path, c.id.Kind, nameOf(c.id))
 	} else {
-		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", o.files[0].Path, o.id.Kind, nameOf(o.id))
+		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", c.files[0].Path, c.id.Kind, nameOf(c.id))
 	}
-	for _, p := range o.paths {
+	for _, p := range c.paths {
 		fmt.Fprintf(&b, "- %s\n", markdown.Plain(p.Path))
 	}
 	b.WriteString("\n")
-	for _, line := range o.allowTrailers() {
+	for _, line := range c.allowTrailers() {
 		b.WriteString(line + "\n")
 	}
 	b.WriteString(marker + "\n")
@@ -97,26 +97,26 @@ func (o *offer) message(marker string) string {
 }
 
 // body returns the information that people need for the decision. Text from a member is in code
-// blocks that it cannot close. The offers that wait until fewer pull requests are open are
+// blocks that it cannot close. The changes that wait until fewer pull requests are open are
 // listed, too.
-func (o *offer) body(fleet string, waiting []*offer) string {
+func (c *change) body(fleet string, waiting []*change) string {
 	var b strings.Builder
 	verb, held := "changed", "The object is left as it is"
-	if o.deleted {
+	if c.deleted {
 		verb, held = "deleted", "It is not created again"
 	}
 	until := "this pull request is merged or closed"
-	if o.reason != nil {
+	if c.reason != nil {
 		until = "this issue is closed"
 	}
 	fmt.Fprintf(&b, "Somebody %s %s on %s. %s until %s.\n\n",
-		verb, markdown.Code(o.id.Kind+" "+nameOf(o.id)), markdown.Count(len(o.drifts), "cluster"), held, until)
+		verb, markdown.Code(c.id.Kind+" "+nameOf(c.id)), markdown.Count(len(c.drifts), "cluster"), held, until)
 	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
 	var diff strings.Builder
-	if o.deleted {
+	if c.deleted {
 		diff.WriteString("- (the whole object)\n")
 	}
-	for _, p := range o.paths {
+	for _, p := range c.paths {
 		fmt.Fprintf(&diff, "  %s\n", markdown.Plain(p.Path))
 		if p.ValueInHub != "" {
 			fmt.Fprintf(&diff, "- %s\n", markdown.Plain(p.ValueInHub))
@@ -128,13 +128,13 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 	b.WriteString(markdown.CodeBlock("diff", diff.String()))
 	var who []string
 	times := 0
-	for _, d := range o.drifts {
+	for _, d := range c.drifts {
 		times += max(0, d.Count-1)
 		for _, a := range d.By {
 			who = append(who, d.Cluster+": "+a.String()+formatTime(a.Time))
 		}
 	}
-	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", markdown.List(o.clusters(), most), o.first().UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "\n**Where:** %s; first seen at %s", markdown.List(c.clusters(), most), c.first().UTC().Format(time.RFC3339))
 	if times > 0 {
 		fmt.Fprintf(&b, "; the object was changed there %s before", markdown.Count(times, "time"))
 	}
@@ -151,14 +151,14 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		writers.WriteString(markdown.Plain(w) + "\n")
 	}
 	b.WriteString(markdown.CodeBlock("text", writers.String()))
-	if o.source != "" {
-		fmt.Fprintf(&b, "\n**Source:** %s\n", markdown.Code(o.source))
+	if c.source != "" {
+		fmt.Fprintf(&b, "\n**Source:** %s\n", markdown.Code(c.source))
 	}
 	b.WriteString("\n")
-	if o.reason != nil {
-		o.writeManual(&b)
+	if c.reason != nil {
+		c.writeManual(&b)
 	} else {
-		o.writeEdit(&b)
+		c.writeEdit(&b)
 	}
 	if len(waiting) > 0 {
 		var names []string
@@ -167,40 +167,40 @@ func (o *offer) body(fleet string, waiting []*offer) string {
 		}
 		fmt.Fprintf(&b, "**Waiting** until fewer pull requests and issues of drift are open: %s: %s.\n\n", markdown.Count(len(waiting), "change"), markdown.List(names, most))
 	}
-	b.WriteString(marker(fleet, o.hash) + "\n")
+	b.WriteString(marker(fleet, c.hash) + "\n")
 	return b.String()
 }
 
 // writeEdit says what happens if the pull request is merged or closed.
-func (o *offer) writeEdit(b *strings.Builder) {
-	if o.override != "" {
-		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", markdown.Code(o.override), markdown.Code(o.files[0].Path))
+func (c *change) writeEdit(b *strings.Builder) {
+	if c.override != "" {
+		fmt.Fprintf(b, "**Change in Git:** %s in %s, for the clusters above only.\n\n", markdown.Code(c.override), markdown.Code(c.files[0].Path))
 	}
-	if lines := o.allowTrailers(); lines != nil {
+	if lines := c.allowTrailers(); lines != nil {
 		fmt.Fprintf(b, "**Squashing:** the commit has the trailer %s, which allows the deletion. If you squash the pull request, keep it as the last line of the message.\n\n", markdown.List(lines, most))
 	}
 	change := "change"
-	if o.deleted {
+	if c.deleted {
 		change = "deletion"
 	}
 	b.WriteString("**Merging** takes the " + change + " over into Git. Nothing is written to the object on the clusters above.")
-	if len(o.others) > 0 {
-		fmt.Fprintf(b, " It also **changes** the object on %s, in the order of the rollout: %s.", markdown.Count(len(o.others), "other cluster"), markdown.List(o.others, most))
+	if len(c.others) > 0 {
+		fmt.Fprintf(b, " It also **changes** the object on %s, in the order of the rollout: %s.", markdown.Count(len(c.others), "other cluster"), markdown.List(c.others, most))
 	}
-	b.WriteString("\n\n**Closing** without merging " + o.closing())
+	b.WriteString("\n\n**Closing** without merging " + c.closing())
 }
 
 // writeManual writes why no edit is possible, and what closing the issue does.
-func (o *offer) writeManual(b *strings.Builder) {
-	fmt.Fprintf(b, "**Why this is not a pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(o.reason.Error(), mostReason)))
+func (c *change) writeManual(b *strings.Builder) {
+	fmt.Fprintf(b, "**Why this is not a pull request:** no edit of the files in Git makes the change: %s\n\n", markdown.Code(forge.Shorten(c.reason.Error(), mostReason)))
 	b.WriteString("**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n\n")
-	b.WriteString("**Closing** " + o.closing())
+	b.WriteString("**Closing** " + c.closing())
 }
 
 // closing says what happens if the pull request or issue is closed, and what the label changes.
-func (o *offer) closing() string {
+func (c *change) closing() string {
 	putsBack, keeps := "puts the object back to what is in Git", "keeps the object as it is"
-	if o.deleted {
+	if c.deleted {
 		putsBack, keeps = "creates the object again as it is in Git", "keeps it deleted"
 	}
 	return putsBack + ". The same change is not offered again: if somebody makes it once more, it is put back. The label " + markdown.Code(holdLabel) + " " + keeps + ", also after closing, until the label is removed.\n\n"
@@ -295,9 +295,9 @@ var severities = []struct {
 }
 
 // severity returns the severity of a change, for its label.
-func (o *offer) severity() string {
+func (c *change) severity() string {
 	for _, s := range severities {
-		if slices.ContainsFunc(o.paths, func(d api.Difference) bool { return s.fits(o.id, d.Path) }) {
+		if slices.ContainsFunc(c.paths, func(d api.Difference) bool { return s.fits(c.id, d.Path) }) {
 			return s.name
 		}
 	}
@@ -305,9 +305,9 @@ func (o *offer) severity() string {
 }
 
 // labels returns the labels with which a pull request or issue is opened.
-func (o *offer) labels() []string {
-	all := []string{driftLabel, severityLabel + o.severity()}
-	for _, d := range o.drifts {
+func (c *change) labels() []string {
+	all := []string{driftLabel, severityLabel + c.severity()}
+	for _, d := range c.drifts {
 		_, name, _ := strings.Cut(d.Placement, "/")
 		label := placementLabel + name
 		if label = label[:min(len(label), longestLabel)]; !slices.Contains(all, label) {

@@ -16,7 +16,7 @@ import (
 func TestManyDriftsAtOnce(t *testing.T) {
 	const changes, maxOpen = 300, 10
 	p := newProposing(maxOpen)
-	var held []*offer
+	var held []*change
 	for i := range changes {
 		held = append(held, heldChange(i+1000, fmt.Sprintf("member-%02d", i%100)))
 	}
@@ -47,7 +47,7 @@ func TestManyDriftsAtOnce(t *testing.T) {
 			decided[pr.Branch] = state
 			// once its commit is in force, a merged change is no drift any more
 			if state == forge.Merged {
-				held = slices.DeleteFunc(held, func(o *offer) bool { return branchPrefix+o.hash == pr.Branch })
+				held = slices.DeleteFunc(held, func(c *change) bool { return branchPrefix+c.hash == pr.Branch })
 			}
 		}
 		if len(open) == 1 {
@@ -59,9 +59,9 @@ func TestManyDriftsAtOnce(t *testing.T) {
 	if len(p.forge.pulls) != changes || len(decided) != changes {
 		t.Errorf("%d pull requests were opened, and %d decided, of %d changes", len(p.forge.pulls), len(decided), changes)
 	}
-	for _, o := range held {
-		if c := p.states[o.hash]; c == nil || c.state != decided[branchPrefix+o.hash] {
-			t.Errorf("of change %s is known %+v, and it was %s", o.hash, c, decided[branchPrefix+o.hash])
+	for _, c := range held {
+		if s := p.states[c.hash]; s == nil || s.state != decided[branchPrefix+c.hash] {
+			t.Errorf("of change %s is known %+v, and it was %s", c.hash, s, decided[branchPrefix+c.hash])
 		}
 	}
 	if p.forge.requests > 5*changes || p.forge.pushes > 2*changes {
@@ -108,7 +108,7 @@ func TestAWebhookWakesTheProposer(t *testing.T) {
 // happens.
 func BenchmarkIdle(b *testing.B) {
 	p := newProposing(10)
-	var held []*offer
+	var held []*change
 	for i := range 10 {
 		held = append(held, heldChange(i+1000, "east"))
 	}
@@ -123,7 +123,7 @@ func BenchmarkIdle(b *testing.B) {
 // If changes become due one after the other, the newest pull request is not edited each time.
 func TestTheListOfWaitingChangesIsEditedSeldom(t *testing.T) {
 	p := newProposing(1)
-	held := []*offer{heldChange(0, "east")}
+	held := []*change{heldChange(0, "east")}
 	p.after(t, 3*time.Minute, held...)
 	second := func() {
 		p.forge.now = p.forge.now.Add(time.Second)

@@ -20,15 +20,15 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// An offer is one distinct change: the same fields of the same object have the same values on
-// one or more clusters.
-type offer struct {
+// A change is one distinct change of an object: the same fields have the same values on one or more
+// clusters.
+type change struct {
 	// hash identifies the change, also across restarts.
 	hash string
 	id   api.ID
 	// source is the position of the object in Git; empty if it is not known.
 	source string
-	// reason is the reason why no edit of the files can express the change; nil if changes do.
+	// reason is the reason why no edit of the files can express the change; nil if one can.
 	// partial says that an edit could if all clusters that get the object had the change: the
 	// other clusters may report the same change a moment later.
 	reason  error
@@ -50,7 +50,7 @@ type offer struct {
 
 // A notOffered is a change that is not offered, and why.
 type notOffered struct {
-	offer   *offer
+	change  *change
 	state   State
 	message string
 	// undecided says that the change may be offered later.
@@ -61,7 +61,7 @@ type notOffered struct {
 // files. Other changes wait for the next pass.
 const mostEdits = 10
 
-// A collector groups the held drifts of reports into offers. It caches the edits for the commit
+// A collector groups the held drifts of reports into changes. It caches the edits for the commit
 // in force, each of which was verified.
 type collector struct {
 	fleet string
@@ -79,8 +79,8 @@ type collector struct {
 	used map[string]bool
 }
 
-// cachedEdit is the result of computing an edit. partial says that it fails only because not all clusters
-// that get the object have the change.
+// cachedEdit is the result of computing an edit. partial says that it fails only because not all
+// clusters that get the object have the change.
 type cachedEdit struct {
 	edit    *Result
 	err     error
@@ -88,57 +88,57 @@ type cachedEdit struct {
 }
 
 // collect groups the held drifts of a report. The files must be those of the commit in force.
-func (c *collector) collect(r *status.Report, files fs.FS) (offers []*offer, others []notOffered) {
-	if c.commit != r.InForce.Commit.Hash {
-		c.commit, c.edits = r.InForce.Commit.Hash, map[string]cachedEdit{}
+func (col *collector) collect(r *status.Report, files fs.FS) (offers []*change, others []notOffered) {
+	if col.commit != r.InForce.Commit.Hash {
+		col.commit, col.edits = r.InForce.Commit.Hash, map[string]cachedEdit{}
 	}
-	byHash := map[string]*offer{}
+	byHash := map[string]*change{}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
 		if d.State != api.DriftHeld {
 			continue
 		}
-		o := newOffer(c.fleet, d)
-		o = cmp.Or(byHash[o.hash], o)
-		o.drifts = append(o.drifts, d)
-		byHash[o.hash] = o
+		c := newChange(col.fleet, d)
+		c = cmp.Or(byHash[c.hash], c)
+		c.drifts = append(c.drifts, d)
+		byHash[c.hash] = c
 	}
-	editor := &Editor{Load: c.load, Files: files, Head: r.InForce}
+	editor := &Editor{Load: col.load, Files: files, Head: r.InForce}
 	hashes := slices.Sorted(maps.Keys(byHash))
-	first, _ := slices.BinarySearch(hashes, c.next)
-	c.left, c.next, c.unreadable, c.used = mostEdits, "", false, map[string]bool{}
+	first, _ := slices.BinarySearch(hashes, col.next)
+	col.left, col.next, col.unreadable, col.used = mostEdits, "", false, map[string]bool{}
 	for _, hash := range slices.Concat(hashes[first:], hashes[:first]) {
-		o := byHash[hash]
-		if rule := driftRule(o.drifts[0]); rule.Mode == api.DriftReport {
-			others = append(others, notOffered{offer: o, state: Reported, message: rule.HeldMessage()})
+		c := byHash[hash]
+		if rule := driftRule(c.drifts[0]); rule.Mode == api.DriftReport {
+			others = append(others, notOffered{change: c, state: Reported, message: rule.HeldMessage()})
 			continue
 		}
-		err := c.computeEdit(o, r, editor)
-		if errors.Is(err, errNotTried) && c.next == "" {
-			c.next = hash
+		err := col.computeEdit(c, r, editor)
+		if errors.Is(err, errNotTried) && col.next == "" {
+			col.next = hash
 		}
-		c.unreadable = c.unreadable || errors.Is(err, errUnreadable)
+		col.unreadable = col.unreadable || errors.Is(err, errUnreadable)
 		inGit := errors.Is(err, errInManifest)
 		if inGit {
-			err = fmt.Errorf("commit %.8s has it; left as it is until the rollout reaches the cluster", c.commit)
+			err = fmt.Errorf("commit %.8s has it; left as it is until the rollout reaches the cluster", col.commit)
 		}
 		undecided := errors.Is(err, errUnreadable) || errors.Is(err, errUnknown) || errors.Is(err, errNotTried)
 		if inGit || undecided {
-			others = append(others, notOffered{o, Unsettled, err.Error(), undecided})
+			others = append(others, notOffered{c, Unsettled, err.Error(), undecided})
 			continue
 		}
-		o.reason = err
-		offers = append(offers, o)
+		c.reason = err
+		offers = append(offers, c)
 	}
-	maps.DeleteFunc(c.edits, func(memo string, _ cachedEdit) bool { return !c.used[memo] })
-	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.hash, b.hash) })
+	maps.DeleteFunc(col.edits, func(memo string, _ cachedEdit) bool { return !col.used[memo] })
+	slices.SortFunc(offers, func(a, b *change) int { return cmp.Compare(a.hash, b.hash) })
 	return offers, others
 }
 
-// newOffer returns an offer for the change of a drift, without drifts. A deletion has no fields. A
-// change that is only reported is not the same as an equal one that is offered.
-func newOffer(fleet string, d *status.Drift) *offer {
-	o := &offer{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
+// newChange returns the change of a drift, without drifts. A deletion has no fields. A change that is
+// only reported is not the same as an equal one that is offered.
+func newChange(fleet string, d *status.Drift) *change {
+	c := &change{id: d.ID(), paths: d.Paths, deleted: d.Deleted}
 	fields := make([]any, 0, 2*len(d.Paths)+1)
 	for _, p := range d.Paths {
 		fields = append(fields, p.PatchDetail, p.MemberJSON)
@@ -146,12 +146,12 @@ func newOffer(fleet string, d *status.Drift) *offer {
 	if d.Digest != "" {
 		fields = append(fields, d.Digest)
 	}
-	values := []any{fleet, o.id, fields}
+	values := []any{fleet, c.id, fields}
 	if driftRule(d).Mode == api.DriftReport {
 		values = append(values, d.Rule)
 	}
-	o.hash = hashOf(values...)
-	return o
+	c.hash = hashOf(values...)
+	return c
 }
 
 // errUnreadable is returned if the file cannot be read at the moment.
@@ -164,18 +164,18 @@ var errUnknown = errors.New("not known yet")
 // errNotTried is returned if the edit was not computed yet because other changes come first.
 var errNotTried = errors.New("left as it is; whether it can be offered as a pull request is found out after other changes")
 
-// computeEdit computes the edit of an offer, and sorts its clusters.
-func (c *collector) computeEdit(o *offer, r *status.Report, editor *Editor) error {
-	slices.SortFunc(o.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	t := Target{ID: o.id, Drift: o.paths, Deleted: o.deleted}
+// computeEdit computes the edit of a change, and sorts its clusters.
+func (col *collector) computeEdit(c *change, r *status.Report, editor *Editor) error {
+	slices.SortFunc(c.drifts, func(a, b *status.Drift) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	t := Target{ID: c.id, Drift: c.paths, Deleted: c.deleted}
 	changed := map[string]bool{}
-	for _, d := range o.drifts {
+	for _, d := range c.drifts {
 		trace := r.TraceDrift(d)
 		if trace == nil { // a member drops the drift of an object that it no longer gets
 			return fmt.Errorf("left as it is; what Git wants on %s is %w", d.Cluster, errUnknown)
 		}
-		if o.source == "" {
-			o.source = trace.Origin
+		if c.source == "" {
+			c.source = trace.Origin
 		}
 		if err := Adoptable(trace); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (c *collector) computeEdit(o *offer, r *status.Report, editor *Editor) erro
 		changed[d.Cluster] = true
 		t.Changed = append(t.Changed, status.Holder{Cluster: d.Cluster, Placement: key})
 	}
-	holders, unknown := r.HoldersOf(o.id)
+	holders, unknown := r.HoldersOf(c.id)
 	if len(unknown) > 0 {
 		return fmt.Errorf("left as it is; what Git wants on %s is %w", unknown[0], errUnknown)
 	}
@@ -196,27 +196,27 @@ func (c *collector) computeEdit(o *offer, r *status.Report, editor *Editor) erro
 			t.Others = append(t.Others, h)
 		}
 	}
-	o.holders = len(t.Changed) + len(t.Others)
-	memo := hashOf(o.hash, t.Changed, t.Others)
-	c.used[memo] = true
-	done, known := c.edits[memo]
+	c.holders = len(t.Changed) + len(t.Others)
+	memo := hashOf(c.hash, t.Changed, t.Others)
+	col.used[memo] = true
+	done, known := col.edits[memo]
 	if !known {
-		if c.left == 0 {
+		if col.left == 0 {
 			return errNotTried
 		}
-		c.left--
+		col.left--
 		done = tryEdit(editor, t)
 		if !errors.Is(done.err, errUnreadable) {
-			c.edits[memo] = done
+			col.edits[memo] = done
 		}
 	}
-	if o.partial = done.partial; done.err != nil {
+	if c.partial = done.partial; done.err != nil {
 		return done.err
 	}
-	o.files, o.override, o.source = done.edit.Files, done.edit.Override, cmp.Or(done.edit.Origin.String(), o.source)
-	if o.override == "" {
+	c.files, c.override, c.source = done.edit.Files, done.edit.Override, cmp.Or(done.edit.Origin.String(), c.source)
+	if c.override == "" {
 		for _, h := range t.Others {
-			o.others = append(o.others, h.Cluster)
+			c.others = append(c.others, h.Cluster)
 		}
 	}
 	return nil
@@ -261,25 +261,25 @@ func hashOf(values ...any) string {
 }
 
 // clusters returns the clusters that have the change.
-func (o *offer) clusters() []string {
+func (c *change) clusters() []string {
 	var out []string
-	for _, d := range o.drifts {
+	for _, d := range c.drifts {
 		out = append(out, d.Cluster)
 	}
 	return out
 }
 
 // first returns when the change was first seen on any cluster.
-func (o *offer) first() time.Time {
-	return slices.MinFunc(o.drifts, func(a, b *status.Drift) int { return a.Since.Compare(b.Since) }).Since
+func (c *change) first() time.Time {
+	return slices.MinFunc(c.drifts, func(a, b *status.Drift) int { return a.Since.Compare(b.Since) }).Since
 }
 
 // decisions are those about all drifts, by cluster.
 type decisions map[string]ledger.DriftDecisions
 
 // add adds the decision about a change. A drift whose rule has ended is compared again.
-func (all decisions) add(o *offer, putBack bool, message string, now time.Time) {
-	for _, d := range o.drifts {
+func (all decisions) add(c *change, putBack bool, message string, now time.Time) {
+	for _, d := range c.drifts {
 		key, err := api.ParsePlacement(d.Placement)
 		if err != nil {
 			continue // every placement in a report has a valid key

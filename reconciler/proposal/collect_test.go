@@ -81,14 +81,14 @@ func valued(value string) func(d *ledger.Drift) {
 	}
 }
 
-// Equal changes are one offer, whichever clusters have them. If other clusters have the object
+// Equal changes are one change, whichever clusters have them. If other clusters have the object
 // too, the edit is an override.
 func TestCollect(t *testing.T) {
 	files := world.Files(t, smallFleet)
 	load := func(files fs.FS) (*hub.Snapshot, error) {
 		return hub.NewLoader(hub.Options{}).Load(hub.Commit{}, files)
 	}
-	offered := func(drift func(*ledger.Drift), clusters ...string) *offer {
+	offered := func(drift func(*ledger.Drift), clusters ...string) *change {
 		t.Helper()
 		c := &collector{fleet: "shop", load: load}
 		offers, others := c.collect(reporting(t, files, drift, clusters...), files)
@@ -138,7 +138,7 @@ func TestWhatCannotBeOffered(t *testing.T) {
 			if test.reason != "" && (len(offers) != 1 || !strings.HasPrefix(fmt.Sprint(offers[0].reason), test.reason) || offers[0].source == "") {
 				t.Errorf("offers: %+v", offers)
 			}
-			if test.message != "" && (len(others) != 1 || len(others[0].offer.drifts) != 2 || !strings.HasPrefix(others[0].message, test.message)) {
+			if test.message != "" && (len(others) != 1 || len(others[0].change.drifts) != 2 || !strings.HasPrefix(others[0].message, test.message)) {
 				t.Errorf("others: %+v", others)
 			}
 		})
@@ -209,8 +209,8 @@ place web unavailable 1
 			if len(offers) != 1 || len(others) != 0 {
 				t.Fatalf("%d offers, others %+v", len(offers), others)
 			}
-			if o := offers[0]; !strings.HasPrefix(o.override, "ResourceOverride one-") {
-				t.Errorf("override %q, %s: %s", o.override, o.files[0].Path, o.files[0].After)
+			if got := offers[0]; !strings.HasPrefix(got.override, "ResourceOverride one-") {
+				t.Errorf("override %q, %s: %s", got.override, got.files[0].Path, got.files[0].After)
 			}
 		})
 	}

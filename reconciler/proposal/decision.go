@@ -15,27 +15,27 @@ func (p *Proposer) sendDecisions(now time.Time) {
 	all, held := decisions{}, newHeldChanges(now, p.report)
 	for _, n := range p.known.notOffered {
 		it, putBack := p.decideNotOffered(n)
-		all.add(n.offer, putBack, it.message, now)
+		all.add(n.change, putBack, it.message, now)
 		held.items = append(held.items, it)
 	}
-	for _, o := range p.known.offers {
-		s := p.states[o.hash]
+	for _, c := range p.known.offers {
+		s := p.states[c.hash]
 		if s == nil {
 			continue
 		}
 		state := s.heldState()
-		putBack, message := p.decideOffered(o, s)
-		switch by := p.putBack[o.hash]; {
+		putBack, message := p.decideOffered(c, s)
+		switch by := p.putBack[c.hash]; {
 		case by != "":
 			putBack, message = true, putBackMessage(by)
-		case s.branch == "" && !p.canOffer(o, now) && (s.neverOffered || p.cfg.Forge == nil):
+		case s.branch == "" && !p.canOffer(c, now) && (s.neverOffered || p.cfg.Forge == nil):
 			state = Inexpressible
-			putBack, message = p.decideInexpressible(o, s, now)
+			putBack, message = p.decideInexpressible(c, s, now)
 		case p.cfg.Forge == nil:
 			putBack, message = false, "left as it is; not offered as a pull request, since no forge is configured"
 		}
-		all.add(o, putBack, message, now)
-		held.items = append(held.items, heldItem{o, state, s.url, message})
+		all.add(c, putBack, message, now)
+		held.items = append(held.items, heldItem{c, state, s.url, message})
 	}
 	p.held.Store(held)
 	if !maps.EqualFunc(p.lastSent, all, maps.Equal[ledger.DriftDecisions, ledger.DriftDecisions]) {
@@ -46,14 +46,14 @@ func (p *Proposer) sendDecisions(now time.Time) {
 
 // decideNotOffered returns the decision about a change that is not offered.
 func (p *Proposer) decideNotOffered(n notOffered) (it heldItem, putBack bool) {
-	it = heldItem{n.offer, n.state, "", n.message}
-	if s := p.states[n.offer.hash]; s != nil && s.branch != "" && n.state == Unsettled && s.heldState() != Closed {
+	it = heldItem{n.change, n.state, "", n.message}
+	if s := p.states[n.change.hash]; s != nil && s.branch != "" && n.state == Unsettled && s.heldState() != Closed {
 		it.state, it.url = s.heldState(), s.url
 		if n.message == errNotTried.Error() {
-			_, it.message = p.decideOffered(n.offer, s)
+			_, it.message = p.decideOffered(n.change, s)
 		}
 	}
-	if by := p.putBack[n.offer.hash]; by != "" {
+	if by := p.putBack[n.change.hash]; by != "" {
 		it.message = putBackMessage(by)
 		return it, true
 	}
@@ -67,16 +67,16 @@ func (s *offerState) keepsObject() bool {
 }
 
 // decideOffered returns the decision about a change that is offered or will be.
-func (p *Proposer) decideOffered(o *offer, s *offerState) (putBack bool, message string) {
+func (p *Proposer) decideOffered(c *change, s *offerState) (putBack bool, message string) {
 	what, reason := "a pull request", ""
 	switch {
-	case o.reason != nil && s.branch != "" && !isIssue(s.branch):
+	case c.reason != nil && s.branch != "" && !isIssue(s.branch):
 		reason = "; the pull request is not kept up to date, since no edit of the files makes the change any more"
-	case o.reason != nil:
-		what, reason = "an issue", fmt.Sprintf("; no edit of the files makes the change: %v", o.reason)
+	case c.reason != nil:
+		what, reason = "an issue", fmt.Sprintf("; no edit of the files makes the change: %v", c.reason)
 	}
 	problem := cmp.Or(p.retry.String(), s.retry.String())
-	if isIssue(s.branch) || s.branch == "" && o.reason != nil {
+	if isIssue(s.branch) || s.branch == "" && c.reason != nil {
 		problem = cmp.Or(problem, p.issues.String())
 	}
 	switch s.state {
@@ -112,11 +112,11 @@ func (p *Proposer) decideOffered(o *offer, s *offerState) (putBack bool, message
 
 // decideInexpressible returns the decision about a change that can be offered neither as a pull request
 // nor as an issue.
-func (p *Proposer) decideInexpressible(o *offer, s *offerState, now time.Time) (putBack bool, message string) {
-	if o.partial && now.Sub(s.manualSince) < p.cfg.MinAge {
-		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, o.reason)
+func (p *Proposer) decideInexpressible(c *change, s *offerState, now time.Time) (putBack bool, message string) {
+	if c.partial && now.Sub(s.manualSince) < p.cfg.MinAge {
+		return false, fmt.Sprintf("left as it is until it has lasted for %s, in case other clusters have the same change: %v", p.cfg.MinAge, c.reason)
 	}
-	message = fmt.Sprintf("put back, since it cannot be offered as a pull request: %v", o.reason)
+	message = fmt.Sprintf("put back, since it cannot be offered as a pull request: %v", c.reason)
 	if p.cfg.Forge != nil {
 		p.missed = true
 		message += "; nor as an issue, since issues are disabled in the repository"

@@ -49,8 +49,8 @@ func TestDecisionsAboutOffers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)
-			o := heldChange(7, "east")
-			o.reason = test.reason
+			c := heldChange(7, "east")
+			c.reason = test.reason
 			switch test.fails {
 			case "forge":
 				p.retry.Fail(down, p.forge.now)
@@ -59,7 +59,7 @@ func TestDecisionsAboutOffers(t *testing.T) {
 			case "change":
 				test.state.retry.Fail(down, p.forge.now)
 			}
-			putBack, message := p.decideOffered(o, &test.state)
+			putBack, message := p.decideOffered(c, &test.state)
 			got := "held: " + message
 			if putBack {
 				got = "put back: " + message
@@ -112,11 +112,11 @@ func TestAnEndedModeCountsMoreThanTheDecision(t *testing.T) {
 		"propose until 2027-01-15T12:00:00Z": {Again: true, Message: "its drift mode has ended: propose until 2027-01-15T12:00:00Z"},
 		"report until 2027-01-01T00:00:00Z":  {Again: true, Message: "its drift mode has ended: report until 2027-01-01T00:00:00Z"},
 	} {
-		o, all := heldChange(7, "east", "west"), decisions{}
-		for _, d := range o.drifts {
+		c, all := heldChange(7, "east", "west"), decisions{}
+		for _, d := range c.drifts {
 			d.Rule = mode
 		}
-		all.add(o, true, "closed", noon)
+		all.add(c, true, "closed", noon)
 		if len(all["east"]) != 1 || len(all["west"]) != 1 {
 			t.Errorf("decisions are %+v", all)
 		}
@@ -178,7 +178,7 @@ func TestCommandsThatAreRefused(t *testing.T) {
 			func(t *testing.T, p *proposing) {
 				p.forge.end(1, forge.Closed)
 				p.after(t, time.Minute)
-				p.known.notOffered = []notOffered{{offer: heldChange(8, "east"), state: Unsettled, message: "commit c0ffee has it"}}
+				p.known.notOffered = []notOffered{{change: heldChange(8, "east"), state: Unsettled, message: "commit c0ffee has it"}}
 				p.after(t, time.Minute)
 			},
 			"there is nothing to close: commit c0ffee has it", "it cannot be offered as a pull request: commit c0ffee has it",

@@ -112,7 +112,7 @@ func TestFaultsOfOneChange(t *testing.T) {
 // An error is no longer shown once nothing is left to be tried again.
 func TestAnErrorEndsWithItsReason(t *testing.T) {
 	for name, test := range map[string]struct {
-		first, then, last *offer
+		first, then, last *change
 		fail, end         func(*fakeForge)
 		want              string
 	}{
@@ -143,8 +143,8 @@ func TestAnErrorEndsWithItsReason(t *testing.T) {
 	}
 }
 
-// edited returns an offer whose files have another content.
-func edited(o *offer) *offer {
-	o.files = []FileChange{{Path: "web.yaml", After: []byte("other")}}
-	return o
+// edited returns a change whose files have another content.
+func edited(c *change) *change {
+	c.files = []FileChange{{Path: "web.yaml", After: []byte("other")}}
+	return c
 }

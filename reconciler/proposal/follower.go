@@ -38,11 +38,11 @@ type follower struct {
 	putBack map[string]string
 	// waitingList are the changes that the newest pull request lists as waiting, since
 	// waitingListed.
-	waitingList   []*offer
+	waitingList   []*change
 	waitingListed time.Time
 }
 
-// An offerState is the state of one offer, kept while the drift lasts.
+// An offerState is how far the offer of a change is, kept while the drift lasts.
 type offerState struct {
 	since time.Time
 	// branch is the branch of the pull request, or stands for the issue; it is empty until the
@@ -113,23 +113,23 @@ func (f *follower) track(now time.Time) {
 		}
 		f.states[hash] = s
 	}
-	for _, o := range f.known.offers {
-		keep(o.hash)
-		switch s := f.states[o.hash]; {
-		case o.reason == nil:
+	for _, c := range f.known.offers {
+		keep(c.hash)
+		switch s := f.states[c.hash]; {
+		case c.reason == nil:
 			s.manualSince = time.Time{}
 		case s.manualSince.IsZero():
 			s.manualSince = now
 		}
 	}
 	for _, n := range f.known.notOffered {
-		if s := last[n.offer.hash]; s != nil && s.keepsObject() {
-			keep(n.offer.hash)
+		if s := last[n.change.hash]; s != nil && s.keepsObject() {
+			keep(n.change.hash)
 		}
 	}
 	all := f.known.all()
 	maps.DeleteFunc(f.putBack, func(hash, _ string) bool {
-		return !slices.ContainsFunc(all, func(o *offer) bool { return o.hash == hash })
+		return !slices.ContainsFunc(all, func(c *change) bool { return c.hash == hash })
 	})
 	for hash := range f.known.undecided() {
 		s := last[hash]
@@ -148,9 +148,9 @@ func (f *follower) track(now time.Time) {
 	}
 }
 
-// offersByAge are the offers, the oldest first.
-func (f *follower) offersByAge() []*offer {
-	return slices.SortedStableFunc(slices.Values(f.known.offers), func(a, b *offer) int {
+// changesByAge are the changes that are offered or will be, the oldest first.
+func (f *follower) changesByAge() []*change {
+	return slices.SortedStableFunc(slices.Values(f.known.offers), func(a, b *change) int {
 		return f.states[a.hash].since.Compare(f.states[b.hash].since)
 	})
 }
@@ -174,14 +174,14 @@ func (f *follower) sync(ctx context.Context, now time.Time) error {
 	if err := f.closeEnded(ctx, now); err != nil {
 		return err
 	}
-	offers := f.offersByAge()
+	changes := f.changesByAge()
 	for _, step := range steps {
-		for _, o := range offers {
-			s := f.states[o.hash]
-			if s.retry.Wait(now) > 0 || !step.due(f, o, s, now) {
+		for _, c := range changes {
+			s := f.states[c.hash]
+			if s.retry.Wait(now) > 0 || !step.due(f, c, s, now) {
 				continue
 			}
-			err := step.do(f, ctx, o, s, now)
+			err := step.do(f, ctx, c, s, now)
 			switch {
 			case err == nil:
 				s.retry.Succeed()
@@ -192,8 +192,8 @@ func (f *follower) sync(ctx context.Context, now time.Time) error {
 			}
 		}
 	}
-	for _, o := range offers {
-		if s := f.states[o.hash]; s.branch != "" && s.retry.Wait(now) <= 0 {
+	for _, c := range changes {
+		if s := f.states[c.hash]; s.branch != "" && s.retry.Wait(now) <= 0 {
 			s.retry.Succeed() // also if nothing is left to be tried again
 		}
 	}
@@ -209,8 +209,8 @@ func isGeneral(err error) bool {
 
 // steps are taken one after the other, each for all changes for which it is due, the oldest first.
 var steps = []struct {
-	due func(f *follower, o *offer, s *offerState, now time.Time) bool
-	do  func(f *follower, ctx context.Context, o *offer, s *offerState, now time.Time) error
+	due func(f *follower, c *change, s *offerState, now time.Time) bool
+	do  func(f *follower, ctx context.Context, c *change, s *offerState, now time.Time) error
 }{
 	{(*follower).isMerged, (*follower).checkMerged},
 	{(*follower).hasOtherIssue, (*follower).followIssue},
@@ -220,22 +220,22 @@ var steps = []struct {
 }
 
 // isMerged reports whether it is to be found out if the merge of a pull request has its change.
-func (f *follower) isMerged(_ *offer, s *offerState, _ time.Time) bool {
+func (f *follower) isMerged(_ *change, s *offerState, _ time.Time) bool {
 	return s.state == forge.Merged && s.lacksMerge != f.known.commit
 }
 
 // isOpen reports whether a pull request or an issue of the kind that the change needs is open.
-func (f *follower) isOpen(o *offer, s *offerState, _ time.Time) bool {
+func (f *follower) isOpen(c *change, s *offerState, _ time.Time) bool {
 	_, listed := f.open[s.branch]
-	return listed && s.state == forge.Open && isIssue(s.branch) == (o.reason != nil)
+	return listed && s.state == forge.Open && isIssue(s.branch) == (c.reason != nil)
 }
 
 // isDue reports whether the forge is to be asked about a change now.
-func (f *follower) isDue(o *offer, s *offerState, now time.Time) bool {
-	if s.branch != "" || f.putBack[o.hash] != "" {
+func (f *follower) isDue(c *change, s *offerState, now time.Time) bool {
+	if s.branch != "" || f.putBack[c.hash] != "" {
 		return false
 	}
-	if f.canOffer(o, now) {
+	if f.canOffer(c, now) {
 		return s.asked || !s.due(f.cfg.MinAge).After(now)
 	}
 	return !s.neverOffered
@@ -243,7 +243,7 @@ func (f *follower) isDue(o *offer, s *offerState, now time.Time) bool {
 
 // checkMerged makes a change be offered again if the commit in force has the merge of its pull
 // request but not the change: people have removed it from the branch, or reverted it at once.
-func (f *follower) checkMerged(ctx context.Context, _ *offer, s *offerState, now time.Time) error {
+func (f *follower) checkMerged(ctx context.Context, _ *change, s *offerState, now time.Time) error {
 	merged := false
 	if s.merge != "" {
 		var err error

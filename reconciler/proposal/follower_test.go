@@ -74,7 +74,7 @@ func TestWhatIsNotOverYet(t *testing.T) {
 		"its cluster is silent":       {collected{unheard: []string{"east"}}, "", false},
 		"another cluster is silent":   {collected{unheard: []string{"west"}}, "", true},
 		"edited, a cluster is silent": {collected{unheard: []string{"west"}}, "edited", false},
-		"not computed yet":            {collected{notOffered: []notOffered{{offer: heldChange(7, "east"), undecided: true}}}, "", false},
+		"not computed yet":            {collected{notOffered: []notOffered{{change: heldChange(7, "east"), undecided: true}}}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProposing(10)

@@ -152,7 +152,7 @@ func newHeldChanges(at time.Time, report *status.Report) *heldChanges {
 
 // A heldItem is one change with the decision about it.
 type heldItem struct {
-	*offer
+	*change
 	state   State
 	url     string
 	message string
@@ -189,7 +189,7 @@ func (h *heldChanges) describe() *HeldList {
 	return list
 }
 
-// heldState returns the state of a change that is an offer.
+// heldState returns the state of a change that is offered or will be.
 func (s *offerState) heldState() State {
 	switch {
 	case s.state == forge.Open:

@@ -32,11 +32,11 @@ func TestDiffsOfFiles(t *testing.T) {
 func TestTheListOfHeldChanges(t *testing.T) {
 	noon := time.Date(2027, 1, 15, 12, 0, 0, 0, time.UTC)
 	item := func(n int, age time.Duration, clusters ...string) heldItem {
-		o := heldChange(n, clusters...)
-		for _, d := range o.drifts {
+		c := heldChange(n, clusters...)
+		for _, d := range c.drifts {
 			d.Since, d.Rule = noon.Add(-age), "propose"
 		}
-		return heldItem{offer: o, state: Waiting, message: "waits"}
+		return heldItem{change: c, state: Waiting, message: "waits"}
 	}
 	h := newHeldChanges(noon, nil)
 	first, other := item(8, time.Hour, "east", "west"), item(7, time.Minute, "east")
@@ -52,8 +52,8 @@ func TestTheListOfHeldChanges(t *testing.T) {
 			t.Errorf("item %d is %s, want %s", i, list.Items[i].Name, want)
 		}
 	}
-	c := list.Items[0]
-	if !c.FirstSeen.Equal(noon.Add(-2*time.Hour)) || c.Holders != 3 || len(c.OtherClusters) != 1 || c.Rules[0] != "propose" || c.Rules[1] != "report" || c.Placements[0] != "crp/other" || len(c.Clusters) != 2 {
-		t.Errorf("the oldest is %+v", c)
+	found := list.Items[0]
+	if !found.FirstSeen.Equal(noon.Add(-2*time.Hour)) || found.Holders != 3 || len(found.OtherClusters) != 1 || found.Rules[0] != "propose" || found.Rules[1] != "report" || found.Placements[0] != "crp/other" || len(found.Clusters) != 2 {
+		t.Errorf("the oldest is %+v", found)
 	}
 }

@@ -87,17 +87,17 @@ func (f *follower) openIssues(ctx context.Context, now time.Time) (open map[stri
 
 // hasOtherIssue reports whether a change with an open pull request may have an issue as well, since
 // issues could not be listed when the pull request was opened.
-func (f *follower) hasOtherIssue(o *offer, s *offerState, _ time.Time) bool {
-	_, open := f.open[issuePrefix+o.hash]
+func (f *follower) hasOtherIssue(c *change, s *offerState, _ time.Time) bool {
+	_, open := f.open[issuePrefix+c.hash]
 	return isPullRequest(s.branch) && s.state == forge.Open && (open || s.issueUnknown && !s.asked)
 }
 
 // followIssue makes a change follow its issue instead of its pull request. An issue without a
 // decision is replaced then.
-func (f *follower) followIssue(ctx context.Context, o *offer, s *offerState, now time.Time) error {
-	issue, open := f.open[issuePrefix+o.hash]
+func (f *follower) followIssue(ctx context.Context, c *change, s *offerState, now time.Time) error {
+	issue, open := f.open[issuePrefix+c.hash]
 	if !open {
-		found, err := f.findIssueIfListed(ctx, o.hash, s, now)
+		found, err := f.findIssueIfListed(ctx, c.hash, s, now)
 		if err != nil || found == nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (f *follower) followIssue(ctx context.Context, o *offer, s *offerState, now
 			f.open[issue.Branch] = issue
 		}
 	}
-	if o.reason == nil || slices.Contains(issue.Labels, holdLabel) {
+	if c.reason == nil || slices.Contains(issue.Labels, holdLabel) {
 		s.found(issue)
 	}
 	return nil
@@ -113,13 +113,13 @@ func (f *follower) followIssue(ctx context.Context, o *offer, s *offerState, now
 
 // hasReplaceableIssue reports whether an open issue is of a change that an edit can now express. An
 // issue with the hold label stays.
-func (f *follower) hasReplaceableIssue(o *offer, s *offerState, _ time.Time) bool {
+func (f *follower) hasReplaceableIssue(c *change, s *offerState, _ time.Time) bool {
 	_, open := f.open[s.branch]
-	return o.reason == nil && isIssue(s.branch) && s.state == forge.Open && open && !s.hold
+	return c.reason == nil && isIssue(s.branch) && s.state == forge.Open && open && !s.hold
 }
 
 // replaceIssue closes the issue of a change, so that it is offered as a pull request.
-func (f *follower) replaceIssue(ctx context.Context, _ *offer, s *offerState, _ time.Time) error {
+func (f *follower) replaceIssue(ctx context.Context, _ *change, s *offerState, _ time.Time) error {
 	current, err := f.current(ctx, s.branch, s.number) // it may have been closed since the last list
 	switch {
 	case err != nil || current == nil:

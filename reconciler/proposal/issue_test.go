@@ -85,10 +85,10 @@ func (f *fakeForge) endIssue(number int64) {
 }
 
 // manualChange returns a change that no edit of the files can express.
-func manualChange(n int, clusters ...string) *offer {
-	o := heldChange(n, clusters...)
-	o.files, o.reason = nil, errors.New("its value comes from the YAML anchor *port")
-	return o
+func manualChange(n int, clusters ...string) *change {
+	c := heldChange(n, clusters...)
+	c.files, c.reason = nil, errors.New("its value comes from the YAML anchor *port")
+	return c
 }
 
 // A change that no edit can express is offered as one issue once it has lasted long enough,
@@ -140,7 +140,7 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 // What people decided about a change counts after a restart too if it could be offered in the other
 // form by then.
 func TestADecisionOutlivesTheForm(t *testing.T) {
-	forms := map[string]func(int, ...string) *offer{"issue": manualChange, "pull request": heldChange}
+	forms := map[string]func(int, ...string) *change{"issue": manualChange, "pull request": heldChange}
 	for first, of := range forms {
 		for second, again := range forms {
 			for _, hold := range []bool{false, true} {
@@ -217,7 +217,7 @@ func TestIssuesThatAreNotFollowed(t *testing.T) {
 func TestWhatWaitsIsListedInAPullRequest(t *testing.T) {
 	p := newProposing(3)
 	p.after(t, 3*time.Minute, manualChange(7, "east"))
-	all := []*offer{manualChange(7, "east"), manualChange(8, "west"), heldChange(9, "south")}
+	all := []*change{manualChange(7, "east"), manualChange(8, "west"), heldChange(9, "south")}
 	p.after(t, 3*time.Minute, all...)
 	all = append(all, heldChange(10, "north"))
 	p.after(t, 4*time.Minute, all...)
@@ -287,7 +287,7 @@ func TestADriftThatIsOverClosesItsIssue(t *testing.T) {
 // Issues count for the maximum number of open requests, and deleted ones are opened again.
 func TestIssuesAreBounded(t *testing.T) {
 	p := newProposing(2)
-	all := []*offer{heldChange(7, "east"), manualChange(8, "west"), manualChange(9, "north")}
+	all := []*change{heldChange(7, "east"), manualChange(8, "west"), manualChange(9, "north")}
 	p.after(t, 3*time.Minute, all...)
 	if len(p.forge.pulls) != 1 || len(p.forge.issues) != 1 {
 		t.Fatalf("pull requests %+v, issues %+v", p.forge.pulls, p.forge.issues)
@@ -369,20 +369,20 @@ func TestIssuesThatCannotBeRead(t *testing.T) {
 // Users can open and close issues with the commands for pull requests.
 func TestIssuesAreOpenedAndClosedByCommand(t *testing.T) {
 	p := newProposing(10)
-	o := manualChange(7, "east")
-	p.after(t, 10*time.Second, o)
-	if said, err := p.open(t, o.hash); err != nil || said != "offered as https://git.example.com/issues/1" {
+	c := manualChange(7, "east")
+	p.after(t, 10*time.Second, c)
+	if said, err := p.open(t, c.hash); err != nil || said != "offered as https://git.example.com/issues/1" {
 		t.Errorf("said %q: %v", said, err)
 	}
-	if said, err := p.close(t, o.hash); err != nil || said != "https://git.example.com/issues/1 is closed; ConfigMap/shop/web will be put back on 1 cluster" {
+	if said, err := p.close(t, c.hash); err != nil || said != "https://git.example.com/issues/1 is closed; ConfigMap/shop/web will be put back on 1 cluster" {
 		t.Errorf("said %q: %v", said, err)
 	}
 	p.says(t, "east", "put back: https://git.example.com/issues/1 was closed")
-	if said, err := p.open(t, o.hash); err != nil || said != "offered as https://git.example.com/issues/2" {
+	if said, err := p.open(t, c.hash); err != nil || said != "offered as https://git.example.com/issues/2" {
 		t.Errorf("said %q: %v", said, err)
 	}
 	p.restart(10)
-	p.after(t, 3*time.Minute, o)
+	p.after(t, 3*time.Minute, c)
 	p.says(t, "east", "offered as https://git.example.com/issues/2")
 }
 
@@ -439,7 +439,7 @@ func TestAnIssueThatGitfleetClosedIsNoRejection(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		end  func(*fakeForge)
-		then func(int, ...string) *offer
+		then func(int, ...string) *change
 		want string
 	}{
 		"the answer was lost":     {func(f *fakeForge) { f.loseAnswer = &forge.StatusError{Status: 502} }, heldChange, "pulls/1"},
@@ -462,9 +462,9 @@ func TestAnIssueThatGitfleetClosedIsNoRejection(t *testing.T) {
 
 // An issue contains no value of a Secret.
 func TestIssuesMaskSecrets(t *testing.T) {
-	o := manualChange(7, "east")
-	o.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/password", ValueInHub: diff.Mask, ValueInMember: diff.Mask}}}
-	if body := o.body("shop", nil); strings.Count(body, diff.Mask) != 2 {
+	c := manualChange(7, "east")
+	c.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/password", ValueInHub: diff.Mask, ValueInMember: diff.Mask}}}
+	if body := c.body("shop", nil); strings.Count(body, diff.Mask) != 2 {
 		t.Errorf("the body is\n%s", body)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // However many changes are offered in a pass, the issues are listed once.
 func TestIssuesAreListedOnceInAPass(t *testing.T) {
 	p := newProposing(10)
-	var all []*offer
+	var all []*change
 	for i := range 5 {
 		all = append(all, manualChange(i+10, "east"))
 	}
@@ -25,7 +25,7 @@ func TestIssuesAreListedOnceInAPass(t *testing.T) {
 // Also a burst of changes that are due in pass after pass lists the issues once in an interval.
 func TestABurstListsIssuesOnceInAnInterval(t *testing.T) {
 	p := newProposing(100)
-	var all []*offer
+	var all []*change
 	for i := range 24 {
 		all = append(all, manualChange(i+10, "east"))
 		p.after(t, 10*time.Second, all...)

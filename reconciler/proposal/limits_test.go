@@ -95,7 +95,7 @@ func TestLimitsOfOverrides(t *testing.T) {
 
 const webFleet = "clusters east west\nnamespace web\nplace web of web\n"
 
-// At the limit, a change says how many requests are open, and how many others are retried if these count.
+// At the limit, a change says how many proposals are open, and how many others are retried if these count.
 func TestTheLimitOfOpenRequests(t *testing.T) {
 	for name, test := range map[string]struct {
 		open, retried int

@@ -44,11 +44,11 @@ func (f limitedForge) FindPullRequest(context.Context, string, string) (*forge.P
 func TestLeftoverBranchesRespectTheLimitOfTheForge(t *testing.T) {
 	p := newLeftovers(25)
 	p.cfg.Forge = limitedForge{p.forge}
-	o := heldChange(70, "east")
-	p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Number: 26, Branch: branchPrefix + o.hash, State: forge.Open, Body: o.body("shop", nil)})
-	p.after(t, 10*time.Second, o)
+	c := heldChange(70, "east")
+	p.forge.pulls = append(p.forge.pulls, &forge.PullRequest{Number: 26, Branch: branchPrefix + c.hash, State: forge.Open, Body: c.body("shop", nil)})
+	p.after(t, 10*time.Second, c)
 	before := p.forge.requests
-	p.after(t, 4*time.Minute, o)
+	p.after(t, 4*time.Minute, c)
 	if n := p.forge.requests - before; n != 0 {
 		t.Errorf("%d requests", n)
 	}

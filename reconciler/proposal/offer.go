@@ -25,14 +25,14 @@ func (f *follower) newest() string {
 	return last.Branch
 }
 
-// listWaiting returns the offers that wait because enough are open. The list is updated once in an
+// listWaiting returns the changes that wait because enough are open. The list is updated once in an
 // interval, since in a burst more changes wait with every pass.
-func (f *follower) listWaiting(now time.Time) []*offer {
+func (f *follower) listWaiting(now time.Time) []*change {
 	if now.Sub(f.waitingListed) >= f.cfg.Interval {
 		f.waitingList, f.waitingListed = nil, now
-		for _, o := range f.offersByAge() {
-			if s := f.states[o.hash]; s.branch == "" && s.waits != "" {
-				f.waitingList = append(f.waitingList, o)
+		for _, c := range f.changesByAge() {
+			if s := f.states[c.hash]; s.branch == "" && s.waits != "" {
+				f.waitingList = append(f.waitingList, c)
 			}
 		}
 	}
@@ -44,13 +44,13 @@ func (f *follower) listWaiting(now time.Time) []*offer {
 const mostAttempts = 100
 
 // canOffer reports whether a change can be offered as a pull request or as an issue.
-func (f *follower) canOffer(o *offer, now time.Time) bool {
-	return o.reason == nil || f.offersIssues(now)
+func (f *follower) canOffer(c *change, now time.Time) bool {
+	return c.reason == nil || f.offersIssues(now)
 }
 
 // offer opens the pull request or issue of a change, or finds an existing one.
-func (f *follower) offer(ctx context.Context, o *offer, s *offerState, now time.Time) error {
-	found, err := f.findOrOpen(ctx, o, s, now)
+func (f *follower) offer(ctx context.Context, c *change, s *offerState, now time.Time) error {
+	found, err := f.findOrOpen(ctx, c, s, now)
 	if err != nil || found == nil {
 		return f.noteDisabled(err, now)
 	}
@@ -60,7 +60,7 @@ func (f *follower) offer(ctx context.Context, o *offer, s *offerState, now time.
 	}
 	f.open[found.Branch] = *found
 	if s.askedBy != "" {
-		f.record(history.ProposalOpened, heldItem{offer: o}, s.askedBy, s.url)
+		f.record(history.ProposalOpened, heldItem{change: c}, s.askedBy, s.url)
 		s.askedBy = ""
 	}
 	return nil
@@ -69,27 +69,27 @@ func (f *follower) offer(ctx context.Context, o *offer, s *offerState, now time.
 // findOrOpen returns the pull request or issue of a change, also of the other kind, since it may have
 // changed whether an edit can express the change; nil if there is none and none may be opened. One
 // that exists is also found if the change cannot be offered any more.
-func (f *follower) findOrOpen(ctx context.Context, o *offer, s *offerState, now time.Time) (*forge.PullRequest, error) {
-	if found := f.findOpen(o.hash); found != nil {
+func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now time.Time) (*forge.PullRequest, error) {
+	if found := f.findOpen(c.hash); found != nil {
 		return found, nil
 	}
-	if f.canOffer(o, now) && f.atLimit(s) {
+	if f.canOffer(c, now) && f.atLimit(s) {
 		return nil, nil
 	}
-	found, branch, err := f.findEarlier(ctx, o, s, now)
+	found, branch, err := f.findEarlier(ctx, c, s, now)
 	s.neverOffered = err == nil && found == nil
 	switch {
-	case err != nil || found != nil || !f.canOffer(o, now):
+	case err != nil || found != nil || !f.canOffer(c, now):
 		return found, err
-	case o.reason != nil:
-		return f.createIssue(ctx, o)
+	case c.reason != nil:
+		return f.createIssue(ctx, c)
 	case branch == "":
 		s.waits = fmt.Sprintf("the same change was offered %d times, and is not offered again", mostAttempts)
 		return nil, nil
 	}
-	found, err = f.create(ctx, o, branch, now)
+	found, err = f.create(ctx, c, branch, now)
 	if err == nil {
-		s.published = o.files
+		s.published = c.files
 	}
 	return found, err
 }
@@ -139,9 +139,9 @@ func (f *follower) countRetried(but *offerState) int {
 
 // create makes the branch and the pull request of a change. Whatever of that is there
 // already, because gitfleet was killed or another daemon was faster, is not made again.
-func (f *follower) create(ctx context.Context, o *offer, branch string, now time.Time) (*forge.PullRequest, error) {
+func (f *follower) create(ctx context.Context, c *change, branch string, now time.Time) (*forge.PullRequest, error) {
 	faults.At("before branch")
-	state, err := f.cfg.Branches.Publish(ctx, f.commit(o, branch, now))
+	state, err := f.cfg.Branches.Publish(ctx, f.commit(c, branch, now))
 	faults.At("after branch")
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (f *follower) create(ctx context.Context, o *offer, branch string, now time
 	if state.Others {
 		return nil, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
 	}
-	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{Base: f.cfg.Base, Branch: branch, Title: o.title(), Body: o.body(f.cfg.Fleet, nil), Labels: o.labels()})
+	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{Base: f.cfg.Base, Branch: branch, Title: c.title(), Body: c.body(f.cfg.Fleet, nil), Labels: c.labels()})
 	faults.At("after pull request")
 	if err != nil && pr.Number == 0 {
 		return nil, err
@@ -157,18 +157,18 @@ func (f *follower) create(ctx context.Context, o *offer, branch string, now time
 	if err != nil {
 		f.cfg.Log.Warn("labels of a pull request not set", "url", pr.URL, "err", err)
 	}
-	f.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", o.id.String())
+	f.cfg.Log.Info("a drift is offered as a pull request", "url", pr.URL, "object", c.id.String())
 	return &pr, nil
 }
 
-// commit returns the commit for the branch of an offer.
-func (f *follower) commit(o *offer, branch string, now time.Time) gitsource.BranchCommit {
+// commit returns the commit for the branch of a change.
+func (f *follower) commit(c *change, branch string, now time.Time) gitsource.BranchCommit {
 	marker := trailer(branchHash(branch))
-	c := gitsource.BranchCommit{Branch: branch, Base: f.known.commit, Files: map[string][]byte{}, Message: o.message(marker), Marker: marker, Time: now}
-	for _, file := range o.files {
-		c.Files[file.Path] = file.After
+	out := gitsource.BranchCommit{Branch: branch, Base: f.known.commit, Files: map[string][]byte{}, Message: c.message(marker), Marker: marker, Time: now}
+	for _, file := range c.files {
+		out.Files[file.Path] = file.After
 	}
-	return c
+	return out
 }
 
 // sameText reports whether two bodies are equal except for changes that a forge makes.
@@ -177,23 +177,23 @@ func sameText(a, b string) bool {
 }
 
 // update updates the branch and the body of an open pull request or issue.
-func (f *follower) update(ctx context.Context, o *offer, s *offerState, now time.Time) error {
+func (f *follower) update(ctx context.Context, c *change, s *offerState, now time.Time) error {
 	pr := f.open[s.branch]
-	if !reflect.DeepEqual(s.published, o.files) && !isIssue(s.branch) {
-		state, err := f.cfg.Branches.Publish(ctx, f.commit(o, s.branch, now))
+	if !reflect.DeepEqual(s.published, c.files) && !isIssue(s.branch) {
+		state, err := f.cfg.Branches.Publish(ctx, f.commit(c, s.branch, now))
 		if err == nil && state.Outdated {
 			err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
 		}
 		if err != nil {
 			return err
 		}
-		s.published = o.files
+		s.published = c.files
 	}
-	var waiting []*offer
+	var waiting []*change
 	if s.branch == f.newest() {
 		waiting = f.listWaiting(now)
 	}
-	body := o.body(f.cfg.Fleet, waiting)
+	body := c.body(f.cfg.Fleet, waiting)
 	if sameText(pr.Body, body) {
 		return nil
 	}

@@ -1,17 +1,18 @@
 // Package proposal decides what becomes of held drift, and offers it as changes of the repository.
 //
 // In each pass, a [Proposer]
-//   - groups the held drifts of the newest report: the same change of one object is one offer, on
-//     however many clusters it is;
+//   - groups the held drifts of the newest report: the same change of one object counts as one,
+//     on however many clusters it is;
 //   - has an [Editor] find the edit of the files that makes the change: in an override that sets the
 //     field already, or in a new one if only some of the clusters that get the object have the change;
 //     otherwise in the manifest, an envelope or a kustomization, for all clusters. An edit changes no
 //     other lines, and is verified by loading the edited tree;
-//   - opens a branch and a pull request for each offer that has lasted long enough, or an issue if no
+//   - opens a branch and a pull request for each change that has lasted long enough, or an issue if no
 //     edit makes the change;
 //   - follows what people decide: a merge, a close, or the label that keeps the object as it is;
 //   - closes the pull requests and issues whose drift is over;
-//   - sends the decisions to the members: leave the object as it is, revert the change, or compare it again.
+//   - sends the decisions to the members: leave the object as it is, revert the change, or compare
+//     the object again.
 //
 // It stores nothing. The name of a branch and the marker in a body are derived from the change, and
 // the forge has what was decided about it.
@@ -132,7 +133,7 @@ type Proposer struct {
 type collected struct {
 	key        string
 	commit     string
-	offers     []*offer
+	offers     []*change
 	notOffered []notOffered
 	// lost says that the ledger was lost, so that nothing is decided yet. unheard are the known
 	// clusters that have never answered: they may have drift of any kind.
@@ -227,8 +228,8 @@ func (p *Proposer) advance(ctx context.Context, now time.Time) time.Duration {
 			waits = append(waits, s.due(p.cfg.MinAge).Sub(now))
 		}
 	}
-	for _, o := range p.known.all() {
-		for _, d := range o.drifts {
+	for _, c := range p.known.all() {
+		for _, d := range c.drifts {
 			waits = append(waits, driftRule(d).Until.Sub(now))
 		}
 	}
@@ -246,7 +247,7 @@ func (p *Proposer) findTroubles() []string {
 	if p.retry.Failures() > 0 {
 		out = append(out, "drift is not offered as pull requests "+p.retry.String())
 	}
-	manual := slices.ContainsFunc(p.known.offers, func(o *offer) bool { return o.reason != nil })
+	manual := slices.ContainsFunc(p.known.offers, func(c *change) bool { return c.reason != nil })
 	if p.issues.Failures() > 0 && (manual || p.follows(isIssue)) {
 		out = append(out, "issues of drift are not followed "+p.issues.String())
 	}
@@ -303,10 +304,10 @@ func (p *Proposer) group(ctx context.Context) {
 }
 
 // all returns all held changes.
-func (k *collected) all() []*offer {
+func (k *collected) all() []*change {
 	out := slices.Clone(k.offers)
 	for _, n := range k.notOffered {
-		out = append(out, n.offer)
+		out = append(out, n.change)
 	}
 	return out
 }
@@ -317,7 +318,7 @@ func (k *collected) undecided() map[string]bool {
 	out := map[string]bool{}
 	for _, n := range k.notOffered {
 		if n.undecided {
-			out[n.offer.hash] = true
+			out[n.change.hash] = true
 		}
 	}
 	return out

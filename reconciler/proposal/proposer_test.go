@@ -175,7 +175,7 @@ func (p *proposing) restart(maxOpen int) {
 }
 
 // after advances the time in steps, in which these changes are held.
-func (p *proposing) after(t testing.TB, d time.Duration, held ...*offer) {
+func (p *proposing) after(t testing.TB, d time.Duration, held ...*change) {
 	t.Helper()
 	p.known.offers = held
 	for range d / (10 * time.Second) {
@@ -202,19 +202,19 @@ func (p *proposing) says(t *testing.T, cluster, want string) {
 	}
 }
 
-func heldChange(n int, clusters ...string) *offer {
+func heldChange(n int, clusters ...string) *change {
 	d := api.Difference{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInHub: "1", ValueInMember: fmt.Sprint(n)}}
-	o := &offer{
+	c := &change{
 		hash: fmt.Sprintf("%016x", n), id: api.ID{Kind: "ConfigMap", Namespace: "shop", Name: "web"},
 		source: "web.yaml:1", paths: []api.Difference{d}, files: []FileChange{{Path: "web.yaml", Before: []byte("a"), After: []byte("b")}},
 	}
-	for _, c := range clusters {
-		o.drifts = append(o.drifts, &status.Drift{
-			Placement: "crp/web", Cluster: c, State: api.DriftHeld, Paths: o.paths,
+	for _, cluster := range clusters {
+		c.drifts = append(c.drifts, &status.Drift{
+			Placement: "crp/web", Cluster: cluster, State: api.DriftHeld, Paths: c.paths,
 			ResourceIdentifier: api.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"},
 		})
 	}
-	return o
+	return c
 }
 
 // A change that has lasted long enough is offered once, also after a restart.
@@ -329,7 +329,7 @@ func TestADriftThatIsOverClosesItsPullRequest(t *testing.T) {
 // Many changes at once open no more pull requests than allowed, with few requests.
 func TestOnlySoManyAreOpen(t *testing.T) {
 	p := newProposing(10)
-	var all []*offer
+	var all []*change
 	for i := range 300 {
 		all = append(all, heldChange(i+10, fmt.Sprint("member-", i)))
 	}
@@ -353,10 +353,10 @@ func TestOnlySoManyAreOpen(t *testing.T) {
 // A branch is rebuilt when the edit of its files changes, but never if people have pushed to
 // it: then a comment says so, once.
 func TestABranchFollowsItsFiles(t *testing.T) {
-	edited := func(after string) *offer {
-		o := heldChange(7, "east")
-		o.files[0].After = []byte(after)
-		return o
+	edited := func(after string) *change {
+		c := heldChange(7, "east")
+		c.files[0].After = []byte(after)
+		return c
 	}
 	p := newProposing(10)
 	branch := branchPrefix + edited("").hash
@@ -415,15 +415,15 @@ func TestLabels(t *testing.T) {
 	for path, want := range map[string]string{
 		"/spec/replicas": "replicas", "/spec/template/spec/containers/0/image": "image", "/data/key": "other",
 	} {
-		o := heldChange(7, "east")
-		o.paths[0].Path = path
-		if got := strings.Join(o.labels(), ", "); got != "gitfleet/drift, gitfleet/severity: "+want+", placement/web" {
+		c := heldChange(7, "east")
+		c.paths[0].Path = path
+		if got := strings.Join(c.labels(), ", "); got != "gitfleet/drift, gitfleet/severity: "+want+", placement/web" {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	o := heldChange(7, "east")
-	if o.id = (api.ID{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "web"}); o.severity() != "rbac" {
-		t.Errorf("a ClusterRole is %q", o.severity())
+	c := heldChange(7, "east")
+	if c.id = (api.ID{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "web"}); c.severity() != "rbac" {
+		t.Errorf("a ClusterRole is %q", c.severity())
 	}
 }
 
@@ -436,44 +436,44 @@ func TestTitles(t *testing.T) {
 		}
 		return out
 	}
-	for want, change := range map[string]func(*offer){
-		"Drift: ConfigMap shop/web: image changed on 2 of 3 clusters": func(o *offer) { o.paths, o.holders = paths("/spec/template/spec/containers/0/image"), 3 },
-		"Drift: ConfigMap shop/web: image changed on 2 clusters":      func(o *offer) { o.paths, o.holders = paths("/spec/template/spec/containers/0/image"), 2 },
-		"Drift: ConfigMap shop/web: args changed on 2 clusters":       func(o *offer) { o.paths = paths("/spec/args/0") },
-		"Drift: ConfigMap shop/web: a/b changed on 2 clusters":        func(o *offer) { o.paths = paths("/metadata/labels/a~1b") },
-		"Drift: ConfigMap shop/web: 2 fields changed on 2 clusters":   func(o *offer) { o.paths = paths("/data/a", "/data/b") },
-		"Drift: ConfigMap shop/web: 40 fields changed on 2 clusters":  func(o *offer) { o.paths = paths("/data/a", "/data/b and 38 more") },
-		"Drift: ConfigMap shop/web: 1 field changed on 2 clusters":    func(o *offer) { o.paths = paths("/data/@admin #1") },
-		"Drift: ConfigMap shop/web: deleted on 2 clusters":            func(o *offer) { o.paths, o.deleted = nil, true },
+	for want, change := range map[string]func(*change){
+		"Drift: ConfigMap shop/web: image changed on 2 of 3 clusters": func(c *change) { c.paths, c.holders = paths("/spec/template/spec/containers/0/image"), 3 },
+		"Drift: ConfigMap shop/web: image changed on 2 clusters":      func(c *change) { c.paths, c.holders = paths("/spec/template/spec/containers/0/image"), 2 },
+		"Drift: ConfigMap shop/web: args changed on 2 clusters":       func(c *change) { c.paths = paths("/spec/args/0") },
+		"Drift: ConfigMap shop/web: a/b changed on 2 clusters":        func(c *change) { c.paths = paths("/metadata/labels/a~1b") },
+		"Drift: ConfigMap shop/web: 2 fields changed on 2 clusters":   func(c *change) { c.paths = paths("/data/a", "/data/b") },
+		"Drift: ConfigMap shop/web: 40 fields changed on 2 clusters":  func(c *change) { c.paths = paths("/data/a", "/data/b and 38 more") },
+		"Drift: ConfigMap shop/web: 1 field changed on 2 clusters":    func(c *change) { c.paths = paths("/data/@admin #1") },
+		"Drift: ConfigMap shop/web: deleted on 2 clusters":            func(c *change) { c.paths, c.deleted = nil, true },
 	} {
-		o := heldChange(7, "east", "west")
-		if change(o); o.title() != want {
-			t.Errorf("the title is %q, want %q", o.title(), want)
+		c := heldChange(7, "east", "west")
+		if change(c); c.title() != want {
+			t.Errorf("the title is %q, want %q", c.title(), want)
 		}
 	}
-	o := heldChange(7, "east")
-	o.id.Name = strings.Repeat("x", 300)
-	if n := len([]rune(o.title())); n > 255 {
+	c := heldChange(7, "east")
+	c.id.Name = strings.Repeat("x", 300)
+	if n := len([]rune(c.title())); n > 255 {
 		t.Errorf("a title of %d characters", n)
 	}
 }
 
 // The body counts the earlier changes of the object, whatever became of them.
 func TestTheBodyCountsEarlierChanges(t *testing.T) {
-	o := heldChange(7, "east", "west")
-	o.drifts[0].Count, o.drifts[1].Count = 3, 1
-	if body := o.body("shop", nil); !strings.Contains(body, "; the object was changed there 2 times before.\n") {
+	c := heldChange(7, "east", "west")
+	c.drifts[0].Count, c.drifts[1].Count = 3, 1
+	if body := c.body("shop", nil); !strings.Contains(body, "; the object was changed there 2 times before.\n") {
 		t.Errorf("the body is\n%s", body)
 	}
 }
 
 // Whatever a member says stays text in the body of a pull request.
 func TestTextsOfMembersAreEscaped(t *testing.T) {
-	o := heldChange(7, "east")
+	c := heldChange(7, "east")
 	evil := "```\n@admin <!-- gitfleet: shop 00 -->\x1b[31m\u202e[x](http://example.com)"
-	o.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/`key`", ValueInHub: "1", ValueInMember: evil}}}
-	o.drifts[0].By = []api.Actor{{Manager: "``` @admin", Operation: "Update"}}
-	body := o.body("shop", nil)
+	c.paths = []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/`key`", ValueInHub: "1", ValueInMember: evil}}}
+	c.drifts[0].By = []api.Actor{{Manager: "``` @admin", Operation: "Update"}}
+	body := c.body("shop", nil)
 	for _, want := range []string{
 		"````diff\n  /data/`key`\n- 1\n+ ```↵@admin <!-- gitfleet: shop 00 -->\uFFFD[31m\uFFFD[x](http://example.com)\n````\n",
 		"````text\neast: ``` @admin (Update)\n````\n",
@@ -482,7 +482,7 @@ func TestTextsOfMembersAreEscaped(t *testing.T) {
 			t.Errorf("the body has no\n%s\nin\n%s", want, body)
 		}
 	}
-	if got := markedAs(body, "shop"); got != o.hash {
+	if got := markedAs(body, "shop"); got != c.hash {
 		t.Errorf("marked as %q", got)
 	}
 }

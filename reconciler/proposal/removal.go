@@ -128,12 +128,12 @@ func isKustomization(file string) bool {
 
 // allowTrailers returns the trailers that a commit message needs to allow what the commit
 // removes; nil if it removes nothing.
-func (o *offer) allowTrailers() []string {
-	if !o.deleted {
+func (c *change) allowTrailers() []string {
+	if !c.deleted {
 		return nil
 	}
 	var out []string
-	for _, d := range o.drifts {
+	for _, d := range c.drifts {
 		if line := status.AllowTrailer(d.Placement); !slices.Contains(out, line) {
 			out = append(out, line)
 		}

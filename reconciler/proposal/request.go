@@ -201,7 +201,7 @@ func (p *Proposer) openNow(ctx context.Context, it heldItem, by string, now time
 		if s.state == forge.Open {
 			return "offered as " + s.url
 		}
-		_, message := p.decideOffered(it.offer, s)
+		_, message := p.decideOffered(it.change, s)
 		return message
 	}, nil
 }

@@ -44,9 +44,9 @@ func refused(t *testing.T, err error, want string) {
 // after a restart.
 func TestCloseClosesThePullRequest(t *testing.T) {
 	p := newProposing(10)
-	o := heldChange(7, "east", "west")
-	p.after(t, 3*time.Minute, o)
-	said, err := p.close(t, o.hash)
+	c := heldChange(7, "east", "west")
+	p.after(t, 3*time.Minute, c)
+	said, err := p.close(t, c.hash)
 	if err != nil || said != "https://git.example.com/pulls/1 is closed; ConfigMap/shop/web will be put back on 2 clusters" {
 		t.Errorf("said %q: %v", said, err)
 	}
@@ -64,25 +64,25 @@ func TestCloseClosesThePullRequest(t *testing.T) {
 	p.restart(10)
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
 	p.says(t, "east", "put back: ")
-	_, err = p.close(t, o.hash)
+	_, err = p.close(t, c.hash)
 	refused(t, err, "there is nothing to close")
 }
 
 // A change without a pull request is reverted on request, and never offered.
 func TestCloseWithoutAPullRequestPutsBack(t *testing.T) {
 	p := newProposing(10)
-	o := heldChange(7, "east")
-	p.after(t, time.Minute, o)
-	if said, err := p.close(t, o.hash); err != nil || said != "ConfigMap/shop/web will be put back on 1 cluster" {
+	c := heldChange(7, "east")
+	p.after(t, time.Minute, c)
+	if said, err := p.close(t, c.hash); err != nil || said != "ConfigMap/shop/web will be put back on 1 cluster" {
 		t.Errorf("said %q: %v", said, err)
 	}
 	p.says(t, "east", "put back: put back, as alice has asked")
-	p.after(t, 3*time.Minute, o)
+	p.after(t, 3*time.Minute, c)
 	if n := len(p.forge.pulls); n != 0 {
 		t.Errorf("%d pull requests", n)
 	}
 	p.after(t, 10*time.Second)
-	p.after(t, 3*time.Minute, o) // if the change is made again, it is a new one
+	p.after(t, 3*time.Minute, c) // if the change is made again, it is a new one
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 }
 
@@ -110,18 +110,18 @@ func TestOpenOffersNow(t *testing.T) {
 // That a change was opened on request is recorded once it is open.
 func TestOpenIsRecordedOnceItIsOpen(t *testing.T) {
 	p := newProposing(10)
-	o := heldChange(7, "east")
-	p.after(t, 10*time.Second, o)
+	c := heldChange(7, "east")
+	p.after(t, 10*time.Second, c)
 	p.forge.refuse = errors.New("push branch: branches gitfleet/* are protected")
-	if said, err := p.open(t, o.hash); err != nil || !strings.Contains(said, "are protected") || len(p.entries) > 0 {
+	if said, err := p.open(t, c.hash); err != nil || !strings.Contains(said, "are protected") || len(p.entries) > 0 {
 		t.Errorf("said %q: %v, history: %+v", said, err, p.entries)
 	}
 	p.forge.refuse = nil
-	p.after(t, time.Minute, o)
+	p.after(t, time.Minute, c)
 	if got := p.entries; len(got) != 1 || got[0].Event != history.ProposalOpened || got[0].By != "alice" || got[0].Message != "https://git.example.com/pulls/1" {
 		t.Errorf("history: %+v", got)
 	}
-	p.after(t, time.Minute, o)
+	p.after(t, time.Minute, c)
 	if len(p.entries) != 1 {
 		t.Errorf("history: %+v", p.entries)
 	}
@@ -131,29 +131,29 @@ func TestOpenIsRecordedOnceItIsOpen(t *testing.T) {
 // any more, after a restart either.
 func TestOpenOffersARejectedChange(t *testing.T) {
 	p := newProposing(10)
-	o := heldChange(7, "east")
-	p.after(t, 3*time.Minute, o)
+	c := heldChange(7, "east")
+	p.after(t, 3*time.Minute, c)
 	p.forge.pulls[0].Labels = append(p.forge.pulls[0].Labels, holdLabel)
 	p.forge.end(1, forge.Closed)
-	p.after(t, time.Minute, o)
+	p.after(t, time.Minute, c)
 	p.says(t, "east", "held: left as it is; https://git.example.com/pulls/1 has the label gitfleet/hold")
-	_, err := p.close(t, o.hash)
+	_, err := p.close(t, c.hash)
 	refused(t, err, "has the label gitfleet/hold")
-	if said, err := p.open(t, o.hash); err != nil || said != "offered as https://git.example.com/pulls/2" {
+	if said, err := p.open(t, c.hash); err != nil || said != "offered as https://git.example.com/pulls/2" {
 		t.Errorf("said %q: %v", said, err)
 	}
 	p.restart(10)
-	p.after(t, 3*time.Minute, o)
+	p.after(t, 3*time.Minute, c)
 	p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/2")
 }
 
 // If the forge fails, the response does not say that something was done.
 func TestAForgeThatFailsIsSaid(t *testing.T) {
 	p := newProposing(10)
-	o := heldChange(7, "east")
-	p.after(t, 3*time.Minute, o)
+	c := heldChange(7, "east")
+	p.after(t, 3*time.Minute, c)
 	p.forge.fail = &url.Error{Op: "Get", URL: "https://git.example.com/api/v1", Err: &forge.StatusError{Status: 503}}
-	if said, err := p.close(t, o.hash); err == nil || err.Error() != "the forge answered 503" {
+	if said, err := p.close(t, c.hash); err == nil || err.Error() != "the forge answered 503" {
 		t.Errorf("said %q: %v", said, err)
 	}
 }
@@ -161,22 +161,22 @@ func TestAForgeThatFailsIsSaid(t *testing.T) {
 // While the forge asks to send no requests, commands send none either.
 func TestCommandsLeaveTheForgeAlone(t *testing.T) {
 	p := newProposing(10)
-	o := heldChange(7, "east")
-	p.after(t, 3*time.Minute, o)
+	c := heldChange(7, "east")
+	p.after(t, 3*time.Minute, c)
 	p.forge.fail = &forge.StatusError{Status: 429, RetryAfter: time.Hour}
-	if _, err := p.close(t, o.hash); err == nil {
+	if _, err := p.close(t, c.hash); err == nil {
 		t.Error("closed")
 	}
 	p.forge.fail = nil
 	before := p.forge.requests
-	_, err := p.close(t, o.hash)
+	_, err := p.close(t, c.hash)
 	refused(t, err, "the forge accepts no requests for another 1h0m0s, until 2027-01-15T09:03:")
-	p.after(t, 50*time.Minute, o)
+	p.after(t, 50*time.Minute, c)
 	if n := p.forge.requests - before; n > 0 {
 		t.Errorf("%d requests", n)
 	}
-	p.after(t, 11*time.Minute, o)
-	if _, err := p.close(t, o.hash); err != nil {
+	p.after(t, 11*time.Minute, c)
+	if _, err := p.close(t, c.hash); err != nil {
 		t.Error(err)
 	}
 }
@@ -225,11 +225,11 @@ func TestHeldDescribesTheEdit(t *testing.T) {
 	if p.Held() != nil {
 		t.Error("known before the first report")
 	}
-	o, secret := heldChange(7, "east", "west"), heldChange(8, "east")
-	o.holders, o.files[0] = 3, FileChange{Path: "web.yaml", Before: []byte("a: 1\nkey: 1\n"), After: []byte("a: 1\nkey: 7\n")}
+	c, secret := heldChange(7, "east", "west"), heldChange(8, "east")
+	c.holders, c.files[0] = 3, FileChange{Path: "web.yaml", Before: []byte("a: 1\nkey: 1\n"), After: []byte("a: 1\nkey: 7\n")}
 	secret.files[0] = FileChange{Path: "secret.yaml", Before: []byte("kind: Secret\nkey: 1\n"), After: []byte("kind: Secret\nkey: 7\n")}
-	o.drifts[0].By = []api.Actor{{Manager: "kubectl-edit"}}
-	p.after(t, 3*time.Minute, o, secret)
+	c.drifts[0].By = []api.Actor{{Manager: "kubectl-edit"}}
+	p.after(t, 3*time.Minute, c, secret)
 	held := p.Held().Items
 	if len(held) != 2 || held[0].State != Open || held[0].URL != "https://git.example.com/pulls/1" || held[0].Holders != 3 || held[0].By[0].Cluster != "east" || held[0].Source != "web.yaml:1" {
 		t.Fatalf("held: %+v", held)

@@ -15,12 +15,12 @@ import (
 func TestBodies(t *testing.T) {
 	noon := time.Date(2027, 1, 15, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		change func(*offer)
+		change func(*change)
 		want   []string
 		not    string
 	}{
 		"a field": {
-			func(*offer) {},
+			func(*change) {},
 			[]string{
 				"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this pull request is merged or closed.\n",
 				"```diff\n  /data/key\n- 1\n+ 7\n```\n", "**Where:** `east`, `west`; first seen at 2027-01-15T12:00:00Z.\n", "```text\nnot known\n```\n", "**Source:** `web.yaml:1`\n",
@@ -29,31 +29,31 @@ func TestBodies(t *testing.T) {
 			},
 			"Change in Git",
 		},
-		"a field that is added":   {func(o *offer) { o.paths[0].ValueInHub = "" }, []string{"  /data/key\n+ 7\n"}, "- 1"},
-		"a field that is removed": {func(o *offer) { o.paths[0].ValueInMember = "" }, []string{"  /data/key\n- 1\n"}, "+ 7"},
-		"a cluster-scoped object": {func(o *offer) { o.id = api.ID{Kind: "Namespace", Name: "shop"} }, []string{"Somebody changed `Namespace shop` on"}, ""},
-		"its source is not known": {func(o *offer) { o.source = "" }, nil, "**Source:**"},
+		"a field that is added":   {func(c *change) { c.paths[0].ValueInHub = "" }, []string{"  /data/key\n+ 7\n"}, "- 1"},
+		"a field that is removed": {func(c *change) { c.paths[0].ValueInMember = "" }, []string{"  /data/key\n- 1\n"}, "+ 7"},
+		"a cluster-scoped object": {func(c *change) { c.id = api.ID{Kind: "Namespace", Name: "shop"} }, []string{"Somebody changed `Namespace shop` on"}, ""},
+		"its source is not known": {func(c *change) { c.source = "" }, nil, "**Source:**"},
 		"people who are known": {
-			func(o *offer) {
-				o.drifts[0].By = []api.Actor{{Manager: "kubectl-edit", Operation: "Update", Time: noon}, {Manager: "helm", Operation: "Apply"}}
-				o.drifts[1].By = []api.Actor{{Manager: "kubectl-edit", Operation: "Update"}}
+			func(c *change) {
+				c.drifts[0].By = []api.Actor{{Manager: "kubectl-edit", Operation: "Update", Time: noon}, {Manager: "helm", Operation: "Apply"}}
+				c.drifts[1].By = []api.Actor{{Manager: "kubectl-edit", Operation: "Update"}}
 			},
 			[]string{"east: kubectl-edit (Update) at 2027-01-15T12:00:00Z\n", "east: helm", "west: kubectl-edit"}, "not known",
 		},
-		"changed once before": {func(o *offer) { o.drifts[1].Count = 2 }, []string{"; the object was changed there 1 time before.\n"}, ""},
+		"changed once before": {func(c *change) { c.drifts[1].Count = 2 }, []string{"; the object was changed there 1 time before.\n"}, ""},
 		"seen earlier on the other cluster": {
-			func(o *offer) { o.drifts[1].Since = noon.Add(-time.Hour) }, []string{"first seen at 2027-01-15T11:00:00Z"}, "",
+			func(c *change) { c.drifts[1].Since = noon.Add(-time.Hour) }, []string{"first seen at 2027-01-15T11:00:00Z"}, "",
 		},
 		"an override": {
-			func(o *offer) { o.override = "ResourceOverride web-1" },
+			func(c *change) { c.override = "ResourceOverride web-1" },
 			[]string{"**Change in Git:** `ResourceOverride web-1` in `web.yaml`, for the clusters above only.\n"}, "other cluster",
 		},
 		"other clusters change as well": {
-			func(o *offer) { o.others = []string{"north"} },
+			func(c *change) { c.others = []string{"north"} },
 			[]string{"on the clusters above. It also **changes** the object on 1 other cluster, in the order of the rollout: `north`.\n"}, "",
 		},
 		"deleted": {
-			func(o *offer) { o.deleted, o.paths = true, nil },
+			func(c *change) { c.deleted, c.paths = true, nil },
 			[]string{
 				"Somebody deleted `ConfigMap shop/web` on 2 clusters. It is not created again until this pull request is merged or closed.\n", "```diff\n- (the whole object)\n```\n",
 				"**Squashing:** the commit has the trailer `Gitfleet-Allow-Delete: crp/web`, which allows the deletion. If you squash the pull request, keep it as the last line of the message.\n",
@@ -62,32 +62,32 @@ func TestBodies(t *testing.T) {
 			"",
 		},
 		"an issue": {
-			func(o *offer) { o.reason = errors.New("line 7: `x`: an anchor") },
+			func(c *change) { c.reason = errors.New("line 7: `x`: an anchor") },
 			[]string{
 				"left as it is until this issue is closed.\n", "**Why this is not a pull request:** no edit of the files in Git makes the change: `` line 7: `x`: an anchor ``\n",
 				"**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n", "**Closing** puts the object back",
 			},
 			"**Merging**",
 		},
-		"a long reason": {func(o *offer) { o.reason = errors.New(strings.Repeat("x", 3000)) }, []string{strings.Repeat("x", mostReason-1) + "…`\n"}, ""},
+		"a long reason": {func(c *change) { c.reason = errors.New(strings.Repeat("x", 3000)) }, []string{strings.Repeat("x", mostReason-1) + "…`\n"}, ""},
 		"very many clusters": {
-			func(o *offer) {
-				d := o.drifts[0]
-				o.drifts = nil
+			func(c *change) {
+				d := c.drifts[0]
+				c.drifts = nil
 				for i := range most + 3 {
-					o.drifts = append(o.drifts, &status.Drift{Cluster: fmt.Sprintf("c%02d", i), Placement: d.Placement, Since: noon, By: []api.Actor{{Manager: "helm", Operation: "Apply"}}})
+					c.drifts = append(c.drifts, &status.Drift{Cluster: fmt.Sprintf("c%02d", i), Placement: d.Placement, Since: noon, By: []api.Actor{{Manager: "helm", Operation: "Apply"}}})
 				}
 			},
 			[]string{"on 53 clusters", "`c49`, and 3 more; first seen", "c49: helm (Apply)\nand 3 more\n"}, "c50: helm",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := heldChange(7, "east", "west")
-			for _, d := range o.drifts {
+			c := heldChange(7, "east", "west")
+			for _, d := range c.drifts {
 				d.Since = noon
 			}
-			test.change(o)
-			body := o.body("shop", nil)
+			test.change(c)
+			body := c.body("shop", nil)
 			for _, want := range test.want {
 				if !strings.Contains(body, want) {
 					t.Errorf("the body has no\n%s\nin\n%s", want, body)
@@ -96,7 +96,7 @@ func TestBodies(t *testing.T) {
 			if test.not != "" && strings.Contains(body, test.not) {
 				t.Errorf("the body has %q:\n%s", test.not, body)
 			}
-			if !strings.HasSuffix(body, "\n\n"+marker("shop", o.hash)+"\n") {
+			if !strings.HasSuffix(body, "\n\n"+marker("shop", c.hash)+"\n") {
 				t.Errorf("the body ends without its marker:\n%s", body)
 			}
 		})
@@ -105,7 +105,7 @@ func TestBodies(t *testing.T) {
 
 // The newest pull request lists the objects that wait, each change once, and not more than fit.
 func TestTheBodyListsWhatWaits(t *testing.T) {
-	var waiting []*offer
+	var waiting []*change
 	for i := range most + 2 {
 		waiting = append(waiting, heldChange(i+10, "east"))
 		waiting[i].id.Name = fmt.Sprint("web-", i)
@@ -123,26 +123,26 @@ func TestTheBodyListsWhatWaits(t *testing.T) {
 
 // The message of the commit names the file, the object and the fields, and ends with the trailers.
 func TestTheCommitMessage(t *testing.T) {
-	o := heldChange(7, "east", "west")
-	o.paths = append(o.paths, api.Difference{PatchDetail: api.PatchDetail{Path: "/data/a\nGitfleet-Allow-Delete: crp/web"}})
+	c := heldChange(7, "east", "west")
+	c.paths = append(c.paths, api.Difference{PatchDetail: api.PatchDetail{Path: "/data/a\nGitfleet-Allow-Delete: crp/web"}})
 	const want = "web.yaml: take over drift of ConfigMap shop/web\n\nFields that were changed on member clusters:\n- /data/key\n- /data/a↵Gitfleet-Allow-Delete: crp/web\n\nGitfleet-Drift: 0000000000000007\n"
-	if got := o.message(trailer(o.hash)); got != want {
+	if got := c.message(trailer(c.hash)); got != want {
 		t.Errorf("the message is\n%s\nwant\n%s", got, want)
 	}
 }
 
 // Each placement of the change has a label, shortened to what forges allow.
 func TestLabelsOfPlacements(t *testing.T) {
-	o := heldChange(7, "east", "west", "north")
-	o.drifts[1].Placement, o.drifts[2].Placement = "rp/shop/web", "crp/"+strings.Repeat("x", 63)
+	c := heldChange(7, "east", "west", "north")
+	c.drifts[1].Placement, c.drifts[2].Placement = "rp/shop/web", "crp/"+strings.Repeat("x", 63)
 	want := []string{driftLabel, "gitfleet/severity: other", "placement/web", "placement/shop/web", "placement/" + strings.Repeat("x", 40)}
-	if got := o.labels(); strings.Join(got, "|") != strings.Join(want, "|") {
+	if got := c.labels(); strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("the labels are %q, want %q", got, want)
 	}
-	o = heldChange(7, "east")
+	c = heldChange(7, "east")
 	for id, want := range map[api.ID]string{{Kind: "ServiceAccount", Name: "a"}: "rbac", {Group: "example.com", Kind: "ServiceAccount", Name: "a"}: "other"} {
-		if o.id = id; o.severity() != want {
-			t.Errorf("%s is %q, want %q", id, o.severity(), want)
+		if c.id = id; c.severity() != want {
+			t.Errorf("%s is %q, want %q", id, c.severity(), want)
 		}
 	}
 }

@@ -127,9 +127,9 @@ func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerSt
 	return found, err
 }
 
-func (t *tracker) createIssue(ctx context.Context, o *offer) (*forge.PullRequest, error) {
+func (t *tracker) createIssue(ctx context.Context, c *change) (*forge.PullRequest, error) {
 	faults.At("before issue")
-	i, err := t.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: o.title(), Body: o.body(t.cfg.Fleet, nil), Labels: append(o.labels(), issueLabel)})
+	i, err := t.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: c.title(), Body: c.body(t.cfg.Fleet, nil), Labels: append(c.labels(), issueLabel)})
 	faults.At("after issue")
 	if err != nil {
 		t.allIssues = nil // only the answer may be lost
@@ -139,8 +139,8 @@ func (t *tracker) createIssue(ctx context.Context, o *offer) (*forge.PullRequest
 	if t.allIssues != nil {
 		t.allIssues.list = append(t.allIssues.list, i)
 	}
-	t.cfg.Log.Info("a drift is offered as an issue", "url", i.URL, "object", o.id.String())
-	opened := fromIssue(i, o.hash)
+	t.cfg.Log.Info("a drift is offered as an issue", "url", i.URL, "object", c.id.String())
+	opened := fromIssue(i, c.hash)
 	return &opened, nil
 }
 
@@ -154,19 +154,19 @@ type issueList struct {
 // findEarlier returns the pull request or the issue that offered a change before and still counts;
 // nil if there is none. Then branch is the first one of the change without a pull request, and empty
 // if there are too many.
-func (t *tracker) findEarlier(ctx context.Context, o *offer, s *offerState, now time.Time) (found *forge.PullRequest, branch string, err error) {
-	if o.reason != nil { // it cannot be offered without issues
+func (t *tracker) findEarlier(ctx context.Context, c *change, s *offerState, now time.Time) (found *forge.PullRequest, branch string, err error) {
+	if c.reason != nil { // it cannot be offered without issues
 		if t.offersIssues(now) {
-			found, err = t.findIssue(ctx, o.hash, s.since, now)
+			found, err = t.findIssue(ctx, c.hash, s.since, now)
 			if err = t.noteDisabled(err, now); err != nil || found != nil {
 				return found, "", err
 			}
 		}
-		return t.findPullRequest(ctx, o.hash, s.since)
+		return t.findPullRequest(ctx, c.hash, s.since)
 	}
-	found, branch, err = t.findPullRequest(ctx, o.hash, s.since)
+	found, branch, err = t.findPullRequest(ctx, c.hash, s.since)
 	if err == nil && found == nil {
-		found, err = t.findIssueIfListed(ctx, o.hash, s, now)
+		found, err = t.findIssueIfListed(ctx, c.hash, s, now)
 	}
 	return found, branch, err
 }

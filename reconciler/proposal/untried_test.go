@@ -11,20 +11,20 @@ import (
 // pull request is shown as open, and a command can close it.
 func TestAnOpenPullRequestOfAnUntriedChangeIsOpen(t *testing.T) {
 	p := newProposing(10)
-	o := heldChange(7, "east")
-	p.after(t, 3*time.Minute, o)
+	c := heldChange(7, "east")
+	p.after(t, 3*time.Minute, c)
 	for _, restart := range []bool{false, true} {
 		if restart {
 			p.restart(10)
 		}
-		p.known.notOffered = []notOffered{{o, Unsettled, errNotTried.Error(), true}}
+		p.known.notOffered = []notOffered{{c, Unsettled, errNotTried.Error(), true}}
 		p.after(t, time.Minute)
 		p.says(t, "east", "held: left as it is; offered as https://git.example.com/pulls/1")
 		if held := p.Held().Items; len(held) != 1 || held[0].State != Open || held[0].URL != "https://git.example.com/pulls/1" {
 			t.Errorf("held: %+v", held)
 		}
 	}
-	if said, err := p.close(t, o.hash); err != nil || p.forge.pulls[0].State != forge.Closed {
+	if said, err := p.close(t, c.hash); err != nil || p.forge.pulls[0].State != forge.Closed {
 		t.Errorf("said %q: %v", said, err)
 	}
 }
