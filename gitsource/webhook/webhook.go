@@ -1,5 +1,5 @@
 // Package webhook serves the webhooks of a forge: a push causes a poll of the repository, and a
-// change of a pull request an update of its plan.
+// change of a pull request or an issue a new list of those that gitfleet follows.
 //
 // The content of a request only decides whether it is ignored. A request only causes gitfleet to
 // ask the repository or the forge again. So a forged or repeated request can do no more than cause
