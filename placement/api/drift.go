@@ -47,7 +47,7 @@ type DriftState string
 
 // The states of a drift.
 const (
-	// DriftStanding: the drift exists and is left, as the strategy demands.
+	// DriftStanding: the drift exists and is left, as the strategy or a suspension demands.
 	DriftStanding DriftState = "standing"
 	// DriftHeld: the drift exists and is left because of its mode: with DriftPropose until a user
 	// decides about it, with DriftReport until somebody reverts it.
