@@ -75,7 +75,7 @@ func FuzzSelect(f *testing.F) {
 			switch {
 			case seen[o.ID]:
 				t.Errorf("%s is selected twice", o.ID)
-			case placement.NeverPropagated(o.Object.GroupVersionKind()):
+			case placement.NeverPropagated(o.Content.GroupVersionKind()):
 				t.Errorf("%s is selected", o.ID)
 			case o.ID.Kind == "Namespace" && api.ReservedNamespace(o.ID.Name):
 				t.Errorf("%s is reserved", o.ID)

@@ -52,14 +52,14 @@ func NewIndex(objects []*api.Object) *Index {
 	}
 	services := map[string]bool{}
 	for _, o := range Sorted(objects, func(o *api.Object) *api.Object { return o }) {
-		gvk := o.Object.GroupVersionKind()
+		gvk := o.Content.GroupVersionKind()
 		if gvk == serviceKind {
 			services[o.ID.Namespace+"/"+o.ID.Name] = true
 		}
-		x.add(entry{object: o, gvk: gvk, labels: o.Object.GetLabels(), denied: neverSelected(gvk)})
+		x.add(entry{object: o, gvk: gvk, labels: o.Content.GetLabels(), denied: neverSelected(gvk)})
 	}
 	for i := range x.entries {
-		x.entries[i].refused = refusedReason(x.entries[i].object.Object, x.entries[i].gvk, services)
+		x.entries[i].refused = refusedReason(x.entries[i].object.Content, x.entries[i].gvk, services)
 	}
 	return x
 }

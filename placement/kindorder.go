@@ -38,7 +38,7 @@ func Sorted[T any](items []T, object func(T) *api.Object) []T {
 	keys := make([]keyed, len(items))
 	for i, item := range items {
 		o := object(item)
-		gvk := o.Object.GroupVersionKind()
+		gvk := o.Content.GroupVersionKind()
 		k := keyed{rank: len(kindOrder), kind: gvk.String(), name: o.ID.Namespace + "/" + o.ID.Name, item: item}
 		if rank, ranked := kindRanks[gvk.Kind]; ranked {
 			k.rank, k.kind = rank, gvk.GroupVersion().String()

@@ -68,7 +68,7 @@ func objects(text string) []*api.Object {
 			}
 		}
 		u.SetLabels(labels)
-		all = append(all, &api.Object{ID: api.IDOf(u), Object: u})
+		all = append(all, &api.Object{ID: api.IDOf(u), Content: u})
 	}
 	return all
 }

@@ -131,12 +131,12 @@ func (it *item) withoutNamespace() *item {
 	if it.unnamespaced != nil {
 		return it.unnamespaced
 	}
-	object := it.object.Object.DeepCopy()
+	object := it.object.Content.DeepCopy()
 	object.SetNamespace("")
 	hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
 	v := &item{id: it.id, origin: it.origin}
 	v.id.Namespace = ""
-	v.object = &api.Object{ID: v.id, Object: object, Hash: hash, Origin: it.origin}
+	v.object = &api.Object{ID: v.id, Content: object, Hash: hash, Origin: it.origin}
 	it.unnamespaced = v
 	return v
 }

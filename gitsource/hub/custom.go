@@ -75,6 +75,6 @@ func (l *Loader) parseAgain(t *tree.Tree, path string) (map[int]document.Documen
 // no lines.
 func (it *item) compare(by *item, doc document.Document) {
 	r := &document.Report{Origin: it.origin, Object: it.top, Root: doc.Root, LinesBefore: doc.LinesBefore}
-	schema.CheckCustom(r, it.top, it.object.Object, by.object.Object, "the CustomResourceDefinition at "+positionText(by.origin))
+	schema.CheckCustom(r, it.top, it.object.Content, by.object.Content, "the CustomResourceDefinition at "+positionText(by.origin))
 	it.customResult = &customResult{by, r.Problems}
 }

@@ -63,14 +63,14 @@ func countLines(data []byte) int {
 // checkObject checks that an object is what package unstructured expects, and
 // that its JSON is the same object.
 func checkObject(t *testing.T, o *api.Object) {
-	if got := api.IDOf(o.Object); got != o.ID {
+	if got := api.IDOf(o.Content); got != o.ID {
 		t.Fatalf("ID %v, and the object says %v", o.ID, got)
 	}
-	data, err := o.Object.MarshalJSON()
+	data, err := o.Content.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := o.Object.DeepCopy() // DeepCopy panics on types that it does not know
+	copied := o.Content.DeepCopy() // DeepCopy panics on types that it does not know
 	if err := copied.UnmarshalJSON(data); err != nil {
 		t.Fatal(err)
 	}

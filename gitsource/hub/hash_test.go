@@ -95,7 +95,7 @@ metadata: {name: a, namespace: b, finalizers: [f], deletionGracePeriodSeconds: 3
 spec: {clusterIP: 10.0.0.1, healthCheckNodePort: 30001, ports: [{port: 80, nodePort: 30000}]}
 status: {loadBalancer: {ingress: []}}
 `)
-	got, err := json.Marshal(s.Objects[0].Object.Object)
+	got, err := json.Marshal(s.Objects[0].Content.Object)
 	if err != nil {
 		t.Fatal(err)
 	}

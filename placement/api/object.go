@@ -12,8 +12,8 @@ import (
 // An Object is an object of the repository that can be placed. It is immutable and shared.
 type Object struct {
 	ID ID
-	// Object is the manifest without the fields that only a server sets.
-	Object *unstructured.Unstructured
+	// Content is the manifest without the fields that only a server sets.
+	Content *unstructured.Unstructured
 	// Hash is the lower-case hex SHA-256 of the object's JSON, keys sorted.
 	Hash   string
 	Origin Origin
@@ -22,7 +22,7 @@ type Object struct {
 // Identifier returns the object's identifier in a status.
 func (o *Object) Identifier() ResourceIdentifier {
 	return ResourceIdentifier{
-		Group: o.ID.Group, Version: o.Object.GroupVersionKind().Version, Kind: o.ID.Kind,
+		Group: o.ID.Group, Version: o.Content.GroupVersionKind().Version, Kind: o.ID.Kind,
 		Namespace: o.ID.Namespace, Name: o.ID.Name,
 	}
 }

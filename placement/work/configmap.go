@@ -15,11 +15,11 @@ import (
 // warnDoubtful warns of settings of a ConfigMap envelope that are probably mistakes.
 func (o *opener) warnDoubtful(envelope *api.Object) {
 	name := objectName(envelope.ID.Namespace, envelope.ID.Name)
-	if marker := envelope.Object.GetAnnotations()[api.EnvelopeConfigMapAnnotation]; marker != "true" {
+	if marker := envelope.Content.GetAnnotations()[api.EnvelopeConfigMapAnnotation]; marker != "true" {
 		o.warn("ConfigMap %q is taken for an envelope because of the annotation %s: %q; write \"true\", or \"false\" if it is none",
 			name, api.EnvelopeConfigMapAnnotation, marker)
 	}
-	if binary, ok := envelope.Object.Object["binaryData"].(map[string]any); ok && len(binary) > 0 {
+	if binary, ok := envelope.Content.Object["binaryData"].(map[string]any); ok && len(binary) > 0 {
 		o.warn("envelope ConfigMap %q: binaryData is ignored; put manifests under data", name)
 	}
 }

@@ -86,7 +86,7 @@ func envelopeType(o *api.Object) api.EnvelopeType {
 	case api.GroupKind{Group: api.PlacementGroup, Kind: "ResourceEnvelope"}:
 		return api.ResourceEnvelopeType
 	case api.GroupKind{Kind: "ConfigMap"}:
-		if api.IsEnvelopeConfigMap(o.Object.Object) {
+		if api.IsEnvelopeConfigMap(o.Content.Object) {
 			return api.ConfigMapEnvelopeType
 		}
 	}
@@ -95,8 +95,8 @@ func envelopeType(o *api.Object) api.EnvelopeType {
 
 func (o *opener) unwrap(envelope *api.Object) {
 	id := &api.EnvelopeIdentifier{Name: envelope.ID.Name, Namespace: envelope.ID.Namespace, Type: envelopeType(envelope)}
-	data, ok := envelope.Object.Object["data"].(map[string]any)
-	if !ok && envelope.Object.Object["data"] != nil {
+	data, ok := envelope.Content.Object["data"].(map[string]any)
+	if !ok && envelope.Content.Object["data"] != nil {
 		o.problem("envelope %s: data is not a map", objectName(id.Namespace, id.Name))
 		return
 	}
@@ -149,7 +149,7 @@ func (o *opener) addWrapped(envelope *api.Object, id *api.EnvelopeIdentifier, ke
 		return
 	}
 	o.add(&Manifest{
-		Object:   &api.Object{ID: api.IDOf(object), Object: object, Hash: hash, Origin: envelope.Origin},
+		Object:   &api.Object{ID: api.IDOf(object), Content: object, Hash: hash, Origin: envelope.Origin},
 		Envelope: id,
 	})
 }

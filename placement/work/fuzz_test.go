@@ -45,10 +45,10 @@ spec: {replicas: 1, list: [1, {b: c}, [x]]}`
 			return
 		}
 		m := out.Manifests[0]
-		if id := api.IDOf(m.Object.Object); id != selected[0].ID || id != m.ID {
+		if id := api.IDOf(m.Object.Content); id != selected[0].ID || id != m.ID {
 			t.Fatalf("it became %s", id)
 		}
-		if _, err := json.Marshal(m.Object.Object.Object); err != nil {
+		if _, err := json.Marshal(m.Object.Content.Object); err != nil {
 			t.Fatalf("it is no JSON any more: %v", err)
 		}
 	})

@@ -53,7 +53,7 @@ func hashOfError(err error) string {
 
 func writeManifest(h hash.Hash, m *Manifest) {
 	id := m.ID
-	for _, s := range []string{id.Group, m.Object.Object.GroupVersionKind().Version, id.Kind, id.Namespace, id.Name, m.Hash} {
+	for _, s := range []string{id.Group, m.Object.Content.GroupVersionKind().Version, id.Kind, id.Namespace, id.Name, m.Hash} {
 		writeField(h, s)
 	}
 	if e := m.Envelope; e != nil {

@@ -14,7 +14,7 @@ type ref struct {
 }
 
 func refOf(o *api.Object) ref {
-	return ref{o.ID.Group, o.Object.GroupVersionKind().Version, o.ID.Kind, o.ID.Namespace, o.ID.Name}
+	return ref{o.ID.Group, o.Content.GroupVersionKind().Version, o.ID.Kind, o.ID.Namespace, o.ID.Name}
 }
 
 // An index finds the manifests that an override selects.

@@ -51,7 +51,7 @@ func objectFrom(text string) *api.Object {
 	if err != nil {
 		panic(err)
 	}
-	return &api.Object{ID: api.IDOf(u), Object: u}
+	return &api.Object{ID: api.IDOf(u), Content: u}
 }
 
 func TestWaves(t *testing.T) {

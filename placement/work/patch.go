@@ -131,7 +131,7 @@ func (x expandedRule) apply(m *Manifest, doc []byte) ([]byte, error) {
 		return nil, err
 	}
 	if doc == nil {
-		if doc, err = json.Marshal(m.Object.Object.Object); err != nil {
+		if doc, err = json.Marshal(m.Object.Content.Object); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (m *Manifest) withContent(doc []byte) (*Manifest, error) {
 	if err := utiljson.Unmarshal(doc, &u.Object); err != nil {
 		return nil, errors.New("the result is not an object")
 	}
-	if err := checkIdentity(m.Object.Object, u); err != nil {
+	if err := checkIdentity(m.Object.Content, u); err != nil {
 		return nil, err
 	}
 	if err := checkTextMaps(u); err != nil {
@@ -159,7 +159,7 @@ func (m *Manifest) withContent(doc []byte) (*Manifest, error) {
 		return m, nil
 	}
 	object := *m.Object
-	object.Object, object.Hash = u, hash
+	object.Content, object.Hash = u, hash
 	return &Manifest{Object: &object, Envelope: m.Envelope}, nil
 }
 

@@ -84,7 +84,7 @@ func describe(out *strings.Builder, c placement.Cluster, r Rendered, err error) 
 		return
 	}
 	for _, m := range r.Manifests {
-		data, _ := m.Object.Object.MarshalJSON()
+		data, _ := m.Object.Content.MarshalJSON()
 		fmt.Fprintf(out, "  %s%s", data[:len(data)-1], from(m))
 	}
 	for _, m := range r.Refused {
@@ -139,7 +139,7 @@ func objects(t fataler, text string) []*api.Object {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, &api.Object{ID: api.IDOf(u), Object: u, Hash: hash, Origin: api.Origin{Path: "objects.yaml", Document: i + 1}})
+		all = append(all, &api.Object{ID: api.IDOf(u), Content: u, Hash: hash, Origin: api.Origin{Path: "objects.yaml", Document: i + 1}})
 	}
 	return all
 }

@@ -105,7 +105,7 @@ func contentChanges(old, now *plan.Placement) []ContentChange {
 				if !known {
 					i = len(out)
 					at[key] = i
-					out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Object, after.Object.Object)})
+					out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Content, after.Object.Content)})
 				}
 				changes = append(changes, i)
 			}

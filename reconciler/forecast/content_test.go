@@ -18,7 +18,7 @@ func content(values ...string) work.Rendered {
 	c := work.Rendered{Hash: fmt.Sprint(values)}
 	for i, value := range values {
 		id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: fmt.Sprint(i)}
-		c.Manifests = append(c.Manifests, &work.Manifest{Object: &api.Object{ID: id, Hash: value, Object: &unstructured.Unstructured{}}})
+		c.Manifests = append(c.Manifests, &work.Manifest{Object: &api.Object{ID: id, Hash: value, Content: &unstructured.Unstructured{}}})
 	}
 	return c
 }

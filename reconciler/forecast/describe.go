@@ -171,9 +171,9 @@ func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.P
 			continue
 		}
 		out = append(out, Object{
-			Group: m.ID.Group, Version: m.Object.Object.GroupVersionKind().Version, Kind: m.ID.Kind,
+			Group: m.ID.Group, Version: m.Object.Content.GroupVersionKind().Version, Kind: m.ID.Kind,
 			Namespace: m.ID.Namespace, Name: m.ID.Name, Placement: p.Key.String(),
-			Kept: m.Object.Object.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
+			Kept: m.Object.Content.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
 		})
 	}
 	return out

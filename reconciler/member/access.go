@@ -113,7 +113,7 @@ func (s *session) needs() (needs []rbac.Permission, complete bool) {
 	for _, w := range s.last {
 		content.Releases = content.Releases || w.Abandon
 		for _, m := range w.Manifests {
-			add(m.Object.Object.GroupVersionKind(), m.ID.Namespace)
+			add(m.Object.Content.GroupVersionKind(), m.ID.Namespace)
 		}
 	}
 	for _, inv := range s.inv {

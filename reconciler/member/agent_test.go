@@ -181,7 +181,7 @@ func (a *watched) work() work.Work {
 	return work.Work{
 		Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: "1"},
 		Strategy:  api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
-		Manifests: []*work.Manifest{{Object: &api.Object{ID: api.IDOf(o), Object: o, Hash: "h"}}},
+		Manifests: []*work.Manifest{{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: "h"}}},
 	}
 }
 

@@ -31,7 +31,7 @@ type comparison struct {
 // them. Fields of rivals are left out. A partial comparison uses a server-side dry run; if the
 // server refuses it, the comparison is made without one.
 func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) (comparison, error) {
-	desired, opt := t.manifest.Object.Object, diff.Options{Ignore: autoscaler.Paths(rivals)}
+	desired, opt := t.manifest.Object.Content, diff.Options{Ignore: autoscaler.Paths(rivals)}
 	var c comparison
 	if live != nil && x.works[t.placement].Strategy.ComparisonOption != api.FullComparison {
 		merged, err := x.merged(ctx, t)
@@ -146,13 +146,13 @@ func (x *executor) before(t task, live *unstructured.Unstructured, rivals []auto
 	}
 	d := ledger.Drift{Generation: live.GetGeneration()}
 	opt := diff.Options{Structural: true, Ignore: autoscaler.Paths(rivals)}
-	details := diff.Compare(t.manifest.Object.Object, live, opt)
+	details := diff.Compare(t.manifest.Object.Content, live, opt)
 	if marked := live.GetLabels()[api.ManagedByLabel]; marked != x.fleet {
 		details = append(details, api.PatchDetail{
 			Path: "/metadata/labels/" + api.EscapeKey(api.ManagedByLabel), ValueInHub: x.fleet, ValueInMember: marked,
 		})
 	}
-	d.Paths = diff.Exact(t.manifest.Object.Object, live, opt, t.attribute(live, details))
+	d.Paths = diff.Exact(t.manifest.Object.Content, live, opt, t.attribute(live, details))
 	if d.By = diff.Actors(d.Paths); len(d.Paths) == 0 {
 		d.By = diff.Since(live, api.FieldManager)
 	}

@@ -136,8 +136,8 @@ func TestDriftBeforeAWrite(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := oneManifest()
-			m.Object.Object.Object["data"] = map[string]any{"key": "git"}
-			live := m.Object.Object.DeepCopy()
+			m.Object.Content.Object["data"] = map[string]any{"key": "git"}
+			live := m.Object.Content.DeepCopy()
 			live.SetGeneration(3)
 			live.Object["data"] = map[string]any{"key": test.value}
 			if test.label != "" {

@@ -53,7 +53,7 @@ type flips struct {
 func (dr *driftRecorder) rule(t task) api.DriftRule {
 	w := dr.works[t.placement]
 	return api.DriftRules{
-		Object: t.manifest.Object.Object.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.manifest.ID.GroupKind()],
+		Object: t.manifest.Object.Content.GetAnnotations()[api.DriftAnnotation], Kind: dr.cfg.DriftKinds[t.manifest.ID.GroupKind()],
 		Placement: w.Drift, Cluster: w.ClusterDrift, Fleet: dr.cfg.DriftMode,
 	}.At(time.Now())
 }
@@ -257,7 +257,7 @@ func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
 
 // ignoredIn returns the differences in fields that an object leaves to others.
 func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
-	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Object, live))
+	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Content, live))
 }
 
 // endUnobserved records the end of drift that was not reverted here: it was standing and is no

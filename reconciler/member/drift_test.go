@@ -55,7 +55,7 @@ func TestRestoredDriftsContinue(t *testing.T) {
 		t.Error("what was given is changed")
 	}
 
-	observed := &work.Manifest{Object: &api.Object{ID: recorded("one", "").ID, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	observed := &work.Manifest{Object: &api.Object{ID: recorded("one", "").ID, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	a.drifted.memory.Record(web, observed, api.DriftHeld, ledger.Drift{Mode: "propose"}, false)
 	d := a.drifted.memory[web][observed.ID]
 	if d.Count != 3 || !d.FirstSeen.Equal(seen) || !d.Since.Equal(seen) || !d.LastSeen.After(seen) || len(d.Paths) != 1 {
@@ -69,7 +69,7 @@ func TestRestoredDriftsContinue(t *testing.T) {
 // A write that changed nothing is neither recorded as drift nor counted for a contest.
 func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
-	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	outcomeAt := func(version string) *outcome {
@@ -95,7 +95,7 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 // more. An earlier record of the object continues to count.
 func TestAlteredFieldsAreRecordedUntilTheyEnd(t *testing.T) {
 	s := sessionAt(t, http.NotFoundHandler())
-	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	tk := task{wanted: wanted{web, m}}
 	paths := []api.PatchDetail{{Path: "/data/key", ValueInHub: "a", ValueInMember: "b"}}
 	s.drifts.memory.Put(web, ledger.Drift{ID: cm("one"), State: api.DriftRepaired, Count: 3})

@@ -25,7 +25,7 @@ func NewEncoder(fleet, source string) *Encoder { return &Encoder{fleet: fleet, s
 
 // encode returns the bytes to apply a manifest of a placement at a commit.
 func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
-	o := diff.Normalize(m.Object.Object).DeepCopy()
+	o := diff.Normalize(m.Object.Content).DeepCopy()
 	e.mark(o, p, m.Origin.Path, commit)
 	raw, err := json.Marshal(o.Object)
 	if err != nil {

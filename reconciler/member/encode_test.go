@@ -20,7 +20,7 @@ var web = api.PlacementKey{Name: "web"}
 
 func manifestOf(o map[string]any) *work.Manifest {
 	u := &unstructured.Unstructured{Object: o}
-	return &work.Manifest{Object: &api.Object{ID: api.IDOf(u), Object: u, Origin: api.Origin{Path: "apps/all.yaml", Line: 3}}}
+	return &work.Manifest{Object: &api.Object{ID: api.IDOf(u), Content: u, Origin: api.Origin{Path: "apps/all.yaml", Line: 3}}}
 }
 
 // encoded returns the object that is sent for a manifest.
@@ -53,7 +53,7 @@ func TestEncoderAddsFleetAndOrigin(t *testing.T) {
 		},
 		"data": map[string]any{"key": "value"},
 	})
-	before := m.Object.Object.DeepCopy()
+	before := m.Object.Content.DeepCopy()
 	got := encoded(t, NewEncoder("prod", "https://git.example/fleet"), m, "c1")
 	want := before.DeepCopy()
 	want.SetLabels(map[string]string{"app": "web", api.ManagedByLabel: "prod"})
@@ -64,7 +64,7 @@ func TestEncoderAddsFleetAndOrigin(t *testing.T) {
 	if g, w := text(t, got), text(t, want); g != w {
 		t.Errorf("sent:\n%s\nwant:\n%s", g, w)
 	}
-	if text(t, m.Object.Object) != text(t, before) {
+	if text(t, m.Object.Content) != text(t, before) {
 		t.Error("the manifest was changed")
 	}
 }
@@ -86,7 +86,7 @@ func TestEncoderSendsAnyContentUnchanged(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := manifestOf(rapid.MapOfN(jsonText(), jsonValue(3), 0, 5).Draw(t, "content"))
-		o := m.Object.Object
+		o := m.Object.Content
 		texts := rapid.MapOfN(jsonText(), jsonText(), 0, 3)
 		o.Object["metadata"] = map[string]any{"name": "one"}
 		o.SetAPIVersion("example.com/v1")

@@ -96,7 +96,7 @@ func (x *executor) foundOperation(t task) diff.Operation {
 		return diff.NeedRead
 	case t.found.meta == nil:
 		return diff.Create
-	case leavesFields(t.manifest) || autoscaler.SetsReplicas(t.manifest.Object.Object) && diff.Autoscaled(t.found.meta.ManagedFields):
+	case leavesFields(t.manifest) || autoscaler.SetsReplicas(t.manifest.Object.Content) && diff.Autoscaled(t.found.meta.ManagedFields):
 		return diff.NeedRead
 	}
 	if do, _ := diff.Decide(x.facts(t, t.found.meta)); do == diff.TakeOver || do == diff.Apply {
@@ -107,7 +107,7 @@ func (x *executor) foundOperation(t task) diff.Operation {
 
 // leavesFields reports whether a manifest has fields that are left to others.
 func leavesFields(m *work.Manifest) bool {
-	return m.Object.Object.GetAnnotations()[api.IgnoreFieldsAnnotation] != ""
+	return m.Object.Content.GetAnnotations()[api.IgnoreFieldsAnnotation] != ""
 }
 
 // A snapshot is a live object as it was read before a write.
@@ -126,7 +126,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 	}
 	saw := snapshot{live: live}
 	if !x.works.onlyCompares(t.placement) {
-		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live)
+		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live)
 	}
 	facts := diff.Case{Live: diff.Absent, Strategy: x.works[t.placement].Strategy}
 	if live != nil {
@@ -244,7 +244,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		return o
 	}
 	o.written = written
-	o.altered = diff.Altered(t.manifest.Object.Object, stored, autoscaler.Paths(saw.rivals))
+	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time
 	}
@@ -268,12 +268,12 @@ func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
 		return x.encoder.encode(t.manifest, t.placement, commit)
 	}
-	pointers, err := diff.IgnoredFields(t.manifest.Object.Object)
+	pointers, err := diff.IgnoredFields(t.manifest.Object.Content)
 	if err != nil {
 		return nil, err
 	}
 	own := *t.manifest.Object
-	own.Object = diff.Leave(own.Object, saw.live, append(pointers, autoscaler.Paths(saw.rivals)...), api.FieldManager)
+	own.Content = diff.Leave(own.Content, saw.live, append(pointers, autoscaler.Paths(saw.rivals)...), api.FieldManager)
 	return x.encoder.encode(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
 }
 
@@ -360,7 +360,7 @@ func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Un
 	if err != nil {
 		return nil, comparison{}, err
 	}
-	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Object, live))
+	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live))
 	return live, c, err
 }
 

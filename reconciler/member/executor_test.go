@@ -129,7 +129,7 @@ func newFixture(t *testing.T, w work.Work) *fixture {
 // create makes the user create the object.
 func (f *fixture) create(t *testing.T, manager string, change func(*unstructured.Unstructured)) {
 	t.Helper()
-	o := f.manifest.Object.Object.DeepCopy()
+	o := f.manifest.Object.Content.DeepCopy()
 	if change != nil {
 		change(o)
 	}

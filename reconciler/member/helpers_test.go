@@ -56,7 +56,7 @@ func held(n int) *inventory.Inventory {
 
 func oneManifest() *work.Manifest {
 	id := api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}
-	return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: map[string]any{
+	return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Content: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "web"},
 	}}}}
 }

@@ -203,7 +203,7 @@ func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupV
 // needsWholeObject reports whether the availability of an object depends on more than its
 // metadata.
 func needsWholeObject(m *work.Manifest) bool {
-	o := m.Object.Object
+	o := m.Object.Content
 	return health.NeedsStatus(o.GroupVersionKind()) || availability.Of(m) != ""
 }
 

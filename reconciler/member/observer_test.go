@@ -129,7 +129,7 @@ func TestWrittenByOthers(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			id := cm("one")
-			m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+			m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 			s := sessionAt(t, apiserver.NewConfigMaps())
 			s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -151,7 +151,7 @@ func TestWrittenByOthers(t *testing.T) {
 // since.
 func TestWrittenWhileAway(t *testing.T) {
 	id := cm("one")
-	m := &work.Manifest{Object: &api.Object{ID: id, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
+	m := &work.Manifest{Object: &api.Object{ID: id, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	s := sessionAt(t, http.NotFoundHandler())
 	s.wanted = wantsOf([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}}}, s.better)
 	if s.observer.writtenByOthers(id, nil, &observed.Object{Applied: 200}) {

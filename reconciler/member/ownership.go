@@ -80,7 +80,7 @@ type wanted struct {
 }
 
 // gvk returns the kind of the object in the version in which it is applied.
-func (w wanted) gvk() schema.GroupVersionKind { return w.manifest.Object.Object.GroupVersionKind() }
+func (w wanted) gvk() schema.GroupVersionKind { return w.manifest.Object.Content.GroupVersionKind() }
 
 // wants are the desired objects, sorted by ID.
 type wants []want
@@ -205,7 +205,7 @@ func kindsOf(works []work.Work) map[schema.GroupVersionKind]bool {
 	gvks := map[schema.GroupVersionKind]bool{}
 	for _, w := range works {
 		for _, m := range w.Manifests {
-			gvks[m.Object.Object.GroupVersionKind()] = true
+			gvks[m.Object.Content.GroupVersionKind()] = true
 		}
 	}
 	return gvks
@@ -345,7 +345,7 @@ func (o *ownership) releaseAll() {
 // definition returns the desired definition of a kind on this cluster; nil if there is none.
 func (o *ownership) definition(gvk schema.GroupVersionKind) *wanted {
 	for id, w := range o.wanted.all() {
-		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Object, gvk) {
+		if id.GroupKind() == discovery.Definitions && discovery.Defines(w.manifest.Object.Content, gvk) {
 			return &w
 		}
 	}
@@ -361,7 +361,7 @@ func (o *ownership) secrets() diff.Secrets {
 	var all []*unstructured.Unstructured
 	for id, w := range o.wanted.all() {
 		if id.Group == "" && id.Kind == "Secret" {
-			all = append(all, w.manifest.Object.Object)
+			all = append(all, w.manifest.Object.Content)
 		}
 	}
 	found := diff.SecretsOf(all...)

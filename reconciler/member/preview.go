@@ -245,7 +245,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Object, live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live)
 	facts := p.executor().facts(t, live)
 	var found comparison
 	for {
@@ -312,7 +312,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	switch {
 	case recreates:
 		opt.Structural = true
-		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.manifest.Object.Object, live, opt))
+		c.Effect, c.Diffs = Recreates, t.attribute(live, diff.Compare(t.manifest.Object.Content, live, opt))
 		return c, nil
 	case refusesDryRun(err) && !knowsNoDryRun(err):
 		c.fails(t, live, err)
@@ -321,7 +321,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 		}
 		return c, nil
 	case refusesDryRun(err):
-		desired, opt.Structural = t.manifest.Object.Object, true
+		desired, opt.Structural = t.manifest.Object.Content, true
 		c.Message = withoutDryRun(t.mask(live, err))
 	case err != nil:
 		return nil, t.mask(live, err)

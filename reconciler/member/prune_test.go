@@ -82,7 +82,7 @@ func TestInventoryListsADeletedObjectUntilItIsGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.watch.Wait()
 	defer cancel()
-	k := s.watch.Start(ctx, m.Object.Object.GroupVersionKind(), inventory.ConfigMaps, false)
+	k := s.watch.Start(ctx, m.Object.Content.GroupVersionKind(), inventory.ConfigMaps, false)
 	if !s.watch.WaitForLists(ctx, []*watch.Kind{k}, time.Minute) {
 		t.Fatal("nothing is listed")
 	}
@@ -291,7 +291,7 @@ func TestNamespaceWaitsForItsObjects(t *testing.T) {
 // holds its deletion.
 func TestRemovals(t *testing.T) {
 	marked := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
-		o := oneManifest().Object.Object.DeepCopy()
+		o := oneManifest().Object.Content.DeepCopy()
 		o.SetNamespace("default")
 		o.SetLabels(map[string]string{api.ManagedByLabel: "prod", "app": "web"})
 		o.SetAnnotations(map[string]string{api.PlacementAnnotation: "crp/web", "note": "x"})

@@ -25,7 +25,7 @@ import (
 // asksForRecreation reports whether the manifest requests that the object is deleted and
 // created again if the server refuses to change an immutable field.
 func asksForRecreation(m *work.Manifest) bool {
-	return m.Object.Object.GetAnnotations()[api.RecreateAnnotation] == api.RecreateEnabled && api.Recreatable(m.ID.GroupKind())
+	return m.Object.Content.GetAnnotations()[api.RecreateAnnotation] == api.RecreateEnabled && api.Recreatable(m.ID.GroupKind())
 }
 
 // refusesImmutable reports whether a server refused an object only because of immutable fields,

@@ -125,9 +125,9 @@ func storedOne(notes string) []byte {
 func changedOne(asks bool) *work.Manifest {
 	m := oneManifest()
 	m.Hash = "new"
-	m.Object.Object.Object["data"] = map[string]any{"key": "new"}
+	m.Object.Content.Object["data"] = map[string]any{"key": "new"}
 	if asks {
-		m.Object.Object.SetAnnotations(map[string]string{api.RecreateAnnotation: api.RecreateEnabled})
+		m.Object.Content.SetAnnotations(map[string]string{api.RecreateAnnotation: api.RecreateEnabled})
 	}
 	return m
 }
@@ -361,7 +361,7 @@ func TestNotRecreated(t *testing.T) {
 	} {
 		m := oneManifest()
 		m.Hash, m.ID.Kind = "new", "StatefulSet"
-		live := m.Object.Object.DeepCopy()
+		live := m.Object.Content.DeepCopy()
 		live.SetUID("u")
 		live.SetLabels(map[string]string{api.ManagedByLabel: s.cfg.Fleet})
 		live.SetAnnotations(map[string]string{api.PlacementAnnotation: web.String()})

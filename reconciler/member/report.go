@@ -88,7 +88,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 			o.Untrackable++
 		}
 		if exception {
-			state.ID, state.Version, state.Envelope = m.ID, m.Object.Object.GroupVersionKind().Version, m.Envelope
+			state.ID, state.Version, state.Envelope = m.ID, m.Object.Content.GroupVersionKind().Version, m.Envelope
 			o.Exceptions = append(o.Exceptions, state)
 		}
 	}
@@ -217,7 +217,7 @@ func (r *reporter) askWhy(ctx context.Context) {
 		if !isWanted {
 			return nil
 		}
-		return w.manifest.Object.Object
+		return w.manifest.Object.Content
 	}, r.secrets)
 }
 

@@ -30,7 +30,7 @@ func unavailableSession(t *testing.T, h http.Handler) (*session, func(health.Hea
 	crp := api.PlacementKey{Name: "web"}
 	secret := api.ID{Kind: "Secret", Namespace: "web", Name: "token"}
 	of := func(id api.ID, o map[string]any) *work.Manifest {
-		return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}}
+		return &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Content: &unstructured.Unstructured{Object: o}}}
 	}
 	s := sessionAt(t, h)
 	s.setWorks([]work.Work{{Placement: crp, Manifests: []*work.Manifest{
@@ -59,7 +59,7 @@ func TestHealthMessagesAreMasked(t *testing.T) {
 	for _, w := range s.works {
 		o := map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"token": "another-canary"}}
 		id := api.ID{Kind: "Secret", Namespace: "web", Name: "another"}
-		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Object: &unstructured.Unstructured{Object: o}}})
+		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: id, Hash: "hash", Content: &unstructured.Unstructured{Object: o}}})
 		works = append(works, w)
 	}
 	s.setWorks(works)

@@ -105,7 +105,7 @@ func (o *outcome) asWanted() bool {
 
 // mask removes from an error the values of a Secret as it is wanted and as it is; live may be nil.
 func (t *task) mask(live *unstructured.Unstructured, err error) error {
-	return diff.SecretsOf(t.manifest.Object.Object, live).Error(err)
+	return diff.SecretsOf(t.manifest.Object.Content, live).Error(err)
 }
 
 // suspended returns the condition of a spared object: it counts as applied if the desired
@@ -196,7 +196,7 @@ func (a *applier) astray(t task, l *observed.Object) bool {
 // scaled reports whether an autoscaler may scale an object, as its watch knows it; nil if it does
 // not.
 func scaled(m *work.Manifest, known *observed.Object) bool {
-	return known != nil && known.Scaled && autoscaler.SetsReplicas(m.Object.Object)
+	return known != nil && known.Scaled && autoscaler.SetsReplicas(m.Object.Content)
 }
 
 // verifies reports whether an object must be read to know its state, because it is compared in

@@ -146,7 +146,7 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 	edited, scaledAgain := left, left
 	edited.Others, scaledAgain.Generation = 8, 3
 	scaledAgain.Scaled = true
-	scaledManifest.Object.Object.Object["spec"] = map[string]any{"replicas": int64(2)}
+	scaledManifest.Object.Content.Object["spec"] = map[string]any{"replicas": int64(2)}
 	tests := map[string]struct {
 		next, last time.Duration // of the trouble, from now
 		refused    bool          // it was left because of its state
@@ -247,7 +247,7 @@ func TestNextRetry(t *testing.T) {
 // The report calls a failure pending if it passes by itself: something that is placed here too
 // is on its way, or a server or webhook does not respond now.
 func TestPendingFailures(t *testing.T) {
-	namespace := &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "Namespace", Name: "web"}, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}}}
+	namespace := &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "Namespace", Name: "web"}, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}}}
 	const noNamespace = `namespaces "web" not found`
 	terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "NamespaceTerminating"}}}}}

@@ -179,7 +179,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if err != nil {
 		return nil, err
 	}
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Object, live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live)
 	desired, err := p.asApplied(t, snapshot{live, rivals})
 	if err != nil {
 		return nil, err

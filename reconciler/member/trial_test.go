@@ -102,7 +102,7 @@ func TestTry(t *testing.T) {
 			o.Object["data"] = map[string]any{"key": "sent"}
 		}
 		o.SetNamespace(namespace)
-		return &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Object: o, Hash: "h"}}
+		return &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: "h"}}
 	}
 	web, never := api.PlacementKey{Name: "web"}, api.PlacementKey{Name: "never"}
 	works := []work.Work{
@@ -267,7 +267,7 @@ func TestTryReportsUnknownEffects(t *testing.T) {
 			}
 			var targets []member.Target
 			for i, o := range slices.Concat(test.objects, test.others) {
-				w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Object: o, Hash: "h"}})
+				w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: "h"}})
 				if i < len(test.objects) {
 					targets = append(targets, member.Target{Placement: w.Placement, ID: api.IDOf(o)})
 				}
@@ -314,7 +314,7 @@ func TestServerChanges(t *testing.T) {
 		Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverNever, WhenToApply: api.ApplyAlways},
 	}
 	for _, o := range []*unstructured.Unstructured{configMap("new"), configMap("theirs"), gadget("example.com", "aggregated")} {
-		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Object: o, Hash: "h"}})
+		w.Manifests = append(w.Manifests, &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: "h"}})
 	}
 	for name, test := range map[string]struct {
 		compare func(*member.Preview, context.Context, []work.Work) ([]member.Change, error)

@@ -34,7 +34,7 @@ func TestCreatedNamespaceRetriesItsObjects(t *testing.T) {
 	namespaces := connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Namespaced: false}
 	app := api.ID{Kind: "Namespace", Name: "app"}
 	web := api.PlacementKey{Name: "web"}
-	m := &work.Manifest{Object: &api.Object{ID: app, Hash: "hash", Object: &unstructured.Unstructured{Object: map[string]any{
+	m := &work.Manifest{Object: &api.Object{ID: app, Hash: "hash", Content: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "app"},
 	}}}}
 	for code, revived := range map[int]bool{http.StatusCreated: true, http.StatusOK: false} {

@@ -32,7 +32,7 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 	definition := func(kind, version string, served bool) *work.Manifest {
 		m := oneManifest()
 		m.Object.ID = api.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gadgets.example.com"}
-		m.Object.Object.Object = map[string]any{"spec": map[string]any{
+		m.Object.Content.Object = map[string]any{"spec": map[string]any{
 			"group": "example.com", "names": map[string]any{"kind": kind},
 			"versions": []any{map[string]any{"name": version, "served": served}},
 		}}
@@ -191,7 +191,7 @@ func TestKindIsFoundSoonAfterItsDefinitionIsEstablished(t *testing.T) {
 func gadget(name string) *work.Manifest {
 	return &work.Manifest{Object: &api.Object{
 		ID: api.ID{Group: "example.com", Kind: "Gadget", Namespace: "web", Name: name}, Hash: "hash",
-		Object: &unstructured.Unstructured{Object: map[string]any{
+		Content: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": name, "namespace": "web"},
 		}},
 	}}

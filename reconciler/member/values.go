@@ -132,7 +132,7 @@ type valuesCheck struct {
 // that a structural comparison finds is confirmed by a server-side dry run, which includes
 // admission webhooks.
 func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
-	desired := t.manifest.Object.Object
+	desired := t.manifest.Object.Content
 	var ignored []api.Difference
 	if leavesFields(t.manifest) {
 		ignored = ignoredIn(t, live)

@@ -278,7 +278,7 @@ func TestPreviewComparesValues(t *testing.T) {
 		hook.mutate(nil)
 		o := wanted.Manifests[0].Object
 		o.Hash = "h2"
-		o.Object.Object["data"] = map[string]any{"key": "new"}
+		o.Content.Object["data"] = map[string]any{"key": "new"}
 		expect("changed in Git", `change /data/key "new"→"tampered" []`)
 		if n := hook.applies(); n != 0 {
 			t.Errorf("it was written %d times", n)

@@ -24,7 +24,7 @@ func manifestsOf(names ...string) []*work.Manifest {
 		object := &unstructured.Unstructured{}
 		object.SetAPIVersion("v1")
 		object.SetKind("ConfigMap")
-		out = append(out, &work.Manifest{Object: &api.Object{ID: configMap(name), Object: object}})
+		out = append(out, &work.Manifest{Object: &api.Object{ID: configMap(name), Content: object}})
 	}
 	return out
 }

@@ -122,7 +122,7 @@ func (a *attempt) prepare() error {
 			a.want[at] = nil
 			continue
 		}
-		edits, err := fieldEdits(m.Object.Object.Object, a.Drift)
+		edits, err := fieldEdits(m.Object.Content.Object, a.Drift)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (a *attempt) prepare() error {
 
 // withEdits returns an object with edits made.
 func withEdits(m *work.Manifest, edits []FieldEdit) (any, error) {
-	v := canonical(m.Object.Object.Object)
+	v := canonical(m.Object.Content.Object)
 	for _, e := range edits {
 		var err error
 		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
@@ -205,7 +205,7 @@ func (a *attempt) verify(files []FileChange, untouched []status.Holder) error {
 			return errors.New("the edited files would still have the object")
 		case object != nil && err != nil:
 			return err
-		case object != nil && !reflect.DeepEqual(canonical(m.Object.Object.Object), object):
+		case object != nil && !reflect.DeepEqual(canonical(m.Object.Content.Object), object):
 			return errors.New("the edited files do not give the object the values that it has on the clusters")
 		}
 		if err := a.keepsOthers(now, at, a.ID); err != nil {

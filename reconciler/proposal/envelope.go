@@ -39,7 +39,7 @@ func inEnvelope(source *api.Object, m *work.Manifest, edits []FieldEdit) ([]Fiel
 
 // envelopeEntry returns the entry of an envelope with an object, and its JSON pointer.
 func envelopeEntry(source *api.Object, id api.ID) (at string, entry any, err error) {
-	data, _ := source.Object.Object["data"].(map[string]any)
+	data, _ := source.Content.Object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		found := false
 		switch entry := data[key].(type) {

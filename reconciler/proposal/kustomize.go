@@ -68,7 +68,7 @@ func (a *attempt) givesValue(files []FileChange, source *api.Object, e FieldEdit
 	if !found {
 		return false
 	}
-	keys, object := api.SplitPointer(e.Path), canonical(after.Objects[i].Object.Object)
+	keys, object := api.SplitPointer(e.Path), canonical(after.Objects[i].Content.Object)
 	if keys[len(keys)-1] == "-" {
 		list, _ := lookUp(object, keys[:len(keys)-1])
 		items, _ := list.([]any)
@@ -142,7 +142,7 @@ func (k *kustomizationText) transformers(file string, source *api.Object, e Fiel
 	if !isText || !strings.HasSuffix(e.Path, "/image") {
 		return out
 	}
-	now, _ := lookUp(source.Object.Object, api.SplitPointer(e.Path))
+	now, _ := lookUp(source.Content.Object, api.SplitPointer(e.Path))
 	before, _ := now.(string)
 	for i, entry := range k.Images {
 		if edits := entry.edits(fmt.Sprintf("/images/%d/", i), imageOf(before), imageOf(after)); edits != nil {
@@ -236,7 +236,7 @@ func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []s
 			return
 		}
 		if fields, ok := v.(map[string]any); ok && (fields["kind"] == nil || fields["kind"] == source.ID.Kind) {
-			if at, there := findInMergePatch(source.Object.Object, fields, api.SplitPointer(e.Path)); there {
+			if at, there := findInMergePatch(source.Content.Object, fields, api.SplitPointer(e.Path)); there {
 				out = append(out, site{file, nthDocument(n), []FieldEdit{{Path: pointer(at), Value: e.Value, Remove: e.Remove}}})
 			}
 		}
@@ -308,7 +308,7 @@ func sameItem(a, b any) bool {
 
 // newPatch adds a patch with some edits to the kustomization.
 func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []FieldEdit) ([]FileChange, error) {
-	operations, err := patchOf(source.Object.Object, edits)
+	operations, err := patchOf(source.Content.Object, edits)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error
 	}
 	metadata := map[string]any{"name": name}
 	spec := overrideSpec{Placement: map[string]any{"name": key.Name}, Policy: map[string]any{"overrideRules": []any{rule}}}
-	selectors := []objectSelector{{a.ID.Group, a.manifest.Object.Object.GroupVersionKind().Version, a.ID.Kind, a.ID.Name}}
+	selectors := []objectSelector{{a.ID.Group, a.manifest.Object.Content.GroupVersionKind().Version, a.ID.Kind, a.ID.Name}}
 	if a.ID.Namespace == "" {
 		spec.ClusterResourceSelectors = selectors
 	} else {
@@ -126,7 +126,7 @@ func (a *attempt) newRule() (map[string]any, error) {
 		rule["overrideType"] = string(api.DeleteOverrideType)
 		return rule, nil
 	}
-	operations, err := patchOf(a.manifest.Object.Object.Object, a.edits)
+	operations, err := patchOf(a.manifest.Object.Content.Object, a.edits)
 	rule["jsonPatchOverrides"] = operations
 	return rule, err
 }
@@ -259,7 +259,7 @@ func (a *attempt) selectsExactly(rule api.OverrideRule) bool {
 func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	rule := o.rules[index]
 	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", index)
-	v := canonical(a.manifest.Object.Object.Object)
+	v := canonical(a.manifest.Object.Content.Object)
 	var edits []FieldEdit
 	for _, e := range a.edits {
 		sets := func(p api.JSONPatchOverride) bool { return p.Path == e.Path && p.Operator != api.JSONPatchRemove }

@@ -36,7 +36,7 @@ func (a *attempt) remove() ([]FileChange, error) {
 		return files, nil
 	}
 	text, err := block(map[string]any{
-		"$patch": "delete", "apiVersion": source.Object.GetAPIVersion(), "kind": source.ID.Kind,
+		"$patch": "delete", "apiVersion": source.Content.GetAPIVersion(), "kind": source.ID.Kind,
 		"metadata": map[string]any{"name": a.originalName(source)},
 	})
 	if err != nil {

@@ -282,7 +282,7 @@ func (r *Result) contentsText() string {
 // Fields returns the differences of the fields of an object, with the old value as hub and the
 // new one as member. Values of Secrets are masked.
 func Fields(c forecast.ContentChange) []api.PatchDetail {
-	return diff.Compare(diff.Normalize(c.Before.Object.Object), diff.Normalize(c.After.Object.Object), diff.Options{})
+	return diff.Compare(diff.Normalize(c.Before.Object.Content), diff.Normalize(c.After.Object.Content), diff.Options{})
 }
 
 // fieldsText formats the differences of the fields of an object.

@@ -20,7 +20,7 @@ func TestRecreationsAreTold(t *testing.T) {
 	web, id := api.PlacementKey{Name: "web"}, api.ID{Group: "batch", Kind: "Job", Namespace: "web", Name: "once"}
 	image := func(value string) *work.Manifest {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"image": value}}}
-		return &work.Manifest{Object: &api.Object{ID: id, Object: o}}
+		return &work.Manifest{Object: &api.Object{ID: id, Content: o}}
 	}
 	r := &Result{
 		Contents: []forecast.ContentChange{{Placement: web, Before: image("a"), After: image("b"), Clusters: []string{"a"}, Recreation: diff.Recreated}},

@@ -163,7 +163,7 @@ func TestListsOfACommentAreCut(t *testing.T) {
 			data[fmt.Sprintf("key-%02d", i)] = value
 		}
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}, "data": data}}
-		return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Name: "one"}, Object: o}}
+		return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Name: "one"}, Content: o}}
 	}
 	content := func(fields int) forecast.ContentChange {
 		return forecast.ContentChange{Before: manifest(fields, "1"), After: manifest(fields, "2"), Clusters: []string{"a"}}

@@ -177,7 +177,7 @@ func TestOutstandingCondition(t *testing.T) {
 
 func configMap(name string) *work.Manifest {
 	return &work.Manifest{Object: &api.Object{
-		ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}},
+		ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}},
 	}}
 }
 

@@ -323,7 +323,7 @@ func (s *scene) remembered(w work.Work, words []string) ledger.Drift {
 	s.t.Helper()
 	m := s.manifest(w, words)
 	d := ledger.Drift{
-		ID: m.ID, Version: m.Object.Object.GroupVersionKind().Version, Envelope: m.Envelope,
+		ID: m.ID, Version: m.Object.Content.GroupVersionKind().Version, Envelope: m.Envelope,
 		State: api.DriftStanding, Count: 1, FirstSeen: s.now, LastSeen: s.now, Generation: 2,
 	}
 	details := words[3:]
@@ -351,7 +351,7 @@ func (s *scene) exception(w work.Work, words []string) ledger.ObjectState {
 	s.t.Helper()
 	m := s.manifest(w, words)
 	o := ledger.ObjectState{
-		ID: m.ID, Version: m.Object.Object.GroupVersionKind().Version, Envelope: m.Envelope, Generation: 2,
+		ID: m.ID, Version: m.Object.Content.GroupVersionKind().Version, Envelope: m.Envelope, Generation: 2,
 		Applied: ledger.Verdict{OK: true}, Available: ledger.Verdict{OK: true},
 	}
 	switch words[0] {

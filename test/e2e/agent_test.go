@@ -173,7 +173,7 @@ func namespaceOf(name string) *work.Manifest {
 func manifest(hash string, o map[string]any) *work.Manifest {
 	u := &unstructured.Unstructured{Object: o}
 	return &work.Manifest{Object: &api.Object{
-		ID: api.IDOf(u), Object: u, Hash: "hash of " + hash, Origin: api.Origin{Path: "apps/" + u.GetName() + ".yaml"},
+		ID: api.IDOf(u), Content: u, Hash: "hash of " + hash, Origin: api.Origin{Path: "apps/" + u.GetName() + ".yaml"},
 	}}
 }
 

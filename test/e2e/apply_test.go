@@ -134,7 +134,7 @@ func TestObjectIsAppliedWhenItsKindAppears(t *testing.T) {
 		t.Fatal(err)
 	}
 	crds := dynamics.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if _, err := crds.Create(context.Background(), definition(group).Object.Object.DeepCopy(), metav1.CreateOptions{}); err != nil {
+	if _, err := crds.Create(context.Background(), definition(group).Object.Content.DeepCopy(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	a.applied(api.PlacementKey{Name: "cr"}, "1")

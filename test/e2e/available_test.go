@@ -35,7 +35,7 @@ func (a *agent) available(p api.PlacementKey, name, word string) {
 
 // annotated returns a manifest with annotations.
 func annotated(m *work.Manifest, notes map[string]string) *work.Manifest {
-	o := m.Object.Object.DeepCopy()
+	o := m.Object.Content.DeepCopy()
 	o.SetAnnotations(notes)
 	return manifest(m.Hash+fmt.Sprint(notes), o.Object)
 }

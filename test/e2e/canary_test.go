@@ -276,7 +276,7 @@ func TestSecretQuotedByTheServerIsMasked(t *testing.T) {
 	} {
 		v := work.Work{Placement: api.PlacementKey{Name: name}, Revision: w.Revision, Strategy: strategy}
 		for _, m := range w.Manifests {
-			o := m.Object.Object.DeepCopy()
+			o := m.Object.Content.DeepCopy()
 			o.SetName(name + "-" + o.GetName())
 			v.Manifests = append(v.Manifests, manifest("secret", o.Object))
 			if text := quoting[m.ID.Name]; text != "" {

@@ -229,7 +229,7 @@ func TestTakeOverKeepsTheReplicasOfAnAutoscaler(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	for _, name := range []string{"web", "other"} {
-		raw, err := json.Marshal(deployment(ns, name, 2, nil).Object.Object.Object)
+		raw, err := json.Marshal(deployment(ns, name, 2, nil).Object.Content.Object)
 		noError(t, err)
 		_, err = a.client.AppsV1().Deployments(ns).Patch(ctx, name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: "helm", Force: new(true)})
 		noError(t, err)

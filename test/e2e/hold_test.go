@@ -144,7 +144,7 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	a := newAgent(t)
 	ns, key, ctx := a.makeNamespace(), api.PlacementKey{Name: "web"}, context.Background()
 	reverted := configMap(ns, "reverted", "a")
-	reverted.Object.Object.SetAnnotations(map[string]string{api.DriftAnnotation: "revert"})
+	reverted.Object.Content.SetAnnotations(map[string]string{api.DriftAnnotation: "revert"})
 	cluster := ""
 	placed := func(mode string) {
 		w := workOf("web", "1", configMap(ns, "held", "a"), reverted)

@@ -81,7 +81,7 @@ func serviceWith(namespace, name string, ports ...int64) *work.Manifest {
 }
 
 func withPorts(m *work.Manifest, ports ...int64) *work.Manifest {
-	containers, _, _ := unstructured.NestedFieldNoCopy(m.Object.Object.Object, "spec", "template", "spec", "containers")
+	containers, _, _ := unstructured.NestedFieldNoCopy(m.Object.Content.Object, "spec", "template", "spec", "containers")
 	var list []any
 	for _, p := range ports {
 		list = append(list, map[string]any{"containerPort": p, "protocol": "TCP"}, map[string]any{"containerPort": p, "protocol": "UDP"})
@@ -94,7 +94,7 @@ func withPorts(m *work.Manifest, ports ...int64) *work.Manifest {
 // changes in Git.
 func labelled(value string, ms ...*work.Manifest) work.Work {
 	for _, m := range ms {
-		o := m.Object.Object
+		o := m.Object.Content
 		labels := o.GetLabels()
 		if labels == nil {
 			labels = map[string]string{}

@@ -93,15 +93,15 @@ func TestRefusalsOfTheAPIServerAreReported(t *testing.T) {
 
 	large := func(name string, size int) *work.Manifest {
 		m := configMap(ns, name, "a")
-		m.Object.Object.Object["data"] = map[string]any{"key": strings.Repeat("x", size)}
+		m.Object.Content.Object["data"] = map[string]any{"key": strings.Repeat("x", size)}
 		return m
 	}
 	guarded := configMap(ns, "guarded", "a")
-	guarded.Object.Object.SetLabels(map[string]string{"guarded": "yes"})
+	guarded.Object.Content.SetLabels(map[string]string{"guarded": "yes"})
 	typo := configMap(ns, "typo", "a")
-	typo.Object.Object.Object["bogus"] = map[string]any{"key": "x"}
+	typo.Object.Content.Object["bogus"] = map[string]any{"key": "x"}
 	wrong := configMap(ns, "wrong-type", "a")
-	wrong.Object.Object.Object["data"] = map[string]any{"key": int64(1)}
+	wrong.Object.Content.Object["data"] = map[string]any{"key": int64(1)}
 	tests := map[string]struct {
 		object *work.Manifest
 		want   string // in the message

@@ -206,7 +206,7 @@ func (i *inspector) overrideOrigin(err error, otherwise api.Origin) api.Origin {
 func objectName(m *work.Manifest) string {
 	id := m.ID
 	if id.Name == "" {
-		id.Name = m.Object.Object.GetGenerateName() + "…"
+		id.Name = m.Object.Content.GetGenerateName() + "…"
 	}
 	return id.String()
 }

@@ -167,7 +167,7 @@ func (r *renderer) problem(text string) {
 }
 
 func (r *renderer) document(p *plan.Placement, m *work.Manifest) error {
-	object := diff.Normalize(m.Object.Object)
+	object := diff.Normalize(m.Object.Content)
 	if !r.secrets {
 		// the placeholder is not valid base64, so that no cluster accepts the object
 		shown := diff.Redact(object)

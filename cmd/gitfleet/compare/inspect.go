@@ -219,7 +219,7 @@ func changeOf(x member.Change) diffChange {
 	if x.Manifest != nil {
 		c.Origin = x.Manifest.Origin.String()
 		if x.Effect == member.Adds {
-			c.Object = diff.Redact(x.Manifest.Object.Object).Object
+			c.Object = diff.Redact(x.Manifest.Object.Content).Object
 		}
 	}
 	return c

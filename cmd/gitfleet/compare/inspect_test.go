@@ -150,7 +150,7 @@ func TestProblemsOfPlacements(t *testing.T) {
 // Only a new object is shown whole, and without its secret values.
 func TestChangeOf(t *testing.T) {
 	m := &work.Manifest{
-		Object: &api.Object{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "key"}, Origin: api.Origin{Path: "key.yaml", Line: 1}, Object: &unstructured.Unstructured{Object: map[string]any{
+		Object: &api.Object{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "key"}, Origin: api.Origin{Path: "key.yaml", Line: 1}, Content: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "key", "namespace": "web"}, "stringData": map[string]any{"password": "s3cret"},
 		}}},
 	}

@@ -33,7 +33,7 @@ func (r *tracer) touched(ctx context.Context, report *status.Report, t *status.T
 			kubeContext = c.Annotations[api.ContextAnnotation]
 		}
 	}
-	marks, err := member.Marks(asking, r.cfg.MemberConfig(t.Cluster, kubeContext, r.credentials, nil), o.Object.GroupVersionKind(), o.ID)
+	marks, err := member.Marks(asking, r.cfg.MemberConfig(t.Cluster, kubeContext, r.credentials, nil), o.Content.GroupVersionKind(), o.ID)
 	hash := marks[api.CommitAnnotation]
 	switch {
 	case err != nil:

@@ -69,7 +69,7 @@ func (a *memberAccess) roles(ctx context.Context, manifest string, target *accou
 			return nil, err
 		}
 		for _, o := range s.Objects {
-			resources.Define(o.Object)
+			resources.Define(o.Content)
 		}
 	}
 	if a.clusterAdmin {
@@ -141,7 +141,7 @@ func (a *memberAccess) placed(s *hub.Snapshot) ([]*unstructured.Unstructured, er
 	var objects []*unstructured.Unstructured
 	add := func(manifests []*work.Manifest) {
 		for _, m := range manifests {
-			objects = append(objects, m.Object.Object)
+			objects = append(objects, m.Object.Content)
 		}
 	}
 	open := offline.UnknownSelections(o.Plan)

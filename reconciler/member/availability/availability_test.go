@@ -30,7 +30,7 @@ func manifest(name string, expression any) *work.Manifest {
 	if expression != nil {
 		u.Object["metadata"].(map[string]any)["annotations"] = map[string]any{api.AvailableAnnotation: expression}
 	}
-	return &work.Manifest{Object: &api.Object{ID: id(name), Object: u}}
+	return &work.Manifest{Object: &api.Object{ID: id(name), Content: u}}
 }
 
 func id(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace: "web", Name: name} }

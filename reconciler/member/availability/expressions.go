@@ -104,7 +104,7 @@ func (a *Expressions) Replace(manifests iter.Seq[*work.Manifest]) {
 
 // Of returns the expression of a manifest; empty if it has none.
 func Of(m *work.Manifest) string {
-	text, _, _ := unstructured.NestedFieldNoCopy(m.Object.Object.Object, "metadata", "annotations", api.AvailableAnnotation)
+	text, _, _ := unstructured.NestedFieldNoCopy(m.Object.Content.Object, "metadata", "annotations", api.AvailableAnnotation)
 	s, _ := text.(string)
 	return s
 }

@@ -111,7 +111,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 	if Lasting(d.State) == 0 || d.State != state && (d.State == api.DriftIgnored || d.State == api.DriftAltered) {
 		d.Since = at // ignored fields, and fields that a webhook changes, do not count as drift
 	}
-	d.Version, d.Envelope = of.Object.Object.GroupVersionKind().Version, of.Envelope
+	d.Version, d.Envelope = of.Object.Content.GroupVersionKind().Version, of.Envelope
 	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, now.Message
 	if anew {
 		d.Count++

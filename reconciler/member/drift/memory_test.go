@@ -112,7 +112,7 @@ func TestMemoryGoesWithTheObject(t *testing.T) {
 }
 
 func wanting(name string) *work.Manifest {
-	return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Object: &unstructured.Unstructured{}}}
+	return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: name}, Content: &unstructured.Unstructured{}}}
 }
 
 // Long values and long lists are shortened to what a user needs, since a record of the ledger

@@ -27,7 +27,7 @@ func TestOnlyExpressionsOfManifestsAreEvaluated(t *testing.T) {
 	}
 	wanting := func(expression string) []*work.Manifest {
 		o := object(expression, "")
-		m := &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Object: o}}
+		m := &work.Manifest{Object: &api.Object{ID: api.IDOf(o), Content: o}}
 		return []*work.Manifest{m}
 	}
 	const running = `object.phase == "Running"`

@@ -37,7 +37,7 @@ func newCatalog(s *hub.Snapshot) *catalog {
 		seen := map[schema.GroupVersionKind]bool{}
 		definitions := definitions(s)
 		for _, o := range s.Objects {
-			gvk := o.Object.GroupVersionKind()
+			gvk := o.Content.GroupVersionKind()
 			if !seen[gvk] && !known[gvk.GroupKind()] {
 				c.kinds = append(c.kinds, manifestKind(gvk, o.ID.Namespace != "", definitions[gvk.GroupKind()]))
 			}
@@ -120,7 +120,7 @@ func (c *catalog) manifests(s *hub.Snapshot, known map[api.ID]ledger.Declared) m
 	}
 	sources := map[schema.GroupVersionResource][]store.Source{}
 	for _, o := range s.Objects {
-		kind := byKind[o.Object.GroupVersionKind()]
+		kind := byKind[o.Content.GroupVersionKind()]
 		sources[kind] = append(sources[kind], manifest(o, known[o.ID]))
 	}
 	id := func(k *kind, namespace, name string) api.ID {
@@ -151,11 +151,11 @@ func definitions(s *hub.Snapshot) map[schema.GroupKind]definition {
 			continue
 		}
 		text := func(path ...string) string {
-			v, _, _ := unstructured.NestedString(o.Object.Object, path...)
+			v, _, _ := unstructured.NestedString(o.Content.Object, path...)
 			return v
 		}
 		texts := func(path ...string) []string {
-			v, _, _ := unstructured.NestedStringSlice(o.Object.Object, path...)
+			v, _, _ := unstructured.NestedStringSlice(o.Content.Object, path...)
 			return v
 		}
 		out[schema.GroupKind{Group: text("spec", "group"), Kind: text("spec", "names", "kind")}] = definition{

@@ -37,7 +37,7 @@ func (d declared) Object() *store.Object { return d.object(d.version) }
 // manifest returns an object of the hub as in Git, with the values of Secrets masked.
 func manifest(m *api.Object, known ledger.Declared) declared {
 	return declared{m.ID.Namespace, m.ID.Name, declaredVersion{m.Hash, m.Origin, known}, func(version declaredVersion) *store.Object {
-		u := m.Object
+		u := m.Content
 		o := &store.Object{Value: m, ObjectMeta: metaOf(metav1.ObjectMeta{
 			Name: m.ID.Name, Namespace: m.ID.Namespace, Labels: u.GetLabels(), Annotations: shown(u).GetAnnotations(),
 			UID: status.UID(version.known.Created, m.ID.Group, m.ID.Kind, m.ID.Namespace, m.ID.Name),

@@ -1500,9 +1500,9 @@ func schema_gitfleet_gitfleet_placement_api_Object(ref common.ReferenceCallback)
 							Ref:     ref("github.com/gitfleet/gitfleet/placement/api.ID"),
 						},
 					},
-					"Object": {
+					"Content": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Object is the manifest without the fields that only a server sets.",
+							Description: "Content is the manifest without the fields that only a server sets.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1/unstructured.Unstructured"),
 						},
 					},
@@ -1521,7 +1521,7 @@ func schema_gitfleet_gitfleet_placement_api_Object(ref common.ReferenceCallback)
 						},
 					},
 				},
-				Required: []string{"ID", "Object", "Hash", "Origin"},
+				Required: []string{"ID", "Content", "Hash", "Origin"},
 			},
 		},
 		Dependencies: []string{

@@ -270,7 +270,7 @@ func (a *agent) steps() []func() {
 func writes(w work.Work) bool { return !w.Remove && w.Strategy.Type != api.ReportDiff }
 
 func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
-	value := valueOf(m.Object.Object)
+	value := valueOf(m.Object.Content)
 	if a.failingWrites[m.ID] || kindOf(value) == refused {
 		return
 	}

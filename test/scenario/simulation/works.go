@@ -78,7 +78,7 @@ func (w *world) checkContent(at bindingKey, sent *work.Work, e *ledger.Entry) {
 	}
 	got := map[api.ID]string{}
 	for _, m := range sent.Manifests {
-		got[m.ID] = valueOf(m.Object.Object)
+		got[m.ID] = valueOf(m.Object.Content)
 		if _, ok := want[m.ID]; ok && !slices.Contains(e.Early, m.ID) && !w.commitHasValue(sent.Revision.Commit, at, m.ID, got[m.ID]) {
 			w.violate(invariantGit, "%s is sent %s as %q, and %s has %q", at.cluster, title(m.ID), got[m.ID], sent.Revision.Commit, want[m.ID])
 		}
