@@ -8,11 +8,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/gitfleet/gitfleet/reconciler/server/access"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
@@ -101,7 +101,7 @@ func objection(req *http.Request, by string) (code int, why string) {
 		return 0, ""
 	case !loopback(req.RemoteAddr):
 		return http.StatusForbidden, "not authenticated: actions without authentication are accepted from the daemon's own machine only"
-	case !ownName(req.Host):
+	case !access.IsLocalHost(req.Host):
 		// A web page whose host name resolves to a loopback address is a local client as well.
 		return http.StatusForbidden, "actions without authentication are accepted only if the Host header is localhost or a loopback address"
 	case req.Header.Get("X-Forwarded-For") != "" || req.Header.Get("Forwarded") != "":
@@ -114,13 +114,4 @@ func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
-}
-
-// ownName reports whether a request was sent to one of the names of this machine.
-func ownName(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

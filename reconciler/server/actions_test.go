@@ -28,6 +28,7 @@ func TestActionsNeedAuthenticationOrALocalClient(t *testing.T) {
 		"on this machine":       {func(*http.Request) {}, 200, ""},
 		"by IPv6":               {func(r *http.Request) { r.RemoteAddr, r.Host = "[::1]:4000", "[::1]:8085" }, 200, ""},
 		"by the name localhost": {func(r *http.Request) { r.Host = "localhost:8085" }, 200, ""},
+		"by another spelling":   {func(r *http.Request) { r.Host = "LocalHost:8085" }, 200, ""},
 		"with a charset":        {func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }, 200, ""},
 		"known, from elsewhere": {func(r *http.Request) {
 			r.RemoteAddr, r.Host = "10.0.0.7:4000", "fleet.example"

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/group"
@@ -67,16 +68,19 @@ func (c Config) Validate() error {
 
 // local reports whether an address is reachable from this machine only.
 func local(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	return localHost(host)
+	_, _, err := net.SplitHostPort(listen)
+	return err == nil && IsLocalHost(listen)
 }
 
-func localHost(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// IsLocalHost reports whether a host, with or without a port, is localhost or a loopback address.
+// It looks up no names. Of the Host header of a request it says whether a client on this machine
+// sent it, and not a web page whose name resolves to this machine.
+func IsLocalHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // A Guard protects a server.

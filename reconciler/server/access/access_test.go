@@ -127,7 +127,7 @@ func guard(t *testing.T, cfg Config, ca *authority) *guarded {
 	return &guarded{t, "https://" + l.Addr().String(), pool}
 }
 
-// An client is a client with its credentials.
+// A client is what a client sends, with its credentials.
 type client struct {
 	path, token, cert, key, host, site string
 }
@@ -213,7 +213,7 @@ func TestAuthentication(t *testing.T) {
 func TestWithoutAuthenticationOnlyLocalHostNamesAreServed(t *testing.T) {
 	g := guard(t, Config{Listen: "127.0.0.1:8085"}, nil)
 	for host, want := range map[string]int{
-		"": 200, "localhost:8085": 200, "127.0.0.1:8085": 200, "[::1]:8085": 200, "localhost": 200,
+		"": 200, "localhost:8085": 200, "127.0.0.1:8085": 200, "[::1]:8085": 200, "localhost": 200, "LocalHost:8085": 200,
 		"evil.example": 403, "evil.example:8085": 403, "10.0.0.1:8085": 403, "localhost.evil.example": 403,
 	} {
 		if code, text, _ := g.request(client{path: "/report", host: host}); code != want {

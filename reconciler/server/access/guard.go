@@ -1,7 +1,6 @@
 package access
 
 import (
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ func (g *Guard) Wrap(next http.Handler, judged func(path string) bool) http.Hand
 			http.Error(w, "a page of another site sends this", http.StatusForbidden)
 			return
 		case g.who == nil:
-			if g.cfg.Unauthenticated || isLocalHost(req.Host) {
+			if g.cfg.Unauthenticated || IsLocalHost(req.Host) {
 				next.ServeHTTP(w, req)
 				return
 			}
@@ -59,14 +58,6 @@ func (g *Guard) crossSite(req *http.Request) bool {
 	as := *req
 	as.Method = http.MethodPost // the library lets all reads pass
 	return g.site.Check(&as) != nil
-}
-
-// isLocalHost reports whether a Host header names this machine.
-func isLocalHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return localHost(strings.Trim(host, "[]"))
 }
 
 func (g *Guard) identify(req *http.Request) (*authenticator.Response, bool) {
