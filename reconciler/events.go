@@ -10,8 +10,8 @@ import (
 )
 
 // events collects events until the loop drains them; adding one never blocks. Of observations,
-// only the newest about each subject is kept. Commits and commands are all kept: the newest
-// commit may not load, and each command has somebody who waits for its answer.
+// only the newest about each subject is kept. Commits and orders are all kept: the newest
+// commit may not load, and each order has somebody who waits for its answer.
 type events struct {
 	mu sync.Mutex
 	eventBatch
@@ -25,7 +25,7 @@ type events struct {
 type eventBatch struct {
 	commits, pastCommits []loaded
 	seen                 map[observedSubject]ledger.Observation
-	commands             []command
+	orders               []queuedOrder
 	// driftDecisions are the new decisions about held drift, by cluster; nil if they have not
 	// changed.
 	driftDecisions map[string]ledger.DriftDecisions

@@ -276,7 +276,7 @@ func TestTheHistoryOfPersons(t *testing.T) {
 	c.turn()
 	c.text.Reset()
 	give := func(order Order, do func(Order, time.Time) (string, error)) {
-		c.runCommands([]command{{func(now time.Time) (string, error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
+		c.runOrders([]queuedOrder{{func(now time.Time) (string, error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
 		c.sendAnswers()
 	}
 	give(Order{Subject: "crp/web", Cluster: "east", Reason: "INC-1", By: "ada"}, c.suspend)

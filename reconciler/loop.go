@@ -108,10 +108,10 @@ func (r *Reconciler) drainEvents(now time.Time) bool {
 	if happened.driftDecisions != nil {
 		r.driftDecisions, news = happened.driftDecisions, true
 	}
-	r.runCommands(happened.commands, now)
+	r.runOrders(happened.orders, now)
 	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
 	r.source.Git = git
-	return news || len(happened.pastCommits)+len(happened.commits)+len(happened.commands) > 0 ||
+	return news || len(happened.pastCommits)+len(happened.commits)+len(happened.orders) > 0 ||
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
 
@@ -170,7 +170,7 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	return p
 }
 
-// recordWorks keeps the parts of a plan that commands need.
+// recordWorks keeps the parts of a plan that orders need.
 func (r *Reconciler) recordWorks(p *plan.Plan) {
 	r.works, r.unseen = p.Works, map[api.PlacementKey]int{}
 	for _, pl := range p.Placements {

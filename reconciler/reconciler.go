@@ -129,7 +129,7 @@ type Reconciler struct {
 	// which a placement leaves room, because they have not answered since the ledger was lost.
 	works  map[string][]work.Work
 	unseen map[api.PlacementKey]int
-	// pendingAnswers are the commands whose answers wait for the end of the turn.
+	// pendingAnswers are the orders whose answers wait for the end of the turn.
 	pendingAnswers []pendingAnswer
 
 	// rebuilding says that the ledger was empty at the start, and that members may still report
