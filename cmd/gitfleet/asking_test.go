@@ -93,7 +93,7 @@ func historyOf(t *testing.T, entries ...history.Entry) http.Handler {
 	r.Add(entries...)
 	cancel()
 	r.Run(ctx)
-	return server.History(r)
+	return server.HistoryHandler(r)
 }
 
 // remembering returns the address of a daemon with a history.
@@ -236,7 +236,7 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 			s.Turn(time.Second)
 			daemon := server.New(nil)
 			asked := make(chan string, 100)
-			daemon.Contains(func(_ context.Context, head, commit string) (bool, error) {
+			daemon.MountContains(func(_ context.Context, head, commit string) (bool, error) {
 				asked <- head + " " + commit
 				return test.descends, nil
 			})
@@ -269,7 +269,7 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 // If a later commit is refused, the earlier ones wait until it is fixed.
 func TestWaitBelowARefusedCommit(t *testing.T) {
 	daemon := server.New(nil)
-	daemon.Contains(func(_ context.Context, head, _ string) (bool, error) { return head == reports.BadCommit, nil })
+	daemon.MountContains(func(_ context.Context, head, _ string) (bool, error) { return head == reports.BadCommit, nil })
 	daemon.Publish(reports.Troubled(t).Report)
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)

@@ -81,7 +81,7 @@ func TestABugReportHasNoSecrets(t *testing.T) {
 	record.Run(done)
 	daemon := server.New(prometheus.NewRegistry())
 	daemon.Publish(r)
-	daemon.Mount("GET /history", server.History(record))
+	daemon.Mount("GET /history", server.HistoryHandler(record))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 

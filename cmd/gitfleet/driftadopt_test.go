@@ -22,7 +22,7 @@ import (
 func TestDriftAdopt(t *testing.T) {
 	daemon := server.New(nil)
 	daemon.Publish(driftingFleet(t).Report)
-	daemon.Trace(func(context.Context, *status.Report, *status.Trace, *api.Object) {})
+	daemon.MountTrace(func(context.Context, *status.Report, *status.Trace, *api.Object) {})
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	tests := map[string][]string{

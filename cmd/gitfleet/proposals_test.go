@@ -56,21 +56,21 @@ func heldFleet() *proposal.HeldList {
 }
 
 // holding returns the address of a daemon with held changes.
-func holding(t *testing.T, held *proposal.HeldList, objection error, do func(context.Context, reconciler.Order) (string, error)) string {
+func holding(t *testing.T, held *proposal.HeldList, notLeader error, do func(context.Context, reconciler.Order) (string, error)) string {
 	t.Helper()
 	daemon := server.New(nil)
 	daemon.Mount("GET /proposals", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch {
-		case objection != nil:
-			http.Error(w, objection.Error(), http.StatusServiceUnavailable)
+		case notLeader != nil:
+			http.Error(w, notLeader.Error(), http.StatusServiceUnavailable)
 		case held == nil:
 			http.Error(w, "it is not known yet what is held: the daemon is starting", http.StatusServiceUnavailable)
 		default:
 			json.NewEncoder(w).Encode(held)
 		}
 	}))
-	daemon.Act("close-proposal", ordered(do))
-	daemon.Act("open-proposal", ordered(do))
+	daemon.MountAction("close-proposal", ordered(do))
+	daemon.MountAction("open-proposal", ordered(do))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	return srv.URL

@@ -32,7 +32,7 @@ func TestStateIsExportedFromADaemonAndImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon := server.New(nil)
-	daemon.Mount("GET /state", server.State(store.Export))
+	daemon.Mount("GET /state", server.StateHandler(store.Export))
 	web := httptest.NewServer(daemon.Handler())
 	defer web.Close()
 

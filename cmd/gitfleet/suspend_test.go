@@ -47,8 +47,8 @@ func obedient(t *testing.T, got *reconciler.Order, fail error) string {
 		*got = o
 		return "done", fail
 	}
-	daemon.Act("suspend", ordered(do))
-	daemon.Act("resume", ordered(do))
+	daemon.MountAction("suspend", ordered(do))
+	daemon.MountAction("resume", ordered(do))
 	srv := httptest.NewServer(daemon.Handler())
 	t.Cleanup(srv.Close)
 	return srv.URL

@@ -56,7 +56,7 @@ func TestSyncWaits(t *testing.T) {
 			s := reports.Revised(t)
 			daemon := server.New(nil)
 			reports := test.reports(s)
-			daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
+			daemon.MountAction("sync", func(context.Context, string, []byte) (any, error) {
 				for _, r := range reports {
 					daemon.Publish(r)
 				}
@@ -81,7 +81,7 @@ func TestSyncWaits(t *testing.T) {
 func TestSyncShowsProgress(t *testing.T) {
 	s := reports.Revised(t)
 	daemon := server.New(nil)
-	daemon.Act("sync", func(context.Context, string, []byte) (any, error) {
+	daemon.MountAction("sync", func(context.Context, string, []byte) (any, error) {
 		return server.ActionResult{Message: "done", Commit: reports.SecondCommit}, nil
 	})
 	srv := httptest.NewServer(daemon.Handler())

@@ -18,7 +18,7 @@ func TestTrace(t *testing.T) {
 	s := driftingFleet(t)
 	daemon := server.New(nil)
 	daemon.Publish(s.Report)
-	daemon.Trace(func(_ context.Context, _ *status.Report, trace *status.Trace, o *api.Object) {
+	daemon.MountTrace(func(_ context.Context, _ *status.Report, trace *status.Trace, o *api.Object) {
 		if o.ID.Name == "two" {
 			trace.Unknown = "the API server did not answer in time"
 			return

@@ -23,7 +23,8 @@ type Action func(ctx context.Context, by string, body []byte) (any, error)
 
 // An ActionResult is the response to an action that was executed.
 type ActionResult struct {
-	// Message says what was done.
+	// Message says what was done. Its name in JSON, and that of PollError, are older than those in
+	// Go; older commands read them.
 	Message string `json:"said"`
 	// Commit is the newest commit of the repository after a poll. PollError is the error if the
 	// poll failed.
@@ -43,10 +44,10 @@ const maxActionBody = 64 << 10
 // actionBodyTimeout is the time within which a request body must arrive.
 const actionBodyTimeout = 10 * time.Second
 
-// Act handles POST /actions/NAME. The guard has put the user into the request's context;
+// MountAction handles POST /actions/NAME. The guard has put the user into the request's context;
 // requests without a user are accepted from this machine only. It must not be called after the
 // server has started.
-func (s *Server) Act(name string, do Action) {
+func (s *Server) MountAction(name string, do Action) {
 	s.Mount("POST /actions/"+name, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		by := ""
 		if who, known := request.UserFrom(req.Context()); known {

@@ -47,7 +47,7 @@ func TestActionsNeedAuthenticationOrALocalClient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := New(nil)
 			called, by := false, ""
-			s.Act("wave", func(_ context.Context, b string, body []byte) (any, error) {
+			s.MountAction("wave", func(_ context.Context, b string, body []byte) (any, error) {
 				called, by = true, b
 				return map[string]string{"said": string(body)}, nil
 			})
@@ -89,7 +89,7 @@ func TestActionErrorsHaveAStatusCode(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := New(nil)
-			s.Act("wave", func(context.Context, string, []byte) (any, error) { return nil, test.err })
+			s.MountAction("wave", func(context.Context, string, []byte) (any, error) { return nil, test.err })
 			req := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/actions/wave", strings.NewReader("{}"))
 			req.RemoteAddr = "127.0.0.1:4000"
 			req.Header.Set("Content-Type", "application/json")
@@ -124,7 +124,7 @@ func (w *deadlineWriter) Read([]byte) (int, error) {
 // A client that sends the body slowly does not keep a connection open forever.
 func TestSlowActionBodiesTimeOut(t *testing.T) {
 	s := New(nil)
-	s.Act("wave", func(context.Context, string, []byte) (any, error) { return nil, nil })
+	s.MountAction("wave", func(context.Context, string, []byte) (any, error) { return nil, nil })
 	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
 	req := httptest.NewRequest(http.MethodPost, "/actions/wave", w)
 	req.RemoteAddr, req.Host = "127.0.0.1:4000", "127.0.0.1:8085"

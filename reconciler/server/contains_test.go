@@ -11,7 +11,7 @@ import (
 // The response is yes, no, or the reason why it is not known.
 func TestContains(t *testing.T) {
 	s := New(nil)
-	s.Contains(func(_ context.Context, head, commit string) (bool, error) {
+	s.MountContains(func(_ context.Context, head, commit string) (bool, error) {
 		if head == "lost" {
 			return false, errors.New("commit lost is unknown")
 		}

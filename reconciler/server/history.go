@@ -19,10 +19,10 @@ type Past interface {
 	Read(ctx context.Context, f history.Filter, each func(history.Entry) error) error
 }
 
-// History responds with entries as JSON lines, oldest first: ?placement=crp/NAME,
+// HistoryHandler responds with entries as JSON lines, oldest first: ?placement=crp/NAME,
 // ?cluster=NAME, ?object=KIND/NAMESPACE/NAME (or KIND/NAME and ?namespace=) or a part of a
 // name, ?kind=object, ?since=TIME and ?until=TIME (RFC 3339), ?newest=N.
-func History(past Past) http.Handler {
+func HistoryHandler(past Past) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		f, err := filter(req.URL.Query())
 		if err != nil {

@@ -38,7 +38,7 @@ func TestHistory(t *testing.T) {
 		{Time: at, Kind: history.Object, Event: history.Created, Placement: "crp/web", Object: "Namespace/web"},
 	}}
 	s := New(nil)
-	s.Mount("GET /history", History(p))
+	s.Mount("GET /history", HistoryHandler(p))
 	w := ask(s, "/history?placement=crp/web&cluster=east&object=one&kind=object&since=2026-01-31T12:00:00Z&until=2026-02-01T00:00:00.5Z&newest=7")
 	want := history.Filter{
 		Kind: history.Object, Placement: "crp/web", Cluster: "east", Object: "one",
@@ -70,7 +70,7 @@ func TestHistory(t *testing.T) {
 // An invalid query is refused with the reason.
 func TestHistoryRefusesInvalidQueries(t *testing.T) {
 	s := New(nil)
-	s.Mount("GET /history", History(&past{}))
+	s.Mount("GET /history", HistoryHandler(&past{}))
 	for query, want := range map[string]string{
 		"since=yesterday": `since: "yesterday" is not a time`,
 		"until=1":         `until: "1" is not a time`,
@@ -87,7 +87,7 @@ func TestHistoryRefusesInvalidQueries(t *testing.T) {
 func TestFailedHistoryIsNotAShorterResponse(t *testing.T) {
 	p := &past{err: errors.New("disk on fire")}
 	s := New(nil)
-	s.Mount("GET /history", History(p))
+	s.Mount("GET /history", HistoryHandler(p))
 	if w := ask(s, "/history"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "disk on fire") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

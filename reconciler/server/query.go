@@ -11,6 +11,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
+// MountJSON handles a path with the JSON of a value, or with a status code and an error. It must not
+// be called after the server has started.
+func (s *Server) MountJSON(path string, answer func(*http.Request) (value any, code int, err error)) {
+	s.Mount(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		value, code, err := answer(req)
+		if err != nil {
+			http.Error(w, err.Error(), code)
+			return
+		}
+		respond(w, value)
+	}))
+}
+
 // respond responds with a value as JSON.
 func respond(w http.ResponseWriter, answer any) {
 	w.Header().Set("Content-Type", "application/json")
@@ -62,10 +75,10 @@ func (s *Server) aboutPlacement(w http.ResponseWriter, req *http.Request, answer
 	}
 }
 
-// Trace handles GET /trace?kind=&namespace=&name=&cluster=, which responds with the origin of
-// an object on a cluster as JSON. touched sets the commit that last changed it. Trace must not
-// be called after the server has started.
-func (s *Server) Trace(touched func(context.Context, *status.Report, *status.Trace, *api.Object)) {
+// MountTrace handles GET /trace?kind=&namespace=&name=&cluster=, which responds with the origin of
+// an object on a cluster as JSON. touched sets the commit that last changed it, and may ask the
+// member. MountTrace must not be called after the server has started.
+func (s *Server) MountTrace(touched func(context.Context, *status.Report, *status.Trace, *api.Object)) {
 	s.Mount("GET /trace", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		report, q := s.current(w), req.URL.Query()
 		if report == nil || missing(w, q, "kind", "name", "cluster") {
@@ -87,10 +100,10 @@ type Containment struct {
 	Contains bool `json:"contains"`
 }
 
-// Contains handles GET /contains?head=HASH&commit=HASH. It responds with JSON that says whether
-// the history of head has the commit, whose hash may be abbreviated. It must not be called
-// after the server has started.
-func (s *Server) Contains(contains func(ctx context.Context, head, commit string) (bool, error)) {
+// MountContains handles GET /contains?head=HASH&commit=HASH. It responds with JSON that says whether
+// the history of head has the commit, whose hash may be abbreviated. MountContains must not be
+// called after the server has started.
+func (s *Server) MountContains(contains func(ctx context.Context, head, commit string) (bool, error)) {
 	s.Mount("GET /contains", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
 		switch {

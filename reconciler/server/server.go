@@ -1,6 +1,6 @@
 // Package server serves the newest report over HTTP, with health checks and metrics. Handlers
 // for other data, such as the history, are mounted by the caller. It sends no request to a
-// member.
+// member itself; only the function given to MountTrace does.
 package server
 
 import (

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// State responds with a backup of the ledger. export writes it and may be called concurrently.
-func State(export func(io.Writer) error) http.Handler {
+// StateHandler responds with a backup of the ledger. export writes it and may be called concurrently.
+func StateHandler(export func(io.Writer) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/jsonl")
 		out := &writeTracker{ResponseWriter: w}

@@ -25,7 +25,7 @@ func TestFailedBackupIsNotAShorterResponse(t *testing.T) {
 		}, http.StatusOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			web := httptest.NewServer(State(test.export))
+			web := httptest.NewServer(StateHandler(test.export))
 			defer web.Close()
 			resp, err := http.Get(web.URL)
 			if err != nil {

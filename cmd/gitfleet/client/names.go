@@ -73,7 +73,7 @@ func (c *Client) Subject(ctx context.Context, text string) (Subject, error) {
 	return Subject{Placement: placement}, err
 }
 
-// OrderSubject returns the subject of a command in the form that the daemon expects: a
+// OrderSubject returns the subject of an order in the form that the daemon expects: a
 // placement, a cluster, or KIND/NAME of an object with its namespace.
 func (c *Client) OrderSubject(ctx context.Context, text, namespace string) (name, of string, err error) {
 	kind, _, slash := strings.Cut(text, "/")

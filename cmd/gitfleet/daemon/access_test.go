@@ -34,9 +34,9 @@ func answering(t *testing.T, cfg settings.Config) *server.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(runHistory(record))
-	(&orders{objection: func() error { return nil }}).mount(srv)
-	srv.Trace(nil)
-	srv.Contains(nil)
+	(&orders{checkLeader: func() error { return nil }}).mount(srv)
+	srv.MountTrace(nil)
+	srv.MountContains(nil)
 	servePlans(srv, func() error { return nil }, nil)
 	serveProposals(srv, func() error { return nil }, func() *proposal.HeldList { return nil })
 	publish(reports.Sample())

@@ -105,8 +105,8 @@ func (c *candidate) notice() {
 	}
 }
 
-// objection returns the reason why this replica executes no commands; nil if it does.
-func (c *candidate) objection() error {
+// checkLeader returns an error that names the leader, unless this replica leads.
+func (c *candidate) checkLeader() error {
 	switch {
 	case c.leads.Load():
 		return nil

@@ -80,7 +80,7 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	if l, _, err := candidate.Newer(""); err != nil || l.Placement(api.PlacementKey{Name: "web"}) == nil {
 		t.Errorf("the replicas find %v, %v", l, err)
 	}
-	if err := candidate.objection(); err == nil || !strings.Contains(err.Error(), "none leads yet") {
+	if err := candidate.checkLeader(); err == nil || !strings.Contains(err.Error(), "none leads yet") {
 		t.Errorf("a replica that does not lead takes orders: %v", err)
 	}
 	if err := candidate.mayWrite(); err == nil {

@@ -109,6 +109,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	if err != nil {
 		return err
 	}
+	configuredName := cfg.FleetName // empty if derived: commit statuses then have no fleet in their names
 	d.cfg.FleetName = fleet.Name
 	var traces *tracing.Tracer
 	if cfg.Tracing.Endpoint != "" {
@@ -121,7 +122,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 		return err
 	}
 	d.members.record, d.members.fence = d.record.Add, d.candidate.fence()
-	if err := d.connectForge(cfg.FleetName); err != nil {
+	if err := d.connectForge(configuredName); err != nil {
 		return err
 	}
 	d.buildLoops(fleet, traces)
@@ -189,16 +190,16 @@ func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
 
 // mount makes the server answer what depends on the loop, the proposer and the reviewer.
 func (d *daemon) mount() {
-	objection := d.candidate.objection
-	(&orders{d.leader, d.proposals, d.polls, objection}).mount(d.srv)
-	serveProposals(d.srv, objection, d.proposals.Held)
+	checkLeader := d.candidate.checkLeader
+	(&orders{d.leader, d.proposals, d.polls, checkLeader}).mount(d.srv)
+	serveProposals(d.srv, checkLeader, d.proposals.Held)
 	var preview func(context.Context, int64) (*review.Preview, error)
 	if d.reviews != nil {
 		preview = d.reviews.Preview
 	}
-	servePlans(d.srv, objection, preview)
-	d.srv.Trace((&tracer{d.cfg, d.members.credentials, d.repo}).touched)
-	d.srv.Contains(d.repo.Contains)
+	servePlans(d.srv, checkLeader, preview)
+	d.srv.MountTrace((&tracer{d.cfg, d.members.credentials, d.repo}).touched)
+	d.srv.MountContains(d.repo.Contains)
 }
 
 // runPullRequests runs what only the leader does on the forge.

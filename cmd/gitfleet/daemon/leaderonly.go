@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -13,23 +12,10 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// serveJSON handles a path with the JSON of a value, or with a code and an error.
-func serveJSON(srv *server.Server, pattern string, answer func(*http.Request) (value any, code int, err error)) {
-	srv.Mount(pattern, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		value, code, err := answer(req)
-		if err != nil {
-			http.Error(w, err.Error(), code)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(value) // the client may be gone
-	}))
-}
-
 // serveProposals handles GET /proposals, which lists the held changes. Only the leader knows them:
 // on other replicas checkLeader returns an error that names the leader.
 func serveProposals(srv *server.Server, checkLeader func() error, held func() *proposal.HeldList) {
-	serveJSON(srv, "GET /proposals", func(*http.Request) (any, int, error) {
+	srv.MountJSON("GET /proposals", func(*http.Request) (any, int, error) {
 		if err := checkLeader(); err != nil {
 			return nil, http.StatusServiceUnavailable, err
 		}
@@ -44,7 +30,7 @@ func serveProposals(srv *server.Server, checkLeader func() error, held func() *p
 // servePlans handles GET /plan?pullRequest=NUMBER. checkLeader is that of serveProposals; a request
 // that no replica would answer is refused by all. preview is nil if pull requests are not planned.
 func servePlans(srv *server.Server, checkLeader func() error, preview func(ctx context.Context, number int64) (*review.Preview, error)) {
-	serveJSON(srv, "GET /plan", func(req *http.Request) (any, int, error) {
+	srv.MountJSON("GET /plan", func(req *http.Request) (any, int, error) {
 		number, err := strconv.ParseInt(req.URL.Query().Get("pullRequest"), 10, 64)
 		switch {
 		case err != nil || number <= 0:

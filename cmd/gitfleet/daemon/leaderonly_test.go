@@ -57,11 +57,11 @@ func TestLeaderOnly(t *testing.T) {
 	standsBy := func() error { return errors.New("this replica stands by: one leads") }
 	fails := func(context.Context, int64) (*review.Preview, error) { return nil, errors.New("no such pull request") }
 	for name, test := range map[string]struct {
-		objection func() error
-		preview   func(context.Context, int64) (*review.Preview, error)
-		held      *proposal.HeldList
-		path      string
-		want      string
+		checkLeader func() error
+		preview     func(context.Context, int64) (*review.Preview, error)
+		held        *proposal.HeldList
+		path        string
+		want        string
 	}{
 		"a plan of a standby":            {standsBy, fails, nil, "/plan?pullRequest=1", "503 this replica stands by: one leads\n"},
 		"no number, at a standby":        {standsBy, fails, nil, "/plan?pullRequest=abc", "400 pullRequest: must be the number of a pull request\n"},
@@ -72,8 +72,8 @@ func TestLeaderOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := server.New(prometheus.NewRegistry())
-			servePlans(srv, test.objection, test.preview)
-			serveProposals(srv, test.objection, func() *proposal.HeldList { return test.held })
+			servePlans(srv, test.checkLeader, test.preview)
+			serveProposals(srv, test.checkLeader, func() *proposal.HeldList { return test.held })
 			answer := httptest.NewRecorder()
 			srv.Guarded().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil))
 			if got := fmt.Sprint(answer.Code, " ", answer.Body); got != test.want {

@@ -14,21 +14,21 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/server"
 )
 
-// orders handles the commands that users may send to the daemon.
+// orders executes the orders that users send to the daemon as actions: suspend, resume and others.
 type orders struct {
 	loop *reconciler.Reconciler
 	// proposals decides about held drift.
 	proposals *proposal.Proposer
 	poll      *poller
-	// objection returns the reason why commands are not executed; nil if they are.
-	objection func() error
+	// checkLeader returns the reason why orders are not executed; nil if they are.
+	checkLeader func() error
 }
 
-// mount makes the server accept commands.
+// mount makes the server accept the actions.
 func (o *orders) mount(srv *server.Server) {
 	act := func(name string, do server.Action) {
-		srv.Act(name, func(ctx context.Context, by string, body []byte) (any, error) {
-			if err := o.objection(); err != nil {
+		srv.MountAction(name, func(ctx context.Context, by string, body []byte) (any, error) {
+			if err := o.checkLeader(); err != nil {
 				return nil, err
 			}
 			return do(ctx, by, body)
@@ -64,14 +64,14 @@ func orderAction(do func(context.Context, reconciler.Order) (string, error)) ser
 	}
 }
 
-// readOrder decodes a command as strictly as a configuration file. An authenticated user cannot
+// readOrder decodes an order as strictly as a configuration file. An authenticated user cannot
 // give another name.
 func readOrder(by string, body []byte) (reconciler.Order, error) {
 	var o reconciler.Order
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return o, &server.RefusedError{Err: errors.New("the body is no order: " + err.Error())}
+		return o, &server.RefusedError{Err: errors.New("the body is not an order: " + err.Error())}
 	}
 	switch {
 	case by != "":
@@ -82,7 +82,7 @@ func readOrder(by string, body []byte) (reconciler.Order, error) {
 	return o, nil
 }
 
-// refusal distinguishes invalid commands from failures of the daemon.
+// refusal distinguishes invalid orders from failures of the daemon.
 func refusal(err error) error {
 	if own, ok := errors.AsType[*reconciler.OrderError](err); ok {
 		return &server.RefusedError{Err: own}

@@ -12,8 +12,8 @@ func TestOrdersAreReadStrictly(t *testing.T) {
 		"unsaid":           {"", `{"subject":"crp/web"}`, "somebody on the daemon's machine", ""},
 		"known":            {"bob", `{"subject":"crp/web","by":"alice"}`, "bob", ""},
 		"a typo":           {"", `{"subject":"crp/web","untill":"x"}`, "", `unknown field "untill"`},
-		"no JSON":          {"", `subject=crp/web`, "", "the body is no order"},
-		"a wrong duration": {"", `{"for":"soon"}`, "", "the body is no order"},
+		"no JSON":          {"", `subject=crp/web`, "", "the body is not an order"},
+		"a wrong duration": {"", `{"for":"soon"}`, "", "the body is not an order"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,12 +33,12 @@ type pullRequests struct {
 	troubles func() []string
 }
 
-// newServer returns a server with access control for everything except commands, the function
+// newServer returns a server with access control and with all paths that need no loop, the function
 // that publishes reports, and the history. Webhooks of pull requests wake the proposer and the
 // reviewer.
 func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, ledgers ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
-	srv.Mount("GET /state", server.State(ledgers.Export))
+	srv.Mount("GET /state", server.StateHandler(ledgers.Export))
 	overview.Serve(srv, func() (last, success time.Time) {
 		s := repo.Status()
 		return s.LastPoll, s.LastSuccess
@@ -82,7 +82,7 @@ func openHistory(c settings.Config, srv *server.Server, metrics *history.Metrics
 	r := history.Open(history.Config{
 		Dir: filepath.Join(c.StateDir, "history"), MaxSize: int64(c.History.MaxSize), Log: log, Metrics: metrics,
 	})
-	srv.Mount("GET /history", server.History(r))
+	srv.Mount("GET /history", server.HistoryHandler(r))
 	return r
 }
 
