@@ -139,7 +139,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 			Mode: mode, Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != state)
 		if was != state {
-			dr.cfg.Metrics.Undone.WithLabelValues(dr.cfg.Name).Inc()
+			dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
 			dr.cfg.Log.Warn("object differs from what was applied, and is left as it is", "cluster", dr.cfg.Name, "placement", p.String(),
 				"object", id.String(), "by", drift.By(diff.Actors(o.diffs)), "paths", drift.Paths(o.diffs))
 		}
@@ -179,7 +179,7 @@ func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
 	anew := !dr.leftDeleted(p, id)
 	dr.put(o.task, api.DriftHeld, ledger.Drift{Mode: dr.rule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
 	if anew {
-		dr.cfg.Metrics.Undone.WithLabelValues(dr.cfg.Name).Inc()
+		dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
 		dr.cfg.Log.Warn("object was deleted, and is left so", "cluster", dr.cfg.Name, "placement", p.String(), "object", id.String())
 	}
 }
@@ -212,7 +212,7 @@ func (dr *driftRecorder) undone(t task, l *observed.Object) bool {
 	if f.last != this {
 		f = flips{f.Flip(now, by), this, f.Flips}
 		dr.flips[id] = f
-		dr.cfg.Metrics.Undone.WithLabelValues(dr.cfg.Name).Inc()
+		dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
 	}
 	if due := f.Due(); now.Before(due) {
 		dr.contest(t, l, f)

@@ -162,7 +162,7 @@ func TestRecordedDrift(t *testing.T) {
 			if d := s.drifts.memory[web][m.ID]; d.State != test.want || d.Count != test.count {
 				t.Errorf("recorded: %q, drifted %d times, want %q and %d", d.State, d.Count, test.want, test.count)
 			}
-			if n := testutil.ToFloat64(s.cfg.Metrics.Undone.WithLabelValues("east")); n != test.undone {
+			if n := testutil.ToFloat64(s.cfg.Metrics.Drifts.WithLabelValues("east")); n != test.undone {
 				t.Errorf("%v drifts are counted, want %v", n, test.undone)
 			}
 			for _, change := range []string{"edited", "deleted"} {
@@ -197,7 +197,7 @@ func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	if state := s.drifts.memory.State(web, m.ID); state != api.DriftContested {
 		t.Errorf("recorded: %s", state)
 	}
-	if n := testutil.ToFloat64(s.cfg.Metrics.Undone.WithLabelValues("east")); n != diff.Contest {
+	if n := testutil.ToFloat64(s.cfg.Metrics.Drifts.WithLabelValues("east")); n != diff.Contest {
 		t.Errorf("%v drifts are counted, want %d", n, diff.Contest)
 	}
 }

@@ -22,10 +22,10 @@ type Metrics struct {
 	// Repairs counts objects that were applied again because of drift, by cluster and by
 	// whether they were edited or deleted.
 	Repairs *prometheus.CounterVec
-	// Undone counts how often others changed or deleted what had been applied.
-	Undone *prometheus.CounterVec
-	// Missed counts changes that a sweep found and no watch had reported, by cluster.
-	Missed *prometheus.CounterVec
+	// Drifts counts how often others changed or deleted what had been applied, by cluster.
+	Drifts *prometheus.CounterVec
+	// SweepMissed counts changes that a sweep found and no watch had reported, by cluster.
+	SweepMissed *prometheus.CounterVec
 	// Swept is when the last sweep was completed, by cluster.
 	Swept *prometheus.GaugeVec
 }
@@ -48,8 +48,8 @@ func NewMetrics() *Metrics {
 		ProbeSeconds:  gauge("member_probe_duration_seconds", "Duration of the last health probe of a member cluster."),
 		WatchRestarts: counter("member_watch_restarts_total", "Watches of a member cluster that failed and were started again."),
 		Repairs:       counter("drift_repairs_total", "Objects put back after somebody changed them, by change: edited or deleted.", "change"),
-		Undone:        counter("drifts_total", "Times that somebody changed or deleted an applied object."),
-		Missed:        counter("sweep_missed_changes_total", "Changes by others that no watch reported and a sweep found; anything but 0 is a bug."),
+		Drifts:        counter("drifts_total", "Times that somebody changed or deleted an applied object."),
+		SweepMissed:   counter("sweep_missed_changes_total", "Changes by others that no watch reported and a sweep found; anything but 0 is a bug."),
 		Swept:         gauge("sweep_last_completion_timestamp_seconds", "Unix time at which the last sweep of a member cluster completed."),
 	}
 }
@@ -57,7 +57,7 @@ func NewMetrics() *Metrics {
 // Collectors returns all metrics, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return append(m.Metrics.Collectors(),
-		m.Operations, m.OperationSeconds, m.ProbeSeconds, m.WatchRestarts, m.Repairs, m.Undone, m.Missed, m.Swept,
+		m.Operations, m.OperationSeconds, m.ProbeSeconds, m.WatchRestarts, m.Repairs, m.Drifts, m.SweepMissed, m.Swept,
 	)
 }
 
@@ -67,7 +67,7 @@ func (m *Metrics) begin(cluster string) {
 	for _, change := range []string{"edited", "deleted"} {
 		m.Repairs.WithLabelValues(cluster, change)
 	}
-	for _, v := range []*prometheus.CounterVec{m.Undone, m.Missed, m.WatchRestarts} {
+	for _, v := range []*prometheus.CounterVec{m.Drifts, m.SweepMissed, m.WatchRestarts} {
 		v.WithLabelValues(cluster)
 	}
 }
@@ -75,10 +75,10 @@ func (m *Metrics) begin(cluster string) {
 // forget removes all series of a cluster.
 func (m *Metrics) forget(cluster string) {
 	series := prometheus.Labels{"cluster": cluster}
-	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		m.Operations, m.Requests, m.InFlight, m.ProbeSeconds, m.WatchRestarts, m.Repairs, m.Undone, m.Missed, m.Swept,
-	} {
-		v.DeletePartialMatch(series)
+	for _, c := range m.Collectors() {
+		if vec, ok := c.(interface{ DeletePartialMatch(prometheus.Labels) int }); ok {
+			vec.DeletePartialMatch(series)
+		}
 	}
 }
 

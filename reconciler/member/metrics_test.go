@@ -2,41 +2,87 @@ package member
 
 import (
 	"net/http"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// The counters of drift begin at zero. Once the agent of a cluster has ended, no metric has a
-// series of the cluster.
-func TestMetricsOfACluster(t *testing.T) {
+// The counters of drift begin at zero.
+func TestCountersOfDriftBeginAtZero(t *testing.T) {
 	metrics := NewMetrics()
 	metrics.begin("east")
-	if n := testutil.CollectAndCount(metrics.Undone) + testutil.CollectAndCount(metrics.Repairs); n != 3 {
+	if n := testutil.CollectAndCount(metrics.Drifts) + testutil.CollectAndCount(metrics.Repairs); n != 3 {
 		t.Errorf("%d series of drift begin at zero, want 3", n)
 	}
-	metrics.Requests.WithLabelValues("east", "get", "200").Inc()
-	metrics.InFlight.WithLabelValues("east").Inc()
-	metrics.ProbeSeconds.WithLabelValues("east").Set(1)
-	metrics.Swept.WithLabelValues("east").SetToCurrentTime()
-	metrics.done("east", "Apply", nil)
+}
+
+// Every metric is registered, and once the agent of a cluster has ended, none has a series of the
+// cluster.
+func TestEndedAgentsHaveNoSeries(t *testing.T) {
+	metrics := NewMetrics()
+	for _, of := range []any{*metrics, metrics.Metrics} {
+		for field, value := range reflect.ValueOf(of).Fields() {
+			metric, ok := value.Interface().(prometheus.Collector)
+			if !ok {
+				continue // the embedded struct
+			}
+			if !slices.Contains(metrics.Collectors(), metric) {
+				t.Errorf("%s is not registered", field.Name)
+			}
+			addSeries(metric, "east")
+			addSeries(metric, "west")
+		}
+	}
+	before := clustersWithSeries(t, metrics)
 	metrics.forget("east")
+	after := clustersWithSeries(t, metrics)
+	if before["east"] < 9 || after["east"] != 0 || after["west"] != before["west"] {
+		t.Errorf("of the series %v, those after the agent of east has ended are %v", before, after)
+	}
+}
+
+// addSeries adds a series to a metric with labels. All of its labels have the same value.
+func addSeries(metric prometheus.Collector, value string) {
+	for labels := 1; labels < 5; labels++ {
+		values := slices.Repeat([]string{value}, labels)
+		var err error
+		switch vec := metric.(type) {
+		case *prometheus.CounterVec:
+			_, err = vec.GetMetricWithLabelValues(values...)
+		case *prometheus.GaugeVec:
+			_, err = vec.GetMetricWithLabelValues(values...)
+		case *prometheus.HistogramVec:
+			_, err = vec.GetMetricWithLabelValues(values...)
+		}
+		if err == nil {
+			return
+		}
+	}
+}
+
+// clustersWithSeries returns the number of series of each cluster.
+func clustersWithSeries(t *testing.T, metrics *Metrics) map[string]int {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(metrics.Collectors()...)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := map[string]int{}
 	for _, family := range families {
 		for _, series := range family.Metric {
 			for _, label := range series.Label {
 				if label.GetName() == "cluster" {
-					t.Errorf("%s has a series of %s", family.GetName(), label.GetValue())
+					n[label.GetValue()]++
 				}
 			}
 		}
 	}
+	return n
 }
 
 // Operations are counted by their result: a conflict is no other error.

@@ -148,7 +148,7 @@ func (w *sweeper) settleDoubts(ctx context.Context) (wrong map[api.ID]bool) {
 			w.live.Put(id, read)
 		}
 		wrong[id] = true
-		w.cfg.Metrics.Missed.WithLabelValues(w.cfg.Name).Inc()
+		w.cfg.Metrics.SweepMissed.WithLabelValues(w.cfg.Name).Inc()
 		w.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", w.cfg.Name,
 			"placement", t.placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
 		if k := w.watch.Of(t.gvk()); k != nil {

@@ -127,7 +127,7 @@ func TestListKeysCauseNoDrift(t *testing.T) {
 	}
 	dynamics, err := dynamic.NewForConfig(a.config)
 	noError(t, err)
-	undone := func() float64 { return testutil.ToFloat64(metrics.Undone.WithLabelValues("member-1")) }
+	undone := func() float64 { return testutil.ToFloat64(metrics.Drifts.WithLabelValues("member-1")) }
 	// fence waits until every event of these kinds so far has been handled: an edit that comes
 	// after them is reverted.
 	fence := func(n string) {

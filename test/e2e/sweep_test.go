@@ -73,7 +73,7 @@ func TestSweepFindsChangesThatWatchesMissed(t *testing.T) {
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "lost-edit", "a"), configMap(ns, "lost-deletion", "a"), configMap(ns, "other", "a"), deployment(ns, "web", 2, nil))})
 	a.until(key, "applied", func(w ledger.WorkSeen) bool { return w.Applied() })
 	swept := func() float64 { return testutil.ToFloat64(metrics.Swept.WithLabelValues("member-1")) }
-	missed := func() float64 { return testutil.ToFloat64(metrics.Missed.WithLabelValues("member-1")) }
+	missed := func() float64 { return testutil.ToFloat64(metrics.SweepMissed.WithLabelValues("member-1")) }
 	a.eventually("swept", func() (bool, error) { return swept() > 0, nil })
 	a.sent.Reset()
 	first := swept()
