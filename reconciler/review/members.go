@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -140,12 +138,7 @@ func (r *Result) representatives(without map[string]bool) []string {
 func unhealthy(report *status.Report) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range report.Clusters {
-		out[c.Name] = true
-		for _, agent := range c.Status.AgentStatus {
-			if meta.IsStatusConditionTrue(agent.Conditions, api.Healthy) {
-				out[c.Name] = false
-			}
-		}
+		out[c.Name] = !status.IsHealthy(c)
 	}
 	return out
 }

@@ -22,54 +22,57 @@ type collector struct {
 	now    func() time.Time
 }
 
+// statesHelp describes the states of stateOf.
+const statesHelp = "available, progressing (also while being updated), waiting (for its update), failed (will not become available by itself) or removing, which has a series only while it is not 0. An unreachable cluster keeps the state last seen; gitfleet status shows it as unreachable."
+
+// gauges are all gauges of the report.
+var gauges []*prometheus.Desc
+
+// describe returns a new gauge, and adds it to gauges.
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("gitfleet_"+name, help, labels, nil)
+	d := prometheus.NewDesc(name, help, labels, nil)
+	gauges = append(gauges, d)
+	return d
 }
 
 var (
-	commitInfo     = describe("commit_info", "Always 1, by the first 12 digits of a commit's hash and its state: inForce, or refused for a newest commit with errors.", "commit", "state")
-	commitSince    = describe("commit_in_force_timestamp_seconds", "Unix time at which the commit in force came into force.")
-	commitObjects  = describe("commit_objects", "Objects of the commit in force that placements may select.")
-	commitProblems = describe("commit_problems", "Problems by severity: error for those that refuse the newest commit, warning for those of the commit in force.", "severity")
-	gitLastSuccess = describe("git_last_success_timestamp_seconds", "Unix time of the last successful poll of the remote.")
-	gitFailures    = describe("git_consecutive_failures", "Polls of the remote that failed since the last success.")
+	commitInfo     = describe("gitfleet_commit_info", "Always 1, by the first 12 digits of a commit's hash and its state: inForce, or refused for a newest commit with errors.", "commit", "state")
+	commitSince    = describe("gitfleet_commit_in_force_timestamp_seconds", "Unix time at which the commit in force came into force.")
+	commitObjects  = describe("gitfleet_commit_objects", "Objects of the commit in force that placements may select.")
+	commitProblems = describe("gitfleet_commit_problems", "Problems by severity: error for those that refuse the newest commit, warning for those of the commit in force.", "severity")
+	gitLastSuccess = describe("gitfleet_git_last_success_timestamp_seconds", "Unix time of the last successful poll of the remote.")
+	gitFailures    = describe("gitfleet_git_consecutive_failures", "Polls of the remote that failed since the last success.")
 
-	memberUp         = describe("member_up", "1 if the member cluster is reachable and ready, otherwise 0.", "cluster")
-	memberPlacements = describe("member_placements", "Placements on a member cluster by state: available, progressing, waiting, failed or removing; removing has a series only while it is not 0.", "cluster", "state")
-	memberLag        = describe("member_lag_commits", "Commits that a member cluster is behind, counting those that changed its content; the maximum over its placements.", "cluster")
-	memberLagSeconds = describe("member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date.", "cluster")
+	memberUp         = describe("gitfleet_member_up", "1 if the member cluster is reachable and ready, otherwise 0.", "cluster")
+	memberPlacements = describe("gitfleet_member_placements", "Placements on a member cluster by state: "+statesHelp, "cluster", "state")
+	memberLag        = describe("gitfleet_member_lag_commits", "Commits that a member cluster is behind, counting those that changed its content; the maximum over its placements.", "cluster")
+	memberLagSeconds = describe("gitfleet_member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date.", "cluster")
 
-	placementClusters   = describe("placement_clusters", "Clusters of a placement by state: available, progressing, waiting, failed or removing; removing has a series only while it is not 0.", "placement", "state")
-	placementSelected   = describe("placement_selected_objects", "Objects that a placement selects.", "placement")
-	placementFailed     = describe("placement_failed_objects", "Objects of a placement that were refused or will not become available by themselves, summed over its clusters.", "placement")
-	placementHeld       = describe("placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
-	placementLag        = describe("placement_lag_commits", "Commits that a placement is behind, counting those that changed its content; the maximum over its clusters.", "placement")
-	placementLagSeconds = describe("placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date.", "placement")
-	drifted             = describe("drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
+	placementClusters   = describe("gitfleet_placement_clusters", "Clusters of a placement by state: "+statesHelp, "placement", "state")
+	placementSelected   = describe("gitfleet_placement_selected_objects", "Objects that a placement selects.", "placement")
+	placementFailed     = describe("gitfleet_placement_failed_objects", "Objects of a placement that were refused or will not become available by themselves, summed over its clusters.", "placement")
+	placementHeld       = describe("gitfleet_placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
+	placementLag        = describe("gitfleet_placement_lag_commits", "Commits that a placement is behind, counting those that changed its content; the maximum over its clusters.", "placement")
+	placementLagSeconds = describe("gitfleet_placement_lag_seconds", "How long a placement has been behind the commit in force, the maximum over its clusters; 0 if all are up to date.", "placement")
+	drifted             = describe("gitfleet_drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
 
-	rolloutStopped        = describe("rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
-	rolloutStarted        = describe("rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")
-	rolloutUpdated        = describe("rollout_updated_clusters", "Clusters that hold the newest content of a placement; absent if no rollout is in progress.", "placement")
-	rolloutUnavailable    = describe("rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
-	rolloutMaxUnavailable = describe("rollout_max_unavailable_clusters", "Clusters of a placement that may be unavailable at once; absent if no rollout is in progress.", "placement")
+	rolloutStopped        = describe("gitfleet_rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
+	rolloutStarted        = describe("gitfleet_rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")
+	rolloutUpdated        = describe("gitfleet_rollout_updated_clusters", "Clusters that hold the newest content of a placement; absent if no rollout is in progress.", "placement")
+	rolloutUnavailable    = describe("gitfleet_rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
+	rolloutMaxUnavailable = describe("gitfleet_rollout_max_unavailable_clusters", "Clusters of a placement that may be unavailable at once; absent if no rollout is in progress.", "placement")
 
-	suspensions    = describe("suspensions", "Suspensions in force, by what is suspended: cluster, placement or object.", "of")
-	suspendedSince = describe("suspended_since_timestamp_seconds", "Unix time at which the oldest suspension in force began; absent if there is none.")
+	suspensions    = describe("gitfleet_suspensions", "Suspensions in force, by what is suspended: cluster, placement or object.", "of")
+	suspendedSince = describe("gitfleet_suspended_since_timestamp_seconds", "Unix time at which the oldest suspension in force began; absent if there is none.")
 	// outstanding has KubeFleet's name, for existing alerts.
-	outstanding = prometheus.NewDesc("fleet_workload_placement_status_last_timestamp_seconds",
+	outstanding = describe("fleet_workload_placement_status_last_timestamp_seconds",
 		"Unix time of the last evaluation of a placement, by the next condition to be met; conditionType is Completed if all are.",
-		[]string{"namespace", "name", "generation", "conditionType", "status", "reason"}, nil)
+		"namespace", "name", "generation", "conditionType", "status", "reason")
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		commitInfo, commitSince, commitObjects, commitProblems, gitLastSuccess, gitFailures,
-		memberUp, memberPlacements, memberLag, memberLagSeconds,
-		placementClusters, placementSelected, placementFailed, placementHeld, placementLag, placementLagSeconds, drifted,
-		rolloutStopped, rolloutStarted, rolloutUpdated, rolloutUnavailable, rolloutMaxUnavailable,
-		suspensions, suspendedSince, outstanding,
-	} {
+	for _, d := range gauges {
 		ch <- d
 	}
 }
@@ -250,7 +253,11 @@ func (p *scrape) members() {
 		}
 	}
 	for _, m := range p.report.Clusters {
-		p.gauge(memberUp, answers(m), m.Name)
+		up := 0.0
+		if status.IsHealthy(m) {
+			up = 1
+		}
+		p.gauge(memberUp, up, m.Name)
 		p.summary(sums[m.Name], memberPlacements, memberLag, memberLagSeconds, m.Name)
 	}
 }
@@ -293,18 +300,8 @@ func oldest(all []status.Suspension) time.Time {
 	return slices.MinFunc(all, func(a, b status.Suspension) int { return a.Since.Compare(b.Since) }).Since
 }
 
-func answers(m *api.MemberCluster) float64 {
-	for _, a := range m.Status.AgentStatus {
-		for _, cond := range a.Conditions {
-			if cond.Type == api.Healthy && cond.Status == "True" {
-				return 1
-			}
-		}
-	}
-	return 0
-}
-
-// stateOf is the state of a placement on a cluster.
+// stateOf is the state of a placement on a cluster. It has fewer states than gitfleet status, and
+// does not depend on whether the cluster can be reached now.
 func stateOf(c *status.ClusterDetail) string {
 	switch {
 	case c.Removing:

@@ -3,9 +3,11 @@ package status
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,6 +64,13 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 	out.Status.Conditions = append(out.Status.Conditions, collected(seen, now)...)
 	out.Status.Conditions = append(out.Status.Conditions, permissions(seen)...)
 	return &out
+}
+
+// IsHealthy reports whether a member answered the last probe and was ready.
+func IsHealthy(c *api.MemberCluster) bool {
+	return slices.ContainsFunc(c.Status.AgentStatus, func(a api.AgentStatus) bool {
+		return meta.IsStatusConditionTrue(a.Conditions, api.Healthy)
+	})
 }
 
 func clusterID(name string) api.ID {

@@ -210,12 +210,10 @@ func (m MemberStates) Of(name string) State {
 
 // MemberStateOf returns whether a member can be used, and if not, why.
 func MemberStateOf(c *api.MemberCluster) State {
-	for _, a := range c.Status.AgentStatus {
-		if meta.IsStatusConditionTrue(a.Conditions, api.Healthy) {
-			return Available
-		}
-	}
-	if MissingPermissions(c) != nil {
+	switch {
+	case status.IsHealthy(c):
+		return Available
+	case MissingPermissions(c) != nil:
 		return Forbidden
 	}
 	return Unreachable
