@@ -228,7 +228,7 @@ func TestWaitForACommitWithOthersOnTop(t *testing.T) {
 		says     string
 	}{
 		"on top":     {true, nil, "crp/web is applied on 4 clusters at commit b2b2b2b2, which came after a1a1a1a1\n"},
-		"instead of": {false, exit.Differences, "commit a1a1a1a1 is no longer in force: b2b2b2b2 is, which does not descend from it\n"},
+		"instead of": {false, exit.Attention, "commit a1a1a1a1 is no longer in force: b2b2b2b2 is, which does not descend from it\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := reports.Settled(t)

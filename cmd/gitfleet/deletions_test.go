@@ -104,7 +104,7 @@ func TestDeletionsBetweenCommits(t *testing.T) {
 				t.Errorf("deletions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 			code, out, errOut = command("validate", "--strict", what)
-			if isHeld := strings.Contains(out, "would be held"); isHeld != (held > 0) || code == exit.Failed || isHeld && code != exit.Differences {
+			if isHeld := strings.Contains(out, "would be held"); isHeld != (held > 0) || code == exit.Failed || isHeld && code != exit.Attention {
 				t.Errorf("%d deletions are held, and validate says, exit code %d:\n%s%s", held, code, out, errOut)
 			}
 		})
@@ -154,7 +154,7 @@ func TestDeletionsAreShown(t *testing.T) {
 		}
 	}
 	code, out, _ := command("plan", what)
-	shows(code, exit.Differences, out,
+	shows(code, exit.Attention, out,
 		"    - Namespace/shop  (crp/web), held\n",
 		"  crp/web on a, b: deleting a Namespace deletes everything in it\n    Namespace/shop\n",
 		"\n4 objects on 2 clusters would be deleted; 4 would be held until the message of a commit has the trailer\n  Gitfleet-Allow-Delete: crp/web\n")
@@ -171,7 +171,7 @@ func TestDeletionsAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut = command("validate", "--strict", repo+"@"+to, "--current", file)
-	shows(code, exit.Differences, out+errOut, warning)
+	shows(code, exit.Attention, out+errOut, warning)
 	code, _, errOut = command("plan", what, "--current", file)
 	shows(code, exit.Failed, errOut, "--current cannot be combined with FROM..TO")
 	code, _, errOut = command("plan", repo+"@nowhere.."+to)
@@ -184,5 +184,5 @@ func TestDeletionsAreShown(t *testing.T) {
 	shows(code, exit.Failed, errOut, "the commit would be refused: the commit has no placement left")
 	emptied = changed(t, before, "clusters a b\nnamespace web\n", "*")
 	code, out, _ = command("plan", emptied)
-	shows(code, exit.Differences, out, "none of that would be held")
+	shows(code, exit.Attention, out, "none of that would be held")
 }

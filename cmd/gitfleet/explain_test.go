@@ -66,7 +66,7 @@ func TestTheDaemonSaysWhatItCannotExplain(t *testing.T) {
 		transcribe(&got, append(append([]string{"explain"}, args...), "--server", listening.URL)...)
 		code := exit.Failed
 		if strings.HasPrefix(want, "there is no ") {
-			code = exit.Differences
+			code = exit.Attention
 		}
 		if !strings.Contains(got.String(), want) || !strings.HasSuffix(got.String(), fmt.Sprintf("exit code %d\n", code)) {
 			t.Errorf("got %s\nwant %s", &got, want)

@@ -73,7 +73,7 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 		return code
 	case client.IsUnknownName(err):
 		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
-		return exit.Differences
+		return exit.Attention
 	default:
 		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
 		return exit.Failed

@@ -147,7 +147,7 @@ func TestUnknownNames(t *testing.T) {
 		"history --kind cluster --since x": `--since "x": write 30m`,
 	} {
 		code, out, errOut := command(append(strings.Fields(line), "--server", address)...)
-		wantCode := exit.Differences
+		wantCode := exit.Attention
 		if strings.HasPrefix(want, "--") {
 			wantCode = exit.Failed
 		}

@@ -64,7 +64,7 @@ func TestRecreationsBetweenCommits(t *testing.T) {
 			}
 			what := repo.Dir + "@" + from + ".." + to
 			code, out, errOut := command("plan", what)
-			if recreated := strings.Contains(out, "Recreated objects:"); !strings.Contains(out, test.text) || (code == exit.Differences) != recreated {
+			if recreated := strings.Contains(out, "Recreated objects:"); !strings.Contains(out, test.text) || (code == exit.Attention) != recreated {
 				t.Errorf("exit code %d\n%s%s\nwant\n%s", code, out, errOut, test.text)
 			}
 			if len(test.want) == 0 {

@@ -98,7 +98,7 @@ func (s *rollbackScene) refused(args []string, says ...string) {
 	code, out, errOut := s.run(args...)
 	want := exit.Failed
 	if strings.HasPrefix(says[0], "there is no placement") {
-		want = exit.Differences
+		want = exit.Attention
 	}
 	if code != want || out != "" {
 		s.t.Errorf("%v: exit code %d, output %q", args, code, out)

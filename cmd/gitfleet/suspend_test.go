@@ -117,7 +117,7 @@ func TestSuspendSaysWhatIsWrong(t *testing.T) {
 			transcribe(&out, args...)
 			code := exit.Failed
 			if strings.Contains(test.want, "there is no ") {
-				code = exit.Differences
+				code = exit.Attention
 			}
 			if !strings.HasPrefix(out.String(), test.want) || !strings.HasSuffix(out.String(), fmt.Sprintf("exit code %d\n", code)) {
 				t.Errorf("it prints %s\nwant %s", out.String(), test.want)

@@ -73,7 +73,7 @@ func TestVerdict(t *testing.T) {
 		"nothing":             {nil, &hub.Snapshot{}, false, nil, "fleet: valid (0 objects, 0 placements, 0 clusters)\n"},
 		"nothing, strictly":   {nil, &hub.Snapshot{}, true, nil, "fleet: valid (0 objects, 0 placements, 0 clusters)\n"},
 		"a warning":           {[]finding{odd}, &hub.Snapshot{}, false, nil, "fleet: valid, 1 warning (0 objects, 0 placements, 0 clusters)\n"},
-		"a warning, strictly": {[]finding{odd}, &hub.Snapshot{}, true, exit.Differences, "fleet: valid, 1 warning (0 objects, 0 placements, 0 clusters)\n"},
+		"a warning, strictly": {[]finding{odd}, &hub.Snapshot{}, true, exit.Attention, "fleet: valid, 1 warning (0 objects, 0 placements, 0 clusters)\n"},
 		"an error":            {[]finding{bad, bad}, nil, false, exit.Failed, "fleet: 2 problems\n"},
 		"both, strictly":      {[]finding{bad, odd}, nil, true, exit.Failed, "fleet: 1 problem, 1 warning\n"},
 	} {

@@ -109,7 +109,7 @@ func writeForecast(w io.Writer, o *forecast.Forecast, out output.Format, brake m
 	d, changes := o.Compared(brake)
 	err := out.Print(w, d, func() string { return plantext.Plan(d, changes) })
 	if err == nil && (!changes.None() || len(d.Recreations) > 0) {
-		return exit.Differences
+		return exit.Attention
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func printPullRequestPlan(ctx context.Context, at *client.Connection, w io.Write
 	case p.Failed:
 		return exit.Failed
 	case p.Changes:
-		return exit.Differences
+		return exit.Attention
 	}
 	return nil
 }

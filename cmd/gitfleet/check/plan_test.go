@@ -59,7 +59,7 @@ func TestExitCodeOfAPlan(t *testing.T) {
 	}{
 		"alone":         {nil, nil, "ams holds 2 objects:"},
 		"no difference": {after, nil, "Nothing changes"},
-		"a difference":  {before, exit.Differences, "Changes:"},
+		"a difference":  {before, exit.Attention, "Changes:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := offline.Input{Base: test.base}.Forecast(after)
@@ -86,7 +86,7 @@ func TestExitCodeOfThePlanOfAPullRequest(t *testing.T) {
 		want error
 	}{
 		"no difference":  {plantext.PullRequest{Text: "Nothing changes\n"}, nil},
-		"a difference":   {plantext.PullRequest{Text: "Changes:\n", Changes: true}, exit.Differences},
+		"a difference":   {plantext.PullRequest{Text: "Changes:\n", Changes: true}, exit.Attention},
 		"not to be read": {plantext.PullRequest{Text: "does not load\n", Failed: true, Changes: true}, exit.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -144,7 +144,7 @@ func verdict(found []finding, strict bool) error {
 	case errors > 0:
 		return exit.Failed
 	case strict && warnings > 0:
-		return exit.Differences
+		return exit.Attention
 	}
 	return nil
 }

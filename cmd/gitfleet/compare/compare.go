@@ -123,7 +123,7 @@ func (d *diffCommand) run(ctx context.Context, cmd *cobra.Command, out output.Fo
 	case doc.incomplete():
 		return exit.Failed
 	case doc.differs():
-		return exit.Differences
+		return exit.Attention
 	}
 	return nil
 }

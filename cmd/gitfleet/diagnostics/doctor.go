@@ -74,7 +74,7 @@ Exit codes: 0 all checks passed or have warnings only, 1 a check failed,
 			doc := doctorDocument{doctorVersion, runChecks(cmd.Context(), cfg, err)}
 			err = out.Print(cmd.OutOrStdout(), doc, doc.text)
 			if err == nil && doc.failed() {
-				return exit.Differences
+				return exit.Attention
 			}
 			return err
 		},

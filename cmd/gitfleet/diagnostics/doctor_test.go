@@ -70,7 +70,7 @@ func TestDoctor(t *testing.T) {
 	state := t.TempDir()
 	config := doctorConfig(t, repository, state)
 
-	checks := doctorSays(t, exit.Differences, "--config", config)
+	checks := doctorSays(t, exit.Attention, "--config", config)
 	for name, want := range map[string]string{"config": checkOK, "state": checkOK, "repository": checkFail, "member": checkWarn} {
 		if got, message := found(checks, name); got != want {
 			t.Errorf("%s is %s: %s, want %s", name, got, message, want)
@@ -90,14 +90,14 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if _, message := found(doctorSays(t, exit.Differences, "--config", config), "state"); !strings.Contains(message, "a running daemon uses it") {
+	if _, message := found(doctorSays(t, exit.Attention, "--config", config), "state"); !strings.Contains(message, "a running daemon uses it") {
 		t.Errorf("of the state of a running daemon it says %q", message)
 	}
 }
 
 // If the configuration is invalid, its problems are listed and nothing else is checked.
 func TestDoctorOfAnInvalidConfiguration(t *testing.T) {
-	checks := doctorSays(t, exit.Differences, "--url", "https://git.example.com/fleet", "--listen", "nowhere")
+	checks := doctorSays(t, exit.Attention, "--url", "https://git.example.com/fleet", "--listen", "nowhere")
 	if len(checks) != 2 {
 		t.Errorf("got %+v, want one check each for listen and members", checks)
 	}
@@ -107,7 +107,7 @@ func TestDoctorOfAnInvalidConfiguration(t *testing.T) {
 		}
 	}
 	code, out := doctor(t, "--url", "https://git.example.com/fleet", "--listen", "nowhere")
-	if code != exit.Differences || !strings.HasPrefix(out, "fail  config: listen: ") || !strings.Contains(out, "\n      fix: ") {
+	if code != exit.Attention || !strings.HasPrefix(out, "fail  config: listen: ") || !strings.Contains(out, "\n      fix: ") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

@@ -5,9 +5,9 @@ import "fmt"
 
 // The exit codes, the same for every command.
 const (
-	OK          Code = 0 // success, or nothing to do
-	Differences Code = 1 // something needs attention: differences or problems
-	Failed      Code = 2 // the command failed
+	OK        Code = 0 // success, or nothing to do
+	Attention Code = 1 // there is something to look at, such as differences or problems
+	Failed    Code = 2 // the command failed
 )
 
 // A Code is the error of a command that has already printed everything.

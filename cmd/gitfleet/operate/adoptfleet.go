@@ -61,7 +61,7 @@ given; 2 error.`,
 				}
 			}
 			if held {
-				return exit.Differences
+				return exit.Attention
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "no cluster is held by another fleet")
 			return err

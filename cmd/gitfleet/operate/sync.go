@@ -89,7 +89,7 @@ func await(ctx context.Context, c *client.Client, out, errOut io.Writer, placeme
 	case pending:
 		fmt.Fprintf(out, "not available after %s\n", timeout)
 	}
-	return exit.Differences
+	return exit.Attention
 }
 
 // progressOf returns whether a commit, or a newer one, is available, for one placement, or for all

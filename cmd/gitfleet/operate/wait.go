@@ -98,7 +98,7 @@ func (w *condition) wait(ctx context.Context, c *client.Client, timeout time.Dur
 		message = fmt.Sprintf("%s is not %s after %s", w.placement, w.state, timeout)
 	}
 	fmt.Fprintln(errOut, message)
-	return exit.Differences
+	return exit.Attention
 }
 
 // waitFor evaluates each value of a feed until the outcome is not pending, or the timeout is over.

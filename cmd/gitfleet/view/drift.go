@@ -158,7 +158,7 @@ func endDrifts(drifts []status.Drift, err error) error {
 		return d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign
 	}
 	if err == nil && slices.ContainsFunc(drifts, differs) {
-		return exit.Differences
+		return exit.Attention
 	}
 	return err
 }

@@ -73,7 +73,7 @@ Exit codes: 0 nothing is held, 1 something is, 2 error.`,
 			}
 			err := out.Print(cmd.OutOrStdout(), &list, func() string { return proposalsText(&list, out) })
 			if err == nil && len(list.Items) > 0 {
-				return exit.Differences
+				return exit.Attention
 			}
 			return err
 		}),

@@ -58,7 +58,7 @@ could not be asked.`,
 			if err := show(o); err != nil || !o.NeedsAttention() {
 				return err
 			}
-			return exit.Differences
+			return exit.Attention
 		}),
 	}
 	out.Bind(cmd.Flags(), "text")
