@@ -122,8 +122,10 @@ which question is in [Reading status](reading-status.md).
 |---|---|
 | ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a rollout is stopped, deletions are held or refused, permissions are missing on a member, or another fleet holds one |
 | ` + "`wait`, `sync --wait`" + ` | the content is not available, or not applied, in time, or will not be by itself |
-| ` + "`diff`, `plan --current`, `plan REPO@FROM..TO`" + ` | something would change |
+| ` + "`adopt-fleet`" + ` | without an ID: another fleet holds a cluster |
+| ` + "`diff`, `plan --current`, `plan --pr`, `plan REPO@FROM..TO`" + ` | something would change |
 | ` + "`drift list`, `drift show`" + ` | an object differs from Git now |
+| ` + "`proposals list`" + ` | a change is held |
 | ` + "`validate --strict`" + ` | there are warnings |
 | ` + "`doctor`" + ` | a check failed |
 

@@ -26,6 +26,17 @@ func TestCompletionAsksOnlyForNames(t *testing.T) {
 	}
 }
 
+// Every key of completers is the path of a command.
+func TestCompletersAreForCommands(t *testing.T) {
+	root := newRoot()
+	for path := range completers {
+		cmd, rest, err := root.Find(strings.Fields(path))
+		if err != nil || len(rest) > 0 || cmd.CommandPath() != "gitfleet "+path {
+			t.Errorf("there is no command %q: %v", path, err)
+		}
+	}
+}
+
 // Completion offers the existing names, and nothing if the daemon does not respond.
 func TestCompletion(t *testing.T) {
 	_, address := listening(t, reports.Sample())

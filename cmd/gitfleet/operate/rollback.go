@@ -29,7 +29,7 @@ import (
 func NewRollback() *cobra.Command {
 	var r rollback
 	cmd := &cobra.Command{
-		Use:   "rollback crp/NAME|rp/NAMESPACE/NAME",
+		Use:   "rollback PLACEMENT",
 		Short: "Create a branch that reverts a placement to a good revision",
 		Long: `Create a commit that reverts a placement to the last commit whose content was
 available on all of its clusters, or to the one of --to. The commit is on a new

@@ -59,7 +59,7 @@ A suspension lasts until "gitfleet resume", or ends by itself with --for or
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "the reason, for the status and the history")
 	cmd.Flags().DurationVar(&o.For.Duration, "for", 0, "how long, such as 90m or 2h")
 	cmd.Flags().StringVar(&until, "until", "", "until when: 18:00, 2026-01-31 18:00, or 2026-01-31T18:00:00Z")
-	cmd.MarkFlagRequired("reason")
+	cmd.MarkFlagRequired("reason") // for completion; the error is that of PreRunE
 	return cmd
 }
 

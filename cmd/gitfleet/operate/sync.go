@@ -28,7 +28,7 @@ func NewSync() *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "sync [crp/NAME]",
+		Use:   "sync [PLACEMENT]",
 		Short: "Poll the repository and reconcile now",
 		Long: `Sync polls the repository now, and has the clusters of one placement, or all,
 compare their objects with Git and retry at once what failed.

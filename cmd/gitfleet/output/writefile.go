@@ -9,7 +9,7 @@ import (
 
 // WriteFile writes a file atomically: the file appears, or is replaced, once it is complete.
 func WriteFile(name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".gitfleet-state-")
+	f, err := os.CreateTemp(filepath.Dir(name), ".gitfleet-")
 	if err != nil {
 		return err
 	}

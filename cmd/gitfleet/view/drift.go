@@ -51,7 +51,7 @@ func newDriftList() *cobra.Command {
 	var cluster string
 	var out output.Format
 	cmd := &cobra.Command{
-		Use:   "list [crp/NAME]",
+		Use:   "list [PLACEMENT]",
 		Short: "List objects that differ, or have differed, from Git",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: at.WithClient(func(cmd *cobra.Command, args []string, c *client.Client) error {
@@ -84,7 +84,7 @@ func newDriftShow() *cobra.Command {
 	var cluster, namespace string
 	var out output.Format
 	cmd := &cobra.Command{
-		Use:   "show crp/NAME|KIND/NAME",
+		Use:   "show PLACEMENT|KIND/NAME",
 		Short: "Show the differences of an object or a placement, by field",
 		Example: `  gitfleet drift show crp/web
   gitfleet drift show deployment/web -n shop --cluster east`,

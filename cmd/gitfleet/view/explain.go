@@ -27,7 +27,7 @@ func NewExplain() *cobra.Command {
 	var in offline.Input
 	var out output.Format
 	cmd := &cobra.Command{
-		Use:   "explain crp/NAME|rp/NAMESPACE/NAME [CLUSTER]",
+		Use:   "explain PLACEMENT [CLUSTER]",
 		Short: "Explain why a placement selects a cluster, or does not",
 		Long: `Explain shows how a scheduling decision was made: for each cluster the filters,
 the parts of its score, ties and missing properties, and for a cluster that is

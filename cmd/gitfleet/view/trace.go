@@ -44,7 +44,7 @@ the placement is on the cluster, the overrides that changed it, and its state.`,
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object")
 	out.Bind(cmd.Flags(), "text")
 	at.Bind(cmd.Flags())
-	cmd.MarkFlagRequired("cluster")
+	cmd.MarkFlagRequired("cluster") // for completion; the error is that of PreRunE
 	return cmd
 }
 

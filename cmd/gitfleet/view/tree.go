@@ -22,7 +22,7 @@ func NewTree() *cobra.Command {
 	var cluster string
 	var out output.Format
 	cmd := &cobra.Command{
-		Use:   "tree crp/NAME|rp/NAMESPACE/NAME",
+		Use:   "tree PLACEMENT",
 		Short: "Show a placement with its clusters and their objects",
 		Long: `Tree lists the clusters of a placement with their progress and commit, and below
 each cluster its objects with their state. Objects from an envelope are listed
