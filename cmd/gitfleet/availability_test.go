@@ -60,7 +60,7 @@ func TestDeployedReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := cfg.Availability.Lease
+	lease := cfg.HighAvailability.Lease
 	if lease.Namespace != role.Namespace || !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Resources, "leases") && slices.Contains(r.ResourceNames, lease.Name) && slices.Contains(r.Verbs, "update")
 	}) {

@@ -33,7 +33,7 @@ type candidate struct {
 
 // newCandidate opens the ledger: in the state directory, or beside the lease.
 func newCandidate(c settings.Config, leading prometheus.Gauge, log *slog.Logger) (*candidate, error) {
-	if c.Availability.Lease.Name == "" {
+	if c.HighAvailability.Lease.Name == "" {
 		store, err := ledger.Open(filepath.Join(c.StateDir, "ledger"))
 		return &candidate{store: store, leading: leading}, err
 	}

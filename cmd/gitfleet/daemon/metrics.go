@@ -17,8 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
-// metrics are the counters and histograms of the daemon. The server registers others: the
-// gauges of the newest report, and the metrics of HTTP requests.
+// metrics are all metrics of the daemon except those that the server registers: the gauges of the
+// newest report, and the metrics of HTTP requests.
 type metrics struct {
 	git      *gitMetrics
 	webhooks *prometheus.CounterVec

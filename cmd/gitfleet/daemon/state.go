@@ -109,10 +109,10 @@ func withSharedLedger(config string, do func(ledger.Archive) error) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Availability.Lease.Name == "" {
+	if cfg.HighAvailability.Lease.Name == "" {
 		return fmt.Errorf("%s: highAvailability.lease.name is not set", config)
 	}
-	if err := errors.Join(cfg.ValidateAvailability()...); err != nil {
+	if err := cfg.ValidateHighAvailability(); err != nil {
 		return err
 	}
 	secrets, err := replica.Unfenced(cfg.ReplicaConfig("gitfleet state import", nil))

@@ -33,7 +33,8 @@ var patterns = []*regexp.Regexp{
 // leastSecret is the minimum length of a secret: shorter ones occur in every text.
 const leastSecret = 6
 
-// addConfigured reads the secrets that a configuration names. A secret that cannot be read here
+// addConfigured reads the secrets that a configuration names, as settings.Config.Named finds them.
+// The files of certificates are public. A secret that cannot be read here
 // cannot be in a text that was created here, so that this is not an error.
 func (c *redactor) addConfigured(config string) error {
 	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))

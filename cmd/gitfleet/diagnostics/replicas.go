@@ -22,7 +22,7 @@ const leaseWatch = 3 * time.Second
 
 // checkReplicas checks the Lease of several replicas, and the ledger that they share.
 func checkReplicas(ctx context.Context, c settings.Config, watch time.Duration) []check {
-	lease := c.Availability.Lease
+	lease := c.HighAvailability.Lease
 	if lease.Name == "" {
 		return nil
 	}
@@ -71,7 +71,7 @@ func checkSharedLedger(c settings.Config, subject string) check {
 	var damaged *ledger.DamagedSharedError
 	switch {
 	case errors.As(err, &damaged):
-		return check{"ledger", subject, checkFail, err.Error(), "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=" + c.Availability.Lease.Name + ", and import a backup with gitfleet state import"}
+		return check{"ledger", subject, checkFail, err.Error(), "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=" + c.HighAvailability.Lease.Name + ", and import a backup with gitfleet state import"}
 	case err != nil:
 		return check{"ledger", subject, checkFail, err.Error(), "run doctor again; if the error persists, see the log of the leader"}
 	case found.Objects == 0:

@@ -22,8 +22,8 @@ func managementCluster(t *testing.T, allowed func(verb, resource string) bool) s
 	server := httptest.NewServer(simulated.Reviewing(simulated.New(simulated.Options{}).Cluster("management"), allowed))
 	t.Cleanup(server.Close)
 	cfg := settings.Default()
-	cfg.Availability.Lease = settings.LeaseConfig{Name: "gitfleet", Namespace: "default"}
-	cfg.Availability.Kubeconfig = tempfile.Write(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x}}]\nclusters: [{name: x, cluster: {server: \""+server.URL+"\"}}]\n")
+	cfg.HighAvailability.Lease = settings.LeaseConfig{Name: "gitfleet", Namespace: "default"}
+	cfg.HighAvailability.Kubeconfig = tempfile.Write(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: x}}]\nclusters: [{name: x, cluster: {server: \""+server.URL+"\"}}]\n")
 	return cfg
 }
 

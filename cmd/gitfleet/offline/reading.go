@@ -197,7 +197,7 @@ func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapsh
 // readCommit loads the commit of the reference through a clone in the state directory.
 func readCommit(ctx context.Context, c settings.Config) (*hub.Snapshot, error) {
 	c.Source.Interval = settings.Seconds(3600)
-	if err := errors.Join(c.ValidateSource()...); err != nil {
+	if err := c.ValidateSource(); err != nil {
 		return nil, err
 	}
 	polling, enough := context.WithCancel(ctx)

@@ -18,26 +18,31 @@ import (
 )
 
 // Config is the daemon's configuration. The tag key of a field is its name in the file, and the tag
-// usage its documentation. Flags take precedence over the file.
+// usage its documentation. Numbers must be more than zero, except durations with the tag zero:"off".
+// Flags take precedence over the file.
+//
+// No setting is a secret. The key of one that names a file or an environment variable with a secret ends
+// in File or Env, except of kubeconfigs: gitfleet bugreport removes these secrets, and gitfleet doctor
+// opens these files.
 type Config struct {
-	FleetName    string             `key:"fleetName" usage:"name of this fleet, the value of the managed-by label on members; derived from the repository at the first start if not set; it cannot be changed later"`
-	StateDir     string             `key:"stateDir" usage:"directory for the clone, the ledger and the history"`
-	Listen       string             `key:"listen" usage:"address to listen on"`
-	LogLevel     string             `key:"logLevel" usage:"debug, info, warn or error"`
-	LogFormat    string             `key:"logFormat" usage:"text or json"`
-	Tracing      TracingConfig      `key:"tracing"`
-	Server       ServerConfig       `key:"server"`
-	Source       SourceConfig       `key:"source"`
-	Webhook      WebhookConfig      `key:"webhook"`
-	Limits       LimitsConfig       `key:"limits"`
-	Members      MembersConfig      `key:"members"`
-	Rollout      RolloutConfig      `key:"rollout"`
-	Drift        DriftConfig        `key:"drift"`
-	PullRequests PullRequestsConfig `key:"pullRequests"`
-	Forge        ForgeConfig        `key:"forge"`
-	History      HistoryConfig      `key:"history"`
-	Status       StatusConfig       `key:"status"`
-	Availability AvailabilityConfig `key:"highAvailability"`
+	FleetName        string                 `key:"fleetName" usage:"name of this fleet, the value of the managed-by label on members; derived from the repository at the first start if not set; it cannot be changed later"`
+	StateDir         string                 `key:"stateDir" usage:"directory for the clone, the ledger and the history"`
+	Listen           string                 `key:"listen" usage:"address to listen on"`
+	LogLevel         string                 `key:"logLevel" usage:"debug, info, warn or error"`
+	LogFormat        string                 `key:"logFormat" usage:"text or json"`
+	Tracing          TracingConfig          `key:"tracing"`
+	Server           ServerConfig           `key:"server"`
+	Source           SourceConfig           `key:"source"`
+	Webhook          WebhookConfig          `key:"webhook"`
+	Limits           LimitsConfig           `key:"limits"`
+	Members          MembersConfig          `key:"members"`
+	Rollout          RolloutConfig          `key:"rollout"`
+	Drift            DriftConfig            `key:"drift"`
+	PullRequests     PullRequestsConfig     `key:"pullRequests"`
+	Forge            ForgeConfig            `key:"forge"`
+	History          HistoryConfig          `key:"history"`
+	Status           StatusConfig           `key:"status"`
+	HighAvailability HighAvailabilityConfig `key:"highAvailability"`
 
 	file  string         // path of the file that was read; empty if none was
 	lines map[string]int // line in the file, by key
@@ -159,7 +164,7 @@ type MembersConfig struct {
 	MaxRequests     int             `key:"maxRequests" usage:"writes in flight to all members together; as many members are connected to at a time"`
 	Timeout         metav1.Duration `key:"timeout" usage:"longest time for one request to a member"`
 	ProbeInterval   metav1.Duration `key:"probeInterval" usage:"time between two probes of a member"`
-	SweepInterval   metav1.Duration `key:"sweepInterval" usage:"time between two full reads of gitfleet's objects on a member, which find changes that watches have missed; 0 for none"`
+	SweepInterval   metav1.Duration `key:"sweepInterval" zero:"off" usage:"time between two full reads of gitfleet's objects on a member, which find changes that watches have missed; 0 for none"`
 	DeletePercent   int             `key:"deletePercent" usage:"hold deletions that are more than this share of what gitfleet has on a member, in percent"`
 	DeleteObjects   int             `key:"deleteObjects" usage:"never hold deletions of no more than so many objects"`
 }
@@ -185,7 +190,7 @@ type StatusConfig struct {
 // RolloutConfig applies to every rollout.
 type RolloutConfig struct {
 	MaxUnreachable    portion         `key:"maxUnreachable" usage:"how many unreachable clusters a rollout does not wait for: a number, or a percentage of the clusters that a placement asks for"`
-	AvailableTimeout  metav1.Duration `key:"availableTimeout" usage:"how long a cluster may take to become available before its update counts as failed; 0 for any time"`
+	AvailableTimeout  metav1.Duration `key:"availableTimeout" zero:"off" usage:"how long a cluster may take to become available before its update counts as failed; 0 for any time"`
 	PodFailureTimeout metav1.Duration `key:"podFailureTimeout" usage:"how long the pods of a workload may be unable to start before it counts as failed"`
 }
 
@@ -244,9 +249,9 @@ type HistoryConfig struct {
 	MaxSize size `key:"maxSize" usage:"maximum size of the history in the state directory; the oldest entries are removed first"`
 }
 
-// AvailabilityConfig configures replicas that share a ledger. Without the name of a lease there
+// HighAvailabilityConfig configures replicas that share a ledger. Without the name of a lease there
 // is one replica, with the ledger in its state directory.
-type AvailabilityConfig struct {
+type HighAvailabilityConfig struct {
 	Lease      LeaseConfig `key:"lease"`
 	Kubeconfig string      `key:"kubeconfig" usage:"kubeconfig of the cluster with the Lease, if it is not the one that gitfleet runs in"`
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ source: {url: https://git.example.com/fleet}
 members: {kubeconfigDir: /etc/members}
 `
 
-// Every field of the file is documented, and every flag stands for a setting.
+// Every setting has a usage and a key of its own, and every flag stands for a setting.
 func TestEveryFieldIsASetting(t *testing.T) {
 	var c Config
 	var keys []string
@@ -57,6 +58,47 @@ func TestEveryFieldIsASetting(t *testing.T) {
 		if !slices.Contains(keys, own.key) {
 			t.Errorf("--%s is for %s, which is no setting", own.flag, own.key)
 		}
+	}
+}
+
+// notSecret are the settings that mention a secret in their keys or usages, and neither are one nor
+// name one.
+var notSecret = []string{
+	"source.username", "source.sshKnownHosts", "members.secretNamespace", "drift.kinds", "highAvailability.lease.name", "highAvailability.lease.namespace",
+}
+
+// unnamedSecrets returns the settings that seem to be or to name a secret, but that Config.Named
+// does not find, so that gitfleet bugreport would not remove the secret.
+func unnamedSecrets(all []setting) []string {
+	inKey, inUsage := regexp.MustCompile("(?i)token|passw|passphrase|secret|credential|key"), regexp.MustCompile(`(?i)token|passw|passphrase|secret|credential|\bkey\b`)
+	var keys []string
+	for _, s := range all {
+		name := s.key[strings.LastIndex(s.key, ".")+1:]
+		_, isText := s.value.(*string)
+		named := isText && (strings.HasSuffix(name, "File") || strings.HasSuffix(name, "Env"))
+		if !named && !slices.Contains(notSecret, s.key) && (inKey.MatchString(name) || inUsage.MatchString(s.usage)) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+// The key of a setting that names a secret ends in File or Env.
+func TestKeysOfSecrets(t *testing.T) {
+	var c Config
+	if keys := unnamedSecrets(c.settings()); keys != nil {
+		t.Errorf("the keys of %v must end in File or Env; those that have nothing to do with secrets belong into notSecret", keys)
+	}
+	var wrong struct {
+		ChatKey   string   `key:"chatKey" usage:"how to write to the chat"`
+		Chat      string   `key:"chat" usage:"token for the chat"`
+		TokenFile []string `key:"tokenFile" usage:"files with tokens"`
+		Room      string   `key:"room" usage:"room to write to"`
+		RoomFile  string   `key:"roomFile" usage:"file with the token of the room"`
+	}
+	want := []string{"chat.chatKey", "chat.chat", "chat.tokenFile"}
+	if keys := unnamedSecrets(settingsOf("chat.", reflect.ValueOf(&wrong).Elem())); !slices.Equal(keys, want) {
+		t.Errorf("the keys of %v are wrong, want %v", keys, want)
 	}
 }
 
@@ -79,6 +121,17 @@ webhook: {secretEnv: FROM_FILE}
 	}
 	if d := Default(); o.Limits.Documents != d.Limits.Documents || o.Limits.Documents == 0 {
 		t.Errorf("what nobody set is %d", o.Limits.Documents)
+	}
+}
+
+// Of numbers, only durations that can be switched off may be zero.
+func TestDurationsThatMayBeZero(t *testing.T) {
+	c, err := load(t, smallest, "--set", "members.sweepInterval=0", "--set", "rollout.availableTimeout=0")
+	if err != nil || c.Members.Sweep() >= 0 || c.Rollout.AvailableTimeout.Duration != 0 {
+		t.Errorf("the intervals are %v and %v, %v", c.Members.Sweep(), c.Rollout.AvailableTimeout, err)
+	}
+	if _, err := load(t, smallest, "--set", "members.timeout=0"); err == nil {
+		t.Error("no request to a member may take any time")
 	}
 }
 
@@ -191,6 +244,10 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"hardly any history":      {file: smallest + "history: {maxSize: 1Ki}", says: []string{file + "4: history.maxSize: must be at least 64Ki"}},
 		"unknown log format":      {file: smallest + "logFormat: xml", says: []string{file + `4: logFormat: "xml" is neither text nor json`}},
 		"traces without a URL":    {file: smallest + "tracing: {endpoint: collector:4317}", says: []string{file + "4: tracing.endpoint: use the URL of a collector"}},
+		"half of a certificate":   {file: smallest + "server: {certFile: server.crt}", says: []string{file + "4: server.certFile: goes together with server.keyFile"}},
+		"open to everybody":       {file: smallest + "listen: :8085", says: []string{file + "4: listen: :8085 can be reached from other machines"}},
+		"open by a flag":          {file: smallest, args: []string{"--listen", ":8085"}, says: []string{"set server.allowUnauthenticated (--listen)"}},
+		"no members":              {file: strings.Replace(smallest, "kubeconfigDir: /etc/members", "timeout: 30s", 1), says: []string{file + "3: members: the kubeconfigs of the members are missing"}},
 		"nothing":                 {says: []string{"source.url: set the repository that is the hub (--url)", "members: the kubeconfigs of the members are missing"}},
 	}
 	for name, test := range tests {
@@ -227,7 +284,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no place for the settings", page)
 	}
-	golden.File(t, page, before+begin+settingsTable()+end+after)
+	golden.File(t, page, before+begin+settingsTable(t)+end+after)
 }
 
 // sections are the headings of the settings, by the first part of their keys.
@@ -250,16 +307,19 @@ var sections = []struct{ prefix, title string }{
 	{"tracing.", "Traces"},
 }
 
-func settingsTable() string {
+func settingsTable(t *testing.T) string {
+	t.Helper()
 	c := Default()
 	values := c.values()
 	var b strings.Builder
+	documented := map[string]bool{}
 	for _, section := range sections {
 		fmt.Fprintf(&b, "\n### %s\n\n| Key | Default | Meaning |\n|---|---|---|\n", section.title)
 		for _, s := range c.settings() {
 			if s.key[:strings.LastIndex(s.key, ".")+1] != section.prefix {
 				continue
 			}
+			documented[s.key] = true
 			value := ""
 			if v := values.Lookup(s.key).DefValue; v != "" && v != "[]" && v != "false" && s.key != "source.githubAppInstallation" {
 				value = "`" + v + "`"
@@ -271,6 +331,11 @@ func settingsTable() string {
 				}
 			}
 			fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", s.key, flag, value, strings.ReplaceAll(s.usage, "|", `\|`))
+		}
+	}
+	for _, s := range c.settings() {
+		if !documented[s.key] {
+			t.Errorf("%s is in no section of docs/configuration.md: add its prefix to sections", s.key)
 		}
 	}
 	b.WriteString("\n")

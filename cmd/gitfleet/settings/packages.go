@@ -169,7 +169,7 @@ func (c Config) LocalAddress() string {
 // ReplicaConfig returns the configuration of this process as one of several replicas.
 func (c Config) ReplicaConfig(identity string, log *slog.Logger) replica.Config {
 	return replica.Config{
-		Kubeconfig: c.Availability.Kubeconfig, Namespace: c.Availability.Lease.Namespace, Name: c.Availability.Lease.Name,
+		Kubeconfig: c.HighAvailability.Kubeconfig, Namespace: c.HighAvailability.Lease.Namespace, Name: c.HighAvailability.Lease.Name,
 		Identity: identity, Log: log,
 	}
 }

@@ -20,6 +20,8 @@ type setting struct {
 	key   string // key in the file, such as limits.files
 	value any    // a pointer to the field
 	usage string
+	// mayBeZero says that the duration may be zero, which turns something off.
+	mayBeZero bool
 }
 
 // SetFlag sets any setting, as KEY=VALUE.
@@ -51,7 +53,7 @@ func settingsOf(prefix string, section reflect.Value) []setting {
 		usage, isSetting := field.Tag.Lookup("usage")
 		switch {
 		case isSetting:
-			all = append(all, setting{prefix + name, value.Addr().Interface(), usage})
+			all = append(all, setting{prefix + name, value.Addr().Interface(), usage, field.Tag.Get("zero") == "off"})
 		case hasKey:
 			all = append(all, settingsOf(prefix+name+".", value)...)
 		}
@@ -174,8 +176,8 @@ func (c *Config) assign(values *pflag.FlagSet, text string) error {
 	return nil
 }
 
-// positive reports whether a number is greater than zero. Settings that are not numbers, or may
-// be zero, count as positive.
+// positive reports whether a number is greater than zero, or zero if it may be. Settings that are not
+// numbers count as positive.
 func (s setting) positive() bool {
 	switch v := s.value.(type) {
 	case *int:
@@ -183,8 +185,7 @@ func (s setting) positive() bool {
 	case *size:
 		return *v > 0
 	case *metav1.Duration:
-		off := (s.key == "members.sweepInterval" || s.key == "rollout.availableTimeout") && v.Duration == 0
-		return off || v.Duration > 0
+		return v.Duration > 0 || s.mayBeZero && v.Duration == 0
 	}
 	return true
 }
@@ -211,7 +212,8 @@ func KeysNamed(flag string) []string {
 type Named struct{ Key, Name string }
 
 // Named returns the values of all settings whose keys end in a suffix, without empty ones: with
-// "File" these are the names of files, with "Env" those of environment variables.
+// "File" these are the names of files with keys, certificates and secrets, with "Env" those of
+// environment variables with secrets.
 func (c *Config) Named(suffix string) []Named {
 	var all []Named
 	for _, s := range c.settings() {

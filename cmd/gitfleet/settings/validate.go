@@ -19,8 +19,8 @@ import (
 // leastHistory is the minimum size, so that the history is not truncated after every few lines.
 const leastHistory = 64 << 10
 
-// Validate returns an error that names every invalid field, with its key in the file and where
-// it was set.
+// Validate returns an error that names the invalid settings, with their keys in the file and, for most
+// of them, where they were set. Of those about access it names the first.
 func (c Config) Validate() error {
 	var errs []error
 	for _, msg := range validation.IsValidLabelValue(c.FleetName) {
@@ -28,8 +28,8 @@ func (c Config) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, c.fault("listen", err.Error()+"; use HOST:PORT"))
-	} else if err := c.AccessConfig().Validate(); err != nil {
-		errs = append(errs, err)
+	} else if invalid := c.AccessConfig().Validate(); invalid != nil {
+		errs = append(errs, c.fault(invalid.Field, invalid.Message))
 	}
 	if _, err := c.level(); err != nil {
 		errs = append(errs, c.fault("logLevel", err.Error()))
@@ -53,15 +53,15 @@ func (c Config) Validate() error {
 	if n := c.History.MaxSize; n > 0 && n < leastHistory {
 		errs = append(errs, c.fault("history.maxSize", "must be at least 64Ki"))
 	}
-	errs = append(errs, c.ValidateSource()...)
+	errs = append(errs, c.ValidateSource())
 	errs = append(errs, c.validateDrift()...)
 	errs = append(errs, c.validatePullRequests()...)
-	errs = append(errs, c.ValidateAvailability()...)
+	errs = append(errs, c.ValidateHighAvailability())
 	if c.Webhook.SecretFile != "" && c.Webhook.SecretEnv != "" {
 		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))
 	}
 	if m := c.Members; m.KubeconfigDir == "" && m.Kubeconfig == "" && m.SecretNamespace == "" {
-		errs = append(errs, errors.New("members: the kubeconfigs of the members are missing: set kubeconfigDir, kubeconfig or secretNamespace"))
+		errs = append(errs, c.fault("members", "the kubeconfigs of the members are missing: set kubeconfigDir, kubeconfig or secretNamespace"))
 	}
 	return errors.Join(errs...)
 }
@@ -95,13 +95,13 @@ func (c Config) ValidateLimits() error {
 
 // ValidateSource validates the settings of packages that read the repository, where some of
 // them have other names.
-func (c Config) ValidateSource() []error {
+func (c Config) ValidateSource() error {
 	var errs []error
 	if err := c.HubOptions().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("source.%w", err))
 	}
 	if c.Source.URL == "" {
-		return append(errs, c.fault("source.url", "set the repository that is the hub"))
+		return errors.Join(append(errs, c.fault("source.url", "set the repository that is the hub"))...)
 	}
 	for _, err := range Flatten(c.GitConfig(nil).Validate()) {
 		var field *remote.FieldError
@@ -115,7 +115,7 @@ func (c Config) ValidateSource() []error {
 			errs = append(errs, err)
 		}
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
 // Flatten splits joined errors.
@@ -230,10 +230,10 @@ func (c Config) validatePullRequests() []error {
 	return append(errs, c.validateForge()...)
 }
 
-// ValidateAvailability validates the settings of replicas.
-func (c Config) ValidateAvailability() []error {
-	lease := c.Availability.Lease
-	if lease == (LeaseConfig{}) && c.Availability.Kubeconfig == "" {
+// ValidateHighAvailability validates the settings of replicas.
+func (c Config) ValidateHighAvailability() error {
+	lease := c.HighAvailability.Lease
+	if lease == (LeaseConfig{}) && c.HighAvailability.Kubeconfig == "" {
 		return nil
 	}
 	var errs []error
@@ -246,5 +246,5 @@ func (c Config) ValidateAvailability() []error {
 			errs = append(errs, c.fault(part.key, msg))
 		}
 	}
-	return errs
+	return errors.Join(errs...)
 }

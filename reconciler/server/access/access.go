@@ -8,7 +8,6 @@ package access
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -48,20 +47,25 @@ func (c Config) authenticates() bool {
 	return c.TokenFile != "" || c.ClientCAFile != "" || c.Delegated
 }
 
-// Validate reports contradictory settings by name.
-func (c Config) Validate() error {
+// A FieldError says what is wrong with a setting. Field is its key in the configuration file.
+type FieldError struct{ Field, Message string }
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
+
+// Validate returns the first contradiction between settings; nil if there is none.
+func (c Config) Validate() *FieldError {
 	switch {
 	case (c.CertFile == "") != (c.KeyFile == ""):
-		return errors.New("server.certFile and server.keyFile go together")
+		return &FieldError{"server.certFile", "goes together with server.keyFile: set both, or neither"}
 	case c.authenticates() && c.CertFile == "":
-		return errors.New("server.certFile: missing; authentication needs TLS, so set it and server.keyFile")
+		return &FieldError{"server.certFile", "missing; authentication needs TLS, so set it and server.keyFile"}
 	case c.Kubeconfig != "" && !c.Delegated:
-		return errors.New("server.kubeconfig: is of use with server.delegated only; set that too, or remove it")
+		return &FieldError{"server.kubeconfig", "is of use with server.delegated only; set that too, or remove it"}
 	case c.authenticates() && c.Unauthenticated:
-		return errors.New("server.allowUnauthenticated: cannot be combined with authentication; remove it, or the authentication settings")
+		return &FieldError{"server.allowUnauthenticated", "cannot be combined with authentication; remove it, or the authentication settings"}
 	case !c.authenticates() && !c.Unauthenticated && !local(c.Listen):
-		return fmt.Errorf("listen: %s can be reached from other machines without authentication; "+
-			"set server.certFile and server.keyFile with server.tokenFile or server.clientCAFile, or listen on 127.0.0.1, or set server.allowUnauthenticated", c.Listen)
+		return &FieldError{"listen", c.Listen + " can be reached from other machines without authentication; " +
+			"set server.certFile and server.keyFile with server.tokenFile or server.clientCAFile, or listen on 127.0.0.1, or set server.allowUnauthenticated"}
 	}
 	return nil
 }

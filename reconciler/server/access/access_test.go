@@ -330,7 +330,7 @@ func TestInvalidConfigs(t *testing.T) {
 		{Config{Listen: ":8085"}, "listen: :8085 can be reached from other machines"},
 		{Config{Listen: "10.1.2.3:8085"}, "listen: 10.1.2.3:8085 can be reached from other machines"},
 		{Config{Listen: "127.0.0.1:8085", TokenFile: "x"}, "server.certFile: missing"},
-		{Config{Listen: "127.0.0.1:8085", CertFile: "x"}, "server.certFile and server.keyFile go together"},
+		{Config{Listen: "127.0.0.1:8085", CertFile: "x"}, "server.certFile: goes together with server.keyFile"},
 		{Config{Listen: ":1", CertFile: "x", KeyFile: "y", TokenFile: "z", Unauthenticated: true}, "server.allowUnauthenticated: cannot be combined with authentication"},
 		{Config{Listen: "127.0.0.1:8085", Kubeconfig: "x"}, "server.kubeconfig: is of use with server.delegated only"},
 		{Config{Listen: ":1", CertFile: cert, KeyFile: key, TokenFile: filepath.Join(dir, "short")}, "short: line 2: a token needs 16 characters"},
