@@ -165,3 +165,21 @@ func TestRepositoriesAreValidated(t *testing.T) {
 		}
 	}
 }
+
+// What differs between forges outside their clients is known of each type.
+func TestTypes(t *testing.T) {
+	for _, kind := range forge.Types {
+		if err := kind.Validate(); err != nil {
+			t.Error(err)
+		}
+		if got, want := kind.PushUser() == "oauth2", kind == forge.GitLab; got != want || !want && kind.PushUser() != "" {
+			t.Errorf("%s: the user %q pushes", kind, kind.PushUser())
+		}
+		if got, want := kind.AuthorSetsLabels(), kind == forge.Gitea; got != want {
+			t.Errorf("%s: authors set labels: %v", kind, got)
+		}
+	}
+	if err := forge.Type("svn").Validate(); err == nil || err.Error() != `"svn" is none of gitea, github, gitlab` {
+		t.Error(err)
+	}
+}
