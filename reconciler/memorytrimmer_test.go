@@ -42,6 +42,7 @@ func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var freed atomic.Int64
 				r := New(Config{Log: slog.New(slog.DiscardHandler)})
+				r.guard = NewCrashGuard("", nil)
 				r.trimmer = newMemoryTrimmer(func() { freed.Add(1) })
 				for _, takes := range c.loads {
 					r.cfg.Source = slowSource{takes: takes}

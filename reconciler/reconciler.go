@@ -67,9 +67,10 @@ type Config struct {
 	// used concurrently.
 	Loader, Past *hub.Loader
 	Store        ledger.Store
-	// Attempts is the file that records which commits are being loaded, so that a commit that
-	// crashes the process is not loaded at every start. If it is empty, nothing is recorded.
-	Attempts string
+	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there
+	// is none. A standby and a leader of one process may share it, because it is read when Run or
+	// Follow starts.
+	LoadingFile string
 	// Member creates the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
 	// Conditions are the condition names in reports.
@@ -150,10 +151,10 @@ type Reconciler struct {
 	// loaded yet.
 	loadRequests chan string
 	requested    map[string]bool
-	// attempts records the commits that are being loaded, and retries are commits to load
-	// again. newestFatal is set while the newest commit is refused because loading it has
-	// crashed the process.
-	attempts    *attempts
+	// guard records the commits that are being loaded; it is set when Run or Follow starts.
+	// retries are commits to load again. newestFatal is set while the newest commit is refused
+	// because loading it has crashed the process.
+	guard       *CrashGuard
 	newestFatal bool
 	retries     chan gitsource.Commit
 	trimmer     *memoryTrimmer
@@ -174,8 +175,7 @@ func New(cfg Config) *Reconciler {
 	return &Reconciler{
 		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), pastSnapshots: map[string]*hub.Snapshot{}, lostCommits: map[string]error{}, loadBackoff: map[string]retry{},
 		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, loadRequests: make(chan string, 1), requested: map[string]bool{},
-		attempts: readAttempts(cfg.Attempts, cfg.Log), retries: make(chan gitsource.Commit, 1),
-		trimmer: newMemoryTrimmer(freeMemory),
+		retries: make(chan gitsource.Commit, 1), trimmer: newMemoryTrimmer(freeMemory),
 	}
 }
 
@@ -186,6 +186,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if r.ledger, err = r.cfg.Store.Load(); err != nil {
 		return err
 	}
+	r.guard = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log)
 	r.rebuilding, r.started = r.ledger.Empty(), r.cfg.Now()
 	r.setFleet()
 	r.ledger.Rebase(r.started)
@@ -307,7 +308,7 @@ func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.C
 	start := time.Now()
 	l = loaded{commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
 	defer func() { r.cfg.Metrics.loaded(l) }()
-	end, err := r.attempts.begin(c.Hash)
+	end, err := r.guard.Begin(c.Hash)
 	if err != nil {
 		l.err = err
 		return l

@@ -30,6 +30,7 @@ const (
 // nothing and starts no members. While the ledger cannot be read, no report is published, and
 // the age of the last one grows. Either Follow or Run may be called, once.
 func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
+	r.guard = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log)
 	r.started = r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()

@@ -178,7 +178,7 @@ func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
 	}
 	standby := reconciler.Config{
 		Fleet: fleet, Source: d.repo, Loader: d.cfg.Loader(), Past: d.cfg.Loader(), Store: d.candidate.store,
-		Attempts: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
+		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
 		Member: d.members.agent, Publish: publish, Record: d.record.Add, Log: d.log,
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
 		Metrics: d.metrics.loop, Traces: traces,

@@ -85,14 +85,14 @@ func newReviewer(c settings.Config, repo *gitsource.Repo, f *forge.Shared, statu
 	if !c.PullRequests.DryRun {
 		try = nil
 	}
-	begin := reconciler.Attempts(filepath.Join(c.StateDir, "planning.json"), log)
+	guard := reconciler.NewCrashGuard(filepath.Join(c.StateDir, "planning.json"), log)
 	return review.New(review.Config{
 		Forge: f, Source: repo, Loader: c.Loader(), Try: try, Brake: c.Members.Brake(), Fleet: c.FleetName, StatusFleet: statusFleet, Base: c.Source.Branch,
 		Plans: c.PullRequests.Plans, Rollouts: c.PullRequests.RolloutStatus, ForksLabel: c.PullRequests.ForksLabel,
 		AuthorSetsLabels: c.ForgeConfig().Type.AuthorSetsLabels(),
 		Interval:         c.Forge.Interval.Duration, Pause: min(planPause, c.Forge.Interval.Duration), Log: log,
 		Attempt: func(commit string) (func(), error) {
-			end, err := begin(commit)
+			end, err := guard.Begin(commit)
 			if err != nil {
 				return nil, errors.New("planning it has ended the daemon before, most likely for want of memory; push another commit to have that planned")
 			}

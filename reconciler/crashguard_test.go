@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,7 +74,7 @@ func TestRunInAChild(t *testing.T) {
 	reports := make(chan *status.Report, 1000)
 	loop = New(Config{
 		Source: &crashingSource{t, heads}, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: store,
-		Attempts: filepath.Join(dir, "loading.json"), Log: slog.New(slog.DiscardHandler),
+		LoadingFile: filepath.Join(dir, "loading.json"), Log: slog.New(slog.DiscardHandler),
 		Member: func(c *hub.Cluster, report func(ledger.Observation)) Member {
 			report(ledger.ClusterSeen{Cluster: c.Name, At: time.Now(), Healthy: true})
 			return idle{}
@@ -176,64 +177,64 @@ func TestACommitThatCrashesTheProcessTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// Two loads of one commit in one process are one attempt. While the record has unfinished loads
+// Two loads of one commit in one process count once. While the record has unfinished loads
 // of an earlier process, commits are loaded one at a time.
-func TestAttemptsAreCountedOncePerProcess(t *testing.T) {
+func TestCrashesAreCountedOncePerProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loading.json")
 	log := slog.New(slog.DiscardHandler)
 	crashWhileLoading := func(commits ...string) {
-		a := readAttempts(path, log)
-		a.oneAtATime = false // a third one would wait for the first
+		g := NewCrashGuard(path, log)
+		g.oneAtATime = false // a third one would wait for the first
 		for _, c := range commits {
-			if _, err := a.begin(c); err != nil {
+			if _, err := g.Begin(c); err != nil {
 				t.Fatalf("%s: %v", c, err)
 			}
 		}
 	}
 	crashWhileLoading("a", "a", "b")
-	a := readAttempts(path, log)
-	if !a.oneAtATime {
+	g := NewCrashGuard(path, log)
+	if !g.oneAtATime {
 		t.Error("commits are loaded concurrently after a crash")
 	}
-	end, err := a.begin("a")
+	end, err := g.Begin("a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	end()
 	crashWhileLoading("b")
-	a = readAttempts(path, log)
-	if _, err := a.begin("b"); !errors.Is(err, errFatalCommit) {
+	g = NewCrashGuard(path, log)
+	if _, err := g.Begin("b"); !errors.Is(err, errFatalCommit) {
 		t.Errorf("b: %v", err)
 	}
-	if end, err := a.begin("a"); err != nil {
+	if end, err := g.Begin("a"); err != nil {
 		t.Errorf("a: %v", err)
 	} else {
 		end()
 	}
-	a.reset()
-	if _, err := a.begin("b"); err != nil {
+	g.reset()
+	if _, err := g.Begin("b"); err != nil {
 		t.Errorf("b after a reset: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readAttempts(path, log).begin("b"); err != nil {
+	if _, err := NewCrashGuard(path, log).Begin("b"); err != nil {
 		t.Errorf("a damaged record: %v", err)
 	}
 }
 
 // If the record cannot be replaced, the load goes on, and no other file is left.
-func TestAFailedWriteOfAttemptsLeavesNoFile(t *testing.T) {
+func TestAFailedWriteOfTheCrashGuardLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "loading.json")
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	a := readAttempts(path, slog.New(slog.DiscardHandler))
-	if err := a.write(); err == nil {
+	g := NewCrashGuard(path, slog.New(slog.DiscardHandler))
+	if err := g.write(); err == nil {
 		t.Error("a directory was replaced by the record")
 	}
-	if _, err := a.begin("a"); err != nil {
+	if _, err := g.Begin("a"); err != nil {
 		t.Error(err)
 	}
 	files, err := os.ReadDir(dir)
@@ -242,6 +243,66 @@ func TestAFailedWriteOfAttemptsLeavesNoFile(t *testing.T) {
 	}
 	if len(files) != 1 {
 		t.Errorf("files left: %v", files)
+	}
+}
+
+// A watchedFile has commits, and records what a file has while a commit is read.
+type watchedFile struct {
+	crashingSource
+	path  string
+	saved []string
+	read  chan struct{}
+}
+
+func (s *watchedFile) Files(context.Context, string) (fs.FS, error) {
+	raw, err := os.ReadFile(s.path)
+	s.saved = append(s.saved, string(raw))
+	s.read <- struct{}{}
+	return world.Files(s.t, "clusters east\n"), err
+}
+
+// The standby and the leader of one process are created together and run one after the other. A
+// commit that crashed an earlier process once and that the standby has loaded does not count when
+// the leader loads commits.
+func TestALeaderForgetsCrashesThatTheStandbyDisproved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "loading.json")
+	if err := os.WriteFile(path, []byte(`{"crashed":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replica := func(head string) (*Reconciler, *watchedFile) {
+		source := &watchedFile{crashingSource: crashingSource{t, []string{head}}, path: path, read: make(chan struct{}, 1)}
+		return New(Config{
+			Source: source, Loader: hub.NewLoader(hub.Options{}), Past: hub.NewLoader(hub.Options{}), Store: ledger.Memory(), LoadingFile: path,
+			Member:  func(*hub.Cluster, func(ledger.Observation)) Member { return idle{} },
+			Publish: func(*status.Report) {}, Log: slog.New(slog.DiscardHandler),
+		}), source
+	}
+	standby, standbySource := replica("crashed")
+	leader, leaderSource := replica("other")
+	run := func(source *watchedFile, run func(context.Context) error) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx) }()
+		<-source.read
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(standbySource, func(ctx context.Context) error {
+		return standby.Follow(ctx, &savedLedger{ledger: ledger.New(), version: "1"})
+	})
+	run(leaderSource, leader.Run)
+	if got := standbySource.saved; !slices.Equal(got, []string{`{"crashed":2}`}) {
+		t.Errorf("while the standby loads the commit again: %s", got)
+	}
+	if got := leaderSource.saved; !slices.Equal(got, []string{`{"other":1}`}) {
+		t.Errorf("while the leader loads another commit: %s", got)
+	}
+	if leader.guard.oneAtATime {
+		t.Error("the leader loads commits one at a time")
 	}
 }
 
