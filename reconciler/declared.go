@@ -10,11 +10,11 @@ import (
 
 // declared returns everything that a commit declares, except placements, which have other
 // records in the ledger.
-func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.Content] {
-	return func(yield func(api.ID, ledger.Content) bool) {
+func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.DeclaredHashes] {
+	return func(yield func(api.ID, ledger.DeclaredHashes) bool) {
 		more := true
 		put := func(id api.ID, hash, spec string) {
-			more = more && yield(id, ledger.Content{Hash: shortHash(hash), Spec: shortHash(spec)})
+			more = more && yield(id, ledger.DeclaredHashes{Hash: shortHash(hash), Spec: shortHash(spec)})
 		}
 		for _, o := range s.Objects {
 			put(o.ID, o.Hash, "")

@@ -17,39 +17,39 @@ type Declared struct {
 	Commit string
 	// Generation counts the changes of its spec from 1.
 	Generation int64
-	Content
+	DeclaredHashes
 }
 
-// A Content identifies the content of a declared object.
-type Content struct {
+// DeclaredHashes identify what a commit declares about an object.
+type DeclaredHashes struct {
 	// Hash depends on all fields, and Spec on the fields that count for the generation. An
 	// empty Spec stands for all fields.
 	Hash string
 	Spec string `json:",omitempty"`
 }
 
-// next returns the record for a content at a commit.
-func (d Declared) next(c Content, commit string, at time.Time) Declared {
+// next returns the record for what a commit declares.
+func (d Declared) next(h DeclaredHashes, commit string, at time.Time) Declared {
 	switch {
 	case d.Generation == 0:
-		return Declared{Created: at.UTC(), Commit: commit, Generation: 1, Content: c}
-	case d.Content == c:
+		return Declared{Created: at.UTC(), Commit: commit, Generation: 1, DeclaredHashes: h}
+	case d.DeclaredHashes == h:
 		return d
-	case d.Spec != c.Spec || c.Spec == "":
+	case d.Spec != h.Spec || h.Spec == "":
 		d.Generation++
 	}
-	d.Commit, d.Content = commit, c
+	d.Commit, d.DeclaredHashes = commit, h
 	return d
 }
 
 // Declare records all objects of a commit and its time. Objects that the commit does not have
 // are forgotten, so that an object that is added again is a new one. If nothing has changed, the
 // map of records stays the same.
-func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Content]) {
+func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, DeclaredHashes]) {
 	was, changed := l.declared, false
 	is := make(map[api.ID]Declared, len(was)) // readers keep the previous map
-	for id, c := range all {
-		if is[id] = was[id].next(c, commit, at); is[id] != was[id] {
+	for id, h := range all {
+		if is[id] = was[id].next(h, commit, at); is[id] != was[id] {
 			l.markUnsaved(declaredKey(id))
 			changed = true
 		}

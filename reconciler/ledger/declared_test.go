@@ -14,10 +14,10 @@ func configMap(name string) api.ID { return api.ID{Kind: "ConfigMap", Namespace:
 
 // contents returns ConfigMaps by name. The part of a content after a slash does not belong to
 // the spec.
-func contents(of map[string]string) iter.Seq2[api.ID, Content] {
-	return func(yield func(api.ID, Content) bool) {
+func contents(of map[string]string) iter.Seq2[api.ID, DeclaredHashes] {
+	return func(yield func(api.ID, DeclaredHashes) bool) {
 		for _, name := range slices.Sorted(maps.Keys(of)) {
-			if !yield(configMap(name), Content{Hash: of[name], Spec: of[name][:1]}) {
+			if !yield(configMap(name), DeclaredHashes{Hash: of[name], Spec: of[name][:1]}) {
 				return
 			}
 		}
@@ -47,9 +47,9 @@ func TestDeclaredIsRemembered(t *testing.T) {
 	step(3, map[string]string{"a": "2", "c": "1"})
 	step(4, map[string]string{"a": "2", "b": "1/x", "c": "1"})
 	for name, want := range map[string]Declared{
-		"a": {at(1), v(2).Commit, 2, Content{"2", "2"}},
-		"b": {at(4), v(4).Commit, 1, Content{"1/x", "1"}},
-		"c": {at(2), v(2).Commit, 1, Content{"1", "1"}},
+		"a": {at(1), v(2).Commit, 2, DeclaredHashes{"2", "2"}},
+		"b": {at(4), v(4).Commit, 1, DeclaredHashes{"1/x", "1"}},
+		"c": {at(2), v(2).Commit, 1, DeclaredHashes{"1", "1"}},
 	} {
 		if got := l.Declared()[configMap(name)]; got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -75,7 +75,7 @@ func TestDeclaredCountsChangesOfTheSpec(t *testing.T) {
 	if len(l.dirty) != 1 {
 		t.Errorf("%d records are to be saved after one change", len(l.dirty))
 	}
-	l.Declare("v3", at(3), func(yield func(api.ID, Content) bool) { yield(configMap("b"), Content{Hash: "2"}) })
+	l.Declare("v3", at(3), func(yield func(api.ID, DeclaredHashes) bool) { yield(configMap("b"), DeclaredHashes{Hash: "2"}) })
 	if got := l.Declared()[configMap("b")]; got.Generation != 2 || len(l.Declared()) != 1 {
 		t.Errorf("after another content without a spec: %+v", got)
 	}

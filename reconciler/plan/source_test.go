@@ -16,9 +16,9 @@ func snapshot(t *testing.T, text string) *hub.Snapshot {
 	return s.in.InForce
 }
 
-// The content of a placement has the positions of the placement, of the selected objects, and of
+// The source of a placement has the positions of the placement, of the selected objects, and of
 // the overrides that match them or are bound to the placement.
-func TestContentOf(t *testing.T) {
+func TestSourceOf(t *testing.T) {
 	web := api.PlacementKey{Name: "web"}
 	const base = "clusters east/region=eu west\nnamespace web\nconfigmap web/one a\nplace web\n"
 	for name, test := range map[string]struct {
@@ -35,8 +35,8 @@ func TestContentOf(t *testing.T) {
 		"an override bound to another placement": {base + "override web/one to b on eu for other\n", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, _ := ContentOf(snapshot(t, base), web)
-			got, known := ContentOf(snapshot(t, test.text), web)
+			before, _ := SourceOf(snapshot(t, base), web)
+			got, known := SourceOf(snapshot(t, test.text), web)
 			if !known || got.Spec.Key != web {
 				t.Fatalf("known: %t, %+v", known, got.Spec)
 			}
@@ -57,20 +57,20 @@ func TestContentOf(t *testing.T) {
 	}
 }
 
-// Contents has each placement of a commit. The fingerprint of a placement with invalid selectors is
-// empty, and a placement that the commit does not have is not known.
-func TestContents(t *testing.T) {
+// SourcesOf has each placement of a commit. The fingerprint of a placement with invalid selectors
+// is empty, and a placement that the commit does not have is not known.
+func TestSourcesOf(t *testing.T) {
 	s := snapshot(t, "clusters east\nnamespace web\nnamespace other\nwidget other/one\nplace web\nplace bad of web broken\n")
-	all := Contents(s)
+	all := SourcesOf(s)
 	if len(all) != 2 || all[0].Spec.Key.Name != "bad" || all[0].Fingerprint != "" || all[1].Fingerprint == "" {
-		t.Errorf("contents: %+v", all)
+		t.Errorf("sources: %+v", all)
 	}
 	for _, c := range all {
-		if one, known := ContentOf(s, c.Spec.Key); !known || one.Fingerprint != c.Fingerprint || !slices.Equal(one.Origins, c.Origins) {
+		if one, known := SourceOf(s, c.Spec.Key); !known || one.Fingerprint != c.Fingerprint || !slices.Equal(one.Origins, c.Origins) {
 			t.Errorf("%s is %+v alone, and %+v among all", c.Spec.Key, one, c)
 		}
 	}
-	if c, known := ContentOf(s, api.PlacementKey{Name: "gone"}); known {
+	if c, known := SourceOf(s, api.PlacementKey{Name: "gone"}); known {
 		t.Errorf("a placement that does not exist has %+v", c)
 	}
 }

@@ -155,9 +155,9 @@ func (d *daemon) fill() {
 		d.t.Fatal(err)
 	}
 	remembered := ledger.New()
-	remembered.Declare(head.Commit.Hash, head.Commit.Time, func(yield func(api.ID, ledger.Content) bool) {
+	remembered.Declare(head.Commit.Hash, head.Commit.Time, func(yield func(api.ID, ledger.DeclaredHashes) bool) {
 		for _, o := range head.Objects {
-			yield(o.ID, ledger.Content{Hash: o.Hash})
+			yield(o.ID, ledger.DeclaredHashes{Hash: o.Hash})
 		}
 	})
 	d.publish(func(r *status.Report) {

@@ -37,11 +37,11 @@ func (r *rollback) paths() ([]string, error) {
 		return nil, fmt.Errorf("%w\nThe daemon refuses such a commit as a whole: fix it, or revert it with \"git revert\"", err)
 	}
 	var known bool
-	if r.target, known = plan.ContentOf(then, r.key); !known {
+	if r.target, known = plan.SourceOf(then, r.key); !known {
 		return nil, fmt.Errorf("commit %s has no %s: name another with --to", output.ShortHash(r.from.Hash), r.name)
 	}
 	mine := filesOf(then, r.target.Origins)
-	if c, there := plan.ContentOf(now, r.key); there {
+	if c, there := plan.SourceOf(now, r.key); there {
 		mine = append(mine, filesOf(now, c.Origins)...)
 	}
 	slices.Sort(mine)
@@ -76,7 +76,7 @@ func (r *rollback) others(paths []string, snapshots ...*hub.Snapshot) []string {
 		}
 	}
 	for _, s := range snapshots {
-		for _, c := range plan.Contents(s) {
+		for _, c := range plan.SourcesOf(s) {
 			if c.Spec.Key != r.key {
 				add(c.Spec.Key.String(), s, c.Origins...)
 			}
@@ -110,7 +110,7 @@ func (r *rollback) check(made gitsource.Commit) error {
 	if err != nil {
 		return fmt.Errorf("the files of %s do not load with the others of %s, so no branch is created: %w", output.ShortHash(r.from.Hash), output.ShortHash(r.now.Hash), err)
 	}
-	after, there := plan.ContentOf(s, r.key)
+	after, there := plan.SourceOf(s, r.key)
 	if !there || after.Fingerprint != r.target.Fingerprint {
 		return fmt.Errorf("with its files reverted %s would still differ from what it was at %s, since other files contribute to it; no branch is created: revert it by hand, with \"git revert\"",
 			r.name, output.ShortHash(r.from.Hash))

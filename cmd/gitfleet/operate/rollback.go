@@ -83,7 +83,7 @@ type rollback struct {
 	follows   string // the tracked branch, if it is known
 	proven    bool
 	loader    *hub.Loader
-	target    plan.Content // the placement at the commit to revert to
+	target    plan.PlacementSource // the placement at the commit to revert to
 }
 
 // placement returns the key of a placement. For a partial name it sends a request to the

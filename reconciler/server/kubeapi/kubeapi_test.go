@@ -209,12 +209,12 @@ func TestSecretValuesAreMasked(t *testing.T) {
 
 // declaring returns the report for a commit by a daemon with a ledger.
 func declaring(l *ledger.Ledger, s *hub.Snapshot) *status.Report {
-	l.Declare(s.Commit.Hash, s.Commit.Time, func(yield func(api.ID, ledger.Content) bool) {
+	l.Declare(s.Commit.Hash, s.Commit.Time, func(yield func(api.ID, ledger.DeclaredHashes) bool) {
 		for _, o := range s.Objects {
-			yield(o.ID, ledger.Content{Hash: o.Hash})
+			yield(o.ID, ledger.DeclaredHashes{Hash: o.Hash})
 		}
 		for _, o := range s.Overrides {
-			yield(api.ID{Group: api.PlacementGroup, Kind: "ResourceOverride", Namespace: o.Namespace, Name: o.Name}, ledger.Content{Hash: o.Hash, Spec: o.SpecHash})
+			yield(api.ID{Group: api.PlacementGroup, Kind: "ResourceOverride", Namespace: o.Namespace, Name: o.Name}, ledger.DeclaredHashes{Hash: o.Hash, Spec: o.SpecHash})
 		}
 	})
 	r := reportOf(s)
