@@ -1,11 +1,12 @@
 // Package gitsource reads the Git repository of the hub.
 //
-// Run polls one reference of one remote and calls head with each new commit. Files reads the
-// tree of a commit from the object store. Package objects is the store, and package remote the
-// access to the remote. There is no checkout, and the git program is not used. Objects of the
-// tracked history are never deleted, so that a commit that clusters still run can be read after
-// the remote has dropped it. A missing object is always an error: no listing is ever shorter
-// than the tree.
+// Run polls one reference of one remote and calls head with each new commit that is accepted: the
+// store has all of it and, if signatures are required, it is signed. Whether its manifests can be
+// loaded is the caller's concern. Files reads the tree of a commit from the object store. Package
+// objects is the store, and package remote the access to the remote. There is no checkout, and the
+// git program is not used. Objects of the tracked history are never deleted, so that a commit that
+// clusters still run can be read after the remote has dropped it. A missing object is always an
+// error: no listing is ever shorter than the tree.
 package gitsource
 
 import (
@@ -104,8 +105,9 @@ type Repo struct {
 
 	mu     sync.Mutex
 	status Status
-	// failures counts consecutive failed polls.
-	failures int
+	// remoteFailures counts consecutive failed polls, for the backoff. A poll that finds a commit
+	// that is not accepted does not count, since the remote works.
+	remoteFailures int
 }
 
 // Open opens or creates the store below cfg.Dir. It does not use the network, so that

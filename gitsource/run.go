@@ -9,11 +9,11 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
-// Run polls until ctx is done. It calls head from its own goroutine with each new commit, one
-// at a time, beginning with the last accepted commit of the store, if there is one, before the
-// first poll. A failed poll changes nothing and is retried with backoff. When a damaged store
-// was cloned again, head is called again with its commit. Run returns nil when ctx is done,
-// after everything it started has ended.
+// Run polls until ctx is done. It calls head in the goroutine of the caller with each new commit,
+// one at a time; nothing is polled meanwhile. It begins with the last accepted commit of the
+// store, if there is one, before the first poll. A failed poll changes nothing and is retried with
+// backoff. When a damaged store was cloned again, head is called again with its commit. Run
+// returns nil when ctx is done, after everything it started has ended.
 func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 	if c := r.restore(); c != nil {
 		r.hand(c, head)
@@ -49,7 +49,7 @@ func (r *Repo) hand(c *objects.Commit, head func(Commit)) {
 // asked for.
 func (r *Repo) wait(ctx context.Context, wish time.Duration) {
 	r.mu.Lock()
-	wait := r.backoff.next(r.failures, wish, rand.Float64()) //nolint:gosec // spreading load
+	wait := r.backoff.next(r.remoteFailures, wish, rand.Float64()) //nolint:gosec // spreading load
 	now := time.Now()
 	r.status.NextPoll = now.Add(wait)
 	r.mu.Unlock()

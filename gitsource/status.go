@@ -11,14 +11,15 @@ import (
 type Status struct {
 	// URL and Ref are the remote and the tracked reference.
 	URL, Ref string
-	// Head is the newest accepted commit of the reference, with which head was last called; empty
-	// before the first.
+	// Head is the newest accepted commit of the reference, with which head was last called or is
+	// being called; empty before the first.
 	Head string
 	// LastPoll is the time of the last poll, and LastSuccess that of the last successful one.
 	LastPoll, LastSuccess time.Time
 	// NextPoll is the time of the next poll, unless Nudge is called before.
 	NextPoll time.Time
-	// Failures counts the polls that failed since the last success.
+	// Failures counts the polls that failed since the last success, also those that found a commit
+	// that is not accepted.
 	Failures int
 	// Error is the error of the last poll on one line; empty after a success.
 	Error string
@@ -39,9 +40,9 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	s.LastPoll = now
 	var bad *CommitError
 	if err == nil || errors.As(err, &bad) {
-		r.failures = 0 // the remote works, so that no backoff is needed
+		r.remoteFailures = 0 // the remote works, so that no backoff is needed
 	} else {
-		r.failures++
+		r.remoteFailures++
 	}
 	if err == nil {
 		s.LastSuccess, s.Failures, s.Error = now, 0, ""

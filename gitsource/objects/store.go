@@ -22,7 +22,8 @@ import (
 )
 
 // A Store is a bare Git repository on disk that has all objects in packs. Packs are added and
-// joined, and no object is ever deleted. The git program can read it.
+// joined, and no object is ever deleted. The git program can read it; its references are the
+// accepted commits.
 type Store struct {
 	// Dir is the directory of the repository.
 	Dir string
@@ -44,7 +45,8 @@ const (
 // baseBytes limits the cache of objects that deltas are applied to.
 const baseBytes = 32 * mib
 
-// Create creates a store with the files that Git expects in a bare repository.
+// Create creates a store with the files that Git expects in a bare repository. HEAD resolves to
+// nothing, since refs/heads/accepted is a directory of references; Git only requires the file.
 func Create(dir string) (*Store, error) {
 	for _, d := range []string{"objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
