@@ -135,12 +135,13 @@ func (g *CrashGuard) write() error {
 	return nil
 }
 
-// loadAgain loads the newest commit although loading it has crashed the process before.
-func (r *Reconciler) loadAgain() {
+// requestReload requests the load of the newest commit although loading it has crashed the process
+// before.
+func (r *Reconciler) requestReload() {
 	r.guard.reset()
 	c := r.source.Newest
 	select {
-	case r.retries <- gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}:
+	case r.reloads <- gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}:
 		r.source.LoadError, r.newestFatal = "", false
 		r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
 	default: // one is already waiting to be loaded

@@ -324,16 +324,16 @@ func (s *stuckSource) Files(_ context.Context, commit string) (fs.FS, error) {
 }
 
 // A commit that a user wants to be loaded again does not wait for past commits.
-func TestARetryDoesNotWaitForPastCommits(t *testing.T) {
+func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		source := &stuckSource{read: make(chan string, 1)}
 		r := New(Config{Source: source, Store: ledger.Memory(), Publish: func(*status.Report) {}, Log: slog.New(slog.DiscardHandler)})
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
-		r.loadRequests <- "past"
+		r.pastRequests <- "past"
 		synctest.Wait()
-		r.retries <- gitsource.Commit{Hash: "newest"}
+		r.reloads <- gitsource.Commit{Hash: "newest"}
 		synctest.Wait()
 		select {
 		case <-source.read:

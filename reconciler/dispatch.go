@@ -24,9 +24,9 @@ type runningMember struct {
 	done   chan struct{}
 	// credentials identifies the connection: if it differs, a new connection is needed.
 	credentials string
-	// works are the last argument of Set, or equal ones. ever says that Set was called.
+	// works are the last argument of Set, or equal ones. sent says that Set was called.
 	works []work.Work
-	ever  bool
+	sent  bool
 	// fleet and adopted are the last arguments of SetFleet.
 	fleet   ledger.Fleet
 	adopted []ledger.Adoption
@@ -42,8 +42,9 @@ type runningMember struct {
 // take.
 const offboardTimeout = 15 * time.Minute
 
-// dispatch starts and stops agents, and sends them their works if the works have changed. Works
-// must not be sent before the ledger is saved: if that fails, dispatch ends and returns false.
+// dispatch starts and stops agents, and sends them their works if the works have changed. Before
+// the first works are sent, everything in the ledger is saved: if that fails, dispatch ends and
+// returns false.
 func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	declared := map[string]*hub.Cluster{}
 	for _, c := range p.Members {
@@ -69,17 +70,20 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
 		m.setDriftDecisions(r.driftDecisions[c.Name])
 		works := p.Works[c.Name]
-		if m.ever && ledger.Identical(works, m.works) {
+		if m.sent && ledger.Identical(works, m.works) {
 			continue
 		}
-		if m.ever && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) }) {
+		// A plan replaces the list also if equal manifests of another commit are elsewhere in memory.
+		if m.sent && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) }) {
 			m.works = works
 			continue
 		}
+		// Decisions are saved already. The observations that led to these works are saved too, so
+		// that the first plan after a crash does not take the works back.
 		if r.ledger.Unsaved() && !r.save() {
 			return false
 		}
-		m.works, m.ever = works, true
+		m.works, m.sent = works, true
 		m.member.Set(works)
 		faults.At("told")
 	}

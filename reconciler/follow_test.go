@@ -110,14 +110,14 @@ func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
 		t.Error("reported without a commit in force")
 	}
 	leader.ledger.SetInForce("c1")
-	if published() || len(c.loadRequests) > 0 {
+	if published() || len(c.pastRequests) > 0 {
 		t.Error("reported, or requested a commit that is not fetched")
 	}
 	source.commits["c1"] = true
-	if published() || len(c.loadRequests) != 1 {
+	if published() || len(c.pastRequests) != 1 {
 		t.Error("reported before the commit is loaded, or did not request it")
 	}
-	c.requested = map[string]bool{}
+	c.pastRequested = map[string]bool{}
 	c.pastLoaded(c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web"), c.now)
 	c.newestLoaded(loaded{commit: hub.Commit{Hash: "c2"}, snapshot: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}})
 	if !published() {

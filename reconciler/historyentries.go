@@ -77,9 +77,9 @@ func (d *decision) placement(inForce hub.Commit) {
 	case !d.pl.RecordChanged:
 		return
 	case is.Index >= 0 && is.Index != was.Index:
-		e.Event, e.Revision = history.Revised, revision(is)
+		e.Event, e.Revision = history.Revised, contentIndex(is)
 	case is.SpecHash != was.SpecHash:
-		e.Event, e.Revision = history.SpecChanged, revision(is)
+		e.Event, e.Revision = history.SpecChanged, contentIndex(is)
 	default:
 		return
 	}
@@ -89,7 +89,7 @@ func (d *decision) placement(inForce hub.Commit) {
 // clusters adds the clusters whose assignments change.
 func (d *decision) clusters() {
 	for _, b := range d.pl.Changed {
-		e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit, Revision: revision(d.pl.Record)}
+		e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit, Revision: contentIndex(d.pl.Record)}
 		before := d.entry(b.Cluster)
 		switch {
 		case b.Removing && (before == nil || !before.Binding.Removing):
@@ -113,7 +113,9 @@ func (d *decision) entry(cluster string) *ledger.Entry {
 	return d.record.Entry(cluster)
 }
 
-func revision(p ledger.Placement) string {
+// contentIndex returns the number of the newest content of a placement, which the history calls
+// its revision; empty if there is none.
+func contentIndex(p ledger.Placement) string {
 	if p.Index < 0 {
 		return ""
 	}
@@ -122,14 +124,14 @@ func revision(p ledger.Placement) string {
 
 // progressEntries returns the progress of a placement on a cluster, from its entries before and
 // after an observation.
-func progressEntries(key api.PlacementKey, revision string, was, is *ledger.Entry) []history.Entry {
+func progressEntries(key api.PlacementKey, index string, was, is *ledger.Entry) []history.Entry {
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return nil
 	}
 	before, after := stagesOf(was), stagesOf(is)
 	e := history.Entry{
 		Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster,
-		Commit: is.Binding.Assigned.Commit, Revision: revision,
+		Commit: is.Binding.Assigned.Commit, Revision: index,
 	}
 	var all []history.Entry
 	add := func(event history.Event, message string) {
@@ -151,7 +153,8 @@ func progressEntries(key api.PlacementKey, revision string, was, is *ledger.Entr
 }
 
 // reachedStages are what a placement has reached on a cluster, from the last report about its
-// assigned revision.
+// assigned revision. Unlike for Entry.AppliedAt and AvailableAt, suspended objects count: the
+// history calls content applied once all of it is.
 type reachedStages struct {
 	applied, available bool
 	failed             api.ID // the first object that was refused or will not become available by itself
@@ -218,7 +221,7 @@ func (r *Reconciler) foldOne(s observedSubject, o ledger.Observation) bool {
 	news := r.ledger.Fold(o)
 	is := record.Entry(s.cluster)
 	r.cfg.Metrics.propagated(record, was, is)
-	entries := progressEntries(s.placement, revision(*record), was, is)
+	entries := progressEntries(s.placement, contentIndex(*record), was, is)
 	r.traceCluster(s, was, is, entries)
 	r.cfg.Record(entries...)
 	if is != was {

@@ -151,7 +151,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		return time.Second
 	}
 	r.recordWorks(p)
-	r.requestCommits(p, now)
+	r.requestPastCommits(p, now)
 	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {
 		return resyncPeriod
@@ -247,7 +247,7 @@ func (r *Reconciler) waitingForInventories(now time.Time) bool {
 
 // commitLoaded puts a new commit in force. A commit that could not be loaded is only reported.
 func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
-	if l.retried && r.source.Newest.Hash != l.commit.Hash {
+	if l.reloaded && r.source.Newest.Hash != l.commit.Hash {
 		return
 	}
 	r.newestFatal = errors.Is(l.err, errFatalCommit)

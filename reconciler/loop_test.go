@@ -64,7 +64,7 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 		}, "c2", "c2", "commit inForce @c2 | Ada | make c2\n", ""},
 		"an older one that was loaded again": {func(c *chronicle) loaded {
 			l := c.loadedCommit("c0", "", base)
-			l.retried = true
+			l.reloaded = true
 			return l
 		}, "c1", "c1", "", ""},
 	} {

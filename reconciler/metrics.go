@@ -16,8 +16,8 @@ import (
 type Metrics struct {
 	// Loads observes the duration of loading a commit, by result.
 	Loads *prometheus.HistogramVec
-	// Turns observes the duration of the phases of a turn.
-	Turns *prometheus.HistogramVec
+	// Phases observes the duration of the phases of a turn.
+	Phases *prometheus.HistogramVec
 	// QueueAge is how long the oldest event has been waiting for the loop.
 	QueueAge prometheus.GaugeFunc
 	// Propagation observes the time until a commit is applied, and until it is available, on
@@ -61,7 +61,7 @@ func NewMetrics() *Metrics {
 			Name: "gitfleet_load_duration_seconds", Help: "Duration of loading a commit, by result: ok or error.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 4, 8),
 		}, []string{"result"}),
-		Turns: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gitfleet_loop_phase_duration_seconds", Help: "Duration of a phase of a turn of the reconcile loop: fold, plan, save, dispatch or report.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
 		}, []string{"phase"}),
@@ -86,7 +86,7 @@ func NewMetrics() *Metrics {
 		return 0
 	})
 	for _, phase := range []string{phaseFold, phasePlan, phaseSave, phaseDispatch, phaseReport} {
-		m.Turns.WithLabelValues(phase)
+		m.Phases.WithLabelValues(phase)
 	}
 	for _, stage := range []string{stageApplied, stageAvailable} {
 		m.Propagation.WithLabelValues(stage)
@@ -99,14 +99,14 @@ func NewMetrics() *Metrics {
 
 // Collectors returns all metrics, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Loads, m.Turns, m.QueueAge, m.Propagation, m.RolloutsStarted, m.RolloutsFinished, m.RolloutsStopped, m.RolloutSeconds}
+	return []prometheus.Collector{m.Loads, m.Phases, m.QueueAge, m.Propagation, m.RolloutsStarted, m.RolloutsFinished, m.RolloutsStopped, m.RolloutSeconds}
 }
 
 // timed runs a phase of a turn and measures its duration.
 func (m *Metrics) timed(phase string, do func()) {
 	start := time.Now()
 	do()
-	m.Turns.WithLabelValues(phase).Observe(time.Since(start).Seconds())
+	m.Phases.WithLabelValues(phase).Observe(time.Since(start).Seconds())
 }
 
 // loaded measures the loading of a commit.

@@ -304,7 +304,7 @@ func (r *Reconciler) recheck(o Order) (string, error) {
 		names[name] = o.Subject == ""
 	}
 	if o.Subject == "" && r.newestFatal {
-		r.loadAgain()
+		r.requestReload()
 	}
 	if o.Subject != "" {
 		subject, err := r.subjectOf(o)

@@ -36,22 +36,22 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 	attempts := func() (delays []time.Duration) {
 		now := c.now
 		for range 7 {
-			c.requestCommits(assigned("c1"), now)
-			<-c.loadRequests
+			c.requestPastCommits(assigned("c1"), now)
+			<-c.pastRequests
 			c.pastLoaded(loadedPast("c1", broken), now)
 			if c.lostCommits["c1"] == nil {
 				t.Fatal("the commit is not lost")
 			}
-			next := c.loadBackoff["c1"].at
+			next := c.pastRetries["c1"].at
 			delays = append(delays, next.Sub(now))
-			c.requestCommits(assigned("c1"), next.Add(-time.Nanosecond))
-			if len(c.loadRequests) > 0 {
+			c.requestPastCommits(assigned("c1"), next.Add(-time.Nanosecond))
+			if len(c.pastRequests) > 0 {
 				t.Fatal("the commit is loaded again too early")
 			}
 			now = next
 		}
-		c.requestCommits(assigned("c1"), now)
-		<-c.loadRequests
+		c.requestPastCommits(assigned("c1"), now)
+		<-c.pastRequests
 		c.pastLoaded(loadedPast("c1", nil), now)
 		return delays
 	}
@@ -71,15 +71,15 @@ func TestOneAssignedCommitIsRequestedAtATime(t *testing.T) {
 	c := newChronicle(t)
 	c.commit("c9", "clusters east")
 	for _, want := range []string{"c1", "c2"} {
-		c.requestCommits(assigned("c1", "c2", "c9"), c.now)
-		if got := <-c.loadRequests; got != want {
+		c.requestPastCommits(assigned("c1", "c2", "c9"), c.now)
+		if got := <-c.pastRequests; got != want {
 			t.Errorf("requested %s, want %s", got, want)
 		}
 		c.pastLoaded(loadedPast(want, nil), c.now)
 	}
-	c.requestCommits(assigned("c1", "c2", "c9"), c.now)
-	if len(c.loadRequests) > 0 {
-		t.Errorf("loaded commits are requested again: %s", <-c.loadRequests)
+	c.requestPastCommits(assigned("c1", "c2", "c9"), c.now)
+	if len(c.pastRequests) > 0 {
+		t.Errorf("loaded commits are requested again: %s", <-c.pastRequests)
 	}
 }
 
@@ -90,11 +90,11 @@ func TestUnassignedCommitsAreDropped(t *testing.T) {
 	for hash, err := range map[string]error{"c1": nil, "c2": nil, "c3": errors.New("gone"), "c4": errors.New("gone")} {
 		c.pastLoaded(loadedPast(hash, err), c.now)
 	}
-	c.requestCommits(assigned("c2", "c4"), c.now)
+	c.requestPastCommits(assigned("c2", "c4"), c.now)
 	if got := slices.Sorted(maps.Keys(c.pastSnapshots)); !slices.Equal(got, []string{"c2", "c9"}) {
 		t.Errorf("kept %v", got)
 	}
-	if got := slices.Sorted(maps.Keys(c.lostCommits)); !slices.Equal(got, []string{"c4"}) || len(c.loadBackoff) != 1 {
-		t.Errorf("lost %v, %v", got, c.loadBackoff)
+	if got := slices.Sorted(maps.Keys(c.lostCommits)); !slices.Equal(got, []string{"c4"}) || len(c.pastRetries) != 1 {
+		t.Errorf("lost %v, %v", got, c.pastRetries)
 	}
 }

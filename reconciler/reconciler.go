@@ -105,13 +105,13 @@ type Reconciler struct {
 	inForce       *hub.Snapshot
 	inForceSeenAt time.Time
 	// pastSnapshots are the loaded commits that clusters are assigned to, and the commit in
-	// force. lostCommits are those that cannot be loaded, and loadBackoff says when to try again.
+	// force. lostCommits are those that cannot be loaded, and pastRetries their next attempts.
 	pastSnapshots map[string]*hub.Snapshot
 	lostCommits   map[string]error
-	loadBackoff   map[string]retry
+	pastRetries   map[string]pastRetry
 	// source is what the report says about the repository.
 	source status.Source
-	// untraced is when the commit in force was loaded, until its trace is sent; zero afterwards.
+	// untraced is when a new commit came into force, until its trace is sent; zero afterwards.
 	untraced   time.Time
 	memo       *plan.Memo
 	statusMemo *status.Memo
@@ -147,16 +147,16 @@ type Reconciler struct {
 	// ending has a channel for each cluster that is closed when its last agent, which was
 	// stopped, has ended.
 	ending map[string]<-chan struct{}
-	// loadRequests are commits for the Past loader, and requested are those that it has not
+	// pastRequests are commits for the Past loader, and pastRequested are those that it has not
 	// loaded yet.
-	loadRequests chan string
-	requested    map[string]bool
+	pastRequests  chan string
+	pastRequested map[string]bool
 	// guard records the commits that are being loaded; it is set when Run or Follow starts.
-	// retries are commits to load again. newestFatal is set while the newest commit is refused
-	// because loading it has crashed the process.
+	// reloads are commits that a user wants to be loaded again. newestFatal is set while the
+	// newest commit is refused because loading it has crashed the process.
 	guard       *CrashGuard
 	newestFatal bool
-	retries     chan gitsource.Commit
+	reloads     chan gitsource.Commit
 	trimmer     *memoryTrimmer
 	running     sync.WaitGroup
 }
@@ -173,9 +173,9 @@ func New(cfg Config) *Reconciler {
 		cfg.Metrics = NewMetrics()
 	}
 	return &Reconciler{
-		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), pastSnapshots: map[string]*hub.Snapshot{}, lostCommits: map[string]error{}, loadBackoff: map[string]retry{},
-		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, loadRequests: make(chan string, 1), requested: map[string]bool{},
-		retries: make(chan gitsource.Commit, 1), trimmer: newMemoryTrimmer(freeMemory),
+		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), pastSnapshots: map[string]*hub.Snapshot{}, lostCommits: map[string]error{}, pastRetries: map[string]pastRetry{},
+		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, pastRequests: make(chan string, 1), pastRequested: map[string]bool{},
+		reloads: make(chan gitsource.Commit, 1), trimmer: newMemoryTrimmer(freeMemory),
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	last := r.ledger.InForce()
 	r.running.Go(func() { r.loadLastInForce(ctx, last); cancel(r.runSource(ctx)) })
 	r.running.Go(func() { r.loadPast(ctx) })
-	r.running.Go(func() { r.loadRetries(ctx) })
+	r.running.Go(func() { r.loadReloads(ctx) })
 	r.loop(ctx)
 	if err := context.Cause(ctx); err != nil && err != context.Canceled {
 		return err
@@ -265,7 +265,7 @@ func (r *Reconciler) loadPast(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case hash := <-r.loadRequests:
+		case hash := <-r.pastRequests:
 			c, err := r.cfg.Source.Commit(ctx, hash)
 			l := loaded{commit: hub.Commit{Hash: hash}, err: err}
 			if err == nil {
@@ -277,16 +277,16 @@ func (r *Reconciler) loadPast(ctx context.Context) {
 	}
 }
 
-// loadRetries loads commits that a user wants to be loaded again. They do not wait for past
+// loadReloads loads commits that a user wants to be loaded again. They do not wait for past
 // commits.
-func (r *Reconciler) loadRetries(ctx context.Context) {
+func (r *Reconciler) loadReloads(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-r.retries:
+		case c := <-r.reloads:
 			l := r.load(ctx, r.cfg.Loader, c)
-			l.retried = true
+			l.reloaded = true
 			r.events.addLoaded(l)
 		}
 	}
@@ -298,10 +298,10 @@ type loaded struct {
 	snapshot *hub.Snapshot
 	err      error
 	// past says that it was loaded because clusters are assigned to it, resumed that it was in
-	// force before a restart, and retried that a user requested it, so that there may be a newer
+	// force before a restart, and reloaded that a user requested it, so that there may be a newer
 	// commit.
-	past, resumed, retried bool
-	took                   time.Duration
+	past, resumed, reloaded bool
+	took                    time.Duration
 }
 
 func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {

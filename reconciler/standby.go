@@ -139,7 +139,7 @@ func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reade
 	snapshot := r.pastSnapshots[hash]
 	if snapshot == nil {
 		if _, err := r.cfg.Source.Commit(ctx, hash); err == nil { // otherwise a poll will fetch it
-			r.requestLoad(hash, now)
+			r.requestPast(hash, now)
 		}
 		return false
 	}
@@ -150,7 +150,7 @@ func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reade
 	p := r.makePlan(now)
 	p.UpdateLedger(r.ledger) // only in memory, since the leader makes the same decision
 	newest := r.pastSnapshots[r.source.Newest.Hash]
-	r.requestCommits(p, now)
+	r.requestPastCommits(p, now)
 	if newest != nil {
 		r.pastSnapshots[newest.Commit.Hash] = newest // the leader may put it in force
 	}

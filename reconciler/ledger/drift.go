@@ -9,7 +9,7 @@ import (
 )
 
 // A Drift is the record of an object that others have changed after it was applied. It is kept
-// after the object was restored. Values of Secrets are masked.
+// after the drift was reverted. Values of Secrets are masked.
 type Drift struct {
 	ID       api.ID
 	Version  string

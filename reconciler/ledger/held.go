@@ -9,12 +9,12 @@ import (
 )
 
 // A DriftDecision is the decision about one held drift: an object that others have changed and
-// that the member does not restore until there is a decision.
+// that the member leaves as it is until there is a decision.
 type DriftDecision struct {
 	// Fingerprint is the fingerprint of the drift. The decision does not apply to other drift
 	// of the same object.
 	Fingerprint string
-	// PutBack says that the object is restored.
+	// PutBack says that the drift is reverted.
 	PutBack bool
 	// Again says that the object is compared again, since its drift rule has ended.
 	Again bool

@@ -26,7 +26,7 @@ type Ledger struct {
 	suspensions map[Subject]Suspension
 	// declared are the records of the objects of the commit in force.
 	declared map[api.ID]Declared
-	// events are the events, repeated has the same events by key, and number is the number of
+	// events are the events, eventsByKey has the same events by key, and number is the number of
 	// the newest.
 	events      []Event
 	eventsByKey map[string]numbered
@@ -87,10 +87,11 @@ type Placement struct {
 	// Index is the number of the newest content, from 0, and Content is its hash.
 	Index   int
 	Content string
-	// Revisions are the times at which the newest contents came into force, oldest first.
+	// Revisions are the times at which the commits with the newest contents were first seen,
+	// oldest first.
 	Revisions []Revised `json:",omitempty"`
-	// RolloutStarted is when the rollout of the newest content started. RolloutFinished is when
-	// that content was available on every cluster; zero until it is.
+	// RolloutStarted is when the commit with the newest content was first seen. RolloutFinished is
+	// when that content was available on every cluster; zero until it is.
 	RolloutStarted  time.Time `json:",omitzero"`
 	RolloutFinished time.Time `json:",omitzero"`
 	// Proven is the last content that was available on every cluster: a commit that has it, and
@@ -125,7 +126,7 @@ type Placement struct {
 	version uint64
 }
 
-// A Revised records when a content of a placement came into force.
+// A Revised records when the commit with a content of a placement was first seen.
 type Revised struct {
 	Index int
 	At    time.Time
@@ -136,8 +137,8 @@ func (p *Placement) RollingOut() bool {
 	return !p.RolloutStarted.IsZero() && p.RolloutFinished.IsZero()
 }
 
-// RevisedAt returns when the content with an index came into force. If that was not recorded,
-// it returns the time of the next content that was recorded; zero if there is none.
+// RevisedAt returns when the commit with the content of an index was first seen. If that was not
+// recorded, it returns the time of the next content that was recorded; zero if there is none.
 func (p *Placement) RevisedAt(index int) time.Time {
 	for _, r := range p.Revisions {
 		if r.Index >= index {
@@ -409,11 +410,12 @@ func (l *Ledger) next() uint64 {
 // Unsaved reports whether anything has to be saved.
 func (l *Ledger) Unsaved() bool { return len(l.dirty) > 0 }
 
-// Urgent reports whether decisions or drift are not saved yet; they must be saved before works
-// are sent. Observations and the times of conditions can wait, since members report them again.
+// Urgent reports whether decisions or drift are not saved yet. They are saved in the turn that
+// records them. Observations and the times of conditions alone may be saved later, but before works
+// are sent; members report them again.
 func (l *Ledger) Urgent() bool { return l.urgent }
 
-// markUrgent marks a record as unsaved, and that it must be saved before works are sent.
+// markUrgent marks a record as unsaved and to be saved in the same turn.
 func (l *Ledger) markUrgent(key string) {
 	l.urgent = true
 	l.markUnsaved(key)

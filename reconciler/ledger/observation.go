@@ -354,7 +354,7 @@ func (l *Ledger) foldWork(o WorkSeen) bool {
 	if key := entryKey(o.Placement, o.Cluster); sameDrifts(e.drifts(), o.Drifts) {
 		l.markUnsaved(key)
 	} else {
-		l.markUrgent(key) // the stored observation would not show a restored object
+		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
 	if len(o.Deletions) == 0 && e.reported && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
 		p.entries[o.Cluster] = &next // a repeated report without a visible change

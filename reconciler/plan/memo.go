@@ -18,8 +18,7 @@ type Memo struct {
 	inForce *commitCache
 	commits map[*hub.Snapshot]*commitCache
 	// contents are the known contents of each placement, beginning with that of the commit in
-	// force.
-	// The others are kept while a cluster is assigned to them or was until now.
+	// force. The others are kept while a cluster is assigned to them or was until now.
 	contents map[api.PlacementKey][]*prepared
 
 	order order

@@ -45,7 +45,7 @@ type Input struct {
 	// counts as failed; an annotation of a placement overrides it. Zero means no limit.
 	AvailableTimeout time.Duration
 	Now              time.Time
-	// InForceSeenAt is when that commit was first seen, before it was loaded; zero means Now.
+	// InForceSeenAt is when InForce was first seen, before it was loaded; zero means Now.
 	InForceSeenAt time.Time
 	// ShortDecisions limits the decisions about clusters that are not selected to the number of
 	// missing clusters. In a large fleet they are most of the decisions.
@@ -264,9 +264,9 @@ func (pl *planner) order() order {
 	return *o
 }
 
-// sequence lists the placements of the commit in force and of the ledger, each once: a placement that the
-// affinity of another names comes before it, and the earlier keys of renamed placements come
-// last.
+// sequence lists the placements of the commit in force and of the ledger, each once: a placement
+// that the affinity of another names comes before it, and the earlier keys of renamed placements
+// come last.
 func sequence(in Input) []api.PlacementKey {
 	policies := map[api.PlacementKey]*api.PlacementPolicy{}
 	for _, key := range in.Ledger.Placements() {

@@ -84,7 +84,7 @@ func TestRolloutsAreMeasured(t *testing.T) {
 			t.Errorf("an event has been waiting for %v s", age)
 		}
 		for _, phase := range []string{"fold", "plan", "save", "dispatch", "report"} {
-			if _, n := measured(t, s.metrics.Turns.WithLabelValues(phase).(prometheus.Histogram)); n == 0 {
+			if _, n := measured(t, s.metrics.Phases.WithLabelValues(phase).(prometheus.Histogram)); n == 0 {
 				t.Errorf("the phase %s is not timed", phase)
 			}
 		}
