@@ -266,7 +266,10 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 		r.cfg.Log.Error("commit refused", "commit", l.commit.Hash, "inForce", r.source.InForce.Hash, "err", err)
 		return
 	}
-	r.inForce, r.inForceSeenAt = l.snapshot, now.Add(-l.took)
+	r.inForce, r.inForceSeenAt = l.snapshot, l.seen
+	if l.seen.After(now) { // the clock was set back
+		r.inForceSeenAt = now
+	}
 	if r.ledger.InForce() != l.commit.Hash { // it was not merely loaded again after a restart
 		r.cfg.Record(commitEntry(history.InForce, l.commit, ""))
 		r.untraced = now

@@ -89,6 +89,23 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 	}
 }
 
+// A commit was first seen when its load began, however long it has waited for the turn, but not
+// after it came into force if the clock was set back meanwhile.
+func TestWhenTheCommitInForceWasFirstSeen(t *testing.T) {
+	c := newChronicle(t)
+	for name, test := range map[string]struct{ seen, want time.Duration }{
+		"before the turn":    {-time.Minute, -time.Minute},
+		"the clock set back": {time.Hour, 0},
+	} {
+		l := c.loadedCommit(name, "", "clusters east\nnamespace web\nplace web")
+		l.seen, l.took = c.now.Add(test.seen), time.Second
+		c.commitLoaded(l, c.now)
+		if want := c.now.Add(test.want); !c.inForceSeenAt.Equal(want) {
+			t.Errorf("%s: first seen at %s, want %s", name, c.inForceSeenAt, want)
+		}
+	}
+}
+
 // A refused commit's problems end with the next good one.
 func TestAGoodCommitEndsTheProblems(t *testing.T) {
 	c := newChronicle(t)

@@ -101,7 +101,7 @@ type Reconciler struct {
 	events *events
 
 	// inForce is the commit in force: the newest commit that has loaded. It is nil until one
-	// has. inForceSeenAt is when it was first seen, before it was loaded.
+	// has. inForceSeenAt is when its load began.
 	inForce       *hub.Snapshot
 	inForceSeenAt time.Time
 	// pastSnapshots are the loaded commits that clusters are assigned to, and the commit in
@@ -301,12 +301,14 @@ type loaded struct {
 	// force before a restart, and reloaded that a user requested it, so that there may be a newer
 	// commit.
 	past, resumed, reloaded bool
-	took                    time.Duration
+	// seen is when the load began, and took its duration.
+	seen time.Time
+	took time.Duration
 }
 
 func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
 	start := time.Now()
-	l = loaded{commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
+	l = loaded{seen: r.cfg.Now(), commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
 	defer func() { r.cfg.Metrics.loaded(l) }()
 	end, err := r.guard.Begin(c.Hash)
 	if err != nil {
