@@ -49,31 +49,36 @@ func (a *applier) apply(ctx context.Context, tasks []task, touched map[api.Place
 			n = len(tasks)
 		}
 		a.survey(ctx, tasks[:n])
-		for _, o := range a.runWave(ctx, tasks[:n]) {
-			if o.err != nil && ctx.Err() != nil {
-				continue // the session has ended, which is no failure of the object
-			}
-			a.recordOutcome(o, touched)
-			faults.At("applied")
-		}
+		a.runWave(ctx, tasks[:n], touched)
 		tasks = tasks[n:]
 	}
 }
 
-// runWave runs the tasks of one wave and returns their outcomes in order. Once the server has
-// stopped answering, the remaining tasks are skipped.
-func (a *applier) runWave(ctx context.Context, tasks []task) []outcome {
+// runWave runs the tasks of one wave. It records their outcomes in order, while later tasks are
+// still running. Once the server has stopped answering, the remaining tasks are skipped.
+func (a *applier) runWave(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) {
 	out := make([]outcome, len(tasks))
 	x := a.executor()
-	skip := func(i int) bool {
-		if ctx.Err() == nil && !a.conn.CutOff() {
-			return false
-		}
-		out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
-		return true
-	}
-	a.inParallel(ctx, len(tasks), skip, func(i int) { out[i] = x.do(ctx, a.withInputs(tasks[i])) })
-	return out
+	a.inParallel(ctx, len(tasks), parallelCalls{
+		start: func(i int) bool {
+			if ctx.Err() != nil || a.conn.CutOff() {
+				out[i] = outcome{task: tasks[i], do: diff.Apply, cond: unanswered(diff.ApplyFailed(diff.Apply, errSilent), errSilent), err: errSilent}
+				return false
+			}
+			tasks[i] = a.withInputs(tasks[i])
+			return true
+		},
+		do: func(i int) { out[i] = x.do(ctx, tasks[i]) },
+		done: func(i int) {
+			o := out[i]
+			out[i] = outcome{}
+			if o.err != nil && ctx.Err() != nil {
+				return // the session has ended, which is no failure of the object
+			}
+			a.recordOutcome(o, touched)
+			faults.At("applied")
+		},
+	})
 }
 
 // executor returns an executor of tasks for the works as they are now.
@@ -197,7 +202,7 @@ func (a *applier) survey(ctx context.Context, tasks []task) {
 			all = append(all, at)
 		}
 	}
-	a.inParallel(ctx, len(all), nil, func(i int) { a.surveyCollection(ctx, all[i], collections[all[i]]) })
+	a.inParallel(ctx, len(all), parallelCalls{do: func(i int) { a.surveyCollection(ctx, all[i], collections[all[i]]) }})
 }
 
 // cannotBeThere reports whether an object could exist only if somebody has created it within

@@ -57,37 +57,63 @@ func (c *cluster) watchedKinds() []schema.GroupVersionKind {
 	return gvks
 }
 
-// inParallel calls do for the numbers below n, several at a time, and returns when all calls have
-// returned. A slot of the common limit is acquired before a goroutine is started, since thousands
-// of clusters may wait for it. Numbers that skip reports get none, and do is not called for them;
-// nil stands for no such numbers.
-func (c *cluster) inParallel(ctx context.Context, n int, skip func(i int) bool, do func(i int)) {
+// parallelCalls are calls for the numbers below some n. The goroutine of the caller calls start and
+// done, other goroutines call do.
+type parallelCalls struct {
+	// start is called in order, before do. If it returns false, do is not called for the number.
+	// Nil means that do is called for all numbers.
+	start func(i int) bool
+	do    func(i int)
+	// done is called in order, after do or after start returned false. Later calls of do may
+	// still be running. Nil means that nothing is called.
+	done func(i int)
+}
+
+// inParallel makes some calls, several at a time, and returns when all have returned. A slot of the
+// common limit is acquired before a goroutine is started, since thousands of clusters may wait for
+// it.
+func (c *cluster) inParallel(ctx context.Context, n int, calls parallelCalls) {
 	type call struct {
 		i       int
 		release func()
 	}
-	slots, calls := make(chan struct{}, c.cfg.Concurrency), make(chan call, c.cfg.Concurrency)
-	var workers sync.WaitGroup
-	started := 0
-	for i := range n {
-		slots <- struct{}{}
-		if skip != nil && skip(i) {
-			<-slots
-			continue
-		}
-		calls <- call{i, acquireSlot(ctx, c.cfg.Limit)}
-		if started++; started <= c.cfg.Concurrency { // a goroutine for each call would have to grow its stack
-			workers.Go(func() {
-				for next := range calls {
-					do(next.i)
-					next.release()
-					<-slots
-				}
-			})
+	started, ended := make(chan call, c.cfg.Concurrency), make(chan int, c.cfg.Concurrency)
+	returned, reported, running, workers := make([]bool, n), 0, 0, 0
+	report := func() {
+		for ; reported < n && returned[reported]; reported++ {
+			if calls.done != nil {
+				calls.done(reported)
+			}
 		}
 	}
-	close(calls)
-	workers.Wait()
+	for i := range n {
+		if running == c.cfg.Concurrency {
+			returned[<-ended] = true
+			running--
+		}
+		if calls.start == nil || calls.start(i) {
+			started <- call{i, acquireSlot(ctx, c.cfg.Limit)}
+			running++
+		} else {
+			returned[i] = true
+		}
+		if workers < running { // a goroutine for each call would have to grow its stack
+			workers++
+			go func() {
+				for call := range started {
+					calls.do(call.i)
+					call.release()
+					ended <- call.i
+				}
+			}()
+		}
+		report()
+	}
+	close(started)
+	for range running {
+		returned[<-ended] = true
+		report()
+	}
 }
 
 // lateAnswer is how long a write keeps its slot of a common limit. A cluster that does not

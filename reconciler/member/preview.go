@@ -196,7 +196,7 @@ func (p *Preview) task(key api.PlacementKey, m *work.Manifest) task {
 // the objects.
 func (p *Preview) each(ctx context.Context, tasks []task, look func(context.Context, task) (*Change, error)) ([]Change, error) {
 	all, errs := make([]*Change, len(tasks)), make([]error, len(tasks))
-	p.s.inParallel(ctx, len(tasks), nil, func(i int) { all[i], errs[i] = look(ctx, tasks[i]) })
+	p.s.inParallel(ctx, len(tasks), parallelCalls{do: func(i int) { all[i], errs[i] = look(ctx, tasks[i]) }})
 	var out []Change
 	for i, c := range all {
 		if errs[i] != nil {

@@ -28,7 +28,7 @@ type valueChecker struct {
 func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	x := v.applier.executor()
 	checks := make([]valuesCheck, len(tasks))
-	v.inParallel(ctx, len(tasks), nil, func(i int) {
+	v.inParallel(ctx, len(tasks), parallelCalls{do: func(i int) {
 		t := v.applier.withInputs(tasks[i])
 		live, err := v.conn.Read(ctx, t.res, t.manifest.ID)
 		if err != nil || live == nil {
@@ -36,7 +36,7 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 			return
 		}
 		checks[i] = x.checkValues(ctx, t, live)
-	})
+	}})
 	return v.conclude(tasks, checks)
 }
 
