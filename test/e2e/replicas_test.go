@@ -82,12 +82,14 @@ func (d *daemon) waitForValueOn(value string, members int) {
 	})
 }
 
-// writes lists the writes of ConfigMaps of the test on a member since a time.
+// writes lists the writes of ConfigMaps of the test on a member since a time. Requests that the API
+// server answered with an error wrote nothing: for example one whose sender was stopped before it had
+// sent the body.
 func (d *daemon) writes(member string, since time.Time) (lines []string) {
 	d.t.Helper()
 	objects, _ := d.asked(member, since)
 	for _, line := range objects {
-		if !reads(line) && strings.Contains(line, " configmaps "+d.name+"/") {
+		if !reads(line) && strings.Contains(line, " configmaps "+d.name+"/") && strings.HasPrefix(line[strings.LastIndex(line, " "):], " 2") {
 			lines = append(lines, line)
 		}
 	}
