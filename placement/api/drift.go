@@ -139,6 +139,9 @@ type DriftRules struct {
 // At returns the most specific rule that is valid and has not ended.
 func (s DriftRules) At(now time.Time) DriftRule {
 	for _, value := range []string{s.Object, string(s.Kind), s.Placement, s.Cluster} {
+		if value == "" {
+			continue
+		}
 		if r, err := ParseDriftRule(value); err == nil && !r.Ended(now) {
 			return r
 		}

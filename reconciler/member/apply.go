@@ -116,7 +116,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	}
 	if o.written != nil {
 		delete(a.suspects, id)
-		l := observed.Of(o.written)
+		l := o.written
 		l.Health = a.healthAfter(id, o, l)
 		a.live.Put(id, l)
 		it := o.item

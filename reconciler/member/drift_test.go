@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -72,20 +71,20 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 	m := &work.Manifest{Object: &api.Object{ID: cm("one"), Hash: "h", Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
 	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Kind: "ConfigMap", Version: "v1", Namespace: "default", Name: "one", Hash: "h", UID: "1"}, drift: true}
 	found := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
-	outcomeAt := func(version string) *outcome {
+	outcomeAt := func(version uint64) *outcome {
 		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},
-			written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}}}
+			written: &observed.Object{Version: version}}
 	}
 	s.drifts.undone(tk, &observed.Object{Version: 7})
 	if s.drifts.flips[cm("one")].Total != 1 {
 		t.Fatalf("flips: %+v", s.drifts.flips)
 	}
-	s.drifts.recordOutcome(outcomeAt("7"))
+	s.drifts.recordOutcome(outcomeAt(7))
 	if got := s.drifts.memory[web]; len(got) > 0 || s.drifts.flips[cm("one")].Total != 0 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
 	}
 	s.drifts.undone(tk, &observed.Object{Version: 8})
-	s.drifts.recordOutcome(outcomeAt("9"))
+	s.drifts.recordOutcome(outcomeAt(9))
 	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.drifts.flips[cm("one")].Total != 1 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
 	}
@@ -117,7 +116,7 @@ func TestAlteredFieldsAreRecordedUntilTheyEnd(t *testing.T) {
 // object was written, left or found as it should be.
 func TestRecordedDrift(t *testing.T) {
 	path := []api.Difference{{PatchDetail: api.PatchDetail{Path: "/data/key", ValueInHub: "git", ValueInMember: "edited"}}}
-	written := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "8"}}
+	written := &observed.Object{Version: 8}
 	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	replicas := []autoscaler.Rival{{Rival: diff.Rival{Path: "/spec/replicas", Wanted: "2", Value: "5"}, Name: "the HorizontalPodAutoscaler web"}}
 	applied := &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one", Hash: "hash"}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -226,13 +225,13 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	if err == nil {
 		stored, o.created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
 	}
-	var written *metav1.PartialObjectMetadata // outcomes are kept until their wave ends, so that they must be small
+	var entries []metav1.ManagedFieldsEntry
 	if err == nil {
-		written = meta.AsPartialObjectMetadata(stored)
+		entries = stored.GetManagedFields()
 	}
-	if err == nil && t.item.Hash == "" && appliedByClient(written.ManagedFields) {
+	if err == nil && t.item.Hash == "" && appliedByClient(entries) {
 		if stored, err = x.takeOverKubectlFields(ctx, t, body, stored); err == nil {
-			written = meta.AsPartialObjectMetadata(stored)
+			entries = stored.GetManagedFields()
 		}
 	}
 	if err != nil {
@@ -243,7 +242,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		}
 		return o
 	}
-	o.written = written
+	o.written, o.made = observed.OfFields(stored, entries), made(stored, entries)
 	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time

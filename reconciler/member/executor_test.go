@@ -161,7 +161,7 @@ func (f *fixture) applied(t *testing.T) task {
 		t.Fatalf("not applied: %+v", o.cond)
 	}
 	next := f.task("h")
-	next.item.Managed, next.item.UID = observed.Of(o.written).Managed, o.written.UID
+	next.item.Managed, next.item.UID = o.written.Managed, o.written.UID
 	return next
 }
 

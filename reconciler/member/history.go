@@ -70,17 +70,17 @@ func (r *recorder) written(o outcome) history.Event {
 		return history.TakenOver
 	case o.item.Hash != "":
 		return history.Changed
-	case r.live.Of(o.manifest.ID) == nil && made(o.written):
+	case r.live.Of(o.manifest.ID) == nil && o.made:
 		return history.Created
 	}
 	return history.TakenOver
 }
 
-// made reports whether our last write created an object.
-func made(o *metav1.PartialObjectMetadata) bool {
-	for _, e := range o.ManagedFields {
+// made reports whether our last apply created an object with some managedFields.
+func made(o metav1.Object, entries []metav1.ManagedFieldsEntry) bool {
+	for _, e := range entries {
 		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil {
-			return e.Time.Sub(o.CreationTimestamp.Time) <= time.Second
+			return e.Time.Sub(o.GetCreationTimestamp().Time) <= time.Second
 		}
 	}
 	return true

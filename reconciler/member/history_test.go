@@ -123,19 +123,39 @@ func TestOnlyOurDeletionsAreRecorded(t *testing.T) {
 	}
 }
 
+// Our apply created an object if our fields are as old as the object; times are in whole seconds.
+func TestMade(t *testing.T) {
+	created := time.Unix(1000, 0)
+	object := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}
+	ours := func(at time.Time) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: api.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Time: &metav1.Time{Time: at}}
+	}
+	theirs := metav1.ManagedFieldsEntry{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: created}}
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    bool
+	}{
+		"created by us":            {[]metav1.ManagedFieldsEntry{ours(created)}, true},
+		"and then edited":          {[]metav1.ManagedFieldsEntry{theirs, ours(created.Add(time.Second))}, true},
+		"created by others before": {[]metav1.ManagedFieldsEntry{theirs, ours(created.Add(2 * time.Second))}, false},
+		"no time":                  {[]metav1.ManagedFieldsEntry{{Manager: api.FieldManager, Operation: metav1.ManagedFieldsOperationApply}}, true},
+		"no fields":                {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := made(object, test.entries); got != test.want {
+				t.Errorf("made: %t", got)
+			}
+		})
+	}
+}
+
 // The history has one entry for each write and for each new failure, with its event. It has none
 // for objects that were found as they should be.
 func TestHistoryOfOutcomes(t *testing.T) {
 	m, asking := oneManifest(), changedOne(true)
 	applied := &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one", Hash: "old"}
 	announced := &inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"}
-	at := func(version string, written time.Duration) *metav1.PartialObjectMetadata {
-		created := time.Unix(1000, 0)
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			ResourceVersion: version, CreationTimestamp: metav1.NewTime(created),
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: api.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Time: &metav1.Time{Time: created.Add(written)}}},
-		}}
-	}
+	at := func(version uint64) *observed.Object { return &observed.Object{Version: version} }
 	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
 	failed := diff.ApplyFailed(diff.Apply, errors.New("denied"))
 	tests := map[string]struct {
@@ -145,14 +165,14 @@ func TestHistoryOfOutcomes(t *testing.T) {
 		work    work.Work
 		want    string // event, by and message
 	}{
-		"created":                       {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at("8", 0)}, want: "created"},
-		"existed unnoticed":             {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at("8", time.Minute)}, want: "takenOver"},
-		"existed":                       {outcome: outcome{task: task{item: announced}, do: diff.Apply, written: at("8", 0)}, known: &observed.Object{Version: 7}, want: "takenOver"},
-		"taken over":                    {outcome: outcome{task: task{item: announced}, do: diff.TakeOver, written: at("8", 0)}, want: "takenOver"},
-		"changed":                       {outcome: outcome{task: task{item: applied}, do: diff.Apply, written: at("8", 0)}, want: "changed"},
-		"drift was reverted":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at("8", 0), snapshot: snapshot{live: live}, before: ledger.Drift{By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}}}, want: "repaired by kubectl (Update)"},
-		"a deletion was reverted":       {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Create, written: at("8", 0), before: ledger.Drift{Deleted: true}}, want: "repaired by a watch"},
-		"there was no drift":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at("7", 0), snapshot: snapshot{live: live}}},
+		"created":                       {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at(8), made: true}, want: "created"},
+		"existed unnoticed":             {outcome: outcome{task: task{item: announced}, do: diff.Create, written: at(8)}, want: "takenOver"},
+		"existed":                       {outcome: outcome{task: task{item: announced}, do: diff.Apply, written: at(8), made: true}, known: &observed.Object{Version: 7}, want: "takenOver"},
+		"taken over":                    {outcome: outcome{task: task{item: announced}, do: diff.TakeOver, written: at(8)}, want: "takenOver"},
+		"changed":                       {outcome: outcome{task: task{item: applied}, do: diff.Apply, written: at(8)}, want: "changed"},
+		"drift was reverted":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(8), snapshot: snapshot{live: live}, before: ledger.Drift{By: []api.Actor{{Manager: "kubectl", Operation: "Update"}}}}, want: "repaired by kubectl (Update)"},
+		"a deletion was reverted":       {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Create, written: at(8), before: ledger.Drift{Deleted: true}}, want: "repaired by a watch"},
+		"there was no drift":            {outcome: outcome{task: task{item: applied, drift: true}, do: diff.Apply, written: at(7), snapshot: snapshot{live: live}}},
 		"as in Git":                     {outcome: outcome{task: task{item: applied}, do: diff.Nothing, cond: diff.Applied()}},
 		"failed":                        {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, want: "failed: " + failed.Message},
 		"failed as before":              {outcome: outcome{task: task{item: applied}, do: diff.Apply, cond: failed, err: errors.New("denied")}, trouble: &trouble{hash: "hash", cond: failed}},

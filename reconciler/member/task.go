@@ -61,8 +61,9 @@ type outcome struct {
 	do      diff.Operation
 	cond    metav1.Condition
 	err     error
-	written *metav1.PartialObjectMetadata // nil if nothing was written
-	created bool                          // the object did not exist before
+	written *observed.Object // nil if nothing was written
+	created bool             // the object did not exist before
+	made    bool             // our last apply created the object, now or earlier
 	diffs   []api.Difference
 	gen     int64
 	snapshot
@@ -84,7 +85,7 @@ func (o *outcome) repairs() bool {
 	if !o.drift || o.written == nil {
 		return false
 	}
-	return o.live == nil || o.live.GetResourceVersion() != o.written.ResourceVersion
+	return o.live == nil || o.written.Version == 0 || observed.ParseVersion(o.live.GetResourceVersion()) != o.written.Version
 }
 
 // putsBack reports whether the write reverted drift. A write may also change only the ownership of

@@ -47,8 +47,11 @@ type Object struct {
 }
 
 // Of returns the state of an object, except its health.
-func Of(m metav1.Object) *Object {
-	entries := m.GetManagedFields() // the conversion is expensive for an unstructured object
+func Of(m metav1.Object) *Object { return OfFields(m, m.GetManagedFields()) }
+
+// OfFields is Of for an object whose managedFields are known: an unstructured object converts them at
+// each call of GetManagedFields, which is expensive.
+func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 	terminating := m.GetDeletionTimestamp() != nil
 	finalizers := ""
 	if terminating {
