@@ -26,7 +26,7 @@ func NewDiff() *cobra.Command {
 	var d diffCommand
 	var out output.Format
 	cmd := &cobra.Command{
-		Use:   "diff [PLACEMENT|KIND/NAME] --config gitfleet.yaml [--path DIR]",
+		Use:   "diff [PLACEMENT|KIND/NAME] --config gitfleet.yaml",
 		Short: "Compare Git with the live objects on the member clusters",
 		Long: `Compare Git with the live objects on the clusters, field by field: what would be
 added, changed, taken over and deleted once every rollout is over. Diff asks the
