@@ -35,11 +35,11 @@ func newCatalog(s *hub.Snapshot) *catalog {
 	}
 	if s != nil {
 		seen := map[schema.GroupVersionKind]bool{}
-		definitions := definitions(s)
+		defined := definitions(s)
 		for _, o := range s.Objects {
 			gvk := o.Content.GroupVersionKind()
 			if !seen[gvk] && !known[gvk.GroupKind()] {
-				c.kinds = append(c.kinds, manifestKind(gvk, o.ID.Namespace != "", definitions[gvk.GroupKind()]))
+				c.kinds = append(c.kinds, manifestKind(gvk, o.ID.Namespace != "", defined[gvk.GroupKind()]))
 			}
 			seen[gvk] = true
 		}

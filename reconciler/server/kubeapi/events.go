@@ -17,7 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// component is the source component of events.
+// component is the source of all events, as kubectl describe shows it.
 const component = "placement-controller"
 
 // eventKind returns one of the two kinds of events in Kubernetes, with its selectable fields.

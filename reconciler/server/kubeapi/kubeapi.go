@@ -4,8 +4,10 @@
 // Publish puts a report into a store, and requests are served from there. A catalog has the served
 // kinds: the built-in ones and those of the manifests in the commit in force.
 //
-// To serve another kind: add its type to placement/api, its columns to printer, an entry to
-// builtIn and a Replace to Publish; then run go generate, and test/reading with -update.
+// To serve another kind: add its type to placement/api, its columns to printer, and an entry to
+// builtIn. A kind of the report needs a field of status.Report and a Replace in Publish. One that Git
+// declares needs an entry in api.ManifestKinds and, if its objects are not among those of a Snapshot, a
+// source in catalog.manifests. Then run go generate, and test/reading with -update.
 package kubeapi
 
 import (
@@ -158,10 +160,10 @@ func (a *API) Publish(r *status.Report) {
 func (a *API) declare(r *status.Report) {
 	next := newCatalog(r.InForce)
 	before := a.catalog.Load()
-	declared := next.manifests(r.InForce, r.Declared)
+	manifests := next.manifests(r.InForce, r.Declared)
 	for _, k := range next.kinds {
 		if k.declared {
-			a.store.Replace(k.storeKey(), declared[k.storeKey()])
+			a.store.Replace(k.storeKey(), manifests[k.storeKey()])
 		}
 	}
 	for _, k := range before.kinds {

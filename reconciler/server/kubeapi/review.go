@@ -17,7 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// reviews are created by "kubectl auth can-i" and by dashboards to check a permission; they are
+// accessReviews are created by "kubectl auth can-i" and by dashboards to check a permission; they are
 // not stored.
 var accessReviews = &kind{
 	group: authorizationv1.GroupName, name: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", singular: "selfsubjectaccessreview",
