@@ -120,13 +120,13 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		l.Health = a.healthAfter(id, o, l)
 		a.live.Put(id, l)
 		it := o.item
-		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.Others != "" || it.UID != l.UID || it.Version != o.res.Version {
+		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.res.Version {
 			touched[o.placement] = true
 		}
 		if it.Hash != o.manifest.Hash {
 			it.Commit = a.works[o.placement].Revision.Commit
 		}
-		it.Version, it.Hash, it.Managed, it.Others, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
+		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
 		a.inv[o.placement].Items.Put(*it)
 	}
 	if o.accepted != nil {
@@ -136,7 +136,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		delete(a.brake.braked, id) // the object no longer has to be recreated
 	}
 	if o.err == nil && !o.gone && o.cond.Reason != api.AppliedWithFailedDriftDetection && a.verifies(o.wanted) {
-		a.verified[id] = a.live.Standing(id)
+		a.verified[id] = a.live.OwnershipState(id)
 	}
 	a.drifts.recordOutcome(&o)
 	if o.asWanted() || o.cond.Reason == api.ManifestApplied && len(o.diffs) == 0 && !a.works.onlyCompares(o.placement) {
@@ -149,7 +149,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 // recordAccepted records in the inventory that an object already equals its new version.
 func (a *applier) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) {
 	it := *o.item
-	it.Hash, it.Managed, it.Others = o.manifest.Hash, o.accepted.Managed, o.accepted.Foreign()
+	it.Hash, it.Managed, it.OthersState = o.manifest.Hash, o.accepted.Managed, o.accepted.OthersState()
 	it.Version, it.Commit = o.res.Version, a.works[o.placement].Revision.Commit
 	a.inv[o.placement].Items.Put(it)
 	touched[o.placement] = true

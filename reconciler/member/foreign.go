@@ -29,7 +29,7 @@ func (s *session) receiveFleet() {
 // observeOnly replaces a turn on a cluster that another fleet holds. It writes nothing. Once no
 // other fleet holds the cluster, everything is reconciled.
 func (s *session) observeOnly(ctx context.Context, woken waking) error {
-	look := !s.store.Foreign() // a new membership says that the cluster is ours
+	look := !s.store.HeldByOther() // a new membership says that the cluster is ours
 	switch woken {
 	case byLeave:
 		s.leaving = true
@@ -58,7 +58,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 		}
 	}
 	s.logForeign()
-	s.observingOnly = s.store.Foreign()
+	s.observingOnly = s.store.HeldByOther()
 	if s.observingOnly {
 		s.schedule(foreignRetry)
 	} else if s.last != nil {
@@ -70,7 +70,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 // checkForeign begins to observe only if this turn has found that another fleet has claimed the
 // cluster.
 func (s *session) checkForeign(ctx context.Context) error {
-	if !s.store.Foreign() || s.observingOnly {
+	if !s.store.HeldByOther() || s.observingOnly {
 		return nil
 	}
 	s.observingOnly = true
@@ -93,7 +93,7 @@ func (s *session) reload(ctx context.Context) error {
 // logForeign logs that another fleet holds the cluster, or no longer does.
 func (s *session) logForeign() {
 	switch {
-	case !s.store.Foreign() && s.foreignLog != (retry.LogLimiter{}):
+	case !s.store.HeldByOther() && s.foreignLog != (retry.LogLimiter{}):
 		s.foreignLog = retry.LogLimiter{}
 		s.cfg.Log.Info("cluster is not held by another fleet any more", "cluster", s.cfg.Name)
 	default:

@@ -51,7 +51,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			if len(at.Writes) != 2 || !strings.HasPrefix(at.Writes[0], claimed) || at.Writes[1] != first {
 				t.Errorf("written: %q, want %q and %q", at.Writes, claimed, first)
 			}
-			if s.store.Foreign() {
+			if s.store.HeldByOther() {
 				t.Error("the cluster is held by another fleet")
 			}
 			if want := [][]ledger.Owner{{{ID: "ours", Source: here.Source}}}; !slices.EqualFunc(reported, want, slices.Equal) {

@@ -161,7 +161,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		}
 	}
 	errs := i.grow(ctx, added, touched, "announced")
-	if i.store.Foreign() {
+	if i.store.HeldByOther() {
 		return nil, nil
 	}
 	for _, t := range tasks {
@@ -194,7 +194,7 @@ func (i *inventories) grow(ctx context.Context, added map[api.PlacementKey][]inv
 			inv.Invalidate() // some parts may have been written
 		}
 		faults.At(fault)
-		if i.store.Foreign() {
+		if i.store.HeldByOther() {
 			break // nothing more is written
 		}
 	}
@@ -215,7 +215,7 @@ func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[
 		added[st.newOwner] = append(added[st.newOwner], it)
 	}
 	failed := i.grow(ctx, added, touched, "handed-over")
-	if i.store.Foreign() {
+	if i.store.HeldByOther() {
 		return nil
 	}
 	for p, err := range failed {

@@ -20,8 +20,8 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	first, second := memberOf(t, here, at), memberOf(t, another, at)
 	for _, s := range []*session{first, second} {
-		if err := s.inventories.load(t.Context()); err != nil || s.store.Foreign() {
-			t.Fatalf("on an empty cluster: %v, foreign: %v", err, s.store.Foreign())
+		if err := s.inventories.load(t.Context()); err != nil || s.store.HeldByOther() {
+			t.Fatalf("on an empty cluster: %v, foreign: %v", err, s.store.HeldByOther())
 		}
 	}
 	keeps(t, first, held(3))
@@ -29,8 +29,8 @@ func TestOnlyOneFleetClaimsAnEmptyCluster(t *testing.T) {
 	at.Writes = nil
 	second.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
 	second.inv[web] = held(2)
-	if err := second.store.Save(t.Context(), second.inv[web]); err == nil || !second.store.Foreign() {
-		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.Foreign())
+	if err := second.store.Save(t.Context(), second.inv[web]); err == nil || !second.store.HeldByOther() {
+		t.Errorf("the second saves an inventory: %v, foreign: %v", err, second.store.HeldByOther())
 	}
 	var reported []ledger.Owner
 	second.cfg.Report = func(o ledger.Observation) { reported = o.(ledger.ClusterSeen).Owners }
@@ -91,8 +91,8 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 		{Placement: api.PlacementKey{Name: "to"}, Keep: true, Awaited: []*work.Manifest{oneManifest()}},
 	})
 	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two: true})
-	if !s.store.Foreign() || !slices.Equal(at.Writes, []string{"POST configmaps"}) {
-		t.Errorf("foreign: %t, writes: %q", s.store.Foreign(), at.Writes)
+	if !s.store.HeldByOther() || !slices.Equal(at.Writes, []string{"POST configmaps"}) {
+		t.Errorf("foreign: %t, writes: %q", s.store.HeldByOther(), at.Writes)
 	}
 }
 

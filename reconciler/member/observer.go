@@ -78,7 +78,7 @@ func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	if !isWanted {
 		return false
 	}
-	if it := o.item(w.placement, id); it != nil && it.Others != "" && it.Others != now.Foreign() {
+	if it := o.item(w.placement, id); it != nil && it.OthersState != "" && it.OthersState != now.OthersState() {
 		return true
 	}
 	inv := o.live.Of(inventory.FirstPart(o.cfg.Fleet, w.placement))

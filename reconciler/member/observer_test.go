@@ -205,7 +205,7 @@ func TestWrittenWhileAwayAfterItWasAccepted(t *testing.T) {
 			}
 			s.live.Put(inventory.FirstPart(s.cfg.Fleet, web), &observed.Object{Applied: 100})
 			if got := s.observer.writtenByOthers(id, nil, &test.now); got != test.want {
-				t.Errorf("written by Others: %t", got)
+				t.Errorf("written by others: %t", got)
 			}
 		})
 	}

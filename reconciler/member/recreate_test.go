@@ -314,8 +314,8 @@ func TestNoDeletionAfterARecreationFindsAnotherFleet(t *testing.T) {
 	shelf.Writes = nil
 	s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{changedOne(true)}}})
 	s.processPrepared(t.Context(), map[api.ID]bool{oneManifest().ID: true, two.ID: true})
-	if !s.store.Foreign() || !slices.Equal(shelf.Writes, []string{"TRY one", "POST configmaps"}) {
-		t.Errorf("foreign: %t, writes: %q", s.store.Foreign(), shelf.Writes)
+	if !s.store.HeldByOther() || !slices.Equal(shelf.Writes, []string{"TRY one", "POST configmaps"}) {
+		t.Errorf("foreign: %t, writes: %q", s.store.HeldByOther(), shelf.Writes)
 	}
 }
 

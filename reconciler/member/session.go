@@ -99,7 +99,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: &c.live, Log: cfg.Log,
 	})
 	p := &progress{
-		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.Standing{},
+		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.OwnershipState{},
 		suspects: map[api.ID]bool{}, unseen: map[api.ID]bool{}, done: map[api.PlacementKey]bool{},
 	}
 	s := &session{Agent: a, cluster: c, ownership: o, progress: p, expressions: expressions, retry: time.NewTimer(0)}
@@ -148,7 +148,7 @@ func (s *session) start(ctx context.Context) error {
 	s.prober.Start(ctx, s.health.UID)
 	s.receiveFleet()
 	s.logForeign()
-	if s.observingOnly = s.store.Foreign(); s.observingOnly {
+	if s.observingOnly = s.store.HeldByOther(); s.observingOnly {
 		s.schedule(foreignRetry)
 	}
 	defer s.turned(ctx)
@@ -239,7 +239,7 @@ func (s *session) wait(ctx context.Context) waking {
 func (s *session) turn(ctx context.Context, woken waking) error {
 	defer s.turned(ctx)
 	s.receiveFleet() // it is sent before the works that belong to it
-	if s.store.Foreign() || s.observingOnly {
+	if s.store.HeldByOther() || s.observingOnly {
 		return s.observeOnly(ctx, woken)
 	}
 	if err := s.act(ctx, woken); err != nil {

@@ -40,7 +40,7 @@ func (s *session) setWorks(works []work.Work) {
 
 // sync reconciles everything.
 func (s *session) sync(ctx context.Context) {
-	if s.store.Foreign() {
+	if s.store.HeldByOther() {
 		return
 	}
 	for _, inv := range s.inv {
@@ -54,7 +54,7 @@ func (s *session) sync(ctx context.Context) {
 	if s.prepared(ctx, ids) {
 		s.brake.decide(ids, s.brake.deletes) // the brake needs the state from the watches
 		s.processPrepared(ctx, ids)
-		if s.store.Foreign() {
+		if s.store.HeldByOther() {
 			return
 		}
 		s.checkSuspects(ctx)
@@ -230,7 +230,7 @@ func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 // everything is tried again later: while kinds are unknown, it is not known either which objects
 // are gone.
 func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
-	if len(ids) == 0 || s.store.Foreign() {
+	if len(ids) == 0 || s.store.HeldByOther() {
 		return false
 	}
 	err := s.observer.prepareKinds(ctx, ids)
@@ -255,17 +255,17 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	tasks, prune := s.applier.findTasks(ids)
 	touched := map[api.PlacementKey]bool{}
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
-	if s.store.Foreign() {
+	if s.store.HeldByOther() {
 		return // the turn ends in observeOnly
 	}
 	for _, o := range failed {
 		s.applier.fail(o)
 	}
 	s.applier.apply(ctx, tasks, touched)
-	if s.applier.recreate(ctx, tasks, touched); s.store.Foreign() {
+	if s.applier.recreate(ctx, tasks, touched); s.store.HeldByOther() {
 		return
 	}
-	if s.pruner.prune(ctx, prune, touched); s.store.Foreign() {
+	if s.pruner.prune(ctx, prune, touched); s.store.HeldByOther() {
 		return
 	}
 	s.saveInventories(ctx, touched)

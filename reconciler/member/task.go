@@ -210,16 +210,17 @@ func (a *applier) verifies(w wanted) bool {
 // it.
 func (a *applier) unverified(w wanted) bool {
 	verified, ok := a.verified[w.manifest.ID]
-	return a.verifies(w) && (!ok || verified != a.live.Standing(w.manifest.ID))
+	return a.verifies(w) && (!ok || verified != a.live.OwnershipState(w.manifest.ID))
 }
 
 // waits reports whether a retry of an object is not due yet. If the object was not written
 // because of its state, any write of others makes the retry due, at most once a second, except
-// those of an autoscaler. Some writes do not change the ownership state; see observed.Standing.
+// those of an autoscaler. Some writes do not change the ownership state; see
+// observed.OwnershipState.
 func (a *applier) waits(t *trouble, m *work.Manifest) bool {
 	now, live := time.Now(), a.live.Of(m.ID)
 	written := a.suspects[m.ID] && !scaled(m, live)
-	if now.Before(t.next) && t.refused != nil && (written || *t.refused != a.live.Standing(m.ID)) {
+	if now.Before(t.next) && t.refused != nil && (written || *t.refused != a.live.OwnershipState(m.ID)) {
 		t.next = retry.Earlier(t.next, t.last.Add(firstRetry))
 	}
 	return now.Before(t.next)
@@ -244,11 +245,11 @@ func (a *applier) fail(o outcome) {
 	case t.first.IsZero():
 		t.first = now
 	}
-	stands := a.live.Standing(id)
-	confirmed := t.refused != nil && *t.refused == stands
+	state := a.live.OwnershipState(id)
+	confirmed := t.refused != nil && *t.refused == state
 	t.cond, t.diffs, t.gen, t.last, t.refused = o.cond, o.diffs, o.gen, now, nil
 	if o.err == nil && o.cond.Reason != api.AppliedWithFailedDriftDetection {
-		t.refused = &stands
+		t.refused = &state
 	}
 	t.drift = o.item != nil && o.item.Hash != ""
 	t.unknownKind, t.namespaceMissing = o.cond.Reason == api.DecodingErred, connection.ForbiddenByNamespace(o.err)

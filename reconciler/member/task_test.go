@@ -172,8 +172,8 @@ func TestWhenFailedObjectsAreRetried(t *testing.T) {
 				s.live.Put(id, &left)
 				now := time.Now()
 				failure := trouble{next: now.Add(test.next), last: now.Add(test.last)}
-				if standing := s.live.Standing(id); test.refused {
-					failure.refused = &standing
+				if state := s.live.OwnershipState(id); test.refused {
+					failure.refused = &state
 				}
 				s.live.Put(id, &test.live)
 				s.suspects[id] = test.suspect

@@ -17,7 +17,7 @@ type progress struct {
 	// trouble is why an object is not as wanted.
 	trouble map[api.ID]*trouble
 	// verified are the ownership states of objects when they were last verified.
-	verified map[api.ID]observed.Standing
+	verified map[api.ID]observed.OwnershipState
 	// suspects are objects that others have written, and whose values were not compared since.
 	suspects map[api.ID]bool
 	// unseen are objects with a recorded change that was not processed yet.
@@ -41,7 +41,7 @@ type trouble struct {
 	hash string // hash of the content that was tried
 	// refused is the ownership state of the object if it was not written because of its state;
 	// nil if it failed for another reason.
-	refused     *observed.Standing
+	refused     *observed.OwnershipState
 	unknownKind bool
 	// notDeleted is the reason why the cluster does not delete an undesired object.
 	notDeleted string

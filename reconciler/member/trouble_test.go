@@ -191,7 +191,7 @@ func TestReconsideredObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			later := time.Now().Add(time.Hour)
 			p := &progress{
-				trouble: map[api.ID]*trouble{m.ID: {next: later, recreate: test.recreate}}, verified: map[api.ID]observed.Standing{m.ID: {}}, suspects: map[api.ID]bool{},
+				trouble: map[api.ID]*trouble{m.ID: {next: later, recreate: test.recreate}}, verified: map[api.ID]observed.OwnershipState{m.ID: {}}, suspects: map[api.ID]bool{},
 			}
 			test.now.Manifests = []*work.Manifest{m}
 			p.reconsider(test.was, test.now)

@@ -45,12 +45,12 @@ func claimID(fleet string) api.ID {
 
 // ensureClaim makes sure that this fleet has the claim before an inventory is written. It
 // creates a missing claim, and takes over that of an adopted fleet. If another fleet has the
-// claim, Foreign reports true from then on and the error is errHeld.
+// claim, HeldByOther reports true from then on and the error is errHeld.
 func (st *Store) ensureClaim(ctx context.Context) error {
 	switch {
 	case st.membership.ID == "":
 		return nil
-	case st.Foreign():
+	case st.HeldByOther():
 		return errHeld
 	case st.hasClaim():
 		return nil
@@ -66,7 +66,7 @@ func (st *Store) ensureClaim(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case st.Foreign():
+		case st.HeldByOther():
 			return errHeld
 		case st.hasClaim():
 			return nil

@@ -44,8 +44,8 @@ func TestClaimWithALostAnswer(t *testing.T) {
 	if err := s.Save(t.Context(), inv); err == nil {
 		t.Error("the answer was not lost")
 	}
-	if err := s.Save(t.Context(), inv); err != nil || s.Foreign() {
-		t.Errorf("the second time: %v, foreign: %v", err, s.Foreign())
+	if err := s.Save(t.Context(), inv); err != nil || s.HeldByOther() {
+		t.Errorf("the second time: %v, foreign: %v", err, s.HeldByOther())
 	}
 }
 
@@ -57,8 +57,8 @@ func TestClaimIsAdopted(t *testing.T) {
 	s.membership.Adopted = []ledger.Adoption{{Cluster: "east", ID: "theirs", By: "sam"}}
 	save(t, s, load(t, s)[web])
 	late := storeFor(t, another, at)
-	if load(t, late); !late.Foreign() || late.claim.owner.ID != "ours" {
-		t.Errorf("the claim names %v, foreign to the other: %v", late.claim.owner, late.Foreign())
+	if load(t, late); !late.HeldByOther() || late.claim.owner.ID != "ours" {
+		t.Errorf("the claim names %v, foreign to the other: %v", late.claim.owner, late.HeldByOther())
 	}
 }
 

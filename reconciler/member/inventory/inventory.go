@@ -58,11 +58,11 @@ type Item struct {
 	Hash string `json:"h,omitempty"`
 	// Managed is the hash of our managedFields entry after the last apply.
 	Managed string `json:"m,omitempty"`
-	// Others identifies the fields that others owned when the object was accepted with their
-	// values; see observed.Object.Foreign. It is empty if we own all applied fields, since
-	// Managed then shows every change.
-	Others string    `json:"o,omitempty"`
-	UID    types.UID `json:"u,omitempty"`
+	// OthersState is that of the observed.Object whose drift Git adopted: it had the values of
+	// the new version already, and was not applied. It is empty if we own all applied fields,
+	// since Managed then shows every change.
+	OthersState string    `json:"o,omitempty"`
+	UID         types.UID `json:"u,omitempty"`
 	// Commit is the commit that last changed the object.
 	Commit string `json:"c,omitempty"`
 }

@@ -50,14 +50,14 @@ func (st *Store) SetMembership(m Membership) { st.membership = m }
 // caller does not change them.
 func (st *Store) Owners() []ledger.Owner { return st.owners }
 
-// Foreign reports whether the cluster has an inventory or the claim of another fleet.
-func (st *Store) Foreign() bool {
+// HeldByOther reports whether the cluster has an inventory or the claim of another fleet.
+func (st *Store) HeldByOther() bool {
 	return st.membership.ID != "" && slices.ContainsFunc(st.owners, st.membership.isOther)
 }
 
 // Holders returns the other fleets that hold the cluster.
 func (st *Store) Holders() []ledger.Owner {
-	if !st.Foreign() {
+	if !st.HeldByOther() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(st.owners), func(o ledger.Owner) bool { return !st.membership.isOther(o) })

@@ -22,8 +22,8 @@ func TestInventoriesNameTheirFleet(t *testing.T) {
 	save(t, storeFor(t, here, at), heavy(3))
 	s := storeFor(t, here, at)
 	load(t, s)
-	if s.Foreign() || !slices.Equal(s.owners, []ledger.Owner{{ID: "ours", Source: here.Source}}) {
-		t.Errorf("owners: %v, foreign: %v", s.owners, s.Foreign())
+	if s.HeldByOther() || !slices.Equal(s.owners, []ledger.Owner{{ID: "ours", Source: here.Source}}) {
+		t.Errorf("owners: %v, foreign: %v", s.owners, s.HeldByOther())
 	}
 	for _, name := range at.Names() {
 		var o struct {
@@ -35,7 +35,7 @@ func TestInventoriesNameTheirFleet(t *testing.T) {
 	}
 	delete(at.Stored, at.Names()[2])
 	s = storeFor(t, another, at)
-	if all := load(t, s); !s.Foreign() || len(all) > 0 {
+	if all := load(t, s); !s.HeldByOther() || len(all) > 0 {
 		t.Errorf("a damaged inventory of another fleet: owners %v", s.owners)
 	}
 }
@@ -96,8 +96,8 @@ func TestOwnersOfDamagedInventories(t *testing.T) {
 			at.Stored["copied"] = json.RawMessage(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"copied","namespace":"` + api.Namespace +
 				`","labels":{"` + api.ManagedByLabel + `":"prod","` + label + `":"0"},"annotations":` + test.annotations + `}}`)
 			s := storeFor(t, here, at)
-			if all := load(t, s); len(all) > 0 || s.Foreign() != test.foreign {
-				t.Errorf("inventories: %d, foreign: %t, want %t", len(all), s.Foreign(), test.foreign)
+			if all := load(t, s); len(all) > 0 || s.HeldByOther() != test.foreign {
+				t.Errorf("inventories: %d, foreign: %t, want %t", len(all), s.HeldByOther(), test.foreign)
 			}
 		})
 	}

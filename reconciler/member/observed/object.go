@@ -103,10 +103,10 @@ func ParseVersion(version string) uint64 {
 	return n
 }
 
-// A Standing is the ownership state of an object: if it changes, others have changed something.
-// The converse does not hold: a second write of the same fields through the scale subresource, or
-// under our own field manager, leaves it as it was.
-type Standing struct {
+// An OwnershipState identifies who owns what of an object: if it changes, others have changed
+// something. The converse does not hold: a second write of the same fields through the scale
+// subresource, or under our own field manager, leaves it as it was.
+type OwnershipState struct {
 	uid     types.UID
 	managed string
 	others  uint64
@@ -132,23 +132,23 @@ func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 	return sum.Sum64()
 }
 
-// Foreign identifies what others own of the object and have last written. The times of their
+// OthersState identifies what others own of the object and have last written. The times of their
 // writes are not enough: they are in whole seconds, and a write through a subresource such as
 // scale has none. For an object without a generation each version is new content, since such
 // objects have no relevant status.
-func (o *Object) Foreign() string {
+func (o *Object) OthersState() string {
 	if o.Generation == 0 {
 		return strconv.FormatUint(o.Version, 36)
 	}
 	return strconv.FormatUint(o.Others, 36) + "." + strconv.FormatInt(o.Generation, 36)
 }
 
-// Standing returns the ownership state of an object; zero if it does not exist.
-func (ls Objects) Standing(id api.ID) Standing {
+// OwnershipState returns the ownership state of an object; zero if it does not exist.
+func (ls Objects) OwnershipState(id api.ID) OwnershipState {
 	p := ls.Map.Of(id)
 	if p == nil {
-		return Standing{}
+		return OwnershipState{}
 	}
 	rest := p.rest.Value()
-	return Standing{uid: p.uid.Unpack(rest.UID), managed: rest.Managed, others: p.others, owned: rest.Owned}
+	return OwnershipState{uid: p.uid.Unpack(rest.UID), managed: rest.Managed, others: p.others, owned: rest.Owned}
 }

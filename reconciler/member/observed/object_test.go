@@ -38,9 +38,9 @@ func TestWriterOfAnObject(t *testing.T) {
 	}
 }
 
-// Changes by others change the standing of an object; our applies and changes of the status do
-// not.
-func TestStandingOfAnObject(t *testing.T) {
+// Changes by others change the ownership state of an object; our applies and changes of the
+// status do not.
+func TestOwnershipStateOfAnObject(t *testing.T) {
 	entry := func(manager, sub, fields string, second int64) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: sub,
@@ -68,7 +68,7 @@ func TestStandingOfAnObject(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := othersOf(test.in) == base; got != test.same {
-				t.Errorf("stands as before: %t, want %t", got, test.same)
+				t.Errorf("the same state: %t, want %t", got, test.same)
 			}
 		})
 	}

@@ -21,8 +21,8 @@ func TestObjectsAreKeptWhole(t *testing.T) {
 		if got := known.Of(object("x")); got == nil || *got != l {
 			t.Errorf("kept %+v, want %+v", got, l)
 		}
-		if got := known.Standing(object("x")); got != (Standing{uid: uid, managed: l.Managed, others: l.Others, owned: true}) {
-			t.Errorf("it stands as %+v", got)
+		if got := known.OwnershipState(object("x")); got != (OwnershipState{uid: uid, managed: l.Managed, others: l.Others, owned: true}) {
+			t.Errorf("its ownership state is %+v", got)
 		}
 		if got := known.Of(object("y")); got != nil {
 			t.Errorf("knows of what was never put: %+v", got)
