@@ -96,7 +96,7 @@ func (d *deletionBrake) deletionsOf(ids map[api.ID]bool, deletes func(stale) boo
 	with := containersByPlacement(going)
 	held = map[api.ID]string{}
 	going = slices.DeleteFunc(going, func(st stale) bool {
-		why := d.held(st, with[st.inv.Placement])
+		why := d.deletionHeld(st, with[st.inv.Placement])
 		if why != "" {
 			held[st.item.ID()] = why
 		}

@@ -49,8 +49,8 @@ func (x *executor) do(ctx context.Context, t task) outcome {
 }
 
 func (x *executor) attempt(ctx context.Context, t task) outcome {
-	if t.spared != "" {
-		return x.observeSpared(ctx, t)
+	if t.suspendedReason != "" {
+		return x.observeSuspended(ctx, t)
 	}
 	switch {
 	case t.held:
@@ -363,10 +363,11 @@ func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Un
 	return live, c, err
 }
 
-// observeSpared compares a spared object and leaves it as it is. Suspended objects are watched and
-// compared as usual, but never written: not applied, corrected, removed or added to an inventory.
-func (x *executor) observeSpared(ctx context.Context, t task) outcome {
-	o := outcome{task: t, do: diff.NeedRead, cond: t.suspended()}
+// observeSuspended compares a suspended object and leaves it as it is. Suspended objects are
+// watched and compared as usual, but never written: not applied, reverted, removed or added to an
+// inventory.
+func (x *executor) observeSuspended(ctx context.Context, t task) outcome {
+	o := outcome{task: t, do: diff.NeedRead, cond: t.suspendedCondition()}
 	live, c, err := x.readAndCompare(ctx, t)
 	o.diffs = c.diffs
 	if err != nil {

@@ -212,9 +212,9 @@ func TestExecutorOutcomes(t *testing.T) {
 		"deleted":                        {work: work.Work{Strategy: always}, applied: true, deleted: true, change: func(t *task) { t.drift, t.absent = true, true }, do: diff.Create, reason: api.ManifestApplied},
 		"compared in full":               {work: work.Work{Strategy: strategy{WhenToTakeOver: api.TakeOverAlways, ComparisonOption: api.FullComparison}}, applied: true, edit: `{"data":{"more":"x"}}`, change: func(t *task) { t.item.Hash = "older" }, do: diff.Apply, reason: api.ManifestApplied, paths: []string{"/data/more"}},
 
-		"suspended":             {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, change: func(t *task) { t.spared = "by hand" }, do: diff.NeedRead, reason: api.Suspended},
-		"suspended and edited":  {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, edit: edited, change: func(t *task) { t.spared = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/data/key"}},
-		"suspended and missing": {work: work.Work{Strategy: always, Suspended: "by hand"}, change: func(t *task) { t.spared = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/"}},
+		"suspended":             {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, change: func(t *task) { t.suspendedReason = "by hand" }, do: diff.NeedRead, reason: api.Suspended},
+		"suspended and edited":  {work: work.Work{Strategy: always, Suspended: "by hand"}, applied: true, edit: edited, change: func(t *task) { t.suspendedReason = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/data/key"}},
+		"suspended and missing": {work: work.Work{Strategy: always, Suspended: "by hand"}, change: func(t *task) { t.suspendedReason = "by hand" }, do: diff.NeedRead, reason: api.Suspended, paths: []string{"/"}},
 
 		"held":                                 {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, edit: edited, change: func(t *task) { t.drift, t.held = true, true }, do: diff.Nothing, reason: api.ManifestApplied, paths: []string{"/data/key"}},
 		"held, and as in Git again":            {work: work.Work{Strategy: always, Drift: "propose"}, applied: true, change: func(t *task) { t.drift, t.held = true, true }, do: diff.Nothing, reason: api.ManifestApplied},

@@ -35,7 +35,7 @@ func (i *inventories) load(ctx context.Context) error {
 
 // unwritten reports whether an inventory should be written as soon as possible.
 func (i *inventories) unwritten(inv *inventory.Inventory) bool {
-	return !inv.Stored() && !i.works.resting(inv.Placement)
+	return !inv.Stored() && !i.works.suspended(inv.Placement)
 }
 
 // save writes the inventories that changed, each at most once, and removes empty
@@ -49,7 +49,7 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(touched), func(a, b api.PlacementKey) int { return cmp.Compare(a.String(), b.String()) }) {
 		inv := i.inv[p]
-		if inv == nil || i.works.resting(p) {
+		if inv == nil || i.works.suspended(p) {
 			continue
 		}
 		w, known := i.works[p]
@@ -133,7 +133,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 			continue
 		}
 		inv.Invalidate()
-		if i.works.resting(p) {
+		if i.works.suspended(p) {
 			continue // it is written again once the suspension is over
 		}
 		i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
@@ -149,7 +149,7 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 func (i *inventories) announce(ctx context.Context, tasks []task, touched map[api.PlacementKey]bool) (ready []task, failed []outcome) {
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, t := range tasks {
-		if p, id := t.placement, t.manifest.ID; t.item == nil && t.spared == "" && !i.works.onlyCompares(p) {
+		if p, id := t.placement, t.manifest.ID; t.item == nil && t.suspendedReason == "" && !i.works.onlyCompares(p) {
 			added[p] = append(added[p], inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // An ownership is what each placement should have on a cluster, and what its inventory lists.
 type ownership struct {
 	works  desired
-	wanted wants
+	wanted wantedObjects
 	inv    map[api.PlacementKey]*inventory.Inventory
 	store  *inventory.Store
 	// newOwners are the placements that are to have objects.
@@ -48,16 +48,16 @@ func (ws desired) prunes(p api.PlacementKey) bool {
 	return known && !w.Keep && w.Strategy.Type != api.ReportDiff
 }
 
-// protects reports whether a placement does not restore drift.
+// protects reports whether a placement leaves drift (IfNotDrifted).
 func (ws desired) protects(p api.PlacementKey) bool {
 	return ws[p].Strategy.WhenToApply == api.ApplyIfNotDrifted
 }
 
-// resting reports whether nothing is written for a placement.
-func (ws desired) resting(p api.PlacementKey) bool { return ws[p].Suspended != "" }
+// suspended reports whether nothing is written for a placement.
+func (ws desired) suspended(p api.PlacementKey) bool { return ws[p].Suspended != "" }
 
-// spared returns why an object is not written for a placement; empty if it is written.
-func (ws desired) spared(p api.PlacementKey, id api.ID) string {
+// suspendedReason returns why an object is not written for a placement; empty if it is written.
+func (ws desired) suspendedReason(p api.PlacementKey, id api.ID) string {
 	w := ws[p]
 	return w.SuspendedReason(id)
 }
@@ -82,54 +82,55 @@ type wanted struct {
 // gvk returns the kind of the object in the version in which it is applied.
 func (w wanted) gvk() schema.GroupVersionKind { return w.manifest.Object.Content.GroupVersionKind() }
 
-// wants are the desired objects, sorted by ID.
-type wants []want
+// wantedObjects are the desired objects, sorted by ID.
+type wantedObjects []packedWanted
 
-type want struct {
+// A packedWanted is a wanted that shares the key of its placement with the others.
+type packedWanted struct {
 	placement *api.PlacementKey
 	manifest  *work.Manifest
 }
 
-// wantsOf returns the sorted objects of works. If two works have the same object, better
+// wantedObjectsOf returns the sorted objects of works. If two works have the same object, better
 // decides whether the second gets it.
-func wantsOf(works []work.Work, better func(old, new wanted) bool) wants {
+func wantedObjectsOf(works []work.Work, better func(old, new wanted) bool) wantedObjects {
 	n := 0
 	for _, w := range works {
 		n += len(w.Manifests)
 	}
-	all := make(wants, 0, n)
+	all := make(wantedObjects, 0, n)
 	for i := range works {
 		for _, m := range works[i].Manifests {
-			all = append(all, want{&works[i].Placement, m})
+			all = append(all, packedWanted{&works[i].Placement, m})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b want) int { return a.manifest.ID.Compare(b.manifest.ID) })
+	slices.SortStableFunc(all, func(a, b packedWanted) int { return a.manifest.ID.Compare(b.manifest.ID) })
 	out := all[:0]
 	for _, w := range all {
 		last := len(out) - 1
 		switch {
 		case last < 0 || out[last].manifest.ID != w.manifest.ID:
 			out = append(out, w)
-		case better(out[last].wanted(), w.wanted()):
+		case better(out[last].unpack(), w.unpack()):
 			out[last] = w
 		}
 	}
 	return out
 }
 
-func (w want) wanted() wanted { return wanted{*w.placement, w.manifest} }
+func (w packedWanted) unpack() wanted { return wanted{*w.placement, w.manifest} }
 
 // of returns the work that has an object, and whether there is one.
-func (ws wants) of(id api.ID) (wanted, bool) {
-	i, found := slices.BinarySearchFunc(ws, id, func(w want, id api.ID) int { return w.manifest.ID.Compare(id) })
+func (ws wantedObjects) of(id api.ID) (wanted, bool) {
+	i, found := slices.BinarySearchFunc(ws, id, func(w packedWanted, id api.ID) int { return w.manifest.ID.Compare(id) })
 	if !found {
 		return wanted{}, false
 	}
-	return ws[i].wanted(), true
+	return ws[i].unpack(), true
 }
 
 // manifests yields the manifests that are wanted, by ID.
-func (ws wants) manifests() iter.Seq[*work.Manifest] {
+func (ws wantedObjects) manifests() iter.Seq[*work.Manifest] {
 	return func(yield func(*work.Manifest) bool) {
 		for _, w := range ws {
 			if !yield(w.manifest) {
@@ -140,10 +141,10 @@ func (ws wants) manifests() iter.Seq[*work.Manifest] {
 }
 
 // all yields everything that is wanted, by ID.
-func (ws wants) all() iter.Seq2[api.ID, wanted] {
+func (ws wantedObjects) all() iter.Seq2[api.ID, wanted] {
 	return func(yield func(api.ID, wanted) bool) {
 		for _, w := range ws {
-			if !yield(w.manifest.ID, w.wanted()) {
+			if !yield(w.manifest.ID, w.unpack()) {
 				return
 			}
 		}
@@ -156,7 +157,7 @@ func (o *ownership) setWorks(works []work.Work) {
 	for _, w := range works {
 		o.works[w.Placement] = w
 	}
-	o.wanted, o.newOwners, o.hidden = wantsOf(works, o.better), o.findNewOwners(), nil
+	o.wanted, o.newOwners, o.hidden = wantedObjectsOf(works, o.better), o.findNewOwners(), nil
 }
 
 // better reports whether new, and not old, gets an object that both placements want: the one
@@ -257,13 +258,13 @@ func (o *ownership) stales(id api.ID) []stale {
 			continue
 		}
 		it := inv.Items.Of(id)
-		if it == nil || o.works.spared(p, id) != "" {
+		if it == nil || o.works.suspendedReason(p, id) != "" {
 			continue
 		}
 		st := stale{inv: inv, item: it, handedOver: taken}
 		if !taken {
 			owner, found := o.newOwner(id, p)
-			if found && (owner == p || o.works.resting(owner)) {
+			if found && (owner == p || o.works.suspended(owner)) {
 				continue // the object is kept for its next owner
 			}
 			st.newOwner = owner
@@ -314,9 +315,9 @@ func (o *ownership) findNewOwners() map[api.ID]api.PlacementKey {
 // adoptedWhy is the reason why an object of an adopted inventory is not deleted.
 const adoptedWhy = "it was taken over from another fleet (gitfleet adopt-fleet), and is not in the repository"
 
-// held returns the reason why the work of a placement, or the adoption of its inventory,
+// deletionHeld returns the reason why the work of a placement, or the adoption of its inventory,
 // prevents the deletion of a stale object together with others; empty if neither does.
-func (o *ownership) held(st stale, with []api.ID) string {
+func (o *ownership) deletionHeld(st stale, with []api.ID) string {
 	if st.inv.Adopted {
 		return adoptedWhy
 	}

@@ -166,7 +166,7 @@ func TestEveryDesiredObjectIsFound(t *testing.T) {
 		for name, p := range owners {
 			works[p].Manifests = append(works[p].Manifests, &work.Manifest{Object: &api.Object{ID: cm(name)}})
 		}
-		got := wantsOf(works, func(_, _ wanted) bool { return false })
+		got := wantedObjectsOf(works, func(_, _ wanted) bool { return false })
 		for name, p := range owners {
 			if w, ok := got.of(cm(name)); !ok || w.placement != works[p].Placement || w.manifest.ID != cm(name) {
 				t.Errorf("%s belongs to %v, want %v", name, w.placement, works[p].Placement)

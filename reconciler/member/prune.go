@@ -104,7 +104,7 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 		return !p.watch.Of(st.item.GroupVersionKind()).Complete()
 	}
 	if !p.allowed(st) {
-		if why := p.held(st, p.brake.containersOf(st.inv)); why != "" {
+		if why := p.deletionHeld(st, p.brake.containersOf(st.inv)); why != "" {
 			p.brake.braked[id] = braked{why: why}
 			return false
 		}

@@ -170,7 +170,7 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, boo
 		return out, t != nil
 	}
 	r.availability(&out, id)
-	if !out.Available.OK && r.works.spared(p, id) != "" {
+	if !out.Available.OK && r.works.suspendedReason(p, id) != "" {
 		out.Applied.Reason = api.Suspended // whoever rates the cluster ignores it
 	}
 	return out, t != nil || !out.Available.OK

@@ -31,8 +31,8 @@ type task struct {
 	// exist.
 	absent bool
 	drift  bool
-	// spared is the reason why the object is only observed; empty if it may be written.
-	spared string
+	// suspendedReason is why the object is only observed; empty if it may be written.
+	suspendedReason string
 	// held says that the drift of the object is not restored. accepting says that the object
 	// may already have the content of its new version.
 	held, accepting bool
@@ -99,9 +99,9 @@ func (o *outcome) putsBack() bool {
 	return changed || len(o.rivals) == 0 && (o.before.Deleted || !leavesFields(o.manifest))
 }
 
-// asWanted reports whether a spared object equals the desired one.
+// asWanted reports whether a suspended object equals the desired one.
 func (o *outcome) asWanted() bool {
-	return o.spared != "" && o.err == nil && len(o.diffs) == 0 && o.cond.Status == metav1.ConditionTrue
+	return o.suspendedReason != "" && o.err == nil && len(o.diffs) == 0 && o.cond.Status == metav1.ConditionTrue
 }
 
 // mask removes from an error the values of a Secret as it is wanted and as it is; live may be nil.
@@ -109,14 +109,14 @@ func (t *task) mask(live *unstructured.Unstructured, err error) error {
 	return diff.SecretsOf(t.manifest.Object.Content, live).Error(err)
 }
 
-// suspended returns the condition of a spared object: it counts as applied if the desired
-// content was applied before.
-func (t *task) suspended() metav1.Condition {
+// suspendedCondition returns the condition of a suspended object: it counts as applied if the
+// desired content was applied before.
+func (t *task) suspendedCondition() metav1.Condition {
 	if t.item == nil || t.item.Hash != t.manifest.Hash {
-		return diff.NotApplied(api.Suspended, t.spared)
+		return diff.NotApplied(api.Suspended, t.suspendedReason)
 	}
 	c := diff.Applied()
-	c.Reason, c.Message = api.Suspended, t.spared
+	c.Reason, c.Message = api.Suspended, t.suspendedReason
 	return c
 }
 
@@ -159,7 +159,7 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	if a.works.onlyCompares(w.placement) {
 		return t, true
 	}
-	if t.spared = a.works.spared(w.placement, id); t.spared != "" {
+	if t.suspendedReason = a.works.suspendedReason(w.placement, id); t.suspendedReason != "" {
 		return t, a.astray(t, l) || a.suspects[id]
 	}
 	if l != nil && l.Terminating && (t.item == nil || t.item.Hash == "") {
@@ -185,7 +185,7 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	return t, t.held || a.works.protects(w.placement) || a.drifts.undone(t, l)
 }
 
-// astray reports whether a spared object may differ from what is wanted.
+// astray reports whether a suspended object may differ from what is wanted.
 func (a *applier) astray(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
 		return a.trouble[t.manifest.ID] != nil // no watch reports it
@@ -263,7 +263,7 @@ func (a *applier) fail(o outcome) {
 	switch {
 	case t.unknownKind:
 		t.next = a.kinds.NextLookup(o.gvk()) // one lookup serves all objects of a kind
-	case o.spared != "" && o.err == nil && !a.watched(id):
+	case o.suspendedReason != "" && o.err == nil && !a.watched(id):
 		t.next = now.Add(reportInterval)
 	case t.refused != nil && a.watched(id) && !confirmed:
 		t.next = now.Add(confirmation)
@@ -313,7 +313,7 @@ func (a *applier) unknownKind(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	if by := a.definition(gvk); by != nil {
-		if t := a.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.spared(by.placement, by.manifest.ID) != "" {
+		if t := a.trouble[by.manifest.ID]; t != nil && t.cond.Status != metav1.ConditionTrue || a.works.onlyCompares(by.placement) || a.works.suspendedReason(by.placement, by.manifest.ID) != "" {
 			return fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not applied: see why there", none.NoMatch, by.manifest.ID.Name, by.placement)
 		}
 		return &pendingDefinition{fmt.Errorf("%w: its CustomResourceDefinition %s, which %s places here, is not established yet; it is applied as soon as it is", none.NoMatch, by.manifest.ID.Name, by.placement)}

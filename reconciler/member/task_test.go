@@ -212,7 +212,7 @@ func TestNextRetry(t *testing.T) {
 		"left, not watched":                  {outcome: outcome{cond: refused}, from: firstRetry, to: firstRetry},
 		"left, watched":                      {outcome: outcome{cond: refused}, watched: true, from: confirmation, to: confirmation},
 		"left, watched and confirmed":        {outcome: outcome{cond: refused}, watched: true, again: true, from: watchedRetry, to: watchedRetry},
-		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: outcome{task: task{spared: "by hand"}, cond: refused}, from: reportInterval, to: reportInterval},
+		"suspended, not watched":             {work: work.Work{Suspended: "by hand"}, outcome: outcome{task: task{suspendedReason: "by hand"}, cond: refused}, from: reportInterval, to: reportInterval},
 		"only compared":                      {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: outcome{cond: diff.Reported(1, false)}, from: reportInterval, to: reportInterval},
 		"only compared, and that has failed": {work: work.Work{Strategy: api.ApplyStrategy{Type: api.ReportDiff}}, outcome: failed(errors.New("no")), from: firstRetry, to: firstRetry},
 	}
