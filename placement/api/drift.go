@@ -70,6 +70,9 @@ const (
 	DriftForeign DriftState = "foreign"
 )
 
+// Present reports whether an object with such drift still differs from the hub, as far as is known.
+func (s DriftState) Present() bool { return s != DriftRepaired && s != DriftEnded }
+
 // A DriftMode is what is done when a field that the manifest sets is changed on a member.
 type DriftMode string
 

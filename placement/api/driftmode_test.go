@@ -32,3 +32,15 @@ func TestDriftRules(t *testing.T) {
 		})
 	}
 }
+
+// Drift is present until it is reverted or has ended by itself.
+func TestPresentDrift(t *testing.T) {
+	for state, want := range map[DriftState]bool{
+		DriftStanding: true, DriftHeld: true, DriftContested: true, DriftIgnored: true, DriftAltered: true, DriftForeign: true,
+		DriftRepaired: false, DriftEnded: false,
+	} {
+		if state.Present() != want {
+			t.Errorf("%s is present: %t", state, !want)
+		}
+	}
+}

@@ -27,7 +27,11 @@ type driftState struct {
 	decisions ledger.DriftDecisions
 }
 
-// A driftRecorder decides whether drift is corrected, and records it.
+// A driftRecorder decides whether drift is reverted, held or contested, and records it.
+//
+// Drift whose mode is propose or report is held: the object stays as others changed it. It is
+// applied again once it no longer differs, once Git has a new version of it, or once a
+// DriftDecision says PutBack.
 type driftRecorder struct {
 	*cluster
 	*ownership
@@ -45,10 +49,6 @@ type flips struct {
 	before diff.Flips
 }
 
-// Drift that is not reverted is held: the object stays as others changed it until a user
-// decides. It is applied again once it no longer differs, once Git has a new version of it, or
-// once a DriftDecision requests that it is restored.
-
 // rule returns the rule that applies to the drift of an object.
 func (dr *driftRecorder) rule(t task) api.DriftRule {
 	w := dr.works[t.placement]
@@ -58,8 +58,10 @@ func (dr *driftRecorder) rule(t task) api.DriftRule {
 	}.At(time.Now())
 }
 
-// holds reports whether the drift of an object is held. That of an object that lost its label
-// is not, since no edit of the manifest could express it.
+// holds reports whether the drift of an object is held: its mode is propose, or report and the
+// object still exists, and no decision says PutBack. It is not if the object lost its label, since
+// no edit of the manifest could express that, or if the strategy decides: IfNotDrifted or
+// FullComparison. l is nil if the object was deleted.
 func (dr *driftRecorder) holds(t task, l *observed.Object) bool {
 	mode := dr.rule(t).Mode
 	switch {
@@ -78,8 +80,8 @@ func (dr *driftRecorder) decision(p api.PlacementKey, id api.ID) (ledger.DriftDe
 	return r, known && d.State == api.DriftHeld && r.Fingerprint == ledger.Fingerprint(d.Paths, d.Digest)
 }
 
-// accepts reports whether Git may have accepted the drift of an object: its drift is held, and
-// there is a new version of it.
+// accepts reports whether Git may have adopted (merged) the drift of an object: its drift is held,
+// and there is a new version of it.
 func (dr *driftRecorder) accepts(t task, l *observed.Object) bool {
 	return l != nil && l.Fleet == dr.cfg.Fleet && t.item != nil && t.item.Hash != "" &&
 		dr.memory.State(t.placement, t.manifest.ID) == api.DriftHeld
@@ -97,9 +99,9 @@ func (dr *driftRecorder) suspectHeld() {
 	}
 }
 
-// put records the observed drift of the object of a task. anew says that the object has
+// record records the observed drift of the object of a task. anew says that the object has
 // drifted once more.
-func (dr *driftRecorder) put(t task, state api.DriftState, now ledger.Drift, anew bool) {
+func (dr *driftRecorder) record(t task, state api.DriftState, now ledger.Drift, anew bool) {
 	now.Message = connection.Cut(now.Message)
 	dr.memory.Record(t.placement, t.manifest, state, now, anew)
 }
@@ -110,10 +112,10 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	was := dr.memory.State(p, id)
 	ours := o.item != nil && o.item.Hash != "" && !dr.works.onlyCompares(p)
 	contest := autoscaler.Contested(o.rivals)
-	back := o.putsBack()
+	reverted := o.reverted()
 	switch {
-	case back:
-		dr.putBack(o)
+	case reverted:
+		dr.recordRevert(o)
 	case o.drift && o.written != nil && !o.repairs():
 		dr.unflip(id)
 	}
@@ -123,9 +125,9 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 		dr.recordHeldDeletion(o)
 	case len(contest) > 0:
 		o.diffs = append(o.diffs, contest...)
-		dr.put(o.task, api.DriftContested, ledger.Drift{
+		dr.record(o.task, api.DriftContested, ledger.Drift{
 			Message: autoscaler.Message(o.rivals), Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
-		}, was != api.DriftContested && !back)
+		}, was != api.DriftContested && !reverted)
 		if was != api.DriftContested {
 			dr.cfg.Log.Warn("object is contested: an autoscaler scales it, and the manifest does too; it is left to the autoscaler", "cluster", dr.cfg.Name,
 				"placement", p.String(), "object", id.String(), "by", autoscaler.Message(o.rivals))
@@ -135,17 +137,16 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 		if o.held {
 			state, mode = api.DriftHeld, dr.rule(o.task).String()
 		}
-		dr.put(o.task, state, ledger.Drift{
+		dr.record(o.task, state, ledger.Drift{
 			Mode: mode, Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != state)
 		if was != state {
-			dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
-			dr.cfg.Log.Warn("object differs from what was applied, and is left as it is", "cluster", dr.cfg.Name, "placement", p.String(),
-				"object", id.String(), "by", drift.By(diff.Actors(o.diffs)), "paths", drift.Paths(o.diffs))
+			dr.warnLeft(o, "object differs from what was applied, and is left as it is",
+				"by", drift.By(diff.Actors(o.diffs)), "paths", drift.Paths(o.diffs))
 		}
 	case o.written != nil && o.live != nil && leavesFields(o.manifest):
 		if left := ignoredIn(o.task, o.live); len(left) > 0 {
-			dr.put(o.task, api.DriftIgnored, ignoredDrift(o.gen, left), was != api.DriftIgnored)
+			dr.record(o.task, api.DriftIgnored, ignoredDrift(o.gen, left), was != api.DriftIgnored)
 		}
 	}
 	if o.written != nil && len(contest)+len(o.diffs) == 0 {
@@ -153,8 +154,8 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	}
 }
 
-// putBack records that drift was corrected.
-func (dr *driftRecorder) putBack(o *outcome) {
+// recordRevert records that drift was reverted.
+func (dr *driftRecorder) recordRevert(o *outcome) {
 	what, change := o.before, "edited"
 	if r, known := dr.decision(o.placement, o.manifest.ID); known {
 		what.Message = r.Message
@@ -163,7 +164,7 @@ func (dr *driftRecorder) putBack(o *outcome) {
 		change = "deleted"
 	}
 	// a held drift was counted when it was found
-	dr.put(o.task, api.DriftRepaired, what, dr.memory.State(o.placement, o.manifest.ID) != api.DriftHeld)
+	dr.record(o.task, api.DriftRepaired, what, dr.memory.State(o.placement, o.manifest.ID) != api.DriftHeld)
 	dr.cfg.Metrics.Repairs.WithLabelValues(dr.cfg.Name, change).Inc()
 	attrs := []any{"cluster", dr.cfg.Name, "placement", o.placement.String(),
 		"object", o.manifest.ID.String(), "change", change, "by", drift.By(what.By), "paths", drift.Paths(what.Paths)}
@@ -177,11 +178,16 @@ func (dr *driftRecorder) putBack(o *outcome) {
 func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	anew := !dr.leftDeleted(p, id)
-	dr.put(o.task, api.DriftHeld, ledger.Drift{Mode: dr.rule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
+	dr.record(o.task, api.DriftHeld, ledger.Drift{Mode: dr.rule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
 	if anew {
-		dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
-		dr.cfg.Log.Warn("object was deleted, and is left so", "cluster", dr.cfg.Name, "placement", p.String(), "object", id.String())
+		dr.warnLeft(o, "object was deleted, and is left so")
 	}
+}
+
+// warnLeft counts and logs drift that was found now and is not reverted.
+func (dr *driftRecorder) warnLeft(o *outcome, message string, attrs ...any) {
+	dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
+	dr.cfg.Log.Warn(message, append([]any{"cluster", dr.cfg.Name, "placement", o.placement.String(), "object", o.manifest.ID.String()}, attrs...)...)
 }
 
 // leftDeleted reports whether an object is missing because its drift, a deletion, is held.
@@ -190,16 +196,17 @@ func (dr *driftRecorder) leftDeleted(p api.PlacementKey, id api.ID) bool {
 	return d.State == api.DriftHeld && d.Deleted
 }
 
-// unflip removes the last flip of an object, since nothing had to be corrected.
+// unflip removes the last flip of an object, since there was nothing to revert.
 func (dr *driftRecorder) unflip(id api.ID) {
 	if f, known := dr.flips[id]; known {
 		dr.flips[id] = flips{f.before, f.last, f.before}
 	}
 }
 
-// undone records that others have undone an apply, and reports whether the object may be
-// applied again now. After repeated flips it has to wait. l is nil if the object was deleted.
-func (dr *driftRecorder) undone(t task, l *observed.Object) bool {
+// countUndone counts that others have undone an apply, and reports whether the object may be
+// applied again now. After repeated flips it has to wait, and is recorded as contested. l is nil if
+// the object was deleted.
+func (dr *driftRecorder) countUndone(t task, l *observed.Object) (mayApply bool) {
 	id, now := t.manifest.ID, time.Now()
 	f := dr.flips[id]
 	this, by := "uid "+string(t.item.UID), ""
@@ -221,8 +228,8 @@ func (dr *driftRecorder) undone(t task, l *observed.Object) bool {
 	return true
 }
 
-// contest records that an object is not corrected for a while, since correcting it again and
-// again does not help.
+// contest records that the drift of an object is not reverted for a while, since reverting it
+// again and again does not help.
 func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 	id := t.manifest.ID
 	old := dr.trouble[id]
@@ -244,10 +251,10 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 		c.gen = l.Generation
 	}
 	dr.trouble[id] = c
-	dr.put(t, api.DriftContested, ledger.Drift{Message: c.cond.Message}, false)
+	dr.record(t, api.DriftContested, ledger.Drift{Message: c.cond.Message}, false)
 }
 
-// ignoredMessage says why a difference is not corrected.
+// ignoredMessage says why a difference is not reverted.
 const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks"
 
 // ignoredDrift returns the record of differences in fields that an object leaves to others.
@@ -260,8 +267,8 @@ func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
 	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Content, live))
 }
 
-// endUnobserved records the end of drift that was not reverted here: it was standing and is no
-// longer observed.
+// endUnobserved records the end of drift that was not reverted here: it was still there when it
+// was last seen, and is no longer observed.
 func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 	if !dr.done[p] || dr.conn.CutOff() {
 		return
@@ -273,7 +280,7 @@ func (dr *driftRecorder) endUnobserved(p api.PlacementKey) {
 			continue
 		case d.State == api.DriftIgnored && leavesFields(w.manifest) || d.State == api.DriftAltered:
 			continue
-		case drift.Lasting(d.State) == 1:
+		case d.State.Present():
 			dr.memory.End(p, d)
 		}
 	}
@@ -289,7 +296,7 @@ func (dr *driftRecorder) recordAltered(t task, generation int64, altered []api.P
 	p, id := t.placement, t.manifest.ID
 	known := dr.memory.State(p, id) == api.DriftAltered
 	now := ledger.Drift{Message: alteredMessage, Generation: generation, Paths: differences(altered)}
-	if !dr.recordLasting(t, api.DriftAltered, now, sameValues(altered, dr.memory.Altered(p, id)), false) {
+	if !dr.recordWhilePresent(t, api.DriftAltered, now, sameValues(altered, dr.memory.Altered(p, id)), false) {
 		return false
 	}
 	if !known {
@@ -310,13 +317,13 @@ func (dr *driftRecorder) recordIgnored(t task, generation int64, ignored []api.D
 		return false
 	}
 	unchanged := slices.EqualFunc(drift.Shorten(ignored), was.Paths, func(a, b api.Difference) bool { return a.PatchDetail == b.PatchDetail })
-	return dr.recordLasting(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
+	return dr.recordWhilePresent(t, api.DriftIgnored, ignoredDrift(generation, ignored), unchanged, was.State != api.DriftIgnored)
 }
 
-// recordLasting records drift that lasts while it has paths, and ends it once it has none. It
-// reports whether the record has changed. unchanged says that the paths are those of the
-// record; for anew see put.
-func (dr *driftRecorder) recordLasting(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
+// recordWhilePresent records drift while it has paths, and ends it once it has none. It reports
+// whether the record has changed. unchanged says that the paths are those of the record; for anew
+// see record.
+func (dr *driftRecorder) recordWhilePresent(t task, state api.DriftState, now ledger.Drift, unchanged, anew bool) bool {
 	was := dr.memory[t.placement][t.manifest.ID]
 	known := was.State == state
 	switch {
@@ -326,6 +333,6 @@ func (dr *driftRecorder) recordLasting(t task, state api.DriftState, now ledger.
 	case len(now.Paths) == 0, known && unchanged:
 		return false
 	}
-	dr.put(t, state, now, anew)
+	dr.record(t, state, now, anew)
 	return true
 }

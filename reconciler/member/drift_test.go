@@ -75,7 +75,7 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 		return &outcome{task: tk, snapshot: snapshot{live: found}, before: ledger.Drift{Generation: 1},
 			written: &observed.Object{Version: version}}
 	}
-	s.drifts.undone(tk, &observed.Object{Version: 7})
+	s.drifts.countUndone(tk, &observed.Object{Version: 7})
 	if s.drifts.flips[cm("one")].Total != 1 {
 		t.Fatalf("flips: %+v", s.drifts.flips)
 	}
@@ -83,7 +83,7 @@ func TestWriteWithoutAChangeIsNoRepair(t *testing.T) {
 	if got := s.drifts.memory[web]; len(got) > 0 || s.drifts.flips[cm("one")].Total != 0 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
 	}
-	s.drifts.undone(tk, &observed.Object{Version: 8})
+	s.drifts.countUndone(tk, &observed.Object{Version: 8})
 	s.drifts.recordOutcome(outcomeAt(9))
 	if got := s.drifts.memory[web][cm("one")]; got.State != api.DriftRepaired || got.Count != 1 || s.drifts.flips[cm("one")].Total != 1 {
 		t.Errorf("it remembers %+v, and counts %d", got, s.drifts.flips[cm("one")].Total)
@@ -181,12 +181,12 @@ func TestContestedObjectsAreRevertedLater(t *testing.T) {
 	tk := task{wanted: wanted{web, m}, item: &inventory.Item{Hash: "hash", Managed: "m", UID: "1"}}
 	for version := uint64(1); version < diff.Contest; version++ {
 		for range 3 {
-			if !s.drifts.undone(tk, &observed.Object{Version: version, Writer: "kubectl"}) {
+			if !s.drifts.countUndone(tk, &observed.Object{Version: version, Writer: "kubectl"}) {
 				t.Fatalf("change %d is not reverted at once", version)
 			}
 		}
 	}
-	if s.drifts.undone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9}) {
+	if s.drifts.countUndone(tk, &observed.Object{Version: diff.Contest, Writer: "kubectl", Generation: 9}) {
 		t.Fatal("a contested object is reverted at once")
 	}
 	bad := s.trouble[m.ID]

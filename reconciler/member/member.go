@@ -81,8 +81,8 @@ type Config struct {
 	// PodFailureTimeout is how long pods of a workload may fail to start before the workload
 	// counts as failed; default 30 s.
 	PodFailureTimeout time.Duration
-	// DriftMode is the mode of objects to which no other rule of api.DriftRules applies. Drift
-	// that is not reverted is held until SetDriftDecisions decides. Empty means revert.
+	// DriftMode is the mode of objects to which no other rule of api.DriftRules applies. Drift of
+	// the modes propose and report is held; see SetDriftDecisions. Empty means revert.
 	DriftMode api.DriftMode
 	// DriftKinds are the modes of kinds; nil for none.
 	DriftKinds map[api.GroupKind]api.DriftMode

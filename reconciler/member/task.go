@@ -33,8 +33,8 @@ type task struct {
 	drift  bool
 	// suspendedReason is why the object is only observed; empty if it may be written.
 	suspendedReason string
-	// held says that the drift of the object is not restored. accepting says that the object
-	// may already have the content of its new version.
+	// held says that the drift of the object is not reverted. accepting says that its drift was
+	// held, and that its new version may already have the same content.
 	held, accepting bool
 	// found is the result of a survey about an object that was never applied; nil without a
 	// survey.
@@ -67,7 +67,7 @@ type outcome struct {
 	diffs   []api.Difference
 	gen     int64
 	snapshot
-	// before is the drift that the task had to correct, if any.
+	// before is the drift that the task had to revert, if any.
 	before ledger.Drift
 	// altered are the fields that the server has stored differently from what was applied.
 	altered []api.PatchDetail
@@ -88,10 +88,10 @@ func (o *outcome) repairs() bool {
 	return o.live == nil || o.written.Version == 0 || observed.ParseVersion(o.live.GetResourceVersion()) != o.written.Version
 }
 
-// putsBack reports whether the write reverted drift. A write may also change only the ownership of
-// fields: that to an object of which no field had changed, and which is contested or leaves fields
-// to others.
-func (o *outcome) putsBack() bool {
+// reverted reports whether the write reverted drift. A write that finds no changed field may only
+// have changed who owns fields. It does not count if an autoscaler contests the object or the
+// object leaves fields to others.
+func (o *outcome) reverted() bool {
 	if !o.repairs() {
 		return false
 	}
@@ -143,7 +143,7 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 }
 
 // task reports whether an object needs a task, according to the known state and without a
-// request.
+// request. It records objects that cannot be applied now, and drift that is contested.
 func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	t, gvk := a.newTask(w), w.gvk()
 	_, ok := a.kinds.Of(gvk)
@@ -177,12 +177,20 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	if l != nil && l.Terminating {
 		return t, false // it is created again once its deletion is finished
 	}
-	t.drift = l == nil || l.Managed != t.item.Managed || l.Fleet != a.cfg.Fleet
+	t.drift = !a.untouched(t.item, l)
 	if !t.drift {
 		return t, a.trouble[id] != nil || a.unverified(w)
 	}
-	t.held = a.drifts.holds(t, l)
-	return t, t.held || a.works.protects(w.placement) || a.drifts.undone(t, l)
+	if t.held = a.drifts.holds(t, l); t.held || a.works.protects(w.placement) {
+		return t, true
+	}
+	return t, a.drifts.countUndone(t, l)
+}
+
+// untouched reports whether an object has the label and the ownership of fields that its last apply
+// gave it; l is nil if it does not exist. Its values may have changed; see valueChecker.
+func (c *cluster) untouched(it *inventory.Item, l *observed.Object) bool {
+	return l != nil && l.Managed == it.Managed && l.Fleet == c.cfg.Fleet
 }
 
 // astray reports whether a suspended object may differ from what is wanted.
@@ -190,8 +198,7 @@ func (a *applier) astray(t task, l *observed.Object) bool {
 	if l == nil && t.item != nil && !a.watch.Of(t.gvk()).Complete() {
 		return a.trouble[t.manifest.ID] != nil // no watch reports it
 	}
-	return t.item == nil || t.item.Hash != t.manifest.Hash || l == nil ||
-		l.Managed != t.item.Managed || l.Fleet != a.cfg.Fleet || a.trouble[t.manifest.ID] != nil
+	return t.item == nil || t.item.Hash != t.manifest.Hash || !a.untouched(t.item, l) || a.trouble[t.manifest.ID] != nil
 }
 
 // scaled reports whether an autoscaler may scale an object, as its watch knows it; nil if it does

@@ -100,7 +100,7 @@ func watchConfigMaps(t *testing.T, s *session) {
 	}
 }
 
-// Drift is held if its mode says so, until a user decides to restore the object.
+// Drift is held if its mode says so, until a user decides to revert it.
 func TestWhichDriftIsHeld(t *testing.T) {
 	edited := &observed.Object{Fleet: "prod"}
 	tests := map[string]struct {
@@ -116,7 +116,7 @@ func TestWhichDriftIsHeld(t *testing.T) {
 		"a deletion, reported":        {work.Work{Drift: "report"}, nil, false, false},
 		"a lost label":                {work.Work{Drift: "propose"}, &observed.Object{}, false, false},
 		"to be put back":              {work.Work{Drift: "propose"}, edited, true, false},
-		"not restored in any case":    {work.Work{Drift: "propose", Strategy: api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}}, edited, false, false},
+		"not reverted in any case":    {work.Work{Drift: "propose", Strategy: api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}}, edited, false, false},
 		"compared in full afterwards": {work.Work{Drift: "propose", Strategy: api.ApplyStrategy{ComparisonOption: api.FullComparison}}, edited, false, false},
 	}
 	for name, test := range tests {

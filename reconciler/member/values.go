@@ -81,7 +81,7 @@ func (v *valueChecker) asApplied(id api.ID) (task, bool) {
 	}
 	t := v.applier.newTask(w)
 	l := v.live.Of(id)
-	return t, t.item != nil && t.item.Hash == w.manifest.Hash && l != nil && !l.Terminating && l.Managed == t.item.Managed
+	return t, t.item != nil && t.item.Hash == w.manifest.Hash && v.untouched(t.item, l) && !l.Terminating
 }
 
 // conclude processes the results of comparisons of values.

@@ -268,7 +268,7 @@ func countDrifts(drifts []status.Drift) map[string]map[api.DriftState]int {
 	all := map[string]map[api.DriftState]int{}
 	for i := range drifts {
 		d := &drifts[i]
-		if !d.Present() {
+		if !d.State.Present() {
 			continue
 		}
 		if all[d.Placement] == nil {

@@ -42,9 +42,6 @@ type Drift struct {
 	By []api.Actor `json:"by,omitempty"`
 }
 
-// Present reports whether the object still differs from the hub, as far as is known.
-func (d *Drift) Present() bool { return d.State != api.DriftRepaired && d.State != api.DriftEnded }
-
 // drifts returns the drifts of a placement's objects.
 func drifts(p *plan.Placement) []Drift {
 	var out []Drift

@@ -249,14 +249,6 @@ func TestDrifts(t *testing.T) {
 	if d := got[2]; !d.Since.Equal(noon.Add(time.Minute)) || !d.LastSeen.Equal(noon.Add(time.Hour)) {
 		t.Errorf("repaired: %+v", d)
 	}
-	for state, want := range map[api.DriftState]bool{
-		api.DriftStanding: true, api.DriftHeld: true, api.DriftContested: true, api.DriftIgnored: true, api.DriftAltered: true, api.DriftForeign: true,
-		api.DriftRepaired: false, api.DriftEnded: false,
-	} {
-		if d := (Drift{State: state}); d.Present() != want {
-			t.Errorf("%s is present: %t", state, !want)
-		}
-	}
 }
 
 // Each state of a drift has its event: again if the object drifted again or the state changed.

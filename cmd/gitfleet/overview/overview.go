@@ -187,7 +187,7 @@ func New(r *status.Report) *Overview {
 	}
 	o.Members = memberOverview(r)
 	for i := range r.Drifts {
-		if d := &r.Drifts[i]; d.Present() && d.State != api.DriftIgnored {
+		if d := &r.Drifts[i]; d.State.Present() && d.State != api.DriftIgnored {
 			o.Drifts = append(o.Drifts, NewDrift(d))
 		}
 	}

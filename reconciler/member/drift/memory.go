@@ -43,7 +43,14 @@ func (m Memory) Put(p api.PlacementKey, d ledger.Drift) {
 		return
 	}
 	limit, first := mostDrifts, func(a, b ledger.Drift) int {
-		return cmp.Or(cmp.Compare(Lasting(a.State), Lasting(b.State)), a.LastSeen.Compare(b.LastSeen), a.ID.Compare(b.ID))
+		switch present := a.State.Present(); {
+		case present == b.State.Present():
+			return cmp.Or(a.LastSeen.Compare(b.LastSeen), a.ID.Compare(b.ID))
+		case present:
+			return 1
+		default:
+			return -1
+		}
 	}
 	if d.State == api.DriftHeld {
 		limit, first = mostHeld, func(a, b ledger.Drift) int { return cmp.Or(b.FirstSeen.Compare(a.FirstSeen), b.ID.Compare(a.ID)) }
@@ -57,14 +64,6 @@ func (m Memory) Put(p api.PlacementKey, d ledger.Drift) {
 	if len(same) > limit {
 		delete(of, slices.MinFunc(same, first).ID)
 	}
-}
-
-// Lasting is 1 if the object still differs.
-func Lasting(s api.DriftState) int {
-	if s == api.DriftRepaired || s == api.DriftEnded {
-		return 0
-	}
-	return 1
 }
 
 // List returns the recorded drifts of a placement, sorted by ID.
@@ -108,7 +107,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 	if !known {
 		d = ledger.Drift{ID: id, FirstSeen: at, Since: at}
 	}
-	if Lasting(d.State) == 0 || d.State != state && (d.State == api.DriftIgnored || d.State == api.DriftAltered) {
+	if !d.State.Present() || d.State != state && (d.State == api.DriftIgnored || d.State == api.DriftAltered) {
 		d.Since = at // ignored fields, and fields that a webhook changes, do not count as drift
 	}
 	d.Version, d.Envelope = of.Object.Content.GroupVersionKind().Version, of.Envelope
