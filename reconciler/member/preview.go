@@ -280,7 +280,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	if diff.CompareAfter(p.s.works[t.placement].Strategy) || len(rivals) > 0 {
 		return nil, nil
 	}
-	check := p.executor().checkValues(ctx, t, live)
+	check := p.executor().compareValues(ctx, t, live)
 	switch {
 	case check.unknown:
 		return nil, fmt.Errorf("its values cannot be compared, as the API server does not answer to a dry run or it is just being changed; try again")

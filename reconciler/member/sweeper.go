@@ -72,7 +72,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 	found := map[api.ID]bool{}
 	var tasks []task
 	x := w.applier.executor()
-	var checks []valuesCheck
+	var comparisons []valueComparison
 	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}
 	for {
 		page, err := w.conn.WholePage(ctx, res, "", &opts)
@@ -94,7 +94,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 			case w.unheard(o):
 				w.doubts[id] = observed.Of(o)
 			default:
-				tasks, checks = append(tasks, t), append(checks, x.checkValues(ctx, w.applier.withInputs(t), o))
+				tasks, comparisons = append(tasks, t), append(comparisons, x.compareValues(ctx, w.applier.withInputs(t), o))
 			}
 		}
 		if opts.Continue = page.GetContinue(); opts.Continue == "" {
@@ -106,7 +106,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 			w.doubts[id] = nil
 		}
 	}
-	return w.conclude(tasks, checks)
+	return w.conclude(tasks, comparisons)
 }
 
 // settled is asApplied, except that it is false while a reported change of the object was not
@@ -124,8 +124,8 @@ func (w *sweeper) unheard(o *unstructured.Unstructured) bool {
 
 // settleDoubts checks again the objects whose state a watch had not reported when they were
 // read. It returns those that have changed.
-func (w *sweeper) settleDoubts(ctx context.Context) (wrong map[api.ID]bool) {
-	wrong = map[api.ID]bool{}
+func (w *sweeper) settleDoubts(ctx context.Context) (changed map[api.ID]bool) {
+	changed = map[api.ID]bool{}
 	for id, read := range w.doubts {
 		t, settled := w.settled(id)
 		known := w.live.Of(id)
@@ -147,7 +147,7 @@ func (w *sweeper) settleDoubts(ctx context.Context) (wrong map[api.ID]bool) {
 			read.Health = known.Health
 			w.live.Put(id, read)
 		}
-		wrong[id] = true
+		changed[id] = true
 		w.cfg.Metrics.SweepMissed.WithLabelValues(w.cfg.Name).Inc()
 		w.cfg.Log.Error("object was changed and no watch told; please report it", "cluster", w.cfg.Name,
 			"placement", t.placement.String(), "object", id.String(), "err", errors.New("found by the sweep"))
@@ -156,5 +156,5 @@ func (w *sweeper) settleDoubts(ctx context.Context) (wrong map[api.ID]bool) {
 		}
 	}
 	clear(w.doubts)
-	return wrong
+	return changed
 }

@@ -320,10 +320,10 @@ func (s *session) checkSuspects(ctx context.Context) {
 
 // handleValueResults applies the objects again whose values others have changed, and reports
 // those whose recorded drift has changed.
-func (s *session) handleValueResults(ctx context.Context, f valueResults) {
-	s.reapply(ctx, f.wrong)
-	if len(f.news) > 0 {
-		s.reporter.touched(ctx, f.news)
+func (s *session) handleValueResults(ctx context.Context, results valueResults) {
+	s.reapply(ctx, results.changed)
+	if len(results.news) > 0 {
+		s.reporter.touched(ctx, results.news)
 	}
 	if len(s.suspects) > 0 {
 		s.reschedule()
@@ -331,11 +331,11 @@ func (s *session) handleValueResults(ctx context.Context, f valueResults) {
 }
 
 // reapply applies objects again that have changed although their metadata does not show it.
-func (s *session) reapply(ctx context.Context, wrong map[api.ID]bool) {
-	if len(wrong) == 0 {
+func (s *session) reapply(ctx context.Context, changed map[api.ID]bool) {
+	if len(changed) == 0 {
 		return
 	}
-	for id := range wrong {
+	for id := range changed {
 		w, _ := s.wanted.of(id)
 		if inv := s.inv[w.placement]; inv != nil && inv.Items.Has(id) {
 			it := inv.Items.Of(id)
@@ -343,8 +343,8 @@ func (s *session) reapply(ctx context.Context, wrong map[api.ID]bool) {
 			inv.Items.Put(*it)
 		}
 	}
-	s.process(ctx, wrong)
-	s.reporter.touched(ctx, wrong)
+	s.process(ctx, changed)
+	s.reporter.touched(ctx, changed)
 }
 
 // sweepOn runs one step of a sweep: it checks the doubts and lists one more kind.

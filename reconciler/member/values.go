@@ -13,6 +13,9 @@ import (
 
 // A valueChecker compares the values of objects that others have written with those that were
 // applied.
+//
+// Values can change without a change of field ownership: somebody applies under our own field
+// manager, or an admission webhook changes what others write. The metadata does not show that.
 type valueChecker struct {
 	*cluster
 	*ownership
@@ -24,20 +27,20 @@ type valueChecker struct {
 	compareFailures retry.Backoff
 }
 
-// check reads objects and compares their values.
+// check reads the objects of tasks and compares their values.
 func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	x := v.applier.executor()
-	checks := make([]valuesCheck, len(tasks))
+	comparisons := make([]valueComparison, len(tasks))
 	v.inParallel(ctx, len(tasks), parallelCalls{do: func(i int) {
 		t := v.applier.withInputs(tasks[i])
 		live, err := v.conn.Read(ctx, t.res, t.manifest.ID)
 		if err != nil || live == nil {
-			checks[i].unknown = true // if the object is gone, its watch event follows
+			comparisons[i].unknown = true // if the object is gone, its watch event follows
 			return
 		}
-		checks[i] = x.checkValues(ctx, t, live)
+		comparisons[i] = x.compareValues(ctx, t, live)
 	}})
-	return v.conclude(tasks, checks)
+	return v.conclude(tasks, comparisons)
 }
 
 // takeSuspects removes the suspects, except those whose last change is not processed yet. Of the
@@ -59,9 +62,9 @@ func (v *valueChecker) takeSuspects() []task {
 
 // valueResults are the results of comparisons of values.
 type valueResults struct {
-	// wrong are objects that have to be applied again, and news those whose recorded drift has
+	// changed are objects that have to be applied again, and news those whose recorded drift has
 	// changed.
-	wrong, news map[api.ID]bool
+	changed, news map[api.ID]bool
 }
 
 // valuesRetry is the first delay before values that could not be compared are compared
@@ -85,16 +88,16 @@ func (v *valueChecker) asApplied(id api.ID) (task, bool) {
 }
 
 // conclude processes the results of comparisons of values.
-func (v *valueChecker) conclude(tasks []task, checks []valuesCheck) valueResults {
-	wrong, news := map[api.ID]bool{}, map[api.ID]bool{}
-	for i, c := range checks {
+func (v *valueChecker) conclude(tasks []task, comparisons []valueComparison) valueResults {
+	changed, news := map[api.ID]bool{}, map[api.ID]bool{}
+	for i, c := range comparisons {
 		t := tasks[i]
 		id := t.manifest.ID
 		switch {
 		case c.unknown:
 			v.suspects[id] = true // retried after valuesRetry
 		case c.changed:
-			wrong[id] = true
+			changed[id] = true
 		default:
 			generation := v.live.Of(id).Generation
 			altered, ignored := v.drifts.recordAltered(t, generation, c.altered), v.drifts.recordIgnored(t, generation, c.ignored)
@@ -108,16 +111,11 @@ func (v *valueChecker) conclude(tasks []task, checks []valuesCheck) valueResults
 	} else {
 		v.compareNext = time.Now().Add(v.compareFailures.Next(valuesRetry, lastRetry))
 	}
-	return valueResults{wrong, news}
+	return valueResults{changed, news}
 }
 
-// Values can change without a change of field ownership: somebody applies under our own field
-// manager, or an admission webhook changes what others write. The metadata does not show that.
-// So an object that others have written is read, and its values are compared with those that
-// were applied.
-
-// A valuesCheck is the result of comparing the values of an object.
-type valuesCheck struct {
+// A valueComparison is the result of comparing the values of an object.
+type valueComparison struct {
 	// changed says that an apply would change something.
 	changed bool
 	// altered are fields that the server would store differently from what is applied.
@@ -128,10 +126,10 @@ type valuesCheck struct {
 	unknown bool
 }
 
-// checkValues compares the values of a live object with those that were applied. A difference
+// compareValues compares the values of a live object with those that were applied. A difference
 // that a structural comparison finds is confirmed by a server-side dry run, which includes
 // admission webhooks.
-func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.Unstructured) valuesCheck {
+func (x *executor) compareValues(ctx context.Context, t task, live *unstructured.Unstructured) valueComparison {
 	desired := t.manifest.Object.Content
 	var ignored []api.Difference
 	if leavesFields(t.manifest) {
@@ -139,21 +137,21 @@ func (x *executor) checkValues(ctx context.Context, t task, live *unstructured.U
 	}
 	structural := diff.Compare(desired, live, diff.Options{Structural: true})
 	if len(structural) == 0 {
-		return valuesCheck{ignored: ignored}
+		return valueComparison{ignored: ignored}
 	}
 	known := t.alteredBefore
 	merged, err := x.merged(ctx, t)
 	switch {
 	case refusesDryRun(err):
-		return valuesCheck{changed: !sameValues(structural, known), altered: known, ignored: ignored}
+		return valueComparison{changed: !sameValues(structural, known), altered: known, ignored: ignored}
 	case err != nil:
-		return valuesCheck{unknown: true}
+		return valueComparison{unknown: true}
 	}
 	again, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || again == nil || again.GetResourceVersion() != live.GetResourceVersion() {
-		return valuesCheck{unknown: true} // the object is changing at the moment
+		return valueComparison{unknown: true} // the object is changing at the moment
 	}
 	altered := diff.Altered(desired, merged, nil)
 	found := diff.Repairable(diff.Compare(merged, live, diff.Options{}), altered, known)
-	return valuesCheck{changed: len(found) > 0, altered: altered, ignored: ignored}
+	return valueComparison{changed: len(found) > 0, altered: altered, ignored: ignored}
 }
