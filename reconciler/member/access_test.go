@@ -273,7 +273,7 @@ func TestPermissionsToReadDefinitionsAreReviewed(t *testing.T) {
 	}
 }
 
-// While requests are refused and nothing else changes, a turn does not compute the needed
+// While requests are refused and nothing else changes, a pass does not compute the needed
 // permissions again.
 func TestRecentReviewComputesNoPermissions(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())

@@ -26,7 +26,7 @@ func (s *session) receiveFleet() {
 	s.store.SetMembership(s.membership)
 }
 
-// observeOnly replaces a turn on a cluster that another fleet holds. It writes nothing. Once no
+// observeOnly replaces act on a cluster that another fleet holds. It writes nothing. Once no
 // other fleet holds the cluster, everything is reconciled.
 func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	look := !s.store.HeldByOther() // a new membership says that the cluster is ours
@@ -67,7 +67,7 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 	return nil
 }
 
-// checkForeign begins to observe only if this turn has found that another fleet has claimed the
+// checkForeign begins to observe only if the last pass has found that another fleet has claimed the
 // cluster.
 func (s *session) checkForeign(ctx context.Context) error {
 	if !s.store.HeldByOther() || s.observingOnly {

@@ -65,7 +65,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 	}
 }
 
-// On a cluster that another fleet holds, a turn writes nothing, and leaving the cluster
+// On a cluster that another fleet holds, a session writes nothing, and leaving the cluster
 // releases nothing. Once the other fleet is gone, everything is reconciled.
 func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 	for _, woken := range []waking{byFleet, byWorks, byCheck, byChanges, bySweep, byRetry} {
@@ -78,7 +78,7 @@ func TestNothingIsWrittenToAForeignCluster(t *testing.T) {
 		if err := s.inventories.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.turn(t.Context(), woken); err != nil || len(at.Writes) > 0 || !s.observingOnly {
+		if err := s.handle(t.Context(), woken); err != nil || len(at.Writes) > 0 || !s.observingOnly {
 			t.Errorf("woken by %d: %v, written: %q, stood back: %v", woken, err, at.Writes, s.observingOnly)
 		}
 	}
@@ -94,7 +94,7 @@ func TestLeavingAForeignClusterReleasesNothing(t *testing.T) {
 	}
 	ended := make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { ended <- s.turn(ctx, byLeave) }()
+	go func() { ended <- s.handle(ctx, byLeave) }()
 	<-s.left
 	cancel()
 	if err := <-ended; err != nil || len(at.Writes) > 0 {

@@ -10,7 +10,7 @@ import (
 // A cluster is left even if there is other work to do.
 func TestLeavingIsNotDelayed(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
-	if err := s.turn(t.Context(), byLeave); err != nil {
+	if err := s.handle(t.Context(), byLeave); err != nil {
 		t.Fatal(err)
 	}
 	s.reschedule() // as after every change that a watch reports

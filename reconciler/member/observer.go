@@ -33,8 +33,8 @@ type observer struct {
 // known. It returns the objects that have changed since the last call.
 func (o *observer) absorb() map[api.ID]bool {
 	news := o.watch.Changes.Drain()
-	touched := o.unseen
-	o.unseen = map[api.ID]bool{}
+	touched := o.unprocessed
+	o.unprocessed = map[api.ID]bool{}
 	for kind, all := range news.Lists {
 		for _, id := range o.live.DropMissing(kind, all) {
 			touched[id] = true
@@ -146,7 +146,8 @@ func (o *observer) revive(touched map[api.ID]bool) {
 	o.established = nil
 }
 
-// prepareKinds determines how the cluster serves the kinds of some objects, and watches them.
+// prepareKinds determines how the cluster serves the kinds of some objects, and watches them. It
+// adds to ids the objects that have waited for one of these kinds.
 func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error {
 	gvks := map[schema.GroupVersionKind]bool{{Version: "v1", Kind: "ConfigMap"}: true}
 	whole := map[schema.GroupVersionKind]bool{}
@@ -187,8 +188,8 @@ func (o *observer) prepareKinds(ctx context.Context, ids map[api.ID]bool) error 
 	return nil
 }
 
-// addWaiting adds the objects that wait for one of the kinds. If the kind is known now, they
-// are processed too.
+// addWaiting adds to ids the objects that wait for one of the kinds, and to whole those kinds whose
+// whole objects they need. If the kind is known now, they are processed too.
 func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupVersionKind]bool) {
 	for id, t := range o.trouble {
 		if !t.unknownKind || ids[id] {
@@ -213,7 +214,7 @@ func (o *observer) waitForLists(ctx context.Context, started []*watch.Kind) {
 	if len(started) == 0 || !o.watch.WaitForLists(ctx, started, o.cfg.Timeout) {
 		return
 	}
-	o.unseen = o.absorb()
+	o.unprocessed = o.absorb()
 	o.watch.Changes.Nudge()
 }
 

@@ -22,7 +22,7 @@ type ownership struct {
 	store  *inventory.Store
 	// newOwners are the placements that are to have objects.
 	newOwners map[api.ID]api.PlacementKey
-	// hidden are the Secrets whose values no text may contain; nil until a turn needs them.
+	// hidden are the Secrets whose values no text may contain; nil until a pass needs them.
 	hidden *diff.Secrets
 }
 
@@ -354,7 +354,7 @@ func (o *ownership) definition(gvk schema.GroupVersionKind) *wanted {
 }
 
 // secrets returns the Secrets that the cluster should have. They are collected at most once in
-// a turn.
+// a pass.
 func (o *ownership) secrets() diff.Secrets {
 	if o.hidden != nil {
 		return *o.hidden

@@ -43,7 +43,7 @@ type session struct {
 	expressions *availability.Expressions
 	prober      *probe.Prober
 	retry       *time.Timer
-	found       *probe.Result // the last of them, until it is processed
+	found       *probe.Result // the newest, until it is processed
 	// observingOnly says that another fleet held the cluster, and nothing was written.
 	observingOnly bool
 	// blocked says that the last pass could not be made, and unknown limits the log lines about
@@ -100,7 +100,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	})
 	p := &progress{
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.OwnershipState{},
-		suspects: map[api.ID]bool{}, unseen: map[api.ID]bool{}, done: map[api.PlacementKey]bool{},
+		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, done: map[api.PlacementKey]bool{},
 	}
 	s := &session{Agent: a, cluster: c, ownership: o, progress: p, expressions: expressions, retry: time.NewTimer(0)}
 	s.retry.Stop()
@@ -138,7 +138,7 @@ func (s *session) run(ctx context.Context) error {
 		if woken == byEnd {
 			break
 		}
-		err = s.turn(ctx, woken)
+		err = s.handle(ctx, woken)
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (s *session) start(ctx context.Context) error {
 	if s.observingOnly = s.store.HeldByOther(); s.observingOnly {
 		s.schedule(foreignRetry)
 	}
-	defer s.turned(ctx)
+	defer s.handled(ctx)
 	if s.last == nil {
 		return nil
 	}
@@ -160,11 +160,11 @@ func (s *session) start(ctx context.Context) error {
 	return s.checkForeign(ctx)
 }
 
-// turned ends a turn. It reviews permissions if a request was refused, starts new watches, and
-// drops data that only the turn needed.
-func (s *session) turned(ctx context.Context) {
+// handled is called after each call of handle. It reviews permissions if a request was refused, lets
+// new watches be opened, and drops data that is not needed any more.
+func (s *session) handled(ctx context.Context) {
 	s.review(ctx)
-	s.watch.Begin()
+	s.watch.AllowOpen()
 	s.hidden = nil
 }
 
@@ -185,7 +185,7 @@ func (s *session) stop(cancel context.CancelFunc) {
 	s.conn.Close()
 }
 
-// A waking is the reason of a turn.
+// A waking is what a session has to handle.
 type waking int
 
 const (
@@ -235,9 +235,9 @@ func (s *session) wait(ctx context.Context) waking {
 	}
 }
 
-// turn processes one reason to run. An error ends the session.
-func (s *session) turn(ctx context.Context, woken waking) error {
-	defer s.turned(ctx)
+// handle does what one waking requires. An error ends the session.
+func (s *session) handle(ctx context.Context, woken waking) error {
+	defer s.handled(ctx)
 	s.receiveFleet() // it is sent before the works that belong to it
 	if s.store.HeldByOther() || s.observingOnly {
 		return s.observeOnly(ctx, woken)
@@ -248,7 +248,7 @@ func (s *session) turn(ctx context.Context, woken waking) error {
 	return s.checkForeign(ctx)
 }
 
-// act is turn on a cluster that no other fleet holds.
+// act is handle on a cluster that no other fleet holds.
 func (s *session) act(ctx context.Context, woken waking) error {
 	switch woken {
 	case byLeave:

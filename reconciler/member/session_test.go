@@ -16,9 +16,9 @@ import (
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
-// The watches that exist at the end of a turn begin to report changes then, and watches that
-// the turn has ended do not.
-func TestTurnStartsTheWatchesInUse(t *testing.T) {
+// The watches that exist at the end of a pass are opened then, and those that the pass has ended
+// are not.
+func TestWatchesInUseAreOpenedAfterAPass(t *testing.T) {
 	watched := make(chan string, 10)
 	shelf := apiserver.NewConfigMaps()
 	s := sessionAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func TestTurnStartsTheWatchesInUse(t *testing.T) {
 	if !s.watch.WaitForLists(ctx, []*watch.Kind{unused, used}, time.Minute) {
 		t.Fatal("nothing is listed")
 	}
-	if err := s.turn(ctx, byWorks); err != nil {
+	if err := s.handle(ctx, byWorks); err != nil {
 		t.Fatal(err)
 	}
 	if all := s.watch.All(); len(all) != 1 || all[0] != used {

@@ -88,7 +88,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 			found[id] = true
 			switch t, settled := w.settled(id); {
 			case !settled:
-				if w.unseen[id] {
+				if w.unprocessed[id] {
 					w.suspects[id] = true // compared when the change of the object is processed
 				}
 			case w.unheard(o):
@@ -113,7 +113,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 // processed.
 func (w *sweeper) settled(id api.ID) (task, bool) {
 	t, asApplied := w.asApplied(id)
-	return t, asApplied && !w.unseen[id]
+	return t, asApplied && !w.unprocessed[id]
 }
 
 // unheard reports whether an object has changed since the watch last reported it.

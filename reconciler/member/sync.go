@@ -219,14 +219,15 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 
 // process reconciles some objects: it applies those that differ from the desired state, removes
 // those that are not desired any more, and updates the inventories. Objects that are up to date
-// cost no request.
+// cost no request. It adds to ids what prepared adds.
 func (s *session) process(ctx context.Context, ids map[api.ID]bool) {
 	if s.prepared(ctx, ids) {
 		s.processPrepared(ctx, ids)
 	}
 }
 
-// prepared makes sure that the live state of some objects is known. If it cannot be read now,
+// prepared makes sure that the live state of some objects is known. It adds to ids the objects that
+// have waited for one of their kinds; see observer.addWaiting. If the state cannot be read now,
 // everything is tried again later: while kinds are unknown, it is not known either which objects
 // are gone.
 func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
@@ -242,7 +243,7 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 		s.cfg.Log.Warn("kinds not known; trying again", "cluster", s.cfg.Name, "err", connection.Plain(err))
 	}
 	for id := range ids {
-		s.unseen[id] = true
+		s.unprocessed[id] = true
 	}
 	s.blocked = true
 	s.schedule(inventoryRetry)
@@ -256,7 +257,7 @@ func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	touched := map[api.PlacementKey]bool{}
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
 	if s.store.HeldByOther() {
-		return // the turn ends in observeOnly
+		return // checkForeign follows
 	}
 	for _, o := range failed {
 		s.applier.fail(o)

@@ -20,8 +20,8 @@ type progress struct {
 	verified map[api.ID]observed.OwnershipState
 	// suspects are objects that others have written, and whose values were not compared since.
 	suspects map[api.ID]bool
-	// unseen are objects with a recorded change that was not processed yet.
-	unseen map[api.ID]bool
+	// unprocessed are objects with a recorded change that was not processed yet.
+	unprocessed map[api.ID]bool
 	// done are the placements of whose current revision all objects were tried.
 	done map[api.PlacementKey]bool
 	// compared is when placements that only report differences were last compared.

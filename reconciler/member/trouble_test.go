@@ -101,7 +101,7 @@ func TestRetriesAreLoggedOnce(t *testing.T) {
 	var logged strings.Builder
 	s := sessionOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	s.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-	s.kinds, s.unseen, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
+	s.kinds, s.unprocessed, s.retry = discovery.New(s.conn.Discovery), map[api.ID]bool{}, time.NewTimer(time.Hour)
 	web := api.PlacementKey{Name: "web"}
 	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
 	s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "one"})
@@ -215,7 +215,7 @@ func TestSuspectsWaitForTheirChange(t *testing.T) {
 	s := sessionAt(t, apiserver.NewConfigMaps())
 	processed, unprocessed := cm("one"), cm("two")
 	s.suspects[processed], s.suspects[unprocessed] = true, true
-	s.unseen[unprocessed] = true
+	s.unprocessed[unprocessed] = true
 	s.values.takeSuspects()
 	if len(s.suspects) != 1 || !s.suspects[unprocessed] {
 		t.Errorf("suspects %v", s.suspects)

@@ -49,7 +49,7 @@ func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 func (v *valueChecker) takeSuspects() []task {
 	var tasks []task
 	for id := range v.suspects {
-		if v.unseen[id] {
+		if v.unprocessed[id] {
 			continue
 		}
 		delete(v.suspects, id)

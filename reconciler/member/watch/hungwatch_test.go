@@ -70,7 +70,7 @@ func TestHungWatchesAreResumed(t *testing.T) {
 		})})
 		k := watchOf("ConfigMap")
 		k.res = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
-		k.begin()
+		k.allowOpen()
 		w.follow(ctx, k)
 		if want := []string{"list", "watch 5", "watch 7", "watch 8"}; !slices.Equal(asked, want) {
 			t.Errorf("asked %q, want %q", asked, want)

@@ -35,16 +35,16 @@ type Kind struct {
 
 	// The following fields belong to follow. resourceVersion is where the watch resumes; empty
 	// means that the next request is a list. since is the time of the last list, failed counts
-	// the failures since then, and unbegun the consecutive watches that the server has not
+	// the failures since then, and notStarted the consecutive watches that the server has not
 	// started.
 	resourceVersion string
 	since           time.Time
 	failed          retry.Backoff
-	unbegun         retry.Backoff
+	notStarted      retry.Backoff
 
-	// begun is closed once changes may be reported; stop ends the watch.
-	begun chan struct{}
-	Stop  context.CancelFunc
+	// mayOpen is closed once the watch may be opened. Stop ends it.
+	mayOpen chan struct{}
+	Stop    context.CancelFunc
 
 	mu            sync.Mutex
 	cancelRequest context.CancelCauseFunc // cancels the current request
@@ -59,15 +59,16 @@ type Kind struct {
 
 // NewKind returns a watch that has not been started.
 func NewKind(gvk schema.GroupVersionKind, res connection.Resource) *Kind {
-	return &Kind{GVK: gvk, res: res, begun: make(chan struct{}), Stop: func() {}, cancelRequest: func(error) {}}
+	return &Kind{GVK: gvk, res: res, mayOpen: make(chan struct{}), Stop: func() {}, cancelRequest: func(error) {}}
 }
 
-// begin lets the watch report changes. Only the goroutine of the session calls it.
-func (k *Kind) begin() {
+// allowOpen lets the watch be opened after its first list. Only the goroutine of the session calls
+// it.
+func (k *Kind) allowOpen() {
 	select {
-	case <-k.begun:
+	case <-k.mayOpen:
 	default:
-		close(k.begun)
+		close(k.mayOpen)
 	}
 }
 
@@ -126,28 +127,28 @@ func (w *Set) listAndOpen(ctx context.Context, k *Kind) (*eventStream, error) {
 		wake(w.firsts) // WaitForLists
 	}
 	select {
-	case <-k.begun:
+	case <-k.mayOpen:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	events, err := w.openWatch(ctx, k, k.resourceVersion)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnbegun, err)
+		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
 	return events, nil
 }
 
-// mostUnbegun is how many times a watch is requested again before all objects are listed: the
+// maxNotStarted is how many times a watch is requested again before all objects are listed: the
 // server may never accept the version.
-const mostUnbegun = 4
+const maxNotStarted = 4
 
-// errUnbegun says that the server has not started a watch: it may be overloaded or down.
-var errUnbegun = errors.New("watch not begun")
+// errNotStarted says that the server has not started a watch: it may be overloaded or down.
+var errNotStarted = errors.New("watch not started")
 
 // resumable reports whether a watch that has not started is requested again from the same
 // version.
 func (k *Kind) resumable(err error) bool {
-	return errors.Is(err, errUnbegun) && k.unbegun < mostUnbegun && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
+	return errors.Is(err, errNotStarted) && k.notStarted < maxNotStarted && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err)
 }
 
 // falter waits after a list or watch that failed. Afterwards all objects are listed again,
@@ -159,10 +160,10 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
 	if k.resumable(err) {
 		w.cfg.Log.Debug("watch is requested again", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
-		retry.Sleep(ctx, k.unbegun.Next(250*time.Millisecond, 30*time.Second))
+		retry.Sleep(ctx, k.notStarted.Next(250*time.Millisecond, 30*time.Second))
 		return
 	}
-	k.resourceVersion, k.unbegun = "", 0
+	k.resourceVersion, k.notStarted = "", 0
 	if time.Since(k.since) > time.Minute {
 		k.failed = 0
 		return
@@ -220,7 +221,7 @@ func (w *Set) listPage(ctx context.Context, k *Kind, opts *metav1.ListOptions) (
 // watch resumes there.
 func (w *Set) readEvents(k *Kind, events *eventStream) error {
 	defer events.Close()
-	k.unbegun = 0
+	k.notStarted = 0
 	start, empty := time.Now(), true
 	for {
 		line, err := events.next()

@@ -43,7 +43,7 @@ func TestWatchesMoveToNewCredentials(t *testing.T) {
 		current := server("old")
 		w := setWith(t, func(context.Context) (*rest.Config, error) { return current, nil }, current)
 		w.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind, false)
-		w.Begin()
+		w.AllowOpen()
 		synctest.Wait()
 		current = server("new")
 		replaced := w.conn.Renew(ctx, "1").Replaced

@@ -47,7 +47,7 @@ func TestWatchResumesAfterGoAway(t *testing.T) {
 	defer w.Wait()
 	defer cancel()
 	w.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind, false)
-	w.Begin()
+	w.AllowOpen()
 	if got := []string{<-asked, <-asked, <-asked}; !slices.Equal(got, []string{"list", "watch 5", "watch 7"}) {
 		t.Errorf("asked %q", got)
 	}
@@ -58,10 +58,10 @@ func TestWatchResumesAfterGoAway(t *testing.T) {
 
 const emptyList = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`
 
-// A kind is listed at once, and watched only once changes may be reported. A watch that is
-// stopped before then ends.
-func TestWatchWaitsUntilChangesMayBeReported(t *testing.T) {
-	for name, begins := range map[string]bool{"begun": true, "stopped": false} {
+// A kind is listed at once, and watched only once the watch may be opened. A watch that is stopped
+// before then ends.
+func TestWatchWaitsUntilItMayBeOpened(t *testing.T) {
+	for name, allowed := range map[string]bool{"allowed": true, "stopped": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -84,12 +84,12 @@ func TestWatchWaitsUntilChangesMayBeReported(t *testing.T) {
 				k := w.Start(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, configMapKind, false)
 				synctest.Wait()
 				if !slices.Equal(asked, []string{"list"}) || !k.Complete() {
-					t.Errorf("asked %q before changes may be reported", asked)
+					t.Errorf("asked %q before the watch may be opened", asked)
 				}
 				want := []string{"list"}
-				if begins {
+				if allowed {
 					want = append(want, "watch")
-					k.begin()
+					k.allowOpen()
 				} else {
 					k.Stop()
 				}

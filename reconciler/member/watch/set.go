@@ -104,11 +104,12 @@ func (w *Set) Of(gvk schema.GroupVersionKind) *Kind {
 	return nil
 }
 
-// Begin allows watches to report changes. During a pass nobody could process them, and sending
-// the events about the writes of that pass would cost the server most.
-func (w *Set) Begin() {
+// AllowOpen lets the watches of new kinds be opened after their first list. During a pass nobody
+// could process their events, and sending the events about the writes of that pass would cost the
+// server most.
+func (w *Set) AllowOpen() {
 	for _, k := range w.kinds {
-		k.begin()
+		k.allowOpen()
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 // A watch that a server does not start is requested again from the same version with backoff,
 // and after some attempts all objects are listed. If the version is too old, they are listed at
 // once.
-func TestWatchesThatDoNotBegin(t *testing.T) {
-	again := slices.Repeat([]string{"watch 7"}, mostUnbegun)
+func TestWatchesThatAreNotStarted(t *testing.T) {
+	again := slices.Repeat([]string{"watch 7"}, maxNotStarted)
 	tests := map[string]struct {
 		refuse int // how many watches are refused after one has ended
 		status int
@@ -29,7 +29,7 @@ func TestWatchesThatDoNotBegin(t *testing.T) {
 		want   []string
 	}{
 		"too busy once":      {1, 429, "TooManyRequests", []string{"list", "watch 5", "watch 7", "watch 7"}},
-		"too busy for long":  {mostUnbegun, 429, "TooManyRequests", slices.Concat([]string{"list", "watch 5", "watch 7"}, again)},
+		"too busy for long":  {maxNotStarted, 429, "TooManyRequests", slices.Concat([]string{"list", "watch 5", "watch 7"}, again)},
 		"never taken":        {100, 500, "InternalError", slices.Concat([]string{"list", "watch 5", "watch 7"}, again, []string{"list"})},
 		"too old":            {1, 410, "Expired", []string{"list", "watch 5", "watch 7", "list"}},
 		"gone by itself":     {1, 410, "Gone", []string{"list", "watch 5", "watch 7", "list"}},
@@ -68,7 +68,7 @@ func TestWatchesThatDoNotBegin(t *testing.T) {
 				})})
 				k := watchOf("ConfigMap")
 				k.res = connection.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true}
-				k.begin()
+				k.allowOpen()
 				w.follow(ctx, k)
 				if !slices.Equal(asked, test.want) {
 					t.Errorf("asked %q, want %q", asked, test.want)
