@@ -77,14 +77,20 @@ func (i *inventories) save(ctx context.Context, touched map[api.PlacementKey]boo
 			err = i.store.Save(ctx, inv)
 			faults.At("after inventory")
 		}
-		if err == nil {
-			inv.Failures = retry.LogLimiter{}
-			continue
-		}
-		inv.Invalidate()
-		if ctx.Err() == nil && inv.Failures.Due(connection.WithoutPort(err)) {
-			i.cfg.Log.Warn("inventory not written; trying again", "cluster", i.cfg.Name, "placement", p.String(), "err", err)
-		}
+		i.written(ctx, inv, err)
+	}
+}
+
+// written records the result of writing an inventory. After an error the inventory is written again
+// later; an error that repeats is logged once in a while.
+func (i *inventories) written(ctx context.Context, inv *inventory.Inventory, err error) {
+	if err == nil {
+		inv.Failures = retry.LogLimiter{}
+		return
+	}
+	inv.Invalidate()
+	if ctx.Err() == nil && inv.Failures.Due(connection.WithoutPort(err)) {
+		i.cfg.Log.Warn("inventory not written; trying again", "cluster", i.cfg.Name, "placement", inv.Placement.String(), "err", err)
 	}
 }
 
@@ -132,14 +138,15 @@ func (i *inventories) restore(ctx context.Context, touched map[api.ID]bool) {
 		if inv == nil {
 			continue
 		}
+		found := inv.Stored() // otherwise it could not be written after an earlier change
 		inv.Invalidate()
 		if i.works.suspended(p) {
 			continue // it is written again once the suspension is over
 		}
-		i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
-		if err := i.store.Save(ctx, inv); err != nil {
-			i.cfg.Log.Warn("inventory not written", "cluster", i.cfg.Name, "placement", p.String(), "err", err)
+		if found {
+			i.cfg.Log.Warn("inventory was changed by somebody else; putting it back", "cluster", i.cfg.Name, "object", id.String())
 		}
+		i.written(ctx, inv, i.store.Save(ctx, inv))
 	}
 }
 

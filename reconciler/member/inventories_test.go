@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,33 @@ func TestInventoryIsWrittenAgainAfterAFailure(t *testing.T) {
 	s.inventories.save(t.Context(), map[api.PlacementKey]bool{web: true})
 	if !slices.Contains(at.Writes, "PATCH "+inventory.FirstPart("prod", web).Name) {
 		t.Errorf("written: %q", at.Writes)
+	}
+}
+
+// A changed inventory that cannot be written back is logged once, however many events report it, and
+// is written again later.
+func TestInventoryThatCannotBeRestoredIsLoggedOnce(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	s := memberOf(t, here, at)
+	keeps(t, s, held(1))
+	s.works = map[api.PlacementKey]work.Work{web: {Placement: web}}
+	id := inventory.FirstPart("prod", web)
+	changed := *s.live.Of(id)
+	changed.Managed = "theirs"
+	s.live.Put(id, &changed)
+	var log strings.Builder
+	s.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	at.Intact = 0
+	for range 3 {
+		s.inventories.restore(t.Context(), map[api.ID]bool{id: true})
+	}
+	for _, line := range []string{"inventory was changed by somebody else", "inventory not written"} {
+		if n := strings.Count(log.String(), line); n != 1 {
+			t.Errorf("%q is logged %d times", line, n)
+		}
+	}
+	if !s.inventories.unwritten(s.inv[web]) {
+		t.Error("it is not written again")
 	}
 }
 
