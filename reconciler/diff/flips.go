@@ -2,13 +2,13 @@ package diff
 
 import "time"
 
-// An object is contested if it was restored Contest times within ContestWindow.
+// An object is contested if its drift was reverted Contest times within ContestWindow.
 const (
 	Contest       = 3
 	ContestWindow = 10 * time.Minute
 )
 
-// A contested object is restored after a delay, which doubles each time.
+// The drift of a contested object is reverted after a delay, which doubles each time.
 const (
 	firstDelay = 30 * time.Second
 	lastDelay  = 15 * time.Minute
@@ -42,14 +42,14 @@ func (f Flips) Flip(now time.Time, by string) Flips {
 	return f
 }
 
-// Contested reports whether two writers keep undoing each other. It ends when a restored object
-// stays unchanged for ContestWindow.
+// Contested reports whether two writers keep undoing each other. It ends when an object
+// stays unchanged for ContestWindow after its drift was reverted.
 func (f Flips) Contested(now time.Time) bool {
 	return f.Rounds > 0 && now.Before(f.Due().Add(ContestWindow))
 }
 
-// Due returns the time from which the object may be restored after the last flip: at once,
-// unless it is contested.
+// Due returns the time from which the last flip may be reverted: at once, unless the object is
+// contested.
 func (f Flips) Due() time.Time {
 	return f.Last().Add(f.delay())
 }

@@ -23,7 +23,7 @@ func TestThreeFlipsInTenMinutesAreAContest(t *testing.T) {
 		"five":                       {[]time.Duration{0, 1, 2, 3, 4}, 4, true, 4 + 2*time.Minute},
 		"twelve, and no slower":      {[]time.Duration{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 11, true, 11 + 15*time.Minute},
 		"still, while it is put off": {[]time.Duration{0, 1, 2}, 10 * time.Minute, true, 2 + 30*time.Second},
-		"over after ten quiet minutes since it was put back": {[]time.Duration{0, 1, 2}, 2 + 30*time.Second + 10*time.Minute, false, 2 + 30*time.Second},
+		"over after ten quiet minutes since it was reverted": {[]time.Duration{0, 1, 2}, 2 + 30*time.Second + 10*time.Minute, false, 2 + 30*time.Second},
 		"and then from the start":                            {[]time.Duration{0, 1, 2, time.Hour}, time.Hour, false, time.Hour},
 		"a slow contest goes on":                             {[]time.Duration{0, 1, 2, 9 * time.Minute, 18 * time.Minute}, 18 * time.Minute, true, 20 * time.Minute},
 	}
@@ -49,9 +49,9 @@ func TestThreeFlipsInTenMinutesAreAContest(t *testing.T) {
 	}
 }
 
-// However often somebody undoes it, the object is restored, with growing delays of up to a
+// However often somebody undoes what is applied, it is reverted, with growing delays of up to a
 // quarter of an hour.
-func TestWhatIsContestedIsStillPutBack(t *testing.T) {
+func TestContestedDriftIsStillReverted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f Flips
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -62,11 +62,11 @@ func TestWhatIsContestedIsStillPutBack(t *testing.T) {
 			wait := f.Due().Sub(now)
 			switch {
 			case wait < 0 || wait > 15*time.Minute:
-				t.Fatalf("put back after %s", wait)
+				t.Fatalf("reverted after %s", wait)
 			case (wait > 0) != f.Contested(now):
-				t.Fatalf("contested = %t, and put back after %s", f.Contested(now), wait)
+				t.Fatalf("contested = %t, and reverted after %s", f.Contested(now), wait)
 			case was && wait < waited:
-				t.Fatalf("put back after %s, when it was %s before", wait, waited)
+				t.Fatalf("reverted after %s, when it was %s before", wait, waited)
 			}
 			waited = wait
 			now = f.Due().Add(time.Duration(pause))

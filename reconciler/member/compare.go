@@ -121,7 +121,7 @@ func isServerError(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
-// compareAfter finds differences that the apply did not correct. They are drift of an object
+// compareAfter finds differences that the apply did not remove. They are drift of an object
 // that is still applied.
 func (x *executor) compareAfter(ctx context.Context, o *outcome) {
 	live, err := x.conn.Read(ctx, o.res, o.manifest.ID)

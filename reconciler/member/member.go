@@ -1,7 +1,7 @@
 // Package member reconciles one member cluster.
 //
 // An Agent gets the desired state of its cluster. It applies what is new or has changed,
-// without a request for what has not. It watches what it has applied, corrects drift, and
+// without a request for what has not. It watches what it has applied, reverts drift, and
 // removes objects in its inventories that are no longer desired. It reports the complete
 // observed state.
 //

@@ -115,7 +115,7 @@ func TestWhichDriftIsHeld(t *testing.T) {
 		"a deletion, proposed":        {work.Work{Drift: "propose"}, nil, false, true},
 		"a deletion, reported":        {work.Work{Drift: "report"}, nil, false, false},
 		"a lost label":                {work.Work{Drift: "propose"}, &observed.Object{}, false, false},
-		"to be put back":              {work.Work{Drift: "propose"}, edited, true, false},
+		"to be reverted":              {work.Work{Drift: "propose"}, edited, true, false},
 		"not reverted in any case":    {work.Work{Drift: "propose", Strategy: api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}}, edited, false, false},
 		"compared in full afterwards": {work.Work{Drift: "propose", Strategy: api.ApplyStrategy{ComparisonOption: api.FullComparison}}, edited, false, false},
 	}

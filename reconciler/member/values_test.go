@@ -82,7 +82,7 @@ func TestAlteringWebhookIsReportedAndNotContested(t *testing.T) {
 }
 
 // If somebody applies a value under gitfleet's own field manager, ownership does not change.
-// The value is still restored at once with one write, whether it was changed within the second
+// The value is still reverted at once with one write, whether it was changed within the second
 // of gitfleet's own apply, later, or while gitfleet was not running.
 func TestApplyUnderOurFieldManagerIsReverted(t *testing.T) {
 	tests := map[string]struct {
