@@ -80,7 +80,7 @@ func writer(entries []metav1.ManagedFieldsEntry) string {
 	var last *metav1.ManagedFieldsEntry
 	for i := range entries {
 		e := &entries[i]
-		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply || e.Subresource == "status" || e.Time == nil {
+		if !byOthers(e) || e.Time == nil {
 			continue
 		}
 		if last == nil || !e.Time.Before(last.Time) {
@@ -91,6 +91,11 @@ func writer(entries []metav1.ManagedFieldsEntry) string {
 		return ""
 	}
 	return last.Manager
+}
+
+// byOthers reports whether an entry in managedFields is neither from our applies nor of the status.
+func byOthers(e *metav1.ManagedFieldsEntry) bool {
+	return (e.Manager != api.FieldManager || e.Operation != metav1.ManagedFieldsOperationApply) && e.Subresource != "status"
 }
 
 // ParseVersion parses a resource version. It returns zero for one that is not a number; zero is
@@ -118,7 +123,7 @@ func othersOf(entries []metav1.ManagedFieldsEntry) uint64 {
 	sum := fnv.New64a()
 	for i := range entries {
 		e := &entries[i]
-		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply || e.Subresource == "status" {
+		if !byOthers(e) {
 			continue
 		}
 		sum.Write([]byte(e.Manager + "\x00" + string(e.Operation) + "\x00"))
