@@ -15,8 +15,8 @@ type Drift struct {
 	Version  string
 	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
 	State    api.DriftState
-	// Mode is the drift rule by which the drift is held; empty if it is not held.
-	Mode string `json:",omitempty"`
+	// Rule is the drift rule by which the drift is held; empty if it is not held.
+	Rule string `json:"Mode,omitempty"`
 	// Message says what happens with the drift and what would end it, if State does not say
 	// enough.
 	Message string `json:",omitempty"`

@@ -133,12 +133,12 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 				"placement", p.String(), "object", id.String(), "by", autoscaler.Message(o.rivals))
 		}
 	case len(o.diffs) > 0:
-		state, mode := api.DriftStanding, ""
+		state, rule := api.DriftStanding, ""
 		if o.held {
-			state, mode = api.DriftHeld, dr.rule(o.task).String()
+			state, rule = api.DriftHeld, dr.rule(o.task).String()
 		}
 		dr.record(o.task, state, ledger.Drift{
-			Mode: mode, Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
+			Rule: rule, Message: o.cond.Message, Generation: o.gen, Paths: o.diffs, By: diff.Actors(o.diffs),
 		}, was != state)
 		if was != state {
 			dr.warnLeft(o, "object differs from what was applied, and is left as it is",
@@ -178,7 +178,7 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 func (dr *driftRecorder) recordHeldDeletion(o *outcome) {
 	p, id := o.placement, o.manifest.ID
 	anew := !dr.leftDeleted(p, id)
-	dr.record(o.task, api.DriftHeld, ledger.Drift{Mode: dr.rule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
+	dr.record(o.task, api.DriftHeld, ledger.Drift{Rule: dr.rule(o.task).String(), Message: o.cond.Message, Deleted: true}, anew)
 	if anew {
 		dr.warnLeft(o, "object was deleted, and is left so")
 	}

@@ -55,12 +55,12 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	}
 
 	observed := &work.Manifest{Object: &api.Object{ID: recorded("one", "").ID, Content: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}}
-	a.drifted.memory.Record(web, observed, api.DriftHeld, ledger.Drift{Mode: "propose"}, false)
+	a.drifted.memory.Record(web, observed, api.DriftHeld, ledger.Drift{Rule: "propose"}, false)
 	d := a.drifted.memory[web][observed.ID]
 	if d.Count != 3 || !d.FirstSeen.Equal(seen) || !d.Since.Equal(seen) || !d.LastSeen.After(seen) || len(d.Paths) != 1 {
 		t.Errorf("observed again: %+v", d)
 	}
-	if drifts[web][0].Mode != "" {
+	if drifts[web][0].Rule != "" {
 		t.Error("what was given is changed")
 	}
 }

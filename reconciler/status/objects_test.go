@@ -228,7 +228,7 @@ func TestDrifts(t *testing.T) {
 	seen := done(foreignObject, differing(objectState("two", yes, yes), true))
 	seen.Drifts = []ledger.Drift{
 		{ID: api.ID{Kind: "Secret", Namespace: "web", Name: "z"}, Version: "v1", State: api.DriftRepaired, Count: 4, FirstSeen: noon, LastSeen: noon.Add(time.Hour), Since: noon.Add(time.Minute)},
-		{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}, Version: "v1", State: api.DriftHeld, Mode: "propose", Message: "waits", Count: 1, FirstSeen: noon, LastSeen: noon, Generation: 3, Deleted: true, Digest: "d", By: []api.Actor{actor("a", 1)}},
+		{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "two"}, Version: "v1", State: api.DriftHeld, Rule: "propose", Message: "waits", Count: 1, FirstSeen: noon, LastSeen: noon, Generation: 3, Deleted: true, Digest: "d", By: []api.Actor{actor("a", 1)}},
 	}
 	outdated := change(assigned("west", seen), func(c *plan.OnCluster) { c.Binding.Assigned = oldContent })
 	got := drifts(newBuilder(assigned("east", seen), assigned("north", nil), outdated).p)

@@ -156,11 +156,11 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	for _, name := range []string{"held", "reverted"} {
 		noError(t, situation{a, ns, name}.edit(ctx, `{"data":{"key":"b"}}`))
 	}
-	a.awaitDrift(key, "reverted", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Mode == "" })
-	a.awaitDrift(key, "held", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
+	a.awaitDrift(key, "reverted", "put back", func(d ledger.Drift) bool { return d.State == api.DriftRepaired && d.Rule == "" })
+	a.awaitDrift(key, "held", "held", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Rule == "report" })
 	placed("propose until 2030-01-31T00:00:00Z")
 	d := a.awaitDrift(key, "held", "held by another mode", func(d ledger.Drift) bool {
-		return d.State == api.DriftHeld && d.Mode == "propose until 2030-01-31T00:00:00Z"
+		return d.State == api.DriftHeld && d.Rule == "propose until 2030-01-31T00:00:00Z"
 	})
 	a.SetDriftDecisions(ledger.DriftDecisions{{Placement: key, ID: d.ID}: {Fingerprint: ledger.Fingerprint(d.Paths, d.Digest), Again: true}})
 	placed("propose until 2020-01-31T00:00:00Z")
@@ -170,5 +170,5 @@ func TestDriftModesOfObjectsAndPlacements(t *testing.T) {
 	placed("propose until 2020-01-31T00:00:00Z")
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "held"}.edit(ctx, `{"data":{"key":"c"}}`))
-	a.awaitDrift(key, "held", "held by the mode of the cluster", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Mode == "report" })
+	a.awaitDrift(key, "held", "held by the mode of the cluster", func(d ledger.Drift) bool { return d.State == api.DriftHeld && d.Rule == "report" })
 }

@@ -111,7 +111,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 		d.Since = at // ignored fields, and fields that a webhook changes, do not count as drift
 	}
 	d.Version, d.Envelope = of.Object.Content.GroupVersionKind().Version, of.Envelope
-	d.State, d.Mode, d.LastSeen, d.Message = state, now.Mode, at, now.Message
+	d.State, d.Rule, d.LastSeen, d.Message = state, now.Rule, at, now.Message
 	if anew {
 		d.Count++
 	}
@@ -123,7 +123,7 @@ func (m Memory) Record(p api.PlacementKey, of *work.Manifest, state api.DriftSta
 
 // End records that a drift has ended.
 func (m Memory) End(p api.PlacementKey, d ledger.Drift) {
-	d.State, d.Mode, d.Message = api.DriftEnded, "", ""
+	d.State, d.Rule, d.Message = api.DriftEnded, "", ""
 	m.Put(p, d)
 }
 
