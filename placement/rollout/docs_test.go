@@ -52,8 +52,8 @@ func TestEveryReasonToWaitIsDocumented(t *testing.T) {
 		}
 		for _, step := range archive.Files {
 			for line := range strings.Lines(string(step.Data)) {
-				_, message, held := strings.Cut(strings.TrimSpace(line), " held: ")
-				if !held {
+				_, message, waits := strings.Cut(strings.TrimSpace(line), " waits: ")
+				if !waits {
 					continue
 				}
 				documented := false

@@ -276,11 +276,11 @@ func (w *world) judge(p Plan) {
 	c := w.count()
 	taken, added, updated := 0, 0, 0
 	waits := map[string]bool{}
-	for _, h := range p.Held {
-		if waits[h.Cluster] || h.Message == "" || strings.Contains(h.Message, "waits for  to") {
-			w.Fatalf("held twice or for no reason: %+v", h)
+	for _, waiting := range p.Waiting {
+		if waits[waiting.Cluster] || waiting.Message == "" || strings.Contains(waiting.Message, "waits for  to") {
+			w.Fatalf("waits twice or for no reason: %+v", waiting)
 		}
-		waits[h.Cluster] = true
+		waits[waiting.Cluster] = true
 	}
 	held := map[string]placement.Revision{}
 	moved := map[string]bool{}
@@ -473,7 +473,7 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 			w.recover()
 			p := w.turn()
 			trace = append(trace, fmt.Sprint(moves(w.in, p)))
-			if p.Settled && len(p.Held) == 0 && !w.removing() {
+			if p.Settled && len(p.Waiting) == 0 && !w.removing() {
 				return
 			}
 		}

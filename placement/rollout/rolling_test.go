@@ -22,7 +22,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func TestRollingUpdateMovesWhatKubeFleetMoves(t *testing.T) {
 	tests := []struct {
 		policy, bindings, limits string
-		selected, held           string
+		selected, waiting        string
 		wake                     time.Duration
 	}{
 		1:  {"PickN 5", "bF b- b- b- b-", "20%/3 60", "update 0", "1 2 3 4", 0},
@@ -57,8 +57,8 @@ func TestRollingUpdateMovesWhatKubeFleetMoves(t *testing.T) {
 				t.Errorf("selected %v, want %s", got, test.selected)
 			}
 			// clusters that are being removed and are selected again wait for the removal
-			if got := held(p); got != test.held {
-				t.Errorf("held %s, want %s", got, test.held)
+			if got := waiting(p); got != test.waiting {
+				t.Errorf("%s wait, want %s", got, test.waiting)
 			}
 			if got := p.Wake; test.wake == 0 != got.IsZero() || test.wake != 0 && got.Sub(noon) != test.wake {
 				t.Errorf("wake %v, want %v after %v", got, test.wake, noon)
@@ -208,10 +208,10 @@ func moves(in Input, p Plan) []string {
 	return slices.Concat(removals, updates, additions)
 }
 
-func held(p Plan) string {
+func waiting(p Plan) string {
 	var clusters []string
-	for _, h := range p.Held {
-		clusters = append(clusters, h.Cluster)
+	for _, w := range p.Waiting {
+		clusters = append(clusters, w.Cluster)
 	}
 	return strings.Join(clusters, " ")
 }

@@ -70,8 +70,8 @@ type Plan struct {
 	Assign []Assignment
 	// Remove are the clusters whose content is removed now, in order. They are not in Assign.
 	Remove []string
-	// Held are the clusters that wait, by cluster.
-	Held []Held
+	// Waiting are the clusters that wait, by cluster.
+	Waiting []Waiting
 	// Failed are the selected clusters whose assigned content failed, by cluster.
 	Failed []Failure
 	// Stopped is the first cluster whose failed update stops the rollout; empty

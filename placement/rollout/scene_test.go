@@ -211,9 +211,9 @@ func story(b *Binding, p Plan) string {
 			text += "→" + a.Hash
 		}
 	}
-	for _, h := range p.Held {
-		if h.Cluster == b.Cluster {
-			text += " held: " + h.Message
+	for _, w := range p.Waiting {
+		if w.Cluster == b.Cluster {
+			text += " waits: " + w.Message
 		}
 	}
 	return strings.TrimSpace(text)

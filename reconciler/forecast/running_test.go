@@ -156,7 +156,7 @@ func TestForecastBeginsAfterTheRollouts(t *testing.T) {
 	in.Past = map[string]*hub.Snapshot{"v1": in.InForce}
 	in.InForce, in.Now = snapshot(t, "v2", fleet+"y\n"), noon.Add(time.Minute)
 	p := plan.Resolve(in) // b is still at v1
-	if held := p.Placements[0].On("b").Held; held == "" {
+	if held := p.Placements[0].On("b").Waits; held == "" {
 		t.Fatal("no cluster waits")
 	}
 	running := NewRunning(in.InForce, p, in.Now)

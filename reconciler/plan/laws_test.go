@@ -239,7 +239,7 @@ func (m *model) finish() {
 	m.turn()
 	for _, p := range m.last.Placements {
 		for _, c := range p.Clusters {
-			if c.Held == "" && (c.Binding.Removing || c.Binding.Unscheduled || !c.UpToDate()) {
+			if c.Waits == "" && (c.Binding.Removing || c.Binding.Unscheduled || !c.UpToDate()) {
 				m.t.Fatalf("%s does not finish on %s:\n%s", p.Key, c.Binding.Cluster, describe(m.last))
 			}
 		}

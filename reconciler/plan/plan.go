@@ -143,8 +143,8 @@ type OnCluster struct {
 	// provenContent is the assigned content if it is the proven one: neither Latest nor
 	// previousContent.
 	provenContent *work.Rendered
-	// Held is the reason why the cluster does not get Latest yet; empty if it does.
-	Held string
+	// Waits is the reason why the cluster does not get Latest yet; empty if it does.
+	Waits string
 	// Failure is the reason why the assigned content will not become available by itself; empty
 	// if it is available, progressing or not judged.
 	Failure string

@@ -257,7 +257,7 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 	p.Record = *record
 	for _, b := range pl.bindings(p, record) {
 		c := pl.recordedCluster(b, record)
-		c.Latest, c.Held = b.Assigned, why
+		c.Latest, c.Waits = b.Assigned, why
 		p.Clusters = append(p.Clusters, c)
 		c.work = &work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects}
 		if c.previousContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing

@@ -142,7 +142,7 @@ func TestUncertainRenameMessages(t *testing.T) {
 			}
 			p := s.resolve()
 			old := find(p.Placements, api.PlacementKey{Name: "old"})
-			if old.Unclear != test.want || old.On("a").Held != test.want || !old.On("a").work.Keep {
+			if old.Unclear != test.want || old.On("a").Waits != test.want || !old.On("a").work.Keep {
 				t.Errorf("got  %s\nwant %s", old.Unclear, test.want)
 			}
 			if placed := find(p.Placements, api.PlacementKey{Name: "new"}); !placed.Pending || len(placed.Clusters) > 0 || len(placed.Warnings) == 0 {

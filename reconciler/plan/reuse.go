@@ -20,7 +20,7 @@ func (p *Placement) reuseClusters(old *Placement) {
 // equal reports whether two plans for a cluster are equal and share their contents.
 func (c *OnCluster) equal(o *OnCluster) bool {
 	return c.Entry == o.Entry && sameBinding(c.Binding, o.Binding) && c.Latest == o.Latest && c.Err == o.Err &&
-		c.Held == o.Held && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.Foreign == o.Foreign &&
+		c.Waits == o.Waits && c.Failure == o.Failure && c.TimedOut == o.TimedOut && c.Suspended == o.Suspended && c.Foreign == o.Foreign &&
 		c.DeleteAllowed == o.DeleteAllowed && c.driftRule == o.driftRule &&
 		c.contentLoading == o.contentLoading && c.notRenderable == o.notRenderable &&
 		sameContents(&c.Content, &o.Content) && sameContents(c.provenContent, o.provenContent) && sameContents(c.previousContent, o.previousContent) &&

@@ -21,7 +21,7 @@ func TestEqualPlansForACluster(t *testing.T) {
 		"Content":          func(c *OnCluster) { c.Content = content },
 		"Err":              func(c *OnCluster) { c.Err = errors.New("no") },
 		"provenContent":    func(c *OnCluster) { c.provenContent = &content },
-		"Held":             func(c *OnCluster) { c.Held = "held" },
+		"Waits":            func(c *OnCluster) { c.Waits = "waits" },
 		"Failure":          func(c *OnCluster) { c.Failure = "failed" },
 		"TimedOut":         func(c *OnCluster) { c.TimedOut = true },
 		"Suspended":        func(c *OnCluster) { c.Suspended = "suspended" },

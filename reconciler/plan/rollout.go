@@ -53,23 +53,23 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 			b.Removing, b.AllowDelete = true, b.Removing && b.AllowDelete || pl.current.deleteAllowed
 		}
 	}
-	for _, h := range p.Rollout.Held {
-		byCluster[h.Cluster].Held = h.Message
+	for _, w := range p.Rollout.Waiting {
+		byCluster[w.Cluster].Waits = w.Message
 	}
 	for _, f := range p.Rollout.Failed {
 		byCluster[f.Cluster].setFailure(f)
 	}
 	for _, c := range p.Clusters {
 		switch {
-		case c.Held != "" && c.Foreign != "":
-			c.Held = c.Foreign
-		case c.Held != "" && pl.missingPermissions(c) != "":
-			c.Held = pl.missingPermissions(c)
-		case c.Held != "":
-			c.Held += pl.notRepairedReason(c)
+		case c.Waits != "" && c.Foreign != "":
+			c.Waits = c.Foreign
+		case c.Waits != "" && pl.missingPermissions(c) != "":
+			c.Waits = pl.missingPermissions(c)
+		case c.Waits != "":
+			c.Waits += pl.notRepairedReason(c)
 		}
 		if pl.isPaused(c) {
-			c.Held = "commit " + pl.paused[c.Binding.Cluster] + ", which the content of the cluster comes from, is still being loaded"
+			c.Waits = "commit " + pl.paused[c.Binding.Cluster] + ", which the content of the cluster comes from, is still being loaded"
 		}
 	}
 	pl.current.wake = p.Rollout.Wake

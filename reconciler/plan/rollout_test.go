@@ -272,7 +272,7 @@ func TestWaitingReason(t *testing.T) {
 			s.resolve()
 			s.do([]string{"slow", "web", "a"})
 			test.change(s)
-			if got := s.resolve().Placements[0].On("b").Held; !strings.Contains(got, test.want) {
+			if got := s.resolve().Placements[0].On("b").Waits; !strings.Contains(got, test.want) {
 				t.Errorf("b waits for %q, want %q", got, test.want)
 			}
 		})

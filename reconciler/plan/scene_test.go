@@ -376,8 +376,8 @@ func describe(p *Plan) string {
 	}
 	for _, pl := range p.Placements {
 		for _, c := range pl.Clusters {
-			if c.Held != "" {
-				fmt.Fprintf(&b, "%s waits on %s: %s\n", pl.Key, c.Binding.Cluster, c.Held)
+			if c.Waits != "" {
+				fmt.Fprintf(&b, "%s waits on %s: %s\n", pl.Key, c.Binding.Cluster, c.Waits)
 			}
 			if c.Failure != "" {
 				fmt.Fprintf(&b, "%s failed on %s: %s\n", pl.Key, c.Binding.Cluster, c.Failure)

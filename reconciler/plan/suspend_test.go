@@ -65,7 +65,7 @@ func TestSuspendedClustersAreNotUpdated(t *testing.T) {
 					t.Errorf("%s is at %s", cluster, w.Revision.Commit)
 				}
 				c := p.Placements[0].On(cluster)
-				if got := c.Held; updates != (got == "") || !updates && got != "suspended by alice: INC-1" {
+				if got := c.Waits; updates != (got == "") || !updates && got != "suspended by alice: INC-1" {
 					t.Errorf("%s is held: %q", cluster, got)
 				}
 				if whole := w.Suspended != ""; whole == updates || whole != (c.Suspended != "") {

@@ -32,7 +32,7 @@ func TestProgressOfARollout(t *testing.T) {
 		"available":                 {[]*status.Detail{detail(done, other)}, "success: 2 of 2 clusters"},
 		"not available yet":         {[]*status.Detail{detail(other, with(func(c *status.ClusterDetail) { c.Available = false }))}, "pending: 1 of 2 clusters"},
 		"behind":                    {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Behind = "old", 1 }))}, "pending: 0 of 1 cluster"},
-		"waiting for its turn":      {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Held = "old", "maxUnavailable" }))}, "pending: 0 of 1 cluster"},
+		"waiting for its turn":      {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Waits = "old", "maxUnavailable" }))}, "pending: 0 of 1 cluster"},
 		"being removed":             {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Commit, c.Removing = "old", true }))}, "pending: 0 of 1 cluster"},
 		"one of two placements":     {[]*status.Detail{detail(done), detail(with(func(c *status.ClusterDetail) { c.Available = false }))}, "pending: 0 of 1 cluster"},
 		"the other of two":          {[]*status.Detail{detail(with(func(c *status.ClusterDetail) { c.Available = false })), detail(done)}, "pending: 0 of 1 cluster"},

@@ -192,14 +192,14 @@ func progressOf(r *status.Report, commit string) *progress {
 		for i := range d.Clusters {
 			c := &d.Clusters[i]
 			p.held += len(c.Braked)
-			if c.Commit != commit && c.Behind == 0 && c.Held == "" && !c.Removing {
+			if c.Commit != commit && c.Behind == 0 && c.Waits == "" && !c.Removing {
 				continue
 			}
 			if c.Suspended != "" {
 				suspended[c.Cluster] = true
 				continue
 			}
-			ready := c.Available && c.Behind == 0 && c.Held == "" && !c.Removing
+			ready := c.Available && c.Behind == 0 && c.Waits == "" && !c.Removing
 			before, known := p.clusters[c.Cluster]
 			p.clusters[c.Cluster] = ready && (before || !known)
 			if p.failure == "" && c.Failure != "" {

@@ -308,7 +308,7 @@ func stateOf(c *status.ClusterDetail) string {
 		return "removing"
 	case c.Failure != "":
 		return "failed"
-	case c.Held != "":
+	case c.Waits != "":
 		return "waiting"
 	case c.Available:
 		return "available"

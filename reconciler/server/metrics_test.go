@@ -42,8 +42,8 @@ func measured() *status.Report {
 				Clusters: []status.ClusterDetail{
 					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "c", Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
-					{Cluster: "west", Applied: true, Available: true, Held: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0)},
-					{Cluster: "e", Applied: true, Removing: true, Held: "waits", Braked: []string{"Namespace/web: because"}},
+					{Cluster: "west", Applied: true, Available: true, Waits: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0)},
+					{Cluster: "e", Applied: true, Removing: true, Waits: "waits", Braked: []string{"Namespace/web: because"}},
 				},
 			},
 			{Placement: "rp/team/db", Selected: 1, Rollout: &status.Rollout{Started: time.Unix(1, 0), Finished: time.Unix(2, 0)}, Clusters: []status.ClusterDetail{{Cluster: "east", Applied: true, Available: true}}},
@@ -190,7 +190,7 @@ func largest(placements, clusters int) *status.Report {
 			Rollout: &status.Rollout{Started: time.Unix(1_699_999_000, 0), Updated: clusters / 2, Target: clusters, Unavailable: 1, MaxUnavailable: 1},
 		}
 		for _, c := range r.Clusters {
-			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: c.Name, Applied: true, Behind: 1, BehindSince: time.Unix(1_699_999_000, 0), Held: "waits"})
+			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: c.Name, Applied: true, Behind: 1, BehindSince: time.Unix(1_699_999_000, 0), Waits: "waits"})
 		}
 		r.Details = append(r.Details, d)
 		r.Drifts = append(r.Drifts, status.Drift{Placement: d.Placement, Cluster: "c000", State: api.DriftStanding})

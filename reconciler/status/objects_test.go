@@ -152,8 +152,8 @@ func TestClusterDetails(t *testing.T) {
 		"nothing is reported":   {assigned("east", nil), nil, ClusterDetail{Commit: "v2", Behind: 1}, 0},
 		"held by another fleet": {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Foreign = "held by b" }), nil, ClusterDetail{Commit: "v2", Objects: 3}, 1},
 		"waiting with old content": {change(assigned("east", nil), func(c *plan.OnCluster) {
-			c.Binding.Assigned, c.Binding.Index, c.Binding.BoundAt, c.Held = oldContent, 1, bound, "maxUnavailable 1 reached"
-		}), nil, ClusterDetail{Commit: "v1", Behind: 2, BehindSince: bound, Held: "maxUnavailable 1 reached"}, 0},
+			c.Binding.Assigned, c.Binding.Index, c.Binding.BoundAt, c.Waits = oldContent, 1, bound, "maxUnavailable 1 reached"
+		}), nil, ClusterDetail{Commit: "v1", Behind: 2, BehindSince: bound, Waits: "maxUnavailable 1 reached"}, 0},
 		"suspended":                  {change(change(assigned("east", done()), applied), func(c *plan.OnCluster) { c.Suspended = "suspended by jo" }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Suspended: "suspended by jo"}, 1},
 		"being removed":              {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Removing = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3, Removing: true}, 0},
 		"unscheduled":                {change(assigned("east", done()), func(c *plan.OnCluster) { c.Binding.Unscheduled = true }), nil, ClusterDetail{Commit: "v2", Applied: true, Available: true, Objects: 3}, 0},

@@ -65,9 +65,9 @@ func (b *builder) rolloutStarted(c *plan.OnCluster) conditionValue {
 	case c.Binding.HasRevision() && (c.UpToDate() || b.external()):
 		return conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
 	case b.external():
-		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not: " + cmp.Or(c.Held, "the strategy is External")}
-	case c.Held != "":
-		return conditionValue{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Held}
+		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not: " + cmp.Or(c.Waits, "the strategy is External")}
+	case c.Waits != "":
+		return conditionValue{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Waits}
 	default:
 		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not" + b.pendingReason()}
 	}

@@ -98,10 +98,10 @@ func TestConditionsOnCluster(t *testing.T) {
 	overrideError := &work.OverrideError{Override: api.NamespacedName{Name: "bigger"}, Object: objectOne, Err: errors.New("no such path")}
 	const undecided = "Unknown RolloutStartedUnknown: In the process of deciding whether to roll out some version of the resources or not"
 	unreleased := func(held string) *plan.OnCluster {
-		return change(assigned("east", nil), func(c *plan.OnCluster) { c.Binding.Assigned, c.Held = placement.Revision{}, held })
+		return change(assigned("east", nil), func(c *plan.OnCluster) { c.Binding.Assigned, c.Waits = placement.Revision{}, held })
 	}
 	onOldContent := func(held string) *plan.OnCluster {
-		return change(assigned("east", nil), func(c *plan.OnCluster) { c.Binding.Assigned, c.Held = oldContent, held })
+		return change(assigned("east", nil), func(c *plan.OnCluster) { c.Binding.Assigned, c.Waits = oldContent, held })
 	}
 	refusedManifest := func(envelope *api.EnvelopeIdentifier) *plan.OnCluster {
 		return change(assigned("east", done()), func(c *plan.OnCluster) {

@@ -273,7 +273,7 @@ func TestDocumentedConditions(t *testing.T) {
 			onPlacement: "ClusterResourcePlacementSynchronized=True SynchronizeSucceeded: All 1 cluster(s) are synchronized to the latest resources on the hub cluster",
 		},
 		"waiting": {
-			cluster:     change(applied(), func(c *plan.OnCluster) { c.Binding.Assigned, c.Held = oldContent, "maxUnavailable 1 reached" }),
+			cluster:     change(applied(), func(c *plan.OnCluster) { c.Binding.Assigned, c.Waits = oldContent, "maxUnavailable 1 reached" }),
 			onCluster:   strings.TrimSuffix(picked, "; "),
 			onPlacement: "ClusterResourcePlacementSynchronized=False RolloutNotStartedYet: The rollout is being blocked by the rollout strategy in 1 cluster(s)",
 		},

@@ -167,8 +167,8 @@ type ClusterDetail struct {
 	// if it may. Progressing says that it is being applied or becoming available.
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
-	// Held is the reason why the cluster does not get the newest content yet.
-	Held string `json:"held,omitempty"`
+	// Waits is the reason why the cluster does not get the newest content yet.
+	Waits string `json:"held,omitempty"`
 	// Suspended is the reason why the placement writes nothing to the cluster; empty if it
 	// does.
 	Suspended string `json:"suspended,omitempty"`
@@ -265,7 +265,7 @@ func detail(p *plan.Placement) *Detail {
 	}
 	updated := 0 // clusters with the newest content
 	for _, c := range p.Clusters {
-		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Failure: c.Failure, Held: c.Held, Suspended: c.Suspended, Removing: c.Binding.Removing}
+		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing}
 		lag := p.Lag(c)
 		e.Behind, e.BehindSince = lag.Commits, lag.Since
 		if lag.Commits == 0 && !c.Binding.Unscheduled && !c.Binding.Removing {

@@ -34,11 +34,11 @@ type Trace struct {
 	PlacementOrigin string `json:"placementOrigin,omitempty"`
 	// Why is the reason why the placement is on the cluster.
 	Why string `json:"why,omitempty"`
-	// Revision is the commit of the assigned content, and Held the reason why it is not the
+	// Revision is the commit of the assigned content, and Waits the reason why it is not the
 	// newest.
 	Revision string    `json:"revision"`
 	Assigned time.Time `json:"assigned,omitzero"`
-	Held     string    `json:"held,omitempty"`
+	Waits    string    `json:"held,omitempty"`
 	// Overrides select the object for this cluster; Overridden says that they changed it.
 	Overrides  []string `json:"overrides,omitempty"`
 	Overridden bool     `json:"overridden,omitempty"`
@@ -113,7 +113,7 @@ func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
 		t.PlacementOrigin = p.Spec.Origin.String()
 	}
 	if c := p.On(cluster); c != nil {
-		t.Why, t.Held, t.Assigned = reasonOf(p, c), c.Held, c.Binding.AssignedAt
+		t.Why, t.Waits, t.Assigned = reasonOf(p, c), c.Waits, c.Binding.AssignedAt
 		t.State = stateOf(c.Seen(), m.ID)
 		if c.UpToDate() {
 			t.Overrides, t.Overridden = r.overrides(p, c, m)

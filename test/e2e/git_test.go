@@ -355,7 +355,7 @@ func (d *daemon) waiting(commit string) []string {
 		moved := 0
 		for _, c := range r.Details[0].Clusters {
 			switch {
-			case c.Held != "":
+			case c.Waits != "":
 				held = append(held, c.Cluster)
 			case c.Commit == commit && c.Applied:
 				moved++

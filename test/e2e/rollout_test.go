@@ -76,7 +76,7 @@ func (d *daemon) waits(cluster, why, values string) {
 		}
 		for _, c := range r.Details[0].Clusters {
 			if c.Cluster == cluster {
-				said = c.Held
+				said = c.Waits
 			}
 		}
 		if strings.Contains(said, why) && d.values() == values {

@@ -317,8 +317,8 @@ func stateOf(c *status.ClusterDetail, ps *api.PlacementStatus) string {
 	if c.Removing {
 		return "is being removed"
 	}
-	if c.Held != "" {
-		return "waits: " + c.Held
+	if c.Waits != "" {
+		return "waits: " + c.Waits
 	}
 	if ps == nil {
 		return ""

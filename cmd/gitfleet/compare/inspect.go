@@ -241,8 +241,8 @@ func (d *diffCommand) document(s *hub.Snapshot, p *plan.Plan) *diffDocument {
 			}
 		}
 		for _, c := range pl.Clusters {
-			if c.Held != "" && cmp.Or(d.cluster, c.Binding.Cluster) == c.Binding.Cluster {
-				doc.Problems = append(doc.Problems, pl.Key.String()+" on "+c.Binding.Cluster+" waits: "+c.Held)
+			if c.Waits != "" && cmp.Or(d.cluster, c.Binding.Cluster) == c.Binding.Cluster {
+				doc.Problems = append(doc.Problems, pl.Key.String()+" on "+c.Binding.Cluster+" waits: "+c.Waits)
 			}
 		}
 	}

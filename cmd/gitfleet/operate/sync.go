@@ -170,7 +170,7 @@ func remaining(d *status.Detail, s *api.PlacementStatus, members overview.Member
 		at, before := d.Placement+" on "+c.Cluster, len(lines)
 		byItself := true
 		switch why := overview.FailureOf(c, on[c.Cluster]); {
-		case c.Suspended != "" && (c.Held != "" || !c.Available || c.Removing):
+		case c.Suspended != "" && (c.Waits != "" || !c.Available || c.Removing):
 			lines, byItself = append(lines, at+": "+c.Suspended), false
 		case len(c.Braked) > 0:
 			lines, byItself = append(lines, at+": "+overview.HeldText(d.Placement, c.Braked)), false
@@ -183,8 +183,8 @@ func remaining(d *status.Detail, s *api.PlacementStatus, members overview.Member
 			lines, byItself = append(lines, at+" failed: "+why), false
 		case c.Deleting > 0:
 			lines = append(lines, fmt.Sprintf("%s: deleting %s, which a commit allows", at, output.Count(c.Deleting, "object")))
-		case c.Held != "":
-			lines, byItself = append(lines, at+" waits: "+c.Held), d.Stopped == ""
+		case c.Waits != "":
+			lines, byItself = append(lines, at+" waits: "+c.Waits), d.Stopped == ""
 		case c.Removing && len(c.Lingering) > 0:
 			lines = append(lines, fmt.Sprintf("%s is being removed from %s, and waits for what was deleted to be gone: %s", d.Placement, c.Cluster, strings.Join(c.Lingering, ", ")))
 		case c.Removing:

@@ -248,7 +248,7 @@ func NewPlacement(d *status.Detail, s *api.PlacementStatus, members MemberStates
 		}
 		switch at {
 		case waiting:
-			out.Waiting = AddReason(out.Waiting, c.Cluster, c.Held)
+			out.Waiting = AddReason(out.Waiting, c.Cluster, c.Waits)
 		case failed:
 			out.Failed = AddReason(out.Failed, c.Cluster, FailureOf(c, on[c.Cluster]))
 		case held:

@@ -89,8 +89,8 @@ func TestNewPlacement(t *testing.T) {
 		},
 	}
 	d := &status.Detail{Placement: "crp/web", Origin: "web.yaml:1", Stopped: "a", Proven: "c0", Clusters: []status.ClusterDetail{
-		{Cluster: "a", Commit: "c2", Failure: "denied"}, {Cluster: "b", Commit: "c2", Failure: "denied"}, {Cluster: "c", Commit: "c1", Held: "waits for a"},
-		{Cluster: "d", Commit: "c1", Held: "waits for a"}, {Cluster: "e", Commit: "c1", Held: "waits for b"},
+		{Cluster: "a", Commit: "c2", Failure: "denied"}, {Cluster: "b", Commit: "c2", Failure: "denied"}, {Cluster: "c", Commit: "c1", Waits: "waits for a"},
+		{Cluster: "d", Commit: "c1", Waits: "waits for a"}, {Cluster: "e", Commit: "c1", Waits: "waits for b"},
 		{Cluster: "f", Commit: "c2", Applied: true}, {Cluster: "g", Commit: "c2", Applied: true}, {Cluster: "h", Available: true, Braked: []string{"ConfigMap/web/x: too much"}},
 	}}
 	members := MemberStates{}

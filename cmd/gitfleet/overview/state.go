@@ -70,7 +70,7 @@ func StateOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus, members 
 		return removing
 	case FailureOf(c, s) != "":
 		return failed
-	case c.Held != "":
+	case c.Waits != "":
 		return waiting
 	case len(c.Braked) > 0:
 		return held
@@ -89,7 +89,7 @@ func FailureOf(c *status.ClusterDetail, s *api.PerClusterPlacementStatus) string
 	switch {
 	case c.Progressing:
 		return ""
-	case refused == "" && c.Held == "":
+	case refused == "" && c.Waits == "":
 		return somePod.ReplaceAllString(withoutWrapping(c.Failure), "$1 a pod$2")
 	}
 	return refused
@@ -253,7 +253,7 @@ func StagesOf(r *status.Report, placement string) []Stage {
 			s := Stage{Cluster: c.Cluster, State: StateOf(c, on[c.Cluster], members)}
 			switch s.State {
 			case waiting:
-				s.Why = c.Held
+				s.Why = c.Waits
 			case failed:
 				s.Why = FailureOf(c, on[c.Cluster])
 			case Unreachable, Forbidden:

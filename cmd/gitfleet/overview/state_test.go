@@ -37,14 +37,14 @@ func TestStateOf(t *testing.T) {
 		want   State
 	}{
 		"unreachable before all others":     {status.ClusterDetail{Available: true, Removing: true, Failure: "denied"}, nil, Unreachable, Unreachable},
-		"forbidden before all others":       {status.ClusterDetail{Held: "waits", Braked: braked}, nil, Forbidden, Forbidden},
+		"forbidden before all others":       {status.ClusterDetail{Waits: "waits", Braked: braked}, nil, Forbidden, Forbidden},
 		"no longer a member":                {status.ClusterDetail{Cluster: "gone", Available: true}, nil, Available, Unreachable},
 		"removing with held deletions":      {status.ClusterDetail{Removing: true, Braked: braked}, nil, Available, held},
 		"removing before failed":            {status.ClusterDetail{Removing: true, Failure: "denied"}, nil, Available, removing},
 		"failed before held":                {status.ClusterDetail{Failure: "denied", Braked: braked}, nil, Available, failed},
-		"refused while an update is due":    {status.ClusterDetail{Held: "waits"}, onCluster(api.OverriddenFailed, "no such field"), Available, failed},
-		"waiting before held":               {status.ClusterDetail{Held: "waits", Braked: braked}, nil, Available, waiting},
-		"a failure of earlier content":      {status.ClusterDetail{Held: "waits", Failure: "denied"}, nil, Available, waiting},
+		"refused while an update is due":    {status.ClusterDetail{Waits: "waits"}, onCluster(api.OverriddenFailed, "no such field"), Available, failed},
+		"waiting before held":               {status.ClusterDetail{Waits: "waits", Braked: braked}, nil, Available, waiting},
+		"a failure of earlier content":      {status.ClusterDetail{Waits: "waits", Failure: "denied"}, nil, Available, waiting},
 		"held before available":             {status.ClusterDetail{Available: true, Applied: true, Braked: braked}, nil, Available, held},
 		"available":                         {status.ClusterDetail{Available: true, Applied: true}, nil, Available, Available},
 		"applied and not available":         {status.ClusterDetail{Applied: true}, nil, Available, progressing},
@@ -82,7 +82,7 @@ func TestFailureOf(t *testing.T) {
 		"none that is not applied":   {status.ClusterDetail{}, onCluster(api.NotAllWorkHaveBeenApplied, "1 object", failedObject("one", api.Available, "starting")), "1 object"},
 		"not available for good":     {status.ClusterDetail{Failure: "Deployment.apps/web/web: " + wrapped}, nil, "Deployment.apps/web/web: denied"},
 		"a pod":                      {status.ClusterDetail{Failure: "0 of 1 replicas; pod web-5b9f9b86c4-sh6z6, container web: ImagePullBackOff"}, nil, "0 of 1 replicas; a pod, container web: ImagePullBackOff"},
-		"earlier content":            {status.ClusterDetail{Held: "waits", Failure: "denied"}, nil, ""},
+		"earlier content":            {status.ClusterDetail{Waits: "waits", Failure: "denied"}, nil, ""},
 		"refused before unavailable": {status.ClusterDetail{Failure: "starting"}, onCluster(api.SyncWorkFailed, "too large"), "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestStagesOf(t *testing.T) {
 		Clusters: []*api.MemberCluster{reports.MemberCluster("ams", true), reports.MemberCluster("ber", true), reports.MemberCluster("chi", true), away},
 		Details: []*status.Detail{{Placement: "crp/other"}, {Placement: "crp/web", Clusters: []status.ClusterDetail{
 			{Cluster: "ams", Available: true, DeletionErrors: []string{"ConfigMap/web/old: denied"}, Lingering: []string{"ConfigMap/web/slow"}},
-			{Cluster: "ber", Held: "waits for ams"}, {Cluster: "chi", Failure: "denied"}, {Cluster: "dal"}, {Cluster: "gone"},
+			{Cluster: "ber", Waits: "waits for ams"}, {Cluster: "chi", Failure: "denied"}, {Cluster: "dal"}, {Cluster: "gone"},
 		}}},
 	}
 	want := []Stage{

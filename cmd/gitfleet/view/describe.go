@@ -146,8 +146,8 @@ func (s *sheet) clusters(r *status.Report, st *api.PlacementStatus, name string)
 		}
 		if stage.State == overview.Unreachable || stage.State == overview.Forbidden {
 			s.text(3, stage.Why)
-		} else if d.Held != "" && !explains(c, d.Held) {
-			s.text(3, d.Held)
+		} else if d.Waits != "" && !explains(c, d.Waits) {
+			s.text(3, d.Waits)
 		}
 		s.texts("deletions held:", d.Braked)
 		s.texts("not deleted; retried:", d.DeletionErrors)

@@ -61,7 +61,7 @@ func TestDescribeSaysOnceWhyAClusterWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &status.Report{
 				Clusters: []*api.MemberCluster{reports.MemberCluster("east", true)},
-				Details:  []*status.Detail{{Placement: "crp/web", Clusters: []status.ClusterDetail{{Cluster: "east", Held: "maxUnavailable 1 reached"}}}},
+				Details:  []*status.Detail{{Placement: "crp/web", Clusters: []status.ClusterDetail{{Cluster: "east", Waits: "maxUnavailable 1 reached"}}}},
 			}
 			got := described(func(s *sheet) { s.clusters(r, test.status, "crp/web") })
 			if strings.Count(got, "maxUnavailable 1 reached") != 1 {

@@ -72,7 +72,7 @@ func traceText(t *status.Trace) string {
 	row("placement", strings.TrimSuffix(t.Placement+"  ("+t.PlacementOrigin+")", "  ()"))
 	row("why", t.Why)
 	row("revision", output.ShortHash(t.Revision)+when(", assigned ", t.Assigned))
-	row("waits", t.Held)
+	row("waits", t.Waits)
 	for _, o := range t.Overrides {
 		row("override", o)
 	}

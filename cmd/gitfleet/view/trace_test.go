@@ -24,7 +24,7 @@ func TestTraceText(t *testing.T) {
 		"a commit of which only the hash is known": {status.Trace{ResourceIdentifier: id, Commit: &status.TracedCommit{Hash: "a1"}}, "on east commit a1"},
 		"an envelope":                  {status.Trace{ResourceIdentifier: wrapped}, "envelope ClusterResourceEnvelope box"},
 		"a kustomization":              {status.Trace{ResourceIdentifier: id, Origin: "base/web.yaml:1", Kustomization: "app/kustomization.yaml"}, "file base/web.yaml:1 built by app/kustomization.yaml"},
-		"a placement":                  {status.Trace{ResourceIdentifier: id, Placement: "crp/web", PlacementOrigin: "web.yaml:1", Why: "picked", Revision: reports.FirstCommit, Assigned: reports.Noon, Held: "maxUnavailable 1"}, "placement crp/web (web.yaml:1) why picked revision a1a1a1a1, assigned 2026-03-01T12:00:00Z waits maxUnavailable 1"},
+		"a placement":                  {status.Trace{ResourceIdentifier: id, Placement: "crp/web", PlacementOrigin: "web.yaml:1", Why: "picked", Revision: reports.FirstCommit, Assigned: reports.Noon, Waits: "maxUnavailable 1"}, "placement crp/web (web.yaml:1) why picked revision a1a1a1a1, assigned 2026-03-01T12:00:00Z waits maxUnavailable 1"},
 		"a placement of unknown place": {status.Trace{ResourceIdentifier: id, Placement: "crp/web"}, "not known: placement crp/web"},
 		"overrides":                    {status.Trace{ResourceIdentifier: id, Overrides: []string{"a", "b"}, Overridden: true, State: "available"}, "override a override b state available"},
 		"overrides without effect":     {status.Trace{ResourceIdentifier: id, Overrides: []string{"a"}, State: "available"}, "override a which changed nothing state available"},

@@ -25,7 +25,7 @@ func TestTreeText(t *testing.T) {
 	r := &status.Report{
 		Clusters: []*api.MemberCluster{reports.MemberCluster("ams", true), reports.MemberCluster("ber", true), reports.MemberCluster("chi", true)},
 		Details: []*status.Detail{{Placement: "crp/web", Clusters: []status.ClusterDetail{
-			{Cluster: "ams", Available: true, DeletionErrors: []string{"ConfigMap/web/old: denied"}}, {Cluster: "ber", Failure: "ConfigMap/web/one: denied"}, {Cluster: "chi", Held: "waits for ams"},
+			{Cluster: "ams", Available: true, DeletionErrors: []string{"ConfigMap/web/old: denied"}}, {Cluster: "ber", Failure: "ConfigMap/web/one: denied"}, {Cluster: "chi", Waits: "waits for ams"},
 		}}},
 	}
 	const want = `crp/web  web.yaml:1

@@ -228,8 +228,8 @@ func (w *world) logReport(r *status.Report) {
 			switch {
 			case c.Removing:
 				b.WriteString(" removing")
-			case c.Held != "":
-				b.WriteString(" waits: " + c.Held)
+			case c.Waits != "":
+				b.WriteString(" waits: " + c.Waits)
 			case c.Available:
 				b.WriteString(" available")
 			case c.Applied:

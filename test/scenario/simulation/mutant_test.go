@@ -115,7 +115,7 @@ var mutants = map[string]Mutant{
 	invariantHeld: {Publishes: func(r *status.Report) {
 		for _, d := range r.Details {
 			for i := range d.Clusters {
-				d.Clusters[i].Held = ""
+				d.Clusters[i].Waits = ""
 			}
 		}
 	}},

@@ -42,8 +42,8 @@ func (w *world) checkDetail(d *status.Detail, head *commit, r *status.Report) {
 		return
 	}
 	for _, c := range d.Clusters {
-		w.checkResumed(bindingKey{api.PlacementKey{Name: name}, c.Cluster}, c.Held)
-		if c.Removing || c.Held != "" || len(head.content(name, c.Cluster)) == 0 {
+		w.checkResumed(bindingKey{api.PlacementKey{Name: name}, c.Cluster}, c.Waits)
+		if c.Removing || c.Waits != "" || len(head.content(name, c.Cluster)) == 0 {
 			continue
 		}
 		at := bindingKey{api.PlacementKey{Name: name}, c.Cluster}

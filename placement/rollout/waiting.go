@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A Held is a cluster that waits.
-type Held struct {
+// A Waiting is a cluster that waits.
+type Waiting struct {
 	Cluster string
 	reason  reason
 	// Message is a clause that says what it waits for.
@@ -38,22 +38,22 @@ const (
 )
 
 func (p *Plan) addWaiting(b *Binding, r reason, message string) {
-	p.Held = append(p.Held, Held{Cluster: b.Cluster, reason: r, Message: message})
+	p.Waiting = append(p.Waiting, Waiting{Cluster: b.Cluster, reason: r, Message: message})
 }
 
-// writeMessages fills in the messages of held clusters, each once: most clusters wait for the
+// writeMessages fills in the messages of waiting clusters, each once: most clusters wait for the
 // same.
 func (in *Input) writeMessages(p *Plan) {
 	messages := map[reason]string{}
-	for i := range p.Held {
-		h := &p.Held[i]
-		if h.Message != "" {
+	for i := range p.Waiting {
+		w := &p.Waiting[i]
+		if w.Message != "" {
 			continue
 		}
-		if messages[h.reason] == "" {
-			messages[h.reason] = in.message(h.reason, p)
+		if messages[w.reason] == "" {
+			messages[w.reason] = in.message(w.reason, p)
 		}
-		h.Message = messages[h.reason]
+		w.Message = messages[w.reason]
 	}
 }
 
