@@ -172,10 +172,10 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 
 // recordWorks keeps the parts of a plan that orders need.
 func (r *Reconciler) recordWorks(p *plan.Plan) {
-	r.works, r.unseen = p.Works, map[api.PlacementKey]int{}
+	r.works, r.unanswered = p.Works, map[api.PlacementKey]int{}
 	for _, pl := range p.Placements {
-		if pl.Unseen > 0 {
-			r.unseen[pl.Key] = pl.Unseen
+		if pl.Unanswered > 0 {
+			r.unanswered[pl.Key] = pl.Unanswered
 		}
 	}
 }

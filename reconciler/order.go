@@ -208,7 +208,7 @@ func (r *Reconciler) resumeSubject(o Order, now time.Time) (string, error) {
 	switch {
 	case key == (api.PlacementKey{}) || subject.Cluster != "":
 		return "", r.notSuspended(subject)
-	case r.unseen[key] > 0:
+	case r.unanswered[key] > 0:
 		return r.resumeScheduling(key, o)
 	case len(stops) > 0:
 		return "", refuse("%s is not suspended; %s", key, stillStopped(key, stops))
@@ -272,9 +272,9 @@ func clustersOf(stops []placement.Stop) string {
 // answered since the ledger was lost.
 func (r *Reconciler) resumeScheduling(key api.PlacementKey, o Order) (string, error) {
 	next := *r.ledger.Placement(key)
-	next.Found = false
+	next.Rebuilt = false
 	r.ledger.SetPlacement(key, next)
-	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unseen[key])
+	why := fmt.Sprintf("although clusters that may hold it have not answered (%d)", r.unanswered[key])
 	r.userActions = append(r.userActions, userEntry(history.Proceeded, ledger.Subject{Placement: key}, o.By, why))
 	r.cfg.Log.Info("scheduling resumed without the clusters that have not answered", "placement", key.String(), "by", o.By)
 	return fmt.Sprintf("all clusters of %s are chosen, %s", key, why), nil

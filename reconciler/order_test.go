@@ -149,7 +149,7 @@ func TestResume(t *testing.T) {
 		"nothing suspended": {nil, Order{Subject: "cluster/east"}, "error: cluster/east is not suspended, and nothing else is either"},
 		"stopped, without --stopped": {[]func(*chronicle){stop("east")}, Order{Subject: "crp/web"},
 			"error: crp/web is not suspended; " + stillStopped},
-		"clusters have not answered": {[]func(*chronicle){func(c *chronicle) { c.unseen = map[api.PlacementKey]int{web: 2} }}, Order{Subject: "crp/web", By: "ada"},
+		"clusters have not answered": {[]func(*chronicle){func(c *chronicle) { c.unanswered = map[api.PlacementKey]int{web: 2} }}, Order{Subject: "crp/web", By: "ada"},
 			"all clusters of crp/web are chosen, although clusters that may hold it have not answered (2)"},
 		"an unknown subject": {nil, Order{Subject: "crp/shop"}, "error: there is no placement crp/shop; there are crp/web"},
 

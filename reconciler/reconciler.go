@@ -126,10 +126,11 @@ type Reconciler struct {
 	// time at which observations are saved; zero if there are none to save.
 	last, due, saveBy time.Time
 
-	// works are the works that were last sent to clusters. unseen is the number of clusters for
-	// which a placement leaves room, because they have not answered since the ledger was lost.
-	works  map[string][]work.Work
-	unseen map[api.PlacementKey]int
+	// works are the works that were last sent to clusters. unanswered is the number of clusters
+	// for which a placement leaves room, because they have not answered since the ledger was
+	// lost.
+	works      map[string][]work.Work
+	unanswered map[api.PlacementKey]int
 	// pendingAnswers are the orders whose answers wait for the end of the turn.
 	pendingAnswers []pendingAnswer
 

@@ -103,9 +103,9 @@ type Placement struct {
 	Resumed time.Time `json:",omitzero"`
 	// Stops are the failed updates that stop the rollout, by cluster. The list is immutable.
 	Stops []placement.Stop `json:",omitempty"`
-	// Found says that the bindings were rebuilt from inventories after the ledger was lost.
+	// Rebuilt says that the bindings were rebuilt from inventories after the ledger was lost.
 	// Clusters that have not answered since may also hold the placement.
-	Found bool `json:",omitempty"`
+	Rebuilt bool `json:"Found,omitempty"`
 	// Deleted says that the placement is no longer in Git and is being removed.
 	Deleted bool
 	// DeletedAt is when its deletion from Git was first seen; zero if it is in Git.

@@ -312,7 +312,7 @@ func (l *Ledger) rebuild(c *Cluster) bool {
 	changed := false
 	for _, h := range holds {
 		if l.placements[h.Placement] == nil {
-			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Found: true})
+			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
 		}
 		if l.placements[h.Placement].entries[c.Cluster] == nil {
 			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true})

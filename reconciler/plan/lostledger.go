@@ -25,22 +25,23 @@ func (pl *planner) unansweredClusters() int {
 }
 
 // reducePolicyAfterLoss returns the policy of a placement. While clusters that have not answered
-// may hold the placement, it requests fewer clusters, sets p.Unseen and adds a warning. After that
-// it clears Found in the record.
+// may hold the placement, it requests fewer clusters, sets p.Unanswered and adds a warning. After
+// that it clears Rebuilt in the record. Only PickN is reduced: the other types do not choose
+// replacements.
 func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
 	policy := p.Spec.Spec.Policy
-	if !p.Record.Found || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
+	if !p.Record.Rebuilt || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
 		return policy
 	}
-	wanted, unseen, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), len(keptClusters(bound))
-	if unseen == 0 || held >= wanted {
-		p.Record.Found, p.RecordChanged = false, true
+	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), len(keptClusters(bound))
+	if unanswered == 0 || held >= wanted {
+		p.Record.Rebuilt, p.RecordChanged = false, true
 		return policy
 	}
-	room := int32(max(held, wanted-unseen))
-	p.Unseen = unseen
+	room := int32(max(held, wanted-unanswered))
+	p.Unanswered = unanswered
 	p.warn("spec.policy", fmt.Sprintf("%d of %d clusters are not selected yet: the ledger was lost, and %s not answered since and may hold the placement; "+
-		"selection continues when they answer or are removed from the repository, or with gitfleet resume %s", wanted-int(room), wanted, clustersHave(unseen), p.Key))
+		"selection continues when they answer or are removed from the repository, or with gitfleet resume %s", wanted-int(room), wanted, clustersHave(unanswered), p.Key))
 	fewer := *policy
 	fewer.NumberOfClusters = &room
 	return &fewer

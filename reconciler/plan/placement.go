@@ -28,7 +28,7 @@ func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 // updateRecord updates the record of a placement.
 func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
-		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time, Found: pl.Rebuilt || record != nil && !record.Deleted && record.Found}
+		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time, Rebuilt: pl.Rebuilt || record != nil && !record.Deleted && record.Rebuilt}
 		if record != nil {
 			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
 		}
@@ -78,7 +78,7 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 		pl.startRollout(p)
 	}
 	pl.updateAllowedContent(p)
-	bound := keepFound(p.Spec.Spec.Policy, notRemoving(before))
+	bound := keepRebuilt(p.Spec.Spec.Policy, notRemoving(before))
 	p.Request = &placement.Request{
 		Key: p.Key, Policy: pl.reducePolicyAfterLoss(p, bound), Clusters: pl.memo.fleet.list, Bindings: bound, Others: pl.clustersOfOthers(p.Spec),
 	}
@@ -104,7 +104,7 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 		}
 	}
 	out := placement.Schedule(*p.Request)
-	if p.Unseen > 0 { // the policy of the request is reduced
+	if p.Unanswered > 0 { // the policy of the request is reduced
 		out.Wanted, out.Fulfilled = int(*p.Spec.Spec.Policy.NumberOfClusters), false
 	}
 	if pl.ShortDecisions {
@@ -150,10 +150,10 @@ func notRemoving(bs []placement.Binding) []placement.Binding {
 	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
 }
 
-// keepFound assigns bindings that were rebuilt from inventories after the ledger was lost to
+// keepRebuilt assigns bindings that were rebuilt from inventories after the ledger was lost to
 // the current policy: the placement keeps those clusters without scheduling them again. If
 // there are more than wanted, those with the larger names stay, as with equal scores.
-func keepFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
+func keepRebuilt(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
 	room := len(bs)
 	switch {
 	case policy == nil:
@@ -162,14 +162,14 @@ func keepFound(policy *api.PlacementPolicy, bs []placement.Binding) []placement.
 	case policy.NumberOfClusters != nil:
 		room = int(*policy.NumberOfClusters)
 	}
-	found := func(b placement.Binding) bool { return b.Policy == "" && !b.Unscheduled }
+	rebuilt := func(b placement.Binding) bool { return b.Policy == "" && !b.Unscheduled }
 	for _, b := range bs {
-		if !b.Unscheduled && !found(b) {
+		if !b.Unscheduled && !rebuilt(b) {
 			room--
 		}
 	}
 	for i := range slices.Backward(bs) {
-		if found(bs[i]) && room > 0 {
+		if rebuilt(bs[i]) && room > 0 {
 			bs[i].Policy = placement.PolicyHash(policy)
 			room--
 		}

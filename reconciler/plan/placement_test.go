@@ -36,21 +36,21 @@ func TestShortDecisions(t *testing.T) {
 
 // Bindings that were rebuilt after the ledger was lost are assigned to the current policy, up to
 // the number of clusters that it requests, those with the larger names first.
-func TestKeepFound(t *testing.T) {
+func TestKeepRebuilt(t *testing.T) {
 	two := int32(2)
 	pickN := &api.PlacementPolicy{PlacementType: api.PickN, NumberOfClusters: &two}
 	for name, test := range map[string]struct {
 		policy   *api.PlacementPolicy
-		bindings string // NAME=found, bound or leaving
+		bindings string // NAME=rebuilt, bound or leaving
 		want     string // the adopted ones
 	}{
-		"no policy":              {nil, "a=found b=found", "a b"},
-		"as many as wanted":      {pickN, "a=found b=found", "a b"},
-		"more than wanted":       {pickN, "a=found b=found c=found", "b c"},
-		"some are bound already": {pickN, "a=found b=bound c=found", "c"},
-		"one is unscheduled":     {pickN, "a=found b=leaving c=found", "a c"},
-		"all are bound already":  {pickN, "a=bound b=bound c=found", ""},
-		"PickFixed":              {&api.PlacementPolicy{PlacementType: api.PickFixed}, "a=found", ""},
+		"no policy":              {nil, "a=rebuilt b=rebuilt", "a b"},
+		"as many as wanted":      {pickN, "a=rebuilt b=rebuilt", "a b"},
+		"more than wanted":       {pickN, "a=rebuilt b=rebuilt c=rebuilt", "b c"},
+		"some are bound already": {pickN, "a=rebuilt b=bound c=rebuilt", "c"},
+		"one is unscheduled":     {pickN, "a=rebuilt b=leaving c=rebuilt", "a c"},
+		"all are bound already":  {pickN, "a=bound b=bound c=rebuilt", ""},
+		"PickFixed":              {&api.PlacementPolicy{PlacementType: api.PickFixed}, "a=rebuilt", ""},
 		"only unscheduled":       {nil, "a=leaving", ""},
 		"no bindings":            {pickN, "", ""},
 	} {
@@ -64,7 +64,7 @@ func TestKeepFound(t *testing.T) {
 			bs = append(bs, b)
 		}
 		var adopted []string
-		for _, b := range keepFound(test.policy, bs) {
+		for _, b := range keepRebuilt(test.policy, bs) {
 			if b.Policy == placement.PolicyHash(test.policy) {
 				adopted = append(adopted, b.Cluster)
 			}
@@ -137,7 +137,7 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 		answered string // of a, b and c
 		bound    string
 		want     int // 0 if the policy is not reduced
-		found    bool
+		rebuilt  bool
 		warning  string
 	}{
 		"one has not answered":         {pickN(3), "a b", "a", 2, true, "1 of 3 clusters are not selected yet: the ledger was lost, and 1 cluster has" + rest},
@@ -152,27 +152,27 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 				l.Fold(ledger.ClusterSeen{Cluster: cluster, At: noon, Healthy: true})
 			}
 			pl := &placementPlanner{planner: newPlanner(Input{InForce: snapshot(t, "clusters a b c\n"), Ledger: l, Memo: NewMemo(), Now: noon})}
-			p := &Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: test.policy}}, Record: ledger.Placement{Found: true}}
+			p := &Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: test.policy}}, Record: ledger.Placement{Rebuilt: true}}
 			var bound []placement.Binding
 			for cluster := range strings.FieldsSeq(test.bound) {
 				bound = append(bound, placement.Binding{Cluster: cluster})
 			}
 			got := pl.reducePolicyAfterLoss(p, bound)
-			if n := int(*got.NumberOfClusters); n != test.want || p.Record.Found != test.found || p.RecordChanged == test.found {
-				t.Errorf("%d clusters, found: %t, changed: %t", n, p.Record.Found, p.RecordChanged)
+			if n := int(*got.NumberOfClusters); n != test.want || p.Record.Rebuilt != test.rebuilt || p.RecordChanged == test.rebuilt {
+				t.Errorf("%d clusters, rebuilt: %t, changed: %t", n, p.Record.Rebuilt, p.RecordChanged)
 			}
 			warning := ""
 			for _, w := range p.Warnings {
 				warning += w.Message
 			}
-			if warning != test.warning || (p.Unseen > 0) != test.found {
-				t.Errorf("%q, %d unseen, want %q", warning, p.Unseen, test.warning)
+			if warning != test.warning || (p.Unanswered > 0) != test.rebuilt {
+				t.Errorf("%q, %d unanswered, want %q", warning, p.Unanswered, test.warning)
 			}
 		})
 	}
 	for name, policy := range map[string]*api.PlacementPolicy{"no policy": nil, "PickAll": {PlacementType: api.PickAll}, "PickFixed": {PlacementType: api.PickFixed}} {
 		pl := &placementPlanner{planner: &planner{}}
-		p := &Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: policy}}, Record: ledger.Placement{Found: true}}
+		p := &Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: policy}}, Record: ledger.Placement{Rebuilt: true}}
 		if got := pl.reducePolicyAfterLoss(p, nil); got != policy || len(p.Warnings) > 0 {
 			t.Errorf("%s is reduced", name)
 		}

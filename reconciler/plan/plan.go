@@ -89,9 +89,9 @@ type Placement struct {
 	Request  *placement.Request
 	Schedule placement.Outcome
 	Rollout  rollout.Plan
-	// Unseen is how many clusters have not answered since the ledger was lost. It is set if
+	// Unanswered is how many clusters have not answered since the ledger was lost. It is set if
 	// fewer clusters than wanted are selected because those may hold the placement.
-	Unseen int
+	Unanswered int
 	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
 	// Warnings are problems that do not keep the placement from being planned.

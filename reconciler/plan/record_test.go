@@ -40,9 +40,9 @@ func TestUpdateRecord(t *testing.T) {
 		"changed spec": {with(func(r *ledger.Placement) { r.SpecHash = "s1" }), spec, false, changedRecord(current, func(r *ledger.Placement) { r.Generation, r.Commit = 5, "head" }), true},
 		"deleted before, with earlier keys": {with(func(r *ledger.Placement) { r.Deleted, r.Formerly = true, former }), spec, false,
 			ledger.Placement{Generation: 1, SpecHash: "s2", Commit: "head", Created: noon, Index: -1, Formerly: former}, true},
-		"new, after the ledger was lost":   {nil, spec, true, ledger.Placement{Generation: 1, SpecHash: "s2", Commit: "head", Created: noon, Index: -1, Found: true}, true},
-		"rebuilt from inventories":         {&ledger.Placement{Index: -1, Found: true}, spec, false, ledger.Placement{Generation: 1, SpecHash: "s2", Commit: "head", Created: noon, Index: -1, Found: true}, true},
-		"rebuilt, and deleted before":      {&ledger.Placement{Index: -1, Found: true, Deleted: true}, spec, false, ledger.Placement{Generation: 1, SpecHash: "s2", Commit: "head", Created: noon, Index: -1}, true},
+		"new, after the ledger was lost":   {nil, spec, true, ledger.Placement{Generation: 1, SpecHash: "s2", Commit: "head", Created: noon, Index: -1, Rebuilt: true}, true},
+		"rebuilt from inventories":         {&ledger.Placement{Index: -1, Rebuilt: true}, spec, false, ledger.Placement{Generation: 1, SpecHash: "s2", Commit: "head", Created: noon, Index: -1, Rebuilt: true}, true},
+		"rebuilt, and deleted before":      {&ledger.Placement{Index: -1, Rebuilt: true, Deleted: true}, spec, false, ledger.Placement{Generation: 1, SpecHash: "s2", Commit: "head", Created: noon, Index: -1}, true},
 		"recorded without a spec":          {with(func(r *ledger.Placement) { r.Spec = nil }), spec, false, current, true},
 		"a strategy that abandons objects": {&current, abandoning, false, changedRecord(current, func(r *ledger.Placement) { r.Abandon = true }), true},
 	} {

@@ -68,8 +68,8 @@ var mutants = map[string]Mutant{
 	}},
 	invariantUnanswered: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, key := range l.Placements() {
-			if p := *l.Placement(key); p.Found {
-				p.Found = false
+			if p := *l.Placement(key); p.Rebuilt {
+				p.Rebuilt = false
 				l.SetPlacement(key, p)
 			}
 		}
