@@ -73,8 +73,9 @@ type Binding struct {
 	Order int
 	// Unscheduled says that the cluster is no longer selected and waits for removal.
 	Unscheduled bool
-	// Removing says that the rollout has started to remove the content. A request to Schedule
-	// leaves such bindings out, so that the cluster may be selected again.
+	// Removing says that the rollout has started to remove the content of an Unscheduled
+	// cluster. A request to Schedule leaves such bindings out, so that the cluster may be
+	// selected again.
 	Removing bool
 
 	// RemovedBy is the head commit when Removing was set or the placement was deleted; empty if

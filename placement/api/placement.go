@@ -281,8 +281,8 @@ func (s *RolloutStrategy) ReportsDiff() bool {
 // A RolloutStrategyType is RollingUpdate or External.
 type RolloutStrategyType string
 
-// The rollout strategy types. With External an external controller assigns revisions to
-// clusters.
+// The rollout strategy types. With External clusters keep their content: nothing assigns
+// revisions to them yet.
 const (
 	RollingUpdate RolloutStrategyType = "RollingUpdate"
 	External      RolloutStrategyType = "External"

@@ -10,7 +10,7 @@ import (
 func BenchmarkNext(b *testing.B) {
 	for _, bench := range []struct{ name, word string }{{"settled", "bR="}, {"rolling", "bR"}, {"waiting", "bC"}} {
 		b.Run(bench.name, func(b *testing.B) {
-			in := input("PickAll", "", "25%/25% 60")
+			in := input(1000, "", "25%/25% 60")
 			for i := range 1000 {
 				in.Bindings = append(in.Bindings, binding(fmt.Sprintf("cluster-%04d", i), bench.word))
 			}

@@ -28,8 +28,8 @@ type Budget struct {
 	NotCounted int
 }
 
-// removable is how many clusters may become unavailable now.
-func (b Budget) removable() int { return b.Ready - (b.Target - b.NotCounted - b.MaxUnavailable) }
+// mayGoDown is how many clusters may become unavailable now.
+func (b Budget) mayGoDown() int { return b.Ready - (b.Target - b.NotCounted - b.MaxUnavailable) }
 
 // addable is how many clusters may get their first content now.
 func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
@@ -37,7 +37,7 @@ func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
 // budget computes the budget. Suspended clusters, and unreachable ones up to MaxUnreachable,
 // count neither as unavailable nor as available.
 func (in *Input) budget() Budget {
-	b := Budget{Target: in.target()}
+	b := Budget{Target: in.Wanted}
 	b.MaxUnavailable, b.MaxSurge = in.limits(b.Target)
 	pardons := len(in.Bindings)
 	if in.MaxUnreachable != nil {
@@ -63,27 +63,6 @@ func (in *Input) budget() Budget {
 		}
 	}
 	return b
-}
-
-// target is how many clusters are wanted, even if fewer were found.
-func (in *Input) target() int {
-	p := in.Policy
-	switch {
-	case p != nil && p.PlacementType == api.PickFixed:
-		return len(p.ClusterNames)
-	case p != nil && p.PlacementType == api.PickN:
-		if p.NumberOfClusters == nil {
-			return 0
-		}
-		return int(*p.NumberOfClusters)
-	}
-	n := 0
-	for i := range in.Bindings {
-		if !in.Bindings[i].Unscheduled {
-			n++
-		}
-	}
-	return n
 }
 
 // limits are maxUnavailable and maxSurge for a number of wanted clusters.

@@ -21,6 +21,8 @@ type world struct {
 	*rapid.T
 	in     Input
 	latest string
+	// wanted is how many clusters are wanted, or asSelected.
+	wanted int
 	// blamed are the clusters that were available when their assignment last changed and have
 	// not been since, so that the update counts as the cause; without those that were updated
 	// before the rollout was last resumed.
@@ -32,7 +34,7 @@ type world struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{T: t, latest: "v0", blamed: map[string]bool{}, failed: map[string]string{}}
+	w := &world{T: t, latest: "v0", wanted: asSelected, blamed: map[string]bool{}, failed: map[string]string{}}
 	share := rapid.SampledFrom([]string{"0", "1", "2", "25%", "50%", "100%"})
 	unavailable, surge := intstr.Parse(share.Draw(t, "maxUnavailable")), intstr.Parse(share.Draw(t, "maxSurge"))
 	seconds := rapid.SampledFrom([]int{0, 30, 60}).Draw(t, "period")
@@ -49,16 +51,13 @@ func newWorld(t *rapid.T) *world {
 		w.in.MaxUnreachable = &max
 	}
 	if rapid.Bool().Draw(t, "PickN") {
-		w.in.Policy = &api.PlacementPolicy{PlacementType: api.PickN}
-		w.want(rapid.Int32Range(0, 8).Draw(t, "N"))
+		w.wanted = rapid.IntRange(0, 8).Draw(t, "N")
 	}
 	for range rapid.IntRange(0, 8).Draw(t, "clusters") {
 		w.join()
 	}
 	return w
 }
-
-func (w *world) want(n int32) { w.in.Policy.NumberOfClusters = &n }
 
 func (w *world) join() {
 	b := Binding{Latest: revision(w.latest)}
@@ -79,7 +78,7 @@ func (w *world) pick() *Binding {
 func (w *world) change() {
 	b := w.pick()
 	what := rapid.SampledFrom([]string{
-		"commit", "commit for one", "join", "calm", "calm", "seen", "seen", "seen", "seen", "lose", "find", "unschedule", "choose",
+		"commit", "commit for one", "join", "calm", "calm", "seen", "seen", "seen", "seen", "lose", "find", "unschedule", "select",
 		"suspend", "let go on", "gone", "wait", "resume", "scale", "jump back",
 	}).Draw(w.T, "what happens")
 	switch {
@@ -104,8 +103,8 @@ func (w *world) change() {
 		w.in.Now = w.in.Now.Add(-time.Minute)
 	case what == "resume":
 		w.resume()
-	case what == "scale" && w.in.Policy != nil:
-		w.want(rapid.Int32Range(0, 8).Draw(w.T, "N"))
+	case what == "scale" && w.wanted != asSelected:
+		w.wanted = rapid.IntRange(0, 8).Draw(w.T, "N")
 	case b != nil:
 		w.changeOne(what, b)
 	}
@@ -137,25 +136,20 @@ func (w *world) changeOne(what string, b *Binding) {
 		b.Unreachable = false
 	case what == "unschedule":
 		b.Unscheduled, b.Latest = true, placement.Revision{}
-	case what == "choose" && b.Unscheduled:
-		b.Unscheduled, b.Latest = false, revision(w.latest)
+	case what == "select" && b.Unscheduled:
+		if b.Removing {
+			delete(w.blamed, b.Cluster)
+		}
+		b.selectAgain(revision(w.latest), w.in.Now)
 	case what == "gone" && b.Removing:
 		w.gone(b.Cluster)
 	}
 }
 
-// gone ends a removal. A cluster that was selected again begins anew.
+// gone ends a removal.
 func (w *world) gone(cluster string) {
-	i := slices.IndexFunc(w.in.Bindings, func(b Binding) bool { return b.Cluster == cluster })
-	b := &w.in.Bindings[i]
 	delete(w.blamed, cluster)
-	if b.Unscheduled {
-		w.in.Bindings = slices.Delete(w.in.Bindings, i, i+1)
-		return
-	}
-	fresh := Binding{Latest: b.Latest, Unreachable: b.Unreachable, Suspended: b.Suspended}
-	fresh.Cluster = cluster
-	*b = fresh
+	w.in.Bindings = slices.DeleteFunc(w.in.Bindings, func(b Binding) bool { return b.Cluster == cluster })
 }
 
 func (w *world) ready(b *Binding) bool {
@@ -186,6 +180,7 @@ func (w *world) turn() Plan {
 		}
 	}
 	w.account()
+	w.in.want(w.wanted)
 	before := w.in
 	before.Bindings, before.Stops = slices.Clone(w.in.Bindings), slices.Clone(w.in.Stops)
 	p := Next(w.in)
@@ -231,8 +226,8 @@ func (w *world) count() count {
 			c.target++
 		}
 	}
-	if w.in.Policy != nil {
-		c.target = int(*w.in.Policy.NumberOfClusters)
+	if w.wanted != asSelected {
+		c.target = w.wanted
 	}
 	r := w.in.Strategy.RollingUpdate
 	c.unavailable, c.surge = up(*r.MaxUnavailable, c.target), up(*r.MaxSurge, c.target)
@@ -334,7 +329,7 @@ func (w *world) judge(p Plan) {
 	for i := range w.in.Bindings {
 		b := &w.in.Bindings[i]
 		told := slices.ContainsFunc(p.Failed, func(f Failure) bool { return f.Cluster == b.Cluster })
-		if kept := !moved[b.Cluster] && !b.Removing && !b.Unscheduled; told != (kept && w.isBroken(b)) {
+		if kept := !moved[b.Cluster] && !b.Unscheduled; told != (kept && w.isBroken(b)) {
 			w.Fatalf("%+v: said to have failed: %v", *b, told)
 		}
 	}
@@ -362,7 +357,7 @@ func (w *world) account() {
 	})
 	for i := range w.in.Bindings {
 		b := &w.in.Bindings[i]
-		if w.in.StopOnFailure && w.blamed[b.Cluster] && w.isBroken(b) && !b.Unscheduled && !b.Removing &&
+		if w.in.StopOnFailure && w.blamed[b.Cluster] && w.isBroken(b) && !b.Unscheduled &&
 			b.Latest.Hash == b.Assigned.Hash && !b.AssignedAt.Before(w.in.Resumed) {
 			w.failed[b.Cluster] = b.Assigned.Hash
 		}
@@ -384,7 +379,7 @@ func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, m
 		name := b.Cluster
 		_, holds := held[name]
 		switch wants := !b.Unscheduled && b.Assigned.Hash != b.Latest.Hash || b.Unscheduled; {
-		case b.Removing && (holds || moved[name] || waits[name] == b.Unscheduled):
+		case b.Removing && (holds || moved[name] || waits[name]):
 			w.Fatalf("%s is being removed: held %v, moved %v, waits %v", name, holds, moved[name], waits[name])
 		case !b.Removing && wants && moved[name] == waits[name]:
 			w.Fatalf("%s: moved %v and waits %v", name, moved[name], waits[name])
@@ -393,7 +388,7 @@ func (w *world) everyoneIsAnswered(p Plan, held map[string]placement.Revision, m
 		case b.HasRevision() && !b.Removing && !holds && !moved[name]:
 			w.Fatalf("%s is forgotten", name)
 		}
-		if !b.Unscheduled && (b.Removing || moved[name] || waits[name] || !w.ready(b)) {
+		if !b.Unscheduled && (moved[name] || waits[name] || !w.ready(b)) {
 			settled = false
 		}
 	}
@@ -455,7 +450,7 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 		}
 		one := intstr.FromInt32(rapid.Int32Range(1, 3).Draw(t, "maxUnavailable now"))
 		w.in.Strategy.RollingUpdate.MaxUnavailable = &one
-		wanted := int32(0)
+		wanted := 0
 		for i := range w.in.Bindings {
 			b := &w.in.Bindings[i]
 			b.Unreachable, b.Suspended = false, ""
@@ -463,8 +458,8 @@ func TestARolloutEndsWhenAllIsWell(t *testing.T) {
 				wanted++
 			}
 		}
-		if w.in.Policy != nil {
-			w.want(wanted)
+		if w.wanted != asSelected {
+			w.wanted = wanted
 		}
 		w.resume()
 		var trace []string

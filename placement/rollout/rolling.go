@@ -56,12 +56,9 @@ func (in *Input) roll() Plan {
 	}
 	left := in.allow(p.Budget, p.Stopped != "")
 	for i := range in.Bindings {
-		b := &in.Bindings[i]
-		if b.Removing {
-			in.waitForCleanup(&p, b)
-			continue
+		if b := &in.Bindings[i]; !b.Removing {
+			in.step(&p, b, &left)
 		}
-		in.step(&p, b, &left)
 	}
 	in.writeMessages(&p)
 	return p
@@ -75,7 +72,7 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 			count[b.wants()]++
 		}
 	}
-	down := max(budget.removable(), 0)
+	down := max(budget.mayGoDown(), 0)
 	removals := min(count[remove], down)
 	left := allowance{removals: removals, updates: down - removals, additions: max(budget.addable(), 0)}
 	// An unavailable cluster does not count for the budget. It is removed when no selected

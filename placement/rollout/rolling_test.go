@@ -18,45 +18,45 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Bindings are written as in KubeFleet's examples: b bound, s scheduled, u unscheduled; R
 // ready, F failed, C can become ready, T35 untrackable for 35 s, - not known; = has the latest
-// content; x is being removed.
+// content; x is being removed, and therefore no longer selected, unlike in KubeFleet.
 func TestRollingUpdateMovesWhatKubeFleetMoves(t *testing.T) {
 	tests := []struct {
-		policy, bindings, limits string
-		selected, waiting        string
-		wake                     time.Duration
+		wanted            int
+		bindings, limits  string
+		selected, waiting string
+		wake              time.Duration
 	}{
-		1:  {"PickN 5", "bF b- b- b- b-", "20%/3 60", "update 0", "1 2 3 4", 0},
-		2:  {"PickN 5", "bF bF bF bR bR", "20%/3 60", "update 0, update 1, update 2", "3 4", 0},
-		3:  {"PickN 5", "bR bR bR bR bR", "0/3 60", "", "0 1 2 3 4", 0},
-		4:  {"PickN 2", "s s", "20%/3 60", "add 0, add 1", "", 0},
-		5:  {"PickN 3", "bC s", "20%/3 60", "add 1", "0", 0},
-		6:  {"PickN 2", "uR uR", "20%/3 60", "remove 0", "1", 0},
-		7:  {"PickN 3", "bT35 bC bR=", "20%/3 60", "", "0 1", 25 * time.Second},
-		8:  {"PickN 2", "uCx uC s s", "0/1 1", "add 2", "1 3", 0},
-		9:  {"PickN 2", "uRx uR s s", "2/0 1", "remove 1", "2 3", 0},
-		10: {"PickN 2", "bRx bR", "2/0 1", "update 1", "0", 0},
-		11: {"PickN 2", "bRx bC", "2/0 1", "", "0 1", 0},
-		12: {"PickN 2", "bRx bF", "0/0 1", "update 1", "0", 0},
-		13: {"PickN 4", "bRx bR= s s", "0/0 1", "add 2, add 3", "0", 0},
-		14: {"PickN 4", "uCx uC s s s s", "0/1 1", "add 2, add 3, add 4", "1 5", 0},
-		15: {"PickN 4", "bRx bR s s", "4/0 1", "update 1, add 2, add 3", "0", 0},
-		16: {"PickN 2", "bR= bR= uRx uR", "0/0 1", "remove 3", "", 0},
-		17: {"PickN 2", "bRx bR= uR uR", "1/0 1", "remove 2, remove 3", "0", 0},
-		18: {"PickN 2", "uRx uR uR uR s s", "0/0 1", "remove 1", "2 3 4 5", 0},
-		19: {"PickN 2", "uFx uF uF uF s s", "0/0 60", "add 4, add 5", "1 2 3", 0},
-		20: {"PickN 2", "bRx bR uR uR", "0/0 1", "remove 2", "0 1 3", 0},
-		21: {"PickN 2", "bR bR uRx uR", "1/0 1", "remove 3, update 0", "1", 0},
-		22: {"PickN 3", "uT61 uT35", "20%/3 60", "", "0 1", 25 * time.Second},
-		23: {"PickAll", "b-x", "20%/3 60", "", "0", 0},
+		1:  {5, "bF b- b- b- b-", "20%/3 60", "update 0", "1 2 3 4", 0},
+		2:  {5, "bF bF bF bR bR", "20%/3 60", "update 0, update 1, update 2", "3 4", 0},
+		3:  {5, "bR bR bR bR bR", "0/3 60", "", "0 1 2 3 4", 0},
+		4:  {2, "s s", "20%/3 60", "add 0, add 1", "", 0},
+		5:  {3, "bC s", "20%/3 60", "add 1", "0", 0},
+		6:  {2, "uR uR", "20%/3 60", "remove 0", "1", 0},
+		7:  {3, "bT35 bC bR=", "20%/3 60", "", "0 1", 25 * time.Second},
+		8:  {2, "uCx uC s s", "0/1 1", "add 2", "1 3", 0},
+		9:  {2, "uRx uR s s", "2/0 1", "remove 1", "2 3", 0},
+		10: {2, "bRx bR", "2/0 1", "update 1", "", 0},
+		11: {2, "bRx bC", "2/0 1", "", "1", 0},
+		12: {2, "bRx bF", "0/0 1", "update 1", "", 0},
+		13: {4, "bRx bR= s s", "0/0 1", "add 2, add 3", "", 0},
+		14: {4, "uCx uC s s s s", "0/1 1", "add 2, add 3, add 4", "1 5", 0},
+		15: {4, "bRx bR s s", "4/0 1", "update 1, add 2, add 3", "", 0},
+		16: {2, "bR= bR= uRx uR", "0/0 1", "remove 3", "", 0},
+		17: {2, "bRx bR= uR uR", "1/0 1", "remove 2, remove 3", "", 0},
+		18: {2, "uRx uR uR uR s s", "0/0 1", "remove 1", "2 3 4 5", 0},
+		19: {2, "uFx uF uF uF s s", "0/0 60", "add 4, add 5", "1 2 3", 0},
+		20: {2, "bRx bR uR uR", "0/0 1", "remove 2", "1 3", 0},
+		21: {2, "bR bR uRx uR", "1/0 1", "remove 3, update 0", "1", 0},
+		22: {3, "uT61 uT35", "20%/3 60", "", "0 1", 25 * time.Second},
+		23: {asSelected, "b-x", "20%/3 60", "", "", 0},
 	}
 	for i, test := range tests[1:] {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
-			in := input(test.policy, test.bindings, test.limits)
+			in := input(test.wanted, test.bindings, test.limits)
 			p := Next(in)
 			if got := moves(in, p); !slices.Equal(got, words(test.selected)) {
 				t.Errorf("selected %v, want %s", got, test.selected)
 			}
-			// clusters that are being removed and are selected again wait for the removal
 			if got := waiting(p); got != test.waiting {
 				t.Errorf("%s wait, want %s", got, test.waiting)
 			}
@@ -99,35 +99,16 @@ func TestOneClusterHasOneBinding(t *testing.T) {
 			t.Error("two bindings of one cluster are taken for two clusters")
 		}
 	}()
-	in := input("PickAll", "bR bR", "1/1 60")
+	in := input(asSelected, "bR bR", "1/1 60")
 	in.Bindings[1].Cluster = in.Bindings[0].Cluster
 	Next(in)
 }
 
-func TestTargetIsOfThePolicy(t *testing.T) {
-	three := int32(3)
-	tests := map[string]struct {
-		policy *api.PlacementPolicy
-		want   int
-	}{
-		"none counts scheduled and bound": {nil, 4},
-		"PickAll too":                     {&api.PlacementPolicy{PlacementType: api.PickAll}, 4},
-		"PickN, also if fewer are found":  {&api.PlacementPolicy{PlacementType: api.PickN, NumberOfClusters: &three}, 3},
-		"PickFixed, also unknown names":   {&api.PlacementPolicy{PlacementType: api.PickFixed, ClusterNames: []string{"a", "b"}}, 2},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			in := input("PickAll", "bR bRx s sx uR", "1/1 60")
-			in.Policy = test.policy
-			if got := in.target(); got != test.want {
-				t.Errorf("target %d, want %d", got, test.want)
-			}
-		})
-	}
-}
+// asSelected, as the number of wanted clusters, is how many are selected, as for PickAll.
+const asSelected = -1
 
 // input parses an example. Clusters are named 0, 1, 2 …, and v2 is the latest content.
-func input(policy, bindings, limits string) Input {
+func input(wanted int, bindings, limits string) Input {
 	share, seconds, _ := strings.Cut(limits, " ")
 	u, s, _ := strings.Cut(share, "/")
 	unavailable, surge := intstr.Parse(u), intstr.Parse(s)
@@ -138,16 +119,34 @@ func input(policy, bindings, limits string) Input {
 			MaxUnavailable: &unavailable, MaxSurge: &surge, UnavailablePeriodSeconds: &wait,
 		}},
 	}
-	kind, n, _ := strings.Cut(policy, " ")
-	in.Policy = &api.PlacementPolicy{PlacementType: api.PlacementType(kind)}
-	if count, err := strconv.ParseInt(n, 10, 32); err == nil {
-		n := int32(count)
-		in.Policy.NumberOfClusters = &n
-	}
 	for i, word := range strings.Fields(bindings) {
 		in.Bindings = append(in.Bindings, binding(fmt.Sprint(i), word))
 	}
+	in.want(wanted)
 	return in
+}
+
+// want sets the number of wanted clusters.
+func (in *Input) want(n int) {
+	in.Wanted = n
+	if n != asSelected {
+		return
+	}
+	in.Wanted = 0
+	for _, b := range in.Bindings {
+		if !b.Unscheduled {
+			in.Wanted++
+		}
+	}
+}
+
+// selectAgain selects an unscheduled cluster again, as plan.Resolve does: a cluster that is being
+// removed gets a new binding, with the revision that it had.
+func (b *Binding) selectAgain(latest placement.Revision, now time.Time) {
+	b.Unscheduled, b.Latest = false, latest
+	if b.Removing {
+		b.Removing, b.Risked, b.AssignedAt, b.Seen = false, false, now, Seen{}
+	}
 }
 
 func revision(v string) placement.Revision {
@@ -160,7 +159,7 @@ func binding(cluster, word string) Binding {
 	state, rest := word[0], word[1:]
 	rest, b.Removing = strings.CutSuffix(rest, "x")
 	rest, latest := strings.CutSuffix(rest, "=")
-	if b.Unscheduled = state == 'u'; b.Unscheduled {
+	if b.Unscheduled = state == 'u' || b.Removing; b.Unscheduled {
 		b.Latest = placement.Revision{}
 	}
 	if state == 's' {

@@ -19,8 +19,9 @@ import (
 
 // An Input is the state of one placement at one time.
 type Input struct {
-	// Policy says how many clusters are wanted; nil means PickAll.
-	Policy *api.PlacementPolicy
+	// Wanted is how many clusters the policy asks for, even if fewer are selected. It is
+	// [placement.Outcome.Wanted].
+	Wanted int
 	// Strategy may lack its defaults.
 	Strategy api.RolloutStrategy
 	// Bindings are at most one for each cluster, in any order.
@@ -42,8 +43,8 @@ type Input struct {
 	Resumed time.Time
 }
 
-// A Binding is a cluster of the placement with its observed state. A binding that is Removing
-// and not Unscheduled was selected again, and waits until the old content is removed.
+// A Binding is a cluster of the placement with its observed state. A binding that is Removing is
+// Unscheduled too: a cluster that is selected again while it is being removed gets a new binding.
 type Binding struct {
 	placement.Binding
 	// Latest is the newest revision for the cluster; zero if the cluster is not selected or the
@@ -112,19 +113,19 @@ type Failure struct {
 //
 // Two bindings for one cluster are a programming error and panic.
 func Next(in Input) Plan {
-	in.Bindings = inOrder(in.Bindings)
+	in.Bindings = byCluster(in.Bindings)
 	if in.Strategy.Type == api.External {
 		return in.planExternal()
 	}
 	return in.roll()
 }
 
-// inOrder returns a copy of the bindings, by cluster.
-func inOrder(bindings []Binding) []Binding {
-	byCluster := func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) }
-	if !slices.IsSortedFunc(bindings, byCluster) {
+// byCluster returns the bindings in the order of their clusters; a copy if that is another order.
+func byCluster(bindings []Binding) []Binding {
+	compare := func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) }
+	if !slices.IsSortedFunc(bindings, compare) {
 		bindings = slices.Clone(bindings)
-		slices.SortFunc(bindings, byCluster)
+		slices.SortFunc(bindings, compare)
 	}
 	for i := 1; i < len(bindings); i++ {
 		if bindings[i].Cluster == bindings[i-1].Cluster {
@@ -134,14 +135,13 @@ func inOrder(bindings []Binding) []Binding {
 	return bindings
 }
 
-// planExternal keeps all assignments: an external update run changes them.
+// planExternal keeps all assignments. Nothing changes them yet: there are no update runs.
 func (in *Input) planExternal() Plan {
 	p := Plan{Settled: true, Stops: in.stops()}
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		switch {
 		case b.Removing:
-			in.waitForCleanup(&p, b)
 			continue
 		case b.wants() == drop:
 			p.Remove = append(p.Remove, b.Cluster)
@@ -185,15 +185,4 @@ func (in *Input) assign(p *Plan, b *Binding, r placement.Revision) {
 	stillRisked := b.Risked && !b.resumedSince(in) && (!failed || in.Strategy.ReportsDiff())
 	risked := b.ready(in) && !in.Strategy.ReportsDiff() || stillRisked
 	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
-}
-
-// waitForCleanup holds a cluster whose content is being removed.
-func (in *Input) waitForCleanup(p *Plan, b *Binding) {
-	if b.Unscheduled {
-		return
-	}
-	p.Settled = false
-	if b.Latest != (placement.Revision{}) {
-		p.addWaiting(b, waitsCleanup, "what the cluster held before is still being removed")
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 // is the output of the command:
 //
 //	fleet east=v1 west     clusters that have v1 and are available, or are new
-//	policy PickN 3         strategy 25%/25% 60     max-unreachable 1
+//	wanted 3               strategy 25%/25% 60     max-unreachable 1
 //	external               report-diff, apply      on-failure continue
 //	commit v2 [east]       the content that clusters would get from now on
 //	proven v1              the last content that was available everywhere
@@ -30,12 +31,12 @@ import (
 //	unreachable east       reachable east
 //	suspend east           go-on east
 //	spare east             available, without the suspended objects
-//	join south             unschedule east         choose east     gone east
+//	join south             unschedule east         select east     gone east
 //	wait 30s               resume
 //	plan                   prints the result of Next, and executes it
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
-		s := &scene{t: t, in: Input{Now: noon, StopOnFailure: true}}
+		s := &scene{t: t, wanted: asSelected, in: Input{Now: noon, StopOnFailure: true}}
 		golden.Steps(t, archive, func(words []string, _ string) (string, bool) { return s.do(words), true })
 	})
 }
@@ -43,6 +44,7 @@ func TestScenes(t *testing.T) {
 // A scene is a fleet in virtual time.
 type scene struct {
 	t      testing.TB
+	wanted int
 	in     Input
 	latest placement.Revision
 	proven placement.Revision
@@ -56,10 +58,10 @@ func (s *scene) do(words []string) string {
 		for _, a := range args {
 			s.join(a)
 		}
-	case "policy":
-		s.in.Policy = input(strings.Join(args, " "), "", "1/1 60").Policy
+	case "wanted":
+		s.wanted, _ = strconv.Atoi(args[0])
 	case "strategy":
-		s.in.Strategy.RollingUpdate = input("PickAll", "", strings.Join(args, " ")).Strategy.RollingUpdate
+		s.in.Strategy.RollingUpdate = input(0, "", strings.Join(args, " ")).Strategy.RollingUpdate
 	case "max-unreachable":
 		n := intstr.Parse(args[0])
 		s.in.MaxUnreachable = &n
@@ -92,8 +94,8 @@ func (s *scene) do(words []string) string {
 		s.each(args, func(b *Binding) { b.Suspended = "" })
 	case "unschedule":
 		s.each(args, func(b *Binding) { b.Unscheduled, b.Latest = true, placement.Revision{} })
-	case "choose":
-		s.each(args, func(b *Binding) { b.Unscheduled, b.Latest = false, s.latest })
+	case "select":
+		s.each(args, func(b *Binding) { b.selectAgain(s.latest, s.in.Now) })
 	case "gone":
 		s.in.Bindings = slices.DeleteFunc(s.in.Bindings, func(b Binding) bool { return slices.Contains(args, b.Cluster) })
 	case "wait":
@@ -175,9 +177,10 @@ func (s *scene) each(names []string, do func(*Binding)) {
 }
 
 func (s *scene) plan() string {
+	s.in.want(s.wanted)
 	p := Next(s.in)
 	var out strings.Builder
-	for _, b := range inOrder(s.in.Bindings) {
+	for _, b := range byCluster(s.in.Bindings) {
 		fmt.Fprintf(&out, "%-6s %s\n", b.Cluster, story(&b, p))
 	}
 	for _, f := range p.Failed {

@@ -49,7 +49,7 @@ func (in *Input) stops() []placement.Stop {
 // other clusters at the same time. A failed comparison changes nothing on the cluster.
 func (b *Binding) updateFailed(in *Input) bool {
 	_, failed := b.failure(in)
-	return failed && !in.Strategy.ReportsDiff() && b.Risked && b.latest() && !b.Unscheduled && !b.Removing && !b.resumedSince(in)
+	return failed && !in.Strategy.ReportsDiff() && b.Risked && b.latest() && !b.Unscheduled && !b.resumedSince(in)
 }
 
 // resumedSince reports whether the rollout was resumed since the cluster was updated.
@@ -80,8 +80,8 @@ func (in *Input) binding(cluster string) *Binding {
 func (in *Input) stopMessage(p *Plan) string {
 	text := "cluster " + p.Stopped + ", which was available before its update and is not now"
 	switch b := in.binding(p.Stopped); {
-	case b == nil || b.Unscheduled || b.Removing:
-		return text + " (it is no longer chosen)"
+	case b == nil || b.Unscheduled:
+		return text + " (it is no longer selected)"
 	case b.Suspended != "":
 		return text + " (it is suspended)"
 	case b.Unreachable:

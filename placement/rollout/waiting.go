@@ -31,8 +31,6 @@ const (
 	waitsSuspended reason = "Suspended"
 	// waitsStopped: an update failed and stopped the rollout.
 	waitsStopped reason = "Stopped"
-	// waitsCleanup: the previous content is still being removed.
-	waitsCleanup reason = "Cleanup"
 	// waitsExternal: an update run has to update it.
 	waitsExternal reason = "External"
 )
@@ -91,7 +89,7 @@ func (in *Input) maxUnavailableHint(p *Plan) string {
 	case len(down) == 0 && short == 0:
 		return ": no cluster may be updated while it is available; raise it"
 	case len(down) == 0:
-		return fmt.Sprintf(": only %d of %d wanted clusters could be chosen; raise it, or want fewer", wanted, p.Budget.Target)
+		return fmt.Sprintf(": only %d of %d wanted clusters could be selected; raise it, or want fewer", wanted, p.Budget.Target)
 	}
 	return ": waits for " + list(down, short) + " to be available" + in.untracked(down)
 }
@@ -133,7 +131,7 @@ func (in *Input) notAvailable(p *Plan) (notAvailable []string, wanted int) {
 			continue
 		}
 		moving := len(moved) > 0 && moved[0].Cluster == b.Cluster && moved[0].Changed
-		if moving || b.Removing || !b.ready(in) {
+		if moving || !b.ready(in) {
 			notAvailable = append(notAvailable, b.Cluster)
 		}
 	}
@@ -155,7 +153,7 @@ func (in *Input) suspended() int {
 func (in *Input) leaving() string {
 	var leaving []string
 	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.HasRevision() && (b.Unscheduled || b.Removing) {
+		if b := &in.Bindings[i]; b.HasRevision() && b.Unscheduled {
 			leaving = append(leaving, b.Cluster)
 		}
 	}

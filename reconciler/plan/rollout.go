@@ -14,7 +14,7 @@ import (
 
 // advanceRollout advances the rollout and records the result in the bindings.
 func (pl *placementPlanner) advanceRollout(p *Placement) {
-	in := rollout.Input{Policy: p.Spec.Spec.Policy, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
+	in := rollout.Input{Wanted: p.Schedule.Wanted, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
 		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {

@@ -96,7 +96,7 @@ func (s *reportCheck) waiting(on string, c *api.PerClusterPlacementStatus) {
 		s.t.Errorf("%s: waits, and does not say for what: %q", on, started.Message)
 	}
 	_, whom, waits := strings.Cut(why, "waits for ")
-	if !waits || strings.HasPrefix(whom, "one of the clusters") || strings.Contains(whom, "(it is no longer chosen)") {
+	if !waits || strings.HasPrefix(whom, "one of the clusters") || strings.Contains(whom, "(it is no longer selected)") {
 		return
 	}
 	word := strings.FieldsFunc(whom, func(r rune) bool { return r == ' ' || r == ',' })

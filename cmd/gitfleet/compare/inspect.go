@@ -142,7 +142,8 @@ func finalPlan(s *hub.Snapshot, looks []*inspection, fleet ledger.Fleet) *plan.P
 
 var errNotRead = errors.New("only one commit is read here")
 
-// withoutRollouts returns a snapshot in which every rollout takes one step.
+// withoutRollouts returns a snapshot in which every rolling update takes one step. With
+// External nothing is updated.
 func withoutRollouts(s *hub.Snapshot) *hub.Snapshot {
 	out, all := *s, intstr.FromString("100%")
 	out.Placements = slices.Clone(s.Placements)
