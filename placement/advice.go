@@ -2,7 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -12,14 +11,14 @@ func (x *explainer) requiredChanges(m *clusterState) []string {
 	switch {
 	case x.frozen != "":
 		return []string{"the policy must be completed: " + x.frozen}
-	case x.kind == api.PickFixed && !x.named(m):
+	case x.placementType == api.PickFixed && !x.named(m):
 		return []string{"spec.policy.clusterNames must name " + quote(m.Name)}
-	case x.kind == api.PickFixed:
+	case x.placementType == api.PickFixed:
 		return []string{"it must be eligible: " + m.Ineligible}
 	}
 	needs := x.filterChanges(m.Cluster)
 	switch {
-	case x.kind == api.PickN && m.forbidden >= 0:
+	case x.placementType == api.PickN && m.forbidden >= 0:
 		needs = append(needs, x.spreadChange(m))
 	case x.scored(m):
 		needs = append(needs, x.scoreChange(m))
@@ -28,28 +27,28 @@ func (x *explainer) requiredChanges(m *clusterState) []string {
 }
 
 // filterChanges says what each objecting filter requires.
-func (c *rules) filterChanges(m *Cluster) []string {
+func (r *rules) filterChanges(m *Cluster) []string {
 	var needs []string
-	if c.mismatch(m) != "" {
-		needs = append(needs, "it must match a required term, the closest being: "+list(c.closest(m).failed()))
+	if r.mismatch(m) != "" {
+		needs = append(needs, "it must match a required term, the closest being: "+list(r.closest(m).failed()))
 	}
 	if m.Ineligible != "" {
 		needs = append(needs, "it must be eligible: "+m.Ineligible)
 	}
-	if c.lacksNamespace(m) != "" {
-		needs = append(needs, "namespace "+quote(c.namespace)+" must exist on it")
+	if r.lacksNamespace(m) != "" {
+		needs = append(needs, "namespace "+quote(r.namespace)+" must exist on it")
 	}
 	for _, t := range m.Taints {
-		if !slices.ContainsFunc(c.tolerations, func(o api.Toleration) bool { return tolerates(o, t) }) {
-			needs = append(needs, fmt.Sprintf("taint %s=%s:%s must be tolerated by the placement, or taken off", t.Key, t.Value, t.Effect))
+		if !r.tolerated(t) {
+			needs = append(needs, "taint "+taintText(t)+" must be tolerated by the placement, or taken off")
 		}
 	}
-	for _, o := range c.together {
+	for _, o := range r.together {
 		if !o.holds[m.Name] {
 			needs = append(needs, "placement "+quote(o.name)+" must be on it")
 		}
 	}
-	for _, o := range c.apart {
+	for _, o := range r.apart {
 		if o.holds[m.Name] {
 			needs = append(needs, "placement "+quote(o.name)+" must not be on it")
 		}

@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -125,15 +126,15 @@ func (p *preference) observe(fleet []*Cluster) {
 }
 
 // affinity is the sum of all preferences, not clamped.
-func (c *rules) affinity(m *Cluster) int32 {
+func (r *rules) affinity(m *Cluster) int32 {
 	var sum int32
-	for i := range c.preferred {
-		sum += c.preferred[i].contribution(m).points
+	for i := range r.preferred {
+		sum += r.preferred[i].contribution(m).points
 	}
 	return sum
 }
 
-func (c *rules) compileAffinity(a *api.ClusterAffinity) {
+func (r *rules) compileAffinity(a *api.ClusterAffinity) {
 	const field = "spec.policy.affinity.clusterAffinity."
 	if a == nil {
 		return
@@ -141,24 +142,24 @@ func (c *rules) compileAffinity(a *api.ClusterAffinity) {
 	if a.Required != nil {
 		for i, t := range a.Required.ClusterSelectorTerms {
 			at := field + "requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[" + strconv.Itoa(i) + "]"
-			c.required = append(c.required, c.requiredTerm(t, at))
+			r.required = append(r.required, r.requiredTerm(t, at))
 		}
 	}
 	for i, p := range a.Preferred {
 		at := field + "preferredDuringSchedulingIgnoredDuringExecution[" + strconv.Itoa(i) + "].preference"
-		c.preferred = append(c.preferred, c.preference(p, at))
+		r.preferred = append(r.preferred, r.preference(p, at))
 	}
 }
 
-func (c *rules) requiredTerm(t api.ClusterSelectorTerm, at string) requiredTerm {
-	term := requiredTerm{labels: c.selector(t.LabelSelector, at)}
+func (r *rules) requiredTerm(t api.ClusterSelectorTerm, at string) requiredTerm {
+	term := requiredTerm{labels: r.selector(t.LabelSelector, at)}
 	if t.PropertySelector == nil {
 		return term
 	}
 	for i, e := range t.PropertySelector.MatchExpressions {
 		q, err := parseRequirement(e)
 		if err != nil {
-			c.addNote(fmt.Sprintf("%s.propertySelector.matchExpressions[%d]: %s, so it matches no cluster", at, i, err))
+			r.addNote(fmt.Sprintf("%s.propertySelector.matchExpressions[%d]: %s, so it matches no cluster", at, i, err))
 		}
 		term.properties = append(term.properties, q)
 	}
@@ -183,8 +184,8 @@ func parseRequirement(e api.PropertySelectorRequirement) (requirement, error) {
 	return q, nil
 }
 
-func (c *rules) preference(p api.PreferredClusterSelector, at string) preference {
-	out := preference{weight: p.Weight, labels: c.selector(p.Preference.LabelSelector, at)}
+func (r *rules) preference(p api.PreferredClusterSelector, at string) preference {
+	out := preference{weight: p.Weight, labels: r.selector(p.Preference.LabelSelector, at)}
 	if s := p.Preference.PropertySorter; s != nil {
 		out.sorter, out.order = s.Name, s.SortOrder
 	}
@@ -192,35 +193,45 @@ func (c *rules) preference(p api.PreferredClusterSelector, at string) preference
 }
 
 // selector parses a label selector; nil matches everything. An invalid one matches nothing.
-func (c *rules) selector(s *metav1.LabelSelector, at string) labels.Selector {
+func (r *rules) selector(s *metav1.LabelSelector, at string) labels.Selector {
 	if s == nil {
 		return nil
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		c.addNote(at + ".labelSelector: " + err.Error() + ", so it matches no cluster")
+		r.addNote(at + ".labelSelector: " + err.Error() + ", so it matches no cluster")
 		return labels.Nothing()
 	}
 	return parsed
 }
 
-// properties are the names of all properties that the policy uses, each once.
-func (c *rules) properties() []string {
+// ReferencedProperties returns the names of the properties that a policy uses, each once: first
+// those that it requires, then those that it sorts by.
+func ReferencedProperties(p *api.PlacementPolicy) []string {
+	if p == nil || p.Affinity == nil || p.Affinity.ClusterAffinity == nil {
+		return nil
+	}
 	var names []string
-	seen := map[string]bool{}
 	add := func(name string) {
-		if name != "" && !seen[name] {
-			seen[name] = true
+		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	for _, t := range c.required {
-		for _, q := range t.properties {
-			add(q.property)
+	a := p.Affinity.ClusterAffinity
+	if a.Required != nil {
+		for _, t := range a.Required.ClusterSelectorTerms {
+			if t.PropertySelector == nil {
+				continue
+			}
+			for _, e := range t.PropertySelector.MatchExpressions {
+				add(e.Name)
+			}
 		}
 	}
-	for _, p := range c.preferred {
-		add(p.sorter)
+	for _, preferred := range a.Preferred {
+		if s := preferred.Preference.PropertySorter; s != nil {
+			add(s.Name)
+		}
 	}
 	return names
 }

@@ -46,7 +46,8 @@ type cycle struct {
 	members   []clusterState // in the same order
 	gone      []Binding      // on clusters that have left the fleet
 	spreading *spread
-	last      *clusterState     // the last chosen cluster of a fulfilled PickN
+	// lastBound is the bound cluster that was chosen last, if PickN needs no more; nil otherwise.
+	lastBound *clusterState
 	explainer *explainer        // nil if no explanation is needed
 	texts     map[string]string // reasons shared by clusters
 

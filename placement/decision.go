@@ -52,7 +52,7 @@ func (c *cycle) decisions() []Decision {
 	for _, m := range c.notChosen() {
 		all = append(all, c.decision(m))
 	}
-	if c.kind == api.PickFixed {
+	if c.placementType == api.PickFixed {
 		all = append(all, c.unmet()...)
 	}
 	for i := range c.members {
@@ -70,9 +70,9 @@ func (c *cycle) selectedOrder() []*clusterState {
 			all = append(all, m)
 		}
 	}
-	switch c.kind {
+	switch c.placementType {
 	case api.PickN:
-		slices.SortFunc(all, inOrder)
+		slices.SortFunc(all, byOrderChosen)
 	case api.PickFixed:
 		at := map[string]int{}
 		for i, name := range c.names {
@@ -86,11 +86,11 @@ func (c *cycle) selectedOrder() []*clusterState {
 // scored reports whether a cluster that is not selected was ranked among the candidates. Selected
 // clusters of PickAll have a score of zero too, as KubeFleet reports them.
 func (c *cycle) scored(m *clusterState) bool {
-	return c.kind == api.PickN && c.frozen == "" && m.candidate() && m.forbidden < 0
+	return c.placementType == api.PickN && c.frozen == "" && m.candidate() && m.forbidden < 0
 }
 
 func (c *cycle) named(m *clusterState) bool {
-	return c.kind == api.PickFixed && c.listed[m.Name]
+	return c.placementType == api.PickFixed && c.listed[m.Name]
 }
 
 // notChosen are the clusters that were scored and not chosen, best first.
@@ -158,9 +158,9 @@ func (c *cycle) notSelectedReason(m *clusterState) string {
 	switch {
 	case c.frozen != "":
 		return "Cluster " + quote(m.Name) + " is not selected: " + c.frozen
-	case c.kind == api.PickFixed && c.named(m):
+	case c.named(m):
 		return "Cluster " + quote(m.Name) + " is not eligible for resource placement yet: " + m.Ineligible
-	case c.kind == api.PickFixed:
+	case c.placementType == api.PickFixed:
 		return "Cluster " + quote(m.Name) + " is not named by the placement policy"
 	case m.objection != "":
 		return c.unschedulable(m.objection)
@@ -168,7 +168,7 @@ func (c *cycle) notSelectedReason(m *clusterState) string {
 		return c.unschedulable(c.spreading.constraints[m.forbidden].violation())
 	}
 	s := &Score{Affinity: m.affinity, Spread: m.spread}
-	if c.last != nil && compareScores(s, c.last.current.Score) > 0 {
+	if c.lastBound != nil && compareScores(s, c.lastBound.current.Score) > 0 {
 		return "Cluster " + quote(m.Name) + " is not needed" + scores(s) + ": nothing is moved while the policy has what it asks for"
 	}
 	return "Cluster " + quote(m.Name) + " does not score high enough" + scores(s)

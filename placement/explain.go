@@ -19,7 +19,8 @@ type Explanation struct {
 	// cluster that was evaluated and not selected.
 	How string
 	// Filters are all filters in their order, including those after the first objection. For a
-	// bound cluster they are what the filters would say now.
+	// bound cluster they are what the filters would say now. They are empty for PickFixed, which
+	// has none, and if nothing is chosen at all.
 	Filters []Verdict
 	// Required are the required terms, of which one must match.
 	Required []TermVerdict
@@ -138,7 +139,7 @@ func tie(first, second *clusterState) string {
 
 func (x *explainer) explain(e *Explanation, m *clusterState) {
 	e.How = x.how(m)
-	if x.kind == api.PickFixed || x.frozen != "" {
+	if x.placementType == api.PickFixed || x.frozen != "" {
 		if !e.Selected {
 			e.Change = x.requiredChanges(m)
 		}
@@ -151,7 +152,7 @@ func (x *explainer) explain(e *Explanation, m *clusterState) {
 	for _, t := range x.required {
 		e.Required = append(e.Required, t.explain(m.Cluster))
 	}
-	if x.kind == api.PickN {
+	if x.placementType == api.PickN {
 		x.explainScore(e, m)
 	}
 	if !e.Selected {
@@ -182,8 +183,8 @@ func (x *explainer) lostTie(m *clusterState) string {
 	switch {
 	case x.lastPick != nil && *x.lastPick.current.Score == scores:
 		return tie(x.lastPick, m)
-	case x.last != nil && x.last.current.Score != nil && *x.last.current.Score == scores:
-		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", x.last.Name)
+	case x.lastBound != nil && x.lastBound.current.Score != nil && *x.lastBound.current.Score == scores:
+		return fmt.Sprintf("%s has the same scores and was chosen: of equals one that was held goes first, then the largest name", x.lastBound.Name)
 	}
 	return ""
 }
@@ -195,7 +196,7 @@ func (x *explainer) how(m *clusterState) string {
 	case !m.selected():
 		return ""
 	case m.class == bound, m.class == reconsidered && m.reason != "":
-		return "bound: it was chosen before, and is not judged again while the policy stays the same"
+		return "selected before: it is not evaluated again while the policy stays the same"
 	case m.class == reconsidered:
 		return "chosen anew: it was held under an earlier policy, and keeps its content"
 	case m.class == unscheduled:
@@ -304,9 +305,9 @@ func (c constraint) String() string {
 }
 
 // closest returns the required term with the fewest failing parts.
-func (c *rules) closest(m *Cluster) TermVerdict {
-	verdicts := make([]TermVerdict, len(c.required))
-	for i, t := range c.required {
+func (r *rules) closest(m *Cluster) TermVerdict {
+	verdicts := make([]TermVerdict, len(r.required))
+	for i, t := range r.required {
 		verdicts[i] = t.explain(m)
 	}
 	return slices.MinFunc(verdicts, func(a, b TermVerdict) int {

@@ -24,43 +24,47 @@ var filters = []filter{
 }
 
 // objection returns the first objection, or the empty string.
-func (c *rules) objection(m *Cluster) string {
+func (r *rules) objection(m *Cluster) string {
 	for _, f := range filters {
-		if why := f.objection(c, m); why != "" {
+		if why := f.objection(r, m); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-func (c *rules) mismatch(m *Cluster) string {
-	if len(c.required) == 0 || slices.ContainsFunc(c.required, func(t requiredTerm) bool { return t.matches(m) }) {
+func (r *rules) mismatch(m *Cluster) string {
+	if len(r.required) == 0 || slices.ContainsFunc(r.required, func(t requiredTerm) bool { return t.matches(m) }) {
 		return ""
 	}
 	return "cluster does not match with any of the required cluster affinity terms"
 }
 
-func (c *rules) ineligible(m *Cluster) string { return m.Ineligible }
+func (r *rules) ineligible(m *Cluster) string { return m.Ineligible }
 
-func (c *rules) lacksNamespace(m *Cluster) string {
+func (r *rules) lacksNamespace(m *Cluster) string {
 	switch {
-	case c.namespace == "":
+	case r.namespace == "":
 		return ""
 	case m.NamespacesUnknown:
 		return "cluster has no namespace information available"
-	case m.Namespaces == nil || m.Namespaces[c.namespace]:
+	case m.Namespaces == nil || m.Namespaces[r.namespace]:
 		return ""
 	}
 	return "target namespace does not exist on cluster"
 }
 
-func (c *rules) untolerated(m *Cluster) string {
+func (r *rules) untolerated(m *Cluster) string {
 	for _, t := range m.Taints {
-		if !slices.ContainsFunc(c.tolerations, func(o api.Toleration) bool { return tolerates(o, t) }) {
+		if !r.tolerated(t) {
 			return "taint " + taintText(t) + " cannot be tolerated"
 		}
 	}
 	return ""
+}
+
+func (r *rules) tolerated(t api.Taint) bool {
+	return slices.ContainsFunc(r.tolerations, func(o api.Toleration) bool { return tolerates(o, t) })
 }
 
 // taintText writes a taint as kubectl does: KEY=VALUE:EFFECT.
@@ -85,13 +89,13 @@ func tolerates(o api.Toleration, t api.Taint) bool {
 }
 
 // affinityViolation evaluates placementAffinity and placementAntiAffinity.
-func (c *rules) affinityViolation(m *Cluster) string {
-	for _, o := range c.together {
+func (r *rules) affinityViolation(m *Cluster) string {
+	for _, o := range r.together {
 		if !o.holds[m.Name] {
 			return "placement " + quote(o.name) + ", which placementAffinity names, is not on the cluster"
 		}
 	}
-	for _, o := range c.apart {
+	for _, o := range r.apart {
 		if o.holds[m.Name] {
 			return "placement " + quote(o.name) + ", which placementAntiAffinity names, is on the cluster"
 		}

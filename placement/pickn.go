@@ -21,7 +21,7 @@ func (c *cycle) pickN() {
 	c.spreading = newSpread(c.rules.constraints, c.fleet)
 	c.wanted = c.n
 
-	held := c.inOrder(bound)
+	held := c.boundInOrder()
 	if c.n > len(held) {
 		for _, m := range held {
 			c.spreading.add(m.index)
@@ -35,20 +35,20 @@ func (c *cycle) pickN() {
 	}
 }
 
-// inOrder returns the clusters of a class in the order they were chosen; where that is not
+// boundInOrder returns the bound clusters in the order they were chosen; where that is not
 // recorded, by name, descending.
-func (c *cycle) inOrder(k class) []*clusterState {
+func (c *cycle) boundInOrder() []*clusterState {
 	var all []*clusterState
 	for i := range c.members {
-		if m := &c.members[i]; m.class == k {
+		if m := &c.members[i]; m.class == bound {
 			all = append(all, m)
 		}
 	}
-	slices.SortFunc(all, inOrder)
+	slices.SortFunc(all, byOrderChosen)
 	return all
 }
 
-func inOrder(a, b *clusterState) int {
+func byOrderChosen(a, b *clusterState) int {
 	return cmp.Or(cmp.Compare(a.current.Order, b.current.Order), cmp.Compare(b.index, a.index))
 }
 
@@ -61,8 +61,8 @@ func nextOrder(held []*clusterState) int {
 }
 
 // scaleUp selects up to want clusters, one at a time, and unschedules those that an earlier
-// policy selected and this one does not. Bound clusters win ties in every pick, because moving
-// a placement unnecessarily would be an outage.
+// policy selected and this one does not. Clusters that the placement holds under an earlier policy
+// win ties in every pick, because moving a placement unnecessarily would be an outage.
 //
 // Clusters that are not chosen keep their score at the last pick.
 func (c *cycle) scaleUp(want, order int) {
@@ -86,6 +86,11 @@ func (c *cycle) scaleUp(want, order int) {
 		order++
 		c.spreading.add(m.index)
 	}
+	c.withdrawUnchosen()
+}
+
+// withdrawUnchosen unschedules what an earlier policy selected and this one does not.
+func (c *cycle) withdrawUnchosen() {
 	for i := range c.members {
 		if m := &c.members[i]; m.class == reconsidered && !m.chosen {
 			c.withdraw(m)
@@ -188,9 +193,7 @@ func (c *cycle) scoreRemaining() {
 // scaleDown unschedules what an earlier policy selected and the surplus. It scores the rest as
 // at the last pick, so that scheduling again gives the same decisions.
 func (c *cycle) scaleDown(held []*clusterState) {
-	for _, m := range c.inOrder(reconsidered) {
-		c.withdraw(m)
-	}
+	c.withdrawUnchosen()
 	surplus := slices.Clone(held)
 	slices.SortFunc(surplus, worstFirst)
 	for _, m := range surplus[:len(held)-c.n] {
@@ -201,7 +204,7 @@ func (c *cycle) scaleDown(held []*clusterState) {
 		for _, m := range held[:last] {
 			c.spreading.add(m.index)
 		}
-		c.last = held[last]
+		c.lastBound = held[last]
 	}
 	for i := range c.members {
 		m := &c.members[i]

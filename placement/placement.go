@@ -46,7 +46,7 @@ type Revision struct {
 }
 
 // A Score ranks a cluster within one placement. Spread comes before Affinity; of equal scores a
-// bound cluster wins, then the larger name.
+// cluster that the placement holds under an earlier policy wins, then the larger name.
 type Score struct {
 	Affinity int32
 	Spread   int32

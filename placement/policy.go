@@ -78,7 +78,7 @@ func maxSkew(t api.TopologySpreadConstraint) int32 {
 
 // rules are a compiled policy, with parsed selectors and quantities, and with defaults.
 type rules struct {
-	kind api.PlacementType
+	placementType api.PlacementType
 	// hash is the PolicyHash.
 	hash string
 	// n is the number of clusters of PickN, and hasNumber says that the policy sets it.
@@ -115,10 +115,12 @@ type otherPlacement struct {
 func compile(r Request) *rules {
 	p := canonical(r.Policy)
 	compiled := &rules{
-		kind:        p.PlacementType,
-		hash:        PolicyHash(r.Policy),
-		namespace:   r.Key.Namespace,
-		tolerations: p.Tolerations,
+		placementType: p.PlacementType,
+		hash:          PolicyHash(r.Policy),
+		namespace:     r.Key.Namespace,
+		tolerations:   p.Tolerations,
+
+		usedProperties: ReferencedProperties(r.Policy),
 	}
 	if r.Policy != nil && r.Policy.NumberOfClusters != nil {
 		compiled.n, compiled.hasNumber = max(0, int(*r.Policy.NumberOfClusters)), true
@@ -139,18 +141,18 @@ func compile(r Request) *rules {
 	return compiled
 }
 
-func (c *rules) addNote(text string) { c.notes = append(c.notes, text) }
+func (r *rules) addNote(text string) { r.notes = append(r.notes, text) }
 
-func (c *rules) others(refs []api.PlacementReference, field string, r Request) []otherPlacement {
+func (r *rules) others(refs []api.PlacementReference, field string, request Request) []otherPlacement {
 	var all []otherPlacement
 	for _, ref := range refs {
-		clusters, known := r.Others[ref.Name]
+		clusters, known := request.Others[ref.Name]
 		o := otherPlacement{name: ref.Name, known: known, holds: make(map[string]bool, len(clusters))}
 		for _, name := range clusters {
 			o.holds[name] = true
 		}
 		if !known {
-			c.addNote("spec.policy.affinity." + field + ": there is no placement " + quote(ref.Name) + ", so it holds no cluster")
+			r.addNote("spec.policy.affinity." + field + ": there is no placement " + quote(ref.Name) + ", so it holds no cluster")
 		}
 		all = append(all, o)
 	}

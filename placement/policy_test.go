@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -68,5 +69,23 @@ func TestPolicyHashKnowsOnlyTheMeaning(t *testing.T) {
 				t.Errorf("same: %t, want %t", same, test.same)
 			}
 		})
+	}
+}
+
+func TestReferencedProperties(t *testing.T) {
+	tests := map[string]struct {
+		policy *api.PlacementPolicy
+		want   []string
+	}{
+		"no policy":   {nil, nil},
+		"no affinity": {pickAll(), nil},
+		"labels":      {pickN(1, require("env=prod"), prefer(1, "env=prod")), nil},
+		"each once": {pickN(1, require("nodes Ge 3; cost Lt 5"), require("nodes Ge 9"), prefer(1, "env=prod"),
+			sortBy(1, "", "cost", api.Ascending), sortBy(1, "", "age", api.Descending)), []string{"nodes", "cost", "age"}},
+	}
+	for name, test := range tests {
+		if got := placement.ReferencedProperties(test.policy); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }

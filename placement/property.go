@@ -42,7 +42,6 @@ func (c *cycle) unreadable(m *Cluster) string {
 // noteProperties adds notes about properties that no cluster reports, or only with invalid
 // values.
 func (c *cycle) noteProperties() {
-	c.usedProperties = c.properties()
 	for _, name := range c.usedProperties {
 		known, bad := 0, []string(nil)
 		for _, m := range c.fleet {

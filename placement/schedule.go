@@ -50,7 +50,7 @@ type Outcome struct {
 // It keeps bound clusters: a cluster that was selected under the same policy is not evaluated
 // again, whatever its labels, taints or health are now. It is unscheduled only when it leaves
 // the fleet, when N shrinks, or when the policy changes and does not select it again. Under a
-// changed policy bound clusters win ties.
+// changed policy clusters that the placement holds under an earlier one win ties.
 //
 // Scheduling again with the resulting bindings gives the same result, so that Schedule may be
 // called in every turn and needs no other state. It covers all of KubeFleet's scheduling
@@ -63,7 +63,7 @@ func Schedule(r Request) Outcome {
 
 func (c *cycle) run() {
 	c.noteMisplaced()
-	switch c.kind {
+	switch c.placementType {
 	case api.PickAll:
 		c.pickAll()
 	case api.PickFixed:

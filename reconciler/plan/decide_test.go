@@ -81,11 +81,11 @@ func TestRevisionsAndBindingsKeepTheirOrigin(t *testing.T) {
 	}
 }
 
-// Observed properties matter only to placements whose policies use them, as a requirement, a
-// preference or an order.
+// Observed properties matter only to placements whose policies use them, as a requirement or an
+// order.
 func TestPropertiesInPolicies(t *testing.T) {
-	selector := api.ClusterSelectorTerm{PropertySelector: &api.PropertySelector{}}
-	sorter := api.ClusterSelectorTerm{PropertySorter: &api.PropertySorter{}}
+	selector := api.ClusterSelectorTerm{PropertySelector: &api.PropertySelector{MatchExpressions: []api.PropertySelectorRequirement{{Name: "node-count"}}}}
+	sorter := api.ClusterSelectorTerm{PropertySorter: &api.PropertySorter{Name: "node-count"}}
 	affinity := func(a api.ClusterAffinity) *api.PlacementPolicy {
 		return &api.PlacementPolicy{Affinity: &api.Affinity{ClusterAffinity: &a}}
 	}
@@ -101,7 +101,6 @@ func TestPropertiesInPolicies(t *testing.T) {
 		"other placements": {affinityTo("web"), false},
 		"labels":           {required(api.ClusterSelectorTerm{}), false},
 		"a requirement":    {required(api.ClusterSelectorTerm{}, selector), true},
-		"a preference":     {affinity(api.ClusterAffinity{Preferred: []api.PreferredClusterSelector{{Preference: selector}}}), true},
 		"an order":         {affinity(api.ClusterAffinity{Preferred: []api.PreferredClusterSelector{{Preference: sorter}}}), true},
 		"preferred labels": {affinity(api.ClusterAffinity{Preferred: []api.PreferredClusterSelector{{}}}), false},
 	} {

@@ -158,17 +158,6 @@ func (f *fleet) leftClusters(l *ledger.Ledger) []string {
 	return left
 }
 
-// looksAtProperties reports whether a policy uses cluster properties.
-func looksAtProperties(p *api.PlacementPolicy) bool {
-	if p == nil || p.Affinity == nil || p.Affinity.ClusterAffinity == nil {
-		return false
-	}
-	looks := func(t api.ClusterSelectorTerm) bool { return t.PropertySelector != nil || t.PropertySorter != nil }
-	a := p.Affinity.ClusterAffinity
-	return a.Required != nil && slices.ContainsFunc(a.Required.ClusterSelectorTerms, looks) ||
-		slices.ContainsFunc(a.Preferred, func(p api.PreferredClusterSelector) bool { return looks(p.Preference) })
-}
-
 // UnreachableGrace is how long, inclusively, a cluster may be unreachable and still be eligible for
 // new placements.
 const UnreachableGrace = 5 * time.Minute

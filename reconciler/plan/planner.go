@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -166,7 +167,7 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	if in.spec == nil {
 		return in
 	}
-	if looksAtProperties(in.spec.Spec.Policy) {
+	if len(placement.ReferencedProperties(in.spec.Spec.Policy)) > 0 {
 		in.propertiesVersion = pl.memo.fleet.propertiesVersion
 	}
 	in.prepared = pl.memo.prepare(pl.InForce, key)

@@ -19,7 +19,7 @@ func UnknownSelections(p *plan.Plan) map[api.PlacementKey]bool {
 		for _, pl := range p.Placements {
 			policy := pl.Spec.Spec.Policy
 			looks := func(name string) bool { return open[api.PlacementKey{Namespace: pl.Key.Namespace, Name: name}] }
-			if lacksProperty(p.Clusters, properties(policy)) || slices.ContainsFunc(placement.ReferencedPlacements(policy), looks) {
+			if lacksProperty(p.Clusters, placement.ReferencedProperties(policy)) || slices.ContainsFunc(placement.ReferencedPlacements(policy), looks) {
 				open[pl.Key] = true
 			}
 		}
@@ -45,31 +45,4 @@ func lacksProperty(clusters []placement.Cluster, names []string) bool {
 			return !known
 		})
 	})
-}
-
-// properties returns the properties that a policy uses.
-func properties(policy *api.PlacementPolicy) []string {
-	if policy == nil || policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
-		return nil
-	}
-	affinity := policy.Affinity.ClusterAffinity
-	var terms []api.ClusterSelectorTerm
-	if affinity.Required != nil {
-		terms = slices.Clone(affinity.Required.ClusterSelectorTerms)
-	}
-	for _, p := range affinity.Preferred {
-		terms = append(terms, p.Preference)
-	}
-	var names []string
-	for _, t := range terms {
-		if t.PropertySorter != nil {
-			names = append(names, t.PropertySorter.Name)
-		}
-		if t.PropertySelector != nil {
-			for _, e := range t.PropertySelector.MatchExpressions {
-				names = append(names, e.Name)
-			}
-		}
-	}
-	return names
 }
