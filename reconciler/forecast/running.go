@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -246,6 +247,20 @@ type Rollout struct {
 	First    []string
 	// MaxUnavailable and MaxSurge are how many clusters may be unavailable and added at a time.
 	MaxUnavailable, MaxSurge int
+	// External says that all clusters wait, because of the strategy External.
+	External bool
+}
+
+// Summary says how many clusters change and how many at a time, or that they wait.
+func (r Rollout) Summary() string {
+	clusters, wait := "clusters", "wait"
+	if r.Clusters == 1 {
+		clusters, wait = "cluster", "waits"
+	}
+	if r.External {
+		return fmt.Sprintf("%d %s %s: the strategy is External", r.Clusters, clusters, wait)
+	}
+	return fmt.Sprintf("%d %s, at most %d unavailable and %d added at a time", r.Clusters, clusters, r.MaxUnavailable, r.MaxSurge)
 }
 
 // rollouts returns the rollouts that begin with a plan.
@@ -255,7 +270,10 @@ func rollouts(p *plan.Plan) []Rollout {
 		if pl.Spec == nil {
 			continue
 		}
-		r := Rollout{Placement: pl.Key.String(), MaxUnavailable: pl.Rollout.Budget.MaxUnavailable, MaxSurge: pl.Rollout.Budget.MaxSurge}
+		r := Rollout{
+			Placement: pl.Key.String(), External: pl.Spec.Spec.Strategy.Type == api.External,
+			MaxUnavailable: pl.Rollout.Budget.MaxUnavailable, MaxSurge: pl.Rollout.Budget.MaxSurge,
+		}
 		for _, c := range pl.Clusters {
 			if c.Entry == nil || c.Entry.Binding.Assigned.Hash != c.Latest.Hash || c.Binding.Unscheduled {
 				r.Clusters++

@@ -113,6 +113,28 @@ func TestRollouts(t *testing.T) {
 	}
 }
 
+// A summary says how many clusters are updated at a time; with the strategy External, that none is.
+func TestRolloutSummary(t *testing.T) {
+	changed := placement.Binding{Cluster: "a", Assigned: placement.Revision{Commit: "v1", Hash: "1"}}
+	cluster := &plan.OnCluster{Binding: changed, Entry: &ledger.Entry{Binding: changed}, Latest: placement.Revision{Commit: "v2", Hash: "2"}}
+	for name, test := range map[string]struct {
+		strategy api.RolloutStrategyType
+		clusters int
+		want     string
+	}{
+		"rolling update": {api.RollingUpdate, 3, "3 clusters, at most 2 unavailable and 1 added at a time"},
+		"one cluster":    {"", 1, "1 cluster, at most 2 unavailable and 1 added at a time"},
+		"external":       {api.External, 3, "3 clusters wait: the strategy is External"},
+		"external, one":  {api.External, 1, "1 cluster waits: the strategy is External"},
+	} {
+		p := &plan.Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{Type: test.strategy}}},
+			Clusters: slices.Repeat([]*plan.OnCluster{cluster}, test.clusters), Rollout: rollout.Plan{Budget: rollout.Budget{MaxUnavailable: 2, MaxSurge: 1}}}
+		if got := rollouts(&plan.Plan{Placements: []*plan.Placement{p}})[0].Summary(); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 // The clusters of a forecast have the declared fields of the snapshot and the observed state of the
 // running fleet. A property that is no longer declared is not observed instead.
 func TestClustersOfARunningFleet(t *testing.T) {

@@ -334,7 +334,7 @@ func (r *Result) clustersText(c *comment) {
 func (r *Result) rolloutsText() string {
 	var b strings.Builder
 	for _, o := range r.Rollouts[:min(maxPlacements, len(r.Rollouts))] {
-		fmt.Fprintf(&b, "- %s: %s, at most %d unavailable and %d added at a time", markdown.Code(o.Placement), markdown.Count(o.Clusters, "cluster"), o.MaxUnavailable, o.MaxSurge)
+		fmt.Fprintf(&b, "- %s: %s", markdown.Code(o.Placement), o.Summary())
 		if len(o.First) > 0 {
 			b.WriteString("; first " + firstNames(o.First))
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/review"
 )
 
 func configMap(name, placement string) forecast.Object {
@@ -297,5 +298,22 @@ ams holds nothing
 		t.Run(name, func(t *testing.T) {
 			expect(t, Plan(test.document, test.changes), test.want)
 		})
+	}
+}
+
+// The plan of a pull request says of each rollout how it proceeds, and which clusters are first, if
+// any.
+func TestPreviewRollouts(t *testing.T) {
+	p := Preview(&review.Preview{Result: &review.Result{Rollouts: []forecast.Rollout{
+		{Placement: "crp/docks", Clusters: 2, MaxUnavailable: 1, MaxSurge: 1, First: []string{"ams"}},
+		{Placement: "crp/pier", Clusters: 1},
+		{Placement: "crp/web", Clusters: 3, External: true},
+	}}})
+	const want = `crp/docks: 2 clusters, at most 1 unavailable and 1 added at a time; first ams
+crp/pier: 1 cluster, at most 0 unavailable and 0 added at a time
+crp/web: 3 clusters wait: the strategy is External
+`
+	if !strings.HasSuffix(p.Text, "\n"+want) {
+		t.Errorf("got:\n%s\nwant at the end:\n%s", p.Text, want)
 	}
 }

@@ -47,7 +47,11 @@ func printPreview(b *strings.Builder, p *review.Preview) {
 		}
 	}
 	for _, r := range p.Rollouts {
-		fmt.Fprintf(b, "%s: %s, at most %d unavailable and %d added at a time; first %s\n", r.Placement, output.Count(r.Clusters, "cluster"), r.MaxUnavailable, r.MaxSurge, forecast.FewOf(r.First))
+		fmt.Fprintf(b, "%s: %s", r.Placement, r.Summary())
+		if len(r.First) > 0 {
+			b.WriteString("; first " + forecast.FewOf(r.First))
+		}
+		b.WriteString("\n")
 	}
 }
 
