@@ -34,21 +34,14 @@ func (b Budget) mayGoDown() int { return b.Ready - (b.Target - b.NotCounted - b.
 // addable is how many clusters may get their first content now.
 func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
 
-// budget computes the budget. Suspended clusters, and unreachable ones up to MaxUnreachable,
-// count neither as unavailable nor as available.
+// budget computes the budget.
 func (in *Input) budget() Budget {
 	b := Budget{Target: in.Wanted}
 	b.MaxUnavailable, b.MaxSurge = in.limits(b.Target)
-	pardons := len(in.Bindings)
-	if in.MaxUnreachable != nil {
-		pardons = roundUp(*in.MaxUnreachable, b.Target)
-	}
+	skipped := in.skipped()
 	for i := range in.Bindings {
 		c := &in.Bindings[i]
-		if c.Suspended != "" || c.Unreachable && pardons > 0 {
-			if c.Suspended == "" {
-				pardons--
-			}
+		if skipped[i] {
 			if !c.Unscheduled {
 				b.NotCounted++
 			}
@@ -63,6 +56,25 @@ func (in *Input) budget() Budget {
 		}
 	}
 	return b
+}
+
+// skipped returns for each binding whether the rollout skips the cluster: suspended clusters, and
+// unreachable ones up to MaxUnreachable, count neither as unavailable nor as available.
+func (in *Input) skipped() []bool {
+	out, left := make([]bool, len(in.Bindings)), len(in.Bindings)
+	if in.MaxUnreachable != nil {
+		left = roundUp(*in.MaxUnreachable, in.Wanted)
+	}
+	for i := range in.Bindings {
+		switch b := &in.Bindings[i]; {
+		case b.Suspended != "":
+			out[i] = true
+		case b.Unreachable && left > 0:
+			out[i] = true
+			left--
+		}
+	}
+	return out
 }
 
 // limits are maxUnavailable and maxSurge for a number of wanted clusters.

@@ -81,15 +81,15 @@ func limit(name string, v intstr.IntOrString, of, n int) string {
 
 // maxUnavailableHint says what has to happen before maxUnavailable allows another update.
 func (in *Input) maxUnavailableHint(p *Plan) string {
-	down, wanted := in.notAvailable(p)
-	short := max(p.Budget.Target-wanted, 0)
+	down, selected := in.notAvailable(p)
+	short := max(p.Budget.Target-selected, 0)
 	switch {
 	case p.Budget.MaxUnavailable == 0 && p.Budget.MaxSurge == 0:
 		return ", and maxSurge is zero too: nothing can move; raise one of them"
 	case len(down) == 0 && short == 0:
 		return ": no cluster may be updated while it is available; raise it"
 	case len(down) == 0:
-		return fmt.Sprintf(": only %d of %d wanted clusters could be selected; raise it, or want fewer", wanted, p.Budget.Target)
+		return fmt.Sprintf(": only %d of %d wanted clusters could be selected; raise it, or want fewer", selected, p.Budget.Target)
 	}
 	return ": waits for " + list(down, short) + " to be available" + in.untracked(down)
 }
@@ -112,8 +112,8 @@ func (in *Input) untracked(down []string) string {
 
 // notAvailable lists the selected clusters that are not available, or will not be once the plan
 // is executed, and counts the selected ones.
-func (in *Input) notAvailable(p *Plan) (notAvailable []string, wanted int) {
-	moved, pardons := p.Assign, p.Budget.NotCounted-in.suspended()
+func (in *Input) notAvailable(p *Plan) (notAvailable []string, selected int) {
+	moved, skipped := p.Assign, in.skipped()
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
 		for len(moved) > 0 && moved[0].Cluster < b.Cluster {
@@ -122,31 +122,16 @@ func (in *Input) notAvailable(p *Plan) (notAvailable []string, wanted int) {
 		if b.Unscheduled {
 			continue
 		}
-		wanted++
-		if b.Suspended != "" {
-			continue // suspended: not waited for
-		}
-		if b.Unreachable && pardons > 0 {
-			pardons-- // unreachable: not waited for
-			continue
+		selected++
+		if skipped[i] {
+			continue // not waited for
 		}
 		moving := len(moved) > 0 && moved[0].Cluster == b.Cluster && moved[0].Changed
 		if moving || !b.ready(in) {
 			notAvailable = append(notAvailable, b.Cluster)
 		}
 	}
-	return notAvailable, wanted
-}
-
-// suspended counts the selected clusters that are suspended.
-func (in *Input) suspended() int {
-	n := 0
-	for i := range in.Bindings {
-		if b := &in.Bindings[i]; b.Suspended != "" && !b.Unscheduled {
-			n++
-		}
-	}
-	return n
+	return notAvailable, selected
 }
 
 // leaving lists the clusters that hold content and are not selected.

@@ -278,3 +278,35 @@ func TestWaitingReason(t *testing.T) {
 		})
 	}
 }
+
+// The budget of a rollout is of the clusters that the policy asks for, even if fewer are selected.
+func TestRolloutTarget(t *testing.T) {
+	for name, test := range map[string]struct {
+		placement string
+		lost      bool // the ledger, and c does not answer
+		want      int
+	}{
+		"PickAll":                    {"place web", false, 3},
+		"PickAll, with a filter":     {"place web near eu", false, 1},
+		"PickN":                      {"place web pick 2", false, 2},
+		"PickN, too few":             {"place web pick 5", false, 5},
+		"PickN, the ledger was lost": {"place web pick 3", true, 3},
+		"PickFixed":                  {"place web on a,nowhere", false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.commit("v1", nil, []byte("clusters a/eu b c\nnamespace web\n"+test.placement+"\n"))
+			steps := []string{"seen a b c"}
+			if test.lost {
+				steps = []string{"seen a b c", "plan", "done", "down c", "forget"}
+			}
+			for _, step := range steps {
+				s.do(strings.Fields(step))
+			}
+			p := s.resolve().Placements[0]
+			if got := p.Rollout.Budget.Target; got != test.want || (p.Unanswered > 0) != test.lost {
+				t.Errorf("target %d, want %d; %d unanswered", got, test.want, p.Unanswered)
+			}
+		})
+	}
+}
