@@ -295,7 +295,7 @@ func TestRolloutTarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			s.commit("v1", nil, []byte("clusters a/eu b c\nnamespace web\n"+test.placement+"\n"))
+			s.commit("v1", nil, []byte("clusters a/region=eu b c\nnamespace web\n"+test.placement+"\n"))
 			steps := []string{"seen a b c"}
 			if test.lost {
 				steps = []string{"seen a b c", "plan", "done", "down c", "forget"}
