@@ -133,7 +133,7 @@ func (s *session) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.stop(cancel)
 	err := s.start(ctx)
-	for err == nil {
+	for err == nil && ctx.Err() == nil {
 		woken := s.wait(ctx)
 		if woken == byEnd {
 			break
@@ -286,4 +286,23 @@ func (s *session) moveOn(replaced []*connection.Clients) {
 	for _, c := range replaced {
 		c.Close()
 	}
+}
+
+// leaveCluster releases everything that we have on the cluster. What fails is retried later.
+func (s *session) leaveCluster(ctx context.Context) {
+	s.releaseAll()
+	s.sync(ctx)
+	if len(s.inv) > 0 || s.store.DeleteClaim(ctx) != nil {
+		s.schedule(inventoryRetry)
+		return
+	}
+	s.endMembership(ctx)
+}
+
+// endMembership ends the membership of a cluster on which there is nothing of ours to release. It
+// returns when ctx is done, and the session must not handle anything after it.
+func (s *session) endMembership(ctx context.Context) {
+	close(s.left)
+	s.cfg.Report(s.health.Seen(s.cfg.Name)) // wakes those who wait for a report
+	<-ctx.Done()
 }

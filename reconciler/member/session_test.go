@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/watch"
@@ -51,5 +52,44 @@ func TestWatchesInUseAreOpenedAfterAPass(t *testing.T) {
 	}
 	if path := <-watched; path != "/api/v1/configmaps" {
 		t.Errorf("%s is watched", path)
+	}
+}
+
+// A session that has left its cluster handles nothing more, whatever arrives while it ends.
+func TestNothingIsHandledAfterLeaving(t *testing.T) {
+	for range 20 {
+		s := memberOf(t, here, apiserver.NewConfigMaps())
+		if err := s.inventories.load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		s.Leave()
+		go func() { ended <- s.run(ctx) }()
+		<-s.left
+		s.Set([]work.Work{})
+		s.SetFleet(here, nil)
+		s.Check()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if len(s.newWorks) == 0 || len(s.newMembership) == 0 || len(s.check) == 0 {
+			t.Fatal("something was handled after the cluster was left")
+		}
+	}
+}
+
+// A cluster is left even if there is other work to do.
+func TestLeavingIsNotDelayed(t *testing.T) {
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	if err := s.handle(t.Context(), byLeave); err != nil {
+		t.Fatal(err)
+	}
+	s.reschedule() // as after every change that a watch reports
+	select {
+	case <-s.retry.C:
+	case <-time.After(10 * time.Second):
+		t.Error("nobody is woken to leave")
 	}
 }
