@@ -148,12 +148,12 @@ func (d *daemon) footprint(ctx context.Context, members int) (footprint, error) 
 	}
 	var least footprint
 	last := -1.0
-	for collections := 0; collections < 6; {
+	for collections := 0; collections < 5; {
 		m, err := d.gauges(ctx, "go_gc_duration_seconds", "go_gc_heap_live_bytes", "go_memstats_stack_inuse_bytes", "process_resident_memory_bytes", "go_goroutines")
 		if err != nil {
 			return footprint{}, err
 		}
-		if err := wait(ctx, time.Duration(members)*3*time.Millisecond); err != nil {
+		if err := wait(ctx, time.Duration(members)*15*time.Millisecond); err != nil {
 			return footprint{}, err
 		}
 		if m[0] == last {

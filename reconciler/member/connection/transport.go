@@ -25,7 +25,8 @@ const (
 	idleTimeout     = 90 * time.Second
 	bulkIdleTimeout = 3 * time.Second
 	// If nothing is received on a connection for pingAfter, it is pinged. It is closed if there
-	// is no response within pingTimeout.
+	// is no response within pingTimeout. A bulk connection is pinged after bulkIdleTimeout, since
+	// the timer of the ping keeps a closed connection in memory until it fires.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 15 * time.Second
 	// headerTableSize limits the header table of a connection, since most headers are paths
@@ -51,7 +52,7 @@ func newTransport(cfg *transport.Config, tlsConfig *tls.Config, idle time.Durati
 		IdleConnTimeout: idle, MaxIdleConnsPerHost: 25, DisableCompression: cfg.DisableCompression,
 		Protocols: protocols,
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+			SendPingTimeout: min(pingAfter, idle), PingTimeout: pingTimeout,
 			MaxEncoderHeaderTableSize: headerTableSize, MaxDecoderHeaderTableSize: headerTableSize,
 		},
 	}

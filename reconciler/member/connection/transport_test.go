@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
@@ -132,4 +135,38 @@ func TestClustersAreAskedOverTwoConnections(t *testing.T) {
 	if len(from) != 2 {
 		t.Errorf("over %d connections: %v", len(from), from)
 	}
+}
+
+// The connection of a bulk request leaves the memory soon after it is closed, with its buffers.
+func TestAClosedBulkConnectionIsFreed(t *testing.T) {
+	t.Parallel()
+	server, asked := listening(t, true)
+	freed := make(chan struct{})
+	bulk := &bulkTransport{newTransport: func() *http.Transport {
+		tlsConfig := server.Client().Transport.(*http.Transport).TLSClientConfig
+		tr := newTransport(&transport.Config{}, tlsConfig, bulkIdleTimeout)
+		runtime.AddCleanup(tr, func(int) { close(freed) }, 0)
+		return tr
+	}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := bulk.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if got := <-asked; got.proto != 2 {
+		t.Fatalf("asked by HTTP/%d, want HTTP/2", got.proto)
+	}
+	for deadline := time.Now().Add(pingAfter - time.Second); time.Now().Before(deadline); {
+		runtime.GC()
+		select {
+		case <-freed:
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	t.Error("the transport of a closed connection is still in memory")
 }
