@@ -23,15 +23,16 @@ const (
 	// largeBody is the size from which an object counts as large.
 	largeBody       = 4 << 10
 	idleTimeout     = 90 * time.Second
-	bulkIdleTimeout = 3 * time.Second
+	bulkIdleTimeout = time.Second
 	// If nothing is received on a connection for pingAfter, it is pinged. It is closed if there
 	// is no response within pingTimeout. A bulk connection is pinged after bulkIdleTimeout, since
 	// the timer of the ping keeps a closed connection in memory until it fires.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 15 * time.Second
-	// headerTableSize limits the header table of a connection, since most headers are paths
-	// that are requested once.
-	headerTableSize = 512
+	// headerTableSize is the size of the header tables of a connection, in which no header fits:
+	// the tables would take more memory than they save in the few requests to a cluster. (0
+	// would mean the default.)
+	headerTableSize = 1
 )
 
 // newTransport returns a transport with separate connections.
