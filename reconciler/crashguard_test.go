@@ -115,7 +115,7 @@ type idle struct{}
 func (idle) SetFleet(ledger.Fleet, []ledger.Adoption) {}
 func (idle) Set([]work.Work)                          {}
 
-func (idle) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (idle) Run(ctx context.Context) { <-ctx.Done() }
 
 func (idle) Leave() <-chan struct{} { return nil }
 

@@ -166,9 +166,7 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 		if before != nil {
 			<-before
 		}
-		if err := m.member.Run(ctx); err != nil {
-			r.cfg.Log.Error("agent ended", "cluster", c.Name, "err", err)
-		}
+		m.member.Run(ctx)
 	})
 	return m
 }

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,7 +101,7 @@ func (m *recordedMember) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drif
 func (m *recordedMember) SetDriftDecisions(all ledger.DriftDecisions) {
 	m.f.call("decisions %s %d", m.name, len(all))
 }
-func (m *recordedMember) Run(ctx context.Context) error {
+func (m *recordedMember) Run(ctx context.Context) {
 	m.f.runs.Lock()
 	m.f.runs.calls = append(m.f.runs.calls, "run "+m.name)
 	m.f.runs.Unlock()
@@ -110,7 +109,6 @@ func (m *recordedMember) Run(ctx context.Context) error {
 	if m.f.stuck != nil {
 		<-m.f.stuck
 	}
-	return nil
 }
 
 // fleetPlan returns a plan for one cluster with works of some revisions; none means that nothing was
@@ -261,20 +259,3 @@ func TestANewAgentGetsTheRecordedDrifts(t *testing.T) {
 		f.dispatched(fleetPlan("a"), "start east a", "drifts east 1", "run east")
 	})
 }
-
-// The end of an agent with an error ends no other one.
-func TestAnAgentThatEndsIsNotStartedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newDispatchedFleet(t)
-		f.cfg.Member = func(*hub.Cluster, func(ledger.Observation)) Member { return brokenMember{} }
-		f.dispatched(fleetPlan("a", "v1"))
-		f.dispatched(fleetPlan("a", "v1"))
-		if f.members["east"] == nil {
-			t.Error("the member is gone")
-		}
-	})
-}
-
-type brokenMember struct{ idle }
-
-func (brokenMember) Run(context.Context) error { return errors.New("broken") }

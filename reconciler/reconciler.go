@@ -53,7 +53,7 @@ type Member interface {
 	// SetDriftDecisions replaces the decisions about held drift; it never blocks.
 	SetDriftDecisions(ledger.DriftDecisions)
 	// Run works until ctx is done.
-	Run(ctx context.Context) error
+	Run(ctx context.Context)
 }
 
 // Config configures a Reconciler. A field must be set unless its comment says what happens

@@ -177,8 +177,8 @@ func TestMissingPermissionsAreReportedTogether(t *testing.T) {
 				deployment := manifestOf(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "one", "namespace": "web"}})
 				a.Set([]work.Work{{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}})
 				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan error)
-				go func() { done <- a.Run(ctx) }()
+				done := make(chan struct{})
+				go func() { defer close(done); a.Run(ctx) }()
 				stop := func() { cancel(); <-done }
 				defer func() { stop() }()
 				after := func(d time.Duration) (ledger.ClusterSeen, ledger.WorkSeen) {
@@ -239,8 +239,8 @@ func TestUnneededMissingPermissionsAreDropped(t *testing.T) {
 		w := work.Work{Placement: web, Manifests: []*work.Manifest{oneManifest(), deployment}, Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}}
 		a.Set([]work.Work{w})
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- a.Run(ctx) }()
+		done := make(chan struct{})
+		go func() { defer close(done); a.Run(ctx) }()
 		defer func() { cancel(); <-done }()
 		says := func(after time.Duration, want ...string) {
 			t.Helper()

@@ -34,7 +34,7 @@ func TestFewConnectAtATime(t *testing.T) {
 					return nil, errors.New("no credentials")
 				},
 			})
-			go a.Run(ctx) //nolint:errcheck // it ends without one
+			go a.Run(ctx)
 		}
 		synctest.Wait()
 		if n := connecting.Load(); n != 2 {

@@ -211,7 +211,7 @@ func (a *Agent) Leave() <-chan struct{} {
 
 // Run runs the agent until ctx is done, and stops everything it has started before it returns.
 // A lost connection is not an error: it is reported and retried.
-func (a *Agent) Run(ctx context.Context) error {
+func (a *Agent) Run(ctx context.Context) {
 	a.config.Metrics.begin(a.config.Name)
 	defer a.config.Metrics.forget(a.config.Name)
 	var lost retry.Backoff
@@ -224,7 +224,6 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		a.lost(ctx, err, &lost)
 	}
-	return nil
 }
 
 // arrive opens a session. Arrivals limits how many clusters do so at once, except those that

@@ -37,9 +37,7 @@ func TestAgentWithoutCredentials(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		if err := a.Run(ctx); err != nil {
-			t.Errorf("ended with %v", err)
-		}
+		a.Run(ctx)
 		if n := len(tries); n < 20 || n > 35 {
 			t.Errorf("tried %d times in ten minutes", n)
 		}

@@ -114,27 +114,27 @@ func (a *agent) Leave() <-chan struct{} {
 	return a.left
 }
 
-func (a *agent) Run(ctx context.Context) error {
+func (a *agent) Run(ctx context.Context) {
 	var works []work.Work
 	asked, todo, answers := false, false, false
 	probe := time.NewTicker(10 * time.Second)
 	defer probe.Stop()
 	leave := a.leave
 	if !a.wait(ctx, func() time.Duration { return a.late }) {
-		return nil
+		return
 	}
 	for {
 		answers = a.probe(answers)
 		if asked && todo && answers {
 			if !a.wait(ctx, func() time.Duration { return a.slow }) {
-				return nil
+				return
 			}
 			a.apply(works)
 			todo = false
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case works = <-a.works:
 			asked, todo = true, true
 		case <-a.changed:

@@ -184,12 +184,11 @@ type lingering struct {
 	count func(name string, n int)
 }
 
-func (l *lingering) Run(ctx context.Context) error {
+func (l *lingering) Run(ctx context.Context) {
 	l.count(l.name, 1)
 	defer l.count(l.name, -1)
-	err := l.agent.Run(ctx)
+	l.agent.Run(ctx)
 	time.Sleep(time.Minute)
-	return err
 }
 
 // A loop that cannot read its ledger does not start.

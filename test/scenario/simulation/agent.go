@@ -64,15 +64,14 @@ func (a *agent) Check() {
 }
 
 // Run waits until the agent ends. Everything it does in between is an event.
-func (a *agent) Run(ctx context.Context) error {
+func (a *agent) Run(ctx context.Context) {
 	<-ctx.Done()
 	a.d.w.mu.Lock()
 	defer a.d.w.mu.Unlock()
 	if a.ended {
-		return nil
+		return
 	}
 	a.d.w.ending = append(a.d.w.ending, a)
-	return nil
 }
 
 // after schedules an event, unless the agent has ended by then.
