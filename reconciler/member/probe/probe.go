@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -39,12 +40,12 @@ type Prober struct {
 	// Results has the newest result that was not received yet.
 	Results chan *Result
 
-	observed time.Time // when the cluster was last observed in full
-	uid      string    // the UID of the cluster at that time
-	failed   retry.Backoff
-	partly   retry.LogLimiter // limits the log lines about incomplete observations
-	next     time.Time        // time of the next probe; credentials are checked more often
-	demand   demand
+	uid       string // the UID of the cluster when it was last observed
+	failed    retry.Backoff
+	partly    retry.LogLimiter // limits the log lines about incomplete observations
+	next      time.Time        // time of the next probe; credentials are checked more often
+	observeAt time.Time        // from then on, a probe observes the cluster too
+	demand    demand
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs the next probe
@@ -52,18 +53,21 @@ type Prober struct {
 	running sync.WaitGroup
 }
 
-// New returns a prober that has just observed the cluster.
+// New returns a prober of a cluster that was just observed. The first probe and the first
+// observation come at random times within their intervals, so that thousands of clusters are not
+// probed all at once.
 func New(conn *connection.Conn, cfg Config) *Prober {
-	return &Prober{cfg: cfg, conn: conn, Results: make(chan *Result, 1), observed: time.Now()}
+	return &Prober{cfg: cfg, conn: conn, Results: make(chan *Result, 1), observeAt: time.Now().Add(rand.N(cfg.Observe))}
 }
 
 // Start starts the probes, until ctx is done or Stop is called. uid is the UID of the cluster;
 // empty if it is not known.
 func (pr *Prober) Start(ctx context.Context, uid string) {
-	pr.uid, pr.next = uid, time.Now().Add(pr.cfg.Interval)
+	first := rand.N(pr.cfg.Interval)
+	pr.uid, pr.next = uid, time.Now().Add(first)
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.timer = time.AfterFunc(min(pr.cfg.Interval, connection.CredentialsPoll), func() { pr.run(ctx) })
+	pr.timer = time.AfterFunc(min(first, connection.CredentialsPoll), func() { pr.run(ctx) })
 }
 
 // again schedules the next probe.
@@ -104,7 +108,7 @@ func (pr *Prober) run(ctx context.Context) {
 		pr.again(min(connection.CredentialsPoll, time.Until(pr.next)))
 		return
 	}
-	p := pr.Probe(ctx, time.Since(pr.observed) >= pr.cfg.Observe)
+	p := pr.Probe(ctx, !time.Now().Before(pr.observeAt))
 	p.Rotation = r
 	if ctx.Err() != nil {
 		for _, c := range r.Replaced {
@@ -132,7 +136,7 @@ func (pr *Prober) run(ctx context.Context) {
 // pace returns the time until the next probe after one with the result p.
 func (pr *Prober) pace(p Result) time.Duration {
 	if p.observed {
-		pr.observed = p.At
+		pr.observeAt = p.At.Add(pr.cfg.Observe)
 	}
 	if p.UID != "" {
 		pr.uid = p.UID

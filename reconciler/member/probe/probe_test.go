@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -163,6 +164,61 @@ func TestProbesGoOnWhileASessionIsAtWork(t *testing.T) {
 	if pr.run(t.Context()); len(told) > 0 {
 		t.Error("it probes on")
 	}
+}
+
+// The probes of many clusters that are connected at the same time are spread over the interval,
+// and so are their observations. Each cluster is still probed in every interval.
+func TestProbesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clusters, most = 200, 50 // 20 are expected in each tenth
+		start := time.Now()
+		var mu sync.Mutex
+		probes, observations := map[time.Duration]int{}, map[time.Duration]int{}
+		server := apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch since := time.Since(start); r.URL.Path {
+			case "/readyz":
+				probes[since.Truncate(time.Second)]++
+			case "/api/v1/nodes":
+				observations[since.Truncate(6*time.Second)]++
+			}
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		for range clusters {
+			pr := proberOf(t, &rest.Config{Host: "http://cluster.example", Transport: server})
+			pr.Start(ctx, "")
+			defer pr.Wait()
+			defer pr.Stop()
+		}
+		defer cancel()
+		time.Sleep(80 * time.Second) // an observation waits for the next probe
+		mu.Lock()
+		defer mu.Unlock()
+		sum := 0
+		for at, n := range probes {
+			if n > most {
+				t.Errorf("%d probes after %s", n, at)
+			}
+			if at < 10*time.Second {
+				sum += n
+			}
+		}
+		if sum != clusters {
+			t.Errorf("%d probes in the first interval, want %d", sum, clusters)
+		}
+		sum = 0
+		for at, n := range observations {
+			if n > most {
+				t.Errorf("%d observations after %s", n, at)
+			}
+			sum += n
+		}
+		if sum < clusters || sum > 2*clusters {
+			t.Errorf("%d observations in 80 seconds", sum)
+		}
+	})
 }
 
 // A probe that replaces earlier results still has the information that the cluster was away,
