@@ -294,14 +294,34 @@ func (n *node) exec(args ...string) (string, error) {
 	return "", errors.New("no container runs")
 }
 
-// kill kills the process of the container.
+// kill kills the process of the container, and waits until its next one is ready.
 func (n *node) kill() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	for _, c := range n.running {
 		_ = c.command.Process.Kill()
 		<-c.ended
+		c.ready = false
 	}
+	n.mu.Unlock()
+	for !n.ready() && !n.t.Failed() {
+		select {
+		case <-n.t.Context().Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// ready reports whether every container is ready.
+func (n *node) ready() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.running {
+		if !c.ready {
+			return false
+		}
+	}
+	return true
 }
 
 // report sets the status of a pod when the results of its probes change.
