@@ -8,38 +8,32 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-
-	"github.com/gitfleet/gitfleet/gitsource"
 )
 
-// maxCrashes is the number of crashes during the load of a commit after which the commit is not
-// loaded again. A single crash may have any cause, such as a power failure.
+// maxCrashes is the number of crashes during the load of a commit after which the commit is not loaded again. A single
+// crash may have any cause, such as a power failure.
 const maxCrashes = 2
 
-// A CrashGuard records which commits began to load and did not finish, in this process and in
-// earlier ones: a load that is in the record when it is read was ended by a crash. The record is
-// a file in the state directory. A commit whose loading has crashed the process twice is not
-// loaded again until a user requests it. Otherwise the process would crash at each start.
+// A CrashGuard records in a file which commits began to load and did not finish, in this process and in earlier ones: a
+// load that is in the file when it is read was ended by a crash. A commit whose loading has crashed the process twice is
+// not loaded again until a user requests it. Otherwise the process would crash at each start.
 //
-// If there were such loads when the record was read, commits are loaded one at a time, so that
-// another crash counts only for the commit that caused it.
-//
-// A guard reads the file once and then replaces all of it. Only one guard may use a file at a time.
+// If there were such loads when the file was read, commits are loaded one at a time, so that another crash counts only
+// for the commit that caused it. Only one guard may use a file at a time.
 type CrashGuard struct {
 	path string // empty if nothing is stored
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// begun counts, by commit hash, the processes that began to load the commit and did not
-	// finish. running counts the current loads of this process.
+	// begun counts, by commit hash, the processes that began to load the commit and did not finish. running counts the
+	// current loads of this process.
 	begun, running map[string]int
 	// oneAtATime says that commits are loaded one at a time; loading is then held during a load.
 	oneAtATime bool
 	loading    sync.Mutex
 }
 
-// NewCrashGuard reads the record in a file. An unreadable file counts as empty. If path is empty,
-// nothing is recorded.
+// NewCrashGuard reads a file. An unreadable file counts as empty. If path is empty, nothing is recorded.
 func NewCrashGuard(path string, log *slog.Logger) *CrashGuard {
 	g := &CrashGuard{path: path, log: log, begun: map[string]int{}, running: map[string]int{}}
 	if path == "" {
@@ -61,8 +55,8 @@ func NewCrashGuard(path string, log *slog.Logger) *CrashGuard {
 var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, probably because of a lack of memory, so it is not loaded again; "+
 	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to retry it", maxCrashes)
 
-// Begin records that the load of a commit begins. It returns the function to call when the load
-// ends, or an error if the commit must not be loaded. It may be called concurrently.
+// Begin records that the load of a commit begins. It returns the function to call when the load ends, or an error if the
+// commit must not be loaded. It may be called concurrently.
 func (g *CrashGuard) Begin(commit string) (end func(), err error) {
 	if g.path == "" {
 		return func() {}, nil
@@ -111,39 +105,27 @@ func (g *CrashGuard) save() {
 	if g.path == "" {
 		return
 	}
-	if err := g.write(); err != nil {
+	raw, err := json.Marshal(g.begun)
+	if err == nil {
+		err = replaceFile(g.path, raw)
+	}
+	if err != nil {
 		g.log.Warn("the record of commits being loaded cannot be written", "path", g.path, "err", err)
 	}
 }
 
-func (g *CrashGuard) write() error {
-	raw, err := json.Marshal(g.begun)
+// replaceFile replaces a file once its new content is on the disk.
+func replaceFile(path string, content []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(g.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
+	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), g.path)
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-// requestReload requests the load of the newest commit although loading it has crashed the process
-// before.
-func (r *Reconciler) requestReload() {
-	r.guard.reset()
-	c := r.source.Newest
-	select {
-	case r.reloads <- gitsource.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}:
-		r.source.LoadError, r.newestFatal = "", false
-		r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)
-	default: // one is already waiting to be loaded
-	}
 }

@@ -230,18 +230,14 @@ func TestAFailedWriteOfTheCrashGuardLeavesNoFile(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	g := NewCrashGuard(path, slog.New(slog.DiscardHandler))
-	if err := g.write(); err == nil {
-		t.Error("a directory was replaced by the record")
-	}
-	if _, err := g.Begin("a"); err != nil {
+	if _, err := NewCrashGuard(path, slog.New(slog.DiscardHandler)).Begin("a"); err != nil {
 		t.Error(err)
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 1 {
+	if len(files) != 1 || !files[0].IsDir() {
 		t.Errorf("files left: %v", files)
 	}
 }
@@ -326,23 +322,25 @@ func (s *stuckSource) Files(_ context.Context, commit string) (fs.FS, error) {
 // A commit that a user wants to be loaded again does not wait for past commits.
 func TestAReloadDoesNotWaitForPastCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		c := newChronicle(t)
+		c.commit("c9", "clusters east")
 		ctx, cancel := context.WithCancel(t.Context())
 		source := &stuckSource{read: make(chan string, 1)}
-		r := New(Config{Source: source, Store: ledger.Memory(), Publish: func(*status.Report) {}, Log: slog.New(slog.DiscardHandler)})
-		ended := make(chan error)
-		go func() { ended <- r.Run(ctx) }()
-		r.pastRequests <- "past"
+		c.cfg.Source, c.guard = source, NewCrashGuard("", c.cfg.Log)
+		c.source.Newest.Hash, c.newestFatal = "newest", true
+		c.updatePast(ctx, assigned("past"), c.now)
 		synctest.Wait()
-		r.reloads <- gitsource.Commit{Hash: "newest"}
+		c.runOrders(ctx, []queuedOrder{{do: (*orderRun).check, done: make(chan answer, 1)}}, c.now)
 		synctest.Wait()
 		select {
-		case <-source.read:
+		case hash := <-source.read:
+			if hash != "newest" || c.newestFatal {
+				t.Errorf("loaded %s, still refused: %t", hash, c.newestFatal)
+			}
 		default:
 			t.Error("the commit is not loaded while a past one is")
 		}
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		c.running.Wait()
 	})
 }

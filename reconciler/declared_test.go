@@ -37,7 +37,7 @@ func (l *life) commit(hash, text string) {
 
 func (l *life) turn() {
 	l.t.Helper()
-	p := plan.Resolve(plan.Input{InForce: l.inForce, Past: l.pastSnapshots, Ledger: l.ledger, Now: l.now, Memo: l.memo})
+	p := plan.Resolve(plan.Input{InForce: l.inForce, Past: l.past.snapshots, Ledger: l.ledger, Now: l.now, Memo: l.memo})
 	p.UpdateLedger(l.ledger)
 	l.report = l.Reconciler.report(p, l.now)
 	if err := l.store.Save(l.ledger); err != nil {

@@ -32,19 +32,17 @@ type runningMember struct {
 	adopted []ledger.Adoption
 	// driftDecisions are the last argument of SetDriftDecisions.
 	driftDecisions ledger.DriftDecisions
-	// left is set once the cluster has left the fleet, and closed when it is offboarded. After
-	// deadline it is no longer waited for.
+	// left is set once the cluster has left the fleet, and closed when it is offboarded. After deadline it is no longer
+	// waited for.
 	left     <-chan struct{}
 	deadline time.Time
 }
 
-// offboardTimeout is how long releasing the objects of a cluster that leaves the fleet may
-// take.
+// offboardTimeout is how long releasing the objects of a cluster that leaves the fleet may take.
 const offboardTimeout = 15 * time.Minute
 
-// dispatch starts and stops agents, and sends them their works if the works have changed. Before
-// the first works are sent, everything in the ledger is saved: if that fails, dispatch ends and
-// returns false.
+// dispatch starts and stops agents, and sends them their works if the works have changed. Before the first works are
+// sent, everything in the ledger is saved: if that fails, dispatch ends and returns false.
 func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	declared := map[string]*hub.Cluster{}
 	for _, c := range p.Members {
@@ -68,18 +66,17 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 			continue // nothing was planned yet
 		}
 		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
-		m.setDriftDecisions(r.driftDecisions[c.Name])
+		if decisions := r.driftDecisions[c.Name]; !maps.Equal(m.driftDecisions, decisions) {
+			m.driftDecisions = decisions
+			m.member.SetDriftDecisions(decisions)
+		}
 		works := p.Works[c.Name]
-		if m.sent && ledger.Identical(works, m.works) {
+		if m.sent && (ledger.Identical(works, m.works) || slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) })) {
+			m.works = works // equal manifests of another commit may be elsewhere in memory
 			continue
 		}
-		// A plan replaces the list also if equal manifests of another commit are elsewhere in memory.
-		if m.sent && slices.EqualFunc(works, m.works, func(a, b work.Work) bool { return a.Equal(&b) }) {
-			m.works = works
-			continue
-		}
-		// Decisions are saved already. The observations that led to these works are saved too, so
-		// that the first plan after a crash does not take the works back.
+		// The observations that led to these works are saved too, so that the first plan after a crash does not take the
+		// works back.
 		if r.ledger.Unsaved() && !r.save() {
 			return false
 		}
@@ -98,24 +95,15 @@ func (m *runningMember) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	}
 }
 
-// setDriftDecisions passes the decisions about held drift to the member if they have changed.
-func (m *runningMember) setDriftDecisions(all ledger.DriftDecisions) {
-	if !maps.Equal(m.driftDecisions, all) {
-		m.driftDecisions = all
-		m.member.SetDriftDecisions(all)
-	}
-}
-
-// stop stops an agent without waiting for it. The next agent of the same cluster waits until it
-// has ended.
+// stop stops an agent without waiting for it. The next agent of the same cluster waits until it has ended.
 func (r *Reconciler) stop(name string, m *runningMember) {
 	m.cancel()
 	delete(r.members, name)
 	r.ending[name] = m.done
 }
 
-// offboard releases the objects of a cluster that leaves the fleet; they stay on the cluster
-// without an owner. It gives up on a cluster that does not answer after offboardTimeout.
+// offboard releases the objects of a cluster that leaves the fleet; they stay on the cluster without an owner. It gives
+// up on a cluster that does not answer after offboardTimeout.
 func (r *Reconciler) offboard(ctx context.Context, name string) {
 	m := r.members[name]
 	if m == nil {
@@ -153,10 +141,7 @@ func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
 			r.events.observe(o)
 		}
 	}
-	m := &runningMember{
-		member: r.cfg.Member(c, report), cancel: cancel,
-		done: make(chan struct{}), credentials: credentials(c),
-	}
+	m := &runningMember{member: r.cfg.Member(c, report), cancel: cancel, done: make(chan struct{}), credentials: credentials(c)}
 	m.member.RestoreDrifts(r.ledger.Drifts(c.Name))
 	before := r.ending[c.Name]
 	delete(r.ending, c.Name)

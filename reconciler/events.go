@@ -9,15 +9,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// events collects events until the loop drains them; adding one never blocks. Of observations,
-// only the newest about each subject is kept. Commits and orders are all kept: the newest
-// commit may not load, and each order has somebody who waits for its answer.
+// events collects events until the loop drains them; adding one never blocks. Of observations, only the newest about each
+// subject is kept. Commits and orders are all kept: the newest commit may not load, and each order has somebody who waits
+// for its answer.
 type events struct {
 	mu sync.Mutex
 	eventBatch
 	wake chan struct{} // capacity one
-	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds;
-	// zero if no event waits.
+	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds; zero if no event waits.
 	waiting *atomic.Int64
 }
 
@@ -26,14 +25,12 @@ type eventBatch struct {
 	commits, pastCommits []loaded
 	seen                 map[observedSubject]ledger.Observation
 	orders               []queuedOrder
-	// driftDecisions are the new decisions about held drift, by cluster; nil if they have not
-	// changed.
+	// driftDecisions are the new decisions about held drift, by cluster; nil if they have not changed.
 	driftDecisions map[string]ledger.DriftDecisions
 	triggered      bool // a turn was requested for another reason
 }
 
-// An observedSubject is what an observation is about: a cluster or, if placement is set, that
-// placement on the cluster.
+// An observedSubject is what an observation is about: a cluster or, if placement is set, that placement on the cluster.
 type observedSubject struct {
 	cluster   string
 	placement api.PlacementKey
@@ -85,9 +82,7 @@ func (e *events) put(change func()) {
 }
 
 // trigger makes the loop plan again.
-func (e *events) trigger() {
-	e.put(func() { e.triggered = true })
-}
+func (e *events) trigger() { e.put(func() { e.triggered = true }) }
 
 // drain returns all events since the last call.
 func (e *events) drain() eventBatch {

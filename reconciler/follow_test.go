@@ -100,6 +100,7 @@ func newStandby(t *testing.T) (c *chronicle, leader *savedLedger, source *fetche
 func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
 	c, leader, source, reports := newStandby(t)
 	c.cfg.Now = func() time.Time { return c.now }
+	c.guard, c.cfg.Past = NewCrashGuard("", c.cfg.Log), hub.NewLoader(hub.Options{})
 	from := &reader{of: leader}
 	published := func() bool {
 		t.Helper()
@@ -110,14 +111,13 @@ func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
 		t.Error("reported without a commit in force")
 	}
 	leader.ledger.SetInForce("c1")
-	if published() || len(c.pastRequests) > 0 {
+	if published() || c.past.loading != "" {
 		t.Error("reported, or requested a commit that is not fetched")
 	}
 	source.commits["c1"] = true
-	if published() || len(c.pastRequests) != 1 {
+	if published() || c.past.loading != "c1" {
 		t.Error("reported before the commit is loaded, or did not request it")
 	}
-	c.pastRequested = map[string]bool{}
 	c.pastLoaded(c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web"), c.now)
 	c.newestLoaded(loaded{commit: hub.Commit{Hash: "c2"}, snapshot: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}})
 	if !published() {
@@ -131,7 +131,7 @@ func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
 	if r.InForce.Commit.Hash != "c1" || r.Source.InForce.Hash != "c1" || r.Source.Newest.Hash != "c2" || *r.Standby != (status.Standby{Leader: "one", AsOf: c.now}) {
 		t.Errorf("in force %s, source %+v, standby %+v", r.InForce.Commit.Hash, r.Source, r.Standby)
 	}
-	if c.pastSnapshots["c2"] == nil {
+	if c.past.snapshots["c2"] == nil {
 		t.Error("the newest commit, which the leader may put in force, was dropped")
 	}
 }
@@ -142,7 +142,7 @@ func TestHowOftenAStandbyReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, leader, _, reports := newStandby(t)
 		c.cfg.Now = time.Now
-		c.pastSnapshots["c1"] = c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web").snapshot
+		c.past.snapshots["c1"] = c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web").snapshot
 		leader.ledger.SetInForce("c1")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

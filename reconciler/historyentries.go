@@ -3,9 +3,9 @@ package reconciler
 import (
 	"cmp"
 	"strconv"
-	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// This file derives entries of the history from changes of the ledger. It compares the ledger
-// before and after a change, so that no change is recorded twice, also after a restart.
+// Entries of the history are derived from the ledger before and after a change, so that no change is recorded twice, also
+// after a restart.
 
 func commitEntry(event history.Event, c hub.Commit, message string) history.Entry {
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Subject: c.Subject, Message: message}
@@ -41,80 +41,70 @@ func planEntries(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []history.E
 		if !pl.RecordChanged && !pl.Forget && len(pl.Changed)+len(pl.Unbind) == 0 {
 			continue
 		}
-		d := decision{pl: pl, record: l.Placement(pl.Key)}
-		d.placement(inForce)
-		d.clusters()
-		all = append(all, d.entries...)
+		record := l.Placement(pl.Key)
+		entries := assignmentEntries(pl, record)
+		if e := placementEntry(pl, record, inForce); e.Event != "" {
+			entries = append([]history.Entry{e}, entries...)
+		}
+		for _, e := range entries {
+			e.Placement = pl.Key.String()
+			all = append(all, e)
+		}
 	}
 	return all
 }
 
-// A decision is what a plan changes about one placement.
-type decision struct {
-	pl      *plan.Placement
-	record  *ledger.Placement // nil if the placement is new
-	entries []history.Entry
-}
-
-func (d *decision) add(e history.Entry) {
-	e.Placement = d.pl.Key.String()
-	d.entries = append(d.entries, e)
-}
-
-// placement adds the changes of the placement as a whole.
-func (d *decision) placement(inForce hub.Commit) {
-	was, is := ledger.Placement{Index: -1}, d.pl.Record
-	if d.record != nil {
-		was = *d.record
+// placementEntry returns the change of a placement as a whole; its event is empty if there is none. The record is nil if
+// the placement is new.
+func placementEntry(pl *plan.Placement, record *ledger.Placement, inForce hub.Commit) history.Entry {
+	was, is := ledger.Placement{Index: -1}, pl.Record
+	if record != nil {
+		was = *record
 	}
 	e := commitEntry("", inForce, "")
 	e.Kind = history.Placement
 	switch {
-	case d.pl.Forget:
+	case pl.Forget:
 		e.Event = history.Removed
 	case is.Deleted && !was.Deleted:
 		e.Event = history.Removing
-	case !d.pl.RecordChanged:
-		return
+	case !pl.RecordChanged:
 	case is.Index >= 0 && is.Index != was.Index:
 		e.Event, e.Revision = history.Revised, contentIndex(is)
 	case is.SpecHash != was.SpecHash:
 		e.Event, e.Revision = history.SpecChanged, contentIndex(is)
-	default:
-		return
 	}
-	d.add(e)
+	return e
 }
 
-// clusters adds the clusters whose assignments change.
-func (d *decision) clusters() {
-	for _, b := range d.pl.Changed {
-		e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit, Revision: contentIndex(d.pl.Record)}
-		before := d.entry(b.Cluster)
+// assignmentEntries returns the clusters whose assignments change.
+func assignmentEntries(pl *plan.Placement, record *ledger.Placement) (all []history.Entry) {
+	for _, b := range pl.Changed {
+		var was placement.Binding
+		if record != nil {
+			if before := record.Entry(b.Cluster); before != nil {
+				was = before.Binding
+			}
+		}
+		e := history.Entry{Kind: history.Cluster, Cluster: b.Cluster, Commit: b.Assigned.Commit}
 		switch {
-		case b.Removing && (before == nil || !before.Binding.Removing):
-			e.Event, e.Revision = history.Removing, ""
-		case b.HasRevision() && !b.Removing && (before == nil || before.Binding.Assigned.Hash != b.Assigned.Hash):
-			e.Event = history.Assigned
+		case b.Removing && !was.Removing:
+			e.Event = history.Removing
+		case b.HasRevision() && !b.Removing && was.Assigned.Hash != b.Assigned.Hash:
+			e.Event, e.Revision = history.Assigned, contentIndex(pl.Record)
 		default:
 			continue
 		}
-		d.add(e)
+		all = append(all, e)
 	}
-	for _, cluster := range d.pl.Unbind {
-		d.add(history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster})
+	for _, cluster := range pl.Unbind {
+		all = append(all, history.Entry{Kind: history.Cluster, Event: history.Removed, Cluster: cluster})
 	}
+	return all
 }
 
-func (d *decision) entry(cluster string) *ledger.Entry {
-	if d.record == nil {
-		return nil
-	}
-	return d.record.Entry(cluster)
-}
-
-// contentIndex returns the number of the newest content of a placement, which the history calls
-// its revision; empty if there is none.
+// contentIndex returns the number of the newest content of a placement, which the history calls its revision; empty if
+// there is none.
 func contentIndex(p ledger.Placement) string {
 	if p.Index < 0 {
 		return ""
@@ -122,17 +112,13 @@ func contentIndex(p ledger.Placement) string {
 	return strconv.Itoa(p.Index)
 }
 
-// progressEntries returns the progress of a placement on a cluster, from its entries before and
-// after an observation.
+// progressEntries returns the progress of a placement on a cluster, from its entries before and after an observation.
 func progressEntries(key api.PlacementKey, index string, was, is *ledger.Entry) []history.Entry {
 	if was == nil || is == nil || was == is || is.Binding.Removing {
 		return nil
 	}
 	before, after := stagesOf(was), stagesOf(is)
-	e := history.Entry{
-		Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster,
-		Commit: is.Binding.Assigned.Commit, Revision: index,
-	}
+	e := history.Entry{Time: is.Seen.At, Kind: history.Cluster, Placement: key.String(), Cluster: is.Binding.Cluster, Commit: is.Binding.Assigned.Commit, Revision: index}
 	var all []history.Entry
 	add := func(event history.Event, message string) {
 		e.Event, e.Message = event, message
@@ -152,9 +138,8 @@ func progressEntries(key api.PlacementKey, index string, was, is *ledger.Entry) 
 	return all
 }
 
-// reachedStages are what a placement has reached on a cluster, from the last report about its
-// assigned revision. Unlike for Entry.AppliedAt and AvailableAt, suspended objects count: the
-// history calls content applied once all of it is.
+// reachedStages are what a placement has reached on a cluster, from the last report about its assigned revision. Unlike
+// for Entry.AppliedAt and AvailableAt, suspended objects count: the history calls content applied once all of it is.
 type reachedStages struct {
 	applied, available bool
 	failed             api.ID // the first object that was refused or will not become available by itself
@@ -181,8 +166,7 @@ func stagesOf(e *ledger.Entry) reachedStages {
 	return p
 }
 
-// clusterEntries returns the changes of a member cluster, from its records before and after a
-// probe.
+// clusterEntries returns the changes of a member cluster, from its records before and after a probe.
 func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 	denied := is.Denied()
 	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) && (denied == "") == (was.Denied() == "") {
@@ -230,14 +214,6 @@ func (r *Reconciler) foldOne(s observedSubject, o ledger.Observation) bool {
 		}
 	}
 	return news
-}
-
-// reasonOf returns why something is suspended, and until when.
-func reasonOf(s ledger.Suspension) string {
-	if s.Until.IsZero() {
-		return s.Reason
-	}
-	return s.Reason + ", until " + s.Until.UTC().Format(time.RFC3339)
 }
 
 // userEntry returns the entry of a user's action, or of its end.

@@ -87,13 +87,13 @@ func (c *chronicle) commit(hash, text string) {
 		c.t.Fatal(err)
 	}
 	c.inForce = head
-	c.pastSnapshots[hash] = head
+	c.past.snapshots[hash] = head
 }
 
 // turn plans once and records the result.
 func (c *chronicle) turn() {
 	c.now = c.now.Add(time.Second)
-	c.last = plan.Resolve(plan.Input{InForce: c.inForce, Past: c.pastSnapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
+	c.last = plan.Resolve(plan.Input{InForce: c.inForce, Past: c.past.snapshots, Ledger: c.ledger, Now: c.now, Memo: c.memo})
 	c.record(planEntries(c.last, c.ledger, c.inForce.Commit)...)
 	c.last.UpdateLedger(c.ledger)
 }
@@ -275,21 +275,21 @@ func TestTheHistoryOfPersons(t *testing.T) {
 	c.seen("east", "")
 	c.turn()
 	c.text.Reset()
-	give := func(order Order, do func(Order, time.Time) (string, error)) {
-		c.runOrders([]queuedOrder{{func(now time.Time) (string, error) { return do(order, now) }, make(chan answer, 1)}}, c.now)
+	give := func(order Order, do func(*orderRun, Order) (string, error)) {
+		c.runOrders(t.Context(), []queuedOrder{{Order: order, do: do, done: make(chan answer, 1)}}, c.now)
 		c.sendAnswers()
 	}
-	give(Order{Subject: "crp/web", Cluster: "east", Reason: "INC-1", By: "ada"}, c.suspend)
-	give(Order{Subject: "crp/web", By: "ada"}, c.suspend) // without a reason
-	give(Order{Subject: "crp/web", Cluster: "east", By: "bob"}, c.resumeSubject)
+	give(Order{Subject: "crp/web", Cluster: "east", Reason: "INC-1", By: "ada"}, (*orderRun).suspend)
+	give(Order{Subject: "crp/web", By: "ada"}, (*orderRun).suspend) // without a reason
+	give(Order{Subject: "crp/web", Cluster: "east", By: "bob"}, (*orderRun).resume)
 	c.tells(`
 		action suspended crp/web east | ada | INC-1
 		action resumed crp/web east | bob | it was suspended by ada: INC-1
 	`)
 	c.cfg.Store = full{}
-	give(Order{Subject: "crp/web", Reason: "INC-2", By: "ada"}, c.suspend)
+	give(Order{Subject: "crp/web", Reason: "INC-2", By: "ada"}, (*orderRun).suspend)
 	c.cfg.Store = ledger.Memory()
-	give(Order{Subject: "cluster/west", Reason: "INC-3", By: "ada", Until: c.now.Truncate(time.Hour).Add(time.Hour)}, c.suspend)
+	give(Order{Subject: "cluster/west", Reason: "INC-3", By: "ada", Until: c.now.Truncate(time.Hour).Add(time.Hour)}, (*orderRun).suspend)
 	c.tells(`
 		action suspended west | ada | INC-3, until 2026-03-01T13:00:00Z
 	`)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
 	"github.com/gitfleet/gitfleet/reconciler/history"
@@ -18,9 +17,13 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// resyncPeriod is the maximum time between two turns. It limits the delay of everything that
-// depends on the clock, such as how long a cluster has been unreachable.
+// resyncPeriod is the maximum time between two turns. It limits the delay of everything that depends on the clock, such
+// as how long a cluster has been unreachable.
 const resyncPeriod = 30 * time.Second
+
+// saveDelay is how long observations may wait to be saved: members report their progress in quick succession, and each
+// save waits for the disk.
+const saveDelay = time.Second
 
 // loop runs turns until ctx is done.
 func (r *Reconciler) loop(ctx context.Context) {
@@ -40,11 +43,10 @@ func (r *Reconciler) loop(ctx context.Context) {
 	}
 }
 
-// turn drains all events, so that a burst is planned once, and returns the time until the next
-// turn.
+// turn drains all events, so that a burst is planned once, and returns the time until the next turn.
 func (r *Reconciler) turn(ctx context.Context) time.Duration {
 	now := r.now()
-	if r.drainEvents(now) || !now.Before(r.due) {
+	if r.drainEvents(ctx, now) || !now.Before(r.due) {
 		r.due = now.Add(r.reconcile(ctx, now))
 		r.sendAnswers()
 		r.verify()
@@ -78,10 +80,6 @@ func (r *Reconciler) verify() {
 	}
 }
 
-// saveDelay is how long observations may wait to be saved: members report their progress in
-// quick succession, and each save waits for the disk.
-const saveDelay = time.Second
-
 // now reads the clock. If it was set back, recorded times in the future are moved to the new
 // time.
 func (r *Reconciler) now() time.Time {
@@ -95,10 +93,9 @@ func (r *Reconciler) now() time.Time {
 }
 
 // drainEvents applies all events, and reports whether the fleet must be planned again.
-func (r *Reconciler) drainEvents(now time.Time) bool {
+func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (news bool) {
 	happened := r.events.drain()
-	news := happened.triggered
-	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) || news })
+	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) })
 	for _, l := range happened.pastCommits {
 		r.pastLoaded(l, now)
 	}
@@ -106,17 +103,17 @@ func (r *Reconciler) drainEvents(now time.Time) bool {
 		r.commitLoaded(l, now)
 	}
 	if happened.driftDecisions != nil {
-		r.driftDecisions, news = happened.driftDecisions, true
+		r.driftDecisions = happened.driftDecisions
 	}
-	r.runOrders(happened.orders, now)
+	r.runOrders(ctx, happened.orders, now)
 	before, git := r.source.Git, status.Git(r.cfg.Source.Status())
 	r.source.Git = git
-	return news || len(happened.pastCommits)+len(happened.commits)+len(happened.orders) > 0 ||
+	return news || happened.triggered || happened.driftDecisions != nil || len(happened.pastCommits)+len(happened.commits)+len(happened.orders) > 0 ||
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
 
-// reconcile plans the fleet, records the plan in the ledger, sends works to members, publishes
-// a report, and returns the time until the next turn.
+// reconcile plans the fleet, records the plan in the ledger, sends works to members, publishes a report, and returns the
+// time until the next turn.
 func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration {
 	if r.inForce == nil {
 		r.cfg.Publish(r.report(&plan.Plan{}, now))
@@ -151,7 +148,7 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		return time.Second
 	}
 	r.recordWorks(p)
-	r.requestPastCommits(p, now)
+	r.updatePast(ctx, p, now)
 	r.cfg.Publish(r.report(p, now))
 	if p.Wake.IsZero() {
 		return resyncPeriod
@@ -163,8 +160,8 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
 		p = plan.Resolve(plan.Input{
-			InForce: r.inForce, InForceSeenAt: r.inForceSeenAt, Past: r.pastSnapshots, Lost: r.lostCommits, Ledger: r.ledger, Now: now, Memo: r.memo, ShortDecisions: true,
-			MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, Rebuilt: r.rebuilt,
+			InForce: r.inForce, InForceSeenAt: r.inForceSeenAt, Past: r.past.snapshots, Lost: r.past.lost, Ledger: r.ledger, Now: now,
+			Memo: r.memo, ShortDecisions: true, MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, Rebuilt: r.rebuilt,
 		})
 	})
 	return p
@@ -204,9 +201,9 @@ func (r *Reconciler) logPanics(p *plan.Plan) {
 	r.faults = faults
 }
 
-// fold folds observations into the ledger. Those of clusters come first, since a cluster's
-// inventories have to be known before the reports about its works. Observations of agents that
-// have been stopped are dropped. It reports whether anything has changed.
+// fold folds observations into the ledger. Those of clusters come first, since a cluster's inventories have to be known
+// before the reports about its works. Observations of agents that have been stopped are dropped. It reports whether
+// anything has changed.
 func (r *Reconciler) fold(seen map[observedSubject]ledger.Observation, now time.Time) (news bool) {
 	subjects := slices.SortedFunc(maps.Keys(seen), func(a, b observedSubject) int {
 		return cmp.Or(a.placement.Compare(b.placement), strings.Compare(a.cluster, b.cluster))
@@ -227,9 +224,9 @@ func (r *Reconciler) fold(seen map[observedSubject]ledger.Observation, now time.
 // rebuildTimeout is how long an empty ledger waits for members to report their inventories.
 const rebuildTimeout = 30 * time.Second
 
-// waitingForInventories reports whether it is too early to plan: the ledger was empty at the
-// start, and not every member has reported either its inventories or that it is unreachable.
-// Planning earlier would schedule placements again after the ledger was lost.
+// waitingForInventories reports whether it is too early to plan: the ledger was empty at the start, and not every member
+// has reported either its inventories or that it is unreachable. Planning earlier would schedule placements again after
+// the ledger was lost.
 func (r *Reconciler) waitingForInventories(now time.Time) bool {
 	if !r.rebuilding {
 		return false
@@ -276,23 +273,10 @@ func (r *Reconciler) commitLoaded(l loaded, now time.Time) {
 	}
 	r.ledger.SetInForce(l.commit.Hash)
 	r.ledger.Declare(l.commit.Hash, l.commit.Time, declared(l.snapshot))
-	r.source.InForce = l.commit
-	r.source.Since = now
-	r.pastSnapshots[l.commit.Hash] = l.snapshot
+	r.source.InForce, r.source.Since = l.commit, now
+	r.past.snapshots[l.commit.Hash] = l.snapshot
 	r.cfg.Log.Info("commit in force", "commit", l.commit.Hash, "subject", l.commit.Subject,
 		"objects", len(l.snapshot.Objects), "placements", len(l.snapshot.Placements), "clusters", len(l.snapshot.Clusters), "took", l.took)
-}
-
-// setNewest records the newest commit, and why it could not be loaded.
-func (r *Reconciler) setNewest(l loaded) {
-	r.source.Newest, r.source.Problems, r.source.LoadError = l.commit, nil, ""
-	var bad *hub.LoadError
-	switch {
-	case errors.As(l.err, &bad):
-		r.source.Problems = bad.Problems.ErrorsFirst()
-	case l.err != nil:
-		r.source.LoadError = l.err.Error()
-	}
 }
 
 // save saves the ledger, and reports whether it is saved.

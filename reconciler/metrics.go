@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
-// Metrics measure the duration of turns, and how long commits and rollouts take to reach the
-// clusters. The caller registers them.
+// Metrics measure the duration of turns, and how long commits and rollouts take to reach the clusters. The caller
+// registers them.
 type Metrics struct {
 	// Loads observes the duration of loading a commit, by result.
 	Loads *prometheus.HistogramVec
@@ -20,19 +20,15 @@ type Metrics struct {
 	Phases *prometheus.HistogramVec
 	// QueueAge is how long the oldest event has been waiting for the loop.
 	QueueAge prometheus.GaugeFunc
-	// Propagation observes the time until a commit is applied, and until it is available, on
-	// one cluster.
+	// Propagation observes the time until a commit is applied, and until it is available, on one cluster.
 	Propagation *prometheus.HistogramVec
-	// RolloutsStarted, RolloutsFinished and RolloutsStopped count rollouts of all placements,
-	// and RolloutSeconds observes the duration of finished ones.
+	// RolloutsStarted, RolloutsFinished and RolloutsStopped count rollouts of all placements, and RolloutSeconds observes
+	// the duration of finished ones.
 	RolloutsStarted, RolloutsFinished, RolloutsStopped prometheus.Counter
 	RolloutSeconds                                     prometheus.Histogram
-
 	// Traced says that exemplars have trace IDs, because commits are traced.
 	Traced bool
-
-	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds;
-	// zero if no event waits.
+	// waiting is the time at which the oldest waiting event arrived, in Unix nanoseconds; zero if no event waits.
 	waiting atomic.Int64
 }
 
@@ -118,8 +114,7 @@ func (m *Metrics) loaded(l loaded) {
 	m.Loads.WithLabelValues(result).Observe(l.took.Seconds())
 }
 
-// planned counts the rollouts that a plan starts, finishes or stops. The ledger is the one
-// before the plan.
+// planned counts the rollouts that a plan starts, finishes or stops. The ledger is the one before the plan.
 func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
 	if len(p.Renames) > 0 {
 		l = l.Renamed(p.Renames) // the rollout of a renamed placement continues
@@ -146,9 +141,8 @@ func (m *Metrics) planned(p *plan.Plan, l *ledger.Ledger) {
 	}
 }
 
-// propagated measures how long it took until the content assigned to a cluster was applied, and
-// until it was available. was and is are the entry before and after a change. Content without a
-// recorded time of detection, from an older version, is left out.
+// propagated measures how long it took until the content assigned to a cluster was applied, and until it was available.
+// was and is are the entry before and after a change. Content without a recorded time of detection is left out.
 func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
 	if was == nil || is == nil || is.Binding.Removing {
 		return
@@ -160,11 +154,11 @@ func (m *Metrics) propagated(p *ledger.Placement, was, is *ledger.Entry) {
 	if is.Binding.BoundAt.After(seen) {
 		seen = is.Binding.BoundAt
 	}
-	for _, stage := range milestones(was, is) {
+	for _, reached := range milestones(was, is) {
 		labels := prometheus.Labels{"commit": is.Binding.Assigned.Commit, "cluster": is.Binding.Cluster}
 		if id := tracing.TraceID(is.Binding.Assigned.Commit); m.Traced && id != "" {
 			labels = prometheus.Labels{"trace_id": id, "cluster": is.Binding.Cluster} // with all three labels the exemplar would be too long
 		}
-		m.Propagation.WithLabelValues(stage.name).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, stage.at.Sub(seen).Seconds()), labels)
+		m.Propagation.WithLabelValues(reached.stage).(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, reached.at.Sub(seen).Seconds()), labels)
 	}
 }

@@ -27,6 +27,9 @@ func newOrdered(t *testing.T) *chronicle {
 	return c
 }
 
+// orders returns a run of orders at the present time.
+func (c *chronicle) orders() *orderRun { return &orderRun{Reconciler: c.Reconciler, now: c.now} }
+
 func TestSubjectOfAnOrder(t *testing.T) {
 	c := newOrdered(t)
 	widget := func(group string) *work.Manifest {
@@ -61,14 +64,14 @@ func TestSubjectOfAnOrder(t *testing.T) {
 		"an unknown kind with a used name": {Order{Subject: "secret/web/one"}, "error: there is no object secret/web/one; there are ConfigMap/web/one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			subject, err := c.subjectOf(test.order)
+			subject, err := c.orders().subjectOf(test.order)
 			if got := ordered(subject.String(), err); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
 	}
 	c.inForce = nil
-	if _, err := c.subjectOf(Order{Subject: "crp/web"}); err == nil || err.Error() != "no commit is in force yet: try again in a moment" {
+	if _, err := c.orders().subjectOf(Order{Subject: "crp/web"}); err == nil || err.Error() != "no commit is in force yet: try again in a moment" {
 		t.Errorf("before the first commit: %v", err)
 	}
 }
@@ -101,7 +104,7 @@ func TestSuspensionsHaveAnEndAndAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			undo := c.ledger.Checkpoint()
 			defer undo()
-			if got := ordered(c.suspend(test.order, now)); got != test.want {
+			if got := ordered((&orderRun{Reconciler: c.Reconciler, now: now}).suspend(test.order)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if _, suspended := c.ledger.Suspension(ledger.Subject{Placement: web}); suspended == strings.HasPrefix(test.want, "error") {
@@ -172,12 +175,13 @@ func TestResume(t *testing.T) {
 			for _, do := range test.before {
 				do(c)
 			}
-			if got := ordered(c.resumeSubject(test.order, c.now)); got != test.want {
+			run := c.orders()
+			if got := ordered(run.resume(test.order)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			_, answered := strings.CutPrefix(test.want, "error")
-			if answered = !answered; answered && len(c.ledger.Suspensions()) > 0 || answered && len(c.userActions) != 1 || !answered && len(c.userActions) > 0 {
-				t.Errorf("suspensions %v and actions %v are left", c.ledger.Suspensions(), c.userActions)
+			if answered = !answered; answered && len(c.ledger.Suspensions()) > 0 || answered && len(run.actions) != 1 || !answered && len(run.actions) > 0 {
+				t.Errorf("suspensions %v and actions %v are left", c.ledger.Suspensions(), run.actions)
 			}
 		})
 	}
@@ -203,7 +207,7 @@ func TestSyncCountsTheClustersThatCheck(t *testing.T) {
 			for _, m := range test.members {
 				c.members[m] = &runningMember{member: idle{}}
 			}
-			if got := ordered(c.recheck(Order{Subject: test.subject})); got != test.want {
+			if got := ordered(c.orders().check(Order{Subject: test.subject})); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -242,7 +246,7 @@ func TestAdoptFleet(t *testing.T) {
 				c.ledger.Fold(ledger.ClusterSeen{Cluster: cluster, At: c.now, Healthy: true, Holds: []ledger.InventorySeen{}, Owners: owners})
 			}
 			test.order.By = "ada"
-			got := ordered(c.adoptFleet(test.order, c.now))
+			got := ordered(c.orders().adoptFleet(test.order))
 			if !strings.HasPrefix(test.want, "error") {
 				var adopted []string
 				for _, cluster := range []string{"east", "west"} {
@@ -261,11 +265,11 @@ func TestAdoptFleet(t *testing.T) {
 		})
 	}
 	c := newChronicle(t)
-	if _, err := c.adoptFleet(Order{Subject: a, By: "ada"}, c.now); err == nil {
+	if _, err := c.orders().adoptFleet(Order{Subject: a, By: "ada"}); err == nil {
 		t.Error("adopted before a commit is in force")
 	}
 	c.commit("c1", "clusters east")
-	if _, err := c.adoptFleet(Order{Subject: a}, c.now); err == nil || !strings.Contains(err.Error(), "the user name must be one line") {
+	if _, err := c.orders().adoptFleet(Order{Subject: a}); err == nil || !strings.Contains(err.Error(), "the user name must be one line") {
 		t.Errorf("without a user: %v", err)
 	}
 }
@@ -285,9 +289,7 @@ func TestOrdersNeedASavedLedger(t *testing.T) {
 			c := newOrdered(t)
 			test.prepare(c)
 			done := make(chan answer, 1)
-			c.runOrders([]queuedOrder{{func(now time.Time) (string, error) {
-				return c.suspend(Order{Subject: "crp/web", Reason: "INC-1", By: "ada"}, now)
-			}, done}}, c.now)
+			c.runOrders(t.Context(), []queuedOrder{{Order: Order{Subject: "crp/web", Reason: "INC-1", By: "ada"}, do: (*orderRun).suspend, done: done}}, c.now)
 			if len(done) > 0 {
 				t.Error("the answer is sent before the turn is over")
 			}

@@ -1,13 +1,14 @@
-// Package reconciler runs the reconcile loop: it receives commits and observations, plans the
-// fleet, records the plan in the ledger, sends works to the members, and publishes a report.
+// Package reconciler runs the reconcile loop: it receives commits and observations, plans the fleet, records the plan in
+// the ledger, sends works to the members, and publishes a report.
 //
-// One goroutine owns the ledger and the current snapshot, and others send values to it. It
-// never waits for Git or a cluster.
+// One goroutine owns the ledger and the current snapshot, and others send values to it. It never waits for Git or a
+// cluster.
 package reconciler
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"sync"
@@ -37,9 +38,8 @@ type Source interface {
 
 // A Member keeps one cluster in the desired state.
 type Member interface {
-	// SetFleet sets the fleet that the member acts for, and the other fleets whose inventories
-	// it adopts. With inventories of any other fleet it writes nothing. SetFleet is called
-	// before the first Set, and never blocks.
+	// SetFleet sets the fleet that the member acts for, and the other fleets whose inventories it adopts. With
+	// inventories of any other fleet it writes nothing. It is called before the first Set, and never blocks.
 	SetFleet(f ledger.Fleet, adopted []ledger.Adoption)
 	// Set replaces all works of the cluster; it never blocks.
 	Set([]work.Work)
@@ -47,8 +47,7 @@ type Member interface {
 	Leave() <-chan struct{}
 	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
 	Check()
-	// RestoreDrifts sets the drifts that an earlier process recorded for the cluster. Reports
-	// include them. It is called once, before Run.
+	// RestoreDrifts sets the drifts that an earlier process recorded for the cluster. It is called once, before Run.
 	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
 	// SetDriftDecisions replaces the decisions about held drift; it never blocks.
 	SetDriftDecisions(ledger.DriftDecisions)
@@ -56,30 +55,26 @@ type Member interface {
 	Run(ctx context.Context)
 }
 
-// Config configures a Reconciler. A field must be set unless its comment says what happens
-// without it.
+// Config configures a Reconciler. A field must be set unless its comment says what happens without it.
 type Config struct {
-	// Fleet is the name and the source of this fleet, and the ID to use if it does not have one
-	// yet.
+	// Fleet is the name and the source of this fleet, and the ID to use if it does not have one yet.
 	Fleet  ledger.Fleet
 	Source Source
-	// Loader loads new commits, and Past those that clusters are still assigned to; they are
-	// used concurrently.
+	// Loader loads new commits, and Past those that clusters are still assigned to; they are used concurrently.
 	Loader, Past *hub.Loader
 	Store        ledger.Store
-	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there
-	// is none. A standby and a leader of one process may share it, because it is read when Run or
-	// Follow starts.
+	// LoadingFile is the file of the CrashGuard for the commits that are loaded; empty if there is none. A standby and
+	// a leader of one process may share it, because it is read when Run or Follow starts.
 	LoadingFile string
 	// Member creates the agent of a cluster. report never blocks.
 	Member func(c *hub.Cluster, report func(ledger.Observation)) Member
 	// Conditions are the condition names in reports.
 	Conditions status.Conditions
-	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a
-	// rollout may skip; nil means all.
+	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a rollout may skip; nil
+	// means all.
 	MaxUnreachable *intstr.IntOrString
-	// AvailableTimeout is how long a cluster may take to become available before its update
-	// counts as failed; zero means no limit.
+	// AvailableTimeout is how long a cluster may take to become available before its update counts as failed; zero
+	// means no limit.
 	AvailableTimeout time.Duration
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
@@ -94,23 +89,24 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// A Reconciler runs the loop. Run may be called once.
+// A Reconciler runs the loop. Either Run or Follow may be called, once.
 type Reconciler struct {
-	cfg    Config
-	ledger *ledger.Ledger
-	events *events
+	cfg     Config
+	ledger  *ledger.Ledger
+	events  *events
+	running sync.WaitGroup
+	// guard records the commits that are being loaded; it is set when Run or Follow starts.
+	guard *CrashGuard
 
-	// inForce is the commit in force: the newest commit that has loaded. It is nil until one
-	// has. inForceSeenAt is when its load began.
+	// inForce is the commit in force: the newest commit that has loaded. It is nil until one has. inForceSeenAt is when
+	// its load began.
 	inForce       *hub.Snapshot
 	inForceSeenAt time.Time
-	// pastSnapshots are the loaded commits that clusters are assigned to, and the commit in
-	// force. lostCommits are those that cannot be loaded, and pastRetries their next attempts.
-	pastSnapshots map[string]*hub.Snapshot
-	lostCommits   map[string]error
-	pastRetries   map[string]pastRetry
-	// source is what the report says about the repository.
-	source status.Source
+	past          pastCommits
+	// source is what the report says about the repository. newestFatal is set while the newest commit is refused because
+	// loading it has crashed the process.
+	source      status.Source
+	newestFatal bool
 	// untraced is when a new commit came into force, until its trace is sent; zero afterwards.
 	untraced   time.Time
 	memo       *plan.Memo
@@ -120,46 +116,28 @@ type Reconciler struct {
 	deleted []status.Deleted
 	// planned are history entries of plans that are not saved yet.
 	planned []history.Entry
-	// userActions are history entries of users' actions since the ledger was last saved.
-	userActions []history.Entry
-	// last is the time of the last turn, due the latest time of the next one, and saveBy the
-	// time at which observations are saved; zero if there are none to save.
+	// answered are the orders whose answers wait for the end of the turn.
+	answered []queuedOrder
+	// last is the time of the last turn, due the latest time of the next one, and saveBy the time at which observations
+	// are saved; zero if there are none to save.
 	last, due, saveBy time.Time
 
-	// works are the works that were last sent to clusters. unanswered is the number of clusters
-	// for which a placement leaves room, because they have not answered since the ledger was
-	// lost.
+	// works are the works that were last sent to clusters. unanswered is the number of clusters for which a placement
+	// leaves room, because they have not answered since the ledger was lost.
 	works      map[string][]work.Work
 	unanswered map[api.PlacementKey]int
-	// pendingAnswers are the orders whose answers wait for the end of the turn.
-	pendingAnswers []pendingAnswer
 
-	// rebuilding says that the ledger was empty at the start, and that members may still report
-	// their inventories. Nothing is saved meanwhile, since after a crash it would not be known
-	// that the ledger was lost. rebuilt says that there were inventories, and that nothing was
-	// planned since.
-	rebuilding bool
-	rebuilt    bool
-	started    time.Time
+	// rebuilding says that the ledger was empty at the start, and that members may still report their inventories.
+	// Nothing is saved meanwhile, since after a crash it would not be known that the ledger was lost. rebuilt says that
+	// there were inventories, and that nothing was planned since.
+	rebuilding, rebuilt bool
+	started             time.Time
 
 	members map[string]*runningMember
 	// driftDecisions are the decisions about held drift, by cluster.
 	driftDecisions map[string]ledger.DriftDecisions
-	// ending has a channel for each cluster that is closed when its last agent, which was
-	// stopped, has ended.
+	// ending has a channel for each cluster that is closed when its last agent, which was stopped, has ended.
 	ending map[string]<-chan struct{}
-	// pastRequests are commits for the Past loader, and pastRequested are those that it has not
-	// loaded yet.
-	pastRequests  chan string
-	pastRequested map[string]bool
-	// guard records the commits that are being loaded; it is set when Run or Follow starts.
-	// reloads are commits that a user wants to be loaded again. newestFatal is set while the
-	// newest commit is refused because loading it has crashed the process.
-	guard       *CrashGuard
-	newestFatal bool
-	reloads     chan gitsource.Commit
-	trimmer     *memoryTrimmer
-	running     sync.WaitGroup
 }
 
 // New returns a Reconciler. Run starts it.
@@ -170,158 +148,59 @@ func New(cfg Config) *Reconciler {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Metrics == nil {
-		cfg.Metrics = NewMetrics()
-	}
+	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
 	return &Reconciler{
-		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), pastSnapshots: map[string]*hub.Snapshot{}, lostCommits: map[string]error{}, pastRetries: map[string]pastRetry{},
-		memo: plan.NewMemo(), statusMemo: status.NewMemo(), members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}, pastRequests: make(chan string, 1), pastRequested: map[string]bool{},
-		reloads: make(chan gitsource.Commit, 1), trimmer: newMemoryTrimmer(freeMemory),
+		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo(),
+		members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{},
 	}
 }
 
-// Run runs the loop until ctx is done. When it returns, everything it started has ended and the
-// ledger is saved. An error means that the loop cannot continue.
+// Run runs the loop until ctx is done. When it returns, everything it started has ended and the ledger is saved. An
+// error means that the loop cannot continue.
 func (r *Reconciler) Run(ctx context.Context) error {
 	var err error
 	if r.ledger, err = r.cfg.Store.Load(); err != nil {
 		return err
 	}
-	r.guard = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log)
-	r.rebuilding, r.started = r.ledger.Empty(), r.cfg.Now()
+	r.rebuilding = r.ledger.Empty()
 	r.setFleet()
-	r.ledger.Rebase(r.started)
+	r.ledger.Rebase(r.cfg.Now())
+	return r.run(ctx, r.ledger.InForce(), r.loop)
+}
+
+// run runs a loop beside the source until ctx is done or the source fails, and waits for everything that was started.
+// lastInForce is the commit that is loaded first; empty if there is none.
+func (r *Reconciler) run(ctx context.Context, lastInForce string, loop func(context.Context)) error {
+	r.guard, r.started = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log), r.cfg.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.running.Wait()
 	defer cancel(nil)
-	last := r.ledger.InForce()
-	r.running.Go(func() { r.loadLastInForce(ctx, last); cancel(r.runSource(ctx)) })
-	r.running.Go(func() { r.loadPast(ctx) })
-	r.running.Go(func() { r.loadReloads(ctx) })
-	r.loop(ctx)
-	if err := context.Cause(ctx); err != nil && err != context.Canceled {
+	r.running.Go(func() {
+		r.loadLastInForce(ctx, lastInForce)
+		cancel(r.runSource(ctx))
+	})
+	loop(ctx)
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
 
-// setFleet records the fleet's identity. If the ledger is empty, the ID may still be determined
-// from the reports of members.
+// setFleet records the fleet's identity. If the ledger is empty, the ID may still be determined from the reports of
+// members.
 func (r *Reconciler) setFleet() {
 	f := r.cfg.Fleet
-	switch id := r.ledger.Fleet().ID; {
-	case id != "":
+	if id := r.ledger.Fleet().ID; id != "" || r.rebuilding {
 		f.ID = id
-	case r.rebuilding:
-		f.ID = ""
 	}
 	r.ledger.SetFleet(f)
 }
 
-// SetDriftDecisions replaces the decisions about held drift, by cluster. It never blocks, and
-// may be called concurrently.
+// SetDriftDecisions replaces the decisions about held drift, by cluster. It never blocks, and may be called
+// concurrently.
 func (r *Reconciler) SetDriftDecisions(all map[string]ledger.DriftDecisions) {
 	r.events.put(func() { r.events.driftDecisions = all })
 }
 
-// Notice causes a turn that reports the state of the source. It never blocks, and may be called
-// concurrently.
+// Notice causes a turn that reports the state of the source. It never blocks, and may be called concurrently.
 func (r *Reconciler) Notice() { r.events.put(func() {}) }
-
-// loadLastInForce loads the commit that was in force before a restart, since newer ones may be
-// refused.
-func (r *Reconciler) loadLastInForce(ctx context.Context, hash string) {
-	if hash == "" {
-		return
-	}
-	c, err := r.cfg.Source.Commit(ctx, hash)
-	if err != nil {
-		r.cfg.Log.Warn("last commit in force cannot be read; waiting for the newest", "commit", hash, "err", err)
-		return
-	}
-	l := r.load(ctx, r.cfg.Loader, c)
-	if l.err != nil {
-		r.cfg.Log.Warn("last commit in force does not load; waiting for the newest", "commit", hash, "err", l.err)
-		return
-	}
-	l.resumed = true
-	r.events.addLoaded(l)
-}
-
-// runSource runs the source. New commits are loaded in its goroutine, so that the loop waits
-// for neither Git nor kustomize.
-func (r *Reconciler) runSource(ctx context.Context) error {
-	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) {
-		r.events.addLoaded(r.load(ctx, r.cfg.Loader, c))
-	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("follow the repository: %w", err)
-	}
-	return nil
-}
-
-// loadPast loads commits that are still assigned to a cluster.
-func (r *Reconciler) loadPast(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case hash := <-r.pastRequests:
-			c, err := r.cfg.Source.Commit(ctx, hash)
-			l := loaded{commit: hub.Commit{Hash: hash}, err: err}
-			if err == nil {
-				l = r.load(ctx, r.cfg.Past, c)
-			}
-			l.past = true
-			r.events.addLoaded(l)
-		}
-	}
-}
-
-// loadReloads loads commits that a user wants to be loaded again. They do not wait for past
-// commits.
-func (r *Reconciler) loadReloads(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case c := <-r.reloads:
-			l := r.load(ctx, r.cfg.Loader, c)
-			l.reloaded = true
-			r.events.addLoaded(l)
-		}
-	}
-}
-
-// loaded is the result of loading a commit.
-type loaded struct {
-	commit   hub.Commit
-	snapshot *hub.Snapshot
-	err      error
-	// past says that it was loaded because clusters are assigned to it, resumed that it was in
-	// force before a restart, and reloaded that a user requested it, so that there may be a newer
-	// commit.
-	past, resumed, reloaded bool
-	// seen is when the load began, and took its duration.
-	seen time.Time
-	took time.Duration
-}
-
-func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
-	start := time.Now()
-	l = loaded{seen: r.cfg.Now(), commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
-	defer func() { r.cfg.Metrics.loaded(l) }()
-	end, err := r.guard.Begin(c.Hash)
-	if err != nil {
-		l.err = err
-		return l
-	}
-	defer end()
-	files, err := r.cfg.Source.Files(ctx, c.Hash)
-	if err == nil {
-		l.snapshot, err = loader.Load(l.commit, files)
-	}
-	l.err, l.took = err, time.Since(start)
-	r.trimmer.after(l.took)
-	return l
-}

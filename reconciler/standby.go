@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -25,31 +24,18 @@ const (
 	refreshAfter   = 10 * time.Second
 )
 
-// Follow publishes reports about the decisions of another replica until ctx is done, from the
-// ledger that the leader saves and the commits of the repository. It makes no decisions, saves
-// nothing and starts no members. While the ledger cannot be read, no report is published, and
-// the age of the last one grows. Either Follow or Run may be called, once.
+// Follow publishes reports about the decisions of another replica until ctx is done, from the ledger that the leader
+// saves and the commits of the repository. It makes no decisions, saves nothing and starts no members. While the ledger
+// cannot be read, no report is published, and the age of the last one grows.
 func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
-	r.guard = NewCrashGuard(r.cfg.LoadingFile, r.cfg.Log)
-	r.started = r.cfg.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer r.running.Wait()
-	defer cancel(nil)
-	r.running.Go(func() { cancel(r.runSource(ctx)) })
-	r.running.Go(func() { r.loadPast(ctx) })
-	r.standBy(ctx, of)
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return r.run(ctx, "", func(ctx context.Context) { r.standBy(ctx, of) })
 }
 
 // A reader reads the ledger of the leader.
 type reader struct {
 	of      Leadership
 	version string
-	// confirmed is when the ledger was last known to be the newest. wait is the time until it
-	// is read again.
+	// confirmed is when the ledger was last known to be the newest. wait is the time until it is read again.
 	confirmed time.Time
 	wait      time.Duration
 	failing   bool
@@ -122,11 +108,11 @@ func (r *Reconciler) newestLoaded(l loaded) {
 	inForce := r.ledger != nil && r.ledger.InForce() == former
 	reported := r.inForce != nil && r.inForce.Commit.Hash == former
 	if former != l.commit.Hash && !inForce && !reported { // without a report nothing else drops it
-		delete(r.pastSnapshots, former)
+		delete(r.past.snapshots, former)
 	}
 	r.setNewest(l)
 	if l.err == nil {
-		r.pastSnapshots[l.commit.Hash] = l.snapshot
+		r.past.snapshots[l.commit.Hash] = l.snapshot
 	}
 }
 
@@ -136,10 +122,10 @@ func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reade
 	if hash == "" {
 		return false
 	}
-	snapshot := r.pastSnapshots[hash]
+	snapshot := r.past.snapshots[hash]
 	if snapshot == nil {
 		if _, err := r.cfg.Source.Commit(ctx, hash); err == nil { // otherwise a poll will fetch it
-			r.requestPast(hash, now)
+			r.loadPast(ctx, hash, now)
 		}
 		return false
 	}
@@ -149,11 +135,7 @@ func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reade
 	}
 	p := r.makePlan(now)
 	p.UpdateLedger(r.ledger) // only in memory, since the leader makes the same decision
-	newest := r.pastSnapshots[r.source.Newest.Hash]
-	r.requestPastCommits(p, now)
-	if newest != nil {
-		r.pastSnapshots[newest.Commit.Hash] = newest // the leader may put it in force
-	}
+	r.updatePast(ctx, p, now)
 	report := r.report(p, now)
 	report.Standby = &status.Standby{Leader: from.of.Leader(), AsOf: from.confirmed}
 	r.cfg.Publish(report)

@@ -15,7 +15,7 @@ import (
 func TestStandbyKeepsFewCommits(t *testing.T) {
 	for name, known := range map[string]*ledger.Ledger{"without a ledger": nil, "with a ledger": ledger.New()} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{pastSnapshots: map[string]*hub.Snapshot{}, ledger: known}
+			r := &Reconciler{past: newPastCommits(), ledger: known}
 			want := []string{"c9"}
 			if known != nil {
 				known.SetInForce("c3")
@@ -29,7 +29,7 @@ func TestStandbyKeepsFewCommits(t *testing.T) {
 					r.inForce = snapshot
 				}
 			}
-			if got := slices.Sorted(maps.Keys(r.pastSnapshots)); !slices.Equal(got, want) {
+			if got := slices.Sorted(maps.Keys(r.past.snapshots)); !slices.Equal(got, want) {
 				t.Errorf("keeps %v, want %v", got, want)
 			}
 		})

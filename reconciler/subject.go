@@ -5,22 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// subjectOf returns the subject of an order. For an unknown name the error is a
-// *status.UnknownError.
-func (r *Reconciler) subjectOf(o Order) (ledger.Subject, error) {
+var errNoCommit = refuse("no commit is in force yet: try again in a moment")
+
+// subjectOf returns the subject of an order. For an unknown name the error is a *status.UnknownError.
+func (r *orderRun) subjectOf(o Order) (ledger.Subject, error) {
 	if r.inForce == nil {
-		return ledger.Subject{}, refuse("no commit is in force yet: try again in a moment")
+		return ledger.Subject{}, errNoCommit
 	}
-	if o.Cluster != "" {
-		if err := r.knowsCluster(o.Cluster); err != nil {
-			return ledger.Subject{}, err
-		}
+	if err := r.knowsCluster(o.Cluster); o.Cluster != "" && err != nil {
+		return ledger.Subject{}, err
 	}
 	kind, name, _ := strings.Cut(o.Subject, "/")
 	_, isPlacement := api.NamesPlacements(kind)
@@ -43,19 +42,30 @@ func (r *Reconciler) subjectOf(o Order) (ledger.Subject, error) {
 	return ledger.Subject{Object: id, Cluster: o.Cluster}, err
 }
 
-func (r *Reconciler) knowsCluster(name string) error {
+// declares reports whether the commit in force declares a member cluster.
+func (r *orderRun) declares(cluster string) bool {
+	return r.inForce != nil && slices.ContainsFunc(r.inForce.Clusters, func(c *hub.Cluster) bool { return c.Name == cluster })
+}
+
+// knowsCluster returns an error unless a cluster is declared or in the ledger.
+func (r *orderRun) knowsCluster(name string) error {
 	names := r.ledger.Clusters()
 	for _, c := range r.inForce.Clusters {
 		names = append(names, c.Name)
 	}
+	return contains("cluster", name, names)
+}
+
+// contains returns a *status.UnknownError if a name is not among those that exist.
+func contains(what, name string, names []string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
 	slices.Sort(names)
-	return &status.UnknownError{What: "cluster", Name: name, Exist: slices.Compact(names)}
+	return &status.UnknownError{What: what, Name: name, Exist: slices.Compact(names)}
 }
 
-func (r *Reconciler) placementSubject(o Order) (ledger.Subject, error) {
+func (r *orderRun) placementSubject(o Order) (ledger.Subject, error) {
 	key, err := api.ParsePlacement(o.Subject)
 	if err != nil {
 		return ledger.Subject{}, refuse("%v", err)
@@ -70,18 +80,25 @@ func (r *Reconciler) placementSubject(o Order) (ledger.Subject, error) {
 	for _, p := range r.inForce.Placements {
 		names = append(names, p.Key.String())
 	}
-	if !slices.Contains(names, key.String()) {
-		slices.Sort(names)
-		return ledger.Subject{}, &status.UnknownError{What: "placement", Name: key.String(), Exist: slices.Compact(names)}
-	}
-	return ledger.Subject{Placement: key, Cluster: o.Cluster}, nil
+	return ledger.Subject{Placement: key, Cluster: o.Cluster}, contains("placement", key.String(), names)
 }
 
 // object finds an object among the works of the clusters.
-func (r *Reconciler) object(object api.ObjectName, o Order) (api.ID, error) {
+func (r *orderRun) object(object api.ObjectName, o Order) (api.ID, error) {
+	ids := map[api.ID]bool{}
+	for cluster, works := range r.works {
+		if o.Cluster != "" && cluster != o.Cluster {
+			continue
+		}
+		for _, w := range works {
+			for _, m := range w.Manifests {
+				ids[m.ID] = true
+			}
+		}
+	}
 	var found []api.ID
 	var others []string
-	for _, id := range r.objects(o.Cluster) {
+	for _, id := range slices.SortedFunc(maps.Keys(ids), api.ID.Compare) {
 		switch {
 		case object.Means(id):
 			found = append(found, id)
@@ -100,45 +117,4 @@ func (r *Reconciler) object(object api.ObjectName, o Order) (api.ID, error) {
 		return api.ID{}, &status.UnknownError{What: what, Name: object.String(), Exist: others}
 	}
 	return api.ID{}, refuse("%s may be %s or %s: write KIND.GROUP/NAME", o.Subject, found[0], found[1])
-}
-
-// objects lists the objects in the works of a cluster, or of all clusters, by ID.
-func (r *Reconciler) objects(cluster string) []api.ID {
-	ids, looked := map[api.ID]bool{}, map[**work.Manifest]bool{}
-	for name, works := range r.works {
-		if cluster != "" && name != cluster {
-			continue
-		}
-		for _, w := range works {
-			if len(w.Manifests) == 0 || looked[&w.Manifests[0]] {
-				continue // clusters share most of their content
-			}
-			looked[&w.Manifests[0]] = true
-			for _, m := range w.Manifests {
-				ids[m.ID] = true
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(ids), api.ID.Compare)
-}
-
-// suspended finds the suspension that an order refers to, even if its subject no longer exists.
-func (r *Reconciler) suspended(o Order) (ledger.Subject, bool) {
-	object, _ := api.ParseObject(o.Subject, o.Namespace)
-	for _, s := range r.ledger.Suspensions() {
-		id := s.Object
-		switch key, err := api.ParsePlacement(o.Subject); {
-		case id != api.ID{}:
-			if s.Cluster == o.Cluster && object.Means(id) {
-				return s.Subject, true
-			}
-		case err == nil:
-			if s.Placement == key && s.Cluster == o.Cluster {
-				return s.Subject, true
-			}
-		case api.NamesClusters(object.Kind) && s.Placement == api.PlacementKey{} && s.Cluster == object.Name && o.Cluster == "":
-			return s.Subject, true
-		}
-	}
-	return ledger.Subject{}, false
 }

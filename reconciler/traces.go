@@ -11,23 +11,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/tracing"
 )
 
-// A milestone is a stage that the content assigned to a cluster has reached.
-type milestone struct {
-	name      string
-	since, at time.Time // since is the end of the previous stage
-}
-
-// milestones returns the stages that a cluster has reached between two states of its entry.
-func milestones(was, is *ledger.Entry) (all []milestone) {
-	if was.AppliedAt.IsZero() && !is.AppliedAt.IsZero() {
-		all = append(all, milestone{stageApplied, is.Binding.AssignedAt, is.AppliedAt})
-	}
-	if was.AvailableAt.IsZero() && !is.AvailableAt.IsZero() {
-		all = append(all, milestone{stageAvailable, cmp.Or(is.AppliedAt, is.Binding.AssignedAt), is.AvailableAt})
-	}
-	return all
-}
-
 // The names of spans. The root is spanCommit, the others are its children.
 const (
 	spanCommit    = "commit"
@@ -37,8 +20,22 @@ const (
 	spanAvailable = "available"
 )
 
-// spans are the names of the spans that end with a milestone.
-var spans = map[string]string{stageApplied: spanApply, stageAvailable: spanAvailable}
+// A milestone is a stage that the content assigned to a cluster has reached.
+type milestone struct {
+	stage, span string
+	since, at   time.Time // since is the end of the previous stage
+}
+
+// milestones returns the stages that a cluster has reached between two states of its entry.
+func milestones(was, is *ledger.Entry) (all []milestone) {
+	if was.AppliedAt.IsZero() && !is.AppliedAt.IsZero() {
+		all = append(all, milestone{stageApplied, spanApply, is.Binding.AssignedAt, is.AppliedAt})
+	}
+	if was.AvailableAt.IsZero() && !is.AvailableAt.IsZero() {
+		all = append(all, milestone{stageAvailable, spanAvailable, cmp.Or(is.AppliedAt, is.Binding.AssignedAt), is.AvailableAt})
+	}
+	return all
+}
 
 // refused records that a commit was refused.
 func (r *Reconciler) refused(l loaded, now time.Time, why string) {
@@ -49,8 +46,7 @@ func (r *Reconciler) refused(l loaded, now time.Time, why string) {
 	r.cfg.Traces.Commit(l.commit.Hash, s)
 }
 
-// traceCommit sends the trace of the commit in force, once its first plan is made; start is when
-// planning began.
+// traceCommit sends the trace of the commit in force, once its first plan is made; start is when planning began.
 func (r *Reconciler) traceCommit(start time.Time) {
 	if r.untraced.IsZero() {
 		return
@@ -67,8 +63,8 @@ func (r *Reconciler) traceCommit(start time.Time) {
 	r.untraced = time.Time{}
 }
 
-// traceCluster sends the stages that a placement has reached on a cluster between two states of
-// its entry. The entries of the history have the failures in between.
+// traceCluster sends the stages that a placement has reached on a cluster between two states of its entry. The entries of
+// the history have the failures in between.
 func (r *Reconciler) traceCluster(s observedSubject, was, is *ledger.Entry, entries []history.Entry) {
 	if r.cfg.Traces == nil || was == nil || is == nil || is == was || is.Binding.Removing {
 		return
@@ -78,7 +74,7 @@ func (r *Reconciler) traceCluster(s observedSubject, was, is *ledger.Entry, entr
 		attribute.String("gitfleet.placement", s.placement.String()), attribute.String("gitfleet.cluster", s.cluster),
 	}
 	for _, m := range milestones(was, is) {
-		r.cfg.Traces.Step(commit, tracing.Span{Name: spans[m.name], Start: m.since, End: m.at, Attributes: attributes})
+		r.cfg.Traces.Step(commit, tracing.Span{Name: m.span, Start: m.since, End: m.at, Attributes: attributes})
 	}
 	for _, e := range entries {
 		if e.Event != history.Failed {

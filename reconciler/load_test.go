@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -32,26 +33,30 @@ func loadedPast(hash string, err error) loaded {
 func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 	c := newChronicle(t)
 	c.commit("c2", "clusters east")
+	c.cfg.Source = &stuckSource{}
 	broken := errors.New("no such commit")
+	load := func(now time.Time) {
+		t.Helper()
+		if c.updatePast(t.Context(), assigned("c1"), now); c.past.loading != "c1" {
+			t.Fatal("the commit is not loaded")
+		}
+	}
 	attempts := func() (delays []time.Duration) {
 		now := c.now
 		for range 7 {
-			c.requestPastCommits(assigned("c1"), now)
-			<-c.pastRequests
+			load(now)
 			c.pastLoaded(loadedPast("c1", broken), now)
-			if c.lostCommits["c1"] == nil {
+			if c.past.lost["c1"] == nil {
 				t.Fatal("the commit is not lost")
 			}
-			next := c.pastRetries["c1"].at
+			next := c.past.retries["c1"].at
 			delays = append(delays, next.Sub(now))
-			c.requestPastCommits(assigned("c1"), next.Add(-time.Nanosecond))
-			if len(c.pastRequests) > 0 {
+			if c.updatePast(t.Context(), assigned("c1"), next.Add(-time.Nanosecond)); c.past.loading != "" {
 				t.Fatal("the commit is loaded again too early")
 			}
 			now = next
 		}
-		c.requestPastCommits(assigned("c1"), now)
-		<-c.pastRequests
+		load(now)
 		c.pastLoaded(loadedPast("c1", nil), now)
 		return delays
 	}
@@ -60,26 +65,24 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 		if got := attempts(); !slices.Equal(got, want) {
 			t.Errorf("delays %v, want %v", got, want)
 		}
-		if c.pastSnapshots["c1"] == nil || c.lostCommits["c1"] != nil {
+		if c.past.snapshots["c1"] == nil || c.past.lost["c1"] != nil {
 			t.Error("the commit is still lost after it was loaded")
 		}
-		delete(c.pastSnapshots, "c1")
+		delete(c.past.snapshots, "c1")
 	}
 }
 
-func TestOneAssignedCommitIsRequestedAtATime(t *testing.T) {
+func TestOneAssignedCommitIsLoadedAtATime(t *testing.T) {
 	c := newChronicle(t)
 	c.commit("c9", "clusters east")
-	for _, want := range []string{"c1", "c2"} {
-		c.requestPastCommits(assigned("c1", "c2", "c9"), c.now)
-		if got := <-c.pastRequests; got != want {
-			t.Errorf("requested %s, want %s", got, want)
+	c.cfg.Source = &stuckSource{}
+	for _, want := range []string{"c1", "c2", ""} {
+		for range 2 {
+			if c.updatePast(t.Context(), assigned("c1", "c2", "c9"), c.now); c.past.loading != want {
+				t.Errorf("%q is loaded, want %q", c.past.loading, want)
+			}
 		}
-		c.pastLoaded(loadedPast(want, nil), c.now)
-	}
-	c.requestPastCommits(assigned("c1", "c2", "c9"), c.now)
-	if len(c.pastRequests) > 0 {
-		t.Errorf("loaded commits are requested again: %s", <-c.pastRequests)
+		c.pastLoaded(loadedPast(cmp.Or(want, "c1"), nil), c.now)
 	}
 }
 
@@ -90,11 +93,12 @@ func TestUnassignedCommitsAreDropped(t *testing.T) {
 	for hash, err := range map[string]error{"c1": nil, "c2": nil, "c3": errors.New("gone"), "c4": errors.New("gone")} {
 		c.pastLoaded(loadedPast(hash, err), c.now)
 	}
-	c.requestPastCommits(assigned("c2", "c4"), c.now)
-	if got := slices.Sorted(maps.Keys(c.pastSnapshots)); !slices.Equal(got, []string{"c2", "c9"}) {
+	c.cfg.Source = &stuckSource{}
+	c.updatePast(t.Context(), assigned("c2", "c4"), c.now)
+	if got := slices.Sorted(maps.Keys(c.past.snapshots)); !slices.Equal(got, []string{"c2", "c9"}) {
 		t.Errorf("kept %v", got)
 	}
-	if got := slices.Sorted(maps.Keys(c.lostCommits)); !slices.Equal(got, []string{"c4"}) || len(c.pastRetries) != 1 {
-		t.Errorf("lost %v, %v", got, c.pastRetries)
+	if got := slices.Sorted(maps.Keys(c.past.lost)); !slices.Equal(got, []string{"c4"}) || len(c.past.retries) != 1 {
+		t.Errorf("lost %v, %v", got, c.past.retries)
 	}
 }
