@@ -85,7 +85,6 @@ func TestClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newResolver()
 			r.shared = map[api.ID]bool{configMap("a"): true, configMap("b"): true}
-			r.sharedIn = map[**work.Manifest]map[api.ID]*work.Manifest{}
 			test.c.Entry = &ledger.Entry{Binding: assigned}
 			if test.spec == nil {
 				test.spec = &hub.Placement{}
@@ -164,7 +163,7 @@ func TestConflictWarnings(t *testing.T) {
 	r := newResolver()
 	r.memo.setInForce(snapshot(t, "clusters east\nnamespace web\nplace a of web\nplace b of web\nplace c of web\n"))
 	extent := &conflictExtent{map[api.ID]bool{configMap("one"): true}, map[string]bool{"east": true}}
-	r.memo.conflicts = map[conflict]*conflictExtent{{a, b}: extent, {b, c}: extent, {api.PlacementKey{Name: "gone"}, b}: extent}
+	r.conflicts = map[conflict]*conflictExtent{{a, b}: extent, {b, c}: extent, {api.PlacementKey{Name: "gone"}, b}: extent}
 	const (
 		owns   = " selects ConfigMap/web/one on east as well; this placement has what both select, and keeps it: let one of the two select it"
 		yields = " has ConfigMap/web/one on east, which this placement selects as well and leaves to it: let one of the two select it"

@@ -8,79 +8,58 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// An overlap has the objects that belong to more than one placement on any cluster: in the
-// latest content, in an older content that a cluster is assigned to, or in the claims so far.
+// An overlap has the objects that belong to more than one placement on any cluster: in the latest content, in an older
+// content that a cluster is assigned to, or in the claims so far.
 type overlap struct {
 	shared map[api.ID]bool
-	// claimants are the placements that have any of these objects, and those that claimed one
-	// until now, by key.
+	// claimants are the placements that have any of these objects, and those that claimed one until now, by key.
 	claimants []api.PlacementKey
 }
 
 func findOverlap(results map[api.PlacementKey]*result) overlap {
 	o := overlap{shared: map[api.ID]bool{}}
-	size := 0
-	for _, r := range results {
-		for _, content := range r.contentsInUse {
-			size += len(content.renderer.Manifests())
-		}
-	}
-	owners, claimants := make(map[api.ID]api.PlacementKey, size), map[api.PlacementKey]bool{}
+	owners, claimants := map[api.ID]api.PlacementKey{}, map[api.PlacementKey]bool{}
 	for key, r := range results {
-		for m := range r.manifestsInUse {
-			if owner, taken := owners[m.ID]; taken && owner != key {
-				o.shared[m.ID], claimants[owner], claimants[key] = true, true, true
+		for _, content := range r.contentsInUse {
+			for _, m := range content.renderer.Manifests() {
+				if owner, taken := owners[m.ID]; taken && owner != key {
+					o.shared[m.ID], claimants[owner], claimants[key] = true, true, true
+				}
+				owners[m.ID] = key
 			}
-			owners[m.ID] = key
 		}
 	}
-	for _, r := range results {
-		for id := range r.claimedObjects {
-			o.shared[id], claimants[owners[id]] = true, true // other owners are claimants already; without any, it is the zero key
+	for key, r := range results {
+		claimed := func(id api.ID) {
+			o.shared[id], claimants[key], claimants[owners[id]] = true, true, true // without an owner, it is the zero key
 		}
-		maps.Copy(claimants, r.counterparts)
+		for _, c := range r.placement.Clusters {
+			for _, y := range c.Claims.Yields {
+				claimed(y.ID)
+				claimants[y.To] = true
+			}
+			for _, id := range c.Claims.Early {
+				claimed(id)
+			}
+		}
 	}
 	maps.DeleteFunc(claimants, func(key api.PlacementKey, _ bool) bool { return results[key] == nil })
 	o.claimants = slices.SortedFunc(maps.Keys(claimants), api.PlacementKey.Compare)
 	return o
 }
 
-// manifestsInUse yields the objects of the contents that clusters are assigned or held until
-// now.
-func (r *result) manifestsInUse(yield func(*work.Manifest) bool) {
-	for _, content := range r.contentsInUse {
-		for _, m := range content.renderer.Manifests() {
-			if !yield(m) {
-				return
-			}
-		}
-	}
-}
-
-// claimsLike reports whether two results for a placement have the same spec and content, so that
-// its claims on a cluster depend only on the plan for that cluster.
-func (r *result) claimsLike(o *result) bool {
-	return r.placement.Spec == o.placement.Spec && r.prepared == o.prepared && r.placement.Record.Abandon == o.placement.Record.Abandon
-}
-
-// sameObjects reports whether two results for a placement have the same contents and claimed
-// objects, so that the overlap of all placements is the same.
+// sameObjects reports whether two results for a placement have the same contents and claims, so that the overlap of all
+// placements is the same. o may be nil.
 func (r *result) sameObjects(o *result) bool {
-	return r != nil && o != nil && slices.Equal(r.contentsInUse, o.contentsInUse) &&
-		maps.Equal(r.claimedObjects, o.claimedObjects) && maps.Equal(r.counterparts, o.counterparts)
+	return o != nil && slices.Equal(r.contentsInUse, o.contentsInUse) &&
+		slices.EqualFunc(r.placement.Clusters, o.placement.Clusters, func(a, b *OnCluster) bool { return a.Claims.Equal(b.Claims) })
 }
 
-// A conflict exists if two placements of the commit in force select the same objects: one owns
-// them, and the other one does not get them.
+// A conflict exists if two placements of the commit in force select the same objects: one owns them, and the other one
+// does not get them.
 type conflict struct{ owner, without api.PlacementKey }
-
-// conflicts are the conflicts on one cluster, each with its objects.
-type conflicts map[conflict][]api.ID
-
-func (c conflicts) equal(o conflicts) bool { return maps.EqualFunc(c, o, slices.Equal[[]api.ID]) }
 
 // A conflictExtent lists the objects that are in conflict, and the clusters on which they are.
 type conflictExtent struct {
@@ -88,38 +67,27 @@ type conflictExtent struct {
 	clusters map[string]bool
 }
 
-// conflictExtents returns the extent of each conflict.
-func conflictExtents(clusters map[string]*resolution) map[conflict]*conflictExtent {
-	out := map[conflict]*conflictExtent{}
-	for cluster, res := range clusters {
-		for c, ids := range res.conflicts {
-			e := out[c]
-			if e == nil {
-				e = &conflictExtent{map[api.ID]bool{}, map[string]bool{}}
-				out[c] = e
-			}
-			e.clusters[cluster] = true
-			for _, id := range ids {
-				e.ids[id] = true
-			}
-		}
-	}
-	return out
-}
-
-// recordConflict records a conflict if the latest content of more than one placement has the
-// object. While rollouts move an object from one placement to another, there is no conflict.
-func (r *resolver) recordConflict(found conflicts, claims []*claim, owner *claim, id api.ID) {
+// recordConflicts records the conflicts about an object on a cluster: more than one placement has it in its latest
+// content. While rollouts move an object from one placement to another, there is no conflict.
+func (r *resolver) recordConflicts(claims []*claim, owner *claim, id api.ID) {
 	wanting := func(cl *claim) bool { return cl.wants(id) }
 	if owner == nil || !owner.wants(id) {
 		owner = r.owner(claims, id, wanting)
 	}
 	for _, cl := range claims {
 		if cl != owner && wanting(cl) {
-			c := conflict{owner.key, cl.key}
-			found[c] = append(found[c], id)
+			r.recordConflict(owner.key, cl, id)
 		}
 	}
+}
+
+// recordConflict records that an object is left to its owner.
+func (r *resolver) recordConflict(owner api.PlacementKey, without *claim, id api.ID) {
+	c := conflict{owner, without.key}
+	if r.conflicts[c] == nil {
+		r.conflicts[c] = &conflictExtent{map[api.ID]bool{}, map[string]bool{}}
+	}
+	r.conflicts[c].ids[id], r.conflicts[c].clusters[without.on.Binding.Cluster] = true, true
 }
 
 // String returns, for example, "Namespace web and 2 more objects on east and 1 more cluster".
@@ -154,12 +122,12 @@ func (r *resolver) conflictWarnings(p *Placement) problem.List {
 	order := func(a, b conflict) int {
 		return cmp.Or(a.owner.Compare(b.owner), a.without.Compare(b.without))
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(r.memo.conflicts), order) {
+	for _, c := range slices.SortedFunc(maps.Keys(r.conflicts), order) {
 		switch p.Key {
 		case c.owner:
-			add(c.without, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", r.memo.conflicts[c])
+			add(c.without, "%s selects %s as well; this placement has what both select, and keeps it: let one of the two select it", r.conflicts[c])
 		case c.without:
-			add(c.owner, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", r.memo.conflicts[c])
+			add(c.owner, "%s has %s, which this placement selects as well and leaves to it: let one of the two select it", r.conflicts[c])
 		}
 	}
 	return out

@@ -68,37 +68,21 @@ func (p *Placement) registered(cluster string) bool {
 	return p.Request == nil || slices.ContainsFunc(p.Request.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
 }
 
-// deletionHolds caches the holds of a placement: for changed content, for content that has
-// become empty, and for a renamed placement.
-type deletionHolds struct {
-	content, emptied, renamed []work.Hold
-}
-
 // holdsFor returns the holds on the deletions of a cluster's work.
 func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
-	h := &pl.current.holds
 	switch {
 	case w.AllowDelete || w.Keep:
 		return nil
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
-		if h.renamed == nil {
-			h.renamed = pl.renameHolds()
-		}
-		return h.renamed
+		return pl.renameHolds()
 	case p.Spec == nil:
 		return nil
 	case w.Remove:
 		return p.RemovalHolds(cluster)
 	case len(w.Manifests) == 0:
-		if h.emptied == nil {
-			h.emptied = []work.Hold{{Why: emptiedReason(p)}}
-		}
-		return h.emptied
+		return []work.Hold{{Why: emptiedReason(p)}}
 	}
-	if h.content == nil {
-		h.content = slices.Concat(unmatchedHolds(p, pl.current.prepared), guardedKinds)
-	}
-	return h.content
+	return contentHolds(p, pl.current.prepared)
 }
 
 // successorMayDelete reports whether deletions are allowed under the new key of a renamed
@@ -124,7 +108,7 @@ func (pl *placementPlanner) renameHolds() []work.Hold {
 	if p.Request != nil && !p.hasCluster() {
 		return noClusterLeft
 	}
-	return slices.Concat(unmatchedHolds(p, successor.prepared), guardedKinds)
+	return contentHolds(p, successor.prepared)
 }
 
 // hasCluster reports whether the placement has a cluster on which it stays.
@@ -141,10 +125,13 @@ func emptiedReason(p *Placement) string {
 	return "the placement selects nothing: " + selectorText(p, i) + " matches nothing"
 }
 
-// unmatchedHolds holds deletions of objects that a selector which matches nothing may have
-// selected before. Earlier selections are not recorded, so objects are recognized by their
-// kind; objects in a namespace that is still selected were selected with it.
-func unmatchedHolds(p *Placement, now *prepared) []work.Hold {
+// contentHolds holds deletions of guarded kinds, and of objects that a selector which matches nothing may have selected
+// before. Earlier selections are not recorded, so objects are recognized by their kind; objects in a namespace that is
+// still selected were selected with it.
+func contentHolds(p *Placement, now *prepared) []work.Hold {
+	if len(p.Selection.Unmatched) == 0 {
+		return guardedKinds
+	}
 	var out []work.Hold
 	for _, i := range p.Selection.Unmatched {
 		term := p.Spec.Spec.ResourceSelectors[i]
@@ -158,7 +145,7 @@ func unmatchedHolds(p *Placement, now *prepared) []work.Hold {
 		}
 		out = append(out, h)
 	}
-	return out
+	return append(out, guardedKinds...)
 }
 
 // namespaces returns the names of the Namespaces in the content, sorted.

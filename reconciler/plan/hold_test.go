@@ -84,7 +84,8 @@ func TestUnmatchedHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Placement{Spec: &hub.Placement{Spec: api.PlacementSpec{ResourceSelectors: []api.ResourceSelectorTerm{test.term}}}}
 			p.Selection.Unmatched = []int{0}
-			w := work.Work{Holds: unmatchedHolds(p, now)}
+			holds := contentHolds(p, now)
+			w := work.Work{Holds: holds[:len(holds)-len(guardedKinds)]}
 			for _, id := range []api.ID{namespace, secret, inWeb, other} {
 				want := ""
 				for _, held := range test.held {

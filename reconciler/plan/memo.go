@@ -11,25 +11,21 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A Memo caches results between calls of Resolve. It affects only how long a call takes, with
-// one exception: content that was rendered once remains known without its commit. A Memo must
-// not be used concurrently.
+// A Memo caches results between calls of Resolve. It affects only how long a call takes, with one exception: content that
+// was rendered once remains known without its commit. A Memo must not be used concurrently.
 type Memo struct {
 	inForce *commitCache
 	commits map[*hub.Snapshot]*commitCache
-	// contents are the known contents of each placement, beginning with that of the commit in
-	// force. The others are kept while a cluster is assigned to them or was until now.
+	// contents are the known contents of each placement, beginning with that of the commit in force. The others are kept
+	// while a cluster is assigned to them or was until now.
 	contents map[api.PlacementKey][]*prepared
 
 	order order
-	// results are those of the last call, and overlap the objects that several of them have.
-	// resolutions decide who owns these on each cluster, and conflicts are those of all
-	// clusters. resolved are the placements that claim such objects, after the resolution.
-	results     map[api.PlacementKey]*result
-	overlap     overlap
-	resolutions map[string]*resolution
-	conflicts   map[conflict]*conflictExtent
-	resolved    map[api.PlacementKey]*Placement
+	// results are those of the last call, and overlap the objects that several of them have. resolved are the placements
+	// that claim such objects, with the owners decided.
+	results  map[api.PlacementKey]*result
+	overlap  overlap
+	resolved map[api.PlacementKey]*Placement
 	// spareResults is an empty map kept for the next call.
 	spareResults map[api.PlacementKey]*result
 	// placements and works are those of the last plan.
@@ -41,8 +37,7 @@ type Memo struct {
 	suspensions suspensions
 }
 
-// A resultKey is what a result depends on; fields that do not matter to it are zero. A result
-// stays valid as long as its key is the same.
+// A resultKey is what a result depends on; fields that do not matter to it are zero.
 type resultKey struct {
 	spec               *hub.Placement
 	prepared           *prepared
@@ -58,8 +53,8 @@ type resultKey struct {
 	others string
 }
 
-// scheduling returns the part of the key that the decisions of the scheduler depend on, apart from
-// the policy and the bindings of the request.
+// scheduling returns the part of the key that the decisions of the scheduler depend on, apart from the policy and the
+// bindings of the request.
 func (k resultKey) scheduling() resultKey {
 	return resultKey{spec: k.spec, fleetVersion: k.fleetVersion, propertiesVersion: k.propertiesVersion, others: k.others}
 }
@@ -81,7 +76,6 @@ type prepared struct {
 	key         api.PlacementKey
 	selection   placement.Selection
 	renderer    *work.Renderer // nil if the selection is invalid
-	hash        string         // hash of the content before overrides
 	fingerprint string         // fingerprint of the content with overrides; empty until it is needed
 	cros        []*api.ClusterResourceOverride
 	ros         []*api.ResourceOverride
@@ -131,9 +125,8 @@ func (m *Memo) keepContent(key api.PlacementKey, p *prepared) {
 // spec returns a placement of the commit in force; nil if that does not have it.
 func (m *Memo) spec(key api.PlacementKey) *hub.Placement { return m.inForce.specs[key] }
 
-// prepare selects the objects of a placement at a commit and creates its renderer; nil if the
-// commit does not have the placement. It returns the same value for commits between which
-// nothing changed.
+// prepare selects the objects of a placement at a commit and creates its renderer; nil if the commit does not have the
+// placement. It returns the same value for commits between which nothing changed.
 func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 	at := m.commit(s)
 	p := at.specs[key]
@@ -153,10 +146,9 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 	switch {
 	case current.selection.Invalid != "":
 	case old != nil && old.rendersLike(current):
-		current.renderer, current.hash = old.renderer, old.hash
+		current.renderer = old.renderer
 	default:
 		current.renderer = work.NewRenderer(key, current.selection.Objects, at.cros, at.ros, scope)
-		current.hash = current.renderer.Hash()
 	}
 	if old != nil && old.renderer == current.renderer && old.selection.Invalid == current.selection.Invalid &&
 		slices.Equal(old.selection.Warnings, current.selection.Warnings) && slices.Equal(old.selection.Unmatched, current.selection.Unmatched) {
@@ -169,8 +161,8 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 	return current
 }
 
-// rendersLike reports whether the renderer of an older commit renders the same content. Then
-// that one is reused, with everything it has cached.
+// rendersLike reports whether the renderer of an older commit renders the same content. Then that one is reused, with
+// everything it has cached.
 func (p *prepared) rendersLike(o *prepared) bool {
 	return p.renderer != nil && p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) &&
 		slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros)

@@ -51,8 +51,8 @@ func TestRenderersAreReused(t *testing.T) {
 				t.Errorf("invalid: %t, with renderer %v", invalid, now.renderer)
 			}
 			m.setInForce(load("v3", base))
-			if again := m.prepare(m.inForce.Snapshot, web); again.hash != before.hash {
-				t.Errorf("back at the first content, its hash is %s, not %s", again.hash, before.hash)
+			if again := m.prepare(m.inForce.Snapshot, web); again.renderer.Hash() != before.renderer.Hash() {
+				t.Errorf("back at the first content, its hash is %s, not %s", again.renderer.Hash(), before.renderer.Hash())
 			}
 		})
 	}

@@ -11,15 +11,12 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// If two placements select an object on the same cluster, one owns it and the other leaves it
-// out. The owner keeps it. When the owner gives it up, the other one gets it in the same plan,
-// so that members hand it over instead of deleting it. If the rollout of the other one has not
-// reached the cluster yet, it gets the object early.
+// If two placements select an object on the same cluster, one owns it and the other leaves it out. The owner keeps it.
+// When the owner gives it up, the other one gets it in the same plan, so that members hand it over instead of deleting
+// it. If the rollout of the other one has not reached the cluster yet, it gets the object early.
 
-// assignOwners decides the ownership of the shared objects of one cluster, one by one. It
-// returns the conflicts.
-func (r *resolver) assignOwners(claims []*claim) conflicts {
-	found := conflicts{}
+// assignOwners decides the ownership of the shared objects of one cluster, one by one.
+func (r *resolver) assignOwners(claims []*claim) {
 	ids := map[api.ID]bool{}
 	for _, cl := range claims {
 		cl.guessHeld(claims)
@@ -46,15 +43,12 @@ func (r *resolver) assignOwners(claims []*claim) conflicts {
 		if owner != nil && owner.early[id] != nil {
 			owner.outcome.Early = append(owner.outcome.Early, id)
 		}
-		r.recordConflict(found, claims, owner, id)
+		r.recordConflicts(claims, owner, id)
 	}
-	return found
 }
 
-// keepOwners does not change the ownership of any object on a cluster. It returns the
-// conflicts.
-func (r *resolver) keepOwners(claims []*claim) conflicts {
-	found := conflicts{}
+// keepOwners does not change the ownership of any object on a cluster.
+func (r *resolver) keepOwners(claims []*claim) {
 	for _, cl := range claims {
 		cl.outcome = cl.on.Claims
 		for _, y := range cl.outcome.Yields {
@@ -62,16 +56,14 @@ func (r *resolver) keepOwners(claims []*claim) conflicts {
 				cl.yielded = append(cl.yielded, r.yieldedObject(m, y))
 			}
 			if !y.Passing {
-				c := conflict{y.To, cl.key}
-				found[c] = append(found[c], y.ID)
+				r.recordConflict(y.To, cl, y.ID)
 			}
 		}
 	}
-	return found
 }
 
-// handOver assigns an object that its owner gives up, and nobody else holds, to the first
-// placement that has it in its upcoming content.
+// handOver assigns an object that its owner gives up, and nobody else holds, to the first placement that has it in its
+// upcoming content.
 func handOver(claims []*claim, id api.ID) {
 	if slices.ContainsFunc(claims, func(cl *claim) bool { return cl.asks(id) && !cl.reportOnly }) ||
 		!slices.ContainsFunc(claims, func(cl *claim) bool { return cl.gaveUp(id) }) {
@@ -119,8 +111,8 @@ func (cl *claim) rank(id api.ID) int {
 	return newcomer
 }
 
-// before reports whether one claim to an object outranks another: the current holder first,
-// then the placement that was assigned its revision first.
+// before reports whether one claim to an object outranks another: the current holder first, then the placement that was
+// assigned its revision first.
 func (r *resolver) before(a, b *claim, id api.ID) bool {
 	return cmp.Or(cmp.Compare(a.rank(id), b.rank(id)), r.since(a).Compare(r.since(b)), a.key.Compare(b.key)) < 0
 }

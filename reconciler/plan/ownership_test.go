@@ -62,12 +62,12 @@ func TestAssignOwners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResolver()
-			found := r.assignOwners(test.claims)
+			r.assignOwners(test.claims)
 			if got := outcomes(test.claims, shared); got != test.want {
 				t.Errorf("%s; want %s", got, test.want)
 			}
 			var conflicts []string
-			for c := range found {
+			for c := range r.conflicts {
 				conflicts = append(conflicts, c.owner.Name+" without "+c.without.Name)
 			}
 			if got := strings.Join(conflicts, ", "); got != test.conflicts {
@@ -98,7 +98,7 @@ func outcomes(claims []*claim, id api.ID) string {
 func newResolver() *resolver {
 	m := NewMemo()
 	m.setInForce(&hub.Snapshot{})
-	return &resolver{planner: &planner{Input: Input{Now: noon}, memo: m}}
+	return &resolver{planner: &planner{Input: Input{Now: noon}, memo: m}, sharedIn: map[**work.Manifest]map[api.ID]*work.Manifest{}, conflicts: map[conflict]*conflictExtent{}}
 }
 
 // While a cluster is paused, no claim changes.
@@ -108,9 +108,9 @@ func TestPausedClustersKeepTheirOwners(t *testing.T) {
 	}}
 	cl := &claim{key: api.PlacementKey{Name: "web"}, on: &OnCluster{Claims: kept}, assigned: map[api.ID]*work.Manifest{configMap("b"): manifestsOf("b")[0]}}
 	r := newResolver()
-	found := r.keepOwners([]*claim{cl})
-	if !cl.outcome.Equal(kept) || len(cl.yielded) != 1 || len(found) != 1 {
-		t.Errorf("claims %+v, yielded %v, conflicts %v", cl.outcome, cl.yielded, found)
+	r.keepOwners([]*claim{cl})
+	if !cl.outcome.Equal(kept) || len(cl.yielded) != 1 || len(r.conflicts) != 1 {
+		t.Errorf("claims %+v, yielded %v, conflicts %v", cl.outcome, cl.yielded, r.conflicts)
 	}
 }
 
@@ -127,7 +127,8 @@ func TestFindOverlap(t *testing.T) {
 		key := api.PlacementKey{Name: name}
 		r := &result{placement: &Placement{Key: key}, contentsInUse: contents(objects+"place "+name+" of "+namespaces+"\n", key)}
 		for _, to := range claimed {
-			r.addClaims(ledger.Claims{Yields: []ledger.Yield{{ID: api.ID{Kind: "Namespace", Name: "green"}, To: api.PlacementKey{Name: to}}}})
+			claims := ledger.Claims{Yields: []ledger.Yield{{ID: api.ID{Kind: "Namespace", Name: "green"}, To: api.PlacementKey{Name: to}}}}
+			r.placement.Clusters = append(r.placement.Clusters, &OnCluster{Claims: claims})
 		}
 		return r
 	}

@@ -73,8 +73,8 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	}
 	pl.markInUse(content)
 	p.warn("", content.renderer.Warnings()...)
-	if content.hash != p.Record.Content {
-		p.Record.Content = content.hash
+	if hash := content.renderer.Hash(); hash != p.Record.Content {
+		p.Record.Content = hash
 		pl.startRollout(p)
 	}
 	pl.updateAllowedContent(p)
@@ -235,7 +235,6 @@ func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.
 	}
 	if c.Entry != nil {
 		c.Claims = c.Entry.Claims
-		pl.current.addClaims(c.Claims)
 	}
 	pl.loadPreviousContent(c)
 	return c

@@ -117,8 +117,11 @@ type Placement struct {
 	Forget  bool
 }
 
-// On returns the plan for one cluster of the placement; nil if the placement does not hold it.
+// On returns the plan for one cluster of the placement; nil if the placement is nil or does not hold it.
 func (p *Placement) On(cluster string) *OnCluster {
+	if p == nil {
+		return nil
+	}
 	i, found := slices.BinarySearchFunc(p.Clusters, cluster, func(c *OnCluster, name string) int {
 		return strings.Compare(c.Binding.Cluster, name)
 	})

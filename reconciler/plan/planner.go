@@ -14,27 +14,18 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A result is the plan of one placement, before conflicts with other placements are resolved,
-// together with the inputs that it depends on. It is reused as long as they are the same.
+// A result is the plan of one placement, before conflicts with other placements are resolved, together with the inputs
+// that it depends on. It is reused as long as they are the same.
 type result struct {
 	resultKey
 	placement *Placement
 	// contentsInUse are the contents that clusters are assigned or held until now.
 	contentsInUse []*prepared
-	// missingCommits are the commits that clusters are assigned to and whose content is not
-	// known. loadingCommits are those of them that may still be loaded.
-	missingCommits, loadingCommits []string
-	// lostCommits are those of missingCommits that could not be loaded.
-	lostCommits []string
-	// claimedObjects are the objects that were yielded to others until now or assigned early.
-	// counterparts are the placements that own them, and this one.
-	claimedObjects map[api.ID]bool
-	counterparts   map[api.PlacementKey]bool
-	lastClaims     ledger.Claims // that were added to them; most clusters have the same
+	// missingCommits are the commits that clusters are assigned to and whose content is not known: loadingCommits may
+	// still be loaded, and lostCommits could not be loaded.
+	missingCommits, loadingCommits, lostCommits []string
 	// wake is when the result could change without new input; zero means never.
 	wake time.Time
-	// holds are the holds on deletions of the placement.
-	holds deletionHolds
 }
 
 // A planner has the state of one call of Resolve.
@@ -43,13 +34,12 @@ type planner struct {
 	memo    *Memo
 	results map[api.PlacementKey]*result // of this call
 	wake    time.Time
-	// renamed are the renames found by this call. unclear are the placements of which it is not
-	// certain whether they were renamed, and why.
+	// renamed are the renames found by this call. unclear are the placements of which it is not certain whether they were
+	// renamed, and why.
 	renamed []ledger.Rename
 	unclear map[api.PlacementKey]string
-	// paused are the clusters on which no assignment may change, each with the commit that is
-	// being loaded for it. pauseChanged are the clusters that were paused or released by this
-	// call.
+	// paused are the clusters on which no assignment may change, each with the commit that is being loaded for it.
+	// pauseChanged are the clusters that were paused or released by this call.
 	paused       map[string]string
 	pauseChanged []string
 }
@@ -58,8 +48,6 @@ type planner struct {
 type placementPlanner struct {
 	*planner
 	current *result
-	// compared is the last comparison of two contents, since most clusters have the same ones.
-	compared comparison
 }
 
 func newPlanner(in Input) *planner {
@@ -72,36 +60,23 @@ func newPlanner(in Input) *planner {
 	return pl
 }
 
-// updateResults makes the results of this call those that the next call compares with. If a
-// result that affects the resolution of conflicts has changed, it resolves them again.
+// updateResults makes the results of this call those that the next call compares with. If a result that affects the
+// resolution of conflicts has changed, it resolves them again.
 func (pl *planner) updateResults() {
-	m, moved := pl.memo, false
-	changed, claimDifferently := map[api.PlacementKey]bool{}, map[api.PlacementKey]bool{}
+	m := pl.memo
+	changed, moved := map[api.PlacementKey]bool{}, len(pl.results) != len(m.results)
 	for key, r := range pl.results {
 		if old := m.results[key]; old != r {
 			changed[key], moved = true, moved || !r.sameObjects(old)
-			claimDifferently[key] = old == nil || !r.claimsLike(old)
 		}
-	}
-	for key := range m.results {
-		moved = moved || pl.results[key] == nil
 	}
 	m.results, m.spareResults = pl.results, m.results
 	clear(m.spareResults)
 	if moved {
 		m.overlap = findOverlap(pl.results)
 	}
-	anyClaimant := func(of map[api.PlacementKey]bool) bool {
-		return slices.ContainsFunc(m.overlap.claimants, func(key api.PlacementKey) bool { return of[key] })
-	}
-	if moved || anyClaimant(claimDifferently) {
-		m.resolutions = nil
-	}
-	for _, cluster := range pl.pauseChanged {
-		delete(m.resolutions, cluster)
-	}
-	if moved || anyClaimant(changed) {
-		pl.resolveConflicts(changed)
+	if moved || slices.ContainsFunc(m.overlap.claimants, func(key api.PlacementKey) bool { return changed[key] }) {
+		m.resolved = pl.resolveConflicts()
 	}
 }
 
@@ -129,8 +104,8 @@ func (pl *planner) finish() *Plan {
 	return p
 }
 
-// planPlacement plans one placement, or reuses the previous result if its inputs are the same.
-// If planning panics, the placement keeps what it holds, and the others are planned as usual.
+// planPlacement plans one placement, or reuses the previous result if its inputs are the same. If planning panics, the
+// placement keeps what it holds, and the others are planned as usual.
 func (pl *planner) planPlacement(key api.PlacementKey) {
 	record := pl.Ledger.Placement(key)
 	defer func() {
@@ -145,9 +120,6 @@ func (pl *planner) planPlacement(key api.PlacementKey) {
 	}
 	pp := placementPlanner{planner: pl, current: &result{resultKey: inputs, placement: &Placement{Key: key, Spec: inputs.spec}}}
 	pp.plan(pp.current.placement, record)
-	if old := pl.memo.results[key]; old != nil {
-		pp.current.placement.reuseClusters(old.placement)
-	}
 	pl.results[key] = pp.current
 }
 
@@ -177,15 +149,14 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	return in
 }
 
-// allowsFormer reports whether the commit allows deletions under an earlier key of a placement
-// that no other placement has taken since.
+// allowsFormer reports whether the commit allows deletions under an earlier key of a placement that no other placement has
+// taken since.
 func (pl *planner) allowsFormer(key api.PlacementKey) bool {
 	return pl.memo.spec(key) == nil && Allows(pl.InForce.Commit.Message, key)
 }
 
-// stillValid reports whether a result is still valid apart from its key: planning did not
-// panic, its wake time has not come, no commit it waits for has been loaded, and none of its
-// clusters has changed.
+// stillValid reports whether a result is still valid apart from its key: planning did not panic, its wake time has not
+// come, no commit it waits for has been loaded, and none of its clusters has changed.
 func (pl *planner) stillValid(r *result) bool {
 	if r.placement.InternalError != "" || !r.wake.IsZero() && !pl.Now.Before(r.wake) {
 		return false
@@ -200,8 +171,7 @@ func (r *result) onAnyOf(clusters []string) bool {
 	return slices.ContainsFunc(clusters, func(cluster string) bool { return r.placement.On(cluster) != nil })
 }
 
-// failedResult is the result for a placement whose planning panicked: everything it holds is
-// kept.
+// failedResult is the result for a placement whose planning panicked: everything it holds is kept.
 func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Placement, cause string) *result {
 	r := &result{placement: &Placement{
 		Key: key, Spec: spec, InternalError: "internal error: " + cause, Stack: string(debug.Stack()),
@@ -219,25 +189,7 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 				c.work.Strategy, c.work.Drift = strategy(spec.Spec), spec.Annotations[api.DriftAnnotation]
 			}
 		}
-		r.addClaims(e.Claims)
 		r.placement.Clusters = append(r.placement.Clusters, c)
 	}
 	return r
-}
-
-// addClaims collects the objects and owners of a cluster's claims.
-func (r *result) addClaims(c ledger.Claims) {
-	if c.Empty() || c.Equal(r.lastClaims) {
-		return
-	}
-	r.lastClaims = c
-	if r.claimedObjects == nil {
-		r.claimedObjects, r.counterparts = map[api.ID]bool{}, map[api.PlacementKey]bool{r.placement.Key: true}
-	}
-	for _, y := range c.Yields {
-		r.claimedObjects[y.ID], r.counterparts[y.To] = true, true
-	}
-	for _, id := range c.Early {
-		r.claimedObjects[id] = true
-	}
 }

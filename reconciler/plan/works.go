@@ -7,7 +7,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
-	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // planWorks computes the works of the placement's clusters.
@@ -50,7 +49,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
 		}
 	case !c.Binding.HasRevision():
-		w.Keep, w.Awaited = true, pl.awaitedContent(c, nil)
+		w.Keep, w.Awaited = true, awaitedContent(c, nil)
 		if len(w.Awaited) == 0 || w.Strategy.Type == api.ReportDiff {
 			return nil
 		}
@@ -67,7 +66,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 	w.Keep = w.Keep || paused
 	w.Holds = pl.holdsFor(p, c.Binding.Cluster, w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
-		w.Awaited = pl.awaitedContent(c, w.Manifests)
+		w.Awaited = awaitedContent(c, w.Manifests)
 	}
 	return w
 }
@@ -86,30 +85,13 @@ func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 	return work.Cause{Commit: b.Assigned.Commit, Why: "no longer in the placement's content"}
 }
 
-// awaitedContent returns the newest content for a cluster, if its objects are not those that
-// the cluster is assigned now.
-func (pl *placementPlanner) awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Manifest {
-	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || pl.compared.sameIDs(now, c.Content.Manifests) {
+// awaitedContent returns the newest content for a cluster, if its objects are not those that the cluster is assigned now.
+func awaitedContent(c *OnCluster, now []*work.Manifest) []*work.Manifest {
+	same := func(a, b *work.Manifest) bool { return a == b || a.ID == b.ID }
+	if c.Binding.Unscheduled || c.Binding.Removing || c.Err != nil || slices.EqualFunc(now, c.Content.Manifests, same) {
 		return nil
 	}
 	return c.Content.Manifests
-}
-
-// A comparison remembers whether two contents have the same objects.
-type comparison struct {
-	a, b []*work.Manifest
-	same bool
-}
-
-// sameIDs reports whether two contents have the same objects.
-func (c *comparison) sameIDs(a, b []*work.Manifest) bool {
-	if ledger.Identical(a, b) {
-		return true
-	}
-	if !ledger.Identical(a, c.a) || !ledger.Identical(b, c.b) {
-		*c = comparison{a, b, slices.EqualFunc(a, b, func(x, y *work.Manifest) bool { return x == y || x.ID == y.ID })}
-	}
-	return c.same
 }
 
 func strategy(s api.PlacementSpec) api.ApplyStrategy {
@@ -119,20 +101,15 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 	return *s.Strategy.ApplyStrategy
 }
 
-// updateWorks updates the works of the clusters on which the placements differ from those of the
-// last plan. A list is never changed, only replaced, so that an unchanged list need not be
-// compared.
+// updateWorks replaces the works of the clusters on which the placements differ from those of the last plan. A list is
+// never changed, so that an unchanged list need not be compared.
 func (m *Memo) updateWorks(placements []*Placement) {
 	before, changed := m.placements, map[string]bool{}
 	for _, p := range placements {
-		if old := find(before, p.Key); old != p {
-			addChangedWorks(changed, old, p)
-		}
+		addChangedWorks(changed, p, find(before, p.Key))
 	}
 	for _, old := range before {
-		if find(placements, old.Key) == nil {
-			addChangedWorks(changed, old, nil)
-		}
+		addChangedWorks(changed, old, find(placements, old.Key))
 	}
 	m.placements = placements
 	if len(changed) == 0 {
@@ -158,37 +135,18 @@ func find(all []*Placement, key api.PlacementKey) *Placement {
 	return all[i]
 }
 
-// addChangedWorks adds the clusters on which the works of two plans of a placement differ. Nil
-// stands for a placement without clusters.
-func addChangedWorks(changed map[string]bool, old, now *Placement) {
-	for _, pair := range [][2]*Placement{{old, now}, {now, old}} {
-		if pair[0] == nil {
-			continue
+// addChangedWorks adds the clusters of one plan of a placement on which another plan has another work. A plan may be nil.
+func addChangedWorks(changed map[string]bool, p, other *Placement) {
+	if p == nil || p == other {
+		return
+	}
+	for _, c := range p.Clusters {
+		var was *work.Work
+		if on := other.On(c.Binding.Cluster); on != nil {
+			was = on.work
 		}
-		for _, c := range pair[0].Clusters {
-			if !sameWork(c.work, pair[1].workOn(c.Binding.Cluster)) {
-				changed[c.Binding.Cluster] = true
-			}
+		if c.work != was && (c.work == nil || was == nil || !c.work.Equal(was)) {
+			changed[c.Binding.Cluster] = true
 		}
 	}
 }
-
-// workOn returns the work of a cluster; nil if there is none. The placement may be nil.
-func (p *Placement) workOn(cluster string) *work.Work {
-	if p == nil {
-		return nil
-	}
-	if c := p.On(cluster); c != nil {
-		return c.work
-	}
-	return nil
-}
-
-// sameWork reports whether two works are equal and have the same manifests in memory.
-func sameWork(a, b *work.Work) bool {
-	return a == b || a != nil && b != nil && a.Revision == b.Revision && a.Strategy == b.Strategy &&
-		sameManifests(a.Manifests, b.Manifests) && sameManifests(a.Awaited, b.Awaited) && a.Equal(b)
-}
-
-// sameManifests reports whether two lists have the same manifests in memory.
-func sameManifests(a, b []*work.Manifest) bool { return ledger.Identical(a, b) || slices.Equal(a, b) }

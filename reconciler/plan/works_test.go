@@ -37,49 +37,24 @@ func namesOf(ms []*work.Manifest) string {
 	return strings.Join(names, " ")
 }
 
-// Works with different causes differ, since the member reports the cause of each deletion.
-func TestWorksWithDifferentCausesDiffer(t *testing.T) {
-	a := work.Work{Remove: true, Cause: work.Cause{Why: "no longer selected since the placement was renamed to crp/shop"}}
-	b := a
-	b.Cause.Why = "no longer selected since the placement was renamed to crp/store"
-	if !sameWork(&a, &a) || sameWork(&a, &b) || sameWork(&a, nil) || !sameWork(nil, nil) {
-		t.Errorf("a work is the same as itself: %t, as one with another cause: %t", sameWork(&a, &a), sameWork(&a, &b))
-	}
-}
-
-// Works with the same manifests in memory are the same, even if their lists are different: lists
-// without yielded objects are built each time the owners are decided.
-func TestWorksWithTheSameManifestsAreTheSame(t *testing.T) {
-	all := manifestsOf("a", "b")
-	for name, test := range map[string]struct {
-		a, b work.Work
-		want bool
-	}{
-		"one list":                {work.Work{Manifests: all}, work.Work{Manifests: all}, true},
-		"two lists":               {work.Work{Manifests: all, Awaited: all}, work.Work{Manifests: slices.Clone(all), Awaited: slices.Clone(all)}, true},
-		"fewer manifests":         {work.Work{Manifests: all}, work.Work{Manifests: all[:1]}, false},
-		"loaded again":            {work.Work{Manifests: all}, work.Work{Manifests: manifestsOf("a", "b")}, false},
-		"other awaited manifests": {work.Work{Awaited: all}, work.Work{Awaited: manifestsOf("a", "b")}, false},
-	} {
-		if got := sameWork(&test.a, &test.b); got != test.want {
-			t.Errorf("%s: the same: %t, want %t", name, got, test.want)
-		}
-	}
-}
-
-// A comparison compares the IDs, whatever it compared before.
-func TestComparison(t *testing.T) {
-	one, again, two := manifestsOf("a", "b"), manifestsOf("a", "b"), manifestsOf("a", "c")
-	var c comparison
+// Content is awaited if the cluster is not assigned the same objects, whatever their content.
+func TestAwaitedContent(t *testing.T) {
+	one, two := manifestsOf("a", "b"), manifestsOf("a", "c")
 	for i, test := range []struct {
-		a, b []*work.Manifest
-		want bool
+		now, latest []*work.Manifest
+		change      func(*OnCluster)
+		want        bool
 	}{
-		{nil, nil, true}, {nil, one, false}, {one, again, true}, {one, again, true}, {one, two, false}, {one, two, false},
-		{two, two, true}, {one, again, true}, {one, nil, false}, {again[:1], one[:1], true}, {nil, nil, true},
+		{nil, nil, nil, false}, {nil, one, nil, true}, {one, one, nil, false}, {one, manifestsOf("a", "b"), nil, false},
+		{one, two, nil, true}, {one[:1], one, nil, true},
+		{one, two, func(c *OnCluster) { c.Binding.Unscheduled = true }, false}, {one, two, func(c *OnCluster) { c.Binding.Removing = true }, false},
 	} {
-		if got := c.sameIDs(test.a, test.b); got != test.want {
-			t.Errorf("%d: %s and %s have the same objects: %t", i, namesOf(test.a), namesOf(test.b), got)
+		c := &OnCluster{Content: work.Rendered{Manifests: test.latest}}
+		if test.change != nil {
+			test.change(c)
+		}
+		if got := awaitedContent(c, test.now) != nil; got != test.want {
+			t.Errorf("%d: %s is awaited: %t", i, namesOf(test.latest), got)
 		}
 	}
 }
@@ -150,6 +125,12 @@ func TestOnlyChangedWorksAreReplaced(t *testing.T) {
 		}
 		return p
 	}
+	because := func(p *Placement, why string) *Placement {
+		for _, c := range p.Clusters {
+			c.work.Cause.Why = why
+		}
+		return p
+	}
 	a, b := of("a", "east=v1", "west=v1"), of("b", "east=v1", "north", "west=v1")
 	for name, test := range map[string]struct {
 		now      []*Placement
@@ -158,6 +139,7 @@ func TestOnlyChangedWorksAreReplaced(t *testing.T) {
 	}{
 		"nothing":                    {[]*Placement{a, b}, nil, nil},
 		"an equal plan":              {[]*Placement{a, of("b", "east=v1", "west=v1")}, nil, nil},
+		"another cause":              {[]*Placement{a, because(of("b", "east=v1", "west=v1"), "renamed")}, []string{"east", "west"}, map[string]string{"east": "a=v1 b=v1", "west": "a=v1 b=v1"}},
 		"another revision":           {[]*Placement{a, of("b", "east=v2", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1 b=v2"}},
 		"a cluster is removed":       {[]*Placement{a, of("b", "west=v1")}, []string{"east"}, map[string]string{"east": "a=v1"}},
 		"a cluster is added":         {[]*Placement{a, of("b", "east=v1", "north=v1", "west=v1")}, []string{"north"}, map[string]string{"north": "b=v1"}},
