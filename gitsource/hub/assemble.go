@@ -5,23 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
-	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // An assembly collects the items of a commit, and runs the checks that need all of them.
 type assembly struct {
-	limits Limits
-
+	limits   Limits
 	items    []*item
 	problems problem.List
 	// sources are the files of each built kustomization.
 	sources map[string][]string
-
-	// size is the approximate memory of the items. full says that it exceeds the limit, so that
-	// the rest of the commit is not read.
+	// size is the approximate memory of the items. full says that a limit is exceeded, so that the
+	// rest of the commit is not read.
 	size int64
 	full bool
 }
@@ -30,8 +28,23 @@ func (a *assembly) problem(severity problem.Severity, origin api.Origin, field, 
 	a.problems = append(a.problems, problem.Problem{Origin: origin, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
-func (a *assembly) unlisted(name, owner string) {
-	a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
+// rest returns how many bytes the objects of the commit may still take.
+func (a *assembly) rest() int64 { return a.limits.CommitSize - a.size }
+
+// add adds the items of a file or a build, unless the commit becomes too large.
+func (a *assembly) add(p *parsed) {
+	if a.size += p.Size; a.size > a.limits.CommitSize {
+		a.tooLarge(p.End)
+		return
+	}
+	a.items = append(a.items, p.items...)
+	a.problems = append(a.problems, p.Problems...)
+}
+
+// tooLarge refuses a commit whose objects take too much memory.
+func (a *assembly) tooLarge(at api.Origin) {
+	a.full = true
+	a.problem(problem.Error, at, "", "up to here the objects of the commit take more than %s of memory; split the repository, write fewer YAML aliases, or raise limits.commitSize", limit.Size(a.limits.CommitSize))
 }
 
 // finish runs the checks and returns the snapshot.
@@ -39,7 +52,12 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items) > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
-	s := &Snapshot{Commit: commit, Namespaced: a.declaredScopes(), Sources: a.sources}
+	s := &Snapshot{Commit: commit, Namespaced: map[api.GroupKind]bool{}, Sources: a.sources}
+	for _, it := range a.items {
+		if it.scope != nil {
+			s.Namespaced[it.scope.kind] = it.scope.namespaced
+		}
+	}
 	a.checkScopes(s.Namespaced)
 	slices.SortStableFunc(a.items, func(x, y *item) int { return x.id.Compare(y.id) })
 	a.duplicates()
@@ -52,16 +70,6 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	s.Warnings = a.problems
 	a.fill(s)
 	return s, nil
-}
-
-func (a *assembly) declaredScopes() map[api.GroupKind]bool {
-	scopes := map[api.GroupKind]bool{}
-	for _, it := range a.items {
-		if it.scope != nil {
-			scopes[it.scope.kind] = it.scope.namespaced
-		}
-	}
-	return scopes
 }
 
 // checkScopes checks custom objects, and placements that select them, against the definitions
@@ -125,44 +133,37 @@ func (a *assembly) checkScope(it *item, scopes map[api.GroupKind]bool) *item {
 	return it
 }
 
-// withoutNamespace returns the item as a cluster-scoped object. Every call returns the same
-// one.
+// withoutNamespace returns the item as a cluster-scoped object: the same one at every call.
 func (it *item) withoutNamespace() *item {
-	if it.unnamespaced != nil {
-		return it.unnamespaced
+	if it.unnamespaced == nil {
+		id, object := it.id, it.object.Content.DeepCopy()
+		id.Namespace = ""
+		object.SetNamespace("")
+		hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
+		it.unnamespaced = &item{id: id, origin: it.origin, object: &api.Object{ID: id, Content: object, Hash: hash, Origin: it.origin}}
 	}
-	object := it.object.Content.DeepCopy()
-	object.SetNamespace("")
-	hash, _ := hashOf(object.Object) // the object was hashed before, so that this cannot fail
-	v := &item{id: it.id, origin: it.origin}
-	v.id.Namespace = ""
-	v.object = &api.Object{ID: v.id, Content: object, Hash: hash, Origin: it.origin}
-	it.unnamespaced = v
-	return v
+	return it.unnamespaced
 }
 
 // duplicates reports every position of an object that is defined more than once.
 func (a *assembly) duplicates() {
-	for i := 0; i < len(a.items); {
-		j := i + 1
-		for j < len(a.items) && a.items[j].id == a.items[i].id {
-			j++
+	for rest := a.items; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].id == rest[0].id {
+			n++
 		}
-		if j-i > 1 {
-			a.duplicate(a.items[i:j])
+		if n > 1 {
+			a.duplicate(rest[:n])
 		}
-		i = j
+		rest = rest[n:]
 	}
 }
-
-// maxPositions is how many other positions a message names.
-const maxPositions = 3
 
 func (a *assembly) duplicate(same []*item) {
 	for _, it := range same {
 		var others []string
 		for _, other := range same {
-			if other != it && len(others) < maxPositions {
+			if other != it && len(others) < 3 {
 				others = append(others, positionText(other.origin))
 			}
 		}

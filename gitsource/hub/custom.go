@@ -1,80 +1,61 @@
 package hub
 
 import (
-	"maps"
-	"slices"
+	"math"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A customResult is the result of comparing a custom object with one definition.
-type customResult struct {
-	definition *item
-	problems   problem.List
-}
-
-// checkCustom compares custom objects with the definitions of the commit, as
-// schema.CheckBuiltin compares built-in kinds, and caches the results.
-func (l *Loader) checkCustom(t *tree.Tree, a *assembly) error {
+// checkCustom compares custom objects with the definitions of the commit, as schema.CheckBuiltin
+// compares built-in kinds. The items, which are cached, keep the problems until their definition
+// changes.
+func (a *assembly) checkCustom(t *tree.Tree) error {
 	definitions := map[api.GroupKind]*item{}
 	for _, it := range a.items {
 		if it.scope != nil && it.object != nil {
 			definitions[it.scope.kind] = it
 		}
 	}
-	var customItems []*item
-	mismatches := map[string][]*item{} // by file
+	// documents are those of the file at path by number, which is parsed again to find the lines of
+	// fields: they are not kept in memory. The items of one file follow each other.
+	var documents map[int]*document.Report
+	var path string
+	find := func(file string) error {
+		if file == path {
+			return nil
+		}
+		data, _, err := t.Read(file)
+		path, documents = file, map[int]*document.Report{}
+		document.Read(path, data, a.limits, math.MaxInt64, func(r *document.Report, _ any) { documents[r.Origin.Document] = r })
+		return err
+	}
 	for _, it := range a.items {
 		by := definitions[it.id.GroupKind()]
 		if by == nil || !it.custom || it.object == nil {
 			continue
 		}
-		customItems = append(customItems, it)
-		if it.customResult != nil && it.customResult.definition == by {
-			continue
+		if it.definition != by {
+			it.compare(by, &document.Report{})
+			if len(it.mismatches) > 0 && !it.built() {
+				if err := find(it.origin.Path); err != nil {
+					return err
+				}
+				it.compare(by, documents[it.origin.Document])
+			}
+			it.definition = by
 		}
-		if it.compare(by, document.Document{}); len(it.customResult.problems) > 0 && !it.built() {
-			it.customResult = nil // until the lines are known
-			mismatches[it.origin.Path] = append(mismatches[it.origin.Path], it)
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(mismatches)) {
-		documents, err := l.parseAgain(t, path)
-		if err != nil {
-			return err
-		}
-		for _, it := range mismatches[path] {
-			it.compare(definitions[it.id.GroupKind()], documents[it.origin.Document])
-		}
-	}
-	for _, it := range customItems {
-		a.problems = append(a.problems, it.customResult.problems...)
+		a.problems = append(a.problems, it.mismatches...)
 	}
 	return nil
 }
 
-// parseAgain parses a file to find the lines of fields, which are not kept in memory. It returns
-// the documents by number.
-func (l *Loader) parseAgain(t *tree.Tree, path string) (map[int]document.Document, error) {
-	data, _, err := t.Read(path)
-	if err != nil {
-		return nil, err
-	}
-	documents := map[int]document.Document{}
-	for _, doc := range document.Parse(path, data, l.opts.Limits, nil).Documents {
-		documents[doc.Number] = doc
-	}
-	return documents, nil
-}
-
-// compare compares a custom object with its definition. Without a document, the problems have
-// no lines.
-func (it *item) compare(by *item, doc document.Document) {
+// compare compares a custom object with its definition. The problems have the lines of the
+// document.
+func (it *item) compare(by *item, doc *document.Report) {
 	r := &document.Report{Origin: it.origin, Object: it.top, Root: doc.Root, LinesBefore: doc.LinesBefore}
 	schema.CheckCustom(r, it.top, it.object.Content, by.object.Content, "the CustomResourceDefinition at "+positionText(by.origin))
-	it.customResult = &customResult{by, r.Problems}
+	it.mismatches = r.Problems
 }

@@ -3,9 +3,8 @@ package hub
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -63,22 +62,18 @@ func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		p := r.Field("data", key)
 		text, _ := data[key].(string)
-		severity := problem.Failure
-		problems := document.Read(r.Origin.Path, []byte(text), r.Limits, func(sub *document.Report, root *yaml.Node) (more bool) {
-			c := &document.Decoder{Report: sub}
-			value, ok := c.Decode(root)
-			if !ok {
-				severity = problem.Error // the entry exceeds a limit, and would have to be read for every plan
-				return true
-			}
+		file := document.Read(r.Origin.Path, []byte(text), r.Limits, math.MaxInt64, func(_ *document.Report, value any) {
 			if entry, ok := value.(map[string]any); ok {
 				checkWrapped(r, it, p, p, entry)
 			} else {
 				failEntry(r, it, p, "must be a manifest, not "+document.Describe(value))
 			}
-			return true
 		})
-		for _, problem := range problems {
+		severity := problem.Failure
+		if file.GaveUp {
+			severity = problem.Error // the entry exceeds a limit, and would have to be read for every plan
+		}
+		for _, problem := range file.Problems {
 			r.Add(severity, p, "in %s: line %d of the entry: %s", it.id, problem.Line, problem.Message)
 		}
 	}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -73,9 +74,9 @@ func TestConfigMapEnvelopes(t *testing.T) {
 	} {
 		object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: e, namespace: web, annotations: {kubernetes-fleet.io/envelope-configmap: 'true'}}\ndata:\n  a.yaml: |\n    " +
 			strings.ReplaceAll(text, "\n", "\n    ") + "\n"
-		result := parseFile("a.yaml", []byte(object), Limits{}.WithDefaults(), nil, nil)
+		result := parseFile("a.yaml", []byte(object), Limits{}.WithDefaults(), math.MaxInt64)
 		var got []string
-		for _, p := range result.problems {
+		for _, p := range result.Problems {
 			got = append(got, string(p.Severity)+" "+p.Field+": "+p.Message)
 		}
 		var want []string

@@ -1,12 +1,12 @@
 package hub
 
 import (
+	"math"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/repository"
 )
@@ -21,8 +21,8 @@ func FuzzParse(f *testing.F) {
 		if isJSON {
 			name = "file.json"
 		}
-		got := parseFile(name, data, limits, document.Interner{}, nil)
-		for _, p := range got.problems {
+		got := parseFile(name, data, limits, math.MaxInt64)
+		for _, p := range got.Problems {
 			if strings.Contains(p.Message, "makes the parser fail") {
 				t.Fatal(p)
 			}
@@ -42,8 +42,8 @@ func FuzzParse(f *testing.F) {
 				checkObject(t, it.object)
 			}
 		}
-		again := parseFile(name, data, limits, document.Interner{}, nil)
-		if !reflect.DeepEqual(got.problems, again.problems) || len(got.items) != len(again.items) {
+		again := parseFile(name, data, limits, math.MaxInt64)
+		if !reflect.DeepEqual(got.Problems, again.Problems) || len(got.items) != len(again.items) {
 			t.Fatal("the second answer is another one")
 		}
 	})

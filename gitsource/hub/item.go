@@ -1,9 +1,9 @@
 package hub
 
 import (
-	"github.com/gitfleet/gitfleet/placement/api"
-
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // An item is one object of the commit. At most one of object, placement, cluster,
@@ -29,9 +29,9 @@ type item struct {
 	// lines are the lines of fields that are compared with other objects.
 	lines map[string]int
 
-	// customResult is the result of comparing a custom object with its definition; nil if it
-	// was not compared.
-	customResult *customResult
+	// definition is what a custom object was compared with, and mismatches is the result.
+	definition *item
+	mismatches problem.List
 	// unnamespaced is the item without its namespace; set when it is first needed.
 	unnamespaced *item
 }

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"runtime"
 	"strings"
 	"sync"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
-	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
@@ -58,39 +56,31 @@ func (e *LoadError) Error() string {
 type Loader struct {
 	opts Options
 
-	mu             sync.Mutex
-	dirs           *cache.Cache[tree.Key, *tree.Listing]
-	files          *cache.Cache[fileKey, *parsed]
-	kustomizations *build.Cache
-	builds         *cache.Cache[buildKey, *parsed]
-	// interners has one interner for each processor; a goroutine takes one to parse.
-	interners chan document.Interner
-	// built counts the kustomizations that were built because they were not cached.
-	built int
+	mu    sync.Mutex
+	cache map[cacheKey]*parsed
+	loads int // number of loads so far
+	built int // number of kustomizations that were built because they were not cached
 }
 
-// A fileKey identifies the content of a file at a path. The path is part of the key because it
-// is part of the origin of the objects.
-type fileKey struct{ path, hash string }
+// A cacheKey identifies a file by its path, which is the origin of its objects, and the hash of
+// its content; or a build by its kustomization file and all that it reads.
+type cacheKey struct {
+	path, hash string
+	build      bool
+}
 
-type buildKey struct{ dir, fingerprint string }
+// A parsed has the items of one file or one build.
+type parsed struct {
+	document.File
+	items []*item
+	used  int // number of the last load that used it
+}
 
 // NewLoader returns a Loader with an empty cache. The options must be valid.
 func NewLoader(opts Options) *Loader {
 	opts.Path = path.Clean("./" + opts.Path)
 	opts.Limits = opts.Limits.WithDefaults()
-	l := &Loader{
-		opts:           opts,
-		dirs:           cache.New[tree.Key, *tree.Listing](),
-		files:          cache.New[fileKey, *parsed](),
-		kustomizations: build.NewCache(),
-		builds:         cache.New[buildKey, *parsed](),
-		interners:      make(chan document.Interner, runtime.GOMAXPROCS(0)),
-	}
-	for range cap(l.interners) {
-		l.interners <- document.Interner{}
-	}
-	return l
+	return &Loader{opts: opts, cache: map[cacheKey]*parsed{}}
 }
 
 // Load reads one commit. The error is a *LoadError if the commit is invalid, and any other error
@@ -99,32 +89,47 @@ func NewLoader(opts Options) *Loader {
 func (l *Loader) Load(commit Commit, fsys fs.FS) (*Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dirs.Next()
-	l.files.Next()
-	l.kustomizations.Next()
-	l.builds.Next()
 	l.trimCache()
-	snapshot, err := l.read(commit, tree.New(fsys, l.opts.Limits.FileSize, l.dirs))
+	snapshot, err := l.read(commit, tree.New(fsys, l.opts.Limits.FileSize))
 	if err != nil {
 		return nil, fmt.Errorf("load commit %s: %w", commit.Hash, err)
 	}
 	return snapshot, nil
 }
 
-// trimCache drops the entries that only the load before the last one used, if the cache exceeds
-// the memory limit of a commit.
+// trimCache keeps what the last two loads used, so that alternating between two commits is cheap,
+// or what the last one used, if both exceed the memory limit of a commit.
 func (l *Loader) trimCache() {
-	var size int64
-	for p := range l.files.Values() {
-		size += p.size
+	l.loads++
+	keep := func(loads int) (size int64) {
+		for key, p := range l.cache {
+			if p.used < l.loads-loads {
+				delete(l.cache, key)
+			}
+			size += p.Size
+		}
+		return size
 	}
-	for p := range l.builds.Values() {
-		size += p.size
+	if keep(2) > l.opts.Limits.CommitSize {
+		keep(1)
 	}
-	if size > l.opts.Limits.CommitSize {
-		l.files.Forget(1)
-		l.builds.Forget(1)
+}
+
+// cached returns a cached result, or parses and caches it, unless it is incomplete.
+func (l *Loader) cached(key cacheKey, parse func() (p *parsed, complete bool, err error)) (*parsed, error) {
+	p := l.cache[key]
+	if p == nil {
+		var complete bool
+		var err error
+		if p, complete, err = parse(); err != nil {
+			return nil, err
+		}
+		if complete && !p.Cut {
+			l.cache[key] = p
+		}
 	}
+	p.used = l.loads
+	return p, nil
 }
 
 func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
@@ -132,17 +137,15 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err := w.from(l.opts.Path); err != nil {
 		return nil, err
 	}
-	g, err := build.Read(t, w.kustomizations, l.kustomizations, l.opts.Limits)
+	g, err := build.Read(t, w.kustomizations, l.opts.Limits)
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{limits: l.opts.Limits, sources: map[string][]string{}}
-	a.problems = append(a.problems, w.problems...)
-	if a.size = g.Size; a.size > a.limits.CommitSize {
+	a := &assembly{limits: l.opts.Limits, problems: w.problems, sources: map[string][]string{}, size: g.Size}
+	if a.size > a.limits.CommitSize {
 		a.tooLarge(api.Origin{Path: g.Last})
-		return nil, &LoadError{a.problems.Sort()}
 	}
-	if err := l.readFiles(t, w, g, a); err != nil {
+	if err := l.readFiles(t, w.manifests, g, a); err != nil {
 		return nil, err
 	}
 	if err := l.build(g, a); err != nil {
@@ -151,11 +154,51 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if a.full { // parts of the commit were not read, and the checks would report them as missing
 		return nil, &LoadError{a.problems.Sort()}
 	}
-	if err := l.checkCustom(t, a); err != nil {
+	if err := a.checkCustom(t); err != nil {
 		return nil, err
 	}
 	a.problems = append(a.problems, g.Problems()...)
 	return a.finish(commit)
+}
+
+// readFiles reads the manifests that belong to no kustomization.
+func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *assembly) error {
+	for _, name := range names {
+		if a.full {
+			return nil
+		}
+		if owner, listed := g.Owner(name); owner != "" {
+			if !listed {
+				a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
+			}
+			continue
+		}
+		hash, err := t.Hash(name)
+		if err != nil {
+			return err
+		}
+		p, err := l.cached(cacheKey{path: name, hash: hash}, func() (*parsed, bool, error) {
+			data, fault, err := t.Read(name)
+			if fault != "" {
+				p := &parsed{}
+				p.Problems = problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault}}
+				return p, true, nil
+			}
+			return parseFile(name, data, l.opts.Limits, a.rest()), true, err
+		})
+		if err != nil {
+			return err
+		}
+		a.add(p)
+	}
+	return nil
+}
+
+// parseFile parses a file and validates each object in it.
+func parseFile(name string, data []byte, limits Limits, maxSize int64) *parsed {
+	out := &parsed{}
+	out.File = document.Read(name, data, limits, maxSize, out.addItems)
+	return out
 }
 
 // build builds the kustomizations that have no problems.
@@ -176,26 +219,18 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 		if err != nil {
 			return err
 		}
-		key := buildKey{dir, fingerprint}
-		result, known := l.builds.Get(key)
-		if !known {
-			result = &parsed{}
-			built, err := t.Build(&limit.Budget{Limit: l.opts.Limits.CommitSize - a.size}, func(r *document.Report, object any) {
-				result.items = append(result.items, itemsOf(r, object)...)
-			})
-			if err != nil {
-				return err
-			}
-			if built.Exceeded {
-				result.items = nil // all objects of a build, or none
-			}
-			result.problems, result.size, result.end, result.cut = built.Problems, built.Size, built.End, built.Cut
+		p, err := l.cached(cacheKey{t.File, fingerprint, true}, func() (*parsed, bool, error) {
 			l.built++
-			if !built.Transient && !built.Cut {
-				l.builds.Put(key, result)
-			}
+			out := &parsed{}
+			var transient bool
+			var err error
+			out.File, transient, err = t.Build(a.rest(), out.addItems)
+			return out, !transient, err
+		})
+		if err != nil {
+			return err
 		}
-		a.addParsed(result)
+		a.add(p)
 		a.sources[t.File] = t.Sources()
 	}
 	return nil

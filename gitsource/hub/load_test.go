@@ -185,20 +185,17 @@ func TestLoadProcessesOnlyChanges(t *testing.T) {
 
 	same := newMemoryTree(files)
 	second := mustLoad(t, l, same)
-	if same.reads != 0 || same.hashes != 1 || l.built != 2 {
-		t.Errorf("an unchanged commit was read %d times, asked %d times, and built %d more", same.reads, same.hashes, l.built-2)
+	const kustomizations = 3
+	if same.reads != kustomizations || l.built != 2 {
+		t.Errorf("of an unchanged commit %d files were read, want only the kustomizations, and %d more built", same.reads, l.built-2)
 	}
 	samePointers(t, first.Objects, second.Objects, "")
 
 	files["apps/team-001/object-00077.yaml"] = manifest(77, 1)
 	changed := newMemoryTree(files)
 	third := mustLoad(t, l, changed)
-	// three directories on the path, and the file
-	if most := 1 + 5 + 4 + 50; changed.hashes > most {
-		t.Errorf("a commit of one file asked for %d hashes, want at most %d", changed.hashes, most)
-	}
-	if changed.reads != 4 || l.built != 2 {
-		t.Errorf("a commit of one file was read %d times, want 4, and built %d more", changed.reads, l.built-2)
+	if changed.reads != 1+kustomizations || l.built != 2 {
+		t.Errorf("of a commit of one file %d files were read, want it and the kustomizations, and %d more built", changed.reads, l.built-2)
 	}
 	samePointers(t, first.Objects, third.Objects, "object-00077")
 
@@ -266,11 +263,8 @@ func TestTheLastTwoLoadsAreCached(t *testing.T) {
 			mustLoad(t, l, tree)
 		}
 	}
-	if got, most := len(slices.Collect(l.files.Values())), 200+3; got > most {
+	if got, most := len(l.cache), 200+3; got > most {
 		t.Errorf("%d files are remembered, want at most %d", got, most)
-	}
-	if got, most := len(slices.Collect(l.dirs.Values())), 6+3*3; got > most {
-		t.Errorf("%d directories are remembered, want at most %d", got, most)
 	}
 }
 
@@ -469,8 +463,8 @@ func TestCacheIsLimited(t *testing.T) {
 	l := NewLoader(Options{})
 	mustLoad(t, l, first)
 	var size int64
-	for p := range l.files.Values() {
-		size += p.size
+	for _, p := range l.cache {
+		size += p.Size
 	}
 	for limit, want := range map[int64]int{3 * size: 0, size + size/2: 1} {
 		l := NewLoader(Options{Limits: Limits{CommitSize: limit}})

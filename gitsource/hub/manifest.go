@@ -13,15 +13,13 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// itemsOf converts the value of one document into items: one, or those of a list.
-func itemsOf(r *document.Report, value any) []*item {
-	var items []*item
+// addItems adds the items of one document: one, or those of a list.
+func (p *parsed) addItems(r *document.Report, value any) {
 	eachObject(r, value, "not a Kubernetes object but %s; "+ignoreHint, func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
 		if it := objectItem(r, gvk, object); it != nil {
-			items = append(items, it)
+			p.items = append(p.items, it)
 		}
 	})
-	return items
 }
 
 // eachObject calls visit with the object of a document, or with each object of a list. notObject
@@ -65,23 +63,20 @@ func kindOf(r *document.Report, object map[string]any) (schema.GroupVersionKind,
 		return schema.GroupVersionKind{}, false
 	}
 	gv, ok := groupVersion(version)
-	if !ok {
+	switch {
+	case !ok:
 		r.Errorf(r.Field("apiVersion"), "%q is not a group and version; write one such as v1 or apps/v1", version)
-		return schema.GroupVersionKind{}, false
-	}
-	if !isKind(kind) {
+	case !isKind(kind):
 		r.Errorf(r.Field("kind"), "%q is not a kind; write one such as ConfigMap", kind)
-		return schema.GroupVersionKind{}, false
+		ok = false
 	}
-	return gv.WithKind(kind), true
+	return gv.WithKind(kind), ok
 }
 
 // groupVersion parses an apiVersion, and refuses those that no API server could serve.
 func groupVersion(version string) (schema.GroupVersion, bool) {
 	gv, err := schema.ParseGroupVersion(version)
-	ok := err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 &&
-		(gv.Group == "" || len(content.IsDNS1123Subdomain(gv.Group)) == 0)
-	return gv, ok
+	return gv, err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 && (gv.Group == "" || len(content.IsDNS1123Subdomain(gv.Group)) == 0)
 }
 
 // isKind reports whether an API server could serve a kind with this name: one in CamelCase.
@@ -90,11 +85,11 @@ func isKind(kind string) bool { return len(validation.IsDNS1035Label(strings.ToL
 // mustString reads a required top-level field.
 func mustString(r *document.Report, object map[string]any, key string) (string, bool) {
 	switch v := object[key].(type) {
+	case nil:
 	case string:
 		if v != "" {
 			return v, true
 		}
-	case nil:
 	default:
 		r.Errorf(r.Field(key), "must be a string, not %s", document.Describe(v))
 		return "", false
@@ -104,22 +99,20 @@ func mustString(r *document.Report, object map[string]any, key string) (string, 
 }
 
 func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) *item {
-	if kustomizeConfig(r, gvk) {
+	if gvk.Group == "kustomize.config.k8s.io" {
+		r.Errorf(r.Field("kind"), "a %s is read only from a file named %s; rename the file", gvk.Kind, build.FileNames[0])
 		return nil
 	}
 	name, namespace, ok := identity(r, object)
 	if !ok {
 		return nil
 	}
-	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}, origin: r.Origin, top: r.Object}
 	if isUnsupportedKind(gvk) {
 		validateUnsupported(r, gvk)
 		return nil
 	}
-	if !checkBuiltinScope(r, it, object) {
-		return nil
-	}
-	if createdByController(r, gvk, object) {
+	it := &item{id: api.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}, origin: r.Origin, top: r.Object}
+	if !checkBuiltinScope(r, it, object) || createdByController(r, gvk, object) {
 		return nil
 	}
 	strip(r, object)
@@ -130,12 +123,4 @@ func objectItem(r *document.Report, gvk schema.GroupVersionKind, object map[stri
 		return it
 	}
 	return validateContent(r, it, object)
-}
-
-func kustomizeConfig(r *document.Report, gvk schema.GroupVersionKind) bool {
-	if gvk.Group != "kustomize.config.k8s.io" {
-		return false
-	}
-	r.Errorf(r.Field("kind"), "a %s is read only from a file named %s; rename the file", gvk.Kind, build.FileNames[0])
-	return true
 }

@@ -2,20 +2,19 @@ package hub
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
 // parse parses one file. It returns its items as IDs and its problems.
 func parse(text string) (ids, problems []string) {
-	result := parseFile("a.yaml", []byte(text), Limits{}.WithDefaults(), document.Interner{}, nil)
+	result := parseFile("a.yaml", []byte(text), Limits{}.WithDefaults(), math.MaxInt64)
 	for _, it := range result.items {
 		ids = append(ids, it.id.String())
 	}
-	for _, p := range result.problems {
+	for _, p := range result.Problems {
 		problems = append(problems, strings.TrimPrefix(p.Marked(), "a.yaml:1: "))
 	}
 	return ids, problems

@@ -170,8 +170,8 @@ func TestSizeIsCloseToMemory(t *testing.T) {
 			s := mustLoad(t, l, tree)
 			took := heap() - before
 			var counted int64
-			for p := range l.files.Values() {
-				counted += p.size
+			for _, p := range l.cache {
+				counted += p.Size
 			}
 			t.Logf("%d KiB counted, %d KiB taken", counted/kib, took/kib)
 			if counted < took/2 || counted > 4*took {

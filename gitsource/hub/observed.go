@@ -1,10 +1,10 @@
 package hub
 
 import (
+	"math"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -27,17 +27,13 @@ func ReadClusters(name string, data []byte) ([]ObservedCluster, error) {
 	limits := Limits{}.WithDefaults()
 	limits.Documents = limits.Objects
 	var clusters []ObservedCluster
-	problems := document.Read(name, data, limits, func(r *document.Report, root *yaml.Node) (more bool) {
-		c := &document.Decoder{Report: r, OwnKind: document.IsOwnKind(root)}
-		if value, ok := c.Decode(root); ok {
-			eachObject(r, value, "not a MemberCluster but %s", func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
-				if cluster, ok := observedCluster(r, gvk, object); ok {
-					clusters = append(clusters, cluster)
-				}
-			})
-		}
-		return true
-	})
+	problems := document.Read(name, data, limits, math.MaxInt64, func(r *document.Report, value any) {
+		eachObject(r, value, "not a MemberCluster but %s", func(r *document.Report, gvk schema.GroupVersionKind, object map[string]any) {
+			if cluster, ok := observedCluster(r, gvk, object); ok {
+				clusters = append(clusters, cluster)
+			}
+		})
+	}).Problems
 	slices.SortStableFunc(clusters, func(a, b ObservedCluster) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(clusters); i++ {
 		if first, second := clusters[i-1], clusters[i]; first.Name == second.Name {

@@ -78,13 +78,13 @@ func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error)
 		return nil, err
 	}
 	name := path.Join(dir, tree.IgnoreFile)
-	e, there := l.Find(tree.IgnoreFile)
-	if !there {
+	e := l.Find(tree.IgnoreFile)
+	if e == nil {
 		return up, nil
 	}
-	if !e.Mode.IsRegular() {
-		if !up.Ignores(name, matchesAsDir(e.Mode)) {
-			w.irregular(name, e.Mode)
+	if !e.Type().IsRegular() {
+		if !up.Ignores(name, matchesAsDir(e.Type())) {
+			w.irregular(name, e.Type())
 		}
 		return up, nil
 	}
@@ -120,20 +120,17 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 	if err != nil {
 		return err
 	}
-	if chart, there := l.Find("Chart.yaml"); there && chart.Mode.IsRegular() && !ignored.Ignores(path.Join(dir, "Chart.yaml"), false) {
+	if isFile(l, dir, "Chart.yaml", ignored) {
 		w.problem(problem.Error, path.Join(dir, "Chart.yaml"), "this is a Helm chart, and charts are not rendered; commit the output of helm template, or list the directory in %s", tree.IgnoreFile)
 		return nil
 	}
-	if w.names += len(l.Entries); w.names > 10*w.limits.Files {
+	if w.names += len(l); w.names > 10*w.limits.Files {
 		return w.tooMany(dir)
 	}
 	w.kustomization(dir, l, ignored)
-	for _, e := range l.Entries {
-		if strings.HasPrefix(e.Name, ".") {
-			continue
-		}
-		name := path.Join(dir, e.Name)
-		if ignored.Ignores(name, matchesAsDir(e.Mode)) {
+	for _, e := range l {
+		name := path.Join(dir, e.Name())
+		if strings.HasPrefix(e.Name(), ".") || ignored.Ignores(name, matchesAsDir(e.Type())) {
 			continue
 		}
 		if err := w.entry(name, e, ignored, depth); err != nil {
@@ -143,25 +140,31 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 	return nil
 }
 
+// isFile reports whether a directory has a file with a name that is not ignored.
+func isFile(l tree.Listing, dir, name string, ignored *tree.Patterns) bool {
+	e := l.Find(name)
+	return e != nil && e.Type().IsRegular() && !ignored.Ignores(path.Join(dir, name), false)
+}
+
 // matchesAsDir reports whether ignore patterns match an entry as a directory. A submodule is one.
 func matchesAsDir(mode fs.FileMode) bool { return mode.IsDir() || mode&fs.ModeIrregular != 0 }
 
-func (w *walk) entry(name string, e tree.Entry, ignored *tree.Patterns, depth int) error {
+func (w *walk) entry(name string, e fs.DirEntry, ignored *tree.Patterns, depth int) error {
 	w.files++
 	if w.files > w.limits.Files {
 		return w.tooMany(name)
 	}
 	switch {
-	case !utf8.ValidString(name) && (e.Mode.IsDir() || document.IsManifest(name)):
+	case !utf8.ValidString(name) && (e.Type().IsDir() || document.IsManifest(name)):
 		w.problem(problem.Error, strings.ToValidUTF8(name, "\ufffd"), "the name is not UTF-8; rename it, or list it in %s", tree.IgnoreFile)
 		return nil
-	case e.Mode.IsDir():
+	case e.Type().IsDir():
 		return w.dir(name, ignored, depth+1)
-	case !e.Mode.IsRegular():
-		w.irregular(name, e.Mode)
+	case !e.Type().IsRegular():
+		w.irregular(name, e.Type())
 		return nil
 	}
-	if document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name) {
+	if document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name()) {
 		w.manifests = append(w.manifests, name)
 	}
 	return nil
@@ -175,11 +178,10 @@ func (w *walk) tooMany(name string) error {
 	return errTooMany
 }
 
-func (w *walk) kustomization(dir string, l *tree.Listing, ignored *tree.Patterns) {
+func (w *walk) kustomization(dir string, l tree.Listing, ignored *tree.Patterns) {
 	var found []string
 	for _, name := range build.FileNames {
-		e, there := l.Find(name)
-		if there && e.Mode.IsRegular() && !ignored.Ignores(path.Join(dir, name), false) {
+		if isFile(l, dir, name, ignored) {
 			found = append(found, name)
 		}
 	}

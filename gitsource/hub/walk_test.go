@@ -13,7 +13,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
 
@@ -70,7 +69,7 @@ func TestWalk(t *testing.T) {
 				files[name] = &fstest.MapFile{Data: []byte(text), Mode: modes[text]}
 			}
 			limits := Limits{Depth: 3}.WithDefaults()
-			w := &walk{limits: limits, tree: tree.New(files, limits.FileSize, cache.New[tree.Key, *tree.Listing]())}
+			w := &walk{limits: limits, tree: tree.New(files, limits.FileSize)}
 			if err := w.from(test.path); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +140,7 @@ func TestIgnoreFilesMatchGit(t *testing.T) {
 			}
 		}
 		limits := Limits{}.WithDefaults()
-		w := &walk{limits: limits, tree: tree.New(os.DirFS(dir), limits.FileSize, cache.New[tree.Key, *tree.Listing]())}
+		w := &walk{limits: limits, tree: tree.New(os.DirFS(dir), limits.FileSize)}
 		if err := w.from("."); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -43,32 +42,13 @@ const mount = "/repository"
 type builder struct {
 	Target
 	texts map[string][]byte
-	// positions are the positions of the documents in the files.
+	// positions are the positions of the documents in the files, and sizes the memory of the files.
 	positions map[string][]sourcePosition
+	sizes     map[string]int64
 	secrets   []string
 	problems  problem.List
-	// timedOut says that the build took too long, possibly because of the machine.
-	timedOut bool
-	// budget limits the memory of the objects. input limits the size of the files, each counted
-	// once, and sizes has the size of each file.
-	budget *limit.Budget
-	input  *limit.Budget
-	sizes  map[string]int64
-}
-
-// A Result is the result of a build.
-type Result struct {
-	// Problems are those of the build as a whole.
-	Problems problem.List
-	// Transient says that another attempt may succeed.
-	Transient bool
-	// Size is the approximate memory of the objects. End is the position of the last one, and
-	// Cut says that the budget was used up there.
-	Size int64
-	End  api.Origin
-	Cut  bool
-	// Exceeded says that the objects are larger than limits.buildOutput and were not all visited.
-	Exceeded bool
+	// inputLeft is how much memory further files may take, each counted once.
+	inputLeft int64
 }
 
 // A sourcePosition is the position of a document.
@@ -78,48 +58,42 @@ type sourcePosition struct {
 	document   int
 }
 
-func (b *builder) fail(format string, args ...any) {
-	b.problems = append(b.problems, problem.Problem{
-		Origin: api.Origin{Path: b.File}, Severity: problem.Error, Message: fmt.Sprintf(format, args...),
-	})
+func (b *builder) fail(path, format string, args ...any) {
+	b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: path}, Severity: problem.Error, Message: fmt.Sprintf(format, args...)})
 }
 
-// Build reads the files of a kustomization and builds it. It calls visit with each object, as a
-// document.Decoder returns it, and the report of its problems. Problems of the files are part of
-// the result; an error means that they could not be read.
-func (t Target) Build(budget *limit.Budget, visit func(r *document.Report, object any)) (*Result, error) {
+// Build reads the files of a kustomization and builds it. It calls visit with the value of each
+// object, and the report of its problems, until they take more than maxSize bytes. transient says
+// that another attempt may succeed. An error means that the files could not be read.
+func (t Target) Build(maxSize int64, visit func(r *document.Report, object any)) (out document.File, transient bool, err error) {
 	b := &builder{
-		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{},
-		budget: budget, input: &limit.Budget{Limit: t.graph.limits.BuildInput}, sizes: map[string]int64{},
+		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{}, sizes: map[string]int64{}, inputLeft: t.graph.limits.BuildInput,
 	}
+	out.End.Path = t.File
 	if err := b.readAll(); err != nil {
-		return nil, err
+		return out, false, err
 	}
-	out := &Result{End: api.Origin{Path: t.File}}
-	if b.input.Exceeded() || b.inputSize(t.root.dir, map[string]int64{}) > b.graph.limits.BuildInput {
-		b.fail("%s", inputExceeded(b.graph.limits))
+	if b.inputLeft < 0 || b.inputSize(t.root.dir, map[string]int64{}) > b.graph.limits.BuildInput {
+		b.fail(t.File, "%s", inputExceeded(b.graph.limits))
 	}
 	if !b.problems.HasErrors() {
-		objects, err := b.run()
-		if err != nil {
-			return nil, err
+		var objects resmap.ResMap
+		if objects, transient, err = b.run(); err != nil {
+			return out, false, fmt.Errorf("build %s: %w", b.File, err)
 		}
 		if objects != nil {
-			b.collect(objects, out, visit)
+			b.collect(objects.Resources(), maxSize, &out, visit)
 		}
 	}
-	out.Problems, out.Transient = b.problems, b.timedOut
-	return out, nil
+	out.Problems = b.problems
+	return out, transient, nil
 }
 
 func (b *builder) readAll() error {
 	for _, k := range b.parts {
 		for _, f := range k.reads() {
-			if err := b.read(f); err != nil {
+			if err := b.read(f); err != nil || b.inputLeft < 0 {
 				return err
-			}
-			if b.input.Exceeded() {
-				return nil
 			}
 		}
 	}
@@ -137,18 +111,28 @@ func (b *builder) read(f reference) error {
 			return err
 		}
 		if fault != "" {
-			b.problems = append(b.problems, problem.Problem{Origin: api.Origin{Path: f.path}, Severity: problem.Error, Message: fault})
+			b.fail(f.path, "%s", fault)
 			return nil
 		}
 		b.texts[f.path] = data
-		b.sizes[f.path] = int64(len(data))
-		b.input.Charge(int64(len(data)))
+		b.use(f.path, int64(len(data)))
 	}
 	if _, checked := b.positions[f.path]; checked || f.data {
 		return nil
 	}
-	b.check(f.path, data)
+	b.positions[f.path] = []sourcePosition{}
+	file := document.Read(f.path, data, b.graph.limits, b.inputLeft, func(r *document.Report, _ any) { b.recordPosition(f.path, r) })
+	b.use(f.path, file.Size)
+	for _, p := range file.Problems.Errors() {
+		p.Kustomization = b.File
+		b.problems = append(b.problems, p)
+	}
 	return nil
+}
+
+func (b *builder) use(name string, bytes int64) {
+	b.sizes[name] += bytes
+	b.inputLeft -= bytes
 }
 
 // inputSize is the memory for the files that a build of dir reads. A base counts once for each
@@ -168,32 +152,16 @@ func (b *builder) inputSize(dir string, known map[string]int64) int64 {
 	return n
 }
 
-func (b *builder) check(name string, data []byte) {
-	b.positions[name] = []sourcePosition{}
-	parsed := document.Parse(name, data, b.graph.limits, b.input)
-	b.sizes[name] += parsed.Size
-	for _, p := range parsed.Problems {
-		if p.Severity == problem.Error {
-			p.Kustomization = b.File
-			b.problems = append(b.problems, p)
-		}
-	}
-	for _, doc := range parsed.Documents {
-		b.recordPosition(name, doc)
-	}
-}
-
 // recordPosition records the position of a document, and the values in it that are secret.
-func (b *builder) recordPosition(name string, doc document.Document) {
+func (b *builder) recordPosition(file string, r *document.Report) {
 	at := func(keys ...string) *yaml.Node {
-		n, _ := document.Find(doc.Root, (*document.FieldPath)(nil).Child(keys...))
-		if n == nil {
-			return &yaml.Node{}
+		if n, _ := document.Find(r.Root, r.Field(keys...)); n != nil {
+			return n
 		}
-		return n
+		return &yaml.Node{}
 	}
 	kind := at("kind").Value
-	b.positions[name] = append(b.positions[name], sourcePosition{kind, at("metadata", "name").Value, doc.LinesBefore + doc.Root.Line, doc.Number})
+	b.positions[file] = append(b.positions[file], sourcePosition{kind, at("metadata", "name").Value, r.Origin.Line, r.Origin.Document})
 	if kind == "Secret" {
 		for _, field := range []string{"data", "stringData"} {
 			visitScalars(at(field), func(value string) { b.secrets = append(b.secrets, value) })
@@ -212,45 +180,49 @@ func visitScalars(n *yaml.Node, visit func(string)) {
 	}
 }
 
-// run runs kustomize on a file system that has only the files that the kustomization refers to.
-// An error means that the build could not start.
-func (b *builder) run() (resmap.ResMap, error) {
+// run runs kustomize on a file system that has only the files that the kustomization refers to. An
+// error means that the build could not start.
+func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 	fsys := newBuildFiles()
 	for name, data := range b.texts {
 		fsys.add(path.Join(mount, name), data)
 	}
-	text, err := b.withOrigins()
+	spec := b.root.spec
+	spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
+	text, err := json.Marshal(spec)
 	if err != nil {
-		return nil, fmt.Errorf("build %s: %w", b.File, err)
+		return nil, false, err
 	}
 	fsys.add(path.Join(mount, b.File), text)
-	if !acquireLock(b.graph.limits.BuildTime) {
-		return nil, fmt.Errorf("build %s: another build has not ended for %s", b.File, b.graph.limits.BuildTime)
+	limit := b.graph.limits.BuildTime
+	if !acquireLock(limit) {
+		return nil, false, fmt.Errorf("another build has not ended for %s", limit)
 	}
-	start, late := time.Now(), time.After(b.graph.limits.BuildTime)
-	done := make(chan outcome, 1)
+	start, late := time.Now(), time.After(limit)
+	failed := make(chan error, 1)
+	var built resmap.ResMap
 	go func() {
-		result := kustomize(fsys, path.Join(mount, b.root.dir))
+		var err error
+		built, err = kustomize(fsys, path.Join(mount, b.root.dir))
 		<-buildLock
-		done <- result
+		failed <- err
 	}()
 	select {
-	case result := <-done:
-		if time.Since(start) > b.graph.limits.BuildTime {
+	case err := <-failed:
+		if time.Since(start) > limit {
 			break
 		}
-		if result.err != nil {
-			b.fail("kustomize: %s", b.clean(result.err.Error()))
+		if err != nil {
+			b.fail(b.File, "kustomize: %s", b.clean(err.Error()))
 		}
 		b.warnUnusedVariables()
-		return result.objects, nil
+		return built, false, nil
 	case <-late:
 	}
 	// A running build cannot be stopped, but it can be kept from reading more files.
 	fsys.closed.Store(true)
-	b.timedOut = true
-	b.fail("the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.BuildTime)
-	return nil, nil
+	b.fail(b.File, "the build took longer than %s; make it smaller, or raise limits.buildTime", limit)
+	return nil, true, nil
 }
 
 // acquireLock waits until no other build runs, for at most the time limit of one build. The
@@ -269,50 +241,35 @@ func acquireLock(timeout time.Duration) bool {
 	}
 }
 
-// An outcome is what kustomize returned.
-type outcome struct {
-	objects resmap.ResMap
-	err     error
-}
-
-func kustomize(fsys filesys.FileSystem, dir string) (result outcome) {
+func kustomize(fsys filesys.FileSystem, dir string) (objects resmap.ResMap, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			result = outcome{err: fmt.Errorf("it failed on this input: %v", p)}
+			objects, err = nil, fmt.Errorf("it failed on this input: %v", p)
 		}
 	}()
 	atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, maxPatchCopies)
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsRootOnly
 	options.PluginConfig = types.DisabledPluginConfig()
-	objects, err := krusty.MakeKustomizer(options).Run(fsys, dir)
-	return outcome{objects, err}
+	return krusty.MakeKustomizer(options).Run(fsys, dir)
 }
 
 // warnUnusedVariables warns of variables without a reference. kustomize logs them without the
 // file name.
 func (b *builder) warnUnusedVariables() {
 	for _, k := range b.parts {
-		for _, v := range k.content.variables {
-			reference := []byte("$(" + v.value + ")")
+		for _, v := range k.variables {
+			reference := "$(" + v.value + ")"
 			used := false
 			for _, text := range b.texts {
-				used = used || bytes.Contains(text, reference)
+				used = used || bytes.Contains(text, []byte(reference))
 			}
 			if !used {
 				b.problems = append(b.problems, problem.Problem{
 					Origin: api.Origin{Path: k.file, Line: v.line}, Field: v.field, Severity: problem.Warning,
-					Message: "nothing refers to this variable as " + string(reference) + "; remove it, or correct its name",
+					Message: "nothing refers to this variable as " + reference + "; remove it, or correct its name",
 				})
 			}
 		}
 	}
-}
-
-// withOrigins returns the kustomization file with the option to annotate each object with its
-// origin.
-func (b *builder) withOrigins() ([]byte, error) {
-	spec := b.root.content.spec
-	spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
-	return json.Marshal(spec)
 }

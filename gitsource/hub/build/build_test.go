@@ -15,15 +15,21 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 )
 
+type result struct {
+	document.File
+	transient bool
+}
+
 // build builds the only root of a repository, and returns its objects as KIND NAME POSITION and
 // its problems.
-func (r sources) build(t testing.TB, limits limit.Limits, budget int64) (objects, problems []string, result *Result) {
+func (r sources) build(t testing.TB, limits limit.Limits, budget int64) (objects, problems []string, result result) {
 	t.Helper()
 	g := r.graph(t, limits)
 	if len(g.Roots) != 1 || g.Problems().HasErrors() {
 		t.Fatal(g.Roots, g.Problems())
 	}
-	result, err := g.Target(g.Roots[0]).Build(&limit.Budget{Limit: budget}, func(report *document.Report, object any) {
+	var err error
+	result.File, result.transient, err = g.Target(g.Roots[0]).Build(budget, func(report *document.Report, object any) {
 		o := object.(map[string]any)
 		objects = append(objects, fmt.Sprintf("%s %s %s", o["kind"], o["metadata"].(map[string]any)["name"], report.Origin))
 	})
@@ -43,7 +49,7 @@ func TestBuildWaitsForAnother(t *testing.T) {
 	buildLock <- struct{}{}
 	defer func() { <-buildLock }()
 	g := sources{"app/kustomization.yaml": "namePrefix: a-\nresources: [ns.yaml]\n", "app/ns.yaml": namespaceText}.graph(t, limit.Limits{BuildTime: time.Millisecond})
-	if result, err := g.Target("app").Build(&limit.Budget{Limit: roomy}, func(*document.Report, any) {}); err == nil {
+	if result, _, err := g.Target("app").Build(roomy, func(*document.Report, any) {}); err == nil {
 		t.Errorf("built, with %v, want an error that is no problem of the commit", result.Problems)
 	}
 }
@@ -96,7 +102,7 @@ func TestBuildRemovesTheOriginAnnotation(t *testing.T) {
 	} {
 		g := sources{"app/kustomization.yaml": kustomization, "app/a.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"}.graph(t, limit.Limits{})
 		got := ""
-		if _, err := g.Target("app").Build(&limit.Budget{Limit: roomy}, func(_ *document.Report, object any) {
+		if _, _, err := g.Target("app").Build(roomy, func(_ *document.Report, object any) {
 			metadata := object.(map[string]any)["metadata"].(map[string]any)
 			delete(metadata, "name")
 			got = fmt.Sprint(metadata)
@@ -167,7 +173,7 @@ func TestBuildMasksSecrets(t *testing.T) {
 func TestBuildReadsNoEnvironment(t *testing.T) {
 	t.Setenv("CANARY", "hunter2")
 	g := sources{"app/kustomization.yaml": "configMapGenerator: [{name: a, envs: [a.env]}]\n", "app/a.env": "CANARY\n"}.graph(t, limit.Limits{})
-	if _, err := g.Target("app").Build(&limit.Budget{Limit: roomy}, func(_ *document.Report, object any) {
+	if _, _, err := g.Target("app").Build(roomy, func(_ *document.Report, object any) {
 		if data := fmt.Sprint(object.(map[string]any)["data"]); data != "map[CANARY:]" {
 			t.Errorf("data %s", data)
 		}
@@ -181,20 +187,20 @@ func TestBuildLimits(t *testing.T) {
 	single := sources{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespaceText}
 	output := int64(len(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"web"}}`))
 
-	objects, problems, result := single.build(t, limit.Limits{BuildOutput: output}, roomy)
-	if len(objects) != 1 || len(problems) > 0 || result.Exceeded {
+	objects, problems, _ := single.build(t, limit.Limits{BuildOutput: output}, roomy)
+	if len(objects) != 1 || len(problems) > 0 {
 		t.Errorf("at the limit of the output: %v, %v", objects, problems)
 	}
-	_, problems, result = single.build(t, limit.Limits{BuildOutput: output - 1}, roomy)
+	objects, problems, result := single.build(t, limit.Limits{BuildOutput: output - 1}, roomy)
 	checkLines(t, "above the limit of the output", problems, []string{
 		fmt.Sprintf("app/kustomization.yaml: the build writes more than %d bytes; make it smaller, or raise limits.buildOutput", output-1),
 	})
-	if !result.Exceeded || result.Transient {
+	if len(objects) > 0 || result.transient {
 		t.Errorf("above the limit of the output: %+v", result)
 	}
 
 	_, problems, result = single.build(t, limit.Limits{BuildTime: time.Nanosecond}, roomy)
-	if len(problems) != 1 || !strings.Contains(problems[0], "the build took longer than 1ns; make it smaller, or raise limits.buildTime") || !result.Transient {
+	if len(problems) != 1 || !strings.Contains(problems[0], "the build took longer than 1ns; make it smaller, or raise limits.buildTime") || !result.transient {
 		t.Errorf("above the limit of the time: %v, %+v", problems, result)
 	}
 
@@ -268,16 +274,6 @@ func TestFingerprint(t *testing.T) {
 			t.Fatalf("the fingerprint changed: %t, and a file of %v: %t", after != before, sources, read)
 		}
 	})
-}
-
-// A kustomization file that has not changed is not parsed again.
-func TestKustomizationFilesAreCached(t *testing.T) {
-	repo := sources{"app/kustomization.yaml": "resources: [ns.yaml]\n", "app/ns.yaml": namespaceText}
-	g := repo.graph(t, limit.Limits{})
-	again, err := Read(g.tree, []string{"app"}, g.cache, g.limits)
-	if err != nil || again.nodes["app"].content != g.nodes["app"].content {
-		t.Errorf("parsed again, %v", err)
-	}
 }
 
 // A target is valid only if all that it includes is.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 
@@ -17,29 +16,34 @@ import (
 
 const originAnnotation = "config.kubernetes.io/origin"
 
-// collect decodes the objects of a build as if they had been read from files.
-func (b *builder) collect(m resmap.ResMap, out *Result, visit func(*document.Report, any)) {
+// collect decodes the objects of a build as if they had been read from files. It visits all of
+// them, or none if they are larger than the limit.
+func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *document.File, visit func(*document.Report, any)) {
 	var size int64
-	interned := document.Interner{}
-	for _, res := range m.Resources() {
+	var reports []*document.Report
+	var objects []any
+	for _, res := range resources {
 		r := &document.Report{Origin: b.originOf(res), Limits: b.graph.limits}
-		c := &document.Decoder{Report: r, Strings: interned, OwnKind: document.IsOwnKind(res.YNode()), Budget: b.budget}
-		value, ok := c.Decode(res.YNode())
-		if ok {
-			b.removeOrigin(value)
-			data, _ := json.Marshal(value)
-			if size += int64(len(data)); size > b.graph.limits.BuildOutput {
-				b.fail("the build writes more than %s; make it smaller, or raise limits.buildOutput", limit.Size(b.graph.limits.BuildOutput))
-				out.Exceeded = true
-				return
-			}
-			visit(r, value)
+		value, bytes, ok := document.Decode(r, res.YNode(), maxSize-out.Size)
+		out.Size, out.End = out.Size+bytes, r.Origin
+		if out.Cut = out.Size > maxSize; out.Cut {
+			break
 		}
-		b.problems = append(b.problems, r.Problems...)
-		out.Size, out.End = out.Size+c.Size, r.Origin
-		if out.Cut = c.Cut; out.Cut {
+		if !ok {
+			b.problems = append(b.problems, r.Problems...)
+			continue
+		}
+		b.removeOrigin(value)
+		data, _ := json.Marshal(value)
+		if size += int64(len(data)); size > b.graph.limits.BuildOutput {
+			b.fail(b.File, "the build writes more than %s; make it smaller, or raise limits.buildOutput", limit.Size(b.graph.limits.BuildOutput))
 			return
 		}
+		reports, objects = append(reports, r), append(objects, value)
+	}
+	for i, r := range reports {
+		visit(r, objects[i])
+		b.problems = append(b.problems, r.Problems...)
 	}
 }
 
@@ -69,43 +73,34 @@ func (b *builder) originOf(res *resource.Resource) api.Origin {
 // kustomize may have added a prefix or suffix. If no name matches, it is the only document of
 // the kind.
 func nearest(positions []sourcePosition, kind, name string) (best sourcePosition, found bool) {
-	ofKind := 0
-	var last sourcePosition
+	positions = slices.DeleteFunc(slices.Clone(positions), func(p sourcePosition) bool { return p.kind != kind })
 	for _, p := range positions {
-		if p.kind != kind {
-			continue
-		}
-		ofKind, last = ofKind+1, p
 		if strings.Contains(name, p.name) && (!found || len(p.name) > len(best.name)) {
 			best, found = p, true
 		}
 	}
-	if !found && ofKind == 1 {
-		return last, true
+	if !found && len(positions) == 1 {
+		return positions[0], true
 	}
 	return best, found
 }
 
 // generatorLine finds the generator of an object.
 func (b *builder) generatorLine(file, name string) int {
+	var best sourcePosition
 	for _, k := range b.parts {
-		if k.file != file {
-			continue
-		}
-		line, length := 0, 0
-		for _, g := range k.content.generators {
-			if strings.Contains(name, g.name) && len(g.name) > length {
-				line, length = g.line, len(g.name)
+		for _, g := range k.generators {
+			if k.file == file && strings.Contains(name, g.name) && len(g.name) > len(best.name) {
+				best = g
 			}
 		}
-		return line
 	}
-	return 0
+	return best.line
 }
 
 // removeOrigin removes the annotation added by withOrigins.
 func (b *builder) removeOrigin(value any) {
-	if slices.Contains(b.root.content.spec.BuildMetadata, types.OriginAnnotations) {
+	if slices.Contains(b.root.spec.BuildMetadata, types.OriginAnnotations) {
 		return // the user wants it
 	}
 	object, _ := value.(map[string]any)

@@ -31,16 +31,15 @@ type Graph struct {
 	Last string
 
 	tree   *tree.Tree
-	cache  *Cache
 	limits limit.Limits
 }
 
 // Read reads the kustomizations of the given directories, and everything that they refer to. It
 // stops when they exceed the memory limit.
-func Read(t *tree.Tree, dirs []string, files *Cache, limits limit.Limits) (*Graph, error) {
+func Read(t *tree.Tree, dirs []string, limits limit.Limits) (*Graph, error) {
 	g := &Graph{
 		nodes: map[string]*kustomization{}, owned: map[string]string{}, ownedDirs: map[string]string{},
-		tree: t, cache: files, limits: limits,
+		tree: t, limits: limits,
 	}
 	for pending := slices.Clone(dirs); len(pending) > 0; pending = pending[1:] {
 		dir := pending[0]
@@ -52,7 +51,7 @@ func Read(t *tree.Tree, dirs []string, files *Cache, limits limit.Limits) (*Grap
 			return nil, err
 		}
 		g.nodes[dir] = k
-		if g.Size, g.Last = g.Size+k.content.size, k.file; g.Size > limits.CommitSize {
+		if g.Size, g.Last = g.Size+k.size, k.file; g.Size > limits.CommitSize {
 			return g, nil
 		}
 		pending = append(pending, k.dirs...)
@@ -87,12 +86,12 @@ func (g *Graph) findRoots(dirs []string) {
 	for _, dir := range dirs {
 		switch k := g.nodes[dir]; {
 		case included[dir]:
-		case k.content.component:
-			k.warn(0, "", "no kustomization uses this component, so it has no effect")
+		case k.isComponent():
+			k.add(problem.Warning, 0, "", "no kustomization uses this component, so it has no effect")
 		default:
 			g.Roots = append(g.Roots, dir)
 			if n := g.visit(dir, visits, nil); n > maxVisits {
-				k.fail(0, "", "the build would go through more than %d kustomizations; refer to each base fewer times", maxVisits)
+				k.fail(mention{}, "the build would go through more than %d kustomizations; refer to each base fewer times", maxVisits)
 			}
 		}
 	}

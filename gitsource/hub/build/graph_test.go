@@ -10,7 +10,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 )
@@ -44,11 +43,21 @@ func (r sources) graph(t testing.TB, limits limit.Limits) *Graph {
 		}
 	}
 	slices.Sort(dirs)
-	g, err := Read(tree.New(r.mapFS(), 1<<20, cache.New[tree.Key, *tree.Listing]()), slices.Compact(dirs), NewCache(), limits.WithDefaults())
+	g, err := Read(tree.New(r.mapFS(), 1<<20), slices.Compact(dirs), limits.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// parsed returns the kustomization of a file, whose references are not resolved.
+func parsed(name, text string) *kustomization {
+	k := &kustomization{file: name}
+	g := &Graph{tree: tree.New(sources{name: text}.mapFS(), 1<<20), limits: limit.Limits{}.WithDefaults()}
+	if err := g.readFile(k, name, k.parse); err != nil {
+		panic(err)
+	}
+	return k
 }
 
 func checkLines(t *testing.T, what string, got, want []string) {
@@ -157,7 +166,7 @@ func TestReadKustomization(t *testing.T) {
 		"namePrefix: a-\nvars: []":                  {"k:2: vars" + deprecated + "replacements (warning)"},
 	} {
 		var got []string
-		for _, p := range parseKustomization("k", []byte(text), limit.Limits{}.WithDefaults()).problems {
+		for _, p := range parsed("k", text).problems {
 			got = append(got, p.Marked())
 		}
 		checkLines(t, text, got, want)
@@ -184,7 +193,7 @@ func TestPlugins(t *testing.T) {
 			want2 = []string{want}
 		}
 		var got []string
-		for _, p := range parseKustomization("k", []byte(text), limit.Limits{}.WithDefaults()).problems {
+		for _, p := range parsed("k", text).problems {
 			got = append(got, p.Error())
 		}
 		checkLines(t, text, got, want2)

@@ -5,13 +5,14 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
+	"sigs.k8s.io/kustomize/api/types"
+
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
-	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -23,14 +24,20 @@ var FileNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomizati
 // resolved in the commit before anything is built, so that a build never needs the network.
 type kustomization struct {
 	dir, file string
-	// files and dirs are the references, relative to the root of the repository.
-	files []reference
-	dirs  []string
+	spec      types.Kustomization
+	// mentions are the references as they are written, and files and dirs what they refer to,
+	// relative to the root of the repository.
+	mentions []mention
+	files    []reference
+	dirs     []string
+	// generators are the positions of its generators, and variables the names in the field vars.
+	generators []sourcePosition
+	variables  []mention
 	// literals are the literal values of secret generators.
 	literals []string
 	problems problem.List
-
-	content *kustomizationFile
+	// size is the approximate memory of the file, and of its files of plugins.
+	size int64
 }
 
 // A reference is a file that a kustomization reads.
@@ -47,34 +54,29 @@ func (k *kustomization) reads() []reference {
 }
 
 func (k *kustomization) add(severity problem.Severity, line int, field, format string, args ...any) {
-	if len(k.problems) > document.MaxProblems {
-		return // enough problems; a list of files can be very long
+	if len(k.problems) <= document.MaxProblems { // a list of files can be very long
+		k.problems = append(k.problems, problem.Problem{
+			Origin: api.Origin{Path: k.file, Line: line}, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
+		})
 	}
-	k.problems = append(k.problems, problem.Problem{
-		Origin: api.Origin{Path: k.file, Line: line}, Field: field, Severity: severity, Message: fmt.Sprintf(format, args...),
-	})
 }
 
-func (k *kustomization) fail(line int, field, format string, args ...any) {
-	k.add(problem.Error, line, field, format, args...)
-}
-
-func (k *kustomization) warn(line int, field, format string, args ...any) {
-	k.add(problem.Warning, line, field, format, args...)
+// fail reports a problem of a reference.
+func (k *kustomization) fail(m mention, format string, args ...any) {
+	k.add(problem.Error, m.line, m.field, format, args...)
 }
 
 // failAt reports a problem at the reference to a directory.
 func (k *kustomization) failAt(dir, format string, args ...any) {
-	for _, m := range k.content.mentions {
-		if path.Join(k.dir, m.value) == dir {
-			k.fail(m.line, m.field, format, args...)
-			return
-		}
+	i := slices.IndexFunc(k.mentions, func(m mention) bool { return path.Join(k.dir, m.value) == dir })
+	if i < 0 {
+		k.fail(mention{}, format, args...)
+		return
 	}
-	k.fail(0, "", format, args...)
+	k.fail(k.mentions[i], format, args...)
 }
 
-// read reads the kustomization in a directory.
+// read reads the kustomization in a directory, and resolves its references.
 func (g *Graph) read(dir string) (*kustomization, error) {
 	k := &kustomization{dir: dir}
 	for _, name := range FileNames {
@@ -85,78 +87,47 @@ func (g *Graph) read(dir string) (*kustomization, error) {
 			break
 		}
 	}
-	var err error
-	if k.content, err = g.readContent(k.file, false); err != nil {
+	if err := g.readFile(k, k.file, k.parse); err != nil {
 		return nil, err
 	}
-	return k, g.resolveAll(k, k.content)
+	for i := 0; i < len(k.mentions); i++ { // files of plugins have more
+		if err := g.resolve(k, k.mentions[i]); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
 }
 
-// resolveAll resolves all references of a file.
-func (g *Graph) resolveAll(k *kustomization, text *kustomizationFile) error {
-	k.problems = append(k.problems, text.problems...)
-	k.literals = append(k.literals, text.secrets...)
-	for _, m := range text.mentions {
-		before := len(k.files)
-		if err := k.resolve(g.tree, m); err != nil {
-			return err
-		}
-		if m.kind != pluginFile || len(k.files) == before {
-			continue
-		}
-		plugins, err := g.readContent(k.files[before].path, true)
-		if err != nil {
-			return err
-		}
-		if err := g.resolveAll(k, plugins); err != nil {
-			return err
-		}
+// readFile reads a file of a kustomization. It calls parse with its documents if it has no errors.
+func (g *Graph) readFile(k *kustomization, name string, parse func(data []byte, documents []*document.Report)) error {
+	data, fault, err := g.tree.Read(name)
+	if err != nil {
+		return err
+	}
+	if fault != "" {
+		k.problems = append(k.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault})
+		return nil
+	}
+	documents, file := readDocuments(name, data, g.limits)
+	k.problems = append(k.problems, file.Problems...)
+	k.size += file.Size
+	if !file.Problems.HasErrors() {
+		parse(data, documents)
 	}
 	return nil
 }
 
-// A contentKey identifies a parsed file. The same file may be read as a kustomization and as a
-// plugin configuration.
-type contentKey struct {
-	path, hash string
-	plugins    bool
+// readDocuments reads the documents of a file within the limit of one build.
+func readDocuments(name string, data []byte, limits limit.Limits) (documents []*document.Report, file document.File) {
+	file = document.Read(name, data, limits, limits.BuildInput, func(r *document.Report, _ any) { documents = append(documents, r) })
+	if file.Cut {
+		file.Problems = append(file.Problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(limits)})
+	}
+	return documents, file
 }
 
-// A Cache has the kustomization files that the last two loads used.
-type Cache struct {
-	*cache.Cache[contentKey, *kustomizationFile]
-}
-
-// NewCache returns an empty cache.
-func NewCache() *Cache {
-	return &Cache{cache.New[contentKey, *kustomizationFile]()}
-}
-
-// readContent reads a file, or returns it from the cache.
-func (g *Graph) readContent(name string, plugins bool) (*kustomizationFile, error) {
-	hash, err := g.tree.Hash(name)
-	if err != nil {
-		return nil, err
-	}
-	key, parse := contentKey{name, hash, plugins}, parseKustomization
-	if plugins {
-		parse = parsePlugins
-	}
-	if text, ok := g.cache.Get(key); ok {
-		return text, nil
-	}
-	data, fault, err := g.tree.Read(name)
-	if err != nil {
-		return nil, err
-	}
-	var text *kustomizationFile
-	if fault != "" {
-		text = &kustomizationFile{problems: problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault}}}
-	} else {
-		text = parse(name, data, g.limits)
-	}
-	g.cache.Put(key, text)
-	return text, nil
+func inputExceeded(limits limit.Limits) string {
+	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", limit.Size(limits.BuildInput))
 }
 
 // A mention is a reference in a kustomization file that is not resolved yet.
@@ -164,8 +135,7 @@ type mention struct {
 	field string
 	line  int
 	value string
-	// what it may refer to
-	kind mentionKind
+	kind  mentionKind // what it may refer to
 }
 
 type mentionKind int
@@ -201,36 +171,39 @@ func (m mention) isRepository() bool {
 }
 
 // resolve finds the file or directory of the commit that a mention refers to.
-func (k *kustomization) resolve(t *tree.Tree, m mention) error {
+func (g *Graph) resolve(k *kustomization, m mention) error {
 	name := path.Join(k.dir, m.value)
 	switch {
 	case m.value == "":
-		k.fail(m.line, m.field, "is empty; name a file, or remove the entry")
+		k.fail(m, "is empty; name a file, or remove the entry")
 		return nil
 	case isRemote(m.value) || m.isRepository():
-		k.fail(m.line, m.field, "%q is remote, and nothing is downloaded while a commit is read; copy its content into the repository", m.value)
+		k.fail(m, "%q is remote, and nothing is downloaded while a commit is read; copy its content into the repository", m.value)
 		return nil
 	case path.IsAbs(m.value), name == "..", strings.HasPrefix(name, "../"):
-		k.fail(m.line, m.field, "%q is outside of the repository; write a relative path to something in it", m.value)
+		k.fail(m, "%q is outside of the repository; write a relative path to something in it", m.value)
 		return nil
 	}
-	mode, at, ok, err := t.Lookup(name)
+	mode, at, ok, err := g.tree.Lookup(name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case !ok:
-		k.fail(m.line, m.field, "the commit has no %s; correct the name, or add the file", name)
+		k.fail(m, "the commit has no %s; correct the name, or add the file", name)
 	case mode.IsDir():
-		return k.resolveDir(t, m, name)
+		return g.resolveDir(k, m, name)
 	case !mode.IsRegular():
-		k.fail(m.line, m.field, "%s is %s, which is never followed; commit the file itself", at, modeText(mode))
+		k.fail(m, "%s is %s, which is never followed; commit the file itself", at, modeText(mode))
 	case m.kind == componentDirectory:
-		k.fail(m.line, m.field, "%s is a file; a component is a directory with a kustomization of kind Component", name)
+		k.fail(m, "%s is a file; a component is a directory with a kustomization of kind Component", name)
 	case !isBelow(k.dir, name):
-		k.fail(m.line, m.field, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
+		k.fail(m, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
 	default:
 		k.files = append(k.files, reference{name, m.kind == dataFile})
+		if m.kind == pluginFile {
+			return g.readFile(k, name, func(_ []byte, documents []*document.Report) { k.parsePlugins(documents) })
+		}
 	}
 	return nil
 }
@@ -247,35 +220,21 @@ func modeText(mode fs.FileMode) string {
 
 func isBelow(dir, name string) bool { return dir == "." || strings.HasPrefix(name, dir+"/") }
 
-func (k *kustomization) resolveDir(t *tree.Tree, m mention, name string) error {
+func (g *Graph) resolveDir(k *kustomization, m mention, name string) error {
 	if m.kind != fileOrDirectory && m.kind != componentDirectory {
-		k.fail(m.line, m.field, "%s is a directory; name a file", name)
+		k.fail(m, "%s is a directory; name a file", name)
 		return nil
 	}
 	if name == k.dir || isBelow(name, k.dir) {
-		k.fail(m.line, m.field, "%s contains this kustomization, so they would refer to each other in a cycle; remove the reference", name)
+		k.fail(m, "%s contains this kustomization, so they would refer to each other in a cycle; remove the reference", name)
 		return nil
 	}
 	for _, file := range FileNames {
-		if ok, err := t.IsFile(path.Join(name, file)); err != nil || ok {
+		if ok, err := g.tree.IsFile(path.Join(name, file)); err != nil || ok {
 			k.dirs = append(k.dirs, name)
 			return err
 		}
 	}
-	k.fail(m.line, m.field, "the directory %s has no %s; add one, or list its files", name, FileNames[0])
+	k.fail(m, "the directory %s has no %s; add one, or list its files", name, FileNames[0])
 	return nil
-}
-
-// parseBounded is document.Parse with the budget of one build.
-func parseBounded(name string, data []byte, limits limit.Limits) *document.Syntax {
-	budget := &limit.Budget{Limit: limits.BuildInput}
-	out := document.Parse(name, data, limits, budget)
-	if budget.Exceeded() {
-		out.Problems = append(out.Problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(limits)})
-	}
-	return out
-}
-
-func inputExceeded(limits limit.Limits) string {
-	return fmt.Sprintf("the build reads more than %s, each file counted as often as it is read; refer to each base fewer times, write fewer YAML aliases, or raise limits.buildInput", limit.Size(limits.BuildInput))
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/test/repository"
 )
 
@@ -17,9 +16,8 @@ func FuzzKustomization(f *testing.F) {
 			f.Add(data)
 		}
 	})
-	limits := limit.Limits{}.WithDefaults()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got := parseKustomization("kustomization.yaml", data, limits)
+		got := parsed("kustomization.yaml", string(data))
 		if got.problems.HasErrors() {
 			return
 		}

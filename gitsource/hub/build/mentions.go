@@ -9,64 +9,37 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
-	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A kustomizationFile is the content of one kustomization file.
-type kustomizationFile struct {
-	spec     types.Kustomization
-	mentions []mention
-	// generators are the positions of its generators.
-	generators []sourcePosition
-	// secrets are literals to mask.
-	secrets []string
-	// variables are the names in the field vars.
-	variables []mention
-	component bool
-	problems  problem.List
-	// Size is the approximate memory of the file.
-	size int64
-}
-
-var kustomizationType = reflect.TypeFor[types.Kustomization]()
-
-// A mentionFinder finds the references in a kustomization file. It decodes the file into
-// kustomize's own types, so that it finds exactly the references that a build uses.
+// A mentionFinder finds the references in a document of a kustomization.
 type mentionFinder struct {
-	r   *document.Report
-	out *kustomizationFile
+	r *document.Report
+	k *kustomization
 }
 
-func parseKustomization(name string, data []byte, limits limit.Limits) *kustomizationFile {
-	out := &kustomizationFile{}
-	syntax := parseBounded(name, data, limits)
-	out.problems, out.size = syntax.Problems, syntax.Size
-	if out.problems.HasErrors() {
-		return out
+// parse finds the references in the kustomization file. It decodes the file into kustomize's own
+// types, so that it finds exactly the references that a build uses.
+func (k *kustomization) parse(data []byte, documents []*document.Report) {
+	if len(documents) != 1 {
+		k.fail(mention{}, "a kustomization is one document, and this file has %d", len(documents))
+		return
 	}
-	r := &document.Report{Origin: api.Origin{Path: name}}
-	if len(syntax.Documents) != 1 {
-		r.Errorf(nil, "a kustomization is one document, and this file has %d", len(syntax.Documents))
-		out.problems = append(out.problems, r.Problems...)
-		return out
-	}
-	r.Root, r.LinesBefore = syntax.Documents[0].Root, syntax.Documents[0].LinesBefore
-	f := &mentionFinder{r, out}
+	r := &document.Report{Origin: api.Origin{Path: k.file}, Root: documents[0].Root, LinesBefore: documents[0].LinesBefore}
+	f := &mentionFinder{r, k}
 	text, _ := document.PlainText(data)
 	if r.Root.Kind != yaml.MappingNode {
 		r.Errorf(nil, "a kustomization is a mapping with fields such as resources")
-	} else if err := out.spec.Unmarshal(text); err != nil {
+	} else if err := k.spec.Unmarshal(text); err != nil {
 		f.reportDecodeError(err)
 	} else {
 		f.find()
 	}
-	out.component = out.spec.Kind == types.ComponentKind
-	out.problems = append(out.problems, r.Problems...)
-	return out
+	k.problems = append(k.problems, r.Problems...)
 }
+
+func (k *kustomization) isComponent() bool { return k.spec.Kind == types.ComponentKind }
 
 var (
 	unknownField = regexp.MustCompile(`unknown field "([^"]*)"`)
@@ -77,35 +50,31 @@ var (
 func (f *mentionFinder) reportDecodeError(err error) {
 	message := strings.TrimPrefix(err.Error(), "invalid Kustomization: ")
 	if found := unknownField.FindStringSubmatch(message); found != nil {
-		p := (*document.FieldPath)(nil).Child(found[1])
+		p := f.r.Field(found[1])
 		if n, _ := document.Find(f.r.Root, p); n != nil {
-			f.r.Errorf(p, "unknown field; %s", schema.DidYouMean(found[1], schema.FieldNames(kustomizationType)))
+			f.r.Errorf(p, "unknown field; %s", schema.DidYouMean(found[1], schema.FieldNames(reflect.TypeFor[types.Kustomization]())))
 			return
 		}
 		f.r.Errorf(nil, "unknown field %s", found[1])
-		return
+	} else if found := wrongType.FindStringSubmatch(message); found != nil {
+		f.r.Errorf(f.r.Field(strings.Split(found[2], ".")...), "kustomize expects %s here, not %s", found[3], found[1])
+	} else {
+		f.r.Errorf(nil, "%s", strings.TrimPrefix(message, "json: "))
 	}
-	if found := wrongType.FindStringSubmatch(message); found != nil {
-		p := (*document.FieldPath)(nil).Child(strings.Split(found[2], ".")...)
-		f.r.Errorf(p, "kustomize expects %s here, not %s", found[3], found[1])
-		return
-	}
-	f.r.Errorf(nil, "%s", strings.TrimPrefix(message, "json: "))
 }
 
 func (f *mentionFinder) mention(p *document.FieldPath, value string, kind mentionKind) {
-	f.out.mentions = append(f.out.mentions, mention{p.String(), f.r.LineOf(p), value, kind})
+	f.k.mentions = append(f.k.mentions, mention{p.String(), f.r.LineOf(p), value, kind})
 }
 
 func (f *mentionFinder) list(field string, values []string, kind mentionKind) {
-	p := (*document.FieldPath)(nil).Child(field)
 	for i, v := range values {
-		f.mention(p.At(i), v, kind)
+		f.mention(f.r.Field(field).At(i), v, kind)
 	}
 }
 
 func (f *mentionFinder) find() {
-	k, top := &f.out.spec, (*document.FieldPath)(nil)
+	k, top := &f.k.spec, f.r.Object
 	for _, msg := range k.EnforceFields() {
 		f.r.Errorf(top.Child("kind"), "%s", msg)
 	}
@@ -126,7 +95,7 @@ func (f *mentionFinder) find() {
 	f.patches("patchesJson6902", k.PatchesJson6902)
 	//lint:ignore SA1019 kustomize still reads it, and so must we
 	for i, patch := range k.PatchesStrategicMerge {
-		f.fileOrText(top.Child("patchesStrategicMerge").At(i), string(patch), textFile, nil)
+		f.fileOrText(top.Child("patchesStrategicMerge").At(i), string(patch), textFile)
 	}
 	for i, r := range k.Replacements {
 		if r.Path != "" {
@@ -137,23 +106,23 @@ func (f *mentionFinder) find() {
 		f.generator(top.Child("configMapGenerator").At(i), g.GeneratorArgs)
 	}
 	for i, g := range k.SecretGenerator {
-		f.out.secrets = append(f.out.secrets, g.LiteralSources...)
+		f.k.literals = append(f.k.literals, g.LiteralSources...)
 		f.generator(top.Child("secretGenerator").At(i), g.GeneratorArgs)
 	}
 	//lint:ignore SA1019 kustomize still reads it, and so must we
 	for i, v := range k.Vars {
 		p := top.Child("vars").At(i)
-		f.out.variables = append(f.out.variables, mention{field: p.String(), line: f.r.LineOf(p), value: v.Name})
+		f.k.variables = append(f.k.variables, mention{field: p.String(), line: f.r.LineOf(p), value: v.Name})
 	}
-	f.deprecated()
-	f.helm()
+	f.warnDeprecated()
+	f.refuseHelm()
 	f.plugins("generators", k.Generators)
 	f.plugins("transformers", k.Transformers)
 	f.plugins("validators", k.Validators)
 }
 
-// deprecated warns of deprecated fields. kustomize also does, but without the file name.
-func (f *mentionFinder) deprecated() {
+// warnDeprecated warns of deprecated fields. kustomize also does, but without the file name.
+func (f *mentionFinder) warnDeprecated() {
 	for _, field := range []struct{ name, instead string }{
 		{"bases", "resources"},
 		{"commonLabels", "labels with includeSelectors: true"},
@@ -162,7 +131,7 @@ func (f *mentionFinder) deprecated() {
 		{"patchesStrategicMerge", "patches"},
 		{"vars", "replacements"},
 	} {
-		p := (*document.FieldPath)(nil).Child(field.name)
+		p := f.r.Field(field.name)
 		if node, _ := document.Find(f.r.Root, p); node != nil {
 			f.r.Warnf(p, "kustomize has deprecated this field; use %s", field.instead)
 		}
@@ -172,20 +141,24 @@ func (f *mentionFinder) deprecated() {
 func (f *mentionFinder) patches(field string, patches []types.Patch) {
 	for i, patch := range patches {
 		if patch.Path != "" {
-			f.mention((*document.FieldPath)(nil).Child(field).At(i).Child("path"), patch.Path, textFile)
+			f.mention(f.r.Field(field).At(i).Child("path"), patch.Path, textFile)
 		}
 	}
 }
 
+// fileOf returns the file of a source that is written as FILE or KEY=FILE.
+func fileOf(source string) string {
+	if _, file, ok := strings.Cut(source, "="); ok {
+		return file
+	}
+	return source
+}
+
 func (f *mentionFinder) generator(p *document.FieldPath, g types.GeneratorArgs) {
-	f.out.generators = append(f.out.generators, sourcePosition{name: g.Name, line: f.r.LineOf(p)})
+	f.k.generators = append(f.k.generators, sourcePosition{name: g.Name, line: f.r.LineOf(p)})
 	s := g.KvPairSources
 	for i, source := range s.FileSources {
-		file := source
-		if _, after, ok := strings.Cut(source, "="); ok {
-			file = after
-		}
-		f.mention(p.Child("files").At(i), file, dataFile)
+		f.mention(p.Child("files").At(i), fileOf(source), dataFile)
 	}
 	for i, file := range s.EnvSources {
 		f.mention(p.Child("envs").At(i), file, dataFile)
@@ -195,8 +168,8 @@ func (f *mentionFinder) generator(p *document.FieldPath, g types.GeneratorArgs) 
 	}
 }
 
-func (f *mentionFinder) helm() {
-	k, top := &f.out.spec, (*document.FieldPath)(nil)
+func (f *mentionFinder) refuseHelm() {
+	k := &f.k.spec
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -206,23 +179,22 @@ func (f *mentionFinder) helm() {
 		{"helmGlobals", k.HelmGlobals != nil},
 	} {
 		if field.set {
-			f.r.Errorf(top.Child(field.name), noHelm)
+			f.r.Errorf(f.r.Field(field.name), noHelm)
 		}
 	}
 }
 
 const noHelm = "Helm charts are not rendered; commit the output of helm template, and list it under resources"
 
-// fileOrText handles entries that are either a file name or YAML.
-func (f *mentionFinder) fileOrText(p *document.FieldPath, value string, kind mentionKind, check func(*document.FieldPath, *yaml.Node)) {
+// fileOrText handles entries that are either a file name or YAML. It returns the YAML; nil for a
+// file.
+func (f *mentionFinder) fileOrText(p *document.FieldPath, value string, kind mentionKind) *yaml.Node {
 	var doc yaml.Node
 	err := yaml.Unmarshal([]byte(value), &doc)
 	inline := err == nil && len(doc.Content) == 1 && doc.Content[0].Kind != yaml.ScalarNode
 	if !inline || isRemote(value) && !strings.Contains(value, "\n") {
 		f.mention(p, value, kind)
-		return
+		return nil
 	}
-	if check != nil {
-		check(p, doc.Content[0])
-	}
+	return doc.Content[0]
 }

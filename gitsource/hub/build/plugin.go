@@ -10,32 +10,26 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
-	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
-	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // plugins accepts kustomize's built-in generators and transformers, and finds the files that
 // they read. Others would be programs to run.
 func (f *mentionFinder) plugins(field string, values []string) {
-	p := (*document.FieldPath)(nil).Child(field)
 	for i, v := range values {
-		f.fileOrText(p.At(i), v, pluginFile, f.plugin)
+		p := f.r.Field(field).At(i)
+		if text := f.fileOrText(p, v, pluginFile); text != nil {
+			f.plugin(p, text)
+		}
 	}
 }
 
-// parsePlugins reads a file of generators or transformers.
-func parsePlugins(name string, data []byte, limits limit.Limits) *kustomizationFile {
-	syntax := parseBounded(name, data, limits)
-	out := &kustomizationFile{problems: syntax.Problems, size: syntax.Size}
-	if out.problems.HasErrors() {
-		return out
+// parsePlugins finds the references in a file of generators or transformers.
+func (k *kustomization) parsePlugins(documents []*document.Report) {
+	for _, doc := range documents {
+		r := &document.Report{Origin: doc.Origin, Root: doc.Root, LinesBefore: doc.LinesBefore}
+		(&mentionFinder{r, k}).plugin(nil, doc.Root)
+		k.problems = append(k.problems, r.Problems...)
 	}
-	for _, doc := range syntax.Documents {
-		r := &document.Report{Origin: api.Origin{Path: name, Document: doc.Number}, Root: doc.Root, LinesBefore: doc.LinesBefore}
-		(&mentionFinder{r, out}).plugin(nil, doc.Root)
-		out.problems = append(out.problems, r.Problems...)
-	}
-	return out
 }
 
 // pluginFiles are the fields of kustomize's plugins that name files.
@@ -75,7 +69,7 @@ func (f *mentionFinder) plugin(p *document.FieldPath, node *yaml.Node) {
 		}
 	}
 	if kind == "SecretGenerator" {
-		f.out.secrets = append(f.out.secrets, texts(field(config, "literals"))...)
+		f.k.literals = append(f.k.literals, texts(field(config, "literals"))...)
 	}
 }
 
@@ -83,8 +77,8 @@ func (f *mentionFinder) pluginMentions(p *document.FieldPath, kind string, confi
 	files := pluginFiles[kind]
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		for _, file := range texts(field(config, name)) {
-			if _, after, ok := strings.Cut(file, "="); ok && files[name] == dataFile {
-				file = after
+			if files[name] == dataFile {
+				file = fileOf(file)
 			}
 			f.mention(p, file, files[name])
 		}

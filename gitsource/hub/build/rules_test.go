@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 )
 
 // Nothing that kustomize might fetch passes as a name in the commit.
@@ -43,7 +42,7 @@ func TestRemoteReferences(t *testing.T) {
 
 // The references of a kustomization are found with their fields and lines.
 func TestMentions(t *testing.T) {
-	k := parseKustomization("kustomization.yaml", []byte(`resources: [ns.yaml, ../base]
+	k := parsed("kustomization.yaml", `resources: [ns.yaml, ../base]
 components:
 - ../tls
 patches:
@@ -61,7 +60,7 @@ transformers:
 - labels.yaml
 - |
   {apiVersion: builtin, kind: ReplacementTransformer, metadata: {name: r}, replacements: [{path: r.yaml}]}
-`), limit.Limits{}.WithDefaults())
+`)
 	if k.problems.HasErrors() {
 		t.Fatal(k.problems.Err())
 	}
@@ -76,8 +75,8 @@ transformers:
 	if !reflect.DeepEqual(k.mentions, want) {
 		t.Errorf("found\n%+v\nwant\n%+v", k.mentions, want)
 	}
-	if len(k.secrets) != 1 || k.secrets[0] != "token=canary" || len(k.generators) != 2 || k.generators[1].line != 13 {
-		t.Errorf("secrets %v, generators %+v", k.secrets, k.generators)
+	if len(k.literals) != 1 || k.literals[0] != "token=canary" || len(k.generators) != 2 || k.generators[1].line != 13 {
+		t.Errorf("secrets %v, generators %+v", k.literals, k.generators)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
@@ -21,44 +20,42 @@ const (
 	entryBytes  = 64  // each entry of a larger one
 )
 
-// A Decoder converts the YAML nodes of one document into the values of package unstructured:
-// map[string]any, []any, string, bool, int64, float64 and nil. It reads scalars as kubectl
-// does, and refuses ambiguous ones. Its messages quote no values, since the document may be a
-// Secret.
-type Decoder struct {
-	// Report receives the problems.
-	Report *Report
-	// Strings is shared by all documents that one goroutine decodes; nil if the values are not kept.
-	Strings Interner
-	// OwnKind says that the document is of one of gitfleet's kinds.
-	OwnKind bool
+// Decode converts the YAML nodes of one document into a value of package unstructured:
+// map[string]any, []any, string, bool, int64, float64 or nil. It reads scalars as kubectl does, and
+// refuses ambiguous ones. Its messages quote no values, since the document may be a Secret. size is
+// the approximate memory of the value. ok is false if the value exceeds a limit; more than maxSize
+// bytes are not reported.
+func Decode(r *Report, root *yaml.Node, maxSize int64) (value any, size int64, ok bool) {
+	d := &decoder{report: r, root: root, ownKind: IsOwnKind(root), maxSize: maxSize}
+	value = d.value(root, false)
+	d.count(objectBytes)
+	return value, d.size, !d.gaveUp
+}
+
+type decoder struct {
+	report  *Report
+	root    *yaml.Node
+	ownKind bool // the document is of one of gitfleet's kinds
 
 	at       *FieldPath   // of the current value
 	depth    int          // number of steps in that path
 	within   []*yaml.Node // aliases that are being expanded
 	expanded int
 	own      int // number of nodes without expansion; counted when first needed
-	nodes    *yaml.Node
-	gaveUp   bool
 
-	// Budget, if not nil, limits the memory of the decoded values. Size is that memory, and Cut
-	// says that the budget was exceeded.
-	Budget *limit.Budget
-	Size   int64
-	Cut    bool
+	size, maxSize int64
+	gaveUp        bool
 }
 
-// count counts decoded bytes, and stops the decoder once the budget is used up.
-func (d *Decoder) count(bytes int) {
-	d.Size += int64(bytes)
-	if d.Budget != nil && !d.Budget.Charge(int64(bytes)) {
-		d.gaveUp, d.Cut = true, true
-	}
+// count counts decoded bytes, and stops the decoder above the limit.
+func (d *decoder) count(bytes int) {
+	d.size += int64(bytes)
+	d.gaveUp = d.gaveUp || d.size > d.maxSize
 }
 
-func (d *Decoder) errorf(format string, args ...any) { d.Report.Errorf(d.at, format, args...) }
+func (d *decoder) errorf(format string, args ...any) { d.report.Errorf(d.at, format, args...) }
 
-func (d *Decoder) giveUp(format string, args ...any) any {
+func (d *decoder) giveUp(format string, args ...any) any {
 	if !d.gaveUp {
 		d.gaveUp = true
 		d.errorf(format, args...)
@@ -66,24 +63,16 @@ func (d *Decoder) giveUp(format string, args ...any) any {
 	return nil
 }
 
-// Decode converts a whole document. ok is false if it gave up.
-func (d *Decoder) Decode(n *yaml.Node) (value any, ok bool) {
-	d.nodes = n
-	value = d.value(n, false)
-	d.count(objectBytes)
-	return value, !d.gaveUp
-}
-
 // value converts one node. If text is true, scalars below it are strings, however they are
 // written.
-func (d *Decoder) value(n *yaml.Node, text bool) any {
+func (d *decoder) value(n *yaml.Node, text bool) any {
 	if d.gaveUp {
 		return nil
 	}
 	if len(d.within) > 0 {
 		d.expanded++
 		if d.tooLarge() {
-			return d.giveUp("the YAML aliases of this document expand to more than %d times its size; write it out, or split it", d.Report.Limits.AliasExpansion)
+			return d.giveUp("the YAML aliases of this document expand to more than %d times its size; write it out, or split it", d.report.Limits.AliasExpansion)
 		}
 	}
 	switch n.Kind {
@@ -99,11 +88,11 @@ func (d *Decoder) value(n *yaml.Node, text bool) any {
 	}
 }
 
-func (d *Decoder) tooLarge() bool {
+func (d *decoder) tooLarge() bool {
 	if d.own == 0 {
-		d.own = countNodes(d.nodes)
+		d.own = countNodes(d.root)
 	}
-	return d.expanded > d.own*d.Report.Limits.AliasExpansion || d.expanded > expandedNodes
+	return d.expanded > d.own*d.report.Limits.AliasExpansion || d.expanded > expandedNodes
 }
 
 func countNodes(n *yaml.Node) int {
@@ -114,7 +103,7 @@ func countNodes(n *yaml.Node) int {
 	return count
 }
 
-func (d *Decoder) alias(n *yaml.Node, text bool) any {
+func (d *decoder) alias(n *yaml.Node, text bool) any {
 	if slices.Contains(d.within, n.Alias) {
 		return d.giveUp("the YAML anchor %q contains itself", n.Value)
 	}
@@ -123,15 +112,15 @@ func (d *Decoder) alias(n *yaml.Node, text bool) any {
 	return d.value(n.Alias, text)
 }
 
-func (d *Decoder) deeper() bool {
-	if d.depth < d.Report.Limits.Depth {
+func (d *decoder) deeper() bool {
+	if d.depth < d.report.Limits.Depth {
 		return true
 	}
-	d.giveUp("nested deeper than %d levels", d.Report.Limits.Depth)
+	d.giveUp("nested deeper than %d levels", d.report.Limits.Depth)
 	return false
 }
 
-func (d *Decoder) sequence(n *yaml.Node) any {
+func (d *decoder) sequence(n *yaml.Node) any {
 	if tagOf(n) != "!!seq" {
 		d.errorf("the YAML tag %s is not supported; write a plain list", n.Tag)
 	}
@@ -146,7 +135,7 @@ func (d *Decoder) sequence(n *yaml.Node) any {
 	return list
 }
 
-func (d *Decoder) mapping(n *yaml.Node, text bool) any {
+func (d *decoder) mapping(n *yaml.Node, text bool) any {
 	if tagOf(n) != "!!map" {
 		d.errorf("the YAML tag %s is not supported; write a plain mapping", n.Tag)
 	}
@@ -154,7 +143,7 @@ func (d *Decoder) mapping(n *yaml.Node, text bool) any {
 		return nil
 	}
 	if d.depth == 2 && d.at.up.IsField("items") {
-		d.OwnKind = IsOwnKind(n)
+		d.ownKind = IsOwnKind(n)
 	}
 	d.count(max(mapBytes, entryBytes*len(n.Content)/2))
 	m := make(map[string]any, len(n.Content)/2)
@@ -174,7 +163,7 @@ func (d *Decoder) mapping(n *yaml.Node, text bool) any {
 	return m
 }
 
-func (d *Decoder) pair(m map[string]any, n *yaml.Node, i int, text bool) {
+func (d *decoder) pair(m map[string]any, n *yaml.Node, i int, text bool) {
 	key, ok := d.key(n.Content[i])
 	if !ok {
 		return
@@ -189,7 +178,7 @@ func (d *Decoder) pair(m map[string]any, n *yaml.Node, i int, text bool) {
 }
 
 // below runs decode at a path one step further down.
-func (d *Decoder) below(p *FieldPath, decode func()) {
+func (d *decoder) below(p *FieldPath, decode func()) {
 	up := d.at
 	d.at, d.depth = p, d.depth+1
 	decode()
@@ -198,16 +187,16 @@ func (d *Decoder) below(p *FieldPath, decode func()) {
 
 // duplicate reports a duplicate key at its second occurrence; the report by itself would find
 // the line of the first.
-func (d *Decoder) duplicate(n *yaml.Node, i int) {
+func (d *decoder) duplicate(n *yaml.Node, i int) {
 	again := n.Content[i]
-	if d.Report.Full(problem.Error) {
+	if d.report.Full(problem.Error) {
 		return
 	}
 	for j := 0; j < i; j += 2 {
 		if first := n.Content[j]; first.Value == again.Value {
-			d.errorf("this key is already set on line %d; remove one of them", d.Report.LinesBefore+first.Line)
-			if d.Report.Root != nil {
-				d.Report.Problems[len(d.Report.Problems)-1].Line = d.Report.LinesBefore + again.Line
+			d.errorf("this key is already set on line %d; remove one of them", d.report.LinesBefore+first.Line)
+			if d.report.Root != nil {
+				d.report.Problems[len(d.report.Problems)-1].Line = d.report.LinesBefore + again.Line
 			}
 			return
 		}
@@ -216,7 +205,7 @@ func (d *Decoder) duplicate(n *yaml.Node, i int) {
 
 // merge adds the fields of merged mappings (<<) that the mapping does not set. The first of
 // several merged mappings wins.
-func (d *Decoder) merge(m map[string]any, n *yaml.Node, text bool) {
+func (d *decoder) merge(m map[string]any, n *yaml.Node, text bool) {
 	sources := []*yaml.Node{n}
 	if list := dealias(n); list.Kind == yaml.SequenceNode {
 		sources = list.Content
@@ -245,9 +234,9 @@ func dealias(n *yaml.Node) *yaml.Node {
 
 // textBelow reports whether the values of the current field are strings, however they are
 // written, since users often write the values of labels as numbers.
-func (d *Decoder) textBelow() bool {
+func (d *decoder) textBelow() bool {
 	if d.at.IsField("matchLabels") {
-		return d.OwnKind
+		return d.ownKind
 	}
 	if !d.at.IsField("labels") || !d.at.up.IsField("metadata") {
 		return false

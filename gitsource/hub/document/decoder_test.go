@@ -2,7 +2,7 @@ package document
 
 import (
 	"encoding/json"
-	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,18 +13,19 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// decodeNode decodes the first document of a YAML text with the given limits and budget.
-func decodeNode(t *testing.T, text string, limits limit.Limits, budget *limit.Budget) (*Decoder, any, bool) {
+// decodeNode decodes the first document of a YAML text with the given limits.
+func decodeNode(t *testing.T, text string, limits limit.Limits, maxSize int64) (r *Report, value any, size int64, ok bool) {
 	t.Helper()
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	d := &Decoder{Report: &Report{Root: doc.Content[0], Limits: limits.WithDefaults()}, Budget: budget}
-	value, ok := d.Decode(doc.Content[0])
-	return d, value, ok
+	r = &Report{Root: doc.Content[0], Limits: limits.WithDefaults()}
+	value, size, ok = Decode(r, doc.Content[0], maxSize)
+	return r, value, size, ok
 }
 
 // A document at a limit is decoded, and one above it is given up with one message.
@@ -49,12 +50,12 @@ func TestDecodeLimits(t *testing.T) {
 		"merged mappings": {merges, 11, limit.Limits{AliasExpansion: 1}, "the YAML aliases of this document expand to more than 1 times its size"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d, _, ok := decodeNode(t, test.text(test.n), test.limits, nil); !ok || len(d.Report.Problems) > 0 {
-				t.Errorf("at the limit: %t, %v", ok, d.Report.Problems.Err())
+			if d, _, _, ok := decodeNode(t, test.text(test.n), test.limits, math.MaxInt64); !ok || len(d.Problems) > 0 {
+				t.Errorf("at the limit: %t, %v", ok, d.Problems.Err())
 			}
-			d, _, ok := decodeNode(t, test.text(test.n+1), test.limits, nil)
-			if ok || len(d.Report.Problems) != 1 || !strings.HasPrefix(d.Report.Problems[0].Message, test.want) {
-				t.Errorf("above the limit: %t, %v; want %q", ok, d.Report.Problems.Err(), test.want)
+			d, _, _, ok := decodeNode(t, test.text(test.n+1), test.limits, math.MaxInt64)
+			if ok || len(d.Problems) != 1 || !strings.HasPrefix(d.Problems[0].Message, test.want) {
+				t.Errorf("above the limit: %t, %v; want %q", ok, d.Problems.Err(), test.want)
 			}
 		})
 	}
@@ -64,9 +65,9 @@ func TestDecodeLimits(t *testing.T) {
 // times longer.
 func TestDecodeLimitsExpandedNodes(t *testing.T) {
 	long := "a: &a [" + strings.Repeat("1,", 5000) + "]\nb: [" + strings.Repeat("*a,", expandedNodes/5000) + "]\n"
-	d, _, ok := decodeNode(t, long, limit.Limits{}, nil)
-	if ok || len(d.Report.Problems) != 1 || !strings.HasPrefix(d.Report.Problems[0].Message, "the YAML aliases of this document expand to more than") {
-		t.Errorf("decoded: %t, %v", ok, d.Report.Problems.Err())
+	d, _, _, ok := decodeNode(t, long, limit.Limits{}, math.MaxInt64)
+	if ok || len(d.Problems) != 1 || !strings.HasPrefix(d.Problems[0].Message, "the YAML aliases of this document expand to more than") {
+		t.Errorf("decoded: %t, %v", ok, d.Problems.Err())
 	}
 }
 
@@ -74,20 +75,20 @@ func TestDecodeLimitsExpandedNodes(t *testing.T) {
 // reports it.
 func TestDecodeStopsAtTheBudget(t *testing.T) {
 	text := "a: [" + strings.Repeat("word, ", 1000) + "]\n"
-	whole, _, ok := decodeNode(t, text, limit.Limits{}, nil)
-	if !ok || whole.Cut || whole.Size < 1000*valueBytes {
-		t.Fatalf("without a budget: %t, %+v", ok, whole)
+	_, _, whole, ok := decodeNode(t, text, limit.Limits{}, math.MaxInt64)
+	if !ok || whole < 1000*valueBytes {
+		t.Fatalf("without a budget: %t, %d bytes", ok, whole)
 	}
 	for _, test := range []struct {
 		budget int64
 		cut    bool
-	}{{whole.Size, false}, {whole.Size - 1, true}, {whole.Size / 2, true}} {
-		d, _, ok := decodeNode(t, text, limit.Limits{}, &limit.Budget{Limit: test.budget})
-		if ok == test.cut || d.Cut != test.cut || len(d.Report.Problems) > 0 {
-			t.Errorf("with a budget of %d of %d bytes: decoded %t, cut %t, %v", test.budget, whole.Size, ok, d.Cut, d.Report.Problems.Err())
+	}{{whole, false}, {whole - 1, true}, {whole / 2, true}} {
+		d, _, size, ok := decodeNode(t, text, limit.Limits{}, test.budget)
+		if ok == test.cut || len(d.Problems) > 0 {
+			t.Errorf("with a budget of %d of %d bytes: decoded %t, %v", test.budget, whole, ok, d.Problems.Err())
 		}
-		if d.Size > whole.Size || test.cut && d.Size <= test.budget {
-			t.Errorf("with a budget of %d of %d bytes: %d are counted", test.budget, whole.Size, d.Size)
+		if size > whole || test.cut && size <= test.budget {
+			t.Errorf("with a budget of %d of %d bytes: %d are counted", test.budget, whole, size)
 		}
 	}
 }
@@ -109,10 +110,10 @@ func TestDecodeMerge(t *testing.T) {
 		"{a: 1, b: &b {c: 1, c: 2}, d: {<<: *b}}":  "b.c: this key is already set on line 1; remove one of them",
 		"{metadata: {labels: {<<: {a: 1}, b: c}}}": `metadata.labels.a: label values are strings; write "1", with the quotes (warning)`,
 	} {
-		d, value, _ := decodeNode(t, text, limit.Limits{}, nil)
+		d, value, _, _ := decodeNode(t, text, limit.Limits{}, math.MaxInt64)
 		got := ""
-		if len(d.Report.Problems) > 0 {
-			got = strings.TrimPrefix(d.Report.Problems[0].Marked(), ":1: ")
+		if len(d.Problems) > 0 {
+			got = strings.TrimPrefix(d.Problems[0].Marked(), ":1: ")
 		} else if data, err := json.Marshal(value); err == nil {
 			got = string(data)
 		}
@@ -143,10 +144,10 @@ func TestDecodeRefusesTags(t *testing.T) {
 		"{1.5: a}":               `the key "1.5" is not a string; put it in quotes`,
 		"{2026-01-31: a, on: b}": "",
 	} {
-		d, _, _ := decodeNode(t, text, limit.Limits{}, nil)
+		d, _, _, _ := decodeNode(t, text, limit.Limits{}, math.MaxInt64)
 		got := ""
-		if len(d.Report.Problems) > 0 {
-			got = strings.TrimPrefix(d.Report.Problems[0].Error(), ":1: ")
+		if len(d.Problems) > 0 {
+			got = strings.TrimPrefix(d.Problems[0].Error(), ":1: ")
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -187,21 +188,6 @@ func TestJSONIsReadLikeAnAPIServerReadsIt(t *testing.T) {
 	})
 }
 
-// An interner stores a limited number of short strings.
-func TestInternerIsBounded(t *testing.T) {
-	v := Interner{}
-	for i := range maxInterned + 10 {
-		v.intern(fmt.Sprint("word", i))
-	}
-	long := strings.Repeat("a", maxInternedSize+1)
-	if v.intern(long) != long || len(v) != maxInterned {
-		t.Errorf("%d words are stored, want %d", len(v), maxInterned)
-	}
-	if _, stored := v[long]; stored {
-		t.Error("a long word is stored")
-	}
-}
-
 // A file with as many documents as allowed is read, and more are refused once, at the first of
 // them.
 func TestReadLimitsDocuments(t *testing.T) {
@@ -218,7 +204,7 @@ func TestReadLimitsDocuments(t *testing.T) {
 		{"a.yaml", "a: [\n---\na: 2\n---\na: 3\n", "a.yaml:4: the file has more than 2 documents; split it", 1},
 	} {
 		documents := 0
-		problems := Read(test.name, []byte(test.text), limits, func(*Report, *yaml.Node) bool { documents++; return true })
+		problems := Read(test.name, []byte(test.text), limits, math.MaxInt64, func(*Report, any) { documents++ }).Problems
 		got := ""
 		if len(problems) > 0 {
 			got = problems[len(problems)-1].Error()
@@ -229,34 +215,30 @@ func TestReadLimitsDocuments(t *testing.T) {
 	}
 }
 
-// Reading ends when the caller has enough.
+// Reading ends where the values take too much memory, without a problem.
 func TestReadEnds(t *testing.T) {
-	for name, text := range map[string]string{"a.yaml": "a: 1\n---\na: 2\n", "a.json": "{} {} {}"} {
+	for name, text := range map[string]string{"a.yaml": "a: 1\n---\na: [2, 3]\n---\n a: 4\n", "a.json": "{\"a\": 1} {\"a\": [2, 3]} {\"a\": 4}"} {
 		documents := 0
-		problems := Read(name, []byte(text), limit.Limits{}.WithDefaults(), func(*Report, *yaml.Node) bool { documents++; return false })
-		if documents != 1 || len(problems) > 0 {
-			t.Errorf("%q: %d documents, %v", text, documents, problems.Err())
+		file := Read(name, []byte(text), limit.Limits{}.WithDefaults(), 2*objectBytes, func(*Report, any) { documents++ })
+		if documents != 1 || len(file.Problems) > 0 || !file.Cut || !file.GaveUp || file.End.Document != 2 {
+			t.Errorf("%q: %d documents, %+v", text, documents, file)
 		}
 	}
 }
 
 // Each document of a file has its number and its line.
-func TestParse(t *testing.T) {
-	parsed := Parse("a.yaml", []byte("# first\na: 1\n---\nb: [\n---\n\nc: 3\n"), limit.Limits{}.WithDefaults(), nil)
-	if len(parsed.Documents) != 2 || len(parsed.Problems) != 1 || parsed.Size == 0 {
-		t.Fatalf("%+v", parsed)
+func TestReadFindsPositions(t *testing.T) {
+	var got []Report
+	file := Read("a.yaml", []byte("# first\na: 1\n---\nb: [\n---\n\nc: 3\n"), limit.Limits{}.WithDefaults(), math.MaxInt64, func(r *Report, _ any) { got = append(got, *r) })
+	if len(got) != 2 || len(file.Problems) != 1 || file.Size == 0 || file.Cut || file.GaveUp || file.End != got[1].Origin {
+		t.Fatalf("%+v", file)
 	}
-	for i, want := range []Document{{Number: 1, LinesBefore: 0}, {Number: 3, LinesBefore: 4}} {
-		got := parsed.Documents[i]
-		if got.Number != want.Number || got.LinesBefore != want.LinesBefore {
-			t.Errorf("document %d: number %d after %d lines, want %d after %d", i, got.Number, got.LinesBefore, want.Number, want.LinesBefore)
+	for i, want := range []Report{{Origin: api.Origin{Path: "a.yaml", Document: 1, Line: 2}}, {Origin: api.Origin{Path: "a.yaml", Document: 3, Line: 7}, LinesBefore: 4}} {
+		if got[i].Origin != want.Origin || got[i].LinesBefore != want.LinesBefore {
+			t.Errorf("document %d: %+v after %d lines, want %+v after %d", i, got[i].Origin, got[i].LinesBefore, want.Origin, want.LinesBefore)
 		}
 	}
-	if p := parsed.Problems[0]; p.Document != 2 || p.Severity != problem.Error {
+	if p := file.Problems[0]; p.Document != 2 || p.Severity != problem.Error {
 		t.Errorf("problem %+v", p)
-	}
-	cut := Parse("a.yaml", []byte("a: [1, 2, 3]\n---\nb: 1\n"), limit.Limits{}.WithDefaults(), &limit.Budget{Limit: 100})
-	if len(cut.Documents) != 1 || cut.Problems.HasErrors() {
-		t.Errorf("above the budget: %d documents, %v", len(cut.Documents), cut.Problems.Err())
 	}
 }

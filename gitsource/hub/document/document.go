@@ -1,9 +1,8 @@
 // Package document reads the YAML and JSON documents of a file.
 //
-// Read splits a file into documents. A Decoder converts a document into the value that kubectl
-// would read. A Report collects the problems of a document by field, and finds the line of each
-// field. An invalid document does not hide the next one, and no message quotes a value, which
-// may be secret.
+// Read splits a file into documents, and decodes each into the value that kubectl would read. A
+// Report collects the problems of a document by field, and finds the line of each field. An invalid
+// document does not hide the next one, and no message quotes a value, which may be secret.
 package document
 
 import (
@@ -26,28 +25,38 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Read splits a file into documents. It calls visit with each document that can be read and the
-// report of its problems, until visit returns false. It returns all problems.
-func Read(name string, data []byte, limits limit.Limits, visit func(*Report, *yaml.Node) (more bool)) problem.List {
-	f := &fileReader{name: name, limits: limits, visit: visit}
+// A File is what was read of a file.
+type File struct {
+	Problems problem.List
+	// Size is the approximate memory of the values, in bytes, and End the position of the last one.
+	Size int64
+	End  api.Origin
+	// Cut says that Size exceeds the limit, so that the rest was not read.
+	Cut bool
+	// GaveUp says that a document exceeds a limit, and was not decoded.
+	GaveUp bool
+}
+
+// Read decodes the documents of a file until their values take more than maxSize bytes. It calls
+// visit with each value, and the report of its problems.
+func Read(name string, data []byte, limits limit.Limits, maxSize int64, visit func(r *Report, value any)) File {
+	f := &fileReader{name: name, limits: limits, maxSize: maxSize, visit: visit}
 	f.read(data)
-	return f.problems
+	return f.File
 }
 
 // A fileReader splits a file into documents.
 type fileReader struct {
-	name   string
-	limits limit.Limits
-	visit  func(*Report, *yaml.Node) (more bool)
-	// ended says that the rest is skipped.
-	ended bool
-
-	problems problem.List
-	count    int // number of documents so far
+	File
+	name    string
+	limits  limit.Limits
+	maxSize int64
+	visit   func(*Report, any)
+	count   int // number of documents so far
 }
 
 func (f *fileReader) fail(line, document int, format string, args ...any) {
-	f.problems = append(f.problems, problem.Problem{
+	f.Problems = append(f.Problems, problem.Problem{
 		Origin:   api.Origin{Path: f.name, Line: line, Document: document},
 		Severity: problem.Error, Message: fmt.Sprintf(format, args...),
 	})
@@ -70,18 +79,17 @@ func (f *fileReader) read(data []byte) {
 		return
 	}
 	for _, c := range split(text) {
-		if f.ended {
+		switch start := bytes.TrimSpace(c.text); {
+		case f.Cut:
 			return
-		}
-		if f.count >= f.limits.Documents {
+		case f.count >= f.limits.Documents:
 			f.fail(c.before+1, 0, "the file has more than %d documents; split it", f.limits.Documents)
 			return
-		}
-		if start := bytes.TrimSpace(c.text); len(start) > 0 && start[0] == '{' && json.Valid(start) {
+		case len(start) > 0 && start[0] == '{' && json.Valid(start):
 			f.json(c)
-			continue
+		default:
+			f.yaml(c)
 		}
-		f.yaml(c)
 	}
 }
 
@@ -98,7 +106,7 @@ func (f *fileReader) json(c chunk) {
 
 func (f *fileReader) yaml(c chunk) {
 	decoder := yaml.NewDecoder(bytes.NewReader(c.text))
-	for !f.ended {
+	for !f.Cut {
 		var doc yaml.Node
 		err := decoder.Decode(&doc)
 		if errors.Is(err, io.EOF) {
@@ -110,17 +118,15 @@ func (f *fileReader) yaml(c chunk) {
 			f.fail(c.before+line, f.count, "not valid YAML: %s", msg)
 			return
 		}
-		if len(doc.Content) == 1 && !isNothing(doc.Content[0]) {
-			f.document(doc.Content[0], c.before)
+		root := doc.Content[0]
+		if root.Kind != yaml.ScalarNode || root.Tag != "!!null" {
+			f.document(root, c.before)
 		}
 	}
 }
 
-func isNothing(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
-// document handles one document.
 func (f *fileReader) document(root *yaml.Node, before int) {
-	if f.ended {
+	if f.Cut {
 		return
 	}
 	f.count++
@@ -134,8 +140,14 @@ func (f *fileReader) document(root *yaml.Node, before int) {
 		Origin: api.Origin{Path: f.name, Line: before + root.Line, Document: f.count},
 		Root:   root, LinesBefore: before, Limits: f.limits,
 	}
-	f.ended = !f.visit(r, root)
-	f.problems = append(f.problems, r.Problems...)
+	value, size, ok := Decode(r, root, f.maxSize-f.Size)
+	if ok {
+		f.visit(r, value)
+	}
+	f.Problems = append(f.Problems, r.Problems...)
+	f.GaveUp = f.GaveUp || !ok
+	f.Size, f.End = f.Size+size, r.Origin
+	f.Cut = f.Size > f.maxSize
 }
 
 var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)

@@ -6,22 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 )
 
 // decode decodes all documents of a file, as the hub does.
 func decode(name, text string) (values []any, problems problem.List) {
-	problems = Read(name, []byte(text), limit.Limits{}.WithDefaults(), func(r *Report, root *yaml.Node) bool {
-		d := &Decoder{Report: r, OwnKind: IsOwnKind(root)}
-		if v, ok := d.Decode(root); ok {
-			values = append(values, v)
-		}
-		return true
-	})
-	return values, problems
+	file := Read(name, []byte(text), limit.Limits{}.WithDefaults(), math.MaxInt64, func(_ *Report, value any) { values = append(values, value) })
+	return values, file.Problems
 }
 
 // Scalars are read as kubectl reads them, and ambiguous ones are refused or warned of.

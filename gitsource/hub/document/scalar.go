@@ -18,7 +18,7 @@ func tagOf(n *yaml.Node) string {
 
 // key reads a key of a mapping. Words such as on and y are ordinary keys. Numbers are accepted
 // if they are unambiguous.
-func (d *Decoder) key(n *yaml.Node) (string, bool) {
+func (d *decoder) key(n *yaml.Node) (string, bool) {
 	n = dealias(n)
 	if n.Kind != yaml.ScalarNode {
 		d.errorf("a key of this mapping is not a word but a list or a mapping; if this is a template, it must be rendered first")
@@ -39,7 +39,7 @@ func (d *Decoder) key(n *yaml.Node) (string, bool) {
 		d.errorf("a key of this mapping is empty; give it a name")
 		return "", false
 	}
-	return d.Strings.intern(n.Value), true
+	return n.Value, true
 }
 
 // booleans are the words that are booleans in YAML 1.1 and strings in YAML 1.2. kubectl and API
@@ -49,7 +49,7 @@ var booleans = map[string]bool{
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
 }
 
-func (d *Decoder) scalar(n *yaml.Node, text bool) any {
+func (d *decoder) scalar(n *yaml.Node, text bool) any {
 	if text {
 		return d.text(n)
 	}
@@ -57,11 +57,11 @@ func (d *Decoder) scalar(n *yaml.Node, text bool) any {
 	case "!!str", "!!timestamp", "!!merge":
 		if n.Style == 0 && len(n.Value) <= 3 {
 			if b, old := booleans[n.Value]; old {
-				d.Report.Warnf(d.at, "kubectl reads this word as %t, other tools as a string; write %t, or put the word in quotes", b, b)
+				d.report.Warnf(d.at, "kubectl reads this word as %t, other tools as a string; write %t, or put the word in quotes", b, b)
 				return b
 			}
 		}
-		return d.Strings.intern(n.Value)
+		return n.Value
 	case "!!null":
 		return nil
 	case "!!bool":
@@ -80,18 +80,18 @@ func (d *Decoder) scalar(n *yaml.Node, text bool) any {
 }
 
 // text reads the value of a label. A value that is not a string is used as written.
-func (d *Decoder) text(n *yaml.Node) any {
+func (d *decoder) text(n *yaml.Node) any {
 	_, old := booleans[n.Value]
 	switch {
 	case tagOf(n) == "!!null":
 		return nil
 	case tagOf(n) != "!!str" && tagOf(n) != "!!timestamp", old && n.Style == 0:
-		d.Report.Warnf(d.at, "label values are strings; write %q, with the quotes", n.Value)
+		d.report.Warnf(d.at, "label values are strings; write %q, with the quotes", n.Value)
 	}
 	return n.Value
 }
 
-func (d *Decoder) boolean(s string) any {
+func (d *decoder) boolean(s string) any {
 	switch strings.ToLower(s) {
 	case "true", "yes", "on", "y":
 		return true
@@ -102,7 +102,7 @@ func (d *Decoder) boolean(s string) any {
 	return nil
 }
 
-func (d *Decoder) integer(s string) any {
+func (d *decoder) integer(s string) any {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil && (s[0] != '0' || len(s) == 1) {
 		return i
 	}
@@ -121,7 +121,7 @@ func (d *Decoder) integer(s string) any {
 }
 
 // float reads 2.0 and 1e2 as 2 and 100, as JSON does, so that servers accept them as integers.
-func (d *Decoder) float(s string) any {
+func (d *decoder) float(s string) any {
 	if strings.Trim(s, "+-_0123456789") == "" {
 		return d.integer(s) // the type that the YAML library gives to numbers that are too large
 	}

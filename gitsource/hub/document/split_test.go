@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"reflect"
 	"testing"
 
@@ -60,9 +61,8 @@ func values(data []byte) (all []any, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		if len(n.Content) == 1 && !isNothing(n.Content[0]) {
-			c := &Decoder{Report: &Report{Limits: limit.Limits{AliasExpansion: 100, Depth: 100}}}
-			v, _ := c.Decode(n.Content[0])
+		if n.Content[0].ShortTag() != "!!null" {
+			v, _, _ := Decode(&Report{Limits: limit.Limits{AliasExpansion: 100, Depth: 100}}, n.Content[0], math.MaxInt64)
 			all = append(all, v)
 		}
 	}

@@ -4,7 +4,6 @@ package limit
 import (
 	"cmp"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -52,20 +51,6 @@ func (l Limits) WithDefaults() Limits {
 	l.BuildOutput = cmp.Or(l.BuildOutput, 10<<20)
 	return l
 }
-
-// A Budget limits the memory for the decoded objects of a commit, or for the files of a build.
-// Files that are decoded concurrently share one, and decoding stops when it is used up.
-type Budget struct {
-	// Limit is in bytes.
-	Limit int64
-	used  atomic.Int64
-}
-
-// Charge adds bytes to the used memory. It returns false once the sum is above the limit.
-func (b *Budget) Charge(bytes int64) bool { return b.used.Add(bytes) <= b.Limit }
-
-// Exceeded reports whether more memory was used than the limit.
-func (b *Budget) Exceeded() bool { return b.used.Load() > b.Limit }
 
 // Size formats a number of bytes with a unit, for messages.
 func Size(n int64) string {

@@ -1,145 +1,71 @@
 // Package tree reads the directories and files of one commit.
 //
-// It follows no symbolic link and enters no submodule, whatever the file system does. Listings
-// are cached by their hashes, and files are read up to a limit.
+// It follows no symbolic link and enters no submodule, whatever the file system does. Files are
+// read up to a limit.
 package tree
 
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 )
 
-// A Hasher is a file system that knows the hashes of files and directories, such as the tree of
-// a commit. Equal hashes mean equal content. Files of other file systems are read and hashed at
-// every load.
+// A Hasher is a file system that knows the hashes of files, such as the tree of a commit. Equal
+// hashes mean equal content. Files of other file systems are read and hashed at every load.
 type Hasher interface {
 	Hash(name string) (string, error)
 }
 
-// A Tree reads one commit.
+// A Tree reads one commit, and lists each directory once.
 type Tree struct {
-	fsys   fs.FS
-	hasher Hasher // nil if the file system has no hashes
-	// fileSize is the maximum size of a file that is read.
+	fsys     fs.FS
 	fileSize int64
-	dirs     *cache.Cache[Key, *Listing]
-	// open caches the listings of this load.
-	open map[string]*Listing
+	listings map[string]Listing
 }
-
-// A Key identifies the content of a directory.
-type Key struct{ path, hash string }
 
 // A Listing is one directory, sorted by name.
-type Listing struct {
-	Entries []Entry
-}
+type Listing []fs.DirEntry
 
-// An Entry is one name in a directory.
-type Entry struct {
-	Name string
-	Mode fs.FileMode
-	// hash is set when it is first needed. Equal directories have equal hashes below.
-	hash string
-}
-
-// New returns the tree of one commit. Files of more than fileSize bytes are not read; listings are
-// kept in dirs if the file system has hashes.
-func New(fsys fs.FS, fileSize int64, dirs *cache.Cache[Key, *Listing]) *Tree {
-	t := &Tree{fsys: fsys, fileSize: fileSize, dirs: dirs, open: map[string]*Listing{}}
-	t.hasher, _ = fsys.(Hasher)
-	return t
-}
+// New returns the tree of one commit. Files of more than fileSize bytes are not read.
+func New(fsys fs.FS, fileSize int64) *Tree { return &Tree{fsys, fileSize, map[string]Listing{}} }
 
 // List returns the entries of a directory.
-func (t *Tree) List(dir string) (*Listing, error) {
-	if l, ok := t.open[dir]; ok {
+func (t *Tree) List(dir string) (Listing, error) {
+	if l, ok := t.listings[dir]; ok {
 		return l, nil
 	}
-	l, err := t.readDir(dir)
+	l, err := fs.ReadDir(t.fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	t.open[dir] = l
+	t.listings[dir] = l
 	return l, nil
 }
 
-func (t *Tree) readDir(dir string) (*Listing, error) {
-	if t.hasher == nil {
-		return t.listDir(dir)
+// Find returns the entry of a name; nil if there is none.
+func (l Listing) Find(name string) fs.DirEntry {
+	i, found := slices.BinarySearchFunc(l, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
+	if !found {
+		return nil
 	}
-	hash, err := t.Hash(dir)
-	if err != nil {
-		return nil, err
-	}
-	key := Key{dir, hash}
-	if l, ok := t.dirs.Get(key); ok {
-		return l, nil
-	}
-	l, err := t.listDir(dir)
-	if err == nil {
-		t.dirs.Put(key, l)
-	}
-	return l, err
+	return l[i]
 }
 
-func (t *Tree) listDir(dir string) (*Listing, error) {
-	found, err := fs.ReadDir(t.fsys, dir)
-	if err != nil {
-		return nil, err
-	}
-	l := &Listing{Entries: make([]Entry, len(found))}
-	for i, e := range found {
-		l.Entries[i] = Entry{Name: e.Name(), Mode: e.Type()}
-	}
-	return l, nil
-}
-
-// Hash returns the hash of a file, or of a directory if the file system has hashes.
+// Hash returns a hash of the content of a file.
 func (t *Tree) Hash(name string) (string, error) {
-	if t.hasher == nil {
-		data, fault, err := t.Read(name)
-		return fmt.Sprintf("%x %s", sha256.Sum256(data), fault), err
+	if hasher, ok := t.fsys.(Hasher); ok {
+		return hasher.Hash(name)
 	}
-	if name == "." {
-		return t.hasher.Hash(name)
-	}
-	l, err := t.List(path.Dir(name))
-	if err != nil {
-		return "", err
-	}
-	i, there := l.index(path.Base(name))
-	if !there {
-		return "", &fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist}
-	}
-	e := &l.Entries[i]
-	if e.hash == "" {
-		e.hash, err = t.hasher.Hash(name)
-	}
-	return e.hash, err
+	data, fault, err := t.Read(name)
+	return fmt.Sprintf("%x %s", sha256.Sum256(data), fault), err
 }
 
-func (l *Listing) index(name string) (i int, there bool) {
-	return slices.BinarySearchFunc(l.Entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
-}
-
-// Find returns the entry of a name.
-func (l *Listing) Find(name string) (Entry, bool) {
-	if i, there := l.index(name); there {
-		return l.Entries[i], true
-	}
-	return Entry{}, false
-}
-
-// Lookup returns the mode of a path; zero for a regular file. If a part of the path is not a
+// Lookup returns the type of a path; zero for a regular file. If a part of the path is not a
 // directory, at is the path of that part.
 func (t *Tree) Lookup(name string) (mode fs.FileMode, at string, ok bool, err error) {
 	mode, at = fs.ModeDir, "."
@@ -157,11 +83,11 @@ func (t *Tree) Lookup(name string) (mode fs.FileMode, at string, ok bool, err er
 		if err != nil {
 			return 0, at, false, err
 		}
-		e, there := l.Find(part)
-		if !there {
+		e := l.Find(part)
+		if e == nil {
 			return 0, name, false, nil
 		}
-		mode, at = e.Mode, path.Join(at, part)
+		mode, at = e.Type(), path.Join(at, part)
 	}
 	return mode, at, true, nil
 }
@@ -172,16 +98,16 @@ func (t *Tree) IsFile(name string) (bool, error) {
 	return ok && at == name && mode.IsRegular(), err
 }
 
-// Read returns the content of a regular file. If the file exceeds the size limit, it reads no
-// more than that, and fault says so. An error means that the commit could not be read, which is
-// no mistake in the commit: no object counts as deleted because of it.
+// Read returns the content of a regular file. If the file exceeds the size limit, fault says so.
+// An error means that the commit could not be read, which is no mistake in the commit: no object
+// counts as deleted because of it.
 func (t *Tree) Read(name string) (data []byte, fault string, err error) {
 	info, err := fs.Stat(t.fsys, name)
 	if err != nil {
 		return nil, "", err
 	}
 	if info.Size() <= t.fileSize {
-		if data, err = t.readUpTo(name, t.fileSize+1); err != nil {
+		if data, err = fs.ReadFile(t.fsys, name); err != nil {
 			return nil, "", err
 		}
 	}
@@ -189,17 +115,4 @@ func (t *Tree) Read(name string) (data []byte, fault string, err error) {
 		return nil, fmt.Sprintf("the file is larger than %s; split it, or raise limits.fileSize", limit.Size(t.fileSize)), nil
 	}
 	return data, "", nil
-}
-
-// readUpTo reads a file in one call if the file system can, since its size is known.
-func (t *Tree) readUpTo(name string, most int64) ([]byte, error) {
-	if whole, ok := t.fsys.(fs.ReadFileFS); ok {
-		return whole.ReadFile(name)
-	}
-	f, err := t.fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
 }

@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub/cache"
 )
 
-// A hashedFS is a file system with hashes, such as the tree of a commit. It counts its calls.
+// A hashedFS is a file system with hashes, such as the tree of a commit. It counts its listings.
 type hashedFS struct {
 	fstest.MapFS
-	lists, hashes int
-	failing       bool
+	lists   int
+	failing bool
 }
 
 var errFailing = errors.New("object not found")
@@ -32,20 +29,15 @@ func (f *hashedFS) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 func (f *hashedFS) Hash(name string) (string, error) {
-	f.hashes++
 	if f.failing {
 		return "", errFailing
 	}
-	h := sha256.New()
-	for _, path := range slices.Sorted(maps.Keys(f.MapFS)) {
-		if rest, below := strings.CutPrefix(path, name); name == "." || below && (rest == "" || rest[0] == '/') {
-			fmt.Fprintln(h, path, f.MapFS[path].Mode, string(f.MapFS[path].Data))
-		}
+	file, ok := f.MapFS[name]
+	if !ok {
+		return "", fs.ErrNotExist
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
+	return fmt.Sprintf("%x", sha256.Sum256(file.Data)), nil
 }
-
-func listings() *cache.Cache[Key, *Listing] { return cache.New[Key, *Listing]() }
 
 func files(texts map[string]string) fstest.MapFS {
 	f := fstest.MapFS{}
@@ -66,7 +58,7 @@ func irregular() fstest.MapFS {
 
 // A path leads through directories only: what is below a link or a submodule is not looked for.
 func TestLookup(t *testing.T) {
-	tree := New(irregular(), 1<<20, listings())
+	tree := New(irregular(), 1<<20)
 	for name, want := range map[string]struct {
 		mode fs.FileMode
 		at   string
@@ -94,7 +86,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestIsFile(t *testing.T) {
-	tree := New(irregular(), 1<<20, listings())
+	tree := New(irregular(), 1<<20)
 	for name, want := range map[string]bool{
 		"app/a.yaml": true, "app": false, "app/none": false, "app/link": false, "app/link/a.yaml": false, "app/module": false, "b.yaml/below": false,
 	} {
@@ -106,23 +98,23 @@ func TestIsFile(t *testing.T) {
 
 // Entries are sorted by name, and are found by name.
 func TestList(t *testing.T) {
-	tree := New(irregular(), 1<<20, listings())
+	tree := New(irregular(), 1<<20)
 	l, err := tree.List("app")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, e := range l.Entries {
-		names = append(names, e.Name)
+	for _, e := range l {
+		names = append(names, e.Name())
 	}
 	if want := []string{"a.yaml", "link", "module", "pipe"}; !slices.Equal(names, want) {
 		t.Errorf("entries %v, want %v", names, want)
 	}
-	if e, ok := l.Find("link"); !ok || e.Mode != fs.ModeSymlink {
-		t.Errorf("link is %+v, %t", e, ok)
+	if e := l.Find("link"); e == nil || e.Type() != fs.ModeSymlink {
+		t.Errorf("link is %v", e)
 	}
-	if e, ok := l.Find("none"); ok {
-		t.Errorf("none is %+v", e)
+	if e := l.Find("none"); e != nil {
+		t.Errorf("none is %v", e)
 	}
 	if _, err := tree.List("none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
@@ -138,7 +130,7 @@ func TestReadLimit(t *testing.T) {
 		"the size is too small":  wrongSize{files(map[string]string{"a": "1234", "b": "12345"}), 1},
 		"the size of b is right": wrongSize{files(map[string]string{"a": "1234", "b": "12345"}), 0},
 	} {
-		tree := New(fsys, 4, listings())
+		tree := New(fsys, 4)
 		if data, fault, err := tree.Read("a"); string(data) != "1234" || fault != "" || err != nil {
 			t.Errorf("%s: at the limit %q, %q, %v", name, data, fault, err)
 		}
@@ -182,8 +174,8 @@ func TestHash(t *testing.T) {
 	before := files(map[string]string{"app/a.yaml": "a", "app/b.yaml": "b", "c.yaml": "a"})
 	after := files(map[string]string{"app/a.yaml": "changed", "app/b.yaml": "b", "c.yaml": "a"})
 	for name, trees := range map[string][2]*Tree{
-		"with hashes":    {New(&hashedFS{MapFS: before}, 1<<20, listings()), New(&hashedFS{MapFS: after}, 1<<20, listings())},
-		"without hashes": {New(before, 1<<20, listings()), New(after, 1<<20, listings())},
+		"with hashes":    {New(&hashedFS{MapFS: before}, 1<<20), New(&hashedFS{MapFS: after}, 1<<20)},
+		"without hashes": {New(before, 1<<20), New(after, 1<<20)},
 	} {
 		for file, changed := range map[string]bool{"app/a.yaml": true, "app/b.yaml": false, "c.yaml": false} {
 			first, err := trees[0].Hash(file)
@@ -200,7 +192,7 @@ func TestHash(t *testing.T) {
 
 // Files above the size limit have no content to compare, and are not taken for empty files.
 func TestHashOfALargeFile(t *testing.T) {
-	tree := New(files(map[string]string{"empty": "", "large": "12345"}), 4, listings())
+	tree := New(files(map[string]string{"empty": "", "large": "12345"}), 4)
 	empty, err := tree.Hash("empty")
 	large, err2 := tree.Hash("large")
 	if empty == large || err != nil || err2 != nil {
@@ -208,55 +200,24 @@ func TestHashOfALargeFile(t *testing.T) {
 	}
 }
 
-// Directories that have not changed are not listed again, neither by the same tree nor by the
-// next one, and their hashes are asked for once.
-func TestListingsAreCachedByHash(t *testing.T) {
-	cached := listings()
-	visit := func(texts map[string]string) *hashedFS {
-		f := &hashedFS{MapFS: files(texts)}
-		tree := New(f, 1<<20, cached)
+// A directory is listed once for each tree.
+func TestListingsAreOfOneTree(t *testing.T) {
+	f := &hashedFS{MapFS: files(map[string]string{"a/x": "1"})}
+	for _, want := range []int{1, 2} {
+		tree := New(f, 1<<20)
 		for range 2 {
-			for _, dir := range []string{".", "a", "a/b", "c"} {
-				if _, err := tree.List(dir); err != nil {
-					t.Fatal(err)
-				}
+			if l, err := tree.List("a"); err != nil || len(l) != want || f.lists != want {
+				t.Errorf("%v, %v, listed %d times; want %d entries", l, err, f.lists, want)
 			}
 		}
-		return f
-	}
-	texts := map[string]string{"a/b/x": "1", "c/y": "1"}
-	if f := visit(texts); f.lists != 4 || f.hashes != 4 {
-		t.Errorf("the first tree is listed %d times, and %d hashes are computed; want 4 and 4", f.lists, f.hashes)
-	}
-	if f := visit(texts); f.lists != 0 || f.hashes > 4 {
-		t.Errorf("an equal tree is listed %d times, and %d hashes are computed; want 0 and at most 4", f.lists, f.hashes)
-	}
-	texts["c/y"] = "2"
-	if f := visit(texts); f.lists != 2 {
-		t.Errorf("after a change in c %d directories are listed, want 2: the root and c", f.lists)
-	}
-}
-
-// A file system without hashes is listed once for each tree.
-func TestListingsWithoutHashesAreOfOneTree(t *testing.T) {
-	cached := listings()
-	f := files(map[string]string{"a/x": "1"})
-	for _, want := range []int{1, 2} {
-		l, err := New(f, 1<<20, cached).List("a")
-		if err != nil || len(l.Entries) != want {
-			t.Errorf("%v, %v; want %d entries", l, err, want)
-		}
-		f["a/y"] = &fstest.MapFile{}
-	}
-	for l := range cached.Values() {
-		t.Errorf("a listing is cached: %v", l)
+		f.MapFS["a/y"] = &fstest.MapFile{}
 	}
 }
 
 // A failure to read a commit is an error of every function, and is not cached.
 func TestFailuresAreErrors(t *testing.T) {
 	f := &hashedFS{MapFS: files(map[string]string{"a/x": "1"}), failing: true}
-	tree := New(f, 1<<20, listings())
+	tree := New(f, 1<<20)
 	if _, err := tree.List("a"); !errors.Is(err, errFailing) {
 		t.Errorf("List: %v", err)
 	}
