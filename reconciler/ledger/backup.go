@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -30,116 +27,71 @@ type (
 		Exported time.Time `json:"exported"`
 	}
 	line struct {
-		Record    string `json:"record"`
-		Placement string `json:"placement,omitempty"`
-		// Object is group, kind, namespace and name.
-		Object  []string        `json:"object,omitempty"`
-		Cluster string          `json:"cluster,omitempty"`
-		Value   json.RawMessage `json:"value,omitempty"`
-		// Records is set in the last line.
-		Records *int `json:"records,omitempty"`
+		Record    string          `json:"record"`
+		Placement string          `json:"placement,omitempty"`
+		Object    []string        `json:"object,omitempty"` // group, kind, namespace and name
+		Cluster   string          `json:"cluster,omitempty"`
+		Value     json.RawMessage `json:"value,omitempty"`
+		Records   *int            `json:"records,omitempty"` // in the last line only
 	}
 )
-
-// kinds are the names of record kinds in a backup, by the letters of their keys.
-var kinds = map[string]string{headKey: "head", fleetKey: "fleet", "c": "cluster", "p": "placement", "e": "binding", "s": "suspension", "o": "declared", "v": "event"}
 
 const lastLine = "end"
 
 // lineOf converts a record into a line, with names that people and tools can read.
 func lineOf(key string, value []byte) (line, error) {
-	parts := strings.Split(key, "\x00")
-	l := line{Record: kinds[parts[0]], Value: value}
-	switch {
-	case key == headKey, key == fleetKey:
-	case parts[0] == "c" && len(parts) == 2:
-		l.Cluster = parts[1]
-	case (parts[0] == "p" && len(parts) == 3) || (parts[0] == "e" && len(parts) == 4):
-		l.Placement = api.PlacementKey{Namespace: parts[1], Name: parts[2]}.String()
-		if parts[0] == "e" {
-			l.Cluster = parts[3]
-		}
-	case parts[0] == "s" && len(parts) == 8:
-		if parts[2] != "" {
-			l.Placement = api.PlacementKey{Namespace: parts[1], Name: parts[2]}.String()
-		}
-		l.Cluster = parts[7]
-		if strings.Join(parts[3:7], "") != "" {
-			l.Object = parts[3:7]
-		}
-	case parts[0] == "o" && len(parts) == 5:
-		l.Object = parts[1:5]
-	case parts[0] == "v" && len(parts) == 2:
-	default:
-		return l, fmt.Errorf("there is no record %q", key)
+	k, err := parseKey(key)
+	l := line{Record: kinds[k.kind].name, Cluster: k.Cluster, Value: value}
+	if k.Placement != (api.PlacementKey{}) {
+		l.Placement = k.Placement.String()
 	}
-	return l, nil
+	if o := k.Object; o != (api.ID{}) {
+		l.Object = []string{o.Group, o.Kind, o.Namespace, o.Name}
+	}
+	return l, err
 }
 
 // key is the record's key in the store.
 func (l line) key() (string, error) {
-	placement, err := keyOf(l.Placement)
-	if err != nil {
-		return "", err
+	k := recordKey{Subject: Subject{Cluster: l.Cluster}}
+	for kind, is := range kinds {
+		if is.name == l.Record {
+			k.kind = kind
+		}
+	}
+	if k.kind == "" {
+		return "", fmt.Errorf("there is no record of kind %q", l.Record)
 	}
 	if strings.Contains(l.Placement+strings.Join(l.Object, "")+l.Cluster, "\x00") {
 		return "", errors.New("a name has a NUL in it")
 	}
-	switch l.Record {
-	case "head":
-		return headKey, nil
-	case "fleet":
-		return fleetKey, nil
-	case "cluster":
-		return clusterKey(l.Cluster), nil
-	case "placement":
-		return placementKey(placement), nil
-	case "binding":
-		return entryKey(placement, l.Cluster), nil
-	case "suspension":
-		s := Subject{Placement: placement, Cluster: l.Cluster}
-		if l.Object != nil {
-			s.Object, err = l.id()
+	if l.Placement != "" {
+		var err error
+		if k.Placement, err = api.ParsePlacement(l.Placement); err != nil {
+			return "", err
 		}
-		return suspensionKey(s), err
-	case "declared":
-		id, err := l.id()
-		return declaredKey(id), err
-	case "event":
-		var e numbered
-		err := json.Unmarshal(l.Value, &e)
-		return eventKey(&e.Event), err
 	}
-	return "", fmt.Errorf("there is no record of kind %q", l.Record)
-}
-
-// id is the object's ID.
-func (l line) id() (api.ID, error) {
-	if len(l.Object) != 4 {
-		return api.ID{}, fmt.Errorf("%q is no object", l.Object)
-	}
-	return api.ID{Group: l.Object[0], Kind: l.Object[1], Namespace: l.Object[2], Name: l.Object[3]}, nil
-}
-
-// keyOf parses crp/NAME or rp/NAMESPACE/NAME; zero for an empty name.
-func keyOf(name string) (api.PlacementKey, error) {
-	parts := strings.Split(name, "/")
 	switch {
-	case name == "":
-		return api.PlacementKey{}, nil
-	case len(parts) == 2 && parts[0] == "crp":
-		return api.PlacementKey{Name: parts[1]}, nil
-	case len(parts) == 3 && parts[0] == "rp":
-		return api.PlacementKey{Namespace: parts[1], Name: parts[2]}, nil
+	case len(l.Object) == 4:
+		k.Object = api.ID{Group: l.Object[0], Kind: l.Object[1], Namespace: l.Object[2], Name: l.Object[3]}
+	case len(l.Object) > 0 || k.kind == declaredRecord:
+		return "", fmt.Errorf("%q is no object", l.Object)
 	}
-	return api.PlacementKey{}, fmt.Errorf("%q is no placement", name)
+	if k.kind == eventRecord {
+		var e Event
+		if err := json.Unmarshal(l.Value, &e); err != nil {
+			return "", err
+		}
+		return eventKey(&e), nil
+	}
+	return k.String(), nil
 }
 
 // export writes records as a backup.
-func export(w io.Writer, records map[string][]byte, now time.Time) error {
+func export(w io.Writer, records map[string][]byte) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	if err := out.Encode(header{backupKind, schema, now.UTC().Truncate(time.Second)}); err != nil {
+	if err := out.Encode(header{backupKind, schema, time.Now().UTC().Truncate(time.Second)}); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(records)) {
@@ -158,7 +110,7 @@ func export(w io.Writer, records map[string][]byte, now time.Time) error {
 // longestLine limits the memory that is used to read a file that is not a backup.
 const longestLine = 64 << 20
 
-// parseBackup parses a backup of this schema or one that can be migrated.
+// parseBackup returns the records of a backup, which are those of a ledger.
 func parseBackup(r io.Reader) (map[string][]byte, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, longestLine)
@@ -166,10 +118,7 @@ func parseBackup(r io.Reader) (map[string][]byte, error) {
 	if !in.Scan() || json.Unmarshal(in.Bytes(), &h) != nil || h.Kind != backupKind {
 		return nil, errors.Join(errors.New("this is no backup that gitfleet state export has written"), in.Err())
 	}
-	if h.Schema > schema {
-		return nil, newerError(h.Schema, "")
-	}
-	if err := checkOldest(h.Schema, ""); err != nil {
+	if err := checkSchema(h.Schema, "", ""); err != nil {
 		return nil, err
 	}
 	records := map[string][]byte{}
@@ -180,7 +129,8 @@ func parseBackup(r io.Reader) (map[string][]byte, error) {
 			if in.Scan() || l.Records == nil || *l.Records != len(records) {
 				return nil, fmt.Errorf("line %d: the end says something else than that there are %d records", n, len(records))
 			}
-			return records, nil
+			_, err := decode(records)
+			return records, err
 		}
 		var key string
 		if err == nil {
@@ -192,76 +142,7 @@ func parseBackup(r io.Reader) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		records[key] = slices.Clone(l.Value)
+		records[key] = l.Value
 	}
 	return nil, errors.Join(errors.New("the backup has no end: it was cut off"), in.Err())
-}
-
-// Export writes everything that was saved as a backup for Import. It may be called while the
-// store is in use, and writes a consistent state.
-func (s *boltStore) Export(w io.Writer) error {
-	err := recoverPanic(func() error {
-		records, err := s.read()
-		if err != nil {
-			return err
-		}
-		return export(w, records, time.Now())
-	})
-	if err != nil {
-		return fmt.Errorf("export ledger %s: %w", s.path, err)
-	}
-	return nil
-}
-
-// Import replaces all records by a backup, or changes nothing if it fails. Existing data is an
-// error unless replace is set; then a copy is kept.
-func (s *boltStore) Import(r io.Reader, replace bool) error {
-	records, err := parseBackup(r)
-	if err != nil {
-		return err
-	}
-	if _, err := decode(records); err != nil {
-		return err
-	}
-	old, err := s.read()
-	switch {
-	case err != nil:
-		return fmt.Errorf("read ledger %s: %w", s.path, err)
-	case len(old) > 0 && !replace:
-		return fmt.Errorf("%s is not empty: it has %d records; with --force they are replaced, and kept in %s", s.path, len(old), s.path+beforeImport)
-	case len(old) > 0:
-		if err := s.copyTo(s.path + beforeImport); err != nil {
-			return err
-		}
-	}
-	err = s.db.Update(func(tx *bbolt.Tx) error {
-		if err := tx.DeleteBucket(bucket); err != nil {
-			return err
-		}
-		return fill(tx, records)
-	})
-	if err != nil {
-		return fmt.Errorf("import ledger: %w", err)
-	}
-	return nil
-}
-
-const beforeImport = ".before-import"
-
-// copyTo copies the file, replacing an earlier copy.
-func (s *boltStore) copyTo(path string) error {
-	err := os.Remove(path)
-	if err == nil || errors.Is(err, os.ErrNotExist) {
-		err = s.db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(path, 0o600) })
-	}
-	if err != nil {
-		return fmt.Errorf("keep a copy of the ledger: %w", err)
-	}
-	return nil
-}
-
-// newerError returns the error for data of a newer version of gitfleet. mend says how to fix
-// it.
-func newerError(have int, mend string) error {
-	return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version%s", have, schema, mend)
 }

@@ -73,7 +73,7 @@ func TestDoubtfulBackupIsRefused(t *testing.T) {
 		"with a line twice":       {lines[0] + lines[1] + strings.Join(lines[1:], ""), "line 3"},
 		"with a line too many":    {whole + "\n{}", "the end says something else"},
 		"of a kind nobody knows":  {strings.Replace(whole, `"record":"binding"`, `"record":"ticket"`, 1), `line 2: there is no record of kind "ticket"`},
-		"of a placement of wrong": {strings.Replace(whole, `"crp/web"`, `"web"`, 1), `"web" is no placement`},
+		"of a placement of wrong": {strings.Replace(whole, `"crp/web"`, `"web"`, 1), `"web" names no placement`},
 		"with a broken record":    {strings.Replace(whole, `"Generation":1`, `"Generation":"one"`, 1), "Generation"},
 	} {
 		t.Run(name, func(t *testing.T) {

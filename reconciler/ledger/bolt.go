@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -21,6 +22,14 @@ import (
 
 var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
 
+// A boltStore stores each record under its own key, so that a save writes only what has
+// changed. It also stores a checksum of all records, since the library verifies only its own
+// structures.
+type boltStore struct {
+	path string
+	db   *bbolt.DB
+}
+
 // Open opens the ledger in a directory, and creates it if necessary. Only one process can have
 // it open; another gets an error after a second. A damaged file is refused and not changed.
 func Open(dir string) (Archive, error) {
@@ -28,18 +37,10 @@ func Open(dir string) (Archive, error) {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
 	s := &boltStore{path: filepath.Join(dir, "ledger.db")}
-	if err := recoverPanic(s.open); err != nil {
-		return nil, fmt.Errorf("open ledger %s: %w", s.path, err)
+	if err := s.guard("open", s.open); err != nil {
+		return nil, err
 	}
 	return s, nil
-}
-
-// A boltStore stores each record under its own key, so that a save writes only what has
-// changed. It also stores a checksum of all records, since the library verifies only its own
-// structures.
-type boltStore struct {
-	path string
-	db   *bbolt.DB
 }
 
 // ErrInUse says that another process has the ledger open.
@@ -69,13 +70,17 @@ func (e *DamagedError) Error() string {
 
 func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
 
-// recoverPanic converts panics and memory faults of the library, which occur on a damaged file,
-// into errors. The library must not be used afterwards, not even to close the file.
-func recoverPanic(do func() error) (err error) {
+// guard adds what is done to errors. It converts panics and memory faults of the library, which
+// occur on a damaged file, into errors. The library must not be used afterwards, not even to
+// close the file.
+func (s *boltStore) guard(what string, do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = damaged("%v", fault)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s ledger %s: %w", what, s.path, err)
 		}
 	}()
 	return do()
@@ -92,15 +97,16 @@ func (s *boltStore) open() error {
 		return damaged("%v", err)
 	}
 	s.db = db
-	if err := s.check(); err != nil {
+	if err := s.prepare(); err != nil {
 		return errors.Join(err, db.Close())
 	}
 	return nil
 }
 
-// check checks the file before anything is read or written.
-func (s *boltStore) check() error {
-	fresh, old := false, schema
+// prepare checks the file before anything is read or written, fills a new one, and migrates one
+// of an older schema. Of that a copy is kept for the version that wrote it.
+func (s *boltStore) prepare() error {
+	fresh, have := false, 0
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		if info, err := os.Stat(s.path); err != nil {
 			return err
@@ -108,77 +114,95 @@ func (s *boltStore) check() error {
 			return damaged("it ends after %d of %d bytes", info.Size(), tx.Size())
 		}
 		b := tx.Bucket(bucket)
-		if b == nil {
-			fresh = true
+		if fresh = b == nil; fresh {
 			return nil
 		}
-		var have int
 		if err := json.Unmarshal(b.Get(schemaKey), &have); err != nil {
 			return damaged("its schema version cannot be read")
 		}
-		if have > schema {
-			return newerError(have, ", or start with an empty state directory")
-		}
-		old = have
-		return nil
+		return checkSchema(have, ", or start with an empty state directory", ": start with an empty state directory")
 	})
+	switch {
+	case err != nil || have == schema:
+		return err
+	case fresh:
+		return s.db.Update(func(tx *bbolt.Tx) error { return fill(tx, nil) })
+	}
+	if _, err := s.read(); err != nil {
+		return err
+	}
+	if err := s.copyTo(fmt.Sprintf("%s.schema-%d", s.path, have)); err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error { return putSchema(tx.Bucket(bucket)) })
+}
+
+func putSchema(b *bbolt.Bucket) error { return b.Put(schemaKey, fmt.Append(nil, schema)) }
+
+// fill creates the bucket.
+func fill(tx *bbolt.Tx, records map[string][]byte) error {
+	b, err := tx.CreateBucket(bucket)
 	if err != nil {
 		return err
 	}
-	if !fresh {
-		return s.migrate(old)
-	}
-	return s.db.Update(func(tx *bbolt.Tx) error { return fill(tx, nil) })
+	return errors.Join(putSchema(b), b.Put(sumKey, checksum{}.bytes()), write(b, records))
 }
 
-func (s *boltStore) Load() (*Ledger, error) {
-	var l *Ledger
-	err := recoverPanic(func() error {
+func (s *boltStore) Load() (l *Ledger, err error) {
+	err = s.guard("read", func() error {
 		records, err := s.read()
 		if err != nil {
 			return err
 		}
-		l, err = decode(records)
-		if err != nil {
+		if l, err = decode(records); err != nil {
 			return damaged("%v", err)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read ledger %s: %w", s.path, err)
-	}
-	return l, nil
+	return l, err
 }
 
-// defaultName was the name of every fleet whose configuration did not set one.
-const defaultName = "default"
-
-func (s *boltStore) Fleet() (Fleet, error) {
-	var f Fleet
-	err := recoverPanic(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			b := tx.Bucket(bucket)
-			if raw := b.Get([]byte(fleetKey)); raw != nil {
-				return json.Unmarshal(raw, &f)
-			}
-			return forEach(b, func(_, _ []byte) { f.Name = defaultName })
-		})
+func (s *boltStore) Fleet() (f Fleet, err error) {
+	err = s.guard("read", func() error {
+		records, err := s.read()
+		if err == nil {
+			f, err = fleetOf(records)
+		}
+		return err
 	})
-	if err != nil {
-		return f, fmt.Errorf("read ledger %s: %w", s.path, err)
-	}
-	return f, nil
+	return f, err
 }
 
+// fleetOf returns the fleet of the records. Without a record of it they have the name of every
+// fleet whose configuration did not set one.
+func fleetOf(records map[string][]byte) (f Fleet, err error) {
+	if raw := records[fleetKey]; raw != nil {
+		err = json.Unmarshal(raw, &f)
+	} else if len(records) > 0 {
+		f.Name = "default"
+	}
+	return f, err
+}
+
+// read returns all records. Keys that are not in order are an error: the pages of a damaged file
+// may form a circle, which the library would follow for ever.
 func (s *boltStore) read() (map[string][]byte, error) {
 	records := map[string][]byte{}
 	var want, got checksum
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucket)
 		want = sumOf(b.Get(sumKey))
-		return forEach(b, func(k, v []byte) {
-			records[string(k)] = slices.Clone(v)
-			got.add(k, v)
+		var last []byte
+		return b.ForEach(func(k, v []byte) error {
+			if last != nil && bytes.Compare(k, last) <= 0 {
+				return damaged("its records are not in order")
+			}
+			last = slices.Clone(k)
+			if string(k) != string(schemaKey) && string(k) != string(sumKey) {
+				records[string(k)] = slices.Clone(v)
+				got.add(k, v)
+			}
+			return nil
 		})
 	})
 	if err == nil && got != want {
@@ -187,59 +211,97 @@ func (s *boltStore) read() (map[string][]byte, error) {
 	return records, err
 }
 
-// forEach calls do for each record of the ledger. Keys that are not in order are an error: the
-// pages of a damaged file may form a circle, which the library would follow for ever.
-func forEach(b *bbolt.Bucket, do func(k, v []byte)) error {
-	var last []byte
-	return b.ForEach(func(k, v []byte) error {
-		if last != nil && bytes.Compare(k, last) <= 0 {
-			return damaged("its records are not in order")
-		}
-		last = slices.Clone(k)
-		if string(k) != string(schemaKey) && string(k) != string(sumKey) {
-			do(k, v)
-		}
-		return nil
-	})
-}
-
 func (s *boltStore) Save(l *Ledger) error {
-	if len(l.dirty) == 0 {
+	if !l.Unsaved() {
 		return nil
 	}
-	records, err := encode(l)
+	records, err := l.encode()
 	if err != nil {
 		return err
 	}
-	err = s.db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bucket)
-		total := sumOf(b.Get(sumKey))
-		for _, key := range slices.Sorted(maps.Keys(records)) {
-			if err := write(b, []byte(key), records[key], &total); err != nil {
-				return err
-			}
-		}
-		return b.Put(sumKey, total.bytes())
-	})
-	if err != nil {
+	if err := s.db.Update(func(tx *bbolt.Tx) error { return write(tx.Bucket(bucket), records) }); err != nil {
 		return fmt.Errorf("save ledger: %w", err)
 	}
 	l.saved()
 	return nil
 }
 
-func write(b *bbolt.Bucket, key, value []byte, total *checksum) error {
-	if old := b.Get(key); old != nil {
-		total.remove(key, old)
+// write writes records, and deletes those without a value.
+func write(b *bbolt.Bucket, records map[string][]byte) error {
+	total := sumOf(b.Get(sumKey))
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		key, value := []byte(name), records[name]
+		if old := b.Get(key); old != nil {
+			total.remove(key, old)
+		}
+		if value == nil {
+			if err := b.Delete(key); err != nil {
+				return err
+			}
+			continue
+		}
+		total.add(key, value)
+		if err := b.Put(key, value); err != nil {
+			return err
+		}
 	}
-	if value == nil {
-		return b.Delete(key)
-	}
-	total.add(key, value)
-	return b.Put(key, value)
+	return b.Put(sumKey, total.bytes())
 }
 
 func (s *boltStore) Close() error { return s.db.Close() }
+
+func (s *boltStore) Export(w io.Writer) error {
+	return s.guard("export", func() error {
+		records, err := s.read()
+		if err != nil {
+			return err
+		}
+		return export(w, records)
+	})
+}
+
+const beforeImport = ".before-import"
+
+// Import implements Archive. If there was data, a copy is kept.
+func (s *boltStore) Import(r io.Reader, replace bool) error {
+	records, err := parseBackup(r)
+	if err != nil {
+		return err
+	}
+	old, err := s.read()
+	switch {
+	case err != nil:
+		return fmt.Errorf("read ledger %s: %w", s.path, err)
+	case len(old) > 0 && !replace:
+		return fmt.Errorf("%s is not empty: it has %d records; with --force they are replaced, and kept in %s", s.path, len(old), s.path+beforeImport)
+	case len(old) > 0:
+		if err := s.copyTo(s.path + beforeImport); err != nil {
+			return err
+		}
+	}
+	err = s.db.Update(func(tx *bbolt.Tx) error {
+		if err := tx.DeleteBucket(bucket); err != nil {
+			return err
+		}
+		return fill(tx, records)
+	})
+	if err != nil {
+		return fmt.Errorf("import ledger: %w", err)
+	}
+	return nil
+}
+
+// copyTo copies the file, replacing an earlier copy.
+func (s *boltStore) copyTo(path string) error {
+	err := os.Remove(path)
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		err = s.db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(path, 0o600) })
+	}
+	if err != nil {
+		return fmt.Errorf("keep a copy of the ledger: %w", err)
+	}
+	return nil
+}
 
 // A checksum is a checksum of a set of records. It does not depend on their order, and is
 // updated incrementally.

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -11,12 +10,9 @@ import (
 // A Declared is the record of a declared object, kept while the commit in force has it.
 // Placements have other records.
 type Declared struct {
-	// Created is the time of the commit that added the object.
-	Created time.Time
-	// Commit is the commit that last changed the object.
-	Commit string
-	// Generation counts the changes of its spec from 1.
-	Generation int64
+	Created    time.Time // time of the commit that added the object
+	Commit     string    // the commit that last changed the object
+	Generation int64     // the changes of its spec, from 1
 	DeclaredHashes
 }
 
@@ -48,17 +44,18 @@ func (d Declared) next(h DeclaredHashes, commit string, at time.Time) Declared {
 func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, DeclaredHashes]) {
 	was, changed := l.declared, false
 	is := make(map[api.ID]Declared, len(was)) // readers keep the previous map
-	for id, h := range all {
-		if is[id] = was[id].next(h, commit, at); is[id] != was[id] {
+	compare := func(id api.ID) {
+		if is[id] != was[id] {
 			l.markUnsaved(declaredKey(id))
 			changed = true
 		}
 	}
+	for id, h := range all {
+		is[id] = was[id].next(h, commit, at)
+		compare(id)
+	}
 	for id := range was {
-		if _, stays := is[id]; !stays {
-			l.markUnsaved(declaredKey(id))
-			changed = true
-		}
+		compare(id)
 	}
 	if changed {
 		l.declared = is
@@ -68,12 +65,3 @@ func (l *Ledger) Declare(commit string, at time.Time, all iter.Seq2[api.ID, Decl
 // Declared returns the records of all objects of the commit in force. The map is immutable: a
 // Declare that changes anything creates a new one.
 func (l *Ledger) Declared() map[api.ID]Declared { return l.declared }
-
-func declaredKey(id api.ID) string {
-	return strings.Join([]string{"o", id.Group, id.Kind, id.Namespace, id.Name}, "\x00")
-}
-
-// declaredOf parses the key of a declared object.
-func declaredOf(parts []string) api.ID {
-	return api.ID{Group: parts[1], Kind: parts[2], Namespace: parts[3], Name: parts[4]}
-}

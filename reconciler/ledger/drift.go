@@ -1,8 +1,9 @@
 package ledger
 
 import (
-	"reflect"
-	"slices"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -15,26 +16,22 @@ type Drift struct {
 	Version  string
 	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
 	State    api.DriftState
-	// Rule is the drift rule by which the drift is held; empty if it is not held.
-	Rule string `json:"Mode,omitempty"`
+	Rule     string `json:"Mode,omitempty"` // the drift rule by which it is held; empty if it is not
 	// Message says what happens with the drift and what would end it, if State does not say
 	// enough.
 	Message string `json:",omitempty"`
-	// Count is how many times the object has drifted since FirstSeen.
-	Count int
+	Count   int    // how many times the object has drifted since FirstSeen
 	// FirstSeen is the time of the first drift. LastSeen is the time when the object drifted
 	// last or was last seen drifted.
 	FirstSeen, LastSeen time.Time
 	// Since is the time when the present drift began; earlier ones had ended by then. It is
 	// zero in records of old versions.
 	Since time.Time `json:",omitzero"`
-	// Generation is the generation of the live object when it was last seen; zero if it was
-	// gone.
-	Generation int64 `json:",omitempty"`
-	// Deleted says that the object was gone when it was last seen.
-	Deleted bool `json:",omitempty"`
-	// Paths are the fields that differed when it was last seen.
-	Paths []api.Difference `json:",omitempty"`
+	// Generation and Paths are the generation of the live object (zero if it was gone) and the
+	// fields that differed when it was last seen. Deleted says that it was gone then.
+	Generation int64            `json:",omitempty"`
+	Deleted    bool             `json:",omitempty"`
+	Paths      []api.Difference `json:",omitempty"`
 	// Digest identifies the fields and values of which Paths has only a part; empty if it has all.
 	Digest string `json:",omitempty"`
 	// By are the actors who changed the object, the newest first; empty if they are not known,
@@ -54,24 +51,40 @@ func (l *Ledger) Drifts(cluster string) map[api.PlacementKey][]Drift {
 	return out
 }
 
-// PatchDetails returns the differences without the actors.
-func (o *ObjectState) PatchDetails() []api.PatchDetail {
-	var out []api.PatchDetail
-	for _, d := range o.Diffs {
-		out = append(out, d.PatchDetail)
-	}
-	return out
+// A DriftDecision is the decision about one held drift: an object that others have changed and
+// that the member leaves as it is until there is a decision.
+type DriftDecision struct {
+	// Fingerprint is the fingerprint of the drift. The decision does not apply to other drift
+	// of the same object.
+	Fingerprint string
+	PutBack     bool   // the drift is reverted
+	Again       bool   // the object is compared again, since its drift rule has ended
+	Message     string // why, or what the drift waits for
 }
 
-// drifts returns the recorded drifts of one placement on one cluster.
-func (e *Entry) drifts() []Drift {
-	if e.Seen == nil {
-		return nil
-	}
-	return e.Seen.Drifts
+// A DriftKey names an object of a placement on one cluster.
+type DriftKey struct {
+	Placement api.PlacementKey
+	ID        api.ID
 }
 
-// sameDrifts reports whether two lists of drifts show the same to a user.
-func sameDrifts(a, b []Drift) bool {
-	return slices.EqualFunc(a, b, func(x, y Drift) bool { return reflect.DeepEqual(x, y) })
+// DriftDecisions are the decisions about the held drift of one cluster.
+type DriftDecisions map[DriftKey]DriftDecision
+
+// Fingerprint returns a hash of a change of an object: the fields and the values on both sides,
+// but not the actors and times. The arguments are the Paths and the Digest of its drift.
+func Fingerprint(paths []api.Difference, digest string) string {
+	var details []any
+	for _, p := range paths {
+		details = append(details, p.PatchDetail)
+		if p.MemberJSON != nil {
+			details = append(details, p.MemberJSON)
+		}
+	}
+	if digest != "" {
+		details = append(details, digest)
+	}
+	text, _ := json.Marshal(details) // encoding strings cannot fail
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:10])
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,14 +22,11 @@ type Event struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`
-	// Type is Normal or Warning.
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-	// Cluster is where it happened; empty if it is about more than one cluster.
-	Cluster string `json:"cluster,omitempty"`
-	// Commit is the commit it is about; empty if there is none.
-	Commit string `json:"commit,omitempty"`
+	Type       string `json:"type"` // Normal or Warning
+	Reason     string `json:"reason"`
+	Message    string `json:"message"`
+	Cluster    string `json:"cluster,omitempty"` // empty if it is about more than one cluster
+	Commit     string `json:"commit,omitempty"`
 	// First and Last are when it happened first and last, and Count how many times. A
 	// repetition updates Last, Count and Commit.
 	First time.Time `json:"first"`
@@ -75,30 +73,28 @@ func AppendEvents(list, added []Event) []Event {
 	if len(added) == 0 {
 		return list
 	}
-	again := make(map[EventKey]*Event, len(added))
-	var fresh []EventKey
-	for i := range added {
-		e := added[i]
+	repeated := make(map[EventKey]*Event, len(added))
+	var keys []EventKey // of the added events, each once
+	for _, e := range added {
 		key := e.Key()
-		if was := again[key]; was != nil {
+		if was := repeated[key]; was != nil {
 			was.Count += e.Count
 			was.Commit = cmp.Or(e.Commit, was.Commit)
 			continue
 		}
-		again[key] = &e
-		fresh = append(fresh, key)
+		repeated[key] = &e
+		keys = append(keys, key)
 	}
-	out := make([]Event, 0, len(list)+len(fresh))
-	for i := range list {
-		e := again[list[i].Key()]
-		if e == nil {
-			out = append(out, list[i])
-			continue
+	out := make([]Event, 0, len(list)+len(keys))
+	for _, e := range list {
+		if now := repeated[e.Key()]; now != nil {
+			now.First, now.Count = e.First, now.Count+e.Count
+		} else {
+			out = append(out, e)
 		}
-		e.First, e.Count = list[i].First, e.Count+list[i].Count
 	}
-	for _, key := range fresh {
-		out = append(out, *again[key])
+	for _, key := range keys {
+		out = append(out, *repeated[key])
 	}
 	return dropOldest(out)
 }
@@ -127,6 +123,14 @@ func dropOldest(list []Event) []Event {
 	return out
 }
 
+// An eventLog has the events of a ledger.
+type eventLog struct {
+	*changes
+	events []Event
+	byKey  map[string]numbered // the same events, by the keys of their records
+	number uint64              // of the newest
+}
+
 // A numbered event has its position in the list.
 type numbered struct {
 	Event
@@ -134,11 +138,11 @@ type numbered struct {
 }
 
 // Events returns the events, oldest first. The list is immutable: SetEvents replaces it.
-func (l *Ledger) Events() []Event { return l.events }
+func (l *eventLog) Events() []Event { return l.events }
 
 // SetEvents replaces the events by a result of AppendEvents. It does nothing if it is the same
 // list.
-func (l *Ledger) SetEvents(events []Event) {
+func (l *eventLog) SetEvents(events []Event) {
 	if Identical(l.events, events) {
 		return
 	}
@@ -151,26 +155,21 @@ func (l *Ledger) SetEvents(events []Event) {
 			continue
 		}
 		key := eventKey(&l.events[i])
-		delete(l.eventsByKey, key)
+		delete(l.byKey, key)
 		l.markUnsaved(key)
 	}
 	for i := range rest {
 		l.number++
 		key := eventKey(&rest[i])
-		l.eventsByKey[key] = numbered{rest[i], l.number}
+		l.byKey[key] = numbered{rest[i], l.number}
 		l.markUnsaved(key)
 	}
 	l.events = events
 }
 
-// orderEvents orders the loaded events by their numbers.
-func (l *Ledger) orderEvents() {
-	list := make([]numbered, 0, len(l.eventsByKey))
-	for _, e := range l.eventsByKey {
-		list = append(list, e)
-	}
-	slices.SortFunc(list, func(a, b numbered) int { return cmp.Compare(a.Number, b.Number) })
-	for _, e := range list {
+// order lists the loaded events by their numbers.
+func (l *eventLog) order() {
+	for _, e := range slices.SortedFunc(maps.Values(l.byKey), func(a, b numbered) int { return cmp.Compare(a.Number, b.Number) }) {
 		l.events, l.number = append(l.events, e.Event), e.Number
 	}
 }
@@ -180,5 +179,3 @@ func (k EventKey) Number() string {
 	h := sha256.Sum256(fmt.Appendf(nil, "%q", k))
 	return hex.EncodeToString(h[:10])
 }
-
-func eventKey(e *Event) string { return "v\x00" + e.Key().Number() }

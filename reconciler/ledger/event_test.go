@@ -56,8 +56,8 @@ func TestForgottenEventsAreNotKept(t *testing.T) {
 		}
 	}
 	again, err := s.Load()
-	if err != nil || len(again.Events()) != mostEventsOfObject || len(again.eventsByKey) != mostEventsOfObject {
-		t.Errorf("%d events are kept, %d are told: %v", len(again.eventsByKey), len(again.Events()), err)
+	if err != nil || len(again.Events()) != mostEventsOfObject || len(again.byKey) != mostEventsOfObject {
+		t.Errorf("%d events are kept, %d are told: %v", len(again.byKey), len(again.Events()), err)
 	}
 	if len(s.(*memoryStore).records) != mostEventsOfObject {
 		t.Errorf("%d records are stored", len(s.(*memoryStore).records))

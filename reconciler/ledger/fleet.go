@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,14 +33,20 @@ type Owner struct {
 // NoID stands for the ID of inventories without one.
 const NoID = "none"
 
+// ShortID is the owner's ID for people: its first eight digits, or [NoID].
+func (o Owner) ShortID() string {
+	if o.ID == "" {
+		return NoID
+	}
+	return o.ID[:min(len(o.ID), 8)]
+}
+
 // An Adoption makes this fleet the owner of another fleet's inventories on a cluster.
 type Adoption struct {
-	Cluster string `json:"cluster"`
-	// ID is the ID of the other fleet; empty for inventories without one.
-	ID string `json:"id,omitempty"`
-	// By is the user who decided it; empty if it was automatic.
-	By string    `json:"by,omitempty"`
-	At time.Time `json:"at"`
+	Cluster string    `json:"cluster"`
+	ID      string    `json:"id,omitempty"` // of the other fleet; empty for inventories without one
+	By      string    `json:"by,omitempty"` // the user who decided it; empty if it was automatic
+	At      time.Time `json:"at"`
 }
 
 // fleetRecord is the stored record of the fleet.
@@ -48,8 +55,7 @@ type fleetRecord struct {
 	Adopted []Adoption `json:"adopted,omitempty"`
 }
 
-// Fleet returns the name, ID and source that were saved; the zero value if nothing
-// was.
+// Fleet returns the name, ID and source that were saved; the zero value if nothing was.
 func (l *Ledger) Fleet() Fleet { return l.fleet.Fleet }
 
 // SetFleet sets the name, ID and source of the fleet. While the ID is empty, the ledger does
@@ -89,8 +95,14 @@ func (l *Ledger) ResolveID(fresh string) {
 		next := *l.clusters[name]
 		l.findRivals(&next)
 		l.rebuild(&next)
-		l.replace(&next)
+		l.setCluster(&next)
 	}
+}
+
+func (l *Ledger) setCluster(next *Cluster) {
+	next.version = l.next()
+	l.clusters[next.Cluster] = next
+	l.markUrgent(clusterKey(next.Cluster))
 }
 
 // findRivals determines which reported inventories of a cluster belong to other fleets.
@@ -104,8 +116,9 @@ func (l *Ledger) findRivals(c *Cluster) {
 		return a.Cluster == c.Cluster && !slices.ContainsFunc(c.Owners, func(o Owner) bool { return o.ID == a.ID })
 	}))
 	for _, o := range c.Owners {
+		adopted := slices.ContainsFunc(l.fleet.Adopted, func(a Adoption) bool { return a.Cluster == c.Cluster && a.ID == o.ID })
 		switch {
-		case l.fleet.Name == "" || o.ID != "" && o.ID == l.fleet.ID || l.adopted(c.Cluster, o.ID):
+		case l.fleet.Name == "" || o.ID != "" && o.ID == l.fleet.ID || adopted:
 		case l.admits(c.Cluster, o):
 			l.setAdopted(append(slices.Clip(l.fleet.Adopted), Adoption{Cluster: c.Cluster, ID: o.ID, At: c.At}))
 		default:
@@ -121,65 +134,39 @@ func (l *Ledger) setAdopted(all []Adoption) {
 	}
 }
 
-func (l *Ledger) adopted(cluster, id string) bool {
-	return slices.ContainsFunc(l.fleet.Adopted, func(a Adoption) bool { return a.Cluster == cluster && a.ID == id })
-}
-
-// replace replaces the record of a cluster.
-func (l *Ledger) replace(next *Cluster) {
-	next.version = l.next()
-	l.clusters[next.Cluster] = next
-	l.markUrgent(clusterKey(next.Cluster))
-}
-
 // admits reports whether this fleet automatically adopts the inventories of another owner.
 func (l *Ledger) admits(cluster string, o Owner) bool {
+	worked := false // an agent of this fleet has reported on a placement on the cluster
+	for _, p := range l.placements {
+		e := p.entries[cluster]
+		worked = worked || e != nil && e.Seen != nil
+	}
 	if o.ID == "" {
 		// The inventories are from a version without IDs: they are adopted if the ledger knows
 		// the cluster or the repository has the commits.
-		return o.UnknownCommit == "" || l.worked(cluster)
+		return o.UnknownCommit == "" || worked
 	}
 	// The ledger was lost while the cluster did not answer. If this daemon has worked on the
-	// cluster or read its inventories before, they belong to another daemon.
-	return o.Source == l.fleet.Source && !l.worked(cluster) && !l.appeared(cluster, o) && !l.disputed(o)
-}
-
-// appeared reports whether an owner was not yet on the cluster when its inventories were first
-// read, so that another daemon must be working there.
-func (l *Ledger) appeared(cluster string, o Owner) bool {
-	c := l.clusters[cluster]
-	if c == nil || c.Owners == nil {
+	// cluster or read its inventories before, they belong to another daemon, as do those of
+	// another ID if other clusters have a third one for the same source.
+	if worked || o.Source != l.fleet.Source {
 		return false
 	}
-	same := func(other Owner) bool { return other.ID == o.ID }
-	return !slices.ContainsFunc(c.Owners, same) || slices.ContainsFunc(c.Rivals, same)
-}
-
-// worked reports whether an agent of this fleet has ever reported on a placement on the
-// cluster.
-func (l *Ledger) worked(cluster string) bool {
-	for _, p := range l.placements {
-		if e := p.entries[cluster]; e != nil && e.Seen != nil {
-			return true
+	for name, c := range l.clusters {
+		same := func(other Owner) bool { return other.ID == o.ID }
+		if name == cluster && c.Owners != nil && (!slices.ContainsFunc(c.Owners, same) || slices.ContainsFunc(c.Rivals, same)) {
+			return false
 		}
-	}
-	return false
-}
-
-// disputed reports whether other clusters have another ID for the same source.
-func (l *Ledger) disputed(o Owner) bool {
-	for _, c := range l.clusters {
 		for _, other := range c.Owners {
 			if other.Source == o.Source && other.ID != "" && other.ID != o.ID && other.ID != l.fleet.ID {
-				return true
+				return false
 			}
 		}
 	}
-	return false
+	return true
 }
 
-// Adopted returns the adoptions of other fleets' inventories on a cluster, oldest
-// first.
+// Adopted returns the adoptions of other fleets' inventories on a cluster, oldest first.
 func (l *Ledger) Adopted(cluster string) []Adoption {
 	var on []Adoption
 	for _, a := range l.fleet.Adopted {
@@ -197,21 +184,9 @@ func (l *Ledger) Refusal(cluster string) string {
 	if c == nil || len(c.Rivals) == 0 {
 		return ""
 	}
-	o := c.Rivals[0]
-	id, from := o.ShortID(), "a repository that it does not name"
-	if o.Source != "" {
-		from = o.Source
-	}
+	id := c.Rivals[0].ShortID()
 	return fmt.Sprintf("another fleet named %q holds this cluster (id %s, from %s): nothing is written there; set another fleetName, or adopt its inventories with gitfleet adopt-fleet %s --cluster %s",
-		l.fleet.Name, id, from, id, cluster)
-}
-
-// ShortID is the owner's ID for people: its first eight digits, or [NoID].
-func (o Owner) ShortID() string {
-	if o.ID == "" {
-		return NoID
-	}
-	return o.ID[:min(len(o.ID), 8)]
+		l.fleet.Name, id, cmp.Or(c.Rivals[0].Source, "a repository that it does not name"), id, cluster)
 }
 
 // Adopt makes the inventories of another fleet on a cluster this fleet's own.
@@ -220,6 +195,6 @@ func (l *Ledger) Adopt(a Adoption) {
 	if cluster := l.clusters[a.Cluster]; cluster != nil {
 		next := *cluster
 		next.Rivals = slices.DeleteFunc(slices.Clone(cluster.Rivals), func(o Owner) bool { return o.ID == a.ID })
-		l.replace(&next)
+		l.setCluster(&next)
 	}
 }

@@ -16,43 +16,28 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A Ledger is not safe for concurrent use.
+// A Ledger is not safe for concurrent use. Its records are replaced, not changed.
 type Ledger struct {
+	*changes
+	suspensions
+	eventLog
 	inForce    string
 	fleet      fleetRecord
 	clusters   map[string]*Cluster
 	placements map[api.PlacementKey]*Placement
-	// suspensions are the recorded suspensions.
-	suspensions map[Subject]Suspension
-	// declared are the records of the objects of the commit in force.
-	declared map[api.ID]Declared
-	// events are the events, eventsByKey has the same events by key, and number is the number of
-	// the newest.
-	events      []Event
-	eventsByKey map[string]numbered
-	number      uint64
-	// dirty are the keys of the records to save. urgent says that decisions are among them.
-	dirty  map[string]struct{}
-	urgent bool
+	declared   map[api.ID]Declared // of the commit in force
 	// placementsVersion counts placements that were added or removed.
 	placementsVersion uint64
-	// changes counts the changes that affect a plan.
-	changes uint64
 }
 
-// A Cluster is the record of a member cluster.
+// A Cluster is the record of a member cluster. Times are zero if it never happened.
 type Cluster struct {
 	ClusterSeen
-	// Since is when Healthy last changed.
-	Since time.Time
-	// ForbiddenSince is since when permissions are missing; zero if none are.
-	ForbiddenSince time.Time `json:",omitzero"`
-	// LastSeen is when the cluster last answered; zero if it never did.
-	LastSeen time.Time
-	// Observed is when Properties were last read.
-	Observed time.Time
-	// Joined is the time of the first answer of the cluster.
-	Joined time.Time
+	Since          time.Time // Healthy last changed
+	ForbiddenSince time.Time `json:",omitzero"` // permissions are missing since then; zero if none are
+	LastSeen       time.Time // the cluster last answered
+	Observed       time.Time // Properties were last read
+	Joined         time.Time // the cluster first answered
 	// Rivals are other fleets with inventories on the cluster. While there are any, nothing is
 	// written to the cluster.
 	Rivals []Owner `json:",omitempty"`
@@ -73,20 +58,16 @@ func (c *Cluster) Denied() string {
 	return "permissions are missing: " + strings.Join(c.Forbidden, "; ") + ": grant them to the user whose credentials gitfleet uses there"
 }
 
-// A Placement is the record of a placement, without its bindings.
+// A Placement is the record of a placement, without its bindings. Its slices and its Spec are
+// read-only.
 type Placement struct {
-	// Generation counts the changes of the canonical spec from 1.
-	Generation int64
+	Generation int64 // the changes of the canonical spec, from 1
 	SpecHash   string
-	// Spec is the last declared spec. It is read-only, and nil in records of older versions.
-	Spec *api.PlacementSpec `json:",omitempty"`
-	// Commit is the commit that last changed the spec.
-	Commit string `json:",omitempty"`
-	// Created is the time of the commit that added the placement.
-	Created time.Time
-	// Index is the number of the newest content, from 0, and Content is its hash.
-	Index   int
-	Content string
+	Spec       *api.PlacementSpec `json:",omitempty"` // the last declared one; nil in records of older versions
+	Commit     string             `json:",omitempty"` // the commit that last changed the spec
+	Created    time.Time          // time of the commit that added the placement
+	Index      int                // number of the newest content, from 0
+	Content    string             // hash of the newest content
 	// Revisions are the times at which the commits with the newest contents were first seen,
 	// oldest first.
 	Revisions []Revised `json:",omitempty"`
@@ -94,30 +75,22 @@ type Placement struct {
 	// when that content was available on every cluster; zero until it is.
 	RolloutStarted  time.Time `json:",omitzero"`
 	RolloutFinished time.Time `json:",omitzero"`
-	// Proven is the last content that was available on every cluster: a commit that has it, and
-	// its fingerprint. It is zero if there is none.
-	Proven placement.Revision
-	// Transitions are the last changes of the placement's conditions, by type.
-	Transitions map[string]Transition `json:",omitempty"`
-	// Resumed is when a user last resumed a stopped rollout.
-	Resumed time.Time `json:",omitzero"`
-	// Stops are the failed updates that stop the rollout, by cluster. The list is immutable.
-	Stops []placement.Stop `json:",omitempty"`
+	// Proven is a commit with the last content that was available on every cluster, and the
+	// fingerprint of that content; zero if there is none.
+	Proven      placement.Revision
+	Transitions map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
+	Resumed     time.Time             `json:",omitzero"`  // a user last resumed a stopped rollout
+	Stops       []placement.Stop      `json:",omitempty"` // the failed updates that stop the rollout, by cluster
 	// Rebuilt says that the bindings were rebuilt from inventories after the ledger was lost.
 	// Clusters that have not answered since may also hold the placement.
-	Rebuilt bool `json:"Found,omitempty"`
-	// Deleted says that the placement is no longer in Git and is being removed.
-	Deleted bool
-	// DeletedAt is when its deletion from Git was first seen; zero if it is in Git.
-	DeletedAt time.Time `json:",omitzero"`
-	// Abandon says that its objects stay on clusters when it is removed.
-	Abandon bool
+	Rebuilt   bool      `json:"Found,omitempty"`
+	Deleted   bool      // it is no longer in Git and is being removed
+	DeletedAt time.Time `json:",omitzero"` // when that was first seen
+	Abandon   bool      // its objects stay on clusters when it is removed
 	// AllowedContent is the fingerprint of the content whose deletions a commit has allowed;
 	// empty if that is not the newest content.
-	AllowedContent string `json:",omitempty"`
-	// Formerly are the earlier keys of a renamed placement, oldest first. The list is
-	// read-only.
-	Formerly []api.PlacementKey `json:",omitempty"`
+	AllowedContent string             `json:",omitempty"`
+	Formerly       []api.PlacementKey `json:",omitempty"` // earlier keys of a renamed placement, oldest first
 	// Into is the new key of a renamed placement, whose record under this key is Deleted; zero
 	// if it was not renamed.
 	Into api.PlacementKey `json:",omitzero"`
@@ -148,16 +121,6 @@ func (p *Placement) RevisedAt(index int) time.Time {
 	return time.Time{}
 }
 
-// setEntry sets an entry; nil deletes it.
-func (l *Ledger) setEntry(p *Placement, cluster string, e *Entry) {
-	p.version = l.next()
-	if e == nil {
-		delete(p.entries, cluster)
-	} else {
-		p.entries[cluster] = e
-	}
-}
-
 // Version changes with every change of the placement or its entries except transitions. It has
 // no meaning after a restart.
 func (p *Placement) Version() uint64 { return p.version }
@@ -171,8 +134,7 @@ type Transition struct {
 // An Entry is one placement on one cluster: the decision and the observation.
 type Entry struct {
 	Binding placement.Binding
-	// Seen is nil until the member has reported.
-	Seen *WorkSeen
+	Seen    *WorkSeen // nil until the member has reported
 	// AppliedAt is when all objects of the assigned revision were first observed to be applied,
 	// and AvailableAt when they were first observed to be available; zero until then. Later
 	// failures do not change them.
@@ -182,9 +144,8 @@ type Entry struct {
 	AvailableSince time.Time
 	// UnavailableSince is when the assigned content was first observed to be applied and not
 	// available; zero if it is available or nothing was observed.
-	UnavailableSince time.Time `json:",omitzero"`
-	// Transitions are the last changes of the conditions on this cluster, by type.
-	Transitions map[string]Transition `json:",omitempty"`
+	UnavailableSince time.Time             `json:",omitzero"`
+	Transitions      map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
 	Claims
 
 	reported bool
@@ -220,7 +181,7 @@ type Yield struct {
 
 // Equal reports whether both have the same claims.
 func (c Claims) Equal(o Claims) bool {
-	return c.Identical(o) || slices.Equal(c.Yields, o.Yields) && slices.Equal(c.Early, o.Early)
+	return slices.Equal(c.Yields, o.Yields) && slices.Equal(c.Early, o.Early)
 }
 
 // Identical reports whether both share the same slices, which is faster than Equal.
@@ -236,11 +197,10 @@ func (c Claims) Empty() bool { return len(c.Yields)+len(c.Early) == 0 }
 
 // New returns an empty ledger.
 func New() *Ledger {
+	unsaved := &changes{dirty: map[string]struct{}{}}
 	return &Ledger{
-		clusters:   map[string]*Cluster{},
-		placements: map[api.PlacementKey]*Placement{}, suspensions: map[Subject]Suspension{},
-		declared:    map[api.ID]Declared{},
-		eventsByKey: map[string]numbered{}, dirty: map[string]struct{}{},
+		changes: unsaved, suspensions: suspensions{unsaved, map[Subject]Suspension{}}, eventLog: eventLog{changes: unsaved, byKey: map[string]numbered{}},
+		clusters: map[string]*Cluster{}, placements: map[api.PlacementKey]*Placement{}, declared: map[api.ID]Declared{},
 	}
 }
 
@@ -262,7 +222,7 @@ func (l *Ledger) Empty() bool { return len(l.clusters)+len(l.placements) == 0 }
 func (l *Ledger) Cluster(name string) *Cluster { return l.clusters[name] }
 
 // Clusters returns the names of all clusters, sorted.
-func (l *Ledger) Clusters() []string { return slices.Sorted(maps.Keys(l.clusters)) }
+func (l *Ledger) Clusters() []string { return slices.Sorted(l.ClusterNames()) }
 
 // ClusterNames iterates over the names of all clusters, in no order.
 func (l *Ledger) ClusterNames() iter.Seq[string] { return maps.Keys(l.clusters) }
@@ -281,9 +241,7 @@ func (l *Ledger) Placements() []api.PlacementKey {
 
 // Entries returns a placement's entries, sorted by cluster. They are read-only.
 func (p *Placement) Entries() []*Entry {
-	out := slices.Collect(maps.Values(p.entries))
-	slices.SortFunc(out, func(a, b *Entry) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) })
-	return out
+	return slices.SortedFunc(maps.Values(p.entries), func(a, b *Entry) int { return strings.Compare(a.Binding.Cluster, b.Binding.Cluster) })
 }
 
 // Entry returns the entry of one cluster; nil if the placement does not hold it.
@@ -309,6 +267,26 @@ func (l *Ledger) SetPlacement(key api.PlacementKey, p Placement) {
 	p.version = l.next()
 	l.placements[key] = &p
 	l.markUrgent(placementKey(key))
+}
+
+// ResumeRollout records that a user resumed a stopped rollout. It does nothing for an unknown
+// placement.
+func (l *Ledger) ResumeRollout(key api.PlacementKey, at time.Time) {
+	if old := l.placements[key]; old != nil {
+		next := *old
+		next.Resumed, next.Stops = at, nil
+		l.SetPlacement(key, next)
+	}
+}
+
+// setEntry sets an entry; nil deletes it.
+func (l *Ledger) setEntry(p *Placement, cluster string, e *Entry) {
+	p.version = l.next()
+	if e == nil {
+		delete(p.entries, cluster)
+	} else {
+		p.entries[cluster] = e
+	}
 }
 
 // Bind sets a binding, new or changed. The placement must be known.
@@ -376,12 +354,17 @@ func (l *Ledger) Forget(key api.PlacementKey) {
 	if p == nil {
 		return
 	}
+	l.markPlacement(key, p)
+	delete(l.placements, key)
+	l.placementsVersion++
+}
+
+// markPlacement marks a placement and its entries as urgent.
+func (l *Ledger) markPlacement(key api.PlacementKey, p *Placement) {
+	l.markUrgent(placementKey(key))
 	for cluster := range p.entries {
 		l.markUrgent(entryKey(key, cluster))
 	}
-	delete(l.placements, key)
-	l.placementsVersion++
-	l.markUrgent(placementKey(key))
 }
 
 // ForgetCluster deletes a cluster that has left the fleet. Entries on it stay.
@@ -394,38 +377,41 @@ func (l *Ledger) ForgetCluster(name string) {
 // records of placements as they are now. Entries, events and declared objects are not restored.
 // Everything that was marked as unsaved is still saved.
 func (l *Ledger) Checkpoint() (undo func()) {
-	before := *l
-	before.clusters, before.placements, before.suspensions = maps.Clone(l.clusters), maps.Clone(l.placements), maps.Clone(l.suspensions)
-	return func() {
-		l.fleet, l.clusters, l.placements, l.suspensions = before.fleet, before.clusters, before.placements, before.suspensions
-	}
+	fleet, clusters, placements, suspended := l.fleet, maps.Clone(l.clusters), maps.Clone(l.placements), maps.Clone(l.suspended)
+	return func() { l.fleet, l.clusters, l.placements, l.suspended = fleet, clusters, placements, suspended }
+}
+
+// changes are the changes of a ledger since it was saved.
+type changes struct {
+	dirty  map[string]struct{} // keys of the records to save
+	urgent bool                // decisions are among them
+	count  uint64              // changes that affect a plan
 }
 
 // next returns a new version.
-func (l *Ledger) next() uint64 {
-	l.changes++
-	return l.changes
+func (c *changes) next() uint64 {
+	c.count++
+	return c.count
 }
 
 // Unsaved reports whether anything has to be saved.
-func (l *Ledger) Unsaved() bool { return len(l.dirty) > 0 }
+func (c *changes) Unsaved() bool { return len(c.dirty) > 0 }
 
 // Urgent reports whether decisions or drift are not saved yet. They are saved in the turn that
 // records them. Observations and the times of conditions alone may be saved later, but before works
 // are sent; members report them again.
-func (l *Ledger) Urgent() bool { return l.urgent }
+func (c *changes) Urgent() bool { return c.urgent }
 
 // markUrgent marks a record as unsaved and to be saved in the same turn.
-func (l *Ledger) markUrgent(key string) {
-	l.urgent = true
-	l.markUnsaved(key)
+func (c *changes) markUrgent(key string) {
+	c.urgent = true
+	c.markUnsaved(key)
 }
 
-// markUnsaved marks a record as unsaved.
-func (l *Ledger) markUnsaved(key string) { l.dirty[key] = struct{}{} }
+func (c *changes) markUnsaved(key string) { c.dirty[key] = struct{}{} }
 
 // saved marks everything as saved.
-func (l *Ledger) saved() {
-	clear(l.dirty)
-	l.urgent = false
+func (c *changes) saved() {
+	clear(c.dirty)
+	c.urgent = false
 }

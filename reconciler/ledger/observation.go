@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -15,17 +13,13 @@ import (
 // a delta, and immutable.
 type Observation interface{ observation() }
 
-// A ClusterSeen is the result of one probe of a cluster.
+// A ClusterSeen is the result of one probe of a cluster. Its texts have no secrets.
 type ClusterSeen struct {
 	Cluster string
 	At      time.Time
-	// Healthy says that the API server answered and was ready.
-	Healthy bool
-	// Error is the reason why the cluster is not healthy, without secrets; empty if it is
-	// healthy.
-	Error string
-	// Unrenewed is the reason why replaced credentials are not used, without secrets; empty if
-	// there are none.
+	Healthy bool   // the API server answered and was ready
+	Error   string // why the cluster is not healthy; empty if it is
+	// Unrenewed is the reason why replaced credentials are not used; empty if there are none.
 	Unrenewed string `json:",omitempty"`
 	// Forbidden are the permissions that the work needs and the cluster does not grant, such as
 	// "create, patch deployments.apps"; empty if none are known to be missing. If Healthy is
@@ -36,10 +30,8 @@ type ClusterSeen struct {
 	UID string
 	// Properties are the observed properties by KubeFleet's names; a missing one is unknown.
 	Properties map[string]string
-	// Namespaces are the namespaces of the cluster; nil if they were not read.
-	Namespaces []string
-	// Holds are the placements with inventories on the cluster; nil if they were not read.
-	Holds []InventorySeen
+	Namespaces []string        // of the cluster; nil if they were not read
+	Holds      []InventorySeen // the placements with inventories on the cluster; nil if they were not read
 	// Owners are the fleets that these inventories name. Nil means that they were not read, so
 	// that the previous ones are kept.
 	Owners []Owner `json:",omitzero"`
@@ -53,40 +45,29 @@ type InventorySeen struct {
 	Abandon  bool
 }
 
-// A WorkSeen is a member's report of one placement.
+// A WorkSeen is a member's report of one placement. Lists of objects are sorted by ID.
 type WorkSeen struct {
 	Cluster   string
 	Placement api.PlacementKey
 	At        time.Time
-	// Revision is the revision of the reported work; zero if there is none.
-	Revision placement.Revision
-	// Removed says that no object of the placement is left on the cluster.
-	Removed bool
-	// Done says that every object of the revision was tried at least once.
-	Done bool
+	Revision  placement.Revision // of the reported work; zero if there is none
+	Removed   bool               // no object of the placement is left on the cluster
+	Done      bool               // every object of the revision was tried at least once
 	// Compared says that the objects were only compared, as in ReportDiff: their availability
 	// is not known.
-	Compared bool `json:",omitempty"`
-	// Total counts the objects of the work.
-	Total int
-	// Untrackable counts the applied objects without a health check.
-	Untrackable int
-	// Exceptions are the objects that are not applied, not available, or differ, by ID.
-	Exceptions []ObjectState
-	// Drifts are the recorded drifts, by ID; if there are very many, only the newest.
-	Drifts []Drift `json:",omitempty"`
-	// Braked are the objects whose deletion is held, by ID.
-	Braked []Braked `json:",omitempty"`
-	// Deletions lists the objects deleted since the last report, oldest first.
-	Deletions []Deletion `json:",omitempty"`
-	// DeletionErrors are the objects that could not be deleted, by ID.
+	Compared    bool          `json:",omitempty"`
+	Total       int           // the objects of the work
+	Untrackable int           // the applied objects without a health check
+	Exceptions  []ObjectState // the objects that are not applied, not available, or differ
+	// Drifts are the recorded drifts; if there are very many, only the newest.
+	Drifts         []Drift         `json:",omitempty"`
+	Braked         []Braked        `json:",omitempty"` // the objects whose deletion is held
+	Deletions      []Deletion      `json:",omitempty"` // since the last report, oldest first
 	DeletionErrors []DeletionError `json:",omitempty"`
-	// Lingering are the objects that have a deletion timestamp and still exist, by ID.
-	Lingering []api.ID `json:",omitempty"`
-	// Collecting are the objects of Lingering that wait for the garbage collector to delete
-	// their dependents, by ID.
-	Collecting []api.ID `json:",omitempty"`
-	// Finalizing are the objects of Lingering that have finalizers, by ID.
+	// Lingering are the objects that have a deletion timestamp and still exist. Of these, Collecting
+	// wait for the garbage collector to delete their dependents, and Finalizing have finalizers.
+	Lingering  []api.ID     `json:",omitempty"`
+	Collecting []api.ID     `json:",omitempty"`
 	Finalizing []Finalizing `json:",omitempty"`
 }
 
@@ -110,19 +91,16 @@ type Braked struct {
 
 // An ObjectState is a member's report of one object.
 type ObjectState struct {
-	ID       api.ID
-	Version  string
-	Envelope *api.EnvelopeIdentifier `json:",omitempty"`
-	// Generation is the live object's generation; zero if there is none.
-	Generation int64
-	// Applied is true, or false with a reason and a message.
-	Applied Verdict
+	ID         api.ID
+	Version    string
+	Envelope   *api.EnvelopeIdentifier `json:",omitempty"`
+	Generation int64                   // of the live object; zero if there is none
+	Applied    Verdict                 // true, or false with a reason and a message
 	// Pending says that an object that is not applied waits for something that will come
 	// without intervention: its CustomResourceDefinition, its namespace, an API server or an
 	// admission webhook.
-	Pending bool `json:",omitempty"`
-	// Available has no meaning for an object that is not applied.
-	Available Verdict
+	Pending   bool    `json:",omitempty"`
+	Available Verdict // without a meaning for an object that is not applied
 	// Failure is the reason why an applied object will not become available by itself, such as
 	// pods whose image cannot be pulled; empty while it may become available.
 	Failure string `json:",omitempty"`
@@ -147,28 +125,12 @@ func (WorkSeen) observation()    {}
 
 // Applied reports whether every object of the revision is applied.
 func (w *WorkSeen) Applied() bool {
-	if w == nil || !w.Done {
-		return false
-	}
-	for i := range w.Exceptions {
-		if !w.Exceptions[i].Applied.OK {
-			return false
-		}
-	}
-	return true
+	return w != nil && w.Done && !slices.ContainsFunc(w.Exceptions, func(o ObjectState) bool { return !o.Applied.OK })
 }
 
 // Available reports whether every object is applied and available.
 func (w *WorkSeen) Available() bool {
-	if !w.Applied() {
-		return false
-	}
-	for i := range w.Exceptions {
-		if !w.Exceptions[i].Available.OK {
-			return false
-		}
-	}
-	return true
+	return w.Applied() && !slices.ContainsFunc(w.Exceptions, func(o ObjectState) bool { return !o.Available.OK })
 }
 
 // Failed returns the first object that was refused or, if there is none, the first that will
@@ -195,81 +157,25 @@ func (o *ObjectState) HasFailed() bool {
 	return !o.Available.OK && o.Failure != ""
 }
 
+// PatchDetails returns the differences without the actors.
+func (o *ObjectState) PatchDetails() []api.PatchDetail {
+	var out []api.PatchDetail
+	for _, d := range o.Diffs {
+		out = append(out, d.PatchDetail)
+	}
+	return out
+}
+
 // WithoutSuspended returns the report without the suspended objects, which do not count for the
 // health of the cluster.
 func (w *WorkSeen) WithoutSuspended() *WorkSeen {
-	left := func(o ObjectState) bool { return o.Applied.Reason == api.Suspended }
-	if w == nil || !slices.ContainsFunc(w.Exceptions, left) {
+	suspended := func(o ObjectState) bool { return o.Applied.Reason == api.Suspended }
+	if w == nil || !slices.ContainsFunc(w.Exceptions, suspended) {
 		return w
 	}
 	out := *w
-	out.Exceptions = slices.DeleteFunc(slices.Clone(w.Exceptions), left)
+	out.Exceptions = slices.DeleteFunc(slices.Clone(w.Exceptions), suspended)
 	return &out
-}
-
-// Fold adds an observation, and reports whether anything has changed that matters to a plan or
-// a report. It drops outdated observations, and those about a placement that does not hold the
-// cluster. Fold is idempotent.
-func (l *Ledger) Fold(o Observation) bool {
-	switch o := o.(type) {
-	case ClusterSeen:
-		return l.foldCluster(o)
-	case WorkSeen:
-		return l.foldWork(o)
-	}
-	return false
-}
-
-func (l *Ledger) foldCluster(o ClusterSeen) bool {
-	old := l.clusters[o.Cluster]
-	if old != nil && o.At.Before(old.At) {
-		return false
-	}
-	next := Cluster{ClusterSeen: o, Since: o.At}
-	if len(o.Forbidden) > 0 {
-		next.ForbiddenSince = o.At
-		if old != nil && len(old.Forbidden) > 0 {
-			next.ForbiddenSince = old.ForbiddenSince
-		}
-	}
-	if o.Properties != nil {
-		next.Observed = o.At
-	}
-	if old != nil {
-		next.carryOver(old)
-	}
-	if o.Healthy {
-		next.LastSeen = o.At
-		if next.Joined.IsZero() {
-			next.Joined = o.At
-		}
-	}
-	if o.Owners != nil {
-		l.findRivals(&next)
-	}
-	rebuilt := l.rebuild(&next)
-	news := old == nil || !next.same(old)
-	if news {
-		next.version = l.next()
-	}
-	l.clusters[o.Cluster] = &next
-	l.markUnsaved(clusterKey(o.Cluster))
-	return rebuilt || news
-}
-
-// carryOver copies the facts that this observation did not read from the previous one.
-func (c *Cluster) carryOver(old *Cluster) {
-	c.LastSeen, c.Joined, c.version = old.LastSeen, old.Joined, old.version
-	if c.Healthy == old.Healthy {
-		c.Since = old.Since
-	}
-	if c.Properties == nil {
-		c.Observed = old.Observed
-	}
-	if c.Owners == nil {
-		c.Rivals = old.Rivals
-	}
-	c.ClusterSeen = c.After(old.ClusterSeen)
 }
 
 // After returns the observation with what only an earlier one has read.
@@ -290,142 +196,33 @@ func (o ClusterSeen) After(earlier ClusterSeen) ClusterSeen {
 	return o
 }
 
-// same reports whether two records of a cluster are equal except for the time of observation.
-func (c *Cluster) same(o *Cluster) bool {
-	return c.Healthy == o.Healthy && c.Error == o.Error && c.Unrenewed == o.Unrenewed && slices.Equal(c.Forbidden, o.Forbidden) && c.UID == o.UID && c.Joined.Equal(o.Joined) &&
-		maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) && slices.Equal(c.Rivals, o.Rivals) &&
-		(c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
+// A Deletion lists the objects of a placement that a member has deleted in a row for the same
+// reason.
+type Deletion struct {
+	At          time.Time
+	Commit, Why string   // those of the work; see work.Cause
+	Objects     []api.ID // the first MostDeletedObjects
+	Total       int
 }
 
-// rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
-// no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
-// cluster was available before its last update is not known; it is assumed, so that a failed
-// update still stops the rollout. rebuild waits until the ID of the fleet is known.
-func (l *Ledger) rebuild(c *Cluster) bool {
-	if l.Pending() {
-		return false
-	}
-	holds := c.Holds
-	if c.Holds = nil; len(c.Rivals) > 0 {
-		return false
-	}
-	changed := false
-	for _, h := range holds {
-		if l.placements[h.Placement] == nil {
-			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
-		}
-		if l.placements[h.Placement].entries[c.Cluster] == nil {
-			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true})
-			changed = true
-		}
-	}
-	return changed
+// MostDeletedObjects is the maximum number of objects that a Deletion lists, and
+// MostDeletions the maximum number of deletions in a report, which drops the oldest.
+const (
+	MostDeletedObjects = 5
+	MostDeletions      = 20
+)
+
+// After returns the report with the deletions of an earlier report inserted before its own. The
+// earlier report was never folded.
+func (w WorkSeen) After(earlier WorkSeen) WorkSeen {
+	all := slices.Concat(earlier.Deletions, w.Deletions)
+	w.Deletions = all[max(0, len(all)-MostDeletions):]
+	return w
 }
 
-func (l *Ledger) foldWork(o WorkSeen) bool {
-	p := l.placements[o.Placement]
-	if p == nil {
-		return false
-	}
-	e := p.entries[o.Cluster]
-	if e == nil || e.Seen != nil && o.At.Before(e.Seen.At) {
-		return false
-	}
-	if o.Removed && !e.Binding.Removing {
-		return false // from an earlier removal; the placement exists again
-	}
-	next := *e
-	next.Seen = o.since(e.Seen)
-	switch {
-	case o.Revision.Hash != e.Binding.Assigned.Hash || !o.Available() || o.Compared:
-		next.AvailableSince = time.Time{}
-	case e.AvailableSince.IsZero():
-		next.AvailableSince = o.At
-	}
-	switch judged := o.WithoutSuspended(); {
-	case o.Revision.Hash != e.Binding.Assigned.Hash || o.At.Before(e.Binding.AssignedAt):
-	case judged.Available():
-		next.UnavailableSince = time.Time{}
-	case o.Done && e.UnavailableSince.IsZero():
-		next.UnavailableSince = o.At
-	}
-	next.recordProgress(o)
-	next.reported = true
-	if key := entryKey(o.Placement, o.Cluster); sameDrifts(e.drifts(), o.Drifts) {
-		l.markUnsaved(key)
-	} else {
-		l.markUrgent(key) // the stored observation would not show a reverted drift
-	}
-	if len(o.Deletions) == 0 && e.reported && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
-		p.entries[o.Cluster] = &next // a repeated report without a visible change
-		return false
-	}
-	l.setEntry(p, o.Cluster, &next)
-	return true
-}
-
-// recordProgress records when the assigned revision was first observed to be applied, and to be
-// available.
-func (e *Entry) recordProgress(o WorkSeen) {
-	if o.Revision.Hash != e.Binding.Assigned.Hash || o.At.Before(e.Binding.AssignedAt) || !o.Done {
-		return
-	}
-	judged := o.WithoutSuspended()
-	if e.AppliedAt.IsZero() && judged.Applied() {
-		e.AppliedAt = o.At
-	}
-	if e.AvailableAt.IsZero() && judged.Available() {
-		e.AvailableAt = o.At
-	}
-}
-
-// since returns the observation with a time for every verdict. If the member has not sent one,
-// it is the time of the first in a row of observations with the same verdict.
-func (w WorkSeen) since(old *WorkSeen) *WorkSeen {
-	w.Exceptions = slices.Clone(w.Exceptions)
-	for i := range w.Exceptions {
-		o := &w.Exceptions[i]
-		was := old.exception(o.ID)
-		o.Applied.since(was.Applied, w.At)
-		if !o.Applied.OK {
-			continue
-		}
-		if !was.Applied.OK {
-			was.Available = Verdict{OK: true} // it was not an exception
-		}
-		o.Available.since(was.Available, w.At)
-	}
-	return &w
-}
-
-func (v *Verdict) since(was Verdict, at time.Time) {
-	switch {
-	case !v.Since.IsZero() || v.OK:
-	case !was.OK && !was.Since.IsZero():
-		v.Since = was.Since
-	default:
-		v.Since = at
-	}
-}
-
-// exception returns the reported state of an object; zero if it was not an exception.
-func (w *WorkSeen) exception(id api.ID) ObjectState {
-	fine := ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
-	if w == nil {
-		return fine
-	}
-	i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o ObjectState, id api.ID) int { return o.ID.Compare(id) })
-	if !found {
-		return fine
-	}
-	return w.Exceptions[i]
-}
-
-// same reports whether two observations are equal except for their times.
-func (w *WorkSeen) same(o *WorkSeen) bool {
-	return w.Revision == o.Revision && w.Removed == o.Removed && w.Done == o.Done && w.Compared == o.Compared &&
-		w.Total == o.Total && w.Untrackable == o.Untrackable &&
-		reflect.DeepEqual(w.Exceptions, o.Exceptions) && sameDrifts(w.Drifts, o.Drifts) && slices.Equal(w.Braked, o.Braked) &&
-		slices.Equal(w.DeletionErrors, o.DeletionErrors) && slices.Equal(w.Finalizing, o.Finalizing) &&
-		slices.Equal(w.Lingering, o.Lingering) && slices.Equal(w.Collecting, o.Collecting)
+// Deleted returns the deletions that an earlier report does not have. earlier may be nil.
+func (w *WorkSeen) Deleted(earlier *WorkSeen) []Deletion {
+	return slices.DeleteFunc(slices.Clone(w.Deletions), func(d Deletion) bool {
+		return earlier != nil && slices.ContainsFunc(earlier.Deletions, func(o Deletion) bool { return equalities.DeepEqual(d, o) })
+	})
 }

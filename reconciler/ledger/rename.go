@@ -54,30 +54,16 @@ func (l *Ledger) Rename(r Rename) {
 	next.version, left.version = l.next(), l.next()
 	l.placements[r.To], l.placements[r.From] = &next, &left
 	l.placementsVersion++
-	for key, p := range map[api.PlacementKey]*Placement{r.To: &next, r.From: &left} {
-		l.markUrgent(placementKey(key))
-		for cluster := range p.entries {
-			l.markUrgent(entryKey(key, cluster))
+	l.markPlacement(r.To, &next)
+	l.markPlacement(r.From, old)
+	for key, p := range l.placements { // earlier renames lead to the new key
+		if p.Into == r.From {
+			redirected := *p
+			redirected.Into = r.To
+			l.SetPlacement(key, redirected)
 		}
 	}
-	for cluster := range old.entries {
-		l.markUrgent(entryKey(r.From, cluster))
-	}
-	l.redirect(r)
-	l.renameSuspensions(r)
-}
-
-// redirect sets Into of earlier renames to the new key.
-func (l *Ledger) redirect(r Rename) {
-	for key, p := range l.placements {
-		if p.Into != r.From {
-			continue
-		}
-		next := *p
-		next.Into, next.version = r.To, l.next()
-		l.placements[key] = &next
-		l.markUrgent(placementKey(key))
-	}
+	l.suspensions.rename(r)
 }
 
 // copyFor returns a copy of the entry for another placement.
@@ -90,25 +76,14 @@ func (e *Entry) copyFor(key api.PlacementKey) *Entry {
 	return &next
 }
 
-func (l *Ledger) renameSuspensions(r Rename) {
-	for _, s := range l.Suspensions() {
-		if s.Placement != r.From {
-			continue
-		}
-		l.Resume(s.Subject)
-		s.Placement = r.To
-		if _, taken := l.suspensions[s.Subject]; !taken {
-			l.Suspend(s)
-		}
-	}
-}
-
 // Renamed returns a copy of the ledger after some renames, for reading: changes to the
 // copy are never saved.
 func (l *Ledger) Renamed(renames []Rename) *Ledger {
 	next := *l
-	next.placements, next.suspensions = maps.Clone(l.placements), maps.Clone(l.suspensions)
-	next.dirty = map[string]struct{}{}
+	next.changes = &changes{dirty: map[string]struct{}{}, count: l.count}
+	next.placements = maps.Clone(l.placements)
+	next.suspensions = suspensions{next.changes, maps.Clone(l.suspended)}
+	next.eventLog.changes = next.changes
 	for _, r := range renames {
 		next.Rename(r)
 	}

@@ -13,19 +13,36 @@ import (
 	"slices"
 )
 
+// A segmentID is different for every segment, including those that a deposed replica has
+// written without effect.
+type segmentID struct {
+	Term   int `json:"term"`
+	Number int `json:"number"`
+}
+
+func (s segmentID) part(n int) string {
+	return fmt.Sprintf("%s%d-%d-%d", segmentPrefix, s.Term, s.Number, n)
+}
+
 // A segment is a set of records, compressed and split into parts that an API server can store.
 type segment struct {
 	segmentID
-	Parts int `json:"parts"`
-	// Bytes is the uncompressed size of the records, and Sum the SHA-256 of the compressed
-	// parts.
-	Bytes int    `json:"bytes"`
-	Sum   string `json:"sum"`
+	Parts int    `json:"parts"`
+	Bytes int    `json:"bytes"` // uncompressed size of the records
+	Sum   string `json:"sum"`   // SHA-256 of the compressed parts
 }
 
-// largestPart keeps an object well below the 1 MiB that an API server accepts. Tests use
-// smaller parts.
-var largestPart = 640 << 10
+// parts are the names of the objects of the segment.
+func (s segment) parts() []string {
+	names := make([]string, s.Parts)
+	for n := range names {
+		names[n] = s.part(n)
+	}
+	return names
+}
+
+// largestPart keeps an object well below the 1 MiB that an API server accepts.
+const largestPart = 640 << 10
 
 // pack converts records into a segment. The value of a deleted record is nil.
 func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
@@ -64,11 +81,19 @@ func sizeOf(records map[string][]byte) int {
 	return n
 }
 
+func keysOf(records map[string][]byte) map[string]struct{} {
+	keys := make(map[string]struct{}, len(records))
+	for key := range records {
+		keys[key] = struct{}{}
+	}
+	return keys
+}
+
 // readSegment returns the records of a segment. The value of a deleted record is nil.
 func (s *Shared) readSegment(seg segment) (map[string][]byte, error) {
 	var raw []byte
-	for n := range seg.Parts {
-		part, _, err := s.objects.Get(seg.part(n))
+	for _, name := range seg.parts() {
+		part, _, err := s.objects.Get(name)
 		if err != nil {
 			return nil, fmt.Errorf("read ledger: %w", err)
 		}
@@ -84,6 +109,7 @@ func (s *Shared) readSegment(seg segment) (map[string][]byte, error) {
 	return records, nil
 }
 
+// unpack returns the records in the compressed parts, without copying the values.
 func unpack(raw []byte) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {

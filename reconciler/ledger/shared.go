@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,20 +37,19 @@ type Objects interface {
 type Shared struct {
 	objects Objects
 	holder  string
-	// deposed, if it is not nil, is called when a later term was found.
-	deposed func()
+	deposed func() // called when a later term was found
 
 	// The fields below belong to the goroutine that loads and saves.
-	index   index
-	version string // version of the index; empty once somebody has deleted it
-	next    int    // number of the next segment of this term
-	keys    map[segmentID]map[string]struct{}
+	index    index
+	version  string // of the index; empty once somebody has deleted it
+	next     int    // number of the next segment of this term
+	keys     map[segmentID]map[string]struct{}
+	verified time.Time // the last Verify
 	// unsure is set while it is not known whether the last update of the index took effect.
 	unsure bool
 	// incomplete is set when an object of the ledger was found missing, until all records are
-	// written again. verified is the time of the last check.
+	// written again.
 	incomplete bool
-	verified   time.Time
 	// doubtful are segments that an update of the index adds or removes, although it failed:
 	// the update may still take effect.
 	doubtful []segment
@@ -69,41 +67,13 @@ func OpenShared(objects Objects, holder string, deposed func()) *Shared {
 	return &Shared{objects: objects, holder: holder, deposed: deposed, keys: map[segmentID]map[string]struct{}{}}
 }
 
-// indexName is the name of the index, and segmentPrefix that with which the names of segments
-// begin.
-const indexName, segmentPrefix = "index", "segment-"
-
-// An index lists the segments of the ledger.
-type index struct {
-	Schema int `json:"schema"`
-	// Term counts the replicas that have taken over, and Holder is the last one.
-	Term     int       `json:"term"`
-	Holder   string    `json:"holder"`
-	Segments []segment `json:"segments"`
-}
-
-// A segmentID is different for every segment, including those that a deposed replica has
-// written without effect.
-type segmentID struct {
-	Term   int `json:"term"`
-	Number int `json:"number"`
-}
-
-func (s segmentID) part(n int) string {
-	return fmt.Sprintf("%s%d-%d-%d", segmentPrefix, s.Term, s.Number, n)
-}
-
 // Fleet implements Archive.
 func (s *Shared) Fleet() (Fleet, error) {
-	var f Fleet
 	all, err := s.read()
 	if err != nil {
-		return f, err
+		return Fleet{}, err
 	}
-	if raw := all.records[fleetKey]; raw != nil {
-		err = json.Unmarshal(raw, &f)
-	}
-	return f, err
+	return fleetOf(all.records)
 }
 
 // Load begins a term, after which no other replica can save, and returns the saved ledger.
@@ -112,27 +82,35 @@ func (s *Shared) Load() (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := decode(all.records)
+	l, err := all.ledger()
 	if err != nil {
-		return nil, damagedShared(err.Error())
+		return nil, err
 	}
-	if all.index.Schema != 0 && all.index.Schema < schema {
+	if s.outdated() {
 		for key := range all.records {
 			l.markUnsaved(key)
 		}
 	}
-	s.sweep()
+	// Segments that the index does not list are deleted. What cannot be deleted is left to the
+	// next term.
+	if names, err := s.objects.List(); err == nil {
+		for _, name := range s.index.unlisted(names) {
+			_ = s.objects.Delete(name)
+		}
+	}
 	return l, nil
 }
+
+// outdated reports whether the segments are of an older schema, so that all are written again.
+func (s *Shared) outdated() bool { return s.index.Schema != 0 && s.index.Schema < schema }
 
 // takeOver makes this replica the writer, unless accept refuses the present content. The index
 // is created before any segment, so that a lost index can be distinguished from a ledger that
 // does not exist yet.
 func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
-	var all reading
 	for range readAttempts {
-		var err error
-		if all, err = s.read(); err != nil {
+		all, err := s.read()
+		if err != nil {
 			return all, err
 		}
 		if err := accept(all); err != nil {
@@ -144,16 +122,7 @@ func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 		if all.version == "" {
 			next.Schema = schema
 		} // otherwise the segments keep their schema until they are written again
-		raw, err := json.Marshal(next)
-		if err != nil {
-			return all, err
-		}
-		var version string
-		if all.version == "" {
-			version, err = s.objects.Create(indexName, raw)
-		} else {
-			version, err = s.objects.Update(indexName, raw, all.version)
-		}
+		version, err := s.putIndex(next, all.version)
 		if err == nil {
 			s.index, s.version, s.keys, s.next, s.unsure, s.incomplete, s.doubtful = next, version, all.keys, 0, false, false, nil
 			return all, nil
@@ -162,19 +131,19 @@ func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 			return all, fmt.Errorf("take over the ledger: %w", err)
 		}
 	}
-	return all, errors.New("take over the ledger: another replica keeps writing it")
+	return reading{}, errors.New("take over the ledger: another replica keeps writing it")
 }
 
-// sweep deletes the segments that the index does not list. The next term tries again to delete
-// what cannot be deleted now.
-func (s *Shared) sweep() {
-	names, err := s.objects.List()
+// putIndex replaces the index of a version; an empty version stands for no index.
+func (s *Shared) putIndex(x index, version string) (newVersion string, err error) {
+	raw, err := json.Marshal(x)
 	if err != nil {
-		return
+		return "", err
 	}
-	for _, name := range s.index.unnamed(names) {
-		_ = s.objects.Delete(name)
+	if version == "" {
+		return s.objects.Create(indexName, raw)
 	}
+	return s.objects.Update(indexName, raw, version)
 }
 
 // Newer returns the ledger if its version is not known, and nil if it is. Any goroutine of any
@@ -187,15 +156,13 @@ func (s *Shared) Newer(known string) (l *Ledger, version string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if l, err = decode(all.records); err != nil {
-		return nil, "", damagedShared(err.Error())
-	}
-	return l, all.version, nil
+	l, err = all.ledger()
+	return l, all.version, err
 }
 
 // Save implements Store.
 func (s *Shared) Save(l *Ledger) error {
-	if len(l.dirty) == 0 {
+	if !l.Unsaved() {
 		return nil
 	}
 	if err := s.save(l); err != nil {
@@ -212,10 +179,10 @@ func (s *Shared) save(l *Ledger) error {
 	if s.version == "" { // somebody has deleted the index
 		l.markAll()
 	}
-	if s.index.Schema != 0 && s.index.Schema < schema {
+	if s.outdated() {
 		s.index.Segments, s.keys = nil, map[segmentID]map[string]struct{}{} // all records are dirty
 	}
-	records, err := encode(l)
+	records, err := l.encode()
 	if err != nil {
 		return err
 	}
@@ -232,8 +199,8 @@ func (s *Shared) save(l *Ledger) error {
 			if _, ok := records[key]; ok {
 				continue
 			}
-			if records[key], err = l.record(key); err != nil {
-				return fmt.Errorf("encode ledger: %w", err)
+			if err := l.encodeRecord(key, records); err != nil {
+				return err
 			}
 		}
 		size += last.Bytes
@@ -266,12 +233,8 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 	next := s.index
 	next.Schema, next.Segments = schema, append(slices.Clone(s.index.Segments[:kept]), seg)
 	replaced := s.index.Segments[kept:]
-	keys := make(map[string]struct{}, len(records))
-	for key := range records {
-		keys[key] = struct{}{}
-	}
-	s.keys[id] = keys
-	if err := s.writeIndex(next); err != nil && !s.index.names(id) {
+	s.keys[id] = keysOf(records)
+	if err := s.writeIndex(next); err != nil && !s.index.lists(id) {
 		if !s.unsure && refused(err) {
 			delete(s.keys, id)
 			s.drop(seg)
@@ -282,7 +245,7 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 	}
 	// The index has a new version, so that no earlier update can take effect any more.
 	for _, old := range append(s.doubtful, replaced...) {
-		if !s.index.names(old.segmentID) {
+		if !s.index.lists(old.segmentID) {
 			delete(s.keys, old.segmentID)
 			s.drop(old)
 		}
@@ -298,16 +261,7 @@ func refused(err error) bool {
 }
 
 func (s *Shared) writeIndex(next index) error {
-	raw, err := json.Marshal(next)
-	if err != nil {
-		return err
-	}
-	var version string
-	if s.version == "" {
-		version, err = s.objects.Create(indexName, raw)
-	} else {
-		version, err = s.objects.Update(indexName, raw, s.version)
-	}
+	version, err := s.putIndex(next, s.version)
 	if err != nil {
 		s.unsure = true // it may have taken effect
 		return errors.Join(err, s.settle())
@@ -316,24 +270,20 @@ func (s *Shared) writeIndex(next index) error {
 	return nil
 }
 
-// names reports whether the index lists a segment.
-func (x *index) names(id segmentID) bool {
-	return slices.ContainsFunc(x.Segments, func(s segment) bool { return s.segmentID == id })
-}
-
 // settle reads the index after an update whose result is not known.
 func (s *Shared) settle() error {
 	if !s.unsure {
 		return nil
 	}
 	x, version, err := s.readIndex()
+	unknown := func(seg segment) bool { return s.keys[seg.segmentID] == nil }
 	switch {
 	case err != nil:
 		return err
 	case version == "": // the next save creates it again, with all records
 		s.doubtful = append(s.doubtful, s.index.Segments...)
 		s.index.Segments = nil
-	case x.Term != s.index.Term || x.Holder != s.holder || !s.knows(x):
+	case x.Term != s.index.Term || x.Holder != s.holder || slices.ContainsFunc(x.Segments, unknown):
 		s.deposed()
 		return ErrDeposed
 	default:
@@ -343,38 +293,90 @@ func (s *Shared) settle() error {
 	return nil
 }
 
-// knows reports whether this replica has written or read all segments of an index.
-func (s *Shared) knows(x index) bool {
-	return !slices.ContainsFunc(x.Segments, func(seg segment) bool { return s.keys[seg.segmentID] == nil })
-}
-
-// parts returns the objects of all segments in the index.
-func (x *index) parts() map[string]bool {
-	parts := map[string]bool{}
-	for _, seg := range x.Segments {
-		for n := range seg.Parts {
-			parts[seg.part(n)] = true
-		}
-	}
-	return parts
-}
-
-// unnamed returns the objects among names that belong to segments which are not in the index.
-func (x *index) unnamed(names []string) (unnamed []string) {
-	parts := x.parts()
-	for _, name := range names {
-		if strings.HasPrefix(name, segmentPrefix) && !parts[name] {
-			unnamed = append(unnamed, name)
-		}
-	}
-	return unnamed
-}
-
 // drop deletes the objects of a segment. What cannot be deleted is left to the next term.
 func (s *Shared) drop(seg segment) {
-	for n := range seg.Parts {
-		_ = s.objects.Delete(seg.part(n))
+	for _, name := range seg.parts() {
+		_ = s.objects.Delete(name)
 	}
+}
+
+// verifyInterval is how often Verify lists the objects.
+const verifyInterval = time.Minute
+
+// Verify checks once a minute whether the objects of the ledger still exist, and returns the
+// names of those that somebody has deleted. If there are any, it marks all records of l as
+// unsaved, so that the next Save writes them again; the next leader would find a damaged ledger
+// otherwise. If the objects cannot be listed, Verify returns nothing and checks again a minute
+// later.
+func (s *Shared) Verify(l *Ledger) (missing []string) {
+	if s.unsure || s.version == "" || time.Since(s.verified) < verifyInterval {
+		return nil
+	}
+	s.verified = time.Now()
+	names, err := s.objects.List()
+	if err != nil {
+		return nil
+	}
+	missing = slices.DeleteFunc(s.index.objects(), func(name string) bool { return slices.Contains(names, name) })
+	if slices.Contains(missing, indexName) {
+		s.unsure = true // the next Save finds out whether another replica has begun one
+	}
+	if len(missing) > 0 {
+		s.incomplete = true
+		l.markAll()
+	}
+	return missing
+}
+
+// Contents describes what a shared ledger has stored, and how much space it needs.
+type Contents struct {
+	Placements int
+	// Objects is the number of the index and of the parts of segments in it, Bytes their total
+	// size, and Largest the size of the largest.
+	Objects, Bytes, Largest int
+	// Unused is the number of parts that the index does not list. The next leader deletes them.
+	Unused int
+}
+
+// Contents reads the whole ledger and changes nothing. Any goroutine may call it.
+func (s *Shared) Contents() (Contents, error) {
+	var c Contents
+	measured := &measuredObjects{s.objects, map[string]int{}}
+	all, err := (&Shared{objects: measured}).read()
+	if err != nil {
+		return c, err
+	}
+	l, err := all.ledger()
+	if err != nil {
+		return c, err
+	}
+	names, err := s.objects.List()
+	if err != nil {
+		return c, err
+	}
+	c.Placements, c.Unused = len(l.Placements()), len(all.index.unlisted(names))
+	if all.version == "" {
+		return c, nil
+	}
+	for _, name := range all.index.objects() {
+		c.Objects++
+		c.Bytes += measured.sizes[name]
+		c.Largest = max(c.Largest, measured.sizes[name])
+	}
+	return c, nil
+}
+
+// measuredObjects records the sizes of the objects that are read.
+type measuredObjects struct {
+	Objects
+	sizes map[string]int
+}
+
+// Get implements Objects.
+func (m *measuredObjects) Get(name string) ([]byte, string, error) {
+	value, version, err := m.Objects.Get(name)
+	m.sizes[name] = len(value)
+	return value, version, err
 }
 
 // Export implements Archive.
@@ -383,7 +385,7 @@ func (s *Shared) Export(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return export(w, all.records, time.Now())
+	return export(w, all.records)
 }
 
 // Import implements Archive. It keeps no copy of the replaced data. A replica that writes the
@@ -391,9 +393,6 @@ func (s *Shared) Export(w io.Writer) error {
 func (s *Shared) Import(r io.Reader, replace bool) error {
 	records, err := parseBackup(r)
 	if err != nil {
-		return err
-	}
-	if _, err := decode(records); err != nil {
 		return err
 	}
 	_, err = s.takeOver(func(found reading) error {

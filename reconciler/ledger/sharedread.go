@@ -12,6 +12,41 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// indexName is the name of the index, and segmentPrefix that with which the names of segments
+// begin.
+const indexName, segmentPrefix = "index", "segment-"
+
+// An index lists the segments of the ledger.
+type index struct {
+	Schema int `json:"schema"`
+	// Term counts the replicas that have taken over, and Holder is the last one.
+	Term     int       `json:"term"`
+	Holder   string    `json:"holder"`
+	Segments []segment `json:"segments"`
+}
+
+// lists reports whether the index lists a segment.
+func (x *index) lists(id segmentID) bool {
+	return slices.ContainsFunc(x.Segments, func(s segment) bool { return s.segmentID == id })
+}
+
+// objects are the names of the index and of the parts of its segments.
+func (x *index) objects() []string {
+	names := []string{indexName}
+	for _, seg := range x.Segments {
+		names = append(names, seg.parts()...)
+	}
+	return names
+}
+
+// unlisted returns the parts of segments among names that are not in the index.
+func (x *index) unlisted(names []string) []string {
+	listed := x.objects()
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasPrefix(name, segmentPrefix) || slices.Contains(listed, name)
+	})
+}
+
 // readIndex returns the index and its version, which is empty if there is none.
 func (s *Shared) readIndex() (index, string, error) {
 	raw, version, err := s.objects.Get(indexName)
@@ -25,10 +60,7 @@ func (s *Shared) readIndex() (index, string, error) {
 	if err := json.Unmarshal(raw, &x); err != nil {
 		return x, "", damagedShared("its index cannot be read: " + err.Error())
 	}
-	if x.Schema > schema {
-		return x, "", fmt.Errorf("read ledger: %w", newerError(x.Schema, ""))
-	}
-	if err := checkOldest(x.Schema, ": stop the replicas and delete the Secrets of the ledger"); x.Schema != 0 && err != nil {
+	if err := checkSchema(x.Schema, "", ": stop the replicas and delete the Secrets of the ledger"); x.Schema != 0 && err != nil {
 		return x, "", fmt.Errorf("read ledger: %w", err)
 	}
 	return x, version, nil
@@ -43,13 +75,28 @@ func (e *DamagedSharedError) Error() string {
 
 func damagedShared(why string) error { return &DamagedSharedError{why} }
 
+// A reading is the result of reading a ledger.
+type reading struct {
+	index   index
+	version string // of the index
+	records map[string][]byte
+	keys    map[segmentID]map[string]struct{} // of the records in each segment
+}
+
+func (all reading) ledger() (*Ledger, error) {
+	l, err := decode(all.records)
+	if err != nil {
+		return nil, damagedShared(err.Error())
+	}
+	return l, nil
+}
+
 // readAttempts limits how often a reader starts again because segments were merged while it
 // read. It pauses for readPause before each attempt.
 const readAttempts, readPause = 5, 200 * time.Millisecond
 
-// read returns a consistent set of all records, the keys of each segment, and the version of
-// the index. If a segment is missing, it reads again: if the index has changed since, the
-// segment was merged into another, and otherwise it is lost.
+// read returns a consistent set of all records. If a segment is missing, it reads again: if the
+// index has changed since, the segment was merged into another, and otherwise it is lost.
 func (s *Shared) read() (all reading, err error) {
 	for n := range readAttempts {
 		before := all.version
@@ -65,19 +112,20 @@ func (s *Shared) read() (all reading, err error) {
 	return all, fmt.Errorf("%w: the ledger keeps changing while it is read", err)
 }
 
-// A reading is the result of reading a ledger.
-type reading struct {
-	index   index
-	version string
-	records map[string][]byte
-	keys    map[segmentID]map[string]struct{}
-}
+// errNoIndex is the error about a ledger that has segments but no index.
+var errNoIndex = errors.New("its index is missing")
 
 func (s *Shared) readOnce() (reading, error) {
 	x, version, err := s.readIndex()
 	all := reading{x, version, map[string][]byte{}, map[segmentID]map[string]struct{}{}}
 	if err == nil && version == "" {
-		err = s.unbegun()
+		// The index is created before any segment.
+		var names []string
+		if names, err = s.objects.List(); err != nil {
+			err = fmt.Errorf("read ledger: %w", err)
+		} else if len(x.unlisted(names)) > 0 {
+			err = errNoIndex
+		}
 	}
 	if err != nil {
 		return all, err
@@ -87,30 +135,10 @@ func (s *Shared) readOnce() (reading, error) {
 		if err != nil {
 			return all, err
 		}
-		keys := make(map[string]struct{}, len(records))
-		for key, value := range records {
-			keys[key] = struct{}{}
-			if _, newer := all.records[key]; !newer {
-				all.records[key] = value
-			}
-		}
-		all.keys[seg.segmentID] = keys
+		all.keys[seg.segmentID] = keysOf(records)
+		maps.Copy(records, all.records) // newer records take precedence
+		all.records = records
 	}
 	maps.DeleteFunc(all.records, func(_ string, value []byte) bool { return value == nil })
 	return all, nil
-}
-
-// errNoIndex is the error about a ledger that has segments but no index.
-var errNoIndex = errors.New("its index is missing")
-
-// unbegun returns errNoIndex if there are segments, since the index is created before them.
-func (s *Shared) unbegun() error {
-	names, err := s.objects.List()
-	if err != nil {
-		return fmt.Errorf("read ledger: %w", err)
-	}
-	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, segmentPrefix) }) {
-		return errNoIndex
-	}
-	return nil
 }

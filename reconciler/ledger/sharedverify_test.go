@@ -31,7 +31,7 @@ func TestDeletedObjectsAreWrittenAnew(t *testing.T) {
 				if err := s.Save(l); err != nil {
 					t.Fatal(err)
 				}
-				if got := s.Verify(l); got != nil || l.Unsaved() {
+				if got := s.Verify(l); len(got) > 0 || l.Unsaved() {
 					t.Fatalf("missing %q of what is whole", got)
 				}
 				var want []string
@@ -45,7 +45,7 @@ func TestDeletedObjectsAreWrittenAnew(t *testing.T) {
 				if (len(want) == 0) != (name == "nothing") {
 					t.Fatalf("deleted %q", want)
 				}
-				if got := s.Verify(l); got != nil {
+				if got := s.Verify(l); len(got) > 0 {
 					t.Errorf("listed again at once: %q", got)
 				}
 				time.Sleep(verifyInterval)
@@ -87,7 +87,7 @@ func TestUnlistedObjectsAreNotMissing(t *testing.T) {
 	l := bound()
 	mustSave(t, s, l)
 	s.objects = unlistedObjects{objects}
-	if missing := s.Verify(l); missing != nil || l.Unsaved() {
+	if missing := s.Verify(l); len(missing) > 0 || l.Unsaved() {
 		t.Errorf("missing %q", missing)
 	}
 }

@@ -34,14 +34,10 @@ func (s Subject) String() string {
 	return s.Placement.String() + " on " + s.Cluster
 }
 
-// Compare orders subjects: clusters, then placements, then objects, each by
-// name and then by cluster.
+// Compare orders subjects: clusters, then placements, then objects, each by name and then by
+// cluster.
 func (s Subject) Compare(o Subject) int {
-	return cmp.Or(
-		s.Object.Compare(o.Object),
-		s.Placement.Compare(o.Placement),
-		strings.Compare(s.Cluster, o.Cluster),
-	)
+	return cmp.Or(s.Object.Compare(o.Object), s.Placement.Compare(o.Placement), strings.Compare(s.Cluster, o.Cluster))
 }
 
 // A Suspension says that a user suspended a subject: it is watched and reported, but not
@@ -50,8 +46,7 @@ type Suspension struct {
 	Subject
 	By, Reason string
 	Since      time.Time
-	// Until is when it ends; zero if it has no end.
-	Until time.Time
+	Until      time.Time // when it ends; zero if it has no end
 }
 
 // String says who suspended it, until when and why.
@@ -69,35 +64,41 @@ func (s Suspension) String() string {
 // Ended reports whether the suspension has ended.
 func (s Suspension) Ended(now time.Time) bool { return !s.Until.IsZero() && !now.Before(s.Until) }
 
+// suspensions are the recorded suspensions of a ledger.
+type suspensions struct {
+	*changes
+	suspended map[Subject]Suspension
+}
+
 // Suspend records a suspension. It replaces an earlier one of the same subject.
-func (l *Ledger) Suspend(s Suspension) {
-	l.suspensions[s.Subject] = s
+func (l *suspensions) Suspend(s Suspension) {
+	l.suspended[s.Subject] = s
 	l.markUrgent(suspensionKey(s.Subject))
 }
 
 // Resume deletes a suspension, and reports whether there was one.
-func (l *Ledger) Resume(s Subject) bool {
-	if _, ok := l.suspensions[s]; !ok {
+func (l *suspensions) Resume(s Subject) bool {
+	if _, ok := l.suspended[s]; !ok {
 		return false
 	}
-	delete(l.suspensions, s)
+	delete(l.suspended, s)
 	l.markUrgent(suspensionKey(s))
 	return true
 }
 
 // Suspension returns the suspension of exactly this subject; not ok if there is none.
-func (l *Ledger) Suspension(s Subject) (found Suspension, ok bool) {
-	found, ok = l.suspensions[s]
+func (l *suspensions) Suspension(s Subject) (found Suspension, ok bool) {
+	found, ok = l.suspended[s]
 	return found, ok
 }
 
 // Suspensions returns all suspensions, by subject.
-func (l *Ledger) Suspensions() []Suspension {
-	return slices.SortedFunc(maps.Values(l.suspensions), func(a, b Suspension) int { return a.Subject.Compare(b.Subject) })
+func (l *suspensions) Suspensions() []Suspension {
+	return slices.SortedFunc(maps.Values(l.suspended), func(a, b Suspension) int { return a.Subject.Compare(b.Subject) })
 }
 
 // Expire deletes the suspensions that have ended, and returns them.
-func (l *Ledger) Expire(now time.Time) []Suspension {
+func (l *suspensions) Expire(now time.Time) []Suspension {
 	var ended []Suspension
 	for _, s := range l.Suspensions() {
 		if s.Ended(now) {
@@ -108,15 +109,16 @@ func (l *Ledger) Expire(now time.Time) []Suspension {
 	return ended
 }
 
-// ResumeRollout records that a user resumed a stopped rollout. It does nothing for an unknown
-// placement.
-func (l *Ledger) ResumeRollout(key api.PlacementKey, at time.Time) {
-	old := l.placements[key]
-	if old == nil {
-		return
+// rename moves the suspensions of a placement to its new key, unless they exist there.
+func (l *suspensions) rename(r Rename) {
+	for _, s := range l.Suspensions() {
+		if s.Placement != r.From {
+			continue
+		}
+		l.Resume(s.Subject)
+		s.Placement = r.To
+		if _, taken := l.suspended[s.Subject]; !taken {
+			l.Suspend(s)
+		}
 	}
-	next := *old
-	next.Resumed, next.Stops, next.version = at, nil, l.next()
-	l.placements[key] = &next
-	l.markUrgent(placementKey(key))
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -77,7 +76,7 @@ func TestReportsCarryDeletionsOn(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := WorkSeen{Deletions: test.later}.After(WorkSeen{Deletions: test.earlier}).Deletions
-			if !slices.EqualFunc(got, test.want, Deletion.equal) {
+			if !equalities.DeepEqual(got, test.want) {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})

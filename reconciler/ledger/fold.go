@@ -1,0 +1,221 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/conversion"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// equalities compares values deeply; a nil and an empty list are equal.
+var equalities = conversion.EqualitiesOrDie(time.Time.Equal)
+
+// Fold adds an observation, and reports whether anything has changed that matters to a plan or
+// a report. It drops outdated observations, and those about a placement that does not hold the
+// cluster. Fold is idempotent.
+func (l *Ledger) Fold(o Observation) bool {
+	switch o := o.(type) {
+	case ClusterSeen:
+		return l.foldCluster(o)
+	case WorkSeen:
+		return l.foldWork(o)
+	}
+	return false
+}
+
+func (l *Ledger) foldCluster(o ClusterSeen) bool {
+	old := l.clusters[o.Cluster]
+	if old != nil && o.At.Before(old.At) {
+		return false
+	}
+	next := Cluster{ClusterSeen: o, Since: o.At}
+	if len(o.Forbidden) > 0 {
+		next.ForbiddenSince = o.At
+		if old != nil && len(old.Forbidden) > 0 {
+			next.ForbiddenSince = old.ForbiddenSince
+		}
+	}
+	if o.Properties != nil {
+		next.Observed = o.At
+	}
+	if old != nil {
+		next.carryOver(old)
+	}
+	if o.Healthy {
+		next.LastSeen = o.At
+		if next.Joined.IsZero() {
+			next.Joined = o.At
+		}
+	}
+	if o.Owners != nil {
+		l.findRivals(&next)
+	}
+	rebuilt := l.rebuild(&next)
+	news := old == nil || !next.same(old)
+	if news {
+		next.version = l.next()
+	}
+	l.clusters[o.Cluster] = &next
+	l.markUnsaved(clusterKey(o.Cluster))
+	return rebuilt || news
+}
+
+// carryOver copies the facts that this observation did not read from the previous one.
+func (c *Cluster) carryOver(old *Cluster) {
+	c.LastSeen, c.Joined, c.version = old.LastSeen, old.Joined, old.version
+	if c.Healthy == old.Healthy {
+		c.Since = old.Since
+	}
+	if c.Properties == nil {
+		c.Observed = old.Observed
+	}
+	if c.Owners == nil {
+		c.Rivals = old.Rivals
+	}
+	c.ClusterSeen = c.After(old.ClusterSeen)
+}
+
+// same reports whether two records of a cluster are equal except for the time of observation.
+func (c *Cluster) same(o *Cluster) bool {
+	return c.Healthy == o.Healthy && c.Error == o.Error && c.Unrenewed == o.Unrenewed && slices.Equal(c.Forbidden, o.Forbidden) &&
+		c.UID == o.UID && c.Joined.Equal(o.Joined) && maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) &&
+		slices.Equal(c.Rivals, o.Rivals) && (c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
+}
+
+// rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
+// no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
+// cluster was available before its last update is not known; it is assumed, so that a failed
+// update still stops the rollout. rebuild waits until the ID of the fleet is known.
+func (l *Ledger) rebuild(c *Cluster) (changed bool) {
+	if l.Pending() {
+		return false
+	}
+	holds := c.Holds
+	if c.Holds = nil; len(c.Rivals) > 0 {
+		return false
+	}
+	for _, h := range holds {
+		if l.placements[h.Placement] == nil {
+			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
+		}
+		if l.placements[h.Placement].entries[c.Cluster] == nil {
+			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true})
+			changed = true
+		}
+	}
+	return changed
+}
+
+func (l *Ledger) foldWork(o WorkSeen) bool {
+	p := l.placements[o.Placement]
+	if p == nil {
+		return false
+	}
+	e := p.entries[o.Cluster]
+	if e == nil || e.Seen != nil && o.At.Before(e.Seen.At) {
+		return false
+	}
+	if o.Removed && !e.Binding.Removing {
+		return false // from an earlier removal; the placement exists again
+	}
+	next := *e
+	next.Seen = o.withTimes(e.Seen)
+	assigned := o.Revision.Hash == e.Binding.Assigned.Hash
+	switch {
+	case !assigned || o.Compared || !o.Available():
+		next.AvailableSince = time.Time{}
+	case e.AvailableSince.IsZero():
+		next.AvailableSince = o.At
+	}
+	if assigned && !o.At.Before(e.Binding.AssignedAt) {
+		next.recordProgress(o)
+	}
+	next.reported = true
+	if key := entryKey(o.Placement, o.Cluster); equalities.DeepEqual(e.drifts(), o.Drifts) {
+		l.markUnsaved(key)
+	} else {
+		l.markUrgent(key) // the stored observation would not show a reverted drift
+	}
+	if len(o.Deletions) == 0 && e.reported && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
+		p.entries[o.Cluster] = &next // a repeated report without a visible change
+		return false
+	}
+	l.setEntry(p, o.Cluster, &next)
+	return true
+}
+
+// recordProgress records when the assigned revision was first observed to be applied, to be
+// available, and not to be available.
+func (e *Entry) recordProgress(o WorkSeen) {
+	judged := o.WithoutSuspended()
+	switch {
+	case judged.Available():
+		e.UnavailableSince = time.Time{}
+	case o.Done && e.UnavailableSince.IsZero():
+		e.UnavailableSince = o.At
+	}
+	if e.AppliedAt.IsZero() && judged.Applied() {
+		e.AppliedAt = o.At
+	}
+	if e.AvailableAt.IsZero() && judged.Available() {
+		e.AvailableAt = o.At
+	}
+}
+
+// drifts returns the recorded drifts of one placement on one cluster.
+func (e *Entry) drifts() []Drift {
+	if e.Seen == nil {
+		return nil
+	}
+	return e.Seen.Drifts
+}
+
+// withTimes returns the observation with a time for every verdict. If the member has not sent
+// one, it is the time of the first in a row of observations with the same verdict.
+func (w WorkSeen) withTimes(old *WorkSeen) *WorkSeen {
+	w.Exceptions = slices.Clone(w.Exceptions)
+	for i := range w.Exceptions {
+		o := &w.Exceptions[i]
+		was := old.exception(o.ID)
+		o.Applied.setSince(was.Applied, w.At)
+		if !o.Applied.OK {
+			continue
+		}
+		if !was.Applied.OK {
+			was.Available = Verdict{OK: true} // it was not an exception
+		}
+		o.Available.setSince(was.Available, w.At)
+	}
+	return &w
+}
+
+func (v *Verdict) setSince(was Verdict, at time.Time) {
+	switch {
+	case !v.Since.IsZero() || v.OK:
+	case !was.OK && !was.Since.IsZero():
+		v.Since = was.Since
+	default:
+		v.Since = at
+	}
+}
+
+// exception returns the reported state of an object, which is fine if it was not an exception.
+func (w *WorkSeen) exception(id api.ID) ObjectState {
+	if w != nil {
+		i, found := slices.BinarySearchFunc(w.Exceptions, id, func(o ObjectState, id api.ID) int { return o.ID.Compare(id) })
+		if found {
+			return w.Exceptions[i]
+		}
+	}
+	return ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
+}
+
+// same reports whether two observations of a work are equal except for their times and deletions.
+func (w WorkSeen) same(o *WorkSeen) bool {
+	w.At, w.Deletions = o.At, o.Deletions
+	return equalities.DeepEqual(w, *o)
+}

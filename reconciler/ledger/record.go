@@ -1,0 +1,239 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// schema is the version of the stored records. It is increased when records change in a way
+// that an older gitfleet would misread or lose. Records from oldestSchema on can be read.
+// Schema 5 added the fleet's name and ID, which records of schema 4 do not have.
+const schema, oldestSchema = 5, 4
+
+// checkSchema returns an error for records that are too new or too old. It ends with the
+// advice for the case.
+func checkSchema(have int, adviceIfNewer, adviceIfOlder string) error {
+	switch {
+	case have > schema:
+		return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version%s", have, schema, adviceIfNewer)
+	case have < oldestSchema:
+		return fmt.Errorf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d)%s", have, oldestSchema, adviceIfOlder)
+	}
+	return nil
+}
+
+// A recordKey identifies a stored record. As text it consists of the kind and the parts that
+// its kind has, separated by NUL, which no name contains.
+type recordKey struct {
+	kind string
+	Subject
+	event string // the Number of an EventKey
+}
+
+// kinds are the kinds of records, the names that they have in backups, and the parts of their
+// keys. Earlier versions named the commit in force the head.
+var kinds = map[string]struct {
+	name                              string
+	placement, object, cluster, event bool
+}{
+	headKey:          {name: "head"},
+	fleetKey:         {name: "fleet"},
+	clusterRecord:    {name: "cluster", cluster: true},
+	placementRecord:  {name: "placement", placement: true},
+	entryRecord:      {name: "binding", placement: true, cluster: true},
+	suspensionRecord: {name: "suspension", placement: true, object: true, cluster: true},
+	declaredRecord:   {name: "declared", object: true},
+	eventRecord:      {name: "event", event: true},
+}
+
+const (
+	// Of the commit in force and the fleet there is one record each, whose key is the kind.
+	headKey, fleetKey = "h", "f"
+
+	clusterRecord, placementRecord, entryRecord   = "c", "p", "e"
+	suspensionRecord, declaredRecord, eventRecord = "s", "o", "v"
+)
+
+func clusterKey(name string) string {
+	return recordKey{kind: clusterRecord, Subject: Subject{Cluster: name}}.String()
+}
+
+func placementKey(k api.PlacementKey) string {
+	return recordKey{kind: placementRecord, Subject: Subject{Placement: k}}.String()
+}
+
+func entryKey(k api.PlacementKey, cluster string) string {
+	return recordKey{kind: entryRecord, Subject: Subject{Placement: k, Cluster: cluster}}.String()
+}
+
+func suspensionKey(s Subject) string { return recordKey{kind: suspensionRecord, Subject: s}.String() }
+
+func declaredKey(id api.ID) string {
+	return recordKey{kind: declaredRecord, Subject: Subject{Object: id}}.String()
+}
+
+func eventKey(e *Event) string { return recordKey{kind: eventRecord, event: e.Key().Number()}.String() }
+
+// parts are the parts that the kind has.
+func (k *recordKey) parts() []*string {
+	var parts []*string
+	has := kinds[k.kind]
+	if has.placement {
+		parts = append(parts, &k.Placement.Namespace, &k.Placement.Name)
+	}
+	if has.object {
+		parts = append(parts, &k.Object.Group, &k.Object.Kind, &k.Object.Namespace, &k.Object.Name)
+	}
+	if has.cluster {
+		parts = append(parts, &k.Cluster)
+	}
+	if has.event {
+		parts = append(parts, &k.event)
+	}
+	return parts
+}
+
+func (k recordKey) String() string {
+	text := []string{k.kind}
+	for _, part := range k.parts() {
+		text = append(text, *part)
+	}
+	return strings.Join(text, "\x00")
+}
+
+func parseKey(key string) (recordKey, error) {
+	text := strings.Split(key, "\x00")
+	k := recordKey{kind: text[0]}
+	parts := k.parts()
+	if kinds[k.kind].name == "" || len(parts) != len(text)-1 {
+		return k, fmt.Errorf("there is no record %q", key)
+	}
+	for i, part := range parts {
+		*part = text[i+1]
+	}
+	return k, nil
+}
+
+// encode returns the dirty records; nil for a deleted one.
+func (l *Ledger) encode() (map[string][]byte, error) {
+	out := make(map[string][]byte, len(l.dirty))
+	for key := range l.dirty {
+		if err := l.encodeRecord(key, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// encodeRecord adds a record to records; nil if it does not exist.
+func (l *Ledger) encodeRecord(key string, records map[string][]byte) error {
+	k, err := parseKey(key)
+	var value any
+	exists := true
+	switch k.kind {
+	case headKey:
+		value = l.inForce
+	case fleetKey:
+		value = l.fleet
+	case clusterRecord:
+		value, exists = l.clusters[k.Cluster]
+	case placementRecord:
+		value, exists = l.placements[k.Placement]
+	case entryRecord:
+		if exists = l.placements[k.Placement] != nil; exists {
+			value, exists = l.placements[k.Placement].entries[k.Cluster]
+		}
+	case declaredRecord:
+		value, exists = l.declared[k.Object]
+	case eventRecord:
+		value, exists = l.byKey[key]
+	case suspensionRecord:
+		value, exists = l.suspended[k.Subject]
+	}
+	if records[key] = nil; err == nil && exists {
+		records[key], err = json.Marshal(value)
+	}
+	if err != nil {
+		return fmt.Errorf("encode ledger: %w", err)
+	}
+	return nil
+}
+
+// markAll marks all records as unsaved.
+func (l *Ledger) markAll() {
+	l.markUnsaved(headKey)
+	l.markUnsaved(fleetKey)
+	for name := range l.clusters {
+		l.markUnsaved(clusterKey(name))
+	}
+	for key, p := range l.placements {
+		l.markPlacement(key, p)
+	}
+	for subject := range l.suspended {
+		l.markUnsaved(suspensionKey(subject))
+	}
+	for id := range l.declared {
+		l.markUnsaved(declaredKey(id))
+	}
+	for key := range l.byKey {
+		l.markUnsaved(key)
+	}
+}
+
+func decode(records map[string][]byte) (*Ledger, error) {
+	l := New()
+	// in descending order, so that placements ("p") are decoded before their entries ("e")
+	for _, key := range slices.Backward(slices.Sorted(maps.Keys(records))) {
+		if err := l.decodeRecord(key, records[key]); err != nil {
+			return nil, fmt.Errorf("read ledger record %q: %w", strings.ReplaceAll(key, "\x00", "/"), err)
+		}
+	}
+	l.order()
+	return l, nil
+}
+
+func (l *Ledger) decodeRecord(key string, raw []byte) error {
+	k, err := parseKey(key)
+	if err != nil {
+		return errors.New("not a record of this version")
+	}
+	switch k.kind {
+	case headKey:
+		return json.Unmarshal(raw, &l.inForce)
+	case fleetKey:
+		return json.Unmarshal(raw, &l.fleet)
+	case clusterRecord:
+		l.clusters[k.Cluster] = &Cluster{}
+		return json.Unmarshal(raw, l.clusters[k.Cluster])
+	case placementRecord:
+		l.placements[k.Placement] = &Placement{entries: map[string]*Entry{}}
+		return json.Unmarshal(raw, l.placements[k.Placement])
+	case entryRecord:
+		p := l.placements[k.Placement]
+		if p == nil {
+			return errors.New("its placement is missing")
+		}
+		p.entries[k.Cluster] = &Entry{}
+		return json.Unmarshal(raw, p.entries[k.Cluster])
+	case suspensionRecord:
+		return decodeInto(l.suspended, k.Subject, raw)
+	case declaredRecord:
+		return decodeInto(l.declared, k.Object, raw)
+	default:
+		return decodeInto(l.byKey, key, raw)
+	}
+}
+
+// decodeInto decodes one record into a map.
+func decodeInto[K comparable, V any](all map[K]V, key K, raw []byte) error {
+	var v V
+	err := json.Unmarshal(raw, &v)
+	all[key] = v
+	return err
+}
