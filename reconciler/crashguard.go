@@ -15,8 +15,8 @@ import (
 const maxCrashes = 2
 
 // A CrashGuard records in a file which commits began to load and did not finish, in this process and in earlier ones: a
-// load that is in the file when it is read was ended by a crash. A commit whose loading has crashed the process twice is
-// not loaded again until a user requests it. Otherwise the process would crash at each start.
+// load that is in the file when it is read was ended by a crash. A commit whose loading has crashed the process twice
+// is not loaded again until a user requests it. Otherwise the process would crash at each start.
 //
 // If there were such loads when the file was read, commits are loaded one at a time, so that another crash counts only
 // for the commit that caused it. Only one guard may use a file at a time.
@@ -55,8 +55,8 @@ func NewCrashGuard(path string, log *slog.Logger) *CrashGuard {
 var errFatalCommit = fmt.Errorf("loading this commit has ended the daemon %d times, probably because of a lack of memory, so it is not loaded again; "+
 	"make the repository smaller, lower limits.commitSize, or give the daemon more memory, and run gitfleet sync to retry it", maxCrashes)
 
-// Begin records that the load of a commit begins. It returns the function to call when the load ends, or an error if the
-// commit must not be loaded. It may be called concurrently.
+// Begin records that the load of a commit begins. It returns the function to call when the load ends, or an error if
+// the commit must not be loaded. It may be called concurrently.
 func (g *CrashGuard) Begin(commit string) (end func(), err error) {
 	if g.path == "" {
 		return func() {}, nil

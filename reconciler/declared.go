@@ -8,8 +8,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// declared returns everything that a commit declares, except placements, which have other
-// records in the ledger.
+// declared returns everything that a commit declares, except placements, which have other records in the ledger.
 func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.DeclaredHashes] {
 	return func(yield func(api.ID, ledger.DeclaredHashes) bool) {
 		more := true
@@ -31,8 +30,7 @@ func declared(s *hub.Snapshot) iter.Seq2[api.ID, ledger.DeclaredHashes] {
 	}
 }
 
-// shortHash returns enough of a hash to detect a change. One is kept for each object, in memory
-// and on disk.
+// shortHash returns enough of a hash to detect a change. One is kept for each object, in memory and on disk.
 func shortHash(hash string) string {
 	const enough = 20
 	return hash[:min(enough, len(hash))]

@@ -75,8 +75,8 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 			m.works = works // equal manifests of another commit may be elsewhere in memory
 			continue
 		}
-		// The observations that led to these works are saved too, so that the first plan after a crash does not take the
-		// works back.
+		// The observations that led to these works are saved too, so that the first plan after a crash does not take
+		// the works back.
 		if r.ledger.Unsaved() && !r.save() {
 			return false
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// events collects events until the loop drains them; adding one never blocks. Of observations, only the newest about each
-// subject is kept. Commits and orders are all kept: the newest commit may not load, and each order has somebody who waits
-// for its answer.
+// events collects events until the loop drains them; adding one never blocks. Of observations, only the newest about
+// each subject is kept. Commits and orders are all kept: the newest commit may not load, and each order has somebody
+// who waits for its answer.
 type events struct {
 	mu sync.Mutex
 	eventBatch

@@ -13,8 +13,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
-// Entries of the history are derived from the ledger before and after a change, so that no change is recorded twice, also
-// after a restart.
+// Entries of the history are derived from the ledger before and after a change, so that no change is recorded twice,
+// also after a restart.
 
 func commitEntry(event history.Event, c hub.Commit, message string) history.Entry {
 	return history.Entry{Kind: history.Commit, Event: event, Commit: c.Hash, Author: c.Author, Subject: c.Subject, Message: message}
@@ -54,8 +54,8 @@ func planEntries(p *plan.Plan, l *ledger.Ledger, inForce hub.Commit) []history.E
 	return all
 }
 
-// placementEntry returns the change of a placement as a whole; its event is empty if there is none. The record is nil if
-// the placement is new.
+// placementEntry returns the change of a placement as a whole; its event is empty if there is none. The record is nil
+// if the placement is new.
 func placementEntry(pl *plan.Placement, record *ledger.Placement, inForce hub.Commit) history.Entry {
 	was, is := ledger.Placement{Index: -1}, pl.Record
 	if record != nil {

@@ -148,8 +148,8 @@ func (r *Reconciler) updatePast(ctx context.Context, p *plan.Plan, now time.Time
 	}
 }
 
-// loadPast loads a commit, unless it is loaded or its next retry is not due. One is loaded at a time; afterwards there is
-// another turn.
+// loadPast loads a commit, unless it is loaded or its next retry is not due. One is loaded at a time; afterwards there
+// is another turn.
 func (r *Reconciler) loadPast(ctx context.Context, hash string, now time.Time) {
 	if r.past.loading != "" || r.past.snapshots[hash] != nil || now.Before(r.past.retries[hash].at) {
 		return

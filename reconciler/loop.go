@@ -80,8 +80,7 @@ func (r *Reconciler) verify() {
 	}
 }
 
-// now reads the clock. If it was set back, recorded times in the future are moved to the new
-// time.
+// now reads the clock. If it was set back, recorded times in the future are moved to the new time.
 func (r *Reconciler) now() time.Time {
 	now := r.cfg.Now()
 	if back := r.last.Round(0).Sub(now.Round(0)); back > 0 {
@@ -112,8 +111,8 @@ func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (news bool)
 		git.Head != before.Head || git.Failures != before.Failures || git.Error != before.Error
 }
 
-// reconcile plans the fleet, records the plan in the ledger, sends works to members, publishes a report, and returns the
-// time until the next turn.
+// reconcile plans the fleet, records the plan in the ledger, sends works to members, publishes a report, and returns
+// the time until the next turn.
 func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration {
 	if r.inForce == nil {
 		r.cfg.Publish(r.report(&plan.Plan{}, now))
@@ -224,9 +223,9 @@ func (r *Reconciler) fold(seen map[observedSubject]ledger.Observation, now time.
 // rebuildTimeout is how long an empty ledger waits for members to report their inventories.
 const rebuildTimeout = 30 * time.Second
 
-// waitingForInventories reports whether it is too early to plan: the ledger was empty at the start, and not every member
-// has reported either its inventories or that it is unreachable. Planning earlier would schedule placements again after
-// the ledger was lost.
+// waitingForInventories reports whether it is too early to plan: the ledger was empty at the start, and not every
+// member has reported either its inventories or that it is unreachable. Planning earlier would schedule placements
+// again after the ledger was lost.
 func (r *Reconciler) waitingForInventories(now time.Time) bool {
 	if !r.rebuilding {
 		return false

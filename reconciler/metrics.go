@@ -22,8 +22,8 @@ type Metrics struct {
 	QueueAge prometheus.GaugeFunc
 	// Propagation observes the time until a commit is applied, and until it is available, on one cluster.
 	Propagation *prometheus.HistogramVec
-	// RolloutsStarted, RolloutsFinished and RolloutsStopped count rollouts of all placements, and RolloutSeconds observes
-	// the duration of finished ones.
+	// RolloutsStarted, RolloutsFinished and RolloutsStopped count rollouts of all placements, and RolloutSeconds
+	// observes the duration of finished ones.
 	RolloutsStarted, RolloutsFinished, RolloutsStopped prometheus.Counter
 	RolloutSeconds                                     prometheus.Histogram
 	// Traced says that exemplars have trace IDs, because commits are traced.

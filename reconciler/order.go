@@ -63,8 +63,8 @@ func (r *Reconciler) Check(ctx context.Context, o Order) (said string, err error
 }
 
 // AdoptFleet makes this fleet the owner of inventories that another fleet of the same name has on its clusters. The
-// subject of the order is the other fleet's ID, or at least its first eight digits; [ledger.NoID] stands for inventories
-// without an ID. Without a cluster, it adopts the inventories of all clusters that the other fleet holds.
+// subject of the order is the other fleet's ID, or at least its first eight digits; [ledger.NoID] stands for
+// inventories without an ID. Without a cluster, it adopts the inventories of all clusters that the other fleet holds.
 func (r *Reconciler) AdoptFleet(ctx context.Context, o Order) (said string, err error) {
 	return r.order(ctx, o, (*orderRun).adoptFleet)
 }
@@ -105,8 +105,8 @@ type orderRun struct {
 	loadNewest bool
 }
 
-// runOrders carries orders out, and undoes them if the ledger cannot be saved. The answers are sent once the members and
-// the report have the result.
+// runOrders carries orders out, and undoes them if the ledger cannot be saved. The answers are sent once the members
+// and the report have the result.
 func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now time.Time) {
 	if len(orders) == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package reconciler runs the reconcile loop: it receives commits and observations, plans the fleet, records the plan in
-// the ledger, sends works to the members, and publishes a report.
+// Package reconciler runs the reconcile loop: it receives commits and observations, plans the fleet, records the plan
+// in the ledger, sends works to the members, and publishes a report.
 //
 // One goroutine owns the ledger and the current snapshot, and others send values to it. It never waits for Git or a
 // cluster.
@@ -103,8 +103,8 @@ type Reconciler struct {
 	inForce       *hub.Snapshot
 	inForceSeenAt time.Time
 	past          pastCommits
-	// source is what the report says about the repository. newestFatal is set while the newest commit is refused because
-	// loading it has crashed the process.
+	// source is what the report says about the repository. newestFatal is set while the newest commit is refused
+	// because loading it has crashed the process.
 	source      status.Source
 	newestFatal bool
 	// untraced is when a new commit came into force, until its trace is sent; zero afterwards.

@@ -17,8 +17,7 @@ type Leadership interface {
 	Leader() string
 }
 
-// The time between two reads of the ledger, and the maximum age of a report although nothing
-// has changed.
+// The time between two reads of the ledger, and the maximum age of a report although nothing has changed.
 const (
 	ledgerInterval = 2 * time.Second
 	refreshAfter   = 10 * time.Second

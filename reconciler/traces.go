@@ -63,8 +63,8 @@ func (r *Reconciler) traceCommit(start time.Time) {
 	r.untraced = time.Time{}
 }
 
-// traceCluster sends the stages that a placement has reached on a cluster between two states of its entry. The entries of
-// the history have the failures in between.
+// traceCluster sends the stages that a placement has reached on a cluster between two states of its entry. The entries
+// of the history have the failures in between.
 func (r *Reconciler) traceCluster(s observedSubject, was, is *ledger.Entry, entries []history.Entry) {
 	if r.cfg.Traces == nil || was == nil || is == nil || is == was || is.Binding.Removing {
 		return

@@ -2,8 +2,8 @@ package forecast
 
 import "slices"
 
-// Changes are the differences between a plan and an earlier one: the clusters that each
-// placement gains and loses, and the objects that each cluster gains and loses.
+// Changes are the differences between a plan and an earlier one: the clusters that each placement gains and loses, and
+// the objects that each cluster gains and loses.
 type Changes struct {
 	Compared   bool // whether there was an earlier plan to compare with
 	Placements []PlacementChange
@@ -17,15 +17,14 @@ type PlacementChange struct {
 	RenamedFrom  string // its key in the earlier plan; empty if the key is the same
 	Unclear      bool   // it is not certain whether it was renamed
 	Gained, Lost []string
-	// PolicyFrom and PolicyTo are the placement types in a running fleet and in the plan, with
-	// the number of clusters. Settings are the other fields that change. They are empty without
-	// a change, and if no daemon runs the fleet.
+	// PolicyFrom and PolicyTo are the placement types in a running fleet and in the plan, with the number of clusters.
+	// Settings are the other fields that change. They are empty without a change, and if no daemon runs the fleet.
 	PolicyFrom, PolicyTo string
 	Settings             []SettingChange
 }
 
-// Summary says what happens to the placement itself, to be appended to its name: it is new, or
-// gone. It is empty if the placement stays, also under another name.
+// Summary says what happens to the placement itself, to be appended to its name: it is new, or gone. It is empty if the
+// placement stays, also under another name.
 func (c *PlacementChange) Summary() string {
 	switch {
 	case c.RenamedFrom != "":
@@ -173,8 +172,7 @@ func (o Object) held() Object {
 	return o
 }
 
-// without returns what is in a and not in b, in the order of a. Values with the same key are the
-// same.
+// without returns what is in a and not in b, in the order of a. Values with the same key are the same.
 func without[T any, K comparable](a, b []T, key func(T) K) []T {
 	has := make(map[K]bool, len(b))
 	for _, x := range b {

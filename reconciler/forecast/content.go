@@ -11,20 +11,19 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A ContentChange is an object whose content changes. The placement has it on the clusters both
-// before and after.
+// A ContentChange is an object whose content changes. The placement has it on the clusters both before and after.
 type ContentChange struct {
 	Placement     api.PlacementKey
 	Before, After *work.Manifest
 	// Clusters are those on which it changes in this way, sorted.
 	Clusters []string
-	// Recreation says whether the object is deleted and created again, which its annotation
-	// requests for changes of immutable fields.
+	// Recreation says whether the object is deleted and created again, which its annotation requests for changes of
+	// immutable fields.
 	Recreation diff.Recreation
 }
 
-// Note is appended to the line about the object: ", recreated", ", may be recreated", or empty
-// if the object is not recreated.
+// Note is appended to the line about the object: ", recreated", ", may be recreated", or empty if the object is not
+// recreated.
 func (c ContentChange) Note() string {
 	if c.Recreation == diff.NotRecreated {
 		return ""
@@ -32,22 +31,15 @@ func (c ContentChange) Note() string {
 	return ", " + string(c.Recreation)
 }
 
-// ContentChanges returns the objects whose content changes, sorted by placement and ID. It
-// returns none if the contents of the earlier plan are not known.
+// ContentChanges returns the objects whose content changes, sorted by placement and ID. It returns none if the contents
+// of the earlier plan are not known.
 func (o *Forecast) ContentChanges() []ContentChange {
 	if o.earlier == nil {
 		return nil
 	}
-	was := map[api.PlacementKey]*plan.Placement{}
-	for _, p := range o.earlier.Placements {
-		was[p.Key] = p
-	}
-	for _, r := range o.Renames {
-		was[r.To] = was[r.From]
-	}
 	var out []ContentChange
 	for _, p := range o.Plan.Placements {
-		if old := was[p.Key]; old != nil && p.Spec != nil {
+		if old := o.earlier.Placement(o.earlierKey(p.Key)); old != nil && p.Spec != nil {
 			out = append(out, contentChanges(old, p)...)
 		}
 	}
@@ -57,8 +49,8 @@ func (o *Forecast) ContentChanges() []ContentChange {
 	return out
 }
 
-// Works returns the works of a cluster after all rollouts have finished, sorted by placement;
-// nil for a cluster that belongs to another fleet.
+// Works returns the works of a cluster after all rollouts have finished, sorted by placement; nil for a cluster that
+// belongs to another fleet.
 func (o *Forecast) Works(cluster string) []work.Work {
 	var out []work.Work
 	for _, p := range o.Plan.Placements {
@@ -74,44 +66,35 @@ func (o *Forecast) Works(cluster string) []work.Work {
 	return out
 }
 
-// contentChanges compares the contents of one placement. Clusters with the same contents before and
-// after are compared once.
+// contentChanges compares the contents of one placement.
 func contentChanges(old, now *plan.Placement) []ContentChange {
 	type change struct {
 		id            api.ID
 		before, after string
 	}
 	var out []ContentChange
-	at, compared := map[change]int{}, map[[2]string][]int{} // indices of out
+	at := map[change]int{} // indices of out
 	for _, c := range now.Clusters {
 		had := old.On(c.Binding.Cluster)
 		if had == nil || had.Content.Hash == c.Content.Hash || c.Err != nil {
 			continue
 		}
-		contents := [2]string{had.Content.Hash, c.Content.Hash}
-		changes, known := compared[contents]
-		if !known {
-			was := make(map[api.ID]*work.Manifest, len(had.Content.Manifests))
-			for _, m := range had.Content.Manifests {
-				was[m.ID] = m
-			}
-			for _, after := range c.Content.Manifests {
-				before := was[after.ID]
-				if before == nil || before.Hash == after.Hash {
-					continue
-				}
-				key := change{after.ID, before.Hash, after.Hash}
-				i, known := at[key]
-				if !known {
-					i = len(out)
-					at[key] = i
-					out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Content, after.Object.Content)})
-				}
-				changes = append(changes, i)
-			}
-			compared[contents] = changes
+		was := make(map[api.ID]*work.Manifest, len(had.Content.Manifests))
+		for _, m := range had.Content.Manifests {
+			was[m.ID] = m
 		}
-		for _, i := range changes {
+		for _, after := range c.Content.Manifests {
+			before := was[after.ID]
+			if before == nil || before.Hash == after.Hash {
+				continue
+			}
+			key := change{after.ID, before.Hash, after.Hash}
+			i, known := at[key]
+			if !known {
+				i = len(out)
+				at[key] = i
+				out = append(out, ContentChange{Placement: now.Key, Before: before, After: after, Recreation: diff.RecreationOf(before.Object.Content, after.Object.Content)})
+			}
 			out[i].Clusters = append(out[i].Clusters, c.Binding.Cluster)
 		}
 	}

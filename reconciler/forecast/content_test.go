@@ -32,8 +32,7 @@ func placed(clusters int, of func(n int) work.Rendered) *plan.Placement {
 	return p
 }
 
-// A change lists all its clusters, also those that differ in other objects. Clusters with the same two
-// contents are compared once.
+// A change lists all its clusters, also those that differ in other objects.
 func TestContentChanges(t *testing.T) {
 	const clusters = 1000
 	same := strings.Fields(strings.Repeat("same ", 50))
@@ -46,8 +45,5 @@ func TestContentChanges(t *testing.T) {
 	got := contentChanges(old, now)
 	if len(got) != 2 || len(got[0].Clusters) != clusters || len(got[1].Clusters) != clusters/2 || got[1].Clusters[0] != "member-0001" {
 		t.Errorf("got %+v", got)
-	}
-	if n := testing.AllocsPerRun(3, func() { contentChanges(old, now) }); n > clusters/5 {
-		t.Errorf("%.0f allocations for %d clusters with two pairs of contents", n, clusters)
 	}
 }

@@ -15,25 +15,23 @@ import (
 type Deletion struct {
 	Cluster string `json:"cluster"`
 	Object
-	// Held is the reason why the deletion is held until a commit allows it; empty if it is not
-	// held.
+	// Held is the reason why the deletion is held until a commit allows it; empty if it is not held.
 	Held string `json:"held,omitempty"`
 }
 
-// A Recreation is an object that would be deleted from a cluster and created again, since it
-// requests that and an immutable field of it changes.
+// A Recreation is an object that would be deleted from a cluster and created again, since it requests that and an
+// immutable field of it changes.
 type Recreation struct {
 	Cluster string `json:"cluster"`
 	Object
 	// Certain says that it would be recreated. If it is false, that depends on the cluster.
 	Certain bool `json:"certain"`
-	// Held is the reason why the recreation is held until a commit allows it; empty if it is
-	// not held.
+	// Held is the reason why the recreation is held until a commit allows it; empty if it is not held.
 	Held string `json:"held,omitempty"`
 }
 
-// A Brake limits the deletions on a cluster. TooMuch returns why it is too much to delete that
-// many of all objects of a cluster at once; empty if it is not.
+// A Brake limits the deletions on a cluster. TooMuch returns why it is too much to delete that many of all objects of a
+// cluster at once; empty if it is not.
 type Brake interface {
 	TooMuch(deleted, total int) string
 }
@@ -72,8 +70,8 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	return d, changes
 }
 
-// recreations returns the objects that are or may be recreated, sorted by cluster, placement
-// and ID; nil if the contents of the earlier plan are not known.
+// recreations returns the objects that are or may be recreated, sorted by cluster, placement and ID; nil if the
+// contents of the earlier plan are not known.
 func (o *Forecast) recreations(d *Document) []Recreation {
 	if o.earlier == nil {
 		return nil
@@ -102,9 +100,9 @@ func (o *Forecast) described() Document {
 	return o.Describe()
 }
 
-// deletions lists the objects that would be deleted from a cluster, in the order of c.Lost,
-// with the reason if their placement holds the deletion. It adds the others to counted, unless
-// a commit allows their deletion. Objects that gitfleet does not own are not known here.
+// deletions lists the objects that would be deleted from a cluster, in the order of c.Lost, with the reason if their
+// placement holds the deletion. It adds the others to counted, unless a commit allows their deletion. Objects that
+// gitfleet does not own are not known here.
 func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []Deletion {
 	out := make([]Deletion, 0, len(c.Lost))
 	containers := map[string][]api.ID{} // deleted objects whose deletion deletes others with them, by placement
@@ -123,21 +121,20 @@ func (o *Forecast) deletions(c *ClusterChange, counted map[string][]*string) []D
 	return out
 }
 
-// losing returns the work of a placement on a cluster on which it loses objects. For a renamed
-// placement it is that of the earlier key.
+// losing returns the work of a placement on a cluster on which it loses objects. For a renamed placement it is that of
+// the earlier key.
 func (o *Forecast) losing(name, cluster string) work.Work {
 	key, err := api.ParsePlacement(name)
-	for _, r := range o.Renames {
-		if w := o.work(r.From, cluster); r.To == key && w != nil {
+	if from := o.earlierKey(key); from != key {
+		if w := o.work(from, cluster); w != nil {
 			return *w
 		}
 	}
 	w := work.Work{Placement: key, Remove: true, AllowDelete: err == nil && plan.Allows(o.Snapshot.Commit.Message, key)}
-	at := slices.IndexFunc(o.Plan.Placements, func(p *plan.Placement) bool { return p.Key == key })
-	if at < 0 {
+	p := o.Plan.Placement(key)
+	if p == nil {
 		return w
 	}
-	p := o.Plan.Placements[at]
 	if c := p.On(cluster); c == nil || c.Binding.Unscheduled || c.Binding.Removing {
 		if !w.AllowDelete {
 			w.Holds = p.RemovalHolds(cluster)
@@ -160,8 +157,8 @@ func (o *Forecast) work(key api.PlacementKey, cluster string) *work.Work {
 	return &works[i]
 }
 
-// Refusal returns why the daemon would refuse the commit: no placement or no cluster of the
-// earlier plan would be left. It is empty if the daemon would accept it.
+// Refusal returns why the daemon would refuse the commit: no placement or no cluster of the earlier plan would be left.
+// It is empty if the daemon would accept it.
 func (o *Forecast) Refusal() string {
 	if o.before == nil {
 		return ""

@@ -18,8 +18,7 @@ func (o *Forecast) Describe() Document {
 	d := newDocument(o.Snapshot.Commit.Hash, append(slices.Clip(o.Warnings), o.Plan.Warnings...))
 	statuses := o.statuses()
 	objects := map[string][]Object{}
-	// Placements that are gone keep their objects while it is not certain whether they were
-	// renamed.
+	// Placements that are gone keep their objects while it is not certain whether they were renamed.
 	gone := slices.DeleteFunc(slices.Clone(o.Plan.Placements), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
 	for _, p := range o.Plan.Placements {
 		switch {
@@ -57,15 +56,15 @@ func describeProblems(ps problem.List) []Problem {
 func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement {
 	out := Placement{
 		Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name,
-		PolicyHash:  placement.PolicyHash(p.Spec.Spec.Policy),
-		RenamedFrom: o.renamedFrom(p.Key), Unclear: p.Unclear,
-		Abandons:          p.Record.Abandon,
-		Conditions:        []metav1.Condition{},
-		SelectedResources: []Resource{},
-		Problems:          describeProblems(append(slices.Clone(p.Warnings), Faults(p)...)),
+		PolicyHash: placement.PolicyHash(p.Spec.Spec.Policy),
+		Unclear:    p.Unclear, Abandons: p.Record.Abandon, Conditions: []metav1.Condition{}, SelectedResources: []Resource{},
+		Problems: describeProblems(append(slices.Clone(p.Warnings), Faults(p)...)),
 	}
-	// A plan knows only the first condition, since the others depend on the clusters. The
-	// condition has no time, since nothing has happened yet.
+	if from := o.earlierKey(p.Key); from != p.Key {
+		out.RenamedFrom = from.String()
+	}
+	// A plan knows only the first condition, since the others depend on the clusters. The condition has no time, since
+	// nothing has happened yet.
 	if len(s.Conditions) > 0 {
 		scheduled := s.Conditions[0]
 		scheduled.LastTransitionTime = metav1.Time{}
@@ -78,8 +77,8 @@ func (o *Forecast) placement(p *plan.Placement, s api.PlacementStatus) Placement
 	return out
 }
 
-// gone describes a placement that is gone but keeps its objects, because it is not certain
-// whether it was renamed. The description is that of the earlier plan.
+// gone describes a placement that is gone but keeps its objects, because it is not certain whether it was renamed. The
+// description is that of the earlier plan.
 func (o *Forecast) gone(p *plan.Placement) Placement {
 	out := Placement{Kind: p.Key.Kind(), Namespace: p.Key.Namespace, Name: p.Key.Name, Abandons: p.Record.Abandon}
 	if o.before != nil {
@@ -95,14 +94,14 @@ func (o *Forecast) gone(p *plan.Placement) Placement {
 	return out
 }
 
-// renamedFrom returns the key of a placement in the earlier plan, if it was another one.
-func (o *Forecast) renamedFrom(key api.PlacementKey) string {
+// earlierKey returns the key of a placement in the earlier plan.
+func (o *Forecast) earlierKey(key api.PlacementKey) api.PlacementKey {
 	for _, r := range o.Renames {
 		if r.To == key {
-			return r.From.String()
+			return r.From
 		}
 	}
-	return ""
+	return key
 }
 
 func (o *Forecast) describeDecisions(p *plan.Placement) []Decision {
@@ -121,9 +120,8 @@ func resourceOf(r api.ResourceIdentifier) Resource {
 	return Resource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Envelope: r.Envelope}
 }
 
-// decisions returns the decisions of the scheduler. If the placement was not scheduled, because
-// its selectors are invalid or it is not certain whether it was renamed, the present clusters
-// stay and no others are selected.
+// decisions returns the decisions of the scheduler. If the placement was not scheduled, because its selectors are
+// invalid or it is not certain whether it was renamed, the present clusters stay and no others are selected.
 func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	if p.Request != nil {
 		return p.Schedule.Decisions
@@ -150,17 +148,15 @@ func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	return out
 }
 
-// sharesContent reports whether two clusters have the same objects of a placement, because they
-// share one content.
+// sharesContent reports whether two clusters have the same objects of a placement, because they share one content.
 func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
 	x, y := a.Content.Manifests, b.Content.Manifests
 	return p.Request != nil && a.Err == nil && b.Err == nil && len(a.Yielded)+len(b.Yielded) == 0 &&
 		len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
 }
 
-// contents returns the objects of a placement that a cluster has in the end. Without content
-// for the cluster, these are its present ones. Objects that belong to another placement there
-// are left out.
+// contents returns the objects of a placement that a cluster has in the end. Without content for the cluster, these are
+// its present ones. Objects that belong to another placement there are left out.
 func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.Placement) []Object {
 	if p.Request == nil || c.Err != nil {
 		return o.before.objects(p.Key, c.Binding.Cluster)
@@ -179,22 +175,21 @@ func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.P
 	return out
 }
 
-// keeps reports whether an object belongs to another placement permanently, and not only until
-// the rollout reaches the cluster.
+// keeps reports whether an object belongs to another placement permanently, and not only until the rollout reaches the
+// cluster.
 func keeps(c *plan.OnCluster, id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y plan.Yielded) bool { return y.ID == id && !y.Passing })
 }
 
-// keptByGone reports whether an object belongs to another placement that is gone but keeps its
-// objects.
+// keptByGone reports whether an object belongs to another placement that is gone but keeps its objects.
 func (o *Forecast) keptByGone(gone []*plan.Placement, key api.PlacementKey, cluster string, id api.ID) bool {
 	return slices.ContainsFunc(gone, func(p *plan.Placement) bool {
 		return p.Key != key && slices.ContainsFunc(o.before.objects(p.Key, cluster), func(held Object) bool { return held.ID() == id })
 	})
 }
 
-// Faults returns the problems that prevent a placement from doing what its spec says: invalid
-// selectors, content that cannot be rendered, and objects that cannot be applied.
+// Faults returns the problems that prevent a placement from doing what its spec says: invalid selectors, content that
+// cannot be rendered, and objects that cannot be applied.
 func Faults(p *plan.Placement) problem.List {
 	var out problem.List
 	fault := func(origin api.Origin, field, message string) {

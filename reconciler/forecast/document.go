@@ -7,8 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Version identifies the JSON schema of a plan, which docs/plan-json.md describes. Fields of a
-// version are never removed; new ones may be added.
+// Version identifies the JSON schema of a plan, which docs/plan-json.md describes. Fields of a version are never
+// removed; new ones may be added.
 const Version = "gitfleet.dev/plan/v1"
 
 // A Document is a plan in JSON; see docs/plan-json.md.
@@ -17,8 +17,7 @@ type Document struct {
 	Commit     string      `json:"commit"`
 	Placements []Placement `json:"placements"`
 	Clusters   []Cluster   `json:"clusters"`
-	// Deletions are set only if there is an earlier plan, and Recreations only if its contents
-	// are known.
+	// Deletions are set only if there is an earlier plan, and Recreations only if its contents are known.
 	Deletions   []Deletion   `json:"deletions,omitzero"`
 	Recreations []Recreation `json:"recreations,omitzero"`
 	Problems    []Problem    `json:"problems"`
@@ -32,8 +31,7 @@ type Placement struct {
 	PolicyHash string `json:"policyHash"`
 	// RenamedFrom is the key of a renamed placement in the earlier plan.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// Unclear says why it is not certain whether the placement was renamed since the earlier
-	// plan, and what to do.
+	// Unclear says why it is not certain whether the placement was renamed since the earlier plan, and what to do.
 	Unclear string `json:"unclear,omitempty"`
 	// Abandons says that the objects of the placement stay on the clusters when it is removed.
 	Abandons          bool               `json:"abandons,omitempty"`

@@ -43,8 +43,8 @@ func (d *Document) Validate() error {
 	return nil
 }
 
-// hold records in a ledger that the placements hold their clusters of an earlier plan, except
-// for clusters that are leaving the fleet. That includes placements that are gone.
+// hold records in a ledger that the placements hold their clusters of an earlier plan, except for clusters that are
+// leaving the fleet. That includes placements that are gone.
 func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bool, now time.Time) {
 	specs := map[api.PlacementKey]*hub.Placement{}
 	for _, p := range s.Placements {
@@ -68,9 +68,8 @@ func (d *Document) hold(l *ledger.Ledger, s *hub.Snapshot, leaving map[string]bo
 	}
 }
 
-// settle records in the ledger which placements were renamed. It also records that clusters
-// have the present content, since the JSON has only the names of objects; objects that another
-// placement has on a cluster are excepted.
+// settle records in the ledger which placements were renamed. It also records that clusters have the present content,
+// since the JSON has only the names of objects; objects that another placement has on a cluster are excepted.
 func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 	for _, r := range p.Renames {
 		l.Rename(r)
@@ -108,8 +107,8 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 	}
 }
 
-// forgetContent records in the ledger that the content of a placement that is gone is not known
-// on its clusters, so that nothing is kept there under its new key.
+// forgetContent records in the ledger that the content of a placement that is gone is not known on its clusters, so
+// that nothing is kept there under its new key.
 func forgetContent(l *ledger.Ledger, key api.PlacementKey) {
 	for _, b := range l.Placement(key).Bindings() {
 		b.Assigned = placement.Revision{}
@@ -133,8 +132,8 @@ func (d *Document) holdings() map[api.PlacementKey][]api.ID {
 	return out
 }
 
-// renamed returns the document with renamed placements under their new keys. They replace
-// placements for which a rename was uncertain before.
+// renamed returns the document with renamed placements under their new keys. They replace placements for which a rename
+// was uncertain before.
 func (d *Document) renamed(renames []ledger.Rename) *Document {
 	if len(renames) == 0 {
 		return d
@@ -206,8 +205,7 @@ func (p Placement) binding(i int, commit string, now time.Time) placement.Bindin
 	return b
 }
 
-// objects returns the objects of a placement on a cluster in the document; none if the document
-// is nil.
+// objects returns the objects of a placement on a cluster in the document; none if the document is nil.
 func (d *Document) objects(key api.PlacementKey, cluster string) []Object {
 	var out []Object
 	if d == nil {

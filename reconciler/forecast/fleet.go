@@ -18,13 +18,13 @@ import (
 // A Fleet is an observed fleet: the state of member clusters as it was read.
 type Fleet struct {
 	clusters []hub.ObservedCluster
-	// at is the time of the observation: the latest time in the statuses, so that a cluster
-	// that was healthy then does not count as silent.
+	// at is the time of the observation: the latest time in the statuses, so that a cluster that was healthy then does
+	// not count as silent.
 	at time.Time
 }
 
-// NewFleet returns the fleet of some clusters. They were observed at the latest time in their
-// statuses, or now if these have no time.
+// NewFleet returns the fleet of some clusters. They were observed at the latest time in their statuses, or now if these
+// have no time.
 func NewFleet(clusters []hub.ObservedCluster, now time.Time) *Fleet {
 	f := &Fleet{clusters: clusters}
 	for _, c := range clusters {
@@ -65,9 +65,8 @@ type joinedFleet struct {
 	warnings problem.List
 }
 
-// join combines the members that a checkout declares with the observed ones. If the checkout
-// declares no members, those of the file are used. A member that the file does not contain, or
-// contains without a status, counts as healthy.
+// join combines the members that a checkout declares with the observed ones. If the checkout declares no members, those
+// of the file are used. A member that the file does not contain, or contains without a status, counts as healthy.
 func (f *Fleet) join(s *hub.Snapshot) joinedFleet {
 	j := joinedFleet{snapshot: s, clusters: map[string]placement.Cluster{}, at: f.at}
 	if len(s.Clusters) == 0 {
@@ -92,9 +91,8 @@ func (j *joinedFleet) warn(c hub.ObservedCluster, field, message string) {
 	j.warnings = append(j.warnings, problem.Problem{Origin: c.Origin, Field: field, Severity: problem.Warning, Message: message})
 }
 
-// add adds one member. Labels and taints are those of the file where it has them, and otherwise
-// the declared ones. A file written by the daemon is a copy of an older declaration, so that
-// the checkout takes precedence over it.
+// add adds one member. Labels and taints are those of the file where it has them, and otherwise the declared ones. A
+// file written by the daemon is a copy of an older declaration, so that the checkout takes precedence over it.
 func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 	m := *seen.MemberCluster
 	m.Labels, m.Annotations = maps.Clone(declared.Labels), maps.Clone(seen.Annotations)
@@ -124,8 +122,7 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 	j.clusters[m.Name] = c
 }
 
-// warnDifferences warns of differences between the file and the checkout, since the daemon
-// would use the checkout.
+// warnDifferences warns of differences between the file and the checkout, since the daemon would use the checkout.
 func (j *joinedFleet) warnDifferences(declared *hub.Cluster, seen hub.ObservedCluster) {
 	if declared.MemberCluster == seen.MemberCluster {
 		return
@@ -151,8 +148,8 @@ func (j *joinedFleet) warnSuspended(seen hub.ObservedCluster) {
 	}
 }
 
-// declare makes the clusters of the file the members of a checkout that declares none, and
-// removes the warnings that names in PickFixed are not those of clusters.
+// declare makes the clusters of the file the members of a checkout that declares none, and removes the warnings that
+// names in PickFixed are not those of clusters.
 func (f *Fleet) declare(s *hub.Snapshot) *hub.Snapshot {
 	out := *s
 	for _, c := range f.clusters {

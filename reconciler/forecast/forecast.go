@@ -1,9 +1,8 @@
-// Package forecast computes the state of a fleet once a commit is in force and all of its
-// rollouts are finished.
+// Package forecast computes the state of a fleet once a commit is in force and all of its rollouts are finished.
 //
-// [Of] plans a snapshot for a fleet without access to a cluster or a daemon. A [Running] fleet
-// is the fleet of a daemon. [Forecast.Compared] returns the differences from an earlier plan.
-// The package reads no clock and sends no request.
+// [Of] plans a snapshot for a fleet without access to a cluster or a daemon. A [Running] fleet is the fleet of a
+// daemon. [Forecast.Compared] returns the differences from an earlier plan. The package reads no clock and sends no
+// request.
 package forecast
 
 import (
@@ -24,14 +23,12 @@ import (
 // Input is everything that a forecast depends on.
 type Input struct {
 	Snapshot *hub.Snapshot
-	// Observed is the observed fleet. If it is nil, every declared member is healthy and has
-	// only the properties that are declared.
+	// Observed is the observed fleet. If it is nil, every declared member is healthy and has only the properties that
+	// are declared.
 	Observed *Fleet
-	// AnyNamespace allows a ResourcePlacement on every cluster, whether or not the plan creates
-	// its namespace there.
+	// AnyNamespace allows a ResourcePlacement on every cluster, whether or not the plan creates its namespace there.
 	AnyNamespace bool
-	// Before is an earlier plan; its placements are bound to their clusters. Nil if there is
-	// none.
+	// Before is an earlier plan; its placements are bound to their clusters. Nil if there is none.
 	Before *Document
 	// Earlier is the plan that Before describes; nil if only the description is known.
 	Earlier *plan.Plan
@@ -42,15 +39,13 @@ type Input struct {
 type Forecast struct {
 	Snapshot *hub.Snapshot
 	Plan     *plan.Plan
-	// Report is the report of a daemon at the beginning of the rollouts; nil for a running
-	// fleet.
+	// Report is the report of a daemon at the beginning of the rollouts; nil for a running fleet.
 	Report *status.Report
 	// Renames are the placements that were renamed since the earlier plan.
 	Renames []ledger.Rename
 	// Warnings are the warnings of the snapshot and of the observed fleet.
 	Warnings problem.List
-	// before is the earlier plan, with renamed placements under their new keys; nil if
-	// there is none.
+	// before is the earlier plan, with renamed placements under their new keys; nil if there is none.
 	before *Document
 	// earlier is the earlier plan with its contents; nil if they are not known.
 	earlier *plan.Plan
@@ -95,9 +90,8 @@ func Of(in Input) (*Forecast, error) {
 	return o, o.resolve(input)
 }
 
-// assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan
-// puts the namespace on some clusters, it is assumed to be on no others. A namespace that the
-// plan puts nowhere may be on every cluster.
+// assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on
+// some clusters, it is assumed to be on no others. A namespace that the plan puts nowhere may be on every cluster.
 func (o *Forecast) assumeNamespaces(in *plan.Input) error {
 	asked := map[string]bool{}
 	for _, p := range o.Snapshot.Placements {

@@ -16,8 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// observed returns a member cluster in the form that the scheduler uses, with the properties
-// and namespaces in its status. It does not set Ineligible.
+// observed returns a member cluster in the form that the scheduler uses, with the properties and namespaces in its
+// status. It does not set Ineligible.
 func observed(m *api.MemberCluster) placement.Cluster {
 	c, seen := &hub.Cluster{MemberCluster: m}, &ledger.Cluster{}
 	collected := meta.FindStatusCondition(m.Status.Conditions, api.ClusterPropertyCollectionSucceeded)
@@ -43,8 +43,7 @@ func observed(m *api.MemberCluster) placement.Cluster {
 	return out
 }
 
-// ineligible returns why a member gets no new placements, according to its status; empty if it
-// does get them.
+// ineligible returns why a member gets no new placements, according to its status; empty if it does get them.
 func ineligible(m *api.MemberCluster, now time.Time) string {
 	const offline = "cluster is not connected to the fleet: "
 	if m.DeletionTimestamp != nil {

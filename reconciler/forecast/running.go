@@ -18,9 +18,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// A Running fleet is the fleet of a daemon once the rollouts of the commit in force are
-// finished: placements keep the clusters that they are bound to. Only one goroutine may use it,
-// since it caches results between forecasts.
+// A Running fleet is the fleet of a daemon once the rollouts of the commit in force are finished: placements keep the
+// clusters that they are bound to. Only one goroutine may use it, since it caches results between forecasts.
 type Running struct {
 	inForce  *hub.Snapshot
 	plan     *plan.Plan
@@ -28,15 +27,14 @@ type Running struct {
 	now      time.Time
 	observed map[string]placement.Cluster
 	declared map[string]*hub.Cluster
-	// ledger is the ledger of the fleet, and lost the commits of bindings that cannot be read
-	// any more. They are not modified.
+	// ledger is the ledger of the fleet, and lost the commits of bindings that cannot be read any more. They are not
+	// modified.
 	ledger *ledger.Ledger
 	lost   map[string]error
 	memo   *plan.Memo
 }
 
-// NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only
-// reads them.
+// NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only reads them.
 func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	r := &Running{inForce: inForce, plan: p, now: now, observed: map[string]placement.Cluster{}, declared: map[string]*hub.Cluster{}}
 	for _, c := range p.Clusters {
@@ -51,8 +49,7 @@ func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	return r
 }
 
-// Forecast returns the forecast for the fleet if a commit follows the one in force. An error is
-// a bug in the program.
+// Forecast returns the forecast for the fleet if a commit follows the one in force. An error is a bug in the program.
 func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	in := plan.Input{
 		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger,
@@ -81,8 +78,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	return o, internal(o.Plan)
 }
 
-// Member returns a cluster of the fleet as the commit in force declares it; nil if it is not
-// declared.
+// Member returns a cluster of the fleet as the commit in force declares it; nil if it is not declared.
 func (r *Running) Member(name string) *hub.Cluster { return r.declared[name] }
 
 // withSettings adds to the changes of placements the changes of their specs.
@@ -117,9 +113,8 @@ func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renam
 	return changes
 }
 
-// NewProblems returns the problems of a forecast that the fleet does not have yet, errors
-// first: warnings of the commit, and problems that prevent placements from doing what their
-// specs say.
+// NewProblems returns the problems of a forecast that the fleet does not have yet, errors first: warnings of the
+// commit, and problems that prevent placements from doing what their specs say.
 func (r *Running) NewProblems(o *Forecast) problem.List {
 	before := map[problem.Problem]bool{}
 	for _, p := range problemsOf(r.inForce.Warnings, r.plan) {
@@ -149,8 +144,7 @@ func problemsOf(warnings problem.List, p *plan.Plan) problem.List {
 	return all
 }
 
-// withoutLine returns a problem without its line, which is different in each version of the
-// file.
+// withoutLine returns a problem without its line, which is different in each version of the file.
 func withoutLine(p problem.Problem) problem.Problem {
 	p.Line, p.Document = 0, 0
 	return p
@@ -161,9 +155,8 @@ func (r *Running) grows(s *hub.Snapshot) bool {
 	return slices.ContainsFunc(s.Clusters, func(c *hub.Cluster) bool { return r.declared[c.Name] == nil })
 }
 
-// newLedger returns the ledger of the fleet with the clusters of a snapshot, in which every
-// cluster answers and has what it is bound to. lost are the commits of bindings that are not
-// read again for a forecast.
+// newLedger returns the ledger of the fleet with the clusters of a snapshot, in which every cluster answers and has
+// what it is bound to. lost are the commits of bindings that are not read again for a forecast.
 func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]error) {
 	l, past := healthy(s, r.now).Ledger, r.now.Add(-settled)
 	lost = map[string]error{}
@@ -198,8 +191,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 
 var errNotRead = errors.New("not read for a forecast")
 
-// settled is the time since when the fleet is taken to be available. It is longer than a
-// rollout waits for anything.
+// settled is the time since when the fleet is taken to be available. It is longer than a rollout waits for anything.
 const settled = 30 * 24 * time.Hour
 
 // lasting returns the claims that do not end with a rollout.
@@ -213,8 +205,7 @@ func lasting(c ledger.Claims) ledger.Claims {
 	return out
 }
 
-// clusters returns the clusters of a snapshot. Declared fields are those of the snapshot, the
-// rest is as observed.
+// clusters returns the clusters of a snapshot. Declared fields are those of the snapshot, the rest is as observed.
 func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
 	out := make(map[string]placement.Cluster, len(s.Clusters))
 	for _, c := range s.Clusters {
@@ -241,8 +232,7 @@ func (r *Running) clusters(s *hub.Snapshot) map[string]placement.Cluster {
 // A Rollout describes the rollout of a placement to its new content.
 type Rollout struct {
 	Placement string
-	// Clusters is the number of clusters that change, and First are those that change at once,
-	// in order.
+	// Clusters is the number of clusters that change, and First are those that change at once, in order.
 	Clusters int
 	First    []string
 	// MaxUnavailable and MaxSurge are how many clusters may be unavailable and added at a time.

@@ -10,8 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A SettingChange is a changed field of the spec of a placement, except for its selectors and
-// the type of its policy.
+// A SettingChange is a changed field of the spec of a placement, except for its selectors and the type of its policy.
 type SettingChange struct {
 	// Field is the path of the field below spec.
 	Field string

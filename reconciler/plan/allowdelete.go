@@ -8,8 +8,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// AllowTrailer in a commit message releases the held deletions of the placements it names, as
-// crp/NAME, rp/NAMESPACE/NAME or NAME, separated by commas, or of all placements for "*".
+// AllowTrailer in a commit message releases the held deletions of the placements it names, as crp/NAME,
+// rp/NAMESPACE/NAME or NAME, separated by commas, or of all placements for "*".
 const AllowTrailer = "Gitfleet-Allow-Delete"
 
 // Allows reports whether a commit message allows deletions of a placement.
@@ -22,8 +22,7 @@ func Allows(message string, key api.PlacementKey) bool {
 	return false
 }
 
-// allowed lists the values of the trailers in a message. As in Git, trailers are lines of the
-// last paragraph.
+// allowed lists the values of the trailers in a message. As in Git, trailers are lines of the last paragraph.
 func allowed(message string) []string {
 	message = strings.TrimSpace(strings.ReplaceAll(message, "\r\n", "\n"))
 	if at := strings.LastIndex(message, "\n\n"); at >= 0 {
@@ -42,9 +41,9 @@ func allowed(message string) []string {
 	return names
 }
 
-// RemovesEverything returns why a snapshot is refused: it has no placement, or no cluster
-// although there are clusters now. Such a commit is usually a mistake, and is accepted only
-// with the trailer "*". The result is empty if the snapshot is acceptable.
+// RemovesEverything returns why a snapshot is refused: it has no placement, or no cluster although there are clusters
+// now. Such a commit is usually a mistake, and is accepted only with the trailer "*". The result is empty if the
+// snapshot is acceptable.
 func RemovesEverything(next *hub.Snapshot, l *ledger.Ledger) string {
 	for _, name := range allowed(next.Commit.Message) {
 		if name == "*" {

@@ -13,17 +13,15 @@ type claim struct {
 	key      api.PlacementKey
 	claimant *Placement
 	on       *OnCluster
-	// assigned are the objects of the assigned revision. upcoming are those of the latest
-	// revision, if the rollout has not reached the cluster. held are those that the placement
-	// held until now, if they differ.
+	// assigned are the objects of the assigned revision. upcoming are those of the latest revision, if the rollout has
+	// not reached the cluster. held are those that the placement held until now, if they differ.
 	assigned, upcoming, held map[api.ID]*work.Manifest
-	// maybeHeld are the objects that the placement may hold if the content of its revision is
-	// not known. maybeRemoved are those that it may have held before.
+	// maybeHeld are the objects that the placement may hold if the content of its revision is not known. maybeRemoved
+	// are those that it may have held before.
 	maybeHeld, maybeRemoved map[api.ID]bool
 	// early are upcoming objects that are assigned already now.
 	early map[api.ID]*work.Manifest
-	// contentUnknown says that the latest content is not known, so that objects that were
-	// assigned early are kept.
+	// contentUnknown says that the latest content is not known, so that objects that were assigned early are kept.
 	contentUnknown bool
 	// reportOnly says that the placement only reports differences and owns nothing.
 	reportOnly bool
@@ -33,8 +31,8 @@ type claim struct {
 	yielded []Yielded
 }
 
-// claim returns the claim of a placement on a cluster. prepared is the latest content of the
-// placement; nil if it is not in the commit in force.
+// claim returns the claim of a placement on a cluster. prepared is the latest content of the placement; nil if it is
+// not in the commit in force.
 func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim {
 	cl := &claim{key: p.Key, claimant: p, on: c, early: map[api.ID]*work.Manifest{}, reportOnly: p.Spec != nil && p.Spec.Spec.Strategy.ReportsDiff()}
 	w := c.work
@@ -74,8 +72,8 @@ func (r *resolver) addUpcoming(cl *claim) {
 	}
 }
 
-// guessHeld adds the objects that others yield to the placement to those that it may hold, if
-// its content is not known. If the placement is being removed, they may have been removed.
+// guessHeld adds the objects that others yield to the placement to those that it may hold, if its content is not known.
+// If the placement is being removed, they may have been removed.
 func (cl *claim) guessHeld(others []*claim) {
 	removed := cl.on.work != nil && cl.on.work.Remove && cl.on.previousContent == nil
 	if cl.maybeHeld == nil && !removed {

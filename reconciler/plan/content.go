@@ -11,8 +11,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// loadPreviousContent sets the content that the cluster was assigned before this plan, or before
-// its removal began, since some of it may still be on the cluster.
+// loadPreviousContent sets the content that the cluster was assigned before this plan, or before its removal began,
+// since some of it may still be on the cluster.
 func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	if c.Entry == nil || !c.Entry.Binding.HasRevision() {
 		return
@@ -27,10 +27,9 @@ func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	pl.recordMissing(b.Assigned.Commit)
 }
 
-// findContent finds the content of the revision assigned in a binding. It renders the placement
-// for the cluster at each known commit, with the current labels and with those recorded in the
-// revision, until the hash matches. The content is nil if the revision is known and cannot be
-// rendered.
+// findContent finds the content of the revision assigned in a binding. It renders the placement for the cluster at each
+// known commit, with the current labels and with those recorded in the revision, until the hash matches. The content is
+// nil if the revision is known and cannot be rendered.
 func (pl *placementPlanner) findContent(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
 	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
 	for p := range pl.knownContents(b.Assigned.Commit) {
@@ -42,9 +41,8 @@ func (pl *placementPlanner) findContent(b placement.Binding) (from *prepared, co
 	return nil, nil, false
 }
 
-// knownContents iterates over the known contents of the placement, under its key and its
-// earlier keys: first those in memory, then those of the loaded commits, beginning with the
-// given commit.
+// knownContents iterates over the known contents of the placement, under its key and its earlier keys: first those in
+// memory, then those of the loaded commits, beginning with the given commit.
 func (pl *placementPlanner) knownContents(commit string) iter.Seq[*prepared] {
 	keys := append([]api.PlacementKey{pl.current.placement.Key}, pl.current.placement.Record.Formerly...)
 	return func(yield func(*prepared) bool) {
@@ -65,8 +63,8 @@ func (pl *placementPlanner) knownContents(commit string) iter.Seq[*prepared] {
 	}
 }
 
-// renderedWithHash renders the content for a cluster with its current labels or those of a
-// revision, and returns it if it has the hash of the revision.
+// renderedWithHash renders the content for a cluster with its current labels or those of a revision, and returns it if
+// it has the hash of the revision.
 func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (content *work.Rendered, known bool) {
 	rendered, err := p.renderer.For(c)
 	if rendered.Hash != r.Hash && p.renderer.Labels(c) != r.Labels {

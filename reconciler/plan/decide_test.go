@@ -48,8 +48,8 @@ func TestRecordProven(t *testing.T) {
 				test.change(pl, p)
 			}
 			pl.recordProven(p)
-			if p.Record.Proven != test.want || p.RecordChanged != (test.want == current) {
-				t.Errorf("%v, changed: %t, want %v", p.Record.Proven, p.RecordChanged, test.want)
+			if p.Record.Proven != test.want {
+				t.Errorf("%v, want %v", p.Record.Proven, test.want)
 			}
 		})
 	}

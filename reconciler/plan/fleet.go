@@ -15,22 +15,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A fleet is the list of clusters in the form that the scheduler uses. It is updated
-// incrementally, since one probe changes one cluster, and usually nothing that a placement
-// depends on.
+// A fleet is the list of clusters in the form that the scheduler uses. It is updated incrementally, since one probe
+// changes one cluster, and usually nothing that a placement depends on.
 type fleet struct {
 	list    []placement.Cluster // by name, as declared
 	sources []clusterSource     // in the same order
 	index   map[string]int
-	// version counts the changes that affect every placement. propertiesVersion counts changes
-	// of properties, which affect only placements whose policies use them.
+	// version counts the changes that affect every placement. propertiesVersion counts changes of properties, which
+	// affect only placements whose policies use them.
 	version, propertiesVersion uint64
 	// changed are the clusters whose condition has changed in this call.
 	changed []string
 }
 
-// A clusterSource has the inputs from which a cluster of the fleet was computed, to detect
-// changes.
+// A clusterSource has the inputs from which a cluster of the fleet was computed, to detect changes.
 type clusterSource struct {
 	declared    *hub.Cluster
 	seenVersion uint64 // version of the observation
@@ -110,8 +108,8 @@ func clusterOf(in Input, c *hub.Cluster, seen *ledger.Cluster, objection string)
 	return out
 }
 
-// diffClusters compares two states of a cluster. properties reports changes of properties, and
-// other changes of anything else.
+// diffClusters compares two states of a cluster. properties reports changes of properties, and other changes of
+// anything else.
 func diffClusters(a, b *placement.Cluster) (other, properties bool) {
 	other = a.Name != b.Name || a.Ineligible != b.Ineligible || !maps.Equal(a.Labels, b.Labels) || !slices.Equal(a.Taints, b.Taints) ||
 		(a.Namespaces == nil) != (b.Namespaces == nil) || !maps.Equal(a.Namespaces, b.Namespaces) || a.NamespacesUnknown != b.NamespacesUnknown
@@ -158,15 +156,13 @@ func (f *fleet) leftClusters(l *ledger.Ledger) []string {
 	return left
 }
 
-// UnreachableGrace is how long, inclusively, a cluster may be unreachable and still be eligible for
-// new placements.
+// UnreachableGrace is how long, inclusively, a cluster may be unreachable and still be eligible for new placements.
 const UnreachableGrace = 5 * time.Minute
 
 // propertyMaxAge is how long observed properties are valid.
 const propertyMaxAge = 15 * time.Minute
 
-// Stale reports whether the observed properties of a cluster are too old to be used. They then
-// count as unknown.
+// Stale reports whether the observed properties of a cluster are too old to be used. They then count as unknown.
 func Stale(seen *ledger.Cluster, now time.Time) bool {
 	return seen != nil && now.Sub(seen.Observed) > propertyMaxAge
 }
@@ -184,8 +180,7 @@ func withoutStale(seen *ledger.Cluster, now time.Time) *ledger.Cluster {
 	return &out
 }
 
-// Cluster returns a member cluster in the form that the scheduler uses, without its
-// eligibility.
+// Cluster returns a member cluster in the form that the scheduler uses, without its eligibility.
 func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	out := placement.Cluster{Name: c.Name, Labels: c.Labels, Taints: c.Spec.Taints, Properties: map[string]resource.Quantity{}}
 	if seen != nil {
@@ -208,8 +203,8 @@ func Cluster(c *hub.Cluster, seen *ledger.Cluster) placement.Cluster {
 	return out
 }
 
-// ineligibleReason returns why a cluster gets no new placements, and the time at which that
-// could change; empty if it does get them.
+// ineligibleReason returns why a cluster gets no new placements, and the time at which that could change; empty if it
+// does get them.
 func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	denied := seen.Denied()
 	switch {
@@ -226,7 +221,6 @@ func ineligibleReason(seen *ledger.Cluster, now time.Time) (string, time.Time) {
 	if denied != "" {
 		return "cluster is not connected to the fleet: " + denied, time.Time{}
 	}
-	// The message has the time and not the age, since a changing text would change the status
-	// in every turn.
+	// The message has the time and not the age, since a changing text would change the status in every turn.
 	return "cluster is not connected to the fleet: no recent heartbeat signals (last received at " + seen.LastSeen.UTC().Format(time.RFC3339) + ")", time.Time{}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// Some deletions are usually mistakes. They are held, whatever their number, until a trailer in
-// a commit message allows them. Holds are derived from the commit in force and not stored, so that
-// neither a restart nor a lost commit releases one.
+// Some deletions are usually mistakes. They are held, whatever their number, until a trailer in a commit message allows
+// them. Holds are derived from the commit in force and not stored, so that neither a restart nor a lost commit releases
+// one.
 
 var (
 	namespaceKind  = api.GroupKind{Kind: "Namespace"}
@@ -35,14 +35,12 @@ var envelopeKinds = []api.GroupKind{
 	{Kind: "ConfigMap"},
 }
 
-// noClusterLeft holds the deletions on a cluster that a placement leaves without being on any
-// other.
+// noClusterLeft holds the deletions on a cluster that a placement leaves without being on any other.
 var noClusterLeft = []work.Hold{{Why: "the placement has no cluster left"}}
 
-// RemovalHolds returns the holds on the objects of the placement on a cluster that it leaves;
-// nil if the placement was deleted, or if it is on another cluster and its policy names no
-// cluster that does not exist. A cluster that has left the fleet is not held because of its own
-// name.
+// RemovalHolds returns the holds on the objects of the placement on a cluster that it leaves; nil if the placement was
+// deleted, or if it is on another cluster and its policy names no cluster that does not exist. A cluster that has left
+// the fleet is not held because of its own name.
 func (p *Placement) RemovalHolds(cluster string) []work.Hold {
 	switch {
 	case p.Spec == nil:
@@ -62,8 +60,8 @@ func (p *Placement) RemovalHolds(cluster string) []work.Hold {
 	return nil
 }
 
-// registered reports whether a cluster is a member of the fleet. If the placement was not
-// scheduled, it is true for all clusters.
+// registered reports whether a cluster is a member of the fleet. If the placement was not scheduled, it is true for all
+// clusters.
 func (p *Placement) registered(cluster string) bool {
 	return p.Request == nil || slices.ContainsFunc(p.Request.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
 }
@@ -85,9 +83,9 @@ func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work)
 	return contentHolds(p, pl.current.prepared)
 }
 
-// successorMayDelete reports whether deletions are allowed under the new key of a renamed
-// placement, on a cluster that is assigned the newest content. Objects that the cluster still
-// holds under the earlier key are deleted on the way to that content.
+// successorMayDelete reports whether deletions are allowed under the new key of a renamed placement, on a cluster that
+// is assigned the newest content. Objects that the cluster still holds under the earlier key are deleted on the way to
+// that content.
 func (pl *placementPlanner) successorMayDelete(cluster string) bool {
 	if pl.current.successor == nil {
 		return false
@@ -96,9 +94,8 @@ func (pl *placementPlanner) successorMayDelete(cluster string) bool {
 	return c != nil && !c.Binding.Removing && c.UpToDate() && c.DeleteAllowed
 }
 
-// renameHolds returns the holds on the objects that a renamed placement still holds under its
-// earlier key. The objects that would be deleted are those that the new key does not select,
-// and the holds are those of the new key.
+// renameHolds returns the holds on the objects that a renamed placement still holds under its earlier key. The objects
+// that would be deleted are those that the new key does not select, and the holds are those of the new key.
 func (pl *placementPlanner) renameHolds() []work.Hold {
 	successor := pl.current.successor
 	if successor == nil || successor.placement.Spec == nil {
@@ -173,18 +170,15 @@ func selectorText(p *Placement, i int) string {
 	return fmt.Sprintf("spec.resourceSelectors[%d] (%s)", i, what)
 }
 
-// updateAllowedContent records that the commit in force allows deletions of the placement. They stay
-// allowed while the content of the placement is the same, whatever commits follow, because
-// clusters get that content one after the other.
+// updateAllowedContent records that the commit in force allows deletions of the placement. They stay allowed while the
+// content of the placement is the same, whatever commits follow, because clusters get that content one after the other.
 func (pl *placementPlanner) updateAllowedContent(p *Placement) {
-	before := p.Record.AllowedContent
-	switch {
+	switch allowed := p.Record.AllowedContent; {
 	case pl.current.deleteAllowed:
 		p.Record.AllowedContent = pl.current.prepared.fingerprintOf()
-	case before != "" && before != pl.current.prepared.fingerprintOf():
+	case allowed != "" && allowed != pl.current.prepared.fingerprintOf():
 		p.Record.AllowedContent = ""
 	}
-	p.RecordChanged = p.RecordChanged || p.Record.AllowedContent != before
 }
 
 // mayDelete reports whether a commit allows the deletions on the way to the newest content.

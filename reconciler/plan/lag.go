@@ -20,24 +20,22 @@ func (pl *placementPlanner) startRollout(p *Placement) {
 	r.Index++
 	r.Revisions = append(slices.Clone(r.Revisions[max(0, len(r.Revisions)+1-maxRevisions):]), ledger.Revised{Index: r.Index, At: seen})
 	r.RolloutStarted, r.RolloutFinished = seen, time.Time{}
-	p.RecordChanged = true
 }
 
 // finishRollout records when the newest content has become available on every cluster.
 func (pl *placementPlanner) finishRollout(p *Placement) {
 	if r := &p.Record; p.Rollout.Settled && r.RollingOut() {
-		r.RolloutFinished, p.RecordChanged = pl.Now, true
+		r.RolloutFinished = pl.Now
 	}
 }
 
-// A Lag says how far a cluster is behind the commit in force. It is zero if the cluster has
-// applied the content of that commit.
+// A Lag says how far a cluster is behind the commit in force. It is zero if the cluster has applied the content of that
+// commit.
 type Lag struct {
-	// Commits counts the changes of the placement's content that the cluster has not
-	// fully applied.
+	// Commits counts the changes of the placement's content that the cluster has not fully applied.
 	Commits int
-	// Since is when the first of them was seen, or when the cluster was selected, if that was
-	// later; zero if neither was recorded.
+	// Since is when the first of them was seen, or when the cluster was selected, if that was later; zero if neither
+	// was recorded.
 	Since time.Time
 }
 
@@ -57,8 +55,7 @@ func (p *Placement) Lag(c *OnCluster) Lag {
 	return out
 }
 
-// holdsLatest reports whether all of the latest content was applied once, even if somebody
-// has changed objects since.
+// holdsLatest reports whether all of the latest content was applied once, even if somebody has changed objects since.
 func (c *OnCluster) holdsLatest() bool {
 	return c.UpToDate() && c.Entry != nil && c.Entry.Binding.Assigned == c.Binding.Assigned && !c.Entry.AppliedAt.IsZero()
 }

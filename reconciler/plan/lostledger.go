@@ -7,13 +7,11 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// After the ledger was lost, a placement may be on clusters that have not answered since. PickN
-// selects no others in their place, since it would have to remove them as soon as those
-// clusters answer. This ends for a placement once all declared clusters have answered, once it
-// is found on as many clusters as it wants, or once a user resumes it.
+// After the ledger was lost, a placement may be on clusters that have not answered since. PickN selects no others in
+// their place, since it would have to remove them as soon as those clusters answer. This ends for a placement once all
+// declared clusters have answered, once it is found on as many clusters as it wants, or once a user resumes it.
 
-// unansweredClusters counts the declared clusters that have not answered since the ledger was
-// lost.
+// unansweredClusters counts the declared clusters that have not answered since the ledger was lost.
 func (pl *planner) unansweredClusters() int {
 	n := 0
 	for _, c := range pl.InForce.Clusters {
@@ -24,10 +22,9 @@ func (pl *planner) unansweredClusters() int {
 	return n
 }
 
-// reducePolicyAfterLoss returns the policy of a placement. While clusters that have not answered
-// may hold the placement, it requests fewer clusters, sets p.Unanswered and adds a warning. After
-// that it clears Rebuilt in the record. Only PickN is reduced: the other types do not choose
-// replacements.
+// reducePolicyAfterLoss returns the policy of a placement. While clusters that have not answered may hold the
+// placement, it requests fewer clusters, sets p.Unanswered and adds a warning. After that it clears Rebuilt in the
+// record. Only PickN is reduced: the other types do not choose replacements.
 func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placement.Binding) *api.PlacementPolicy {
 	policy := p.Spec.Spec.Policy
 	if !p.Record.Rebuilt || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
@@ -35,7 +32,7 @@ func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placemen
 	}
 	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), len(keptClusters(bound))
 	if unanswered == 0 || held >= wanted {
-		p.Record.Rebuilt, p.RecordChanged = false, true
+		p.Record.Rebuilt = false
 		return policy
 	}
 	room := int32(max(held, wanted-unanswered))

@@ -11,26 +11,24 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A Memo caches results between calls of Resolve. It affects only how long a call takes, with one exception: content that
-// was rendered once remains known without its commit. A Memo must not be used concurrently.
+// A Memo caches results between calls of Resolve. It affects only how long a call takes, with one exception: content
+// that was rendered once remains known without its commit. A Memo must not be used concurrently.
 type Memo struct {
 	inForce *commitCache
 	commits map[*hub.Snapshot]*commitCache
-	// contents are the known contents of each placement, beginning with that of the commit in force. The others are kept
-	// while a cluster is assigned to them or was until now.
+	// contents are the known contents of each placement, beginning with that of the commit in force. The others are
+	// kept while a cluster is assigned to them or was until now.
 	contents map[api.PlacementKey][]*prepared
 
 	order order
-	// results are those of the last call, and overlap the objects that several of them have. resolved are the placements
-	// that claim such objects, with the owners decided.
+	// results are those of the last call, and overlap the objects that several of them have. resolved are the
+	// placements that claim such objects, with the owners decided.
 	results  map[api.PlacementKey]*result
 	overlap  overlap
 	resolved map[api.PlacementKey]*Placement
 	// spareResults is an empty map kept for the next call.
 	spareResults map[api.PlacementKey]*result
-	// placements and works are those of the last plan.
-	placements []*Placement
-	works      map[string][]work.Work
+	last         *Plan
 
 	fleet       fleet
 	paused      map[string]string
@@ -83,7 +81,7 @@ type prepared struct {
 
 // NewMemo returns an empty memo.
 func NewMemo() *Memo {
-	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, works: map[string][]work.Work{}}
+	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]work.Work{}}}
 }
 
 // setInForce changes the commit in force.
@@ -137,35 +135,26 @@ func (m *Memo) prepare(s *hub.Snapshot, key api.PlacementKey) *prepared {
 		at.index = placement.NewIndex(s.Objects)
 	}
 	scope := Scope(s)
-	current := &prepared{key: key, cros: at.cros, ros: at.ros}
-	current.selection = placement.Select(placement.Terms{Key: key, Spec: &p.Spec, Scope: scope}, at.index)
-	var old *prepared
-	if known := m.contents[key]; len(known) > 0 {
-		old = known[0]
-	}
-	switch {
+	current := &prepared{key: key, cros: at.cros, ros: at.ros, selection: placement.Select(placement.Terms{Key: key, Spec: &p.Spec, Scope: scope}, at.index)}
+	switch known := m.contents[key]; {
 	case current.selection.Invalid != "":
-	case old != nil && old.rendersLike(current):
-		current.renderer = old.renderer
+	case len(known) > 0 && known[0].equal(current):
+		current = known[0]
 	default:
 		current.renderer = work.NewRenderer(key, current.selection.Objects, at.cros, at.ros, scope)
-	}
-	if old != nil && old.renderer == current.renderer && old.selection.Invalid == current.selection.Invalid &&
-		slices.Equal(old.selection.Warnings, current.selection.Warnings) && slices.Equal(old.selection.Unmatched, current.selection.Unmatched) {
-		current = old
-	}
-	if at == m.inForce && current.renderer != nil && current != old {
-		m.contents[key] = slices.Insert(m.contents[key], 0, current)
+		if at == m.inForce {
+			m.contents[key] = slices.Insert(known, 0, current)
+		}
 	}
 	at.placements[key] = current
 	return current
 }
 
-// rendersLike reports whether the renderer of an older commit renders the same content. Then that one is reused, with
-// everything it has cached.
-func (p *prepared) rendersLike(o *prepared) bool {
-	return p.renderer != nil && p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) &&
-		slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros)
+// equal reports whether two valid selections render the same content. Then the older one is reused, with everything its
+// renderer has cached.
+func (p *prepared) equal(o *prepared) bool {
+	return p.key == o.key && slices.Equal(p.selection.Objects, o.selection.Objects) && slices.Equal(p.cros, o.cros) && slices.Equal(p.ros, o.ros) &&
+		slices.Equal(p.selection.Warnings, o.selection.Warnings) && slices.Equal(p.selection.Unmatched, o.selection.Unmatched)
 }
 
 func newCommitCache(s *hub.Snapshot) *commitCache {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,10 +20,11 @@ func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 	}
 	if p.Spec == nil {
 		pl.removePlacement(p, record)
-		return
+	} else {
+		pl.updateRecord(p, record)
+		pl.decide(p, record)
 	}
-	pl.updateRecord(p, record)
-	pl.decide(p, record)
+	p.RecordChanged = record == nil || !reflect.DeepEqual(p.Record, *record)
 }
 
 // updateRecord updates the record of a placement.
@@ -32,25 +34,21 @@ func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement)
 		if record != nil {
 			p.Record.Formerly = record.Formerly // clusters may still hold content of these keys
 		}
-		p.RecordChanged = true
 	} else {
 		p.Record = *record
 	}
 	if p.Record.SpecHash != p.Spec.SpecHash {
 		p.Record.Generation++
-		p.Record.SpecHash, p.Record.Commit = p.Spec.SpecHash, pl.InForce.Commit.Hash
-		p.RecordChanged = true
+		p.Record.SpecHash, p.Record.Commit, p.Record.Spec = p.Spec.SpecHash, pl.InForce.Commit.Hash, nil
 	}
-	if p.Record.Spec == nil || p.RecordChanged {
-		p.Record.Spec, p.RecordChanged = &p.Spec.Spec, true
+	if p.Record.Spec == nil {
+		p.Record.Spec = &p.Spec.Spec
 	}
-	if abandon := abandons(p.Spec.Spec); p.Record.Abandon != abandon {
-		p.Record.Abandon, p.RecordChanged = abandon, true
-	}
+	p.Record.Abandon = abandons(p.Spec.Spec)
 }
 
-// abandons reports whether the objects of a placement stay when the placement is deleted. With
-// ReportDiff nothing is deleted, not even what was applied in another mode.
+// abandons reports whether the objects of a placement stay when the placement is deleted. With ReportDiff nothing is
+// deleted, not even what was applied in another mode.
 func abandons(s api.PlacementSpec) bool {
 	if s.Strategy.ReportsDiff() {
 		return true
@@ -93,9 +91,9 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	pl.planWorks(p)
 }
 
-// schedule calls the scheduler with the policy of the request, and reports the number of
-// clusters that the placement's own policy requests. If the input is the same, it returns the
-// previous result: reports of members about content do not affect scheduling.
+// schedule calls the scheduler with the policy of the request, and reports the number of clusters that the placement's
+// own policy requests. If the input is the same, it returns the previous result: reports of members about content do
+// not affect scheduling.
 func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	if old := pl.memo.results[p.Key]; old != nil && old.placement.Request != nil && old.scheduling() == pl.current.scheduling() {
 		was := old.placement.Request
@@ -113,8 +111,7 @@ func (pl *placementPlanner) schedule(p *Placement) placement.Outcome {
 	return out
 }
 
-// shortDecisions returns the decisions on selected clusters, which come first, and one more for
-// each missing cluster.
+// shortDecisions returns the decisions on selected clusters, which come first, and one more for each missing cluster.
 func shortDecisions(o placement.Outcome) []placement.Decision {
 	selected := slices.IndexFunc(o.Decisions, func(d placement.Decision) bool { return !d.Selected })
 	if selected < 0 {
@@ -130,8 +127,8 @@ func (p *Placement) warn(field string, messages ...string) {
 	}
 }
 
-// bindings returns the bindings of a placement on declared clusters. Clusters that are no
-// longer declared are unbound at once, since their agents release everything they own.
+// bindings returns the bindings of a placement on declared clusters. Clusters that are no longer declared are unbound
+// at once, since their agents release everything they own.
 func (pl *placementPlanner) bindings(p *Placement, record *ledger.Placement) []placement.Binding {
 	if record == nil {
 		return nil
@@ -150,9 +147,9 @@ func notRemoving(bs []placement.Binding) []placement.Binding {
 	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
 }
 
-// keepRebuilt assigns bindings that were rebuilt from inventories after the ledger was lost to
-// the current policy: the placement keeps those clusters without scheduling them again. If
-// there are more than wanted, those with the larger names stay, as with equal scores.
+// keepRebuilt assigns bindings that were rebuilt from inventories after the ledger was lost to the current policy: the
+// placement keeps those clusters without scheduling them again. If there are more than wanted, those with the larger
+// names stay, as with equal scores.
 func keepRebuilt(policy *api.PlacementPolicy, bs []placement.Binding) []placement.Binding {
 	room := len(bs)
 	switch {
@@ -177,8 +174,8 @@ func keepRebuilt(policy *api.PlacementPolicy, bs []placement.Binding) []placemen
 	return bs
 }
 
-// clustersOfOthers returns the clusters of the placements that an affinity names: as planned
-// now, or, for mutual affinities, as recorded in the ledger.
+// clustersOfOthers returns the clusters of the placements that an affinity names: as planned now, or, for mutual
+// affinities, as recorded in the ledger.
 func (pl *planner) clustersOfOthers(spec *hub.Placement) map[string][]string {
 	names := placement.ReferencedPlacements(spec.Spec.Policy)
 	if len(names) == 0 {
@@ -261,9 +258,8 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 	return c
 }
 
-// cancelRemoval ends the removal from a cluster that is selected again. The binding gets back
-// its revision, so that no object is left behind, and the cluster counts until the rollout
-// reaches it.
+// cancelRemoval ends the removal from a cluster that is selected again. The binding gets back its revision, so that no
+// object is left behind, and the cluster counts until the rollout reaches it.
 func (pl *planner) cancelRemoval(c *OnCluster) {
 	if c.Binding.HasRevision() || c.Entry == nil || !c.Entry.Binding.Removing || isRemoved(c.Entry) {
 		return
@@ -309,7 +305,7 @@ func isRemoved(e *ledger.Entry) bool { return e != nil && e.Removed() }
 func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placement) {
 	p.Record = *record
 	if !record.Deleted {
-		p.Record.Deleted, p.Record.DeletedAt, p.RecordChanged = true, pl.Now, true
+		p.Record.Deleted, p.Record.DeletedAt = true, pl.Now
 	}
 	before := pl.bindings(p, record)
 	for _, b := range before {

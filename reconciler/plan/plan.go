@@ -1,9 +1,8 @@
 // Package plan computes the next state of the fleet.
 //
-// For one commit and one time, Resolve computes which objects each placement selects, which
-// clusters it gets, and which of them may be updated now. The resulting Plan has everything
-// that follows from that: the changes of the ledger, the works of each cluster, and the time of
-// the next plan. Resolve does no I/O and changes nothing but the Memo.
+// For one commit and one time, Resolve computes which objects each placement selects, which clusters it gets, and which
+// of them may be updated now. The resulting Plan has everything that follows from that: the changes of the ledger, the
+// works of each cluster, and the time of the next plan. Resolve does no I/O and changes nothing but the Memo.
 package plan
 
 import (
@@ -32,26 +31,25 @@ type Input struct {
 	// Lost has the commits that cannot be loaded, with the error.
 	Lost   map[string]error
 	Ledger *ledger.Ledger
-	// Observed overrides what the ledger knows about clusters, by name. Offline plans use it.
-	// It may be nil.
+	// Observed overrides what the ledger knows about clusters, by name. Offline plans use it. It may be nil.
 	Observed map[string]placement.Cluster
-	// Holdings has the IDs of the objects that a placement holds, for an offline plan that
-	// knows them but not the commits they came from. It may be nil.
+	// Holdings has the IDs of the objects that a placement holds, for an offline plan that knows them but not the
+	// commits they came from. It may be nil.
 	Holdings map[api.PlacementKey][]api.ID
-	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a
-	// rollout may skip; nil means all.
+	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a rollout may skip; nil
+	// means all.
 	MaxUnreachable *intstr.IntOrString
-	// AvailableTimeout is how long a cluster may take to become available before its update
-	// counts as failed; an annotation of a placement overrides it. Zero means no limit.
+	// AvailableTimeout is how long a cluster may take to become available before its update counts as failed; an
+	// annotation of a placement overrides it. Zero means no limit.
 	AvailableTimeout time.Duration
 	Now              time.Time
 	// InForceSeenAt is when InForce was first seen, before it was loaded; zero means Now.
 	InForceSeenAt time.Time
-	// ShortDecisions limits the decisions about clusters that are not selected to the number of
-	// missing clusters. In a large fleet they are most of the decisions.
+	// ShortDecisions limits the decisions about clusters that are not selected to the number of missing clusters. In a
+	// large fleet they are most of the decisions.
 	ShortDecisions bool
-	// Rebuilt says that the ledger was lost and rebuilt from the inventories of the members,
-	// and that nothing was planned since.
+	// Rebuilt says that the ledger was lost and rebuilt from the inventories of the members, and that nothing was
+	// planned since.
 	Rebuilt bool
 	// Memo caches results between calls.
 	Memo *Memo
@@ -89,8 +87,8 @@ type Placement struct {
 	Request  *placement.Request
 	Schedule placement.Outcome
 	Rollout  rollout.Plan
-	// Unanswered is how many clusters have not answered since the ledger was lost. It is set if
-	// fewer clusters than wanted are selected because those may hold the placement.
+	// Unanswered is how many clusters have not answered since the ledger was lost. It is set if fewer clusters than
+	// wanted are selected because those may hold the placement.
 	Unanswered int
 	// Clusters are the clusters that the placement holds, by name.
 	Clusters []*OnCluster
@@ -98,23 +96,30 @@ type Placement struct {
 	Warnings problem.List
 	// Pending says that nothing is decided yet.
 	Pending bool
-	// Unclear is the reason why it is uncertain whether the placement was renamed; empty if it
-	// is certain. Meanwhile the placement keeps its objects.
+	// Unclear is the reason why it is uncertain whether the placement was renamed; empty if it is certain. Meanwhile
+	// the placement keeps its objects.
 	Unclear string
-	// InternalError says that planning the placement has panicked, and Stack where. The
-	// placement keeps what it holds.
+	// InternalError says that planning the placement has panicked, and Stack where. The placement keeps what it holds.
 	InternalError, Stack string
 
 	// Record is the placement's new record in the ledger; RecordChanged says that it differs.
 	Record        ledger.Placement
 	RecordChanged bool
-	// Changed are the bindings that are new or different, Claimed the clusters with changed
-	// claims, and Unbind the clusters whose bindings are to be deleted. Forget says that the
-	// whole record is to be deleted.
+	// Changed are the bindings that are new or different, Claimed the clusters with changed claims, and Unbind the
+	// clusters whose bindings are to be deleted. Forget says that the whole record is to be deleted.
 	Changed []placement.Binding
 	Claimed []*OnCluster
 	Unbind  []string
 	Forget  bool
+}
+
+// Placement returns the plan for a placement; nil if there is none.
+func (p *Plan) Placement(key api.PlacementKey) *Placement {
+	i, found := slices.BinarySearchFunc(p.Placements, key, func(p *Placement, key api.PlacementKey) int { return p.Key.Compare(key) })
+	if !found {
+		return nil
+	}
+	return p.Placements[i]
 }
 
 // On returns the plan for one cluster of the placement; nil if the placement is nil or does not hold it.
@@ -135,29 +140,25 @@ func (p *Placement) On(cluster string) *OnCluster {
 type OnCluster struct {
 	Binding placement.Binding
 	Entry   *ledger.Entry // nil for a new binding
-	// Latest is the newest revision for the cluster, assigned once the rollout allows it. Its
-	// Hash is empty if there is none.
+	// Latest is the newest revision for the cluster, assigned once the rollout allows it. Its Hash is empty if there is
+	// none.
 	Latest placement.Revision
 	// Content is the content of Latest.
 	Content work.Rendered
-	// Err is the reason why Latest has no content: a *work.OverrideError or
-	// *work.EnvelopeError.
+	// Err is the reason why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
 	Err error
-	// provenContent is the assigned content if it is the proven one: neither Latest nor
-	// previousContent.
+	// provenContent is the assigned content if it is the proven one: neither Latest nor previousContent.
 	provenContent *work.Rendered
 	// Waits is the reason why the cluster does not get Latest yet; empty if it does.
 	Waits string
-	// Failure is the reason why the assigned content will not become available by itself; empty
-	// if it is available, progressing or not judged.
+	// Failure is the reason why the assigned content will not become available by itself; empty if it is available,
+	// progressing or not judged.
 	Failure string
 	// TimedOut says that the Failure is the availability timeout.
 	TimedOut bool
-	// Suspended is the reason why the placement writes nothing to the cluster; empty if it
-	// does.
+	// Suspended is the reason why the placement writes nothing to the cluster; empty if it does.
 	Suspended string
-	// Foreign is the reason why nothing at all is written to the cluster: it is set if another
-	// fleet holds the cluster.
+	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet holds the cluster.
 	Foreign string
 	// DeleteAllowed says that a commit allows the deletions on this cluster.
 	DeleteAllowed bool
@@ -167,15 +168,15 @@ type OnCluster struct {
 	suspendedObjects []work.SuspendedObject
 	// driftRule is the api.DriftAnnotation of the cluster.
 	driftRule string
-	// Claims are the differences between the assigned content and the objects that the cluster
-	// is sent, because other placements select the same objects.
+	// Claims are the differences between the assigned content and the objects that the cluster is sent, because other
+	// placements select the same objects.
 	Claims ledger.Claims
 	// Yielded are the objects left to other placements, by ID.
 	Yielded []Yielded
 
-	// previousContent is the content assigned before this plan, or before the removal began; nil if
-	// there is none, if it cannot be rendered, or if it is not known. contentLoading says that
-	// it will be known once its commit is loaded, notRenderable that it cannot be rendered.
+	// previousContent is the content assigned before this plan, or before the removal began; nil if there is none, if
+	// it cannot be rendered, or if it is not known. contentLoading says that it will be known once its commit is
+	// loaded, notRenderable that it cannot be rendered.
 	previousContent               *work.Rendered
 	contentLoading, notRenderable bool
 }
@@ -183,8 +184,7 @@ type OnCluster struct {
 // Yielded is an object that two placements select on a cluster and that the other one owns.
 type Yielded struct {
 	*work.Manifest
-	// To is the owner, and Origin its position in Git; zero if the owner is no longer in the
-	// commit in force.
+	// To is the owner, and Origin its position in Git; zero if the owner is no longer in the commit in force.
 	To     api.PlacementKey
 	Origin api.Origin
 	// Passing says that the owner gives the object up once its rollout reaches the cluster.
@@ -194,8 +194,8 @@ type Yielded struct {
 // UpToDate reports whether the latest content is assigned to the cluster.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
 
-// PreviousContent is the content assigned before this plan; nil if there is none, if it cannot be
-// rendered, or if it is not known.
+// PreviousContent is the content assigned before this plan; nil if there is none, if it cannot be rendered, or if it is
+// not known.
 func (c *OnCluster) PreviousContent() *work.Rendered { return c.previousContent }
 
 // Leaves reports whether an object of the content is left to another placement.
@@ -203,8 +203,7 @@ func (c *OnCluster) Leaves(id api.ID) bool {
 	return slices.ContainsFunc(c.Yielded, func(y Yielded) bool { return y.ID == id })
 }
 
-// HeldDeletions are the deletions that the member holds back, by ID; pending says that a commit
-// has allowed them since.
+// HeldDeletions are the deletions that the member holds back, by ID; pending says that a commit has allowed them since.
 func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
 	seen := c.Seen()
 	if seen == nil {
@@ -213,8 +212,8 @@ func (c *OnCluster) HeldDeletions() (held []ledger.Braked, pending bool) {
 	return seen.Braked, c.DeleteAllowed
 }
 
-// Seen returns the member's report about the assigned revision; nil if there is none yet. A
-// report from before the assignment does not count, even if the content is the same.
+// Seen returns the member's report about the assigned revision; nil if there is none yet. A report from before the
+// assignment does not count, even if the content is the same.
 func (c *OnCluster) Seen() *ledger.WorkSeen {
 	if c.Entry == nil || c.Entry.Seen == nil {
 		return nil
@@ -226,8 +225,8 @@ func (c *OnCluster) Seen() *ledger.WorkSeen {
 	return w
 }
 
-// Resolve plans all placements. Placements whose inputs have not changed since the Memo was
-// last used share their results with the previous plan.
+// Resolve plans all placements. Placements whose inputs have not changed since the Memo was last used share their
+// results with the previous plan.
 func Resolve(in Input) *Plan {
 	pl := newPlanner(in)
 	pl.rename()
@@ -248,8 +247,8 @@ func Pending(inForce *hub.Snapshot) *Plan {
 	return p
 }
 
-// An order has the keys of all placements, as they are planned and sorted. It is the same until
-// a placement is added or removed.
+// An order has the keys of all placements, as they are planned and sorted. It is the same until a placement is added or
+// removed.
 type order struct {
 	inForce           *hub.Snapshot
 	ledger            *ledger.Ledger
@@ -267,9 +266,8 @@ func (pl *planner) order() order {
 	return *o
 }
 
-// sequence lists the placements of the commit in force and of the ledger, each once: a placement
-// that the affinity of another names comes before it, and the earlier keys of renamed placements
-// come last.
+// sequence lists the placements of the commit in force and of the ledger, each once: a placement that the affinity of
+// another names comes before it, and the earlier keys of renamed placements come last.
 func sequence(in Input) []api.PlacementKey {
 	policies := map[api.PlacementKey]*api.PlacementPolicy{}
 	for _, key := range in.Ledger.Placements() {
@@ -291,8 +289,7 @@ func renamed(in Input, key api.PlacementKey) int {
 	return 0
 }
 
-// UpdateLedger records the plan in the ledger. The ledger must be saved before works are sent
-// to members.
+// UpdateLedger records the plan in the ledger. The ledger must be saved before works are sent to members.
 func (p *Plan) UpdateLedger(l *ledger.Ledger) {
 	for _, r := range p.Renames {
 		l.Rename(r)

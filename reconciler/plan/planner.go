@@ -34,8 +34,8 @@ type planner struct {
 	memo    *Memo
 	results map[api.PlacementKey]*result // of this call
 	wake    time.Time
-	// renamed are the renames found by this call. unclear are the placements of which it is not certain whether they were
-	// renamed, and why.
+	// renamed are the renames found by this call. unclear are the placements of which it is not certain whether they
+	// were renamed, and why.
 	renamed []ledger.Rename
 	unclear map[api.PlacementKey]string
 	// paused are the clusters on which no assignment may change, each with the commit that is being loaded for it.
@@ -98,8 +98,8 @@ func (pl *planner) finish() *Plan {
 	for _, key := range pl.order().sorted {
 		p.Placements = append(p.Placements, cmp.Or(m.resolved[key], pl.results[key].placement))
 	}
-	m.updateWorks(p.Placements)
-	p.Works = m.works
+	p.Works = worksOf(p, m.last)
+	m.last = p
 	m.prune(func(s *hub.Snapshot) bool { return p.Commits[s.Commit.Hash] && pl.Past[s.Commit.Hash] == s })
 	return p
 }
@@ -149,8 +149,8 @@ func (pl *planner) keyOf(key api.PlacementKey, record *ledger.Placement) resultK
 	return in
 }
 
-// allowsFormer reports whether the commit allows deletions under an earlier key of a placement that no other placement has
-// taken since.
+// allowsFormer reports whether the commit allows deletions under an earlier key of a placement that no other placement
+// has taken since.
 func (pl *planner) allowsFormer(key api.PlacementKey) bool {
 	return pl.memo.spec(key) == nil && Allows(pl.InForce.Commit.Message, key)
 }

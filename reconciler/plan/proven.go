@@ -7,9 +7,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 )
 
-// recordProven records that the newest content is available on every cluster, with the first
-// commit that had it. Empty content and content with held deletions do not count, since nobody
-// wants to roll back to them.
+// recordProven records that the newest content is available on every cluster, with the first commit that had it. Empty
+// content and content with held deletions do not count, since nobody wants to roll back to them.
 func (pl *placementPlanner) recordProven(p *Placement) {
 	if !p.Rollout.Settled || len(p.Rollout.Assign) == 0 || p.Spec.Spec.Strategy.ReportsDiff() ||
 		len(pl.current.prepared.renderer.Manifests()) == 0 || slices.ContainsFunc(p.Clusters, (*OnCluster).holdsDeletions) {
@@ -17,7 +16,6 @@ func (pl *placementPlanner) recordProven(p *Placement) {
 	}
 	if hash := pl.current.prepared.fingerprintOf(); p.Record.Proven.Hash != hash {
 		p.Record.Proven = placement.Revision{Commit: pl.InForce.Commit.Hash, Hash: hash}
-		p.RecordChanged = true
 	}
 }
 
@@ -27,9 +25,8 @@ func (c *OnCluster) holdsDeletions() bool {
 	return len(held) > 0
 }
 
-// assignProven assigns the proven content, which was the last to be available on every cluster,
-// to clusters that join a stopped rollout. It reports whether any cluster can get it. If its
-// commit has to be loaded, such clusters wait.
+// assignProven assigns the proven content, which was the last to be available on every cluster, to clusters that join a
+// stopped rollout. It reports whether any cluster can get it. If its commit has to be loaded, such clusters wait.
 func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Binding) bool {
 	assigned := false
 	for i := range bindings {
@@ -54,8 +51,7 @@ func (pl *placementPlanner) assignProven(p *Placement, bindings []rollout.Bindin
 	return assigned
 }
 
-// proven returns the last content that was available on every cluster; nil if there is none or
-// it is not known.
+// proven returns the last content that was available on every cluster; nil if there is none or it is not known.
 func (pl *placementPlanner) proven(p *Placement) *prepared {
 	want := p.Record.Proven
 	if want.Commit == "" {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -51,8 +52,8 @@ func TestUpdateRecord(t *testing.T) {
 			p := &Placement{Spec: test.spec}
 			pl.updateRecord(p, test.record)
 			got := p.Record
-			if got.Spec == nil || p.RecordChanged != test.changed {
-				t.Errorf("spec: %v, changed: %t", got.Spec, p.RecordChanged)
+			if changed := test.record == nil || !reflect.DeepEqual(got, *test.record); got.Spec == nil || changed != test.changed {
+				t.Errorf("spec: %v, changed: %t", got.Spec, changed)
 			}
 			got.Spec, test.want.Spec = nil, nil
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) {
@@ -170,8 +171,8 @@ func TestRemovePlacement(t *testing.T) {
 			if got := p.Clusters[0].Binding; got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
-			if !p.Record.Deleted || p.RecordChanged != test.changed || test.changed != p.Record.DeletedAt.Equal(noon) {
-				t.Errorf("record: %+v, changed: %t", p.Record, p.RecordChanged)
+			if changed := !reflect.DeepEqual(p.Record, *l.Placement(key)); !p.Record.Deleted || changed != test.changed || test.changed != p.Record.DeletedAt.Equal(noon) {
+				t.Errorf("record: %+v, changed: %t", p.Record, changed)
 			}
 			if p.Forget {
 				t.Error("it is forgotten before its objects are removed")
@@ -262,16 +263,15 @@ func TestRolloutTimes(t *testing.T) {
 	if pl.startRollout(p); !p.Record.RolloutStarted.Equal(noon) {
 		t.Errorf("an unseen head starts its rollout at %s", p.Record.RolloutStarted)
 	}
-	p.RecordChanged = false
-	if pl.finishRollout(p); p.RecordChanged || !p.Record.RollingOut() {
+	if pl.finishRollout(p); !p.Record.RollingOut() {
 		t.Error("finished before the content is available on every cluster")
 	}
 	p.Rollout.Settled = true
-	if pl.finishRollout(p); !p.RecordChanged || !p.Record.RolloutFinished.Equal(noon) {
+	if pl.finishRollout(p); !p.Record.RolloutFinished.Equal(noon) {
 		t.Errorf("finished at %s", p.Record.RolloutFinished)
 	}
-	p.RecordChanged, pl.Now = false, noon.Add(time.Hour)
-	if pl.finishRollout(p); p.RecordChanged || !p.Record.RolloutFinished.Equal(noon) {
+	pl.Now = noon.Add(time.Hour)
+	if pl.finishRollout(p); !p.Record.RolloutFinished.Equal(noon) {
 		t.Errorf("finished again at %s", p.Record.RolloutFinished)
 	}
 }

@@ -12,31 +12,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// If one commit adds a placement and removes another one of the same kind and namespace, and
-// the new one selects at least one object that the other one holds, it is the same placement
-// under a new name: it takes over the record of the other, with its bindings, revisions and
-// stops. So a rename causes no rollout, and cannot be used to bypass one. If more than one
-// placement qualifies, it is not known which one is meant: then nothing is removed, and nothing
-// new is placed, until a commit makes it clear.
+// If one commit adds a placement and removes another one of the same kind and namespace, and the new one selects at
+// least one object that the other one holds, it is the same placement under a new name: it takes over the record of the
+// other, with its bindings, revisions and stops. So a rename causes no rollout, and cannot be used to bypass one. If
+// more than one placement qualifies, it is not known which one is meant: then nothing is removed, and nothing new is
+// placed, until a commit makes it clear.
 
-// rename finds the renamed placements, and continues with a copy of the ledger that has them
-// under their new keys.
-func (pl *planner) rename() {
-	m := pl.match()
-	pl.renamed, pl.unclear = m.renames(), m.unclear(pl)
-	if len(pl.renamed) > 0 {
-		pl.Ledger = pl.Ledger.Renamed(pl.renamed)
-		pl.memo.suspensions.update(pl.Input) // suspensions are renamed as well
-	}
-}
-
-// A match says which new placements may be renamed placements that are gone.
-type match struct {
-	gone       []api.PlacementKey
-	successors map[api.PlacementKey][]successor
-	// claims maps each new placement to the deleted placements that may have been renamed
-	// to it.
-	claims map[api.PlacementKey][]api.PlacementKey
+// A candidate is a placement that is gone, with the new placements that may be its new name.
+type candidate struct {
+	key        api.PlacementKey
+	successors []successor
 }
 
 // A successor is a new placement that selects objects of a placement that is gone.
@@ -46,8 +31,38 @@ type successor struct {
 	doubt string
 }
 
-func (pl *planner) match() match {
-	m := match{successors: map[api.PlacementKey][]successor{}, claims: map[api.PlacementKey][]api.PlacementKey{}}
+// predecessors maps each new placement to the placements that may have been renamed to it.
+type predecessors map[api.PlacementKey][]api.PlacementKey
+
+// rename finds the renamed placements, and continues with a copy of the ledger that has them under their new keys.
+func (pl *planner) rename() {
+	all := pl.candidates()
+	if len(all) == 0 {
+		return
+	}
+	of := predecessorsOf(all)
+	// An uncertain rename of a placement whose deletion the commit allows is a deletion.
+	all = slices.DeleteFunc(all, func(c candidate) bool { return c.newName(of) == nil && Allows(pl.InForce.Commit.Message, c.key) })
+	of = predecessorsOf(all)
+	for _, c := range all {
+		if to := c.newName(of); to != nil {
+			pl.renamed = append(pl.renamed, ledger.Rename{From: c.key, To: to.Key})
+		}
+	}
+	pl.unclear = unclearRenames(all, of)
+	for _, key := range pl.Ledger.Placements() { // earlier keys of those that are gone
+		if text := pl.unclear[pl.Ledger.Placement(key).Into]; text != "" && pl.unclear[key] == "" {
+			pl.unclear[key] = text
+		}
+	}
+	if len(pl.renamed) > 0 {
+		pl.Ledger = pl.Ledger.Renamed(pl.renamed)
+		pl.memo.suspensions.update(pl.Input) // suspensions are renamed as well
+	}
+}
+
+// candidates returns the placements that may have been renamed, by key.
+func (pl *planner) candidates() []candidate {
 	var added []*hub.Placement
 	for _, p := range pl.InForce.Placements {
 		if record := pl.Ledger.Placement(p.Key); record == nil || record.Deleted {
@@ -55,108 +70,86 @@ func (pl *planner) match() match {
 		}
 	}
 	if len(added) == 0 {
-		return m
+		return nil
 	}
+	var out []candidate
 	for _, key := range pl.Ledger.Placements() {
 		record := pl.Ledger.Placement(key)
 		if pl.memo.spec(key) != nil || record.Deleted || len(record.Entries()) == 0 {
 			continue
 		}
-		m.gone = append(m.gone, key)
-		held := pl.holdings(key)
+		c, held := candidate{key: key}, pl.holdings(key)
 		for _, p := range added {
 			if p.Key.Namespace != key.Namespace {
 				continue
 			}
 			if selects, doubt := pl.selectsAny(p, held); selects || doubt != "" {
-				m.successors[key] = append(m.successors[key], successor{p, doubt})
-				m.claims[p.Key] = append(m.claims[p.Key], key)
+				c.successors = append(c.successors, successor{p, doubt})
 			}
 		}
-	}
-	m.release(func(key api.PlacementKey) bool { return Allows(pl.InForce.Commit.Message, key) })
-	return m
-}
-
-// release treats the uncertain renames of placements whose deletion the commit allows as
-// deletions.
-func (m *match) release(allowed func(api.PlacementKey) bool) {
-	released := slices.DeleteFunc(slices.Clone(m.gone), func(key api.PlacementKey) bool { return m.renamed(key) != nil || !allowed(key) })
-	for _, key := range released {
-		for _, s := range m.successors[key] {
-			m.claims[s.Key] = slices.DeleteFunc(m.claims[s.Key], func(k api.PlacementKey) bool { return k == key })
+		if len(c.successors) > 0 {
+			out = append(out, c)
 		}
-		delete(m.successors, key)
 	}
+	return out
 }
 
-// certain returns the successors that select objects of a placement without a doubt.
-func (m *match) certain(from api.PlacementKey) []successor {
-	return slices.DeleteFunc(slices.Clone(m.successors[from]), func(s successor) bool { return s.doubt != "" })
+func predecessorsOf(all []candidate) predecessors {
+	of := predecessors{}
+	for _, c := range all {
+		for _, s := range c.successors {
+			of[s.Key] = append(of[s.Key], c.key)
+		}
+	}
+	return of
 }
 
-// renamed returns the only certain successor of a placement, if it succeeds no other
-// placement; nil if there is none.
-func (m *match) renamed(from api.PlacementKey) *hub.Placement {
-	if to := m.certain(from); len(to) == 1 && len(m.claims[to[0].Key]) == 1 {
+// certain returns the successors that select objects of the placement without a doubt.
+func (c candidate) certain() []successor {
+	return slices.DeleteFunc(slices.Clone(c.successors), func(s successor) bool { return s.doubt != "" })
+}
+
+// newName returns the only certain successor, if it succeeds no other placement; nil if there is none.
+func (c candidate) newName(of predecessors) *hub.Placement {
+	if to := c.certain(); len(to) == 1 && len(of[to[0].Key]) == 1 {
 		return to[0].Placement
 	}
 	return nil
 }
 
-// renames returns the certain renames, by the earlier key.
-func (m *match) renames() []ledger.Rename {
-	var out []ledger.Rename
-	for _, from := range m.gone {
-		if to := m.renamed(from); to != nil {
-			out = append(out, ledger.Rename{From: from, To: to.Key})
-		}
-	}
-	return out
-}
-
-// unclear returns the reason for each placement of an uncertain rename: for those that are
-// gone, for their successors, and for earlier keys of those that are gone.
-func (m *match) unclear(pl *planner) map[api.PlacementKey]string {
+// unclearRenames returns the reason for each placement of an uncertain rename: for those that are gone and for their
+// successors.
+func unclearRenames(all []candidate, of predecessors) map[api.PlacementKey]string {
 	out := map[api.PlacementKey]string{}
-	for _, from := range m.gone {
-		if m.renamed(from) != nil || len(m.successors[from]) == 0 {
+	for _, c := range all {
+		if c.newName(of) != nil {
 			continue
 		}
-		text, to := m.doubt(from)
-		out[from] = text
+		text, to := c.doubt(of)
+		out[c.key] = text
 		for _, s := range to {
 			out[s.Key] = text
 		}
 	}
-	if len(out) == 0 {
-		return nil
-	}
-	for _, key := range pl.Ledger.Placements() {
-		if text := out[pl.Ledger.Placement(key).Into]; text != "" && out[key] == "" {
-			out[key] = text
-		}
-	}
 	return out
 }
 
-// doubt explains why the rename of a placement is uncertain and what to do. to are the
-// successors that the text names.
-func (m *match) doubt(from api.PlacementKey) (text string, to []successor) {
+// doubt explains why the rename is uncertain and what to do. to are the successors that the text names.
+func (c candidate) doubt(of predecessors) (text string, to []successor) {
 	why, fix := "", ""
-	switch to = m.certain(from); len(to) {
+	switch to = c.certain(); len(to) {
 	case 0:
-		to = m.successors[from]
+		to = c.successors
 		why, fix = fmt.Sprintf("%s may be its new name, but %s", named(to), to[0].doubt), "Let exactly one new placement select what it holds"
 	case 1:
-		others := slices.DeleteFunc(slices.Clone(m.claims[to[0].Key]), func(key api.PlacementKey) bool { return key == from })
+		others := slices.DeleteFunc(slices.Clone(of[to[0].Key]), func(key api.PlacementKey) bool { return key == c.key })
 		why = fmt.Sprintf("%s selects what it holds and what %s holds, which is gone as well", named(to), others[0])
 		fix = "Let a new placement select what only one of them holds"
 	default:
 		why, fix = named(to)+" select what it holds: each of them may be its new name", "Let only one of them select it"
 	}
 	return fmt.Sprintf("%s is gone from Git, and %s. It keeps what it holds, and nothing new is placed. %s, bring %s back, or allow its deletion with the trailer %q",
-		from, why, fix, from, AllowTrailer+": "+from.String()), to
+		c.key, why, fix, c.key, AllowTrailer+": "+c.key.String()), to
 }
 
 // named lists placements with their position in Git.
@@ -171,14 +164,14 @@ func named(all []successor) string {
 // holdings are the known objects that a placement holds.
 type holdings struct {
 	ids map[api.ID]bool
-	// unknown is the reason why there may be others. reading says that a commit is still being
-	// loaded, and that they will be known afterwards.
+	// unknown is the reason why there may be others. reading says that a commit is still being loaded, and that they
+	// will be known afterwards.
 	unknown string
 	reading bool
 }
 
-// holdings returns the objects that a placement last selected and those that were assigned
-// to its clusters. Planning the placement requests the commits that are missing for that.
+// holdings returns the objects that a placement last selected and those that were assigned to its clusters. Planning
+// the placement requests the commits that are missing for that.
 func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 	if ids, known := pl.Holdings[key]; known {
 		held.ids = make(map[api.ID]bool, len(ids))
@@ -221,8 +214,8 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 	return held
 }
 
-// selectsAny reports whether a new placement selects any of the objects that another one holds.
-// doubt is the reason why that is not known.
+// selectsAny reports whether a new placement selects any of the objects that another one holds. doubt is the reason why
+// that is not known.
 func (pl *planner) selectsAny(p *hub.Placement, held holdings) (selects bool, doubt string) {
 	defer func() {
 		if recover() != nil {
@@ -266,9 +259,8 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 	}
 }
 
-// heldBySuccessor reports whether the new key of a renamed placement is assigned the same revision
-// on a cluster, and the content of that revision is not known. Then the cluster keeps its objects
-// under the earlier key as well.
+// heldBySuccessor reports whether the new key of a renamed placement is assigned the same revision on a cluster, and
+// the content of that revision is not known. Then the cluster keeps its objects under the earlier key as well.
 func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
 	if c.previousContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
 		return false
@@ -282,8 +274,8 @@ func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
 		!pl.rendersInForce(p.Record.Into, c.Binding.Cluster, c.Binding.Assigned.Hash)
 }
 
-// rendersInForce reports whether the commit in force renders content with this hash for a cluster
-// of a placement. Then the content is known even if the commit that first had it is lost.
+// rendersInForce reports whether the commit in force renders content with this hash for a cluster of a placement. Then
+// the content is known even if the commit that first had it is lost.
 func (pl *planner) rendersInForce(key api.PlacementKey, name, hash string) bool {
 	now := pl.memo.prepare(pl.InForce, key)
 	cluster, declared := pl.memo.fleet.cluster(name)

@@ -141,11 +141,11 @@ func TestUncertainRenameMessages(t *testing.T) {
 				s.do(strings.Fields(step))
 			}
 			p := s.resolve()
-			old := find(p.Placements, api.PlacementKey{Name: "old"})
+			old := p.Placement(api.PlacementKey{Name: "old"})
 			if old.Unclear != test.want || old.On("a").Waits != test.want || !old.On("a").work.Keep {
 				t.Errorf("got  %s\nwant %s", old.Unclear, test.want)
 			}
-			if placed := find(p.Placements, api.PlacementKey{Name: "new"}); !placed.Pending || len(placed.Clusters) > 0 || len(placed.Warnings) == 0 {
+			if placed := p.Placement(api.PlacementKey{Name: "new"}); !placed.Pending || len(placed.Clusters) > 0 || len(placed.Warnings) == 0 {
 				t.Errorf("the new placement: %+v", placed)
 			}
 		})
@@ -180,10 +180,10 @@ func TestPanicMakesARenameUncertain(t *testing.T) {
 	old, placed := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}
 	s.in.Memo.contents[old] = []*prepared{{}} // without a renderer
 	p := Resolve(s.in)
-	if why := find(p.Placements, placed).Unclear; !strings.Contains(why, "because of an internal error it is not known what it holds") {
+	if why := p.Placement(placed).Unclear; !strings.Contains(why, "because of an internal error it is not known what it holds") {
 		t.Errorf("the rename is uncertain because %q", why)
 	}
-	if w := find(p.Placements, old).On("a").work; !w.Keep || w.Remove || find(p.Placements, old).InternalError == "" {
+	if w := p.Placement(old).On("a").work; !w.Keep || w.Remove || p.Placement(old).InternalError == "" {
 		t.Errorf("the work is %+v", w)
 	}
 }

@@ -30,7 +30,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		p.Rollout = rollout.Next(in)
 	}
 	if !slices.Equal(p.Record.Stops, p.Rollout.Stops) {
-		p.Record.Stops, p.RecordChanged = p.Rollout.Stops, true
+		p.Record.Stops = p.Rollout.Stops
 	}
 	for _, a := range p.Rollout.Assign {
 		b := &byCluster[a.Cluster].Binding
@@ -75,8 +75,8 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	pl.current.wake = p.Rollout.Wake
 }
 
-// missingPermissions returns the missing permissions of a cluster that cannot be used because
-// of them; empty if it can be used, or cannot for another reason.
+// missingPermissions returns the missing permissions of a cluster that cannot be used because of them; empty if it can
+// be used, or cannot for another reason.
 func (pl *planner) missingPermissions(c *OnCluster) string {
 	if seen := pl.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy {
 		return seen.Denied()
@@ -84,8 +84,8 @@ func (pl *planner) missingPermissions(c *OnCluster) string {
 	return ""
 }
 
-// stops returns the recorded failed updates, each with the content its cluster would get now,
-// even if the cluster is no longer selected or declared.
+// stops returns the recorded failed updates, each with the content its cluster would get now, even if the cluster is no
+// longer selected or declared.
 func (pl *placementPlanner) stops(p *Placement) []rollout.Stop {
 	var out []rollout.Stop
 	for _, s := range p.Record.Stops {
@@ -99,8 +99,7 @@ func (pl *placementPlanner) stops(p *Placement) []rollout.Stop {
 	return out
 }
 
-// notRepairedReason returns the reason why changes by others on a waiting cluster are not
-// reverted; empty if they are.
+// notRepairedReason returns the reason why changes by others on a waiting cluster are not reverted; empty if they are.
 func (pl *planner) notRepairedReason(c *OnCluster) string {
 	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.previousContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
 		return ""
@@ -113,8 +112,8 @@ func (pl *planner) notRepairedReason(c *OnCluster) string {
 	return "; until then it is left as it is, and drift there is not reverted: commit " + commit + ", which its content comes from, " + why
 }
 
-// setFailure records that the assigned content has failed. After a timeout the message names
-// what the cluster was waiting for.
+// setFailure records that the assigned content has failed. After a timeout the message names what the cluster was
+// waiting for.
 func (c *OnCluster) setFailure(f rollout.Failure) {
 	c.Failure, c.TimedOut = f.Reason, f.TimedOut
 	if !f.TimedOut {
@@ -153,8 +152,7 @@ func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.B
 	return b
 }
 
-// rolloutStatus returns the member's report about the assigned revision in the form that the
-// rollout uses.
+// rolloutStatus returns the member's report about the assigned revision in the form that the rollout uses.
 func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Seen {
 	if c.Err != nil && c.UpToDate() || c.notRenderable && c.Binding.Assigned == c.Entry.Binding.Assigned {
 		return rollout.Seen{Hash: c.Binding.Assigned.Hash, Health: rollout.Failed, Since: c.Binding.AssignedAt, Failure: c.renderError()}
@@ -175,9 +173,8 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 		out.Health, out.Failure = rollout.DiffFailed, c.failure(w)
 	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || hasLastingYield(c.Claims.Yields):
 		out.Health, out.Failure = rollout.Failed, c.failure(w)
-	// An object that passes to this placement with another one's rollout exists, with the other
-	// one's content. It must not delay this rollout, since two rollouts could wait for each
-	// other forever.
+	// An object that passes to this placement with another one's rollout exists, with the other one's content. It must
+	// not delay this rollout, since two rollouts could wait for each other forever.
 	case !w.Available():
 		out.Health, out.Failure, out.Since = rollout.Unavailable, c.failure(w), pl.unavailableSince(c)
 	case w.Untrackable > 0:
@@ -191,9 +188,9 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	return out
 }
 
-// unavailableSince returns the beginning of the availability timeout. It begins again when the
-// cluster becomes reachable, since the content may have been available in between. It never
-// ends before the member has reported since the process started.
+// unavailableSince returns the beginning of the availability timeout. It begins again when the cluster becomes
+// reachable, since the content may have been available in between. It never ends before the member has reported since
+// the process started.
 func (pl *planner) unavailableSince(c *OnCluster) time.Time {
 	if !c.Entry.Reported() {
 		return pl.Now

@@ -11,11 +11,11 @@ import (
 // A PlacementSource is what determines a placement at one commit.
 type PlacementSource struct {
 	Spec *hub.Placement
-	// Origins are the positions in Git of the placement, of the objects that it selects, and of
-	// the overrides that apply to it.
+	// Origins are the positions in Git of the placement, of the objects that it selects, and of the overrides that
+	// apply to it.
 	Origins []api.Origin
-	// Fingerprint identifies the content for all clusters: if it is equal at two commits, each
-	// cluster gets the same content at both. It is empty if the selectors are invalid.
+	// Fingerprint identifies the content for all clusters: if it is equal at two commits, each cluster gets the same
+	// content at both. It is empty if the selectors are invalid.
 	Fingerprint string
 }
 

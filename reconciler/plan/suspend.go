@@ -14,8 +14,8 @@ import (
 type suspensions struct {
 	list    []ledger.Suspension
 	reasons map[ledger.Subject]string // by subject
-	// objects are the suspended objects by cluster. Those of "" are suspended on every cluster,
-	// and are also in each of the other lists.
+	// objects are the suspended objects by cluster. Those of "" are suspended on every cluster, and are also in each of
+	// the other lists.
 	objects map[string][]work.SuspendedObject
 	// version counts the changes; each affects every placement.
 	version uint64

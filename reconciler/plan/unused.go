@@ -10,8 +10,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// warnIdleOverrides warns of overrides of a placement that have no rule for any of its
-// clusters.
+// warnIdleOverrides warns of overrides of a placement that have no rule for any of its clusters.
 func (pl *placementPlanner) warnIdleOverrides(p *Placement) {
 	for _, name := range pl.current.prepared.renderer.Idle(pl.heldClusters(p)) {
 		p.Warnings = append(p.Warnings, pl.overrideWarning(name, "spec.policy.overrideRules", "has no rule for any cluster the placement holds"))
@@ -50,9 +49,9 @@ func (pl *planner) overrideWarning(name api.NamespacedName, field, why string) p
 	return w
 }
 
-// unusedOverrideWarnings warns of overrides without a placement that select nothing anywhere.
-// While the selectors of a placement are invalid, it is not known what it would select, and
-// nothing is reported. The loader warns of overrides bound to a placement that does not exist.
+// unusedOverrideWarnings warns of overrides without a placement that select nothing anywhere. While the selectors of a
+// placement are invalid, it is not known what it would select, and nothing is reported. The loader warns of overrides
+// bound to a placement that does not exist.
 func (pl *planner) unusedOverrideWarnings() problem.List {
 	at := pl.memo.inForce
 	if at.unused == nil {

@@ -16,8 +16,8 @@ func (pl *placementPlanner) planWorks(p *Placement) {
 	}
 }
 
-// FinalWork returns the work of a cluster once the rollout has reached it, without the objects
-// that are left to other placements. The placement has a spec and the content is known.
+// FinalWork returns the work of a cluster once the rollout has reached it, without the objects that are left to other
+// placements. The placement has a spec and the content is known.
 func (p *Placement) FinalWork(c *OnCluster) work.Work {
 	w := work.Work{Placement: p.Key, Revision: c.Latest, Strategy: strategy(p.Spec.Spec), Manifests: c.Content.Manifests}
 	if len(c.Yielded) > 0 {
@@ -41,9 +41,8 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 		w.Keep = true
 	case c.Binding.Removing:
 		w.Remove = true
-		// Objects that the content or the cluster no longer has are deleted; only the removal
-		// of the placement itself can abandon objects. With ReportDiff nothing is deleted, and
-		// objects are released.
+		// Objects that the content or the cluster no longer has are deleted; only the removal of the placement itself
+		// can abandon objects. With ReportDiff nothing is deleted, and objects are released.
 		w.Abandon = p.Spec == nil && p.Record.Abandon
 		if w.Strategy.Type == api.ReportDiff {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
@@ -71,8 +70,7 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 	return w
 }
 
-// deleteCause returns the reason for deleting objects that the placement no longer has on a
-// cluster.
+// deleteCause returns the reason for deleting objects that the placement no longer has on a cluster.
 func deleteCause(p *Placement, b *placement.Binding) work.Cause {
 	switch {
 	case p.Spec == nil && p.Record.Into != (api.PlacementKey{}):
@@ -101,43 +99,34 @@ func strategy(s api.PlacementSpec) api.ApplyStrategy {
 	return *s.Strategy.ApplyStrategy
 }
 
-// updateWorks replaces the works of the clusters on which the placements differ from those of the last plan. A list is
-// never changed, so that an unchanged list need not be compared.
-func (m *Memo) updateWorks(placements []*Placement) {
-	before, changed := m.placements, map[string]bool{}
-	for _, p := range placements {
-		addChangedWorks(changed, p, find(before, p.Key))
+// worksOf returns the works of each cluster in a plan. The lists of clusters on which nothing differs from an earlier
+// plan are those of that plan.
+func worksOf(p, earlier *Plan) map[string][]work.Work {
+	changed := map[string]bool{}
+	for _, now := range p.Placements {
+		addChangedWorks(changed, now, earlier.Placement(now.Key))
 	}
-	for _, old := range before {
-		addChangedWorks(changed, old, find(placements, old.Key))
+	for _, old := range earlier.Placements {
+		addChangedWorks(changed, old, p.Placement(old.Key))
 	}
-	m.placements = placements
 	if len(changed) == 0 {
-		return
+		return earlier.Works
 	}
-	m.works = maps.Clone(m.works)
-	maps.DeleteFunc(m.works, func(cluster string, _ []work.Work) bool { return changed[cluster] })
-	for _, p := range placements {
+	works := maps.Clone(earlier.Works)
+	maps.DeleteFunc(works, func(cluster string, _ []work.Work) bool { return changed[cluster] })
+	for _, p := range p.Placements {
 		for _, c := range p.Clusters {
 			if name := c.Binding.Cluster; c.work != nil && changed[name] {
-				m.works[name] = append(m.works[name], *c.work)
+				works[name] = append(works[name], *c.work)
 			}
 		}
 	}
+	return works
 }
 
-// find returns a placement in a sorted list; nil if the list does not have it.
-func find(all []*Placement, key api.PlacementKey) *Placement {
-	i, found := slices.BinarySearchFunc(all, key, func(p *Placement, key api.PlacementKey) int { return p.Key.Compare(key) })
-	if !found {
-		return nil
-	}
-	return all[i]
-}
-
-// addChangedWorks adds the clusters of one plan of a placement on which another plan has another work. A plan may be nil.
+// addChangedWorks adds the clusters of a placement on which another plan of it, which may be nil, has another work.
 func addChangedWorks(changed map[string]bool, p, other *Placement) {
-	if p == nil || p == other {
+	if p == other {
 		return
 	}
 	for _, c := range p.Clusters {

@@ -148,17 +148,16 @@ func TestOnlyChangedWorksAreReplaced(t *testing.T) {
 		"all placements are removed": {nil, []string{"east", "west"}, map[string]string{"east": "", "west": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := NewMemo()
-			m.updateWorks([]*Placement{a, b})
-			before := m.works
-			m.updateWorks(test.now)
+			first := &Plan{Placements: []*Placement{a, b}}
+			first.Works = worksOf(first, &Plan{Works: map[string][]work.Work{}})
+			before, now := first.Works, worksOf(&Plan{Placements: test.now}, first)
 			for _, cluster := range []string{"east", "north", "west"} {
-				replaced := !ledger.Identical(before[cluster], m.works[cluster])
+				replaced := !ledger.Identical(before[cluster], now[cluster])
 				if replaced != slices.Contains(test.replaced, cluster) {
 					t.Errorf("the works of %s are replaced: %t", cluster, replaced)
 				}
 				var has []string
-				for _, w := range m.works[cluster] {
+				for _, w := range now[cluster] {
 					has = append(has, w.Placement.Name+"="+w.Revision.Commit)
 				}
 				if got := strings.Join(has, " "); replaced && got != test.want[cluster] {
