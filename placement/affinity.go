@@ -64,9 +64,7 @@ type preference struct {
 	labels labels.Selector // nil: any
 	sorter string          // a property; empty gives the full weight to every match
 	order  api.PropertySortOrder
-	// min and max are over all clusters that report the property, eligible or not.
-	min, max float64
-	// lowest and highest are the same values as reported, for messages.
+	// lowest and highest are over all clusters that report the property, eligible or not.
 	lowest, highest resource.Quantity
 }
 
@@ -93,10 +91,11 @@ func (p *preference) contribution(c *Cluster) contribution {
 }
 
 func (p *preference) grade(q resource.Quantity) int32 {
-	if p.min == p.max {
+	low, high := p.lowest.AsApproximateFloat64(), p.highest.AsApproximateFloat64()
+	if low == high {
 		return 0
 	}
-	share := (q.AsApproximateFloat64() - p.min) / (p.max - p.min)
+	share := (q.AsApproximateFloat64() - low) / (high - low)
 	if p.order == api.Ascending {
 		share = 1 - share
 	}
@@ -104,22 +103,18 @@ func (p *preference) grade(q resource.Quantity) int32 {
 }
 
 // observe sets the range of the sorted property.
-func (p *preference) observe(fleet []*Cluster) {
-	if p.sorter == "" || p.weight == 0 {
-		return
-	}
+func (p *preference) observe(fleet []*clusterState) {
 	seen := false
 	for _, c := range fleet {
 		q, known := c.Properties[p.sorter]
 		if !known {
 			continue
 		}
-		v := q.AsApproximateFloat64()
-		if !seen || v < p.min {
-			p.min, p.lowest = v, q
+		if !seen || q.Cmp(p.lowest) < 0 {
+			p.lowest = q
 		}
-		if !seen || v > p.max {
-			p.max, p.highest = v, q
+		if !seen || q.Cmp(p.highest) > 0 {
+			p.highest = q
 		}
 		seen = true
 	}

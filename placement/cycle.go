@@ -42,9 +42,8 @@ func (m *clusterState) selected() bool { return m.current != nil && !m.current.U
 // A cycle is one scheduling cycle of one placement.
 type cycle struct {
 	*rules
-	fleet     []*Cluster     // by name
-	members   []clusterState // in the same order
-	gone      []Binding      // on clusters that have left the fleet
+	members   []*clusterState // by name
+	gone      []Binding       // on clusters that have left the fleet
 	spreading *spread
 	// lastBound is the bound cluster that was chosen last, if PickN needs no more; nil otherwise.
 	lastBound *clusterState
@@ -57,41 +56,44 @@ type cycle struct {
 }
 
 func newCycle(r Request) *cycle {
-	c := &cycle{
-		rules: compile(r), fleet: byName(r.Clusters), texts: map[string]string{},
+	c := &cycle{rules: compile(r), members: make([]*clusterState, len(r.Clusters)), texts: map[string]string{}}
+	states := make([]clusterState, len(r.Clusters))
+	for i := range states {
+		states[i] = clusterState{Cluster: &r.Clusters[i], forbidden: -1}
+		c.members[i] = &states[i]
 	}
-	c.members = make([]clusterState, len(c.fleet))
-	for i, m := range c.fleet {
-		c.members[i] = clusterState{Cluster: m, index: i, forbidden: -1}
+	slices.SortFunc(c.members, func(a, b *clusterState) int { return strings.Compare(a.Name, b.Name) })
+	for i, m := range c.members {
+		m.index = i
 	}
 	for i := range r.Bindings {
 		c.classify(&r.Bindings[i])
 	}
 	for i := range c.preferred {
-		c.preferred[i].observe(c.fleet)
+		c.preferred[i].observe(c.members)
 	}
 	c.noteProperties()
 	return c
 }
 
-func byName(clusters []Cluster) []*Cluster {
-	fleet := make([]*Cluster, len(clusters))
-	for i := range clusters {
-		fleet[i] = &clusters[i]
-	}
-	slices.SortFunc(fleet, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return fleet
-}
-
 // find returns a cluster by name; nil if there is none.
 func (c *cycle) find(name string) *clusterState {
-	i, found := slices.BinarySearchFunc(c.fleet, name, func(m *Cluster, name string) int {
-		return strings.Compare(m.Name, name)
-	})
+	i, found := slices.BinarySearchFunc(c.members, name, func(m *clusterState, name string) int { return strings.Compare(m.Name, name) })
 	if !found {
 		return nil
 	}
-	return &c.members[i]
+	return c.members[i]
+}
+
+// where returns the clusters for which a condition holds, by name.
+func (c *cycle) where(holds func(*clusterState) bool) []*clusterState {
+	var all []*clusterState
+	for _, m := range c.members {
+		if holds(m) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 func (c *cycle) classify(b *Binding) {
@@ -133,13 +135,7 @@ func (c *cycle) withdraw(m *clusterState) {
 }
 
 func (c *cycle) selectedCount() int {
-	n := 0
-	for i := range c.members {
-		if c.members[i].selected() {
-			n++
-		}
-	}
-	return n
+	return len(c.where((*clusterState).selected))
 }
 
 func (c *cycle) outcome() Outcome {
@@ -156,9 +152,9 @@ func (c *cycle) outcome() Outcome {
 
 func (c *cycle) bindings() []Binding {
 	var all []Binding
-	for i := range c.members {
-		if b := c.members[i].current; b != nil {
-			all = append(all, *b)
+	for _, m := range c.members {
+		if m.current != nil {
+			all = append(all, *m.current)
 		}
 	}
 	all = append(all, c.gone...)

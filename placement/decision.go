@@ -46,30 +46,22 @@ func scores(s *Score) string {
 // they stand for the missing clusters.
 func (c *cycle) decisions() []Decision {
 	all := make([]Decision, 0, len(c.members))
-	for _, m := range c.selectedOrder() {
-		all = append(all, c.decision(m))
-	}
-	for _, m := range c.notChosen() {
-		all = append(all, c.decision(m))
-	}
-	if c.placementType == api.PickFixed {
-		all = append(all, c.unmet()...)
-	}
-	for i := range c.members {
-		if m := &c.members[i]; !m.selected() && !c.scored(m) && !c.named(m) {
+	add := func(members []*clusterState) {
+		for _, m := range members {
 			all = append(all, c.decision(m))
 		}
 	}
+	add(c.selectedOrder())
+	add(c.notChosen())
+	if c.placementType == api.PickFixed {
+		all = append(all, c.unmet()...)
+	}
+	add(c.where(func(m *clusterState) bool { return !m.selected() && !c.scored(m) && !c.named(m) }))
 	return all
 }
 
 func (c *cycle) selectedOrder() []*clusterState {
-	var all []*clusterState
-	for i := range c.members {
-		if m := &c.members[i]; m.selected() {
-			all = append(all, m)
-		}
-	}
+	all := c.where((*clusterState).selected)
 	switch c.placementType {
 	case api.PickN:
 		slices.SortFunc(all, byOrderChosen)
@@ -95,18 +87,9 @@ func (c *cycle) named(m *clusterState) bool {
 
 // notChosen are the clusters that were scored and not chosen, best first.
 func (c *cycle) notChosen() []*clusterState {
-	var all []*clusterState
-	for i := range c.members {
-		if m := &c.members[i]; !m.selected() && c.scored(m) {
-			all = append(all, m)
-		}
-	}
+	all := c.where(func(m *clusterState) bool { return !m.selected() && c.scored(m) })
 	slices.SortFunc(all, func(a, b *clusterState) int {
-		return cmp.Or(
-			cmp.Compare(b.spread, a.spread),
-			cmp.Compare(b.affinity, a.affinity),
-			cmp.Compare(b.index, a.index),
-		)
+		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(b.affinity, a.affinity), cmp.Compare(b.index, a.index))
 	})
 	return all
 }

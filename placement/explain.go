@@ -121,28 +121,29 @@ type explainer struct {
 }
 
 // recordPick records a pick and the runner-up.
-func (x *explainer) recordPick(m *clusterState, score int32, groups []*group) {
+func (x *explainer) recordPick(m *clusterState, score int32, candidates []*clusterState) {
 	x.lastPick = m
 	x.verdicts[m] = x.spreading.verdicts(m.index)
-	if next, second := x.best(groups); next != nil && second == score && next.members[0].affinity == m.affinity {
-		x.ties[m] = tie(m, next.members[0])
+	if i, second := x.next(candidates); i >= 0 && second == score && candidates[i].affinity == m.affinity {
+		x.ties[m] = tie(m, candidates[i])
 	}
 }
 
 // tie says why the first of two clusters with equal scores was chosen.
 func tie(first, second *clusterState) string {
-	if keepFirst(first) > keepFirst(second) {
-		return fmt.Sprintf("%s and %s have the same scores: %s goes first, because the placement holds it already", first.Name, second.Name, first.Name)
+	why := "of equals the largest name does"
+	if first.class == reconsidered && second.class != reconsidered {
+		why = "the placement holds it already"
 	}
-	return fmt.Sprintf("%s and %s have the same scores: %s goes first, because of equals the largest name does", first.Name, second.Name, first.Name)
+	return fmt.Sprintf("%s and %s have the same scores: %s goes first, because %s", first.Name, second.Name, first.Name, why)
 }
 
 func (x *explainer) explain(e *Explanation, m *clusterState) {
 	e.How = x.how(m)
+	if !e.Selected {
+		e.Change = x.requiredChanges(m)
+	}
 	if x.placementType == api.PickFixed || x.frozen != "" {
-		if !e.Selected {
-			e.Change = x.requiredChanges(m)
-		}
 		return
 	}
 	for _, f := range filters {
@@ -154,9 +155,6 @@ func (x *explainer) explain(e *Explanation, m *clusterState) {
 	}
 	if x.placementType == api.PickN {
 		x.explainScore(e, m)
-	}
-	if !e.Selected {
-		e.Change = x.requiredChanges(m)
 	}
 }
 
@@ -266,7 +264,7 @@ func (p *preference) explain(m *Cluster) Contribution {
 		e.Reason = p.sorter + " is " + propertyText(p.sorter, m)
 	case p.weight == 0:
 		e.Reason = p.sorter + " is " + propertyText(p.sorter, m) + ", and the weight is 0"
-	case p.min == p.max:
+	case p.lowest.Cmp(p.highest) == 0:
 		e.Reason = fmt.Sprintf("%s is %s, as on every cluster that reports it", p.sorter, propertyText(p.sorter, m))
 	default:
 		e.Reason = fmt.Sprintf("%s is %s, between %s and %s over the fleet", p.sorter, propertyText(p.sorter, m), p.lowest.String(), p.highest.String())

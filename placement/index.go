@@ -13,22 +13,18 @@ import (
 // commit, is immutable, and may be used concurrently.
 type Index struct {
 	entries []entry // in canonical order
-	// byName finds one object, byKind all objects of a kind in a namespace (or in none), and
-	// byNamespace everything in a namespace. All lists are ascending.
-	byName      map[nameKey]int
+	// byKind finds all objects of a kind in a namespace (or in none), and byNamespace everything
+	// in a namespace. All lists are ascending.
 	byKind      map[kindKey][]int
 	byNamespace map[string][]int
 	versions    map[api.GroupKind][]string
 }
 
 type entry struct {
-	object *api.Object
-	gvk    schema.GroupVersionKind
-	labels labels.Set
-	// refused is the reason why the object is never propagated; empty if it may be.
-	refused string
-	// denied says that its kind is never selected.
-	denied bool
+	object  *api.Object
+	gvk     schema.GroupVersionKind
+	labels  labels.Set
+	refused string // why the object is never propagated; empty if it may be
 }
 
 type kindKey struct {
@@ -36,30 +32,22 @@ type kindKey struct {
 	namespace string
 }
 
-type nameKey struct {
-	kindKey
-	name string
-}
-
 // NewIndex returns the index of objects with unique IDs. It changes neither the list nor the
 // objects, and the order of the list does not matter.
 func NewIndex(objects []*api.Object) *Index {
-	x := &Index{
-		byName:      make(map[nameKey]int, len(objects)),
-		byKind:      map[kindKey][]int{},
-		byNamespace: map[string][]int{},
-		versions:    map[api.GroupKind][]string{},
-	}
+	x := &Index{byKind: map[kindKey][]int{}, byNamespace: map[string][]int{}, versions: map[api.GroupKind][]string{}}
 	services := map[string]bool{}
 	for _, o := range Sorted(objects, func(o *api.Object) *api.Object { return o }) {
 		gvk := o.Content.GroupVersionKind()
 		if gvk == serviceKind {
 			services[o.ID.Namespace+"/"+o.ID.Name] = true
 		}
-		x.add(entry{object: o, gvk: gvk, labels: o.Content.GetLabels(), denied: neverSelected(gvk)})
+		x.add(entry{object: o, gvk: gvk, labels: o.Content.GetLabels()})
 	}
 	for i := range x.entries {
-		x.entries[i].refused = refusedReason(x.entries[i].object.Content, x.entries[i].gvk, services)
+		if e := &x.entries[i]; refusals[e.gvk] != nil {
+			e.refused = refusals[e.gvk](e.object.Content, services)
+		}
 	}
 	return x
 }
@@ -68,7 +56,6 @@ func (x *Index) add(e entry) {
 	at := len(x.entries)
 	x.entries = append(x.entries, e)
 	in := kindKey{e.gvk, e.object.ID.Namespace}
-	x.byName[nameKey{in, e.object.ID.Name}] = at
 	x.byKind[in] = append(x.byKind[in], at)
 	if in.namespace != "" {
 		x.byNamespace[in.namespace] = append(x.byNamespace[in.namespace], at)

@@ -90,8 +90,7 @@ func (s *selectionState) namespaces(t api.ResourceSelectorTerm) error {
 // contents selects everything in a namespace that may be propagated, whatever its labels.
 func (s *selectionState) contents(namespace string) {
 	for _, at := range s.index.byNamespace[namespace] {
-		e := &s.index.entries[at]
-		if e.refused == "" && !e.denied {
+		if e := &s.index.entries[at]; e.refused == "" && !neverSelected(e.gvk) {
 			s.add(at)
 		}
 	}

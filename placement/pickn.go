@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"slices"
-	"strconv"
 )
 
 // pickN selects N clusters. Bound clusters stay unless N shrinks.
@@ -13,12 +12,12 @@ func (c *cycle) pickN() {
 		return
 	}
 	c.filter()
-	for i := range c.members {
-		if m := &c.members[i]; m.candidate() {
+	for _, m := range c.members {
+		if m.candidate() {
 			m.affinity = c.rules.affinity(m.Cluster)
 		}
 	}
-	c.spreading = newSpread(c.rules.constraints, c.fleet)
+	c.spreading = newSpread(c.rules.constraints, c.members)
 	c.wanted = c.n
 
 	held := c.boundInOrder()
@@ -38,12 +37,7 @@ func (c *cycle) pickN() {
 // boundInOrder returns the bound clusters in the order they were chosen; where that is not
 // recorded, by name, descending.
 func (c *cycle) boundInOrder() []*clusterState {
-	var all []*clusterState
-	for i := range c.members {
-		if m := &c.members[i]; m.class == bound {
-			all = append(all, m)
-		}
-	}
+	all := c.where(func(m *clusterState) bool { return m.class == bound })
 	slices.SortFunc(all, byOrderChosen)
 	return all
 }
@@ -66,33 +60,32 @@ func nextOrder(held []*clusterState) int {
 //
 // Clusters that are not chosen keep their score at the last pick.
 func (c *cycle) scaleUp(want, order int) {
-	groups := c.groups(c.ranked())
-	for {
-		best, score := c.best(groups)
-		if best == nil || want == 1 {
-			c.scoreRemaining()
+	candidates := c.ranked()
+	var last *clusterState
+	for ; want > 0; want-- {
+		if last != nil {
+			c.spreading.add(last.index)
 		}
-		if best == nil {
+		i, score := c.next(candidates)
+		if i < 0 {
 			break
 		}
-		m := best.pop()
+		last = candidates[i]
+		candidates = slices.Delete(candidates, i, i+1)
 		if c.explainer != nil {
-			c.explainer.recordPick(m, score, groups)
+			c.explainer.recordPick(last, score, candidates)
 		}
-		c.choose(m, &Score{Affinity: m.affinity, Spread: score}, order)
-		if want--; want == 0 {
-			break
-		}
+		c.choose(last, &Score{Affinity: last.affinity, Spread: score}, order)
 		order++
-		c.spreading.add(m.index)
 	}
+	c.scoreRemaining()
 	c.withdrawUnchosen()
 }
 
 // withdrawUnchosen unschedules what an earlier policy selected and this one does not.
 func (c *cycle) withdrawUnchosen() {
-	for i := range c.members {
-		if m := &c.members[i]; m.class == reconsidered && !m.chosen {
+	for _, m := range c.members {
+		if m.class == reconsidered && !m.chosen {
 			c.withdraw(m)
 		}
 	}
@@ -101,81 +94,24 @@ func (c *cycle) withdrawUnchosen() {
 // ranked returns the candidates, best first as far as that does not depend on earlier
 // picks.
 func (c *cycle) ranked() []*clusterState {
-	var all []*clusterState
-	for i := range c.members {
-		if m := &c.members[i]; m.candidate() {
-			all = append(all, m)
-		}
-	}
+	all := c.where((*clusterState).candidate)
 	slices.SortFunc(all, func(a, b *clusterState) int {
 		return cmp.Or(
 			cmp.Compare(b.affinity, a.affinity),
-			cmp.Compare(keepFirst(b), keepFirst(a)),
+			cmp.Compare(rank(b.class == reconsidered), rank(a.class == reconsidered)),
 			cmp.Compare(b.index, a.index),
 		)
 	})
 	return all
 }
 
-// keepFirst breaks ties in favour of a cluster that the placement has under an earlier policy.
-func keepFirst(m *clusterState) int {
-	if m.class == reconsidered {
-		return 1
-	}
-	return 0
-}
-
-// A group has the candidates of the same domains, best first. At any time all of them have the
-// same spread score. So only the first one of each group can be the next pick, and a pick
-// compares one candidate per group.
-type group struct {
-	members []*clusterState
-	ranks   []int // ranks of the members among all candidates
-}
-
-func (g *group) pop() *clusterState {
-	m := g.members[0]
-	g.members, g.ranks = g.members[1:], g.ranks[1:]
-	return m
-}
-
-func (c *cycle) groups(ranked []*clusterState) []*group {
-	var all []*group
-	index := map[string]*group{}
-	var key []byte
-	for rank, m := range ranked {
-		key = key[:0]
-		for _, d := range c.spreading.perConstraint {
-			key = strconv.AppendInt(key, int64(d.of[m.index]), 36)
-			key = append(key, ' ')
-		}
-		g := index[string(key)]
-		if g == nil {
-			g = &group{}
-			index[string(key)] = g
-			all = append(all, g)
-		}
-		g.members = append(g.members, m)
-		g.ranks = append(g.ranks, rank)
-	}
-	return all
-}
-
-// best returns the group whose first cluster is the next pick, and its spread score; nil if
-// there is none.
-func (c *cycle) best(groups []*group) (*group, int32) {
-	var best *group
-	var top int32
-	for _, g := range groups {
-		if len(g.members) == 0 {
-			continue
-		}
-		score, forbidden := c.spreading.score(g.members[0].index)
-		if forbidden >= 0 {
-			continue
-		}
-		if best == nil || score > top || score == top && g.ranks[0] < best.ranks[0] {
-			best, top = g, score
+// next returns which of the candidates, which are ranked, is the next pick, and its spread score;
+// -1 if none can be chosen.
+func (c *cycle) next(candidates []*clusterState) (best int, top int32) {
+	best = -1
+	for i, m := range candidates {
+		if score, forbidden := c.spreading.score(m.index); forbidden < 0 && (best < 0 || score > top) {
+			best, top = i, score
 		}
 	}
 	return best, top
@@ -183,9 +119,9 @@ func (c *cycle) best(groups []*group) (*group, int32) {
 
 // scoreRemaining gives each remaining candidate the spread score it would have as the next pick.
 func (c *cycle) scoreRemaining() {
-	for i := range c.members {
-		if m := &c.members[i]; m.candidate() && !m.chosen {
-			m.spread, m.forbidden = c.spreading.score(i)
+	for _, m := range c.members {
+		if m.candidate() && !m.chosen {
+			m.spread, m.forbidden = c.spreading.score(m.index)
 		}
 	}
 }
@@ -206,12 +142,10 @@ func (c *cycle) scaleDown(held []*clusterState) {
 		}
 		c.lastBound = held[last]
 	}
-	for i := range c.members {
-		m := &c.members[i]
+	for _, m := range c.members {
 		if m.class == bound && !m.selected() {
 			m.class = unscheduled
-			m.objection = c.rules.objection(m.Cluster)
-			m.affinity = c.rules.affinity(m.Cluster)
+			m.objection, m.affinity = c.rules.objection(m.Cluster), c.rules.affinity(m.Cluster)
 		}
 	}
 	c.scoreRemaining()
@@ -228,6 +162,7 @@ func worstFirst(a, b *clusterState) int {
 	)
 }
 
+// rank puts what does not hold before what does.
 func rank(b bool) int {
 	if b {
 		return 1

@@ -44,7 +44,7 @@ func (c *cycle) unreadable(m *Cluster) string {
 func (c *cycle) noteProperties() {
 	for _, name := range c.usedProperties {
 		known, bad := 0, []string(nil)
-		for _, m := range c.fleet {
+		for _, m := range c.members {
 			if _, ok := m.Properties[name]; ok {
 				known++
 			}
@@ -55,7 +55,7 @@ func (c *cycle) noteProperties() {
 		switch {
 		case len(bad) > 0:
 			c.addNote(fmt.Sprintf("property %q is not a quantity on %d cluster(s) and counts as unknown there: %s", name, len(bad), firstFew(bad)))
-		case known == 0 && len(c.fleet) > 0:
+		case known == 0 && len(c.members) > 0:
 			c.addNote(fmt.Sprintf("no cluster reports property %q", name))
 		}
 	}

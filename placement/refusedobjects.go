@@ -91,11 +91,3 @@ func because(fits bool, why string) string {
 	}
 	return ""
 }
-
-// refusedReason says why an object is never propagated; empty if it may be.
-func refusedReason(o *unstructured.Unstructured, gvk schema.GroupVersionKind, services map[string]bool) string {
-	if rule, ok := refusals[gvk]; ok {
-		return rule(o, services)
-	}
-	return ""
-}

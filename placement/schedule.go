@@ -78,19 +78,16 @@ func (c *cycle) run() {
 // noteMisplaced adds notes about bound clusters that would not be selected now because of other
 // placements.
 func (c *cycle) noteMisplaced() {
-	for i := range c.members {
-		if m := &c.members[i]; m.class == bound {
-			if why := c.affinityViolation(m.Cluster); why != "" {
-				c.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
-			}
+	for _, m := range c.members {
+		if why := c.affinityViolation(m.Cluster); why != "" && m.class == bound {
+			c.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
 		}
 	}
 }
 
 // filter runs the filters for every cluster that is not bound.
 func (c *cycle) filter() {
-	for i := range c.members {
-		m := &c.members[i]
+	for _, m := range c.members {
 		if m.class != bound {
 			m.objection = c.rules.objection(m.Cluster)
 		}
@@ -101,8 +98,7 @@ func (c *cycle) filter() {
 // policy selected and this one does not.
 func (c *cycle) pickAll() {
 	c.filter()
-	for i := range c.members {
-		m := &c.members[i]
+	for _, m := range c.members {
 		switch {
 		case m.candidate():
 			c.choose(m, &Score{}, 0)
@@ -122,8 +118,8 @@ func (c *cycle) pickFixed() {
 		c.freeze("the policy names no cluster")
 		return
 	}
-	for i := range c.members {
-		switch m := &c.members[i]; {
+	for _, m := range c.members {
+		switch {
 		case c.named(m):
 			c.takeNamed(m)
 		case m.class == reconsidered:
@@ -153,9 +149,7 @@ func (c *cycle) takeNamed(m *clusterState) {
 // freeze keeps all bindings as they are.
 func (c *cycle) freeze(why string) {
 	c.frozen = why
-	for i := range c.members {
-		if m := &c.members[i]; m.selected() {
-			m.reason = "Cluster " + quote(m.Name) + " keeps what it has: " + why
-		}
+	for _, m := range c.where((*clusterState).selected) {
+		m.reason = "Cluster " + quote(m.Name) + " keeps what it has: " + why
 	}
 }

@@ -267,29 +267,28 @@ func (x *Index) suggestName(in kindKey, name string) string {
 func (x *Index) suggestKind(gk api.GroupKind) string {
 	known := slices.AppendSeq(api.KnownKinds(), maps.Keys(x.versions))
 	slices.SortFunc(known, func(a, b api.GroupKind) int { return strings.Compare(a.String(), b.String()) })
-	var kinds, siblings []string // similar kinds of all groups, and of this group
+	kinds := map[string]api.GroupKind{} // by name; one of the same group if there is one
+	var all, siblings []string
 	for _, k := range known {
-		if k.Group == "extensions" {
-			continue // no longer served
-		}
-		kinds = append(kinds, k.Kind)
-		if k.Group == gk.Group {
+		switch {
+		case k.Group == "extensions": // no longer served
+			continue
+		case k.Group == gk.Group:
 			siblings = append(siblings, k.Kind)
+			kinds[k.Kind] = k
+		case kinds[k.Kind].Empty():
+			kinds[k.Kind] = k
 		}
+		all = append(all, k.Kind)
 	}
 	kind := gk.Kind
-	if !slices.Contains(kinds, kind) {
-		kind = cmp.Or(api.Closest(kind, siblings), api.Closest(kind, kinds))
+	if kinds[kind].Empty() {
+		kind = cmp.Or(api.Closest(kind, siblings), api.Closest(kind, all))
 	}
-	meant := api.GroupKind{Group: gk.Group, Kind: kind}
-	if !slices.Contains(siblings, kind) {
-		i := slices.IndexFunc(known, func(k api.GroupKind) bool { return k.Kind == kind && k.Group != "extensions" })
-		if i < 0 {
-			return ""
-		}
-		meant = known[i]
+	if kinds[kind].Empty() {
+		return ""
 	}
-	return fmt.Sprintf("; did you mean %s?", meant)
+	return fmt.Sprintf("; did you mean %s?", kinds[kind])
 }
 
 // resourceOf names a kind the way KubeFleet's messages do, by its plural.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,16 +19,12 @@ type constraint struct {
 // compileSpread returns the constraints, hard ones before soft ones, because the first
 // violation in that order is reported.
 func compileSpread(all []api.TopologySpreadConstraint) []constraint {
-	var hard, soft []constraint
+	var out []constraint
 	for _, t := range all {
-		c := constraint{key: t.TopologyKey, maxSkew: maxSkew(t), hard: t.WhenUnsatisfiable != api.ScheduleAnyway}
-		if c.hard {
-			hard = append(hard, c)
-		} else {
-			soft = append(soft, c)
-		}
+		out = append(out, constraint{key: t.TopologyKey, maxSkew: maxSkew(t), hard: t.WhenUnsatisfiable != api.ScheduleAnyway})
 	}
-	return append(hard, soft...)
+	slices.SortStableFunc(out, func(a, b constraint) int { return cmp.Compare(rank(b.hard), rank(a.hard)) })
+	return out
 }
 
 // violation returns the reason if a hard constraint is violated.
@@ -39,19 +36,16 @@ func (c constraint) violation() string {
 // for each. As in KubeFleet, a domain counts even if none of its clusters is eligible, and then
 // limits the others.
 type domains struct {
-	of    []int32 // by cluster; -1 if it has no such label
-	names []string
-	count []int32 // by domain
-	// hist is the number of domains with each count. low and high are the smallest and the
-	// largest count. low2 is the second smallest, which equals low if two domains have that
-	// count.
-	hist            []int32
-	low, low2, high int32
+	of        []int // by cluster; -1 if it has no such label
+	names     []string
+	count     []int32 // by domain
+	low, high int32   // the smallest and the largest count
+	lowest    int     // how many domains have the smallest count
 }
 
-func newDomains(key string, fleet []*Cluster) *domains {
-	d := &domains{of: make([]int32, len(fleet))}
-	index := map[string]int32{}
+func newDomains(key string, fleet []*clusterState) *domains {
+	d := &domains{of: make([]int, len(fleet))}
+	index := map[string]int{}
 	for i, c := range fleet {
 		value, ok := c.Labels[key]
 		if !ok {
@@ -60,15 +54,13 @@ func newDomains(key string, fleet []*Cluster) *domains {
 		}
 		id, seen := index[value]
 		if !seen {
-			id = int32(len(d.names))
+			id = len(d.names)
 			index[value] = id
 			d.names = append(d.names, value)
 		}
 		d.of[i] = id
 	}
-	d.count = make([]int32, len(d.names))
-	d.hist = []int32{int32(len(d.names))}
-	d.updateLow()
+	d.count, d.lowest = make([]int32, len(d.names)), len(d.names)
 	return d
 }
 
@@ -78,44 +70,23 @@ func (d *domains) add(cluster int) {
 	if id < 0 {
 		return
 	}
-	n := d.count[id]
 	d.count[id]++
-	d.hist[n]--
-	if int(n)+1 == len(d.hist) {
-		d.hist = append(d.hist, 0)
-	}
-	d.hist[n+1]++
-	d.high = max(d.high, n+1)
-	d.updateLow()
-}
-
-// updateLow finds low and low2 again. Counts only grow, so low never falls, and no search is
-// longer than the largest count.
-func (d *domains) updateLow() {
-	if len(d.names) == 0 {
-		return
-	}
-	for d.hist[d.low] == 0 {
-		d.low++
-	}
-	if d.hist[d.low] > 1 || len(d.names) == 1 {
-		d.low2 = d.low
-		return
-	}
-	d.low2 = d.low + 1
-	for d.hist[d.low2] == 0 {
-		d.low2++
+	d.low, d.high, d.lowest = slices.Min(d.count), slices.Max(d.count), 0
+	for _, n := range d.count {
+		if n == d.low {
+			d.lowest++
+		}
 	}
 }
 
 // effect returns how one more cluster in a domain would change the skew, and whether that
 // exceeds maxSkew.
-func (d *domains) effect(domain, maxSkew int32) (delta int32, violated bool) {
+func (d *domains) effect(domain int, maxSkew int32) (delta int32, violated bool) {
 	n, skew := d.count[domain], d.high-d.low
 	switch {
 	case d.high == d.low:
 		delta = 1
-	case n == d.low && d.low != d.low2:
+	case n == d.low && d.lowest == 1:
 		delta = -1
 	case n == d.high:
 		delta = 1
@@ -132,7 +103,7 @@ type spread struct {
 	perConstraint []*domains
 }
 
-func newSpread(constraints []constraint, fleet []*Cluster) *spread {
+func newSpread(constraints []constraint, fleet []*clusterState) *spread {
 	s := &spread{constraints: constraints}
 	for _, c := range constraints {
 		s.perConstraint = append(s.perConstraint, newDomains(c.key, fleet))
@@ -173,8 +144,8 @@ func (s *spread) score(cluster int) (score int32, forbidden int) {
 func (c *cycle) emptyDomains(i int) []string {
 	d := c.spreading.perConstraint[i]
 	usable := make([]bool, len(d.names))
-	for j := range c.members {
-		if id := d.of[j]; id >= 0 && (c.members[j].candidate() || c.members[j].selected()) {
+	for _, m := range c.members {
+		if id := d.of[m.index]; id >= 0 && (m.candidate() || m.selected()) {
 			usable[id] = true
 		}
 	}
@@ -192,7 +163,7 @@ func (c *cycle) emptyDomains(i int) []string {
 // get all its clusters because of them.
 func (c *cycle) noteEmpty() {
 	for i, k := range c.spreading.constraints {
-		forbids := slices.ContainsFunc(c.members, func(m clusterState) bool { return m.candidate() && m.forbidden == i })
+		forbids := slices.ContainsFunc(c.members, func(m *clusterState) bool { return m.candidate() && m.forbidden == i })
 		if empty := c.emptyDomains(i); forbids && len(empty) > 0 {
 			c.addNote(fmt.Sprintf("topology spread constraint %q: nothing can be chosen in %s, which counts nevertheless and keeps all others at most %d ahead", k.key, firstFew(empty), k.maxSkew))
 		}
