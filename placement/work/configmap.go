@@ -3,6 +3,8 @@ package work
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,39 +93,18 @@ func (o *opener) malformed(id *api.EnvelopeIdentifier, key string, err error) {
 	o.problem("the object with manifest key %q in envelope config %q is malformatted, err: %w", key, objectName(id.Namespace, id.Name), err)
 }
 
-// documents splits YAML at its "---" lines and leaves out documents that are empty or have only
+// separator begins a document, which may follow on the same line.
+var separator = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
+
+// documents splits YAML into its documents, and leaves out those that are empty or have only
 // comments.
 func documents(text string) []string {
-	var docs []string
-	var doc strings.Builder
-	empty := true
-	end := func() {
-		if !empty {
-			docs = append(docs, doc.String())
+	return slices.DeleteFunc(separator.Split(text, -1), func(doc string) bool {
+		for line := range strings.Lines(doc) {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				return false
+			}
 		}
-		doc.Reset()
-		empty = true
-	}
-	for line := range strings.Lines(text) {
-		if rest, ok := separator(line); ok {
-			end()
-			line = rest
-		}
-		doc.WriteString(line)
-		if t := strings.TrimSpace(line); t != "" && t[0] != '#' {
-			empty = false
-		}
-	}
-	end()
-	return docs
-}
-
-// separator reports whether a line begins a document, and returns what follows on the same
-// line.
-func separator(line string) (rest string, ok bool) {
-	rest, ok = strings.CutPrefix(line, "---")
-	if !ok || strings.TrimLeft(rest, " \t\r\n") != "" && rest[0] != ' ' && rest[0] != '\t' {
-		return "", false
-	}
-	return rest, true
+		return true
+	})
 }

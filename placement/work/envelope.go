@@ -218,16 +218,16 @@ var serverAnnotations = []string{
 // strip removes the fields that a server sets.
 func strip(u *unstructured.Unstructured) {
 	delete(u.Object, "status")
+	metadata, _ := u.Object["metadata"].(map[string]any)
 	for _, f := range serverFields {
-		unstructured.RemoveNestedField(u.Object, "metadata", f)
+		delete(metadata, f)
 	}
-	if _, found, _ := unstructured.NestedMap(u.Object, "metadata", "annotations"); !found {
-		return
-	}
-	for _, a := range serverAnnotations {
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", a)
-	}
-	if len(u.GetAnnotations()) == 0 {
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
+	if annotations, is := metadata["annotations"].(map[string]any); is {
+		for _, a := range serverAnnotations {
+			delete(annotations, a)
+		}
+		if len(annotations) == 0 {
+			delete(metadata, "annotations")
+		}
 	}
 }

@@ -14,8 +14,7 @@ import (
 func (r *Renderer) Idle(clusters iter.Seq[placement.Cluster]) []api.NamespacedName {
 	var idle []api.NamespacedName
 	for i := range r.candidates {
-		c := &r.candidates[i]
-		if c.ref != nil && c.matchesNone(clusters) {
+		if c := &r.candidates[i]; c.ref != nil && c.matchesNone(clusters) {
 			idle = append(idle, c.id())
 		}
 	}

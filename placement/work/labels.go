@@ -32,7 +32,7 @@ func labelKeys(candidates []candidate) []string {
 				}
 			}
 			for _, p := range rule.patches {
-				keys = append(keys, variablesIn(p.value)...)
+				keys = append(keys, variablesIn(string(p.Value))...)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ type rule struct {
 	terms      []labels.Selector
 	// delete leaves the object out; patches are then empty.
 	delete  bool
-	patches []patch
+	patches []api.JSONPatchOverride
 	// err is the reason why the rule is invalid. It affects every cluster.
 	err error
 }
@@ -145,7 +145,7 @@ func rulesOf(declared []api.OverrideRule) []rule {
 		r := rule{index: i, delete: d.OverrideType == api.DeleteOverrideType}
 		r.matchesAll, r.terms, r.err = clustersOf(d.ClusterSelector)
 		if !r.delete {
-			r.patches = patchesOf(d.JSONPatchOverrides)
+			r.patches = d.JSONPatchOverrides
 		}
 		rules[i] = r
 	}

@@ -1,10 +1,10 @@
 package work
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -15,68 +15,45 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// A patch is one JSON patch operation.
-type patch struct {
-	op, path string
-	// value is JSON, with variables if templated.
-	value     string
-	templated bool
-}
-
-func patchesOf(declared []api.JSONPatchOverride) []patch {
-	patches := make([]patch, len(declared))
-	for i, d := range declared {
-		p := patch{op: string(d.Operator), path: d.Path, value: string(d.Value)}
-		if p.value == "" {
-			p.value = "null"
-		}
-		p.templated = hasVariables(p.value)
-		patches[i] = p
-	}
-	return patches
-}
-
-// An expandedRule is a rule with its variables replaced for one cluster.
-type expandedRule struct {
-	rule *rule
-	// values are the values of the templated patches, in order.
+// An application is a rule that matches a cluster, with the variables of its patches replaced.
+type application struct {
+	candidate int
+	rule      *rule
+	// values are those of the rule's patches, in order, as JSON.
 	values []string
 	err    error
 }
 
 // expand replaces the variables in the rule's values.
-func (r *rule) expand(c placement.Cluster) expandedRule {
-	x := expandedRule{rule: r, err: r.err}
+func (r *rule) expand(candidate int, c placement.Cluster) application {
+	a := application{candidate: candidate, rule: r, err: r.err}
 	for _, p := range r.patches {
-		if !p.templated || x.err != nil {
-			continue
+		if a.err == nil {
+			var value string
+			value, a.err = expandVariables(cmp.Or(string(p.Value), "null"), c)
+			a.values = append(a.values, value)
 		}
-		value, err := expandVariables(p.value, c)
-		x.values, x.err = append(x.values, value), err
 	}
-	return x
+	return a
 }
 
-// operations returns the rule's patches as one document, which is applied completely or not at
-// all.
-func (x expandedRule) operations() (jsonpatch.Patch, error) {
-	values := x.values
-	ops := make(jsonpatch.Patch, len(x.rule.patches))
-	for i, p := range x.rule.patches {
-		value := p.value
-		if p.templated {
-			value, values = values[0], values[1:]
+// patch applies the rule's patches to a document, completely or not at all.
+func (a application) patch(doc []byte) ([]byte, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	ops := make(jsonpatch.Patch, len(a.values))
+	for i, p := range a.rule.patches {
+		if !json.Valid([]byte(a.values[i])) {
+			return nil, fmt.Errorf("the value for %s %s is not valid JSON; quote text", p.Operator, p.Path)
 		}
-		if !json.Valid([]byte(value)) {
-			return nil, fmt.Errorf("the value for %s %s is not valid JSON; quote text", p.op, p.path)
-		}
-		op, path, raw := quoted(p.op), quoted(p.path), json.RawMessage(value)
+		op, path, value := quoted(string(p.Operator)), quoted(p.Path), json.RawMessage(a.values[i])
 		ops[i] = jsonpatch.Operation{"op": &op, "path": &path}
-		if p.op != string(api.JSONPatchRemove) {
-			ops[i]["value"] = &raw
+		if p.Operator != api.JSONPatchRemove {
+			ops[i]["value"] = &value
 		}
 	}
-	return ops, nil
+	return ops.ApplyWithOptions(doc, &jsonpatch.ApplyOptions{SupportNegativeIndices: true})
 }
 
 func quoted(s string) json.RawMessage {
@@ -84,58 +61,27 @@ func quoted(s string) json.RawMessage {
 	return data
 }
 
-// overrideOne applies the candidates' rules to a manifest, in order. It returns nil if the
-// manifest is left out, and the same pointer if nothing changed.
-func (r *Renderer) overrideOne(m *Manifest, candidates []int, rules [][]expandedRule) (*Manifest, error) {
-	var doc []byte // created when a patch needs it
-	for _, i := range candidates {
-		for _, x := range rules[i] {
-			if x.rule.delete && x.err == nil {
-				return nil, nil
-			}
-			next, err := x.apply(m, doc)
-			if err != nil {
-				return nil, r.newOverrideError(&r.candidates[i], m, err)
-			}
-			doc = next
+// apply applies rules to a manifest, in order. It returns nil if the manifest is left out, and
+// the same pointer if nothing changed.
+func (r *Renderer) apply(m *Manifest, rules []application) (*Manifest, error) {
+	doc, err := json.Marshal(m.Object.Content.Object)
+	for _, a := range rules {
+		if a.rule.delete && a.err == nil {
+			return nil, nil
 		}
-	}
-	if doc == nil {
-		return m, nil
+		if err == nil {
+			doc, err = a.patch(doc)
+		}
+		if err != nil {
+			return nil, r.newOverrideError(&r.candidates[a.candidate], m, err)
+		}
 	}
 	changed, err := m.withContent(doc)
 	if err != nil {
-		// The last rule that changed the object is reported as the cause.
-		return nil, r.newOverrideError(&r.candidates[lastApplied(candidates, rules)], m, err)
+		last := rules[len(rules)-1] // reported as the cause
+		return nil, r.newOverrideError(&r.candidates[last.candidate], m, err)
 	}
 	return changed, nil
-}
-
-// lastApplied returns the last candidate that has a rule for this cluster.
-func lastApplied(candidates []int, rules [][]expandedRule) int {
-	for _, i := range slices.Backward(candidates) {
-		if rules[i] != nil {
-			return i
-		}
-	}
-	panic("work: no rule patches the manifest")
-}
-
-// apply patches doc, or the manifest's own JSON if doc is nil.
-func (x expandedRule) apply(m *Manifest, doc []byte) ([]byte, error) {
-	if x.err != nil {
-		return nil, x.err
-	}
-	ops, err := x.operations()
-	if err != nil {
-		return nil, err
-	}
-	if doc == nil {
-		if doc, err = json.Marshal(m.Object.Content.Object); err != nil {
-			return nil, err
-		}
-	}
-	return ops.ApplyWithOptions(doc, &jsonpatch.ApplyOptions{SupportNegativeIndices: true})
 }
 
 // withContent returns the manifest with another content, which must have the same identity.
@@ -201,11 +147,6 @@ const (
 	nameVariable  = "${MEMBER-CLUSTER-NAME}"
 	labelVariable = "${MEMBER-CLUSTER-LABEL-KEY-"
 )
-
-// hasVariables reports whether a value may differ between clusters.
-func hasVariables(value string) bool {
-	return strings.Contains(value, nameVariable) || strings.Contains(value, labelVariable)
-}
 
 // expandVariables replaces the cluster's name, and then its labels one after another until none
 // is left. Nothing is escaped, since names and label values have no characters that are special

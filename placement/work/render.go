@@ -2,6 +2,7 @@ package work
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gitfleet/gitfleet/placement"
@@ -39,24 +40,14 @@ type Refused struct {
 // A Renderer renders the content of a placement at one commit. It caches what it has rendered,
 // and must not be used concurrently.
 type Renderer struct {
-	key        api.PlacementKey
 	base       Rendered
 	warnings   []string
 	err        error // why no cluster gets any content
 	candidates []candidate
-	// overridden are the manifests that candidates select, in order.
-	overridden []overriddenManifest
-
 	// rendered caches contents by the rules applied.
 	rendered map[string]Rendered
 	// labelKeys are the keys of the labels that affect the content.
 	labelKeys []string
-}
-
-// An overriddenManifest lists the candidates, by index and in order, that select a manifest.
-type overriddenManifest struct {
-	manifest   int
-	candidates []int
 }
 
 // NewRenderer returns a renderer for a placement that selects the given objects. Overrides may
@@ -65,41 +56,17 @@ type overriddenManifest struct {
 func NewRenderer(key api.PlacementKey, selected []*api.Object, cros []*api.ClusterResourceOverride, ros []*api.ResourceOverride, scope Scope) *Renderer {
 	content := open(key, selected, scope)
 	r := &Renderer{
-		key: key,
-		base: Rendered{
-			Manifests: content.manifests,
-			Refused:   content.refused,
-			Hash:      hashOf(content.manifests, content.refused),
-		},
+		base:     Rendered{Manifests: content.manifests, Refused: content.refused, Hash: hashOf(content.manifests, content.refused)},
 		rendered: map[string]Rendered{},
 	}
 	if len(content.problems) > 0 {
 		r.err = &EnvelopeError{Problems: content.problems}
 	}
-	index := newIndex(content)
 	var warnings []string
-	r.candidates, warnings = candidatesFor(key, index, cros, ros)
+	r.candidates, warnings = candidatesFor(key, newIndex(content), cros, ros)
 	r.warnings = append(content.warnings, warnings...)
 	r.labelKeys = labelKeys(r.candidates)
-	r.overridden = overriddenManifests(r.candidates, len(content.manifests))
 	return r
-}
-
-// overriddenManifests inverts the candidates' selections.
-func overriddenManifests(candidates []candidate, manifests int) []overriddenManifest {
-	by := make([][]int, manifests)
-	for i := range candidates {
-		for _, m := range candidates[i].selects {
-			by[m] = append(by[m], i)
-		}
-	}
-	var touched []overriddenManifest
-	for m, cs := range by {
-		if len(cs) > 0 {
-			touched = append(touched, overriddenManifest{m, cs})
-		}
-	}
-	return touched
 }
 
 // Warnings returns the warnings that do not depend on a cluster: overrides of this placement
@@ -131,51 +98,33 @@ func (r *Renderer) Hash() string {
 // fail and keep what it holds, and it differs from the hash of any valid content.
 func (r *Renderer) For(c placement.Cluster) (Rendered, error) {
 	applied := r.match(c)
-	if len(applied) == 0 {
-		return r.withError(r.base, r.err)
-	}
-	if r.err != nil {
-		return r.withError(r.withOverrideNames(applied), r.err)
+	if len(applied) == 0 && r.err == nil {
+		return r.base, nil
 	}
 	key := keyOfContent(applied)
 	if known, ok := r.rendered[key]; ok {
 		return known, nil
 	}
-	out, err := r.override(applied)
+	out, err := r.withOverrideNames(applied), r.err
+	if err == nil {
+		err = r.override(&out, applied)
+	}
 	if err != nil {
-		return r.withError(out, err)
+		out.Manifests, out.Refused, out.Hash = nil, nil, hashOfError(err)
+		return out, err
 	}
 	r.rendered[key] = out
 	return out, nil
 }
 
-// withError removes the content from a result with an error.
-func (r *Renderer) withError(out Rendered, err error) (Rendered, error) {
-	if err != nil {
-		out.Manifests, out.Refused = nil, nil
-		out.Hash = hashOfError(err)
-	}
-	return out, err
-}
-
-// An application is a candidate with its rules that match a cluster, variables replaced.
-type application struct {
-	index int
-	rules []expandedRule
-}
-
-// match finds the rules that apply to the cluster, in order.
+// match returns the rules that apply to the cluster, in order.
 func (r *Renderer) match(c placement.Cluster) []application {
 	var applied []application
 	for i := range r.candidates {
-		var rules []expandedRule
 		for j := range r.candidates[i].rules {
 			if rule := &r.candidates[i].rules[j]; rule.matches(c) {
-				rules = append(rules, rule.expand(c))
+				applied = append(applied, rule.expand(i, c))
 			}
-		}
-		if rules != nil {
-			applied = append(applied, application{i, rules})
 		}
 	}
 	return applied
@@ -185,10 +134,8 @@ func (r *Renderer) match(c placement.Cluster) []application {
 func keyOfContent(applied []application) string {
 	var key []byte
 	for _, a := range applied {
-		for _, x := range a.rules {
-			// The error belongs to the key, since a rule with an error has other values.
-			key = fmt.Appendf(key, "%d %d %q %v;", a.index, x.rule.index, x.values, x.err)
-		}
+		// The error belongs to the key, since a rule with an error has other values.
+		key = fmt.Appendf(key, "%d %d %q %v;", a.candidate, a.rule.index, a.values, a.err)
 	}
 	return string(key)
 }
@@ -196,39 +143,34 @@ func keyOfContent(applied []application) string {
 // withOverrideNames returns the base content with the names of the overrides that apply.
 func (r *Renderer) withOverrideNames(applied []application) Rendered {
 	out := r.base
-	for _, a := range applied {
-		out.ClusterOverrides, out.Overrides = r.candidates[a.index].appendName(out.ClusterOverrides, out.Overrides)
+	for i, a := range applied {
+		if i == 0 || applied[i-1].candidate != a.candidate {
+			out.ClusterOverrides, out.Overrides = r.candidates[a.candidate].appendName(out.ClusterOverrides, out.Overrides)
+		}
 	}
 	return out
 }
 
-// override renders the content with the rules applied. Manifests that do not change are shared.
-func (r *Renderer) override(applied []application) (Rendered, error) {
-	out := r.withOverrideNames(applied)
-	byCandidate := make([][]expandedRule, len(r.candidates))
+// override applies rules to the base content. Manifests that do not change are shared.
+func (r *Renderer) override(out *Rendered, applied []application) error {
+	rules := map[int][]application{} // by manifest
 	for _, a := range applied {
-		byCandidate[a.index] = a.rules
+		for _, i := range r.candidates[a.candidate].selects {
+			rules[i] = append(rules[i], a)
+		}
 	}
-	var changed []*Manifest // created when a manifest changes
-	for _, t := range r.overridden {
-		before := r.base.Manifests[t.manifest]
-		after, err := r.overrideOne(before, t.candidates, byCandidate)
-		if err != nil {
-			return out, err
+	manifests := slices.Clone(r.base.Manifests)
+	for _, i := range slices.Sorted(maps.Keys(rules)) { // the first error is that of the first manifest
+		var err error
+		if manifests[i], err = r.apply(manifests[i], rules[i]); err != nil {
+			return err
 		}
-		if after == before {
-			continue
-		}
-		if changed == nil {
-			changed = slices.Clone(r.base.Manifests)
-		}
-		changed[t.manifest] = after
 	}
-	if changed != nil {
-		out.Manifests = slices.DeleteFunc(changed, func(m *Manifest) bool { return m == nil })
+	if !slices.Equal(manifests, r.base.Manifests) {
+		out.Manifests = slices.DeleteFunc(manifests, func(m *Manifest) bool { return m == nil })
 		out.Hash = hashOf(out.Manifests, out.Refused)
 	}
-	return out, nil
+	return nil
 }
 
 // Manifests returns the manifests before any override, in canonical order. Clusters get no
