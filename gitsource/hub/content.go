@@ -98,12 +98,12 @@ func definition(r *document.Report, it *item, object map[string]any) bool {
 	if kind == "" {
 		r.Errorf(r.Field("spec", "names", "kind"), missing)
 	}
-	known := scope == "Namespaced" || scope == "Cluster"
-	if !known {
+	if scope != "Namespaced" && scope != "Cluster" {
 		r.Errorf(r.Field("spec", "scope"), "must be Namespaced or Cluster")
+		return false
 	}
 	it.scope = &declaredScope{api.GroupKind{Group: group, Kind: kind}, scope == "Namespaced"}
-	return group != "" && kind != "" && known
+	return group != "" && kind != ""
 }
 
 // createdByController reports objects that a controller has created, which end up in Git if

@@ -10,32 +10,37 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An overrideTarget is the target that one override selects; two overrides must not select the
-// same.
-type overrideTarget struct {
-	namespace string // namespace of the override; empty for a ClusterResourceOverride
-	api.ResourceSelector
-}
-
-type overrideUse struct {
-	it    *item
-	field string
-}
-
-// overrides reports objects that two overrides select, and too many overrides.
+// overrides reports objects that two overrides of a namespace select, and too many overrides.
 func (a *assembly) overrides() {
-	uses := map[overrideTarget][]overrideUse{}
+	type target struct {
+		namespace string
+		api.ResourceSelector
+	}
+	type use struct {
+		it    *item
+		field string
+	}
+	uses := map[target][]use{}
 	count := map[string]int{}
 	for _, it := range a.items {
-		if it.clusterOverride == nil && it.override == nil {
+		var field, limit string
+		var selectors []api.ResourceSelector
+		switch {
+		case it.clusterOverride != nil:
+			field, selectors = "clusterResourceSelectors", validation.ClusterSelectors(it.clusterOverride.ClusterResourceOverride)
+			limit = "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created in KubeFleet"
+		case it.override != nil:
+			field, selectors = "resourceSelectors", it.override.Spec.ResourceSelectors
+			limit = "resourceOverride limit has been reached: at most 100 resources can be created in KubeFleet"
+		default:
 			continue
 		}
-		count[it.id.Namespace]++
-		a.overrideLimit(it, count[it.id.Namespace])
-		field, selectors := it.selectors()
+		if count[it.id.Namespace]++; count[it.id.Namespace] == 101 {
+			a.problem(problem.Warning, it.origin, "", "%s", limit)
+		}
 		for i, s := range selectors {
-			t := overrideTarget{it.id.Namespace, s}
-			uses[t] = append(uses[t], overrideUse{it, fmt.Sprintf("spec.%s[%d]", field, i)})
+			t := target{it.id.Namespace, s}
+			uses[t] = append(uses[t], use{it, fmt.Sprintf("spec.%s[%d]", field, i)})
 		}
 	}
 	for t, all := range uses {
@@ -53,25 +58,6 @@ func (a *assembly) overrides() {
 	}
 }
 
-// selectors returns the selectors of an override, and the name of their field.
-func (it *item) selectors() (field string, selectors []api.ResourceSelector) {
-	if it.override != nil {
-		return "resourceSelectors", it.override.Spec.ResourceSelectors
-	}
-	return "clusterResourceSelectors", validation.ClusterSelectors(it.clusterOverride.ClusterResourceOverride)
-}
-
-// overrideLimit warns once if there are more overrides than KubeFleet allows.
-func (a *assembly) overrideLimit(it *item, n int) {
-	switch {
-	case n != 101:
-	case it.clusterOverride != nil:
-		a.problem(problem.Warning, it.origin, "", "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created in KubeFleet")
-	default:
-		a.problem(problem.Warning, it.origin, "", "resourceOverride limit has been reached: at most 100 resources can be created in KubeFleet")
-	}
-}
-
 // references warns of references to names that the commit does not have, which are usually
 // misspelt.
 func (a *assembly) references() {
@@ -84,10 +70,11 @@ func (a *assembly) references() {
 			clusters[it.id.Name] = true
 		}
 	}
+	names := slices.Sorted(maps.Keys(clusters))
 	for _, it := range a.items {
 		switch {
 		case it.placement != nil:
-			a.placementReferences(it, placements, clusters)
+			a.placementReferences(it, placements, names)
 		case it.clusterOverride != nil:
 			a.overrideReference(it, it.clusterOverride.Spec.Placement, placements)
 		case it.override != nil:
@@ -96,32 +83,29 @@ func (a *assembly) references() {
 	}
 }
 
-func (a *assembly) placementReferences(it *item, placements map[api.PlacementKey]bool, clusters map[string]bool) {
+func (a *assembly) placementReferences(it *item, placements map[api.PlacementKey]bool, clusters []string) {
 	policy := it.placement.Spec.Policy
 	for i, name := range policy.ClusterNames {
-		field := fmt.Sprintf("spec.policy.clusterNames[%d]", i)
-		if clusters[name] {
+		if _, found := slices.BinarySearch(clusters, name); found {
 			continue
 		}
-		hint := "add it, or remove the name"
-		if near := api.Closest(name, slices.Sorted(maps.Keys(clusters))); near != "" {
+		field, hint := fmt.Sprintf("spec.policy.clusterNames[%d]", i), "add it, or remove the name"
+		if near := api.Closest(name, clusters); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		a.problem(problem.Warning, it.at(field), field, "the commit has no MemberCluster %s, so it is not chosen; %s", name, hint)
 	}
-	if policy.Affinity == nil {
-		return
-	}
-	a.affinityReferences(it, "placementAffinity", policy.Affinity.PlacementAffinity, placements)
-	a.affinityReferences(it, "placementAntiAffinity", policy.Affinity.PlacementAntiAffinity, placements)
-}
-
-func (a *assembly) affinityReferences(it *item, field string, references []api.PlacementReference, placements map[api.PlacementKey]bool) {
-	for i, ref := range references {
-		key := api.PlacementKey{Namespace: it.id.Namespace, Name: ref.Name}
-		if !placements[key] {
-			a.problem(problem.Warning, it.origin, fmt.Sprintf("spec.policy.affinity.%s[%d].name", field, i), "the commit has no %s %s", key.Kind(), ref.Name)
+	check := func(field string, references []api.PlacementReference) {
+		for i, ref := range references {
+			key := api.PlacementKey{Namespace: it.id.Namespace, Name: ref.Name}
+			if !placements[key] {
+				a.problem(problem.Warning, it.origin, fmt.Sprintf("spec.policy.affinity.%s[%d].name", field, i), "the commit has no %s %s", key.Kind(), ref.Name)
+			}
 		}
+	}
+	if policy.Affinity != nil {
+		check("placementAffinity", policy.Affinity.PlacementAffinity)
+		check("placementAntiAffinity", policy.Affinity.PlacementAntiAffinity)
 	}
 }
 

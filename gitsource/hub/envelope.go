@@ -148,36 +148,24 @@ func (w *wrapped) reservedFault(envelope api.ID) string {
 // envelope; empty if both match.
 func (w *wrapped) scopeFault(envelope api.ID, namespaced bool) string {
 	kind, namespace := w.id.Kind, w.id.Namespace
-	switch envelope.Kind {
-	case clusterEnvelope:
-		switch {
-		case namespace != "":
-			return fmt.Sprintf("a namespaced %s cannot be wrapped in a %s; use a %s in namespace %s", kind, clusterEnvelope, namespaceEnvelope, namespace)
-		case namespaced:
-			return fmt.Sprintf("a %s is namespaced, so it cannot be wrapped in a %s; use a %s in that namespace", kind, clusterEnvelope, namespaceEnvelope)
+	inCluster, inNamespace := envelope.Kind == clusterEnvelope, envelope.Kind == namespaceEnvelope
+	switch {
+	case inCluster && namespace != "":
+		return fmt.Sprintf("a namespaced %s cannot be wrapped in a %s; use a %s in namespace %s", kind, clusterEnvelope, namespaceEnvelope, namespace)
+	case inCluster && namespaced:
+		return fmt.Sprintf("a %s is namespaced, so it cannot be wrapped in a %s; use a %s in that namespace", kind, clusterEnvelope, namespaceEnvelope)
+	case inNamespace && !namespaced:
+		advice := ""
+		if _, known := api.Namespaced(w.id.GroupKind()); !known && namespace == "" {
+			advice = ", or write namespace: " + envelope.Namespace
 		}
-	case namespaceEnvelope:
-		switch {
-		case !namespaced:
-			return fmt.Sprintf("a cluster scoped %s cannot be wrapped in a %s; use a %s%s", kind, namespaceEnvelope, clusterEnvelope, w.orNamespace(envelope))
-		case namespace == "":
-			return fmt.Sprintf("metadata.namespace of the %s is missing; write namespace: %s", kind, envelope.Namespace)
-		case namespace != envelope.Namespace:
-			return fmt.Sprintf("a %s of namespace %s cannot be wrapped in a %s of namespace %s", kind, namespace, namespaceEnvelope, envelope.Namespace)
-		}
-	default:
-		if namespaced && namespace == "" {
-			return fmt.Sprintf("metadata.namespace of the %s is missing; write the namespace it goes to", kind)
-		}
+		return fmt.Sprintf("a cluster scoped %s cannot be wrapped in a %s; use a %s%s", kind, namespaceEnvelope, clusterEnvelope, advice)
+	case inNamespace && namespace == "":
+		return fmt.Sprintf("metadata.namespace of the %s is missing; write namespace: %s", kind, envelope.Namespace)
+	case inNamespace && namespace != envelope.Namespace:
+		return fmt.Sprintf("a %s of namespace %s cannot be wrapped in a %s of namespace %s", kind, namespace, namespaceEnvelope, envelope.Namespace)
+	case !inCluster && namespaced && namespace == "":
+		return fmt.Sprintf("metadata.namespace of the %s is missing; write the namespace it goes to", kind)
 	}
 	return ""
-}
-
-// orNamespace returns the end of the advice for an object of an unknown kind without a
-// namespace: to add one.
-func (w *wrapped) orNamespace(envelope api.ID) string {
-	if _, known := api.Namespaced(w.id.GroupKind()); known || w.id.Namespace != "" {
-		return ""
-	}
-	return ", or write namespace: " + envelope.Namespace
 }

@@ -23,13 +23,9 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 	version := runtimeschema.GroupVersion{Group: gvk.Group, Version: "v1beta1"}.String()
 	switch o := typed.(type) {
 	case *api.ClusterResourcePlacement:
-		validation.DefaultPlacement(&o.Spec)
-		validation.CheckPlacement(r, it.id, o.Annotations, &o.Spec)
-		it.placement = newPlacement(it, o.Labels, o.Annotations, o.Spec)
+		it.placement = newPlacement(r, it, o.ObjectMeta, &o.Spec)
 	case *api.ResourcePlacement:
-		validation.DefaultPlacement(&o.Spec)
-		validation.CheckPlacement(r, it.id, o.Annotations, &o.Spec)
-		it.placement = newPlacement(it, o.Labels, o.Annotations, o.Spec)
+		it.placement = newPlacement(r, it, o.ObjectMeta, &o.Spec)
 	case *api.MemberCluster:
 		o.APIVersion = version
 		validation.DefaultCluster(o)
@@ -45,9 +41,7 @@ func decodeOwnKind(r *document.Report, it *item, gvk runtimeschema.GroupVersionK
 		validation.DefaultOverride(o.Spec.Placement, o.Spec.Policy)
 		validation.CheckOverride(r, o)
 		it.override = &Override{o, it.origin, newHashes(&o.ObjectMeta, o.Spec)}
-	case *api.ClusterResourceEnvelope:
-		checkEnvelope(r, it, object)
-	case *api.ResourceEnvelope:
+	case *api.ClusterResourceEnvelope, *api.ResourceEnvelope:
 		checkEnvelope(r, it, object)
 	}
 	it.lines = r.Lines
@@ -61,11 +55,13 @@ func newHashes(meta *metav1.ObjectMeta, spec any) Hashes {
 	return Hashes{whole, of}
 }
 
-func newPlacement(it *item, labels, annotations map[string]string, spec api.PlacementSpec) *Placement {
-	// a decoded spec can always be encoded
-	hash, _ := hashOf(spec)
+// newPlacement validates a placement and sets its defaults.
+func newPlacement(r *document.Report, it *item, meta metav1.ObjectMeta, spec *api.PlacementSpec) *Placement {
+	validation.DefaultPlacement(spec)
+	validation.CheckPlacement(r, it.id, meta.Annotations, spec)
+	hash, _ := hashOf(spec) // a decoded spec can always be encoded
 	return &Placement{
 		Key:    api.PlacementKey{Namespace: it.id.Namespace, Name: it.id.Name},
-		Labels: labels, Annotations: annotations, Spec: spec, Origin: it.origin, SpecHash: hash,
+		Labels: meta.Labels, Annotations: meta.Annotations, Spec: *spec, Origin: it.origin, SpecHash: hash,
 	}
 }

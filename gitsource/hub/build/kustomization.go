@@ -69,10 +69,6 @@ func (k *kustomization) fail(m mention, format string, args ...any) {
 // failAt reports a problem at the reference to a directory.
 func (k *kustomization) failAt(dir, format string, args ...any) {
 	i := slices.IndexFunc(k.mentions, func(m mention) bool { return path.Join(k.dir, m.value) == dir })
-	if i < 0 {
-		k.fail(mention{}, format, args...)
-		return
-	}
 	k.fail(k.mentions[i], format, args...)
 }
 
@@ -108,22 +104,16 @@ func (g *Graph) readFile(k *kustomization, name string, parse func(data []byte, 
 		k.problems = append(k.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault})
 		return nil
 	}
-	documents, file := readDocuments(name, data, g.limits)
+	var documents []*document.Report
+	file := document.Read(name, data, g.limits, g.limits.BuildInput, func(r *document.Report, _ any) { documents = append(documents, r) })
 	k.problems = append(k.problems, file.Problems...)
 	k.size += file.Size
-	if !file.Problems.HasErrors() {
+	if file.Cut {
+		k.problems = append(k.problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(g.limits)})
+	} else if !file.Problems.HasErrors() {
 		parse(data, documents)
 	}
 	return nil
-}
-
-// readDocuments reads the documents of a file within the limit of one build.
-func readDocuments(name string, data []byte, limits limit.Limits) (documents []*document.Report, file document.File) {
-	file = document.Read(name, data, limits, limits.BuildInput, func(r *document.Report, _ any) { documents = append(documents, r) })
-	if file.Cut {
-		file.Problems = append(file.Problems, problem.Problem{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: inputExceeded(limits)})
-	}
-	return documents, file
 }
 
 func inputExceeded(limits limit.Limits) string {

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
 )
 
 // Nothing that kustomize might fetch passes as a name in the commit.

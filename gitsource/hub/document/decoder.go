@@ -70,8 +70,10 @@ func (d *decoder) value(n *yaml.Node, text bool) any {
 		return nil
 	}
 	if len(d.within) > 0 {
-		d.expanded++
-		if d.tooLarge() {
+		if d.own == 0 {
+			d.own = countNodes(d.root)
+		}
+		if d.expanded++; d.expanded > min(d.own*d.report.Limits.AliasExpansion, expandedNodes) {
 			return d.giveUp("the YAML aliases of this document expand to more than %d times its size; write it out, or split it", d.report.Limits.AliasExpansion)
 		}
 	}
@@ -86,13 +88,6 @@ func (d *decoder) value(n *yaml.Node, text bool) any {
 		d.count(valueBytes + len(n.Value))
 		return d.scalar(n, text)
 	}
-}
-
-func (d *decoder) tooLarge() bool {
-	if d.own == 0 {
-		d.own = countNodes(d.root)
-	}
-	return d.expanded > d.own*d.report.Limits.AliasExpansion || d.expanded > expandedNodes
 }
 
 func countNodes(n *yaml.Node) int {
@@ -147,18 +142,16 @@ func (d *decoder) mapping(n *yaml.Node, text bool) any {
 	}
 	d.count(max(mapBytes, entryBytes*len(n.Content)/2))
 	m := make(map[string]any, len(n.Content)/2)
-	merges := false
+	var merged []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Tag == "!!merge" {
-			merges = true
-			continue
+			merged = append(merged, n.Content[i+1])
+		} else {
+			d.pair(m, n, i, text)
 		}
-		d.pair(m, n, i, text)
 	}
-	for i := 0; merges && i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Tag == "!!merge" {
-			d.merge(m, n.Content[i+1], text)
-		}
+	for _, from := range merged {
+		d.merge(m, from, text)
 	}
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -60,44 +61,38 @@ func (p *jsonParser) next(depth int) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := p.lineAt(p.decoder.InputOffset())
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: p.lineAt(p.decoder.InputOffset())}
 	if depth > p.depth {
 		return nil, fmt.Errorf("nested deeper than %d levels", p.depth)
 	}
 	switch t := token.(type) {
 	case json.Delim:
-		return p.collection(t, line, depth)
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+		if t == '{' {
+			n.Kind, n.Tag = yaml.MappingNode, "!!map"
+		}
+		for p.decoder.More() {
+			child, err := p.next(depth + 1)
+			if err != nil {
+				return nil, midValue(err)
+			}
+			n.Content = append(n.Content, child)
+		}
+		_, err := p.decoder.Token()
+		return n, midValue(err)
 	case string:
-		return scalarNode("!!str", t, yaml.DoubleQuotedStyle, line), nil
+		n.Tag, n.Value, n.Style = "!!str", t, yaml.DoubleQuotedStyle
 	case json.Number:
-		if strings.ContainsAny(t.String(), ".eE") {
-			return scalarNode("!!float", t.String(), 0, line), nil
+		n.Tag, n.Value = "!!int", t.String()
+		if strings.ContainsAny(n.Value, ".eE") {
+			n.Tag = "!!float"
 		}
-		return scalarNode("!!int", t.String(), 0, line), nil
 	case bool:
-		return scalarNode("!!bool", fmt.Sprint(t), 0, line), nil
+		n.Tag, n.Value = "!!bool", strconv.FormatBool(t)
+	default:
+		n.Tag, n.Value = "!!null", "null"
 	}
-	return scalarNode("!!null", "null", 0, line), nil
-}
-
-func scalarNode(tag, value string, style yaml.Style, line int) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value, Style: style, Line: line}
-}
-
-func (p *jsonParser) collection(open json.Delim, line, depth int) (*yaml.Node, error) {
-	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: line}
-	if open == '{' {
-		n.Kind, n.Tag = yaml.MappingNode, "!!map"
-	}
-	for p.decoder.More() {
-		child, err := p.next(depth + 1)
-		if err != nil {
-			return nil, midValue(err)
-		}
-		n.Content = append(n.Content, child)
-	}
-	_, err := p.decoder.Token()
-	return n, midValue(err)
+	return n, nil
 }
 
 // midValue distinguishes an end of file within a value from one between values.

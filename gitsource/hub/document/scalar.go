@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unique"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -39,7 +40,7 @@ func (d *decoder) key(n *yaml.Node) (string, bool) {
 		d.errorf("a key of this mapping is empty; give it a name")
 		return "", false
 	}
-	return n.Value, true
+	return unique.Make(n.Value).Value(), true // all objects together have few keys
 }
 
 // booleans are the words that are booleans in YAML 1.1 and strings in YAML 1.2. kubectl and API

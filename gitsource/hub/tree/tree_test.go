@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 	"testing/fstest"
-
 )
 
 // A hashedFS is a file system with hashes, such as the tree of a commit. It counts its listings.

@@ -54,8 +54,6 @@ var driftRule = annotationRule{api.DriftAnnotation, func(value string, _ api.Gro
 	return "", err
 }}
 
-var clusterAnnotations = []annotationRule{driftRule}
-
 // placementAnnotations are those of placements. An invalid value would otherwise be treated as
 // the default.
 var placementAnnotations = []annotationRule{

@@ -18,16 +18,15 @@ func CheckCluster(r *document.Report, c *api.MemberCluster) {
 	checkName(r, c.Name, "metadata.name max length is 63")
 	between(r, r.Field("spec", "heartbeatPeriodSeconds"), *c.Spec.HeartbeatPeriodSeconds, 1, 600)
 	checkTaints(r, r.Field("spec", "taints"), c.Spec.Taints)
-	checkLabels(r, c)
-	checkAnnotations(r, c.Annotations, clusterAnnotations)
+	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
+		p := r.Field("metadata", "labels", key)
+		rules(r, p, validation.IsQualifiedName(key), "%q is not a valid label key", key)
+		rules(r, p, validation.IsValidLabelValue(c.Labels[key]), "%q is not a valid label value", c.Labels[key])
+	}
+	checkAnnotations(r, c.Annotations, []annotationRule{driftRule})
 	for _, key := range slices.Sorted(maps.Keys(c.Annotations)) {
 		checkProperty(r, key, c.Annotations[key])
 	}
-	nameCluster(r, c)
-}
-
-// nameCluster sets the label with the cluster's name.
-func nameCluster(r *document.Report, c *api.MemberCluster) {
 	if value, set := c.Labels[api.MemberNameLabel]; set && value != c.Name {
 		r.Rulef(r.Field("metadata", "labels", api.MemberNameLabel), "is set to the name of the cluster automatically, and cannot have another value; remove it")
 		return
@@ -40,34 +39,15 @@ func nameCluster(r *document.Report, c *api.MemberCluster) {
 	c.Labels = labels
 }
 
-// checkLabels validates the labels of a cluster, by which placements select clusters.
-func checkLabels(r *document.Report, c *api.MemberCluster) {
-	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
-		p := r.Field("metadata", "labels", key)
-		for _, msg := range validation.IsQualifiedName(key) {
-			r.Rulef(p, "%q is not a valid label key: %s", key, msg)
-		}
-		for _, msg := range validation.IsValidLabelValue(c.Labels[key]) {
-			r.Rulef(p, "%q is not a valid label value: %s", c.Labels[key], msg)
-		}
-	}
-}
-
 func checkTaints(r *document.Report, p *document.FieldPath, taints []api.Taint) {
 	CheckLength(r, p, len(taints), 0, 100)
-	seen := map[api.Taint]bool{}
 	for i, t := range taints {
-		for _, msg := range validation.IsQualifiedName(t.Key) {
-			r.Rulef(p.At(i).Child("key"), "invalid taint key %q: %s", t.Key, msg)
-		}
-		for _, msg := range validation.IsValidLabelValue(t.Value) {
-			r.Rulef(p.At(i).Child("value"), "invalid taint value %q: %s", t.Value, msg)
-		}
-		if seen[t] {
-			r.Rulef(p.At(i), "this taint already exists, taints must be unique; remove it")
-		}
-		seen[t] = true
+		rules(r, p.At(i).Child("key"), validation.IsQualifiedName(t.Key), "invalid taint key %q", t.Key)
+		rules(r, p.At(i).Child("value"), validation.IsValidLabelValue(t.Value), "invalid taint value %q", t.Value)
 	}
+	eachRepeated(taints, func(i int, _ api.Taint) {
+		r.Rulef(p.At(i), "this taint already exists, taints must be unique; remove it")
+	})
 }
 
 // checkProperty validates a cluster property that an annotation declares.

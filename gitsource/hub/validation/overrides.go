@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -48,25 +49,14 @@ func CheckOverride(r *document.Report, o *api.ResourceOverride) {
 func checkOverride(r *document.Report, at *document.FieldPath, selectors []api.ResourceSelector, policy *api.OverridePolicy) {
 	CheckLength(r, at, len(selectors), 1, 20)
 	r.RecordLine(r.Field("spec", "placement", "name"))
-	seen := map[api.ResourceSelector]bool{}
 	for i, s := range selectors {
 		notEmpty(r, at.At(i).Child("kind"), s.Kind)
 		notEmpty(r, at.At(i).Child("version"), s.Version)
-		if seen[s] {
-			r.Rulef(at.At(i), "resource selector %s already exists, and must be unique; remove it", SelectorText(s))
-		}
-		seen[s] = true
 		r.RecordLine(at.At(i))
 	}
-	checkRules(r, policy)
-}
-
-// SelectorText describes a selector.
-func SelectorText(s api.ResourceSelector) string {
-	return strings.TrimPrefix(s.Group+"/"+s.Version, "/") + " " + s.Kind + " " + s.Name
-}
-
-func checkRules(r *document.Report, policy *api.OverridePolicy) {
+	eachRepeated(selectors, func(i int, s api.ResourceSelector) {
+		r.Rulef(at.At(i), "resource selector %s already exists, and must be unique; remove it", SelectorText(s))
+	})
 	if policy == nil {
 		return // a missing field is reported elsewhere
 	}
@@ -76,6 +66,11 @@ func checkRules(r *document.Report, policy *api.OverridePolicy) {
 		checkClusterSelector(r, p.At(i).Child("clusterSelector"), rule.ClusterSelector)
 		checkPatches(r, p.At(i).Child("jsonPatchOverrides"), rule)
 	}
+}
+
+// SelectorText describes a selector.
+func SelectorText(s api.ResourceSelector) string {
+	return strings.TrimPrefix(s.Group+"/"+s.Version, "/") + " " + s.Kind + " " + s.Name
 }
 
 func checkClusterSelector(r *document.Report, p *document.FieldPath, s *api.ClusterSelector) {
@@ -121,14 +116,12 @@ func checkPatches(r *document.Report, p *document.FieldPath, rule api.OverrideRu
 
 // patchPathFault returns why an override may not change a path; empty if it may.
 func patchPathFault(path string) string {
-	if path == "" {
-		return "path cannot be empty"
-	}
-	if path[0] != '/' {
-		return "path must start with /"
-	}
-	segments := strings.Split(path[1:], "/")
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	switch first := segments[0]; {
+	case path == "":
+		return "path cannot be empty"
+	case path[0] != '/':
+		return "path must start with /"
 	case first == "kind" || first == "apiVersion":
 		return "cannot override typeMeta fields"
 	case first == "metadata" && len(segments) == 1:
@@ -138,10 +131,8 @@ func patchPathFault(path string) string {
 	case first == "status":
 		return "cannot override status fields"
 	}
-	for _, s := range segments {
-		if strings.TrimSpace(s) == "" {
-			return "path cannot contain empty string"
-		}
+	if slices.ContainsFunc(segments, func(s string) bool { return strings.TrimSpace(s) == "" }) {
+		return "path cannot contain empty string"
 	}
 	return ""
 }

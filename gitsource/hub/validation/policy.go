@@ -10,19 +10,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// policyFields are the fields of a policy that are valid only for some placement types.
-var policyFields = []struct {
-	name  string
-	isSet func(*api.PlacementPolicy) bool
-	types []api.PlacementType
-}{
-	{"clusterNames", func(p *api.PlacementPolicy) bool { return len(p.ClusterNames) > 0 }, []api.PlacementType{api.PickFixed}},
-	{"numberOfClusters", func(p *api.PlacementPolicy) bool { return p.NumberOfClusters != nil }, []api.PlacementType{api.PickN}},
-	{"affinity", func(p *api.PlacementPolicy) bool { return p.Affinity != nil }, []api.PlacementType{api.PickAll, api.PickN}},
-	{"topologySpreadConstraints", func(p *api.PlacementPolicy) bool { return len(p.TopologySpreadConstraints) > 0 }, []api.PlacementType{api.PickN}},
-	{"tolerations", func(p *api.PlacementPolicy) bool { return len(p.Tolerations) > 0 }, []api.PlacementType{api.PickAll, api.PickN}},
-}
-
 // policyMessages are KubeFleet's messages, word for word, about fields that a placement type does
 // not allow. Each placement type has one.
 var policyMessages = map[api.PlacementType]string{
@@ -32,13 +19,27 @@ var policyMessages = map[api.PlacementType]string{
 }
 
 func checkPolicy(r *document.Report, p *document.FieldPath, policy *api.PlacementPolicy) {
-	for _, f := range policyFields {
-		if f.isSet(policy) && !slices.Contains(f.types, policy.PlacementType) {
-			r.Rulef(p.Child(f.name), "%s; remove it, or change placementType to %s", policyMessages[policy.PlacementType], orList(f.types))
+	for _, f := range []struct {
+		name  string
+		isSet bool
+		types []string // the placement types that the field is valid for
+	}{
+		{"clusterNames", len(policy.ClusterNames) > 0, []string{string(api.PickFixed)}},
+		{"numberOfClusters", policy.NumberOfClusters != nil, []string{string(api.PickN)}},
+		{"affinity", policy.Affinity != nil, []string{string(api.PickAll), string(api.PickN)}},
+		{"topologySpreadConstraints", len(policy.TopologySpreadConstraints) > 0, []string{string(api.PickN)}},
+		{"tolerations", len(policy.Tolerations) > 0, []string{string(api.PickAll), string(api.PickN)}},
+	} {
+		if f.isSet && !slices.Contains(f.types, string(policy.PlacementType)) {
+			r.Rulef(p.Child(f.name), "%s; remove it, or change placementType to %s", policyMessages[policy.PlacementType], strings.Join(f.types, " or "))
 		}
 	}
-	if policy.PlacementType == api.PickN {
-		checkNumber(r, p.Child("numberOfClusters"), policy.NumberOfClusters)
+	switch n := policy.NumberOfClusters; {
+	case policy.PlacementType != api.PickN:
+	case n == nil:
+		r.Rulef(p.Child("numberOfClusters"), "%s; write how many", policyMessages[api.PickN])
+	case *n < 0:
+		r.Rulef(p.Child("numberOfClusters"), "number of clusters cannot be %d for policy type PickN", *n)
 	}
 	checkClusterNames(r, p.Child("clusterNames"), policy.ClusterNames)
 	checkAffinity(r, p.Child("affinity"), policy)
@@ -46,46 +47,29 @@ func checkPolicy(r *document.Report, p *document.FieldPath, policy *api.Placemen
 	checkTolerations(r, p.Child("tolerations"), policy.Tolerations)
 }
 
-func orList(types []api.PlacementType) string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
-	}
-	return strings.Join(names, " or ")
-}
-
-func checkNumber(r *document.Report, p *document.FieldPath, n *int32) {
-	switch {
-	case n == nil:
-		r.Rulef(p, "%s; write how many", policyMessages[api.PickN])
-	case *n < 0:
-		r.Rulef(p, "number of clusters cannot be %d for policy type PickN", *n)
-	}
-}
-
 func checkClusterNames(r *document.Report, p *document.FieldPath, names []string) {
 	CheckLength(r, p, len(names), 0, 100)
-	seen := map[string]bool{}
 	for i, name := range names {
-		for _, msg := range validation.IsDNS1123Subdomain(name) {
-			r.Rulef(p.At(i), "PickFixed cluster name %s is not a valid member name: %s", name, msg)
-		}
+		rules(r, p.At(i), validation.IsDNS1123Subdomain(name), "PickFixed cluster name %s is not a valid member name", name)
 		if len(name) > 63 {
 			r.Rulef(p.At(i), "PickFixed cluster name %s cannot have length exceeding 63", name)
 		}
-		if seen[name] {
-			r.Rulef(p.At(i), "cluster names must be unique for policy type PickFixed; remove the second %s", name)
-		}
-		seen[name] = true
 	}
+	eachRepeated(names, func(i int, name string) {
+		r.Rulef(p.At(i), "cluster names must be unique for policy type PickFixed; remove the second %s", name)
+	})
 }
 
 func checkAffinity(r *document.Report, p *document.FieldPath, policy *api.PlacementPolicy) {
 	if policy.Affinity == nil {
 		return
 	}
-	checkReferences(r, p.Child("placementAffinity"), policy.Affinity.PlacementAffinity)
-	checkReferences(r, p.Child("placementAntiAffinity"), policy.Affinity.PlacementAntiAffinity)
+	for i, ref := range policy.Affinity.PlacementAffinity {
+		notEmpty(r, p.Child("placementAffinity").At(i).Child("name"), ref.Name)
+	}
+	for i, ref := range policy.Affinity.PlacementAntiAffinity {
+		notEmpty(r, p.Child("placementAntiAffinity").At(i).Child("name"), ref.Name)
+	}
 	a := policy.Affinity.ClusterAffinity
 	if a == nil {
 		return
@@ -104,12 +88,6 @@ func checkAffinity(r *document.Report, p *document.FieldPath, policy *api.Placem
 	}
 	for i := range a.Preferred {
 		checkPreferred(r, at.At(i), &a.Preferred[i])
-	}
-}
-
-func checkReferences(r *document.Report, p *document.FieldPath, references []api.PlacementReference) {
-	for i, ref := range references {
-		notEmpty(r, p.At(i).Child("name"), ref.Name)
 	}
 }
 
@@ -148,14 +126,12 @@ func checkSpread(r *document.Report, p *document.FieldPath, constraints []api.To
 
 func checkTolerations(r *document.Report, p *document.FieldPath, tolerations []api.Toleration) {
 	CheckLength(r, p, len(tolerations), 0, 100)
-	seen := map[api.Toleration]bool{}
 	for i, t := range tolerations {
 		checkToleration(r, p.At(i), t)
-		if seen[t] {
-			r.Rulef(p.At(i), "this toleration already exists, tolerations must be unique; remove it")
-		}
-		seen[t] = true
 	}
+	eachRepeated(tolerations, func(i int, _ api.Toleration) {
+		r.Rulef(p.At(i), "this toleration already exists, tolerations must be unique; remove it")
+	})
 }
 
 func checkToleration(r *document.Report, p *document.FieldPath, t api.Toleration) {
@@ -166,13 +142,9 @@ func checkToleration(r *document.Report, p *document.FieldPath, t api.Toleration
 	case !exists && t.Key == "":
 		r.Rulef(p.Child("key"), "operator must be Exists when key is empty")
 	case !exists:
-		for _, msg := range validation.IsValidLabelValue(t.Value) {
-			r.Rulef(p.Child("value"), "invalid toleration value %q: %s", t.Value, msg)
-		}
+		rules(r, p.Child("value"), validation.IsValidLabelValue(t.Value), "invalid toleration value %q", t.Value)
 	}
 	if t.Key != "" {
-		for _, msg := range validation.IsQualifiedName(t.Key) {
-			r.Rulef(p.Child("key"), "invalid toleration key %q: %s", t.Key, msg)
-		}
+		rules(r, p.Child("key"), validation.IsQualifiedName(t.Key), "invalid toleration key %q", t.Key)
 	}
 }

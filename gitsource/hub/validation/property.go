@@ -56,7 +56,7 @@ func resourceNameFault(name, rest string) string {
 
 func checkProperties(r *document.Report, p *document.FieldPath, requirements []api.PropertySelectorRequirement) {
 	byName := map[string][]bound{}
-	var names []string
+	var names []string // in order
 	for i, q := range requirements {
 		if msg := propertyNameFault(q.Name); msg != "" {
 			r.Rulef(p.At(i).Child("name"), "invalid property name %s: %s", q.Name, msg)
@@ -101,6 +101,9 @@ func (b bound) strict() bool {
 	return b.operator == api.PropertyGreaterThan || b.operator == api.PropertyLessThan
 }
 
+// allows reports whether the bound allows a value at a distance of this sign on its inner side.
+func (b bound) allows(sign int) bool { return sign > 0 || sign == 0 && !b.strict() }
+
 // contradiction returns why no cluster can meet all requirements on one property; empty if a
 // cluster can.
 func contradiction(bounds []bound) string {
@@ -119,7 +122,20 @@ func contradiction(bounds []bound) string {
 			high = tighter(high, b, -1)
 		}
 	}
-	return conflict(bounds, low, high, equal)
+	for _, b := range bounds {
+		if equal != nil && b.operator == api.PropertyNotEqualTo && b.value.Cmp(equal.value) == 0 {
+			return fmt.Sprintf("conflicting Eq and Ne on same value %s", equal.text)
+		}
+	}
+	switch {
+	case low != nil && high != nil && !(low.allows(high.value.Cmp(low.value)) && high.allows(high.value.Cmp(low.value))):
+		return fmt.Sprintf("lower bound (%s) and upper bound (%s) exclude all values", low.text, high.text)
+	case equal != nil && low != nil && !low.allows(equal.value.Cmp(low.value)):
+		return fmt.Sprintf("eq value %s violates lower bound %s", equal.text, low.text)
+	case equal != nil && high != nil && !high.allows(high.value.Cmp(equal.value)):
+		return fmt.Sprintf("eq value %s violates upper bound %s", equal.text, high.text)
+	}
+	return ""
 }
 
 // tighter returns the larger of two bounds, or with sign -1 the smaller one; of equal bounds
@@ -133,28 +149,3 @@ func tighter(a, b *bound, sign int) *bound {
 	}
 	return a
 }
-
-func conflict(bounds []bound, low, high, equal *bound) string {
-	for _, b := range bounds {
-		if equal != nil && b.operator == api.PropertyNotEqualTo && b.value.Cmp(equal.value) == 0 {
-			return fmt.Sprintf("conflicting Eq and Ne on same value %s", equal.text)
-		}
-	}
-	if low != nil && high != nil {
-		if c := low.value.Cmp(high.value); c > 0 || c == 0 && (low.strict() || high.strict()) {
-			return fmt.Sprintf("lower bound (%s) and upper bound (%s) exclude all values", low.text, high.text)
-		}
-	}
-	if equal == nil {
-		return ""
-	}
-	if low != nil && outside(low.value.Cmp(equal.value), low) {
-		return fmt.Sprintf("eq value %s violates lower bound %s", equal.text, low.text)
-	}
-	if high != nil && outside(equal.value.Cmp(high.value), high) {
-		return fmt.Sprintf("eq value %s violates upper bound %s", equal.text, high.text)
-	}
-	return ""
-}
-
-func outside(c int, b *bound) bool { return c > 0 || c == 0 && b.strict() }

@@ -38,8 +38,24 @@ func checkName(r *document.Report, name, tooLong string) {
 		r.Rulef(p, "%s; it has %d", tooLong, len(name))
 		return
 	}
-	for _, msg := range validation.IsDNS1123Subdomain(name) {
-		r.Rulef(p, "%q is not a valid name: %s", name, msg)
+	rules(r, p, validation.IsDNS1123Subdomain(name), "%q is not a valid name", name)
+}
+
+// rules reports the messages of a validation of package apimachinery.
+func rules(r *document.Report, p *document.FieldPath, messages []string, format string, args ...any) {
+	for _, msg := range messages {
+		r.Rulef(p, "%s: %s", fmt.Sprintf(format, args...), msg)
+	}
+}
+
+// eachRepeated calls report with every value that an earlier one equals.
+func eachRepeated[T comparable](values []T, report func(i int, value T)) {
+	seen := map[T]bool{}
+	for i, v := range values {
+		if seen[v] {
+			report(i, v)
+		}
+		seen[v] = true
 	}
 }
 
@@ -63,31 +79,29 @@ func checkTerms(r *document.Report, id api.ID, spec *api.PlacementSpec) {
 	terms := spec.ResourceSelectors
 	at := r.Field("spec", "resourceSelectors")
 	CheckLength(r, at, len(terms), 1, 100)
-	for i := range terms {
-		checkTerm(r, at.At(i), &terms[i])
-		r.RecordLine(at.At(i).Child("kind"))
-	}
-	checkNamespaceTerms(r, at, terms)
 	namespaces := 0
-	for _, t := range terms {
+	for i, t := range terms {
+		p := at.At(i)
+		if t.Name != "" && t.LabelSelector != nil {
+			r.Rulef(p, "name and labelSelector are mutually exclusive in a resource selector; remove one of them")
+		}
+		notEmpty(r, p.Child("kind"), t.Kind)
+		notEmpty(r, p.Child("version"), t.Version)
+		checkLabelSelector(r, p.Child("labelSelector"), t.LabelSelector, "the labelSelector in resource selector is invalid")
+		namespaced, known := api.Namespaced(api.GroupKind{Group: t.Group, Kind: t.Kind})
+		if msg := SelectionFault(terms, t.Kind, namespaced, known, id.Namespace != ""); msg != "" {
+			r.Rulef(p.Child("kind"), "%s", msg)
+		}
+		r.RecordLine(p.Child("kind"))
 		if t.Kind == "Namespace" {
 			namespaces++
 		}
 	}
+	checkNamespaceTerms(r, at, terms)
 	if id.Namespace == "" && spec.StatusReportingScope == api.NamespaceAccessible && namespaces != 1 {
 		r.Rulef(r.Field("spec", "statusReportingScope"),
 			"when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required")
 	}
-	checkTermScopes(r, at, terms, id.Namespace != "")
-}
-
-func checkTerm(r *document.Report, p *document.FieldPath, term *api.ResourceSelectorTerm) {
-	if term.Name != "" && term.LabelSelector != nil {
-		r.Rulef(p, "name and labelSelector are mutually exclusive in a resource selector; remove one of them")
-	}
-	notEmpty(r, p.Child("kind"), term.Kind)
-	notEmpty(r, p.Child("version"), term.Version)
-	checkLabelSelector(r, p.Child("labelSelector"), term.LabelSelector, "the labelSelector in resource selector is invalid")
 }
 
 func notEmpty(r *document.Report, p *document.FieldPath, value string) {
@@ -113,33 +127,16 @@ func selectsInNamespace(t api.ResourceSelectorTerm) bool {
 }
 
 func checkNamespaceTerms(r *document.Report, at *document.FieldPath, terms []api.ResourceSelectorTerm) {
-	first := -1
+	first := slices.IndexFunc(terms, selectsInNamespace)
 	for i, t := range terms {
-		if !selectsInNamespace(t) {
-			continue
-		}
-		if first >= 0 {
-			r.Rulef(at.At(i), "only one namespace selector with NamespaceWithResourceSelectors mode is allowed")
-			continue
-		}
-		first = i
-		if t.Name == "" || t.LabelSelector != nil {
-			r.Rulef(at.At(i), "namespace selector with NamespaceWithResourceSelectors mode must select by name (not by label)")
-		}
-	}
-	for i, t := range terms {
-		if first >= 0 && isNamespaceTerm(t) && !selectsInNamespace(t) {
+		switch {
+		case first < 0 || !isNamespaceTerm(t):
+		case !selectsInNamespace(t):
 			r.Rulef(at.At(i), "when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors)")
-		}
-	}
-}
-
-// checkTermScopes refuses kinds that the placement cannot select.
-func checkTermScopes(r *document.Report, at *document.FieldPath, terms []api.ResourceSelectorTerm, inNamespace bool) {
-	for i, t := range terms {
-		namespaced, known := api.Namespaced(api.GroupKind{Group: t.Group, Kind: t.Kind})
-		if msg := SelectionFault(terms, t.Kind, namespaced, known, inNamespace); msg != "" {
-			r.Rulef(at.At(i).Child("kind"), "%s", msg)
+		case i != first:
+			r.Rulef(at.At(i), "only one namespace selector with NamespaceWithResourceSelectors mode is allowed")
+		case t.Name == "" || t.LabelSelector != nil:
+			r.Rulef(at.At(i), "namespace selector with NamespaceWithResourceSelectors mode must select by name (not by label)")
 		}
 	}
 }
@@ -167,16 +164,12 @@ func checkStrategy(r *document.Report, p *document.FieldPath, s *api.RolloutStra
 	if a := s.ApplyStrategy; a.ServerSideApplyConfig != nil && a.Type != api.ServerSideApply {
 		r.Rulef(p.Child("applyStrategy", "serverSideApplyConfig"), "serverSideApplyConfig is only valid for ServerSideApply strategy type; remove it, or write type: ServerSideApply")
 	}
-	checkReportBack(r, p.Child("reportBackStrategy"), s.ReportBackStrategy)
-}
-
-func checkReportBack(r *document.Report, p *document.FieldPath, s *api.ReportBackStrategy) {
-	switch {
-	case s == nil || s.Type != api.ReportBackMirror:
-	case s.Destination == nil:
-		r.Rulef(p.Child("destination"), "when reportBackStrategy.type is 'Mirror', a destination must be specified")
-	case *s.Destination == api.ReportBackOriginalResource:
-		r.Warnf(p.Child("destination"), "OriginalResource has no effect: a Git repository has no object to write the status to; use WorkAPI, or remove reportBackStrategy")
+	switch destination := p.Child("reportBackStrategy", "destination"); {
+	case s.ReportBackStrategy == nil || s.ReportBackStrategy.Type != api.ReportBackMirror:
+	case s.ReportBackStrategy.Destination == nil:
+		r.Rulef(destination, "when reportBackStrategy.type is 'Mirror', a destination must be specified")
+	case *s.ReportBackStrategy.Destination == api.ReportBackOriginalResource:
+		r.Warnf(destination, "OriginalResource has no effect: a Git repository has no object to write the status to; use WorkAPI, or remove reportBackStrategy")
 	}
 }
 
