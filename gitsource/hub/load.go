@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
@@ -72,8 +76,9 @@ type cacheKey struct {
 // A parsed has the items of one file or one build.
 type parsed struct {
 	document.File
-	items []*item
-	used  int // number of the last load that used it
+	items     []*item
+	used      int  // number of the last load that used it
+	transient bool // a build that failed for a reason that may be gone at the next load
 }
 
 // NewLoader returns a Loader with an empty cache. The options must be valid.
@@ -115,21 +120,12 @@ func (l *Loader) trimCache() {
 	}
 }
 
-// cached returns a cached result, or parses and caches it, unless it is incomplete.
-func (l *Loader) cached(key cacheKey, parse func() (p *parsed, complete bool, err error)) (*parsed, error) {
-	p := l.cache[key]
-	if p == nil {
-		var complete bool
-		var err error
-		if p, complete, err = parse(); err != nil {
-			return nil, err
-		}
-		if complete && !p.Cut {
-			l.cache[key] = p
-		}
-	}
+// keep records that this load uses a result, and caches it unless it is incomplete.
+func (l *Loader) keep(key cacheKey, p *parsed) {
 	p.used = l.loads
-	return p, nil
+	if !p.Cut && !p.transient {
+		l.cache[key] = p
+	}
 }
 
 func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
@@ -161,12 +157,59 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	return a.finish(commit)
 }
 
-// readFiles reads the manifests that belong to no kustomization.
+// A file is a manifest that belongs to no kustomization.
+type file struct {
+	key    cacheKey
+	data   []byte
+	parsed *parsed // nil if the file is not parsed yet
+}
+
+const (
+	batchFiles = 16
+	// smallFile is the size in bytes up to which files are parsed concurrently: while a file is
+	// parsed, it takes much more memory than its text.
+	smallFile = 64 << 10
+)
+
+// readFiles reads the manifests that belong to no kustomization. Parsing takes most of the time of
+// a load. Therefore the small files of a batch are parsed concurrently, each within a share of the
+// memory that is left. A large file, and one that needs more than its share, is parsed alone.
 func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *assembly) error {
-	for _, name := range names {
-		if a.full {
-			return nil
+	for batch := range slices.Chunk(names, batchFiles) {
+		files, err := l.readBatch(t, batch, g, a)
+		if err != nil {
+			return err
 		}
+		var group errgroup.Group
+		group.SetLimit(runtime.GOMAXPROCS(0))
+		share := a.rest() / batchFiles
+		for _, f := range files {
+			if f.parsed == nil && len(f.data) <= smallFile {
+				group.Go(func() error {
+					f.parsed = parseFile(f.key.path, f.data, l.opts.Limits, share)
+					return nil
+				})
+			}
+		}
+		_ = group.Wait() // parseFile returns no error
+		for _, f := range files {
+			if a.full {
+				return nil
+			}
+			if f.parsed == nil || f.parsed.Cut {
+				f.parsed = parseFile(f.key.path, f.data, l.opts.Limits, a.rest())
+			}
+			l.keep(f.key, f.parsed)
+			a.add(f.parsed)
+		}
+	}
+	return nil
+}
+
+// readBatch reads those files of a batch that are not in the cache and belong to no kustomization.
+func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *assembly) ([]*file, error) {
+	var files []*file
+	for _, name := range names {
 		if owner, listed := g.Owner(name); owner != "" {
 			if !listed {
 				a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
@@ -175,23 +218,22 @@ func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *asse
 		}
 		hash, err := t.Hash(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		p, err := l.cached(cacheKey{path: name, hash: hash}, func() (*parsed, bool, error) {
-			data, fault, err := t.Read(name)
-			if fault != "" {
-				p := &parsed{}
-				p.Problems = problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault}}
-				return p, true, nil
+		f := &file{key: cacheKey{path: name, hash: hash}}
+		if f.parsed = l.cache[f.key]; f.parsed == nil {
+			var fault string
+			if f.data, fault, err = t.Read(name); err != nil {
+				return nil, err
 			}
-			return parseFile(name, data, l.opts.Limits, a.rest()), true, err
-		})
-		if err != nil {
-			return err
+			if fault != "" {
+				f.parsed = &parsed{}
+				f.parsed.Problems = problem.List{{Origin: api.Origin{Path: name}, Severity: problem.Error, Message: fault}}
+			}
 		}
-		a.add(p)
+		files = append(files, f)
 	}
-	return nil
+	return files, nil
 }
 
 // parseFile parses a file and validates each object in it.
@@ -219,17 +261,16 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 		if err != nil {
 			return err
 		}
-		p, err := l.cached(cacheKey{t.File, fingerprint, true}, func() (*parsed, bool, error) {
+		key := cacheKey{t.File, fingerprint, true}
+		p := l.cache[key]
+		if p == nil {
 			l.built++
-			out := &parsed{}
-			var transient bool
-			var err error
-			out.File, transient, err = t.Build(a.rest(), out.addItems)
-			return out, !transient, err
-		})
-		if err != nil {
-			return err
+			p = &parsed{}
+			if p.File, p.transient, err = t.Build(a.rest(), p.addItems); err != nil {
+				return err
+			}
 		}
+		l.keep(key, p)
 		a.add(p)
 		a.sources[t.File] = t.Sources()
 	}
