@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,48 @@ type runningMember struct {
 	deadline time.Time
 }
 
+// agents are the agents of the member clusters.
+type agents struct {
+	cfg     *Config
+	events  *events
+	running *sync.WaitGroup
+	members map[string]*runningMember
+	// ending has a channel for each cluster that is closed when its last agent, which was stopped, has ended.
+	ending map[string]<-chan struct{}
+}
+
+// start starts the agent of a cluster, with the drifts that are recorded for it.
+func (a *agents) start(ctx context.Context, c *hub.Cluster, drifts map[api.PlacementKey][]ledger.Drift) *runningMember {
+	ctx, cancel := context.WithCancel(ctx)
+	report := func(o ledger.Observation) {
+		if ctx.Err() == nil {
+			a.events.observe(o)
+		}
+	}
+	m := &runningMember{member: a.cfg.Member(c, report), cancel: cancel, done: make(chan struct{}), credentials: credentials(c)}
+	m.member.RestoreDrifts(drifts)
+	before := a.ending[c.Name]
+	delete(a.ending, c.Name)
+	a.members[c.Name] = m
+	a.running.Go(func() {
+		defer close(m.done)
+		if before != nil {
+			<-before
+		}
+		m.member.Run(ctx)
+	})
+	return m
+}
+
+// stop stops an agent without waiting for it. The next agent of the same cluster waits until it has ended.
+func (a *agents) stop(name string, m *runningMember) {
+	m.cancel()
+	delete(a.members, name)
+	a.ending[name] = m.done
+}
+
+func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnotation] }
+
 // offboardTimeout is how long releasing the objects of a cluster that leaves the fleet may take.
 const offboardTimeout = 15 * time.Minute
 
@@ -60,7 +103,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	for _, c := range p.Members {
 		m := r.members[c.Name]
 		if m == nil {
-			m = r.start(ctx, c)
+			m = r.start(ctx, c, r.ledger.Drifts(c.Name))
 		}
 		if p.Works == nil {
 			continue // nothing was planned yet
@@ -95,19 +138,12 @@ func (m *runningMember) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
 	}
 }
 
-// stop stops an agent without waiting for it. The next agent of the same cluster waits until it has ended.
-func (r *Reconciler) stop(name string, m *runningMember) {
-	m.cancel()
-	delete(r.members, name)
-	r.ending[name] = m.done
-}
-
 // offboard releases the objects of a cluster that leaves the fleet; they stay on the cluster without an owner. It gives
 // up on a cluster that does not answer after offboardTimeout.
 func (r *Reconciler) offboard(ctx context.Context, name string) {
 	m := r.members[name]
 	if m == nil {
-		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, r.ledger.Drifts(name))
 	}
 	m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(name))
 	if m.left == nil {
@@ -133,27 +169,3 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 	r.ledger.ForgetCluster(name)
 	r.cfg.Record(history.Entry{Kind: history.Member, Event: history.Left, Cluster: name})
 }
-
-func (r *Reconciler) start(ctx context.Context, c *hub.Cluster) *runningMember {
-	ctx, cancel := context.WithCancel(ctx)
-	report := func(o ledger.Observation) {
-		if ctx.Err() == nil {
-			r.events.observe(o)
-		}
-	}
-	m := &runningMember{member: r.cfg.Member(c, report), cancel: cancel, done: make(chan struct{}), credentials: credentials(c)}
-	m.member.RestoreDrifts(r.ledger.Drifts(c.Name))
-	before := r.ending[c.Name]
-	delete(r.ending, c.Name)
-	r.members[c.Name] = m
-	r.running.Go(func() {
-		defer close(m.done)
-		if before != nil {
-			<-before
-		}
-		m.member.Run(ctx)
-	})
-	return m
-}
-
-func credentials(c *hub.Cluster) string { return c.Annotations[api.ContextAnnotation] }

@@ -101,11 +101,11 @@ func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
 	c, leader, source, reports := newStandby(t)
 	c.cfg.Now = func() time.Time { return c.now }
 	c.guard, c.cfg.Past = NewCrashGuard("", c.cfg.Log), hub.NewLoader(hub.Options{})
-	from := &reader{of: leader}
+	from := &follower{Reconciler: c.Reconciler, leader: leader}
 	published := func() bool {
 		t.Helper()
-		c.readLedger(from)
-		return c.publishCopy(t.Context(), c.now, from)
+		from.readLedger()
+		return from.publish(t.Context(), c.now)
 	}
 	if published() {
 		t.Error("reported without a commit in force")
@@ -118,8 +118,8 @@ func TestAStandbyReportsTheCommitInForceOfTheLeader(t *testing.T) {
 	if published() || c.past.loading != "c1" {
 		t.Error("reported before the commit is loaded, or did not request it")
 	}
-	c.pastLoaded(c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web"), c.now)
-	c.newestLoaded(loaded{commit: hub.Commit{Hash: "c2"}, snapshot: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}})
+	c.past.add(c.loadedCommit("c1", "", "clusters east\nnamespace web\nplace web"), c.now, c.cfg.Log)
+	from.newestLoaded(loaded{commit: hub.Commit{Hash: "c2"}, snapshot: &hub.Snapshot{Commit: hub.Commit{Hash: "c2"}}})
 	if !published() {
 		t.Fatal("not reported")
 	}

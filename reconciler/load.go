@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -28,7 +29,14 @@ type loaded struct {
 	took time.Duration
 }
 
-func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
+// A loader loads commits, and adds them to the events.
+type loader struct {
+	cfg    *Config
+	events *events
+	guard  *CrashGuard
+}
+
+func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
 	start := time.Now()
 	l = loaded{seen: r.cfg.Now(), commit: hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}}
 	defer func() { r.cfg.Metrics.loaded(l) }()
@@ -46,8 +54,8 @@ func (r *Reconciler) load(ctx context.Context, loader *hub.Loader, c gitsource.C
 	return l
 }
 
-// runSource runs the source, and loads the new commits.
-func (r *Reconciler) runSource(ctx context.Context) error {
+// followSource runs the source, and loads the new commits.
+func (r *loader) followSource(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) { r.events.addLoaded(r.load(ctx, r.cfg.Loader, c)) })
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow the repository: %w", err)
@@ -56,7 +64,7 @@ func (r *Reconciler) runSource(ctx context.Context) error {
 }
 
 // loadLastInForce loads the commit that was in force before a restart, since newer ones may be refused.
-func (r *Reconciler) loadLastInForce(ctx context.Context, hash string) {
+func (r *loader) loadLastInForce(ctx context.Context, hash string) {
 	if hash == "" {
 		return
 	}
@@ -71,6 +79,17 @@ func (r *Reconciler) loadLastInForce(ctx context.Context, hash string) {
 		return
 	}
 	l.resumed = true
+	r.events.addLoaded(l)
+}
+
+// loadPast loads a commit that clusters are assigned to.
+func (r *loader) loadPast(ctx context.Context, hash string) {
+	c, err := r.cfg.Source.Commit(ctx, hash)
+	l := loaded{commit: hub.Commit{Hash: hash}, err: err}
+	if err == nil {
+		l = r.load(ctx, r.cfg.Past, c)
+	}
+	l.past = true
 	r.events.addLoaded(l)
 }
 
@@ -110,60 +129,54 @@ func newPastCommits() pastCommits {
 	return pastCommits{snapshots: map[string]*hub.Snapshot{}, lost: map[string]error{}, retries: map[string]pastRetry{}}
 }
 
-// pastLoaded adds a loaded commit that clusters are still assigned to.
-func (r *Reconciler) pastLoaded(l loaded, now time.Time) {
-	past, hash := &r.past, l.commit.Hash
-	past.loading = ""
+// add adds a commit that was loaded because clusters are assigned to it.
+func (p *pastCommits) add(l loaded, now time.Time, log *slog.Logger) {
+	hash := l.commit.Hash
+	p.loading = ""
 	if l.err == nil {
-		if past.lost[hash] != nil {
-			r.cfg.Log.Info("commit of assigned content loaded after a failure", "commit", hash)
+		if p.lost[hash] != nil {
+			log.Info("commit of assigned content loaded after a failure", "commit", hash)
 		}
-		delete(past.lost, hash)
-		delete(past.retries, hash)
-		past.snapshots[hash] = l.snapshot
+		delete(p.lost, hash)
+		delete(p.retries, hash)
+		p.snapshots[hash] = l.snapshot
 		return
 	}
-	failures := past.retries[hash].failures
+	failures := p.retries[hash].failures
 	if failures == 0 {
-		r.cfg.Log.Warn("commit of assigned content could not be loaded; its clusters are left as they are until the rollout reaches them, and loading is retried",
+		log.Warn("commit of assigned content could not be loaded; its clusters are left as they are until the rollout reaches them, and loading is retried",
 			"commit", hash, "err", l.err)
-		past.lost[hash] = l.err
+		p.lost[hash] = l.err
 	}
-	past.retries[hash] = pastRetry{failures + 1, now.Add(min(lastPastRetry, firstPastRetry<<min(failures, 10)))}
+	p.retries[hash] = pastRetry{failures + 1, now.Add(min(lastPastRetry, firstPastRetry<<min(failures, 10)))}
+}
+
+// keep drops the commits that are neither assigned to a cluster nor among others to keep.
+func (p *pastCommits) keep(assigned map[string]bool, others ...string) {
+	maps.DeleteFunc(p.snapshots, func(hash string, _ *hub.Snapshot) bool { return !assigned[hash] && !slices.Contains(others, hash) })
+	for hash := range p.lost {
+		if !assigned[hash] {
+			delete(p.lost, hash)
+			delete(p.retries, hash)
+		}
+	}
 }
 
 // updatePast drops the commits that nothing needs any more, and loads one that is missing.
 func (r *Reconciler) updatePast(ctx context.Context, p *plan.Plan, now time.Time) {
-	maps.DeleteFunc(r.past.snapshots, func(hash string, _ *hub.Snapshot) bool {
-		return !p.Commits[hash] && hash != r.inForce.Commit.Hash && hash != r.source.Newest.Hash // which the leader of a standby may put in force
-	})
-	for hash := range r.past.lost {
-		if !p.Commits[hash] {
-			delete(r.past.lost, hash)
-			delete(r.past.retries, hash)
-		}
-	}
+	r.past.keep(p.Commits, r.inForce.Commit.Hash, r.source.Newest.Hash) // the newest may come into force, for a standby
 	for _, hash := range slices.Sorted(maps.Keys(p.Commits)) {
-		r.loadPast(ctx, hash, now)
+		r.requestPast(ctx, hash, now)
 	}
 }
 
-// loadPast loads a commit, unless it is loaded or its next retry is not due. One is loaded at a time; afterwards there
-// is another turn.
-func (r *Reconciler) loadPast(ctx context.Context, hash string, now time.Time) {
-	if r.past.loading != "" || r.past.snapshots[hash] != nil || now.Before(r.past.retries[hash].at) {
-		return
+// requestPast loads a commit, unless it is loaded or its next retry is not due. One is loaded at a time; afterwards
+// there is another turn.
+func (r *Reconciler) requestPast(ctx context.Context, hash string, now time.Time) {
+	if r.past.loading == "" && r.past.snapshots[hash] == nil && !now.Before(r.past.retries[hash].at) {
+		r.past.loading = hash
+		r.running.Go(func() { r.loadPast(ctx, hash) })
 	}
-	r.past.loading = hash
-	r.running.Go(func() {
-		c, err := r.cfg.Source.Commit(ctx, hash)
-		l := loaded{commit: hub.Commit{Hash: hash}, err: err}
-		if err == nil {
-			l = r.load(ctx, r.cfg.Past, c)
-		}
-		l.past = true
-		r.events.addLoaded(l)
-	})
 }
 
 // setNewest records the newest commit, and why it could not be loaded.

@@ -45,7 +45,7 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 		now := c.now
 		for range 7 {
 			load(now)
-			c.pastLoaded(loadedPast("c1", broken), now)
+			c.past.add(loadedPast("c1", broken), now, c.cfg.Log)
 			if c.past.lost["c1"] == nil {
 				t.Fatal("the commit is not lost")
 			}
@@ -57,7 +57,7 @@ func TestLoadingAssignedCommitsIsRetriedWithBackoff(t *testing.T) {
 			now = next
 		}
 		load(now)
-		c.pastLoaded(loadedPast("c1", nil), now)
+		c.past.add(loadedPast("c1", nil), now, c.cfg.Log)
 		return delays
 	}
 	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}
@@ -82,7 +82,7 @@ func TestOneAssignedCommitIsLoadedAtATime(t *testing.T) {
 				t.Errorf("%q is loaded, want %q", c.past.loading, want)
 			}
 		}
-		c.pastLoaded(loadedPast(cmp.Or(want, "c1"), nil), c.now)
+		c.past.add(loadedPast(cmp.Or(want, "c1"), nil), c.now, c.cfg.Log)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestUnassignedCommitsAreDropped(t *testing.T) {
 	c := newChronicle(t)
 	c.commit("c9", "clusters east")
 	for hash, err := range map[string]error{"c1": nil, "c2": nil, "c3": errors.New("gone"), "c4": errors.New("gone")} {
-		c.pastLoaded(loadedPast(hash, err), c.now)
+		c.past.add(loadedPast(hash, err), c.now, c.cfg.Log)
 	}
 	c.cfg.Source = &stuckSource{}
 	c.updatePast(t.Context(), assigned("c2", "c4"), c.now)

@@ -96,7 +96,7 @@ func (r *Reconciler) drainEvents(ctx context.Context, now time.Time) (news bool)
 	happened := r.events.drain()
 	r.cfg.Metrics.timed(phaseFold, func() { news = r.fold(happened.seen, now) })
 	for _, l := range happened.pastCommits {
-		r.pastLoaded(l, now)
+		r.past.add(l, now, r.cfg.Log)
 	}
 	for _, l := range happened.commits {
 		r.commitLoaded(l, now)

@@ -91,12 +91,12 @@ type Config struct {
 
 // A Reconciler runs the loop. Either Run or Follow may be called, once.
 type Reconciler struct {
-	cfg     Config
+	loader  // its guard is set when Run or Follow starts
+	agents  // of a leader
+	cfg     *Config
 	ledger  *ledger.Ledger
 	events  *events
 	running sync.WaitGroup
-	// guard records the commits that are being loaded; it is set when Run or Follow starts.
-	guard *CrashGuard
 
 	// inForce is the commit in force: the newest commit that has loaded. It is nil until one has. inForceSeenAt is when
 	// its load began.
@@ -132,12 +132,8 @@ type Reconciler struct {
 	// there were inventories, and that nothing was planned since.
 	rebuilding, rebuilt bool
 	started             time.Time
-
-	members map[string]*runningMember
 	// driftDecisions are the decisions about held drift, by cluster.
 	driftDecisions map[string]ledger.DriftDecisions
-	// ending has a channel for each cluster that is closed when its last agent, which was stopped, has ended.
-	ending map[string]<-chan struct{}
 }
 
 // New returns a Reconciler. Run starts it.
@@ -149,10 +145,10 @@ func New(cfg Config) *Reconciler {
 		cfg.Now = time.Now
 	}
 	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
-	return &Reconciler{
-		cfg: cfg, events: newEvents(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo(),
-		members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{},
-	}
+	r := &Reconciler{cfg: &cfg, events: newEvents(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo()}
+	r.loader = loader{cfg: r.cfg, events: r.events}
+	r.agents = agents{cfg: r.cfg, events: r.events, running: &r.running, members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}}
+	return r
 }
 
 // Run runs the loop until ctx is done. When it returns, everything it started has ended and the ledger is saved. An
@@ -177,7 +173,7 @@ func (r *Reconciler) run(ctx context.Context, lastInForce string, loop func(cont
 	defer cancel(nil)
 	r.running.Go(func() {
 		r.loadLastInForce(ctx, lastInForce)
-		cancel(r.runSource(ctx))
+		cancel(r.followSource(ctx))
 	})
 	loop(ctx)
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {

@@ -27,116 +27,115 @@ const (
 // saves and the commits of the repository. It makes no decisions, saves nothing and starts no members. While the ledger
 // cannot be read, no report is published, and the age of the last one grows.
 func (r *Reconciler) Follow(ctx context.Context, of Leadership) error {
-	return r.run(ctx, "", func(ctx context.Context) { r.standBy(ctx, of) })
+	return r.run(ctx, "", (&follower{Reconciler: r, leader: of}).loop)
 }
 
-// A reader reads the ledger of the leader.
-type reader struct {
-	of      Leadership
-	version string
+// A follower plans and reports from the ledger of the leader.
+type follower struct {
+	*Reconciler
+	leader  Leadership
+	version string // of the ledger
 	// confirmed is when the ledger was last known to be the newest. wait is the time until it is read again.
 	confirmed time.Time
 	wait      time.Duration
 	failing   bool
 }
 
-// standBy reads and reports until ctx is done.
-func (r *Reconciler) standBy(ctx context.Context, of Leadership) {
-	from := &reader{of: of}
+// loop reads and reports until ctx is done.
+func (f *follower) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var published time.Time
 	for {
+		news := false
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.events.wake:
+		case <-f.events.wake:
 		case <-timer.C:
-			if r.readLedger(from) {
-				published = time.Time{}
-			}
-			timer.Reset(from.wait)
+			news = f.readLedger()
+			timer.Reset(f.wait)
 		}
-		now := r.cfg.Now()
-		if r.drainCommits(now) {
+		now := f.cfg.Now()
+		if f.drainCommits(now) || news {
 			published = time.Time{}
 		}
-		if r.ledger != nil && !from.failing && now.Sub(published) >= refreshAfter && r.publishCopy(ctx, now, from) {
+		if f.ledger != nil && !f.failing && now.Sub(published) >= refreshAfter && f.publish(ctx, now) {
 			published = now
 		}
 	}
 }
 
 // readLedger replaces the ledger by a newer one.
-func (r *Reconciler) readLedger(from *reader) (news bool) {
+func (f *follower) readLedger() (news bool) {
 	start := time.Now()
-	l, version, err := from.of.Newer(from.version)
-	from.wait = max(ledgerInterval, 4*time.Since(start)) // reading a large ledger takes long
+	l, version, err := f.leader.Newer(f.version)
+	f.wait = max(ledgerInterval, 4*time.Since(start)) // reading a large ledger takes long
 	if err != nil {
-		if !from.failing {
-			r.cfg.Log.Warn("ledger of the leader not read; the report of this replica becomes outdated", "err", err)
+		if !f.failing {
+			f.cfg.Log.Warn("ledger of the leader not read; the report of this replica becomes outdated", "err", err)
 		}
-		from.failing = true
+		f.failing = true
 		return false
 	}
-	from.failing, from.confirmed = false, r.cfg.Now()
+	f.failing, f.confirmed = false, f.cfg.Now()
 	if l == nil {
 		return false
 	}
-	from.version, r.ledger = version, l
-	r.memo, r.statusMemo = plan.NewMemo(), status.NewMemo() // the caches refer to versions of the old ledger
+	f.version, f.ledger = version, l
+	f.memo, f.statusMemo = plan.NewMemo(), status.NewMemo() // the caches refer to versions of the old ledger
 	return true
 }
 
 // drainCommits processes new commits, and reports whether there were any.
-func (r *Reconciler) drainCommits(now time.Time) (news bool) {
-	happened := r.events.drain()
+func (f *follower) drainCommits(now time.Time) (news bool) {
+	happened := f.events.drain()
 	for _, l := range happened.pastCommits {
-		r.pastLoaded(l, now)
+		f.past.add(l, now, f.cfg.Log)
 	}
 	for _, l := range happened.commits {
-		r.newestLoaded(l)
+		f.newestLoaded(l)
 	}
-	r.source.Git = status.Git(r.cfg.Source.Status())
+	f.source.Git = status.Git(f.cfg.Source.Status())
 	return len(happened.pastCommits)+len(happened.commits) > 0
 }
 
 // newestLoaded processes a new commit, which the leader puts in force or refuses.
-func (r *Reconciler) newestLoaded(l loaded) {
-	former := r.source.Newest.Hash
-	inForce := r.ledger != nil && r.ledger.InForce() == former
-	reported := r.inForce != nil && r.inForce.Commit.Hash == former
+func (f *follower) newestLoaded(l loaded) {
+	former := f.source.Newest.Hash
+	inForce := f.ledger != nil && f.ledger.InForce() == former
+	reported := f.inForce != nil && f.inForce.Commit.Hash == former
 	if former != l.commit.Hash && !inForce && !reported { // without a report nothing else drops it
-		delete(r.past.snapshots, former)
+		delete(f.past.snapshots, former)
 	}
-	r.setNewest(l)
+	f.setNewest(l)
 	if l.err == nil {
-		r.past.snapshots[l.commit.Hash] = l.snapshot
+		f.past.snapshots[l.commit.Hash] = l.snapshot
 	}
 }
 
-// publishCopy publishes a report, unless there is no commit in force or it was not loaded yet.
-func (r *Reconciler) publishCopy(ctx context.Context, now time.Time, from *reader) bool {
-	hash := r.ledger.InForce()
+// publish publishes a report, unless there is no commit in force or it was not loaded yet.
+func (f *follower) publish(ctx context.Context, now time.Time) bool {
+	hash := f.ledger.InForce()
 	if hash == "" {
 		return false
 	}
-	snapshot := r.past.snapshots[hash]
+	snapshot := f.past.snapshots[hash]
 	if snapshot == nil {
-		if _, err := r.cfg.Source.Commit(ctx, hash); err == nil { // otherwise a poll will fetch it
-			r.loadPast(ctx, hash, now)
+		if _, err := f.cfg.Source.Commit(ctx, hash); err == nil { // otherwise a poll will fetch it
+			f.requestPast(ctx, hash, now)
 		}
 		return false
 	}
-	if r.inForce != snapshot {
-		r.inForce, r.inForceSeenAt = snapshot, now
-		r.source.InForce, r.source.Since = snapshot.Commit, now
+	if f.inForce != snapshot {
+		f.inForce, f.inForceSeenAt = snapshot, now
+		f.source.InForce, f.source.Since = snapshot.Commit, now
 	}
-	p := r.makePlan(now)
-	p.UpdateLedger(r.ledger) // only in memory, since the leader makes the same decision
-	r.updatePast(ctx, p, now)
-	report := r.report(p, now)
-	report.Standby = &status.Standby{Leader: from.of.Leader(), AsOf: from.confirmed}
-	r.cfg.Publish(report)
+	p := f.makePlan(now)
+	p.UpdateLedger(f.ledger) // only in memory, since the leader makes the same decision
+	f.updatePast(ctx, p, now)
+	report := f.report(p, now)
+	report.Standby = &status.Standby{Leader: f.leader.Leader(), AsOf: f.confirmed}
+	f.cfg.Publish(report)
 	return true
 }

@@ -15,7 +15,7 @@ import (
 func TestStandbyKeepsFewCommits(t *testing.T) {
 	for name, known := range map[string]*ledger.Ledger{"without a ledger": nil, "with a ledger": ledger.New()} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{past: newPastCommits(), ledger: known}
+			r := &follower{Reconciler: &Reconciler{past: newPastCommits(), ledger: known}}
 			want := []string{"c9"}
 			if known != nil {
 				known.SetInForce("c3")

@@ -39,8 +39,8 @@ func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim 
 	if w != nil {
 		cl.assigned = r.sharedObjects(w.Manifests)
 	}
-	if c.previousContent != nil && (w == nil || w.Remove || cl.reassigned()) {
-		cl.held = r.sharedObjects(c.previousContent.Manifests)
+	if c.PreviousContent != nil && (w == nil || w.Remove || cl.reassigned()) {
+		cl.held = r.sharedObjects(c.PreviousContent.Manifests)
 	}
 	if !c.Binding.Unscheduled && !c.Binding.Removing {
 		r.addUpcoming(cl)
@@ -75,7 +75,7 @@ func (r *resolver) addUpcoming(cl *claim) {
 // guessHeld adds the objects that others yield to the placement to those that it may hold, if its content is not known.
 // If the placement is being removed, they may have been removed.
 func (cl *claim) guessHeld(others []*claim) {
-	removed := cl.on.work != nil && cl.on.work.Remove && cl.on.previousContent == nil
+	removed := cl.on.work != nil && cl.on.work.Remove && cl.on.PreviousContent == nil
 	if cl.maybeHeld == nil && !removed {
 		return
 	}

@@ -62,11 +62,11 @@ func TestClaim(t *testing.T) {
 	}{
 		"latest content": {c: OnCluster{Binding: assigned, Latest: revisionOne, Content: *content("1", "a", "c"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a", "c")}},
 			want: "assigned a"},
-		"waiting for new content": {c: OnCluster{Binding: assigned, Latest: revisionTwo, Content: *content("2", "b", "c"), previousContent: content("1", "a"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}},
+		"waiting for new content": {c: OnCluster{Binding: assigned, Latest: revisionTwo, Content: *content("2", "b", "c"), PreviousContent: content("1", "a"), work: &work.Work{Revision: revisionOne, Manifests: manifestsOf("a")}},
 			want: "assigned a, upcoming b"},
-		"assigned new content": {c: OnCluster{Binding: placement.Binding{Cluster: "east", Assigned: revisionTwo}, Latest: revisionTwo, Content: *content("2", "b"), previousContent: content("1", "a"), work: &work.Work{Revision: revisionTwo, Manifests: manifestsOf("b")}},
+		"assigned new content": {c: OnCluster{Binding: placement.Binding{Cluster: "east", Assigned: revisionTwo}, Latest: revisionTwo, Content: *content("2", "b"), PreviousContent: content("1", "a"), work: &work.Work{Revision: revisionTwo, Manifests: manifestsOf("b")}},
 			want: "assigned b, held a"},
-		"being removed": {c: OnCluster{Binding: placement.Binding{Cluster: "east", Assigned: revisionOne, Unscheduled: true, Removing: true}, previousContent: content("1", "a"), work: &work.Work{Remove: true}},
+		"being removed": {c: OnCluster{Binding: placement.Binding{Cluster: "east", Assigned: revisionOne, Unscheduled: true, Removing: true}, PreviousContent: content("1", "a"), work: &work.Work{Remove: true}},
 			want: "held a"},
 		"not released": {c: OnCluster{Binding: placement.Binding{Cluster: "east"}, Latest: revisionTwo, Content: *content("2", "b")},
 			want: "upcoming b"},
@@ -120,7 +120,7 @@ func TestGuessHeld(t *testing.T) {
 		"unknown content":              {map[api.ID]bool{configMap("b"): true}, OnCluster{work: &work.Work{Keep: true}}, "web", "a b", ""},
 		"left to a third placement":    {map[api.ID]bool{configMap("b"): true}, OnCluster{work: &work.Work{Keep: true}}, "shop", "b", ""},
 		"being removed, unknown":       {nil, OnCluster{work: &work.Work{Remove: true}}, "web", "", "a"},
-		"being removed, known content": {nil, OnCluster{work: &work.Work{Remove: true}, previousContent: &work.Rendered{}}, "web", "", ""},
+		"being removed, known content": {nil, OnCluster{work: &work.Work{Remove: true}, PreviousContent: &work.Rendered{}}, "web", "", ""},
 		"no work":                      {nil, OnCluster{}, "web", "", ""},
 	} {
 		cl := &claim{key: web, on: &test.c, maybeHeld: test.maybeHeld}

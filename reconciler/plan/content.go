@@ -20,7 +20,7 @@ func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	b := c.Entry.Binding
 	if p, content, known := pl.findContent(b); known {
 		pl.markInUse(p)
-		c.previousContent, c.notRenderable = content, content == nil
+		c.PreviousContent, c.notRenderable = content, content == nil
 		return
 	}
 	c.contentLoading = pl.loadable(b.Assigned.Commit)

@@ -252,8 +252,8 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 	if b.Assigned.Hash == c.Latest.Hash {
 		c.Latest = b.Assigned // keep the commit that first had the content, not the newest one
 	}
-	if c.previousContent != nil && c.previousContent.Hash == c.Content.Hash {
-		c.previousContent = &c.Content // use the same memory for two equal contents
+	if c.PreviousContent != nil && c.PreviousContent.Hash == c.Content.Hash {
+		c.PreviousContent = &c.Content // use the same memory for two equal contents
 	}
 	return c
 }

@@ -147,7 +147,7 @@ type OnCluster struct {
 	Content work.Rendered
 	// Err is the reason why Latest has no content: a *work.OverrideError or *work.EnvelopeError.
 	Err error
-	// provenContent is the assigned content if it is the proven one: neither Latest nor previousContent.
+	// provenContent is the assigned content if it is the proven one: neither Latest nor PreviousContent.
 	provenContent *work.Rendered
 	// Waits is the reason why the cluster does not get Latest yet; empty if it does.
 	Waits string
@@ -174,10 +174,10 @@ type OnCluster struct {
 	// Yielded are the objects left to other placements, by ID.
 	Yielded []Yielded
 
-	// previousContent is the content assigned before this plan, or before the removal began; nil if there is none, if
-	// it cannot be rendered, or if it is not known. contentLoading says that it will be known once its commit is
-	// loaded, notRenderable that it cannot be rendered.
-	previousContent               *work.Rendered
+	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
+	// cannot be rendered, or if it is not known. contentLoading says that it will be known once its commit is loaded,
+	// notRenderable that it cannot be rendered.
+	PreviousContent               *work.Rendered
 	contentLoading, notRenderable bool
 }
 
@@ -193,10 +193,6 @@ type Yielded struct {
 
 // UpToDate reports whether the latest content is assigned to the cluster.
 func (c *OnCluster) UpToDate() bool { return c.Binding.Assigned.Hash == c.Latest.Hash }
-
-// PreviousContent is the content assigned before this plan; nil if there is none, if it cannot be rendered, or if it is
-// not known.
-func (c *OnCluster) PreviousContent() *work.Rendered { return c.previousContent }
 
 // Leaves reports whether an object of the content is left to another placement.
 func (c *OnCluster) Leaves(id api.ID) bool {

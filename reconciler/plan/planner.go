@@ -10,7 +10,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
@@ -184,10 +183,8 @@ func failedResult(key api.PlacementKey, spec *hub.Placement, record *ledger.Plac
 	for _, e := range record.Entries() {
 		c := &OnCluster{Binding: e.Binding, Entry: e, Latest: e.Binding.Assigned, Claims: e.Claims}
 		if c.Binding.HasRevision() || c.Binding.Removing {
-			c.work = &work.Work{Placement: key, Revision: c.Binding.Assigned, Keep: true, Abandon: record.Abandon}
-			if spec != nil {
-				c.work.Strategy, c.work.Drift = strategy(spec.Spec), spec.Annotations[api.DriftAnnotation]
-			}
+			c.work = newWork(r.placement, c)
+			c.work.Keep = true
 		}
 		r.placement.Clusters = append(r.placement.Clusters, c)
 	}

@@ -253,8 +253,8 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 		c.Latest, c.Waits = b.Assigned, why
 		p.Clusters = append(p.Clusters, c)
 		c.work = &work.Work{Placement: p.Key, Revision: b.Assigned, Keep: true, Abandon: record.Abandon, Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects}
-		if c.previousContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing
-			c.work.Awaited = c.previousContent.Manifests // objects left to others
+		if c.PreviousContent != nil && !b.Removing && !record.Abandon { // with ReportDiff it must own nothing
+			c.work.Awaited = c.PreviousContent.Manifests // objects left to others
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (pl *placementPlanner) keepUnclear(p *Placement, record *ledger.Placement, 
 // heldBySuccessor reports whether the new key of a renamed placement is assigned the same revision on a cluster, and
 // the content of that revision is not known. Then the cluster keeps its objects under the earlier key as well.
 func (pl *planner) heldBySuccessor(p *Placement, c *OnCluster) bool {
-	if c.previousContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
+	if c.PreviousContent != nil || c.notRenderable || p.Record.Into == (api.PlacementKey{}) {
 		return false
 	}
 	into := pl.Ledger.Placement(p.Record.Into)

@@ -92,11 +92,10 @@ func sameContent(a, b ledger.Claims) bool {
 func (cl *claim) finalWork(paused bool) *work.Work {
 	p := cl.claimant
 	// As long as no revision is assigned, all of its objects were assigned early.
-	w := work.Work{Placement: cl.key, Keep: paused, Abandon: p.Record.Abandon, Suspended: cl.on.Suspended, SuspendedObjects: cl.on.suspendedObjects, ClusterDrift: cl.on.driftRule}
+	w := newWork(p, cl.on)
+	w.Keep = paused
 	if cl.on.work != nil {
-		w = *cl.on.work
-	} else if p.Spec != nil {
-		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
+		*w = *cl.on.work
 	}
 	w.Manifests = slices.DeleteFunc(slices.Clone(w.Manifests), func(m *work.Manifest) bool { return yields(cl.outcome, m.ID) })
 	if len(cl.outcome.Yields) > 0 && p.Spec != nil && !w.Remove && !cl.reportOnly && !cl.contentUnknown {
@@ -111,5 +110,5 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 		w.Manifests = work.Sorted(w.Manifests)
 		w.Keep = cl.contentUnknown || paused || w.Keep && cl.on.Binding.HasRevision()
 	}
-	return &w
+	return w
 }

@@ -183,7 +183,7 @@ func TestNotRepairedReason(t *testing.T) {
 		"the commit is lost":           {func(*OnCluster) {}, Input{Lost: lost}, prefix + "cannot be loaded, which is retried (it is gone)"},
 		"the commit renders otherwise": {func(*OnCluster) {}, Input{}, prefix + "renders to other content now"},
 		"the commit was loaded since":  {func(*OnCluster) {}, Input{Lost: lost, Past: map[string]*hub.Snapshot{"v1": {}}}, prefix + "renders to other content now"},
-		"the content is known":         {func(c *OnCluster) { c.previousContent = &work.Rendered{} }, Input{Lost: lost}, ""},
+		"the content is known":         {func(c *OnCluster) { c.PreviousContent = &work.Rendered{} }, Input{Lost: lost}, ""},
 		"the content is not rendered":  {func(c *OnCluster) { c.notRenderable = true }, Input{Lost: lost}, ""},
 		"the commit is being loaded":   {func(c *OnCluster) { c.contentLoading = true }, Input{}, ""},
 		"it has the latest content":    {func(c *OnCluster) { c.Latest = c.Binding.Assigned }, Input{Lost: lost}, ""},

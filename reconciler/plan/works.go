@@ -28,13 +28,10 @@ func (p *Placement) FinalWork(c *OnCluster) work.Work {
 
 // planWork computes the work of one cluster; nil if there is none yet.
 func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
-	w := &work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
-		AllowDelete: c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster),
-		Cause:       deleteCause(p, &c.Binding), Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
+	w := newWork(p, c)
+	w.AllowDelete = c.Binding.AllowDelete || pl.mayDelete(p, !c.Binding.Removing && c.UpToDate()) || pl.successorMayDelete(c.Binding.Cluster)
+	w.Cause = deleteCause(p, &c.Binding)
 	c.DeleteAllowed = w.AllowDelete
-	if p.Spec != nil {
-		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
-	}
 	paused := pl.paused[c.Binding.Cluster] != ""
 	switch {
 	case (paused || pl.heldBySuccessor(p, c)) && c.Binding.Removing:
@@ -57,8 +54,8 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 		w.Manifests = c.Content.Manifests
 	case c.provenContent != nil && c.provenContent.Hash == c.Binding.Assigned.Hash:
 		w.Manifests = c.provenContent.Manifests
-	case c.previousContent != nil && c.previousContent.Hash == c.Binding.Assigned.Hash:
-		w.Manifests = c.previousContent.Manifests
+	case c.PreviousContent != nil && c.PreviousContent.Hash == c.Binding.Assigned.Hash:
+		w.Manifests = c.PreviousContent.Manifests
 	default:
 		w.Keep = true
 	}
@@ -66,6 +63,16 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 	w.Holds = pl.holdsFor(p, c.Binding.Cluster, w)
 	if !c.UpToDate() && w.Strategy.Type != api.ReportDiff {
 		w.Awaited = awaitedContent(c, w.Manifests)
+	}
+	return w
+}
+
+// newWork returns a work of a cluster without objects.
+func newWork(p *Placement, c *OnCluster) *work.Work {
+	w := &work.Work{Placement: p.Key, Revision: c.Binding.Assigned, Abandon: p.Record.Abandon,
+		Suspended: c.Suspended, SuspendedObjects: c.suspendedObjects, ClusterDrift: c.driftRule}
+	if p.Spec != nil {
+		w.Strategy, w.Drift = strategy(p.Spec.Spec), p.Spec.Annotations[api.DriftAnnotation]
 	}
 	return w
 }

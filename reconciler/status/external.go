@@ -27,7 +27,7 @@ func (b *builder) atAssigned(c *plan.OnCluster) (*plan.OnCluster, string) {
 	}
 	pinned := *c
 	pinned.Content, pinned.Err = work.Rendered{}, nil
-	if holds := c.PreviousContent(); holds != nil {
+	if holds := c.PreviousContent; holds != nil {
 		pinned.Content = *holds
 	}
 	return &pinned, index(c.Binding.Index)

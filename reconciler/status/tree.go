@@ -108,7 +108,7 @@ func treeCluster(c *plan.OnCluster) TreeCluster {
 // assignedContent returns the content assigned to the cluster; nil if there is none or it is
 // not known.
 func assignedContent(c *plan.OnCluster) *work.Rendered {
-	before := c.PreviousContent()
+	before := c.PreviousContent
 	switch {
 	case c.Binding.Removing || !c.Binding.HasRevision():
 		return nil
