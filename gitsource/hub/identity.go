@@ -15,23 +15,20 @@ import (
 // identity reads the name and namespace of an object.
 func identity(r *document.Report, object map[string]any) (name, namespace string, ok bool) {
 	metadata, isMap := object["metadata"].(map[string]any)
-	if !isMap {
-		if object["metadata"] != nil {
-			r.Errorf(r.Field("metadata"), "must be a mapping, not %s", document.Describe(object["metadata"]))
-		} else {
-			r.Errorf(r.Field("metadata", "name"), "missing; give the object a name")
-		}
+	if !isMap && object["metadata"] != nil {
+		r.Errorf(r.Field("metadata"), "must be a mapping, not %s", document.Describe(object["metadata"]))
 		return "", "", false
 	}
 	name, ok = nameIn(r, metadata, "name")
 	namespace, ok2 := nameIn(r, metadata, "namespace")
-	if ok && name == "" {
+	switch {
+	case !ok || name != "":
+	case metadata["generateName"] != nil:
+		r.Errorf(r.Field("metadata", "generateName"), "objects with only generate name are not supported; write metadata.name")
 		ok = false
-		if metadata["generateName"] != nil {
-			r.Errorf(r.Field("metadata", "generateName"), "objects with only generate name are not supported; write metadata.name")
-		} else {
-			r.Errorf(r.Field("metadata", "name"), "missing; give the object a name")
-		}
+	default:
+		r.Errorf(r.Field("metadata", "name"), "missing; give the object a name")
+		ok = false
 	}
 	isTextMap(r, metadata["labels"], r.Field("metadata", "labels"))
 	isTextMap(r, metadata["annotations"], r.Field("metadata", "annotations"))

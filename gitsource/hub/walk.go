@@ -65,8 +65,7 @@ func (w *walk) from(root string) error {
 			}
 		}
 	}
-	err = w.dir(root, ignored, 0)
-	if errors.Is(err, errTooMany) {
+	if err = w.dir(root, ignored, 0); errors.Is(err, errTooMany) {
 		return nil
 	}
 	return err
@@ -92,19 +91,18 @@ func (w *walk) ignoreFile(dir string, up *tree.Patterns) (*tree.Patterns, error)
 	if err != nil {
 		return nil, err
 	}
-	data, err = document.PlainText(data)
+	data, notText := document.PlainText(data)
 	switch {
 	case fault != "":
-	case err != nil:
-		fault = err.Error()
-	case len(data) > ignoreFileSize:
-		fault = fmt.Sprintf("it has more than %s of patterns; list directories instead of their files", limit.Size(ignoreFileSize))
-	}
-	if fault != "" {
 		w.problem(problem.Error, name, "%s", fault)
-		return up, nil
+	case notText != nil:
+		w.problem(problem.Error, name, "%v", notText)
+	case len(data) > ignoreFileSize:
+		w.problem(problem.Error, name, "it has more than %s of patterns; list directories instead of their files", limit.Size(ignoreFileSize))
+	default:
+		return up.With(dir, string(data)), nil
 	}
-	return up.With(dir, string(data)), nil
+	return up, nil
 }
 
 func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
@@ -150,21 +148,17 @@ func isFile(l tree.Listing, dir, name string, ignored *tree.Patterns) bool {
 func matchesAsDir(mode fs.FileMode) bool { return mode.IsDir() || mode&fs.ModeIrregular != 0 }
 
 func (w *walk) entry(name string, e fs.DirEntry, ignored *tree.Patterns, depth int) error {
-	w.files++
-	if w.files > w.limits.Files {
+	if w.files++; w.files > w.limits.Files {
 		return w.tooMany(name)
 	}
 	switch {
 	case !utf8.ValidString(name) && (e.Type().IsDir() || document.IsManifest(name)):
 		w.problem(problem.Error, strings.ToValidUTF8(name, "\ufffd"), "the name is not UTF-8; rename it, or list it in %s", tree.IgnoreFile)
-		return nil
 	case e.Type().IsDir():
 		return w.dir(name, ignored, depth+1)
 	case !e.Type().IsRegular():
 		w.irregular(name, e.Type())
-		return nil
-	}
-	if document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name()) {
+	case document.IsManifest(name) && !slices.Contains(build.FileNames, e.Name()):
 		w.manifests = append(w.manifests, name)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,22 +30,14 @@ func HistoryHandler(past Past) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		w.Header().Set("Content-Type", "application/jsonl")
-		out := bufio.NewWriterSize(w, 64<<10)
-		enc := json.NewEncoder(out)
-		begun := false
-		err = past.Read(req.Context(), f, func(e history.Entry) error {
-			begun = true
-			return enc.Encode(e)
+		respondLines(w, "the history", func(w io.Writer) error {
+			out := bufio.NewWriterSize(w, 64<<10)
+			encoder := json.NewEncoder(out)
+			if err := past.Read(req.Context(), f, func(e history.Entry) error { return encoder.Encode(e) }); err != nil {
+				return err
+			}
+			return out.Flush()
 		})
-		switch {
-		case err != nil && !begun:
-			http.Error(w, "the history cannot be read: "+err.Error(), http.StatusInternalServerError)
-		case err != nil:
-			panic(http.ErrAbortHandler) // a partial response must not look complete
-		default:
-			out.Flush()
-		}
 	})
 }
 

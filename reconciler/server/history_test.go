@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,12 +93,13 @@ func TestFailedHistoryIsNotAShorterResponse(t *testing.T) {
 	if w := ask(s, "/history"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "disk on fire") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	p.entries = []history.Entry{{Kind: history.Commit}}
+	p.entries = slices.Repeat([]history.Entry{{Kind: history.Commit}}, 10_000) // more than is buffered
 	srv := httptest.NewServer(s.Handler())
 	defer srv.Close()
-	resp, err := http.Get(srv.URL + "/history")
-	if err == nil {
-		resp.Body.Close()
-		t.Errorf("answered %s", resp.Status)
+	if resp, err := http.Get(srv.URL + "/history"); err == nil {
+		defer resp.Body.Close()
+		if n, err := io.Copy(io.Discard, resp.Body); err == nil {
+			t.Errorf("answered %s, %d bytes", resp.Status, n)
+		}
 	}
 }

@@ -71,12 +71,6 @@ func IsWord(s string) bool {
 	return true
 }
 
-// lineOf returns the line of a field, or of its nearest existing parent.
-func lineOf(root *yaml.Node, p *FieldPath) int {
-	_, line := Find(root, p)
-	return line
-}
-
 // Find returns the node of a field, nil if it does not exist. The line is that of the node or
 // of its nearest existing parent.
 func Find(root *yaml.Node, p *FieldPath) (*yaml.Node, int) {

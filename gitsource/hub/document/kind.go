@@ -12,15 +12,11 @@ import (
 // IsOwnKind reports whether a document is of one of gitfleet's kinds.
 func IsOwnKind(root *yaml.Node) bool {
 	version, _ := Find(root, (*FieldPath)(nil).Child("apiVersion"))
-	return version != nil && IsOwnGroup(groupOf(version.Value))
-}
-
-func groupOf(apiVersion string) string {
-	group, _, found := strings.Cut(apiVersion, "/")
-	if !found {
-		return ""
+	if version == nil {
+		return false
 	}
-	return group
+	group, _, hasVersion := strings.Cut(version.Value, "/")
+	return hasVersion && IsOwnGroup(group)
 }
 
 // IsOwnGroup reports whether an API group is that of gitfleet's kinds.

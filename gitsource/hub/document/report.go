@@ -63,9 +63,7 @@ func (r *Report) Add(severity problem.Severity, p *FieldPath, format string, arg
 		p, format, args = nil, "there are more %ss in this document than these %d", []any{severity, MaxProblems}
 	}
 	origin := r.Origin
-	if r.Root != nil {
-		origin.Line = r.LinesBefore + lineOf(r.Root, p)
-	}
+	origin.Line = r.LineOf(p)
 	r.keep(problem.Problem{Origin: origin, Field: p.String(), Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -110,18 +108,17 @@ func (r *Report) Merge(part *Report) {
 // Item returns the report of one item of a list in the document.
 func (r *Report) Item(i int) *Report {
 	sub := &Report{Origin: r.Origin, Root: r.Root, LinesBefore: r.LinesBefore, Limits: r.Limits, Object: r.Object.Child("items").At(i)}
-	if r.Root != nil {
-		sub.Origin.Line = r.LinesBefore + lineOf(r.Root, sub.Object)
-	}
+	sub.Origin.Line = r.LineOf(sub.Object)
 	return sub
 }
 
-// LineOf returns the line of a field in its file; zero if it is not known.
+// LineOf returns the line of a field in its file, or else that of the origin.
 func (r *Report) LineOf(p *FieldPath) int {
 	if r.Root == nil {
 		return r.Origin.Line
 	}
-	return r.LinesBefore + lineOf(r.Root, p)
+	_, line := Find(r.Root, p)
+	return r.LinesBefore + line
 }
 
 // RecordLine records the line of a field, for problems that are found after the document was

@@ -74,24 +74,17 @@ const otherBreaks = "\r\u0085\u2028\u2029"
 // hasContent reports whether a text has more than separators, directives and comments.
 func hasContent(text []byte) bool {
 	for line := range bytes.Lines(text) {
-		if !isCommentOrSeparator(line) || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {
+		rest := bytes.TrimRight(line, " \t\r\n")
+		if isSeparator(line) {
+			rest = rest[len("---"):]
+		}
+		first := bytes.TrimLeft(rest, " \t\r")
+		none := len(first) == 0 || first[0] == '#' || line[0] == '%' || string(rest) == "..."
+		if !none || bytes.ContainsAny(bytes.TrimRight(line, "\r\n"), otherBreaks) {
 			return true
 		}
 	}
 	return false
-}
-
-func isCommentOrSeparator(line []byte) bool {
-	const blanks = " \t\r\n"
-	switch {
-	case isSeparator(line):
-		line = bytes.Trim(line[3:], blanks)
-		return len(line) == 0 || line[0] == '#'
-	case line[0] == '%', string(bytes.TrimRight(line, blanks)) == "...":
-		return true
-	}
-	line = bytes.Trim(line, blanks)
-	return len(line) == 0 || line[0] == '#'
 }
 
 // IsManifest reports whether a file with this name may contain manifests.

@@ -97,8 +97,9 @@ func (ps List) Summary() string {
 		return ps[0].Marked()
 	case 2:
 		return ps[0].Marked() + " (and 1 more problem)"
+	default:
+		return fmt.Sprintf("%s (and %d more problems)", ps[0].Marked(), len(ps)-1)
 	}
-	return fmt.Sprintf("%s (and %d more problems)", ps[0].Marked(), len(ps)-1)
 }
 
 // Sort sorts problems and removes duplicates: the problems of a base are found once for each

@@ -106,7 +106,7 @@ func writeSegment(b *strings.Builder, segment string) {
 		case char == "?" && !escaped:
 			b.WriteString("[^/]")
 		case char == "[" && !escaped:
-			b.WriteString("[") // a class that does not end, which makes the expression invalid
+			b.WriteString(`[^\x00-\x{10FFFF}]`) // nothing matches a class that does not end
 		default:
 			b.WriteString(regexp.QuoteMeta(char))
 		}
