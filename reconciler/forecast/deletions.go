@@ -38,7 +38,11 @@ type Brake interface {
 
 // Compared returns the plan and its differences from the earlier plan, if there is one.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
-	d := o.described()
+	if o.document == nil {
+		described := o.Describe()
+		o.document = &described
+	}
+	d := *o.document
 	changes := compare(o.before, d)
 	if !changes.Compared {
 		return d, changes
@@ -90,14 +94,6 @@ func (o *Forecast) recreations(d *Document) []Recreation {
 	}
 	slices.SortStableFunc(out, func(a, b Recreation) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return out
-}
-
-// described returns the document of the plan. For a running fleet it is computed once.
-func (o *Forecast) described() Document {
-	if o.document != nil {
-		return *o.document
-	}
-	return o.Describe()
 }
 
 // deletions lists the objects that would be deleted from a cluster, in the order of c.Lost, with the reason if their

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -23,7 +22,7 @@ func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 		c.PreviousContent, c.notRenderable = content, content == nil
 		return
 	}
-	c.contentLoading = pl.loadable(b.Assigned.Commit)
+	c.contentLoading = pl.stateOf(b.Assigned.Commit) == commitLoading
 	pl.recordMissing(b.Assigned.Commit)
 }
 
@@ -53,7 +52,11 @@ func (pl *placementPlanner) knownContents(commit string) iter.Seq[*prepared] {
 				}
 			}
 		}
-		for _, s := range pl.otherSnapshots(commit) {
+		for i, hash := range append([]string{commit}, slices.Sorted(maps.Keys(pl.Past))...) {
+			s := pl.Past[hash]
+			if s == nil || i > 0 && (hash == commit || hash == pl.InForce.Commit.Hash) {
+				continue
+			}
 			for _, key := range keys {
 				if p := pl.memo.prepare(s, key); p != nil && p.renderer != nil && !yield(p) {
 					return
@@ -79,20 +82,6 @@ func (p *prepared) renderedWithHash(c placement.Cluster, r placement.Revision) (
 	return &rendered, true
 }
 
-// otherSnapshots returns the loaded snapshots except the commit in force, the given commit first.
-func (pl *planner) otherSnapshots(commit string) []*hub.Snapshot {
-	var all []*hub.Snapshot
-	if s := pl.Past[commit]; s != nil {
-		all = append(all, s)
-	}
-	for _, hash := range slices.Sorted(maps.Keys(pl.Past)) {
-		if hash != commit && hash != pl.InForce.Commit.Hash {
-			all = append(all, pl.Past[hash])
-		}
-	}
-	return all
-}
-
 // markInUse records that clusters are, or were until now, assigned to a content.
 func (pl *placementPlanner) markInUse(p *prepared) {
 	if !slices.Contains(pl.current.contentsInUse, p) {
@@ -102,19 +91,27 @@ func (pl *placementPlanner) markInUse(p *prepared) {
 
 // recordMissing records that the content of a commit is needed but not known.
 func (pl *placementPlanner) recordMissing(commit string) {
-	if slices.Contains(pl.current.missingCommits, commit) {
-		return
+	if pl.current.missing == nil {
+		pl.current.missing = map[string]commitState{}
 	}
-	pl.current.missingCommits = append(pl.current.missingCommits, commit)
-	switch {
-	case pl.loadable(commit):
-		pl.current.loadingCommits = append(pl.current.loadingCommits, commit)
-	case pl.Past[commit] == nil:
-		pl.current.lostCommits = append(pl.current.lostCommits, commit)
-	}
+	pl.current.missing[commit] = pl.stateOf(commit)
 }
 
-// loadable reports whether a missing commit may still be loaded.
-func (pl *planner) loadable(commit string) bool {
-	return commit != pl.InForce.Commit.Hash && pl.Past[commit] == nil && pl.Lost[commit] == nil
+// A commitState says whether a commit can be read.
+type commitState string
+
+const (
+	commitLoaded  commitState = "loaded"
+	commitLoading commitState = "loading"
+	commitLost    commitState = "lost"
+)
+
+func (pl *planner) stateOf(commit string) commitState {
+	switch {
+	case commit == pl.InForce.Commit.Hash || pl.Past[commit] != nil:
+		return commitLoaded
+	case pl.Lost[commit] != nil:
+		return commitLost
+	}
+	return commitLoading
 }

@@ -95,11 +95,11 @@ func TestStillValid(t *testing.T) {
 		"unchanged":                   {want: true},
 		"before its wake time":        {r: result{wake: noon.Add(time.Second)}, want: true},
 		"at its wake time":            {r: result{wake: noon}},
-		"a commit is being loaded":    {r: result{loadingCommits: []string{"v1"}}, in: Input{Past: map[string]*hub.Snapshot{"v2": some}}, want: true},
-		"the commit is loaded":        {r: result{loadingCommits: []string{"v1"}}, in: Input{Past: map[string]*hub.Snapshot{"v1": some}}},
-		"the commit is lost":          {r: result{loadingCommits: []string{"v1"}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}},
-		"a commit was lost":           {r: result{lostCommits: []string{"v1"}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}, want: true},
-		"the lost commit is loaded":   {r: result{lostCommits: []string{"v1"}}, in: Input{Past: map[string]*hub.Snapshot{"v1": some}}},
+		"a commit is being loaded":    {r: result{missing: map[string]commitState{"v1": commitLoading}}, in: Input{Past: map[string]*hub.Snapshot{"v2": some}}, want: true},
+		"the commit is loaded":        {r: result{missing: map[string]commitState{"v1": commitLoading}}, in: Input{Past: map[string]*hub.Snapshot{"v1": some}}},
+		"the commit is lost":          {r: result{missing: map[string]commitState{"v1": commitLoading}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}},
+		"a commit was lost":           {r: result{missing: map[string]commitState{"v1": commitLost}}, in: Input{Lost: map[string]error{"v1": errors.New("gone")}}, want: true},
+		"the lost commit is loaded":   {r: result{missing: map[string]commitState{"v1": commitLost}}, in: Input{Past: map[string]*hub.Snapshot{"v1": some}}},
 		"its cluster has changed":     {change: func(pl *planner) { pl.memo.fleet.changed = []string{"east"} }},
 		"another cluster has changed": {change: func(pl *planner) { pl.memo.fleet.changed = []string{"west"} }, want: true},
 		"its cluster is paused":       {change: func(pl *planner) { pl.pauseChanged = []string{"east"} }},
@@ -108,7 +108,7 @@ func TestStillValid(t *testing.T) {
 		if test.r.placement == nil {
 			test.r.placement = &Placement{Clusters: on("east")}
 		}
-		test.in.Now = noon
+		test.in.Now, test.in.InForce = noon, some
 		pl := &planner{Input: test.in, memo: NewMemo()}
 		if test.change != nil {
 			test.change(pl)

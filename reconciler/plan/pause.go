@@ -35,7 +35,7 @@ func (pl *planner) pauseClusters(keys []api.PlacementKey) {
 func (pl *planner) clustersLoading() map[string]string {
 	out := map[string]string{}
 	for _, r := range pl.results {
-		if len(r.loadingCommits) == 0 {
+		if len(r.missing) == 0 {
 			continue
 		}
 		for _, c := range r.placement.Clusters {

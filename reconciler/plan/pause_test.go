@@ -16,7 +16,7 @@ func TestClustersLoading(t *testing.T) {
 		b := placement.Binding{Cluster: cluster, Assigned: placement.Revision{Commit: commit, Hash: commit}}
 		r := &result{placement: &Placement{Key: api.PlacementKey{Name: name}, Clusters: []*OnCluster{{Binding: b, Entry: &ledger.Entry{Binding: b}, contentLoading: loading}}}}
 		if loading {
-			r.loadingCommits = []string{commit}
+			r.missing = map[string]commitState{commit: commitLoading}
 		}
 		return r
 	}

@@ -20,9 +20,8 @@ type result struct {
 	placement *Placement
 	// contentsInUse are the contents that clusters are assigned or held until now.
 	contentsInUse []*prepared
-	// missingCommits are the commits that clusters are assigned to and whose content is not known: loadingCommits may
-	// still be loaded, and lostCommits could not be loaded.
-	missingCommits, loadingCommits, lostCommits []string
+	// missing are the commits that clusters are assigned to and whose content is not known.
+	missing map[string]commitState
 	// wake is when the result could change without new input; zero means never.
 	wake time.Time
 }
@@ -89,7 +88,7 @@ func (pl *planner) finish() *Plan {
 	}
 	for _, r := range pl.results {
 		p.Wake = earliest(p.Wake, r.wake)
-		for _, commit := range r.missingCommits {
+		for commit := range r.missing {
 			p.Commits[commit] = true
 		}
 	}
@@ -155,14 +154,17 @@ func (pl *planner) allowsFormer(key api.PlacementKey) bool {
 }
 
 // stillValid reports whether a result is still valid apart from its key: planning did not panic, its wake time has not
-// come, no commit it waits for has been loaded, and none of its clusters has changed.
+// come, no commit it waits for was loaded or lost since, and none of its clusters has changed.
 func (pl *planner) stillValid(r *result) bool {
 	if r.placement.InternalError != "" || !r.wake.IsZero() && !pl.Now.Before(r.wake) {
 		return false
 	}
-	arrived := func(commit string) bool { return pl.Past[commit] != nil || pl.Lost[commit] != nil }
-	readAgain := func(commit string) bool { return pl.Past[commit] != nil }
-	return !slices.ContainsFunc(r.loadingCommits, arrived) && !slices.ContainsFunc(r.lostCommits, readAgain) && !r.onAnyOf(pl.memo.fleet.changed) && !r.onAnyOf(pl.pauseChanged)
+	for commit, was := range r.missing {
+		if pl.stateOf(commit) != was {
+			return false
+		}
+	}
+	return !r.onAnyOf(pl.memo.fleet.changed) && !r.onAnyOf(pl.pauseChanged)
 }
 
 // onAnyOf reports whether the placement holds one of the clusters.

@@ -205,7 +205,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 		switch _, content, known := pp.findContent(b); {
 		case content != nil:
 			add(content.Manifests)
-		case !known && pl.loadable(b.Assigned.Commit):
+		case !known && pl.stateOf(b.Assigned.Commit) == commitLoading:
 			held.unknown, held.reading = "commit "+b.Assigned.Commit+", which its content comes from, is still being loaded", true
 		case !known && !held.reading:
 			held.unknown = "commit " + b.Assigned.Commit + ", which its content comes from, cannot be loaded"
