@@ -48,7 +48,7 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 		return d, changes
 	}
 	if o.running != nil {
-		changes.Placements = o.running.withSettings(changes.Placements, o.Snapshot, o.Renames)
+		changes.Placements = o.withSettings(changes.Placements)
 	}
 	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
 	counted := map[string][]*string{} // by cluster, the Held fields of everything that counts for the brake

@@ -95,11 +95,10 @@ func (j *joinedFleet) warn(c hub.ObservedCluster, field, message string) {
 // file written by the daemon is a copy of an older declaration, so that the checkout takes precedence over it.
 func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 	m := *seen.MemberCluster
-	m.Labels, m.Annotations = maps.Clone(declared.Labels), maps.Clone(seen.Annotations)
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
+	m.Labels, m.Annotations = map[string]string{}, map[string]string{}
+	maps.Copy(m.Labels, declared.Labels)
 	if _, copied := seen.Annotations[api.PathAnnotation]; copied {
+		maps.Copy(m.Annotations, seen.Annotations)
 		maps.DeleteFunc(m.Annotations, func(name, _ string) bool { return strings.HasPrefix(name, api.PropertyAnnotationPrefix) })
 		m.Spec.Taints = declared.Spec.Taints
 		maps.Copy(m.Annotations, declared.Annotations)
@@ -109,11 +108,8 @@ func (j *joinedFleet) add(declared *hub.Cluster, seen hub.ObservedCluster) {
 			m.Spec.Taints = declared.Spec.Taints
 		}
 		maps.Copy(m.Labels, seen.Labels)
-		for name, value := range declared.Annotations {
-			if _, said := m.Annotations[name]; !said {
-				m.Annotations[name] = value
-			}
-		}
+		maps.Copy(m.Annotations, declared.Annotations)
+		maps.Copy(m.Annotations, seen.Annotations)
 	}
 	c := observed(&m)
 	if seen.Seen || seen.DeletionTimestamp != nil {
@@ -155,12 +151,7 @@ func (f *Fleet) declare(s *hub.Snapshot) *hub.Snapshot {
 	for _, c := range f.clusters {
 		out.Clusters = append(out.Clusters, c.Cluster)
 	}
-	out.Warnings = nil
-	for _, w := range s.Warnings {
-		if !f.explains(s, w) {
-			out.Warnings = append(out.Warnings, w)
-		}
-	}
+	out.Warnings = slices.DeleteFunc(slices.Clone(s.Warnings), func(w problem.Problem) bool { return f.explains(s, w) })
 	return &out
 }
 

@@ -82,20 +82,13 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 func (r *Running) Member(name string) *hub.Cluster { return r.declared[name] }
 
 // withSettings adds to the changes of placements the changes of their specs.
-func (r *Running) withSettings(changes []PlacementChange, s *hub.Snapshot, renames []ledger.Rename) []PlacementChange {
-	was := map[string]*api.PlacementSpec{}
-	for _, p := range r.inForce.Placements {
-		was[p.Key.String()] = &p.Spec
-	}
-	for _, n := range renames {
-		was[n.To.String()] = was[n.From.String()]
-	}
-	for _, p := range s.Placements {
-		key := p.Key.String()
-		before, known := was[key]
-		if !known || before == nil || reflect.DeepEqual(*before, p.Spec) {
+func (o *Forecast) withSettings(changes []PlacementChange) []PlacementChange {
+	for _, p := range o.Snapshot.Placements {
+		old := o.earlier.Placement(o.earlierKey(p.Key))
+		if old == nil || old.Spec == nil || reflect.DeepEqual(old.Spec.Spec, p.Spec) {
 			continue
 		}
+		key, before := p.Key.String(), &old.Spec.Spec
 		from, to, settings := before.Policy.Summary(), p.Spec.Policy.Summary(), settingChanges(before, &p.Spec)
 		if from == to && len(settings) == 0 {
 			continue
@@ -176,7 +169,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 				b.Assigned = c.Latest
 			}
 			b.AssignedAt, b.Risked = past, false
-			if b.Assigned.Commit != r.inForce.Commit.Hash && lost[b.Assigned.Commit] == nil {
+			if b.Assigned.Commit != r.inForce.Commit.Hash {
 				lost[b.Assigned.Commit] = errNotRead
 			}
 			l.Bind(p.Key, b)

@@ -48,9 +48,12 @@ func TestChangedSettingsOfARunningFleet(t *testing.T) {
 		"renamed from an unknown": {after: spec("new", 3, ""), renames: []ledger.Rename{{From: api.PlacementKey{Name: "gone"}, To: api.PlacementKey{Name: "new"}}}},
 		"sorted":                  {after: spec("web", 3, ""), changes: []PlacementChange{{Placement: "crp/zoo", New: true}}, want: "crp/web PickN 2>PickN 3, crp/zoo"},
 	} {
-		r := &Running{inForce: &hub.Snapshot{Placements: []*hub.Placement{web}}}
+		o := &Forecast{
+			Snapshot: &hub.Snapshot{Placements: []*hub.Placement{test.after}}, Renames: test.renames,
+			earlier: &plan.Plan{Placements: []*plan.Placement{{Key: web.Key, Spec: web}}},
+		}
 		var got []string
-		for _, c := range r.withSettings(slices.Clone(test.changes), &hub.Snapshot{Placements: []*hub.Placement{test.after}}, test.renames) {
+		for _, c := range o.withSettings(slices.Clone(test.changes)) {
 			text := c.Placement
 			for _, cluster := range c.Gained {
 				text += " +" + cluster

@@ -87,7 +87,7 @@ func (pl *placementPlanner) decide(p *Placement, record *ledger.Placement) {
 	pl.advanceRollout(p)
 	pl.finishRollout(p)
 	pl.recordProven(p)
-	pl.listChanges(p, before, record)
+	pl.listChanges(p, record)
 	pl.planWorks(p)
 }
 
@@ -272,13 +272,9 @@ func (pl *planner) cancelRemoval(c *OnCluster) {
 }
 
 // listChanges lists the changes that the ledger does not have yet.
-func (pl *placementPlanner) listChanges(p *Placement, before []placement.Binding, record *ledger.Placement) {
-	old := make(map[string]placement.Binding, len(before))
-	for _, b := range before {
-		old[b.Cluster] = b
-	}
+func (pl *placementPlanner) listChanges(p *Placement, record *ledger.Placement) {
 	for _, c := range p.Clusters {
-		if was, ok := old[c.Binding.Cluster]; !ok || !sameBinding(was, c.Binding) {
+		if c.Entry == nil || !sameBinding(c.Entry.Binding, c.Binding) {
 			p.Changed = append(p.Changed, c.Binding)
 		}
 	}
@@ -318,7 +314,7 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 		}
 		p.Clusters = append(p.Clusters, c)
 	}
-	pl.listChanges(p, before, record)
+	pl.listChanges(p, record)
 	p.Forget = len(p.Clusters) == 0
 	pl.planWorks(p)
 }
@@ -330,6 +326,6 @@ func (pl *placementPlanner) keepPlacement(p *Placement, before []placement.Bindi
 		c.Latest = b.Assigned
 		p.Clusters = append(p.Clusters, c)
 	}
-	pl.listChanges(p, before, record)
+	pl.listChanges(p, record)
 	pl.planWorks(p)
 }

@@ -112,7 +112,7 @@ func TestBindingsOfAPlacement(t *testing.T) {
 		t.Errorf("bindings on %v, to be deleted on %v", names, p.Unbind)
 	}
 	p.Clusters = on("a", "b")
-	pl.listChanges(p, l.Placement(key).Bindings(), l.Placement(key))
+	pl.listChanges(p, l.Placement(key))
 	if !slices.Equal(p.Unbind, []string{"gone", "c"}) {
 		t.Errorf("to be deleted on %v", p.Unbind)
 	}

@@ -20,9 +20,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
 	}
-	byCluster := make(map[string]*OnCluster, len(p.Clusters))
 	for _, c := range p.Clusters {
-		byCluster[c.Binding.Cluster] = c
 		in.Bindings = append(in.Bindings, pl.rolloutBinding(p, c))
 	}
 	p.Rollout = rollout.Next(in)
@@ -33,19 +31,19 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		p.Record.Stops = p.Rollout.Stops
 	}
 	for _, a := range p.Rollout.Assign {
-		b := &byCluster[a.Cluster].Binding
+		c := p.On(a.Cluster)
+		b, latest := &c.Binding, a.Revision == c.Latest
 		if a.Changed {
-			b.Assigned, b.AssignedAt = a.Revision, pl.Now
-			if a.Revision == byCluster[a.Cluster].Latest {
-				b.Index = p.Record.Index
-			}
-			b.AllowDelete = pl.mayDelete(p, a.Revision == byCluster[a.Cluster].Latest)
+			b.Assigned, b.AssignedAt, b.AllowDelete = a.Revision, pl.Now, pl.mayDelete(p, latest)
+		}
+		if a.Changed && latest {
+			b.Index = p.Record.Index
 		}
 		b.Risked = a.Risked
 	}
 	for _, cluster := range p.Rollout.Remove {
 		if pl.paused[cluster] == "" {
-			b := &byCluster[cluster].Binding
+			b := &p.On(cluster).Binding
 			if !b.Removing {
 				b.RemovedBy = pl.InForce.Commit.Hash
 			}
@@ -54,10 +52,10 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		}
 	}
 	for _, w := range p.Rollout.Waiting {
-		byCluster[w.Cluster].Waits = w.Message
+		p.On(w.Cluster).Waits = w.Message
 	}
 	for _, f := range p.Rollout.Failed {
-		byCluster[f.Cluster].setFailure(f)
+		p.On(f.Cluster).setFailure(f)
 	}
 	for _, c := range p.Clusters {
 		switch {
