@@ -52,7 +52,6 @@ func (r *orderRun) adoptFleet(o Order) (string, error) {
 	return fmt.Sprintf("what fleet %s has on %s belongs to this fleet now; objects that the repository does not have stay until a commit with the trailer Gitfleet-Allow-Delete allows to delete them", id, strings.Join(names, ", ")), nil
 }
 
-// matchesID reports whether an ID given by a user is that of an owner.
 func matchesID(o ledger.Owner, id string) bool {
 	if o.ID == "" {
 		return id == ledger.NoID

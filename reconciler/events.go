@@ -81,10 +81,8 @@ func (e *events) put(change func()) {
 	}
 }
 
-// trigger makes the loop plan again.
 func (e *events) trigger() { e.put(func() { e.triggered = true }) }
 
-// drain returns all events since the last call.
 func (e *events) drain() eventBatch {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -54,7 +54,6 @@ func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commi
 	return l
 }
 
-// followSource runs the source, and loads the new commits.
 func (r *loader) followSource(ctx context.Context) error {
 	err := r.cfg.Source.Run(ctx, func(c gitsource.Commit) { r.events.addLoaded(r.load(ctx, r.cfg.Loader, c)) })
 	if err != nil && ctx.Err() == nil {
@@ -82,7 +81,6 @@ func (r *loader) loadLastInForce(ctx context.Context, hash string) {
 	r.events.addLoaded(l)
 }
 
-// loadPast loads a commit that clusters are assigned to.
 func (r *loader) loadPast(ctx context.Context, hash string) {
 	c, err := r.cfg.Source.Commit(ctx, hash)
 	l := loaded{commit: hub.Commit{Hash: hash}, err: err}

@@ -25,7 +25,6 @@ const resyncPeriod = 30 * time.Second
 // save waits for the disk.
 const saveDelay = time.Second
 
-// loop runs turns until ctx is done.
 func (r *Reconciler) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -155,7 +154,6 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 	return min(resyncPeriod, max(p.Wake.Sub(now), time.Millisecond))
 }
 
-// makePlan makes the plan of this turn.
 func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
 		p = plan.Resolve(plan.Input{

@@ -105,7 +105,6 @@ func (m *Metrics) timed(phase string, do func()) {
 	m.Phases.WithLabelValues(phase).Observe(time.Since(start).Seconds())
 }
 
-// loaded measures the loading of a commit.
 func (m *Metrics) loaded(l loaded) {
 	result := "ok"
 	if l.err != nil {

@@ -137,7 +137,6 @@ func (r *Reconciler) runOrders(ctx context.Context, orders []queuedOrder, now ti
 	}
 }
 
-// sendAnswers sends the answers of the turn.
 func (r *Reconciler) sendAnswers() {
 	for _, q := range r.answered {
 		q.done <- q.answer

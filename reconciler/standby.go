@@ -41,7 +41,6 @@ type follower struct {
 	failing   bool
 }
 
-// loop reads and reports until ctx is done.
 func (f *follower) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -66,7 +65,6 @@ func (f *follower) loop(ctx context.Context) {
 	}
 }
 
-// readLedger replaces the ledger by a newer one.
 func (f *follower) readLedger() (news bool) {
 	start := time.Now()
 	l, version, err := f.leader.Newer(f.version)

@@ -42,7 +42,6 @@ func (r *orderRun) subjectOf(o Order) (ledger.Subject, error) {
 	return ledger.Subject{Object: id, Cluster: o.Cluster}, err
 }
 
-// declares reports whether the commit in force declares a member cluster.
 func (r *orderRun) declares(cluster string) bool {
 	return r.inForce != nil && slices.ContainsFunc(r.inForce.Clusters, func(c *hub.Cluster) bool { return c.Name == cluster })
 }

@@ -127,7 +127,6 @@ func stillStopped(key api.PlacementKey, stops []placement.Stop) string {
 		clustersOf(stops), key)
 }
 
-// clustersOf lists the clusters whose updates failed.
 func clustersOf(stops []placement.Stop) string {
 	names := make([]string, len(stops))
 	for i, s := range stops {

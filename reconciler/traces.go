@@ -37,7 +37,6 @@ func milestones(was, is *ledger.Entry) (all []milestone) {
 	return all
 }
 
-// refused records that a commit was refused.
 func (r *Reconciler) refused(l loaded, now time.Time, why string) {
 	r.cfg.Record(commitEntry(history.Refused, l.commit, why))
 	s := tracing.Span{Name: spanLoad, Start: now.Add(-l.took), End: now, Err: why}

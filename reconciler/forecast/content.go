@@ -66,7 +66,6 @@ func (o *Forecast) Works(cluster string) []work.Work {
 	return out
 }
 
-// contentChanges compares the contents of one placement.
 func contentChanges(old, now *plan.Placement) []ContentChange {
 	type change struct {
 		id            api.ID

@@ -137,7 +137,6 @@ func (o *Forecast) resolve(in plan.Input) error {
 	return internal(o.Plan)
 }
 
-// internal returns the first internal error in a plan.
 func internal(p *plan.Plan) error {
 	for _, pl := range p.Placements {
 		if pl.InternalError != "" {
@@ -156,7 +155,6 @@ func healthy(s *hub.Snapshot, now time.Time) plan.Input {
 	return in
 }
 
-// statuses returns the statuses of all placements, by key.
 func (o *Forecast) statuses() map[api.PlacementKey]api.PlacementStatus {
 	all := map[api.PlacementKey]api.PlacementStatus{}
 	if o.Report == nil {

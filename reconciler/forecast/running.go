@@ -246,7 +246,6 @@ func (r Rollout) Summary() string {
 	return fmt.Sprintf("%d %s, at most %d unavailable and %d added at a time", r.Clusters, clusters, r.MaxUnavailable, r.MaxSurge)
 }
 
-// rollouts returns the rollouts that begin with a plan.
 func rollouts(p *plan.Plan) []Rollout {
 	var out []Rollout
 	for _, pl := range p.Placements {

@@ -56,7 +56,6 @@ func settings(s *api.PlacementSpec) map[string]string {
 	return out
 }
 
-// flatten adds the values of an object by their paths.
 func flatten(out map[string]string, path string, fields map[string]json.RawMessage) {
 	for name, value := range fields {
 		var inner map[string]json.RawMessage

@@ -56,7 +56,6 @@ func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim 
 	return cl
 }
 
-// addUpcoming adds the objects of the latest revision.
 func (r *resolver) addUpcoming(cl *claim) {
 	c := cl.on
 	switch {

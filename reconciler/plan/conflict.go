@@ -109,7 +109,6 @@ func more(n int, what string) string {
 	return fmt.Sprintf(" and %d more %ss", n-1, what)
 }
 
-// conflictWarnings returns the warnings about the conflicts of a placement.
 func (r *resolver) conflictWarnings(p *Placement) problem.List {
 	var out problem.List
 	add := func(other api.PlacementKey, format string, e *conflictExtent) {

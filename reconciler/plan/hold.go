@@ -66,7 +66,6 @@ func (p *Placement) registered(cluster string) bool {
 	return p.Request == nil || slices.ContainsFunc(p.Request.Clusters, func(c placement.Cluster) bool { return c.Name == cluster })
 }
 
-// holdsFor returns the holds on the deletions of a cluster's work.
 func (pl *placementPlanner) holdsFor(p *Placement, cluster string, w *work.Work) []work.Hold {
 	switch {
 	case w.AllowDelete || w.Keep:
@@ -145,7 +144,6 @@ func contentHolds(p *Placement, now *prepared) []work.Hold {
 	return append(out, guardedKinds...)
 }
 
-// namespaces returns the names of the Namespaces in the content, sorted.
 func (p *prepared) namespaces() []string {
 	var names []string
 	for _, m := range p.renderer.Manifests() {

@@ -84,7 +84,6 @@ func NewMemo() *Memo {
 	return &Memo{commits: map[*hub.Snapshot]*commitCache{}, contents: map[api.PlacementKey][]*prepared{}, results: map[api.PlacementKey]*result{}, last: &Plan{Works: map[string][]work.Work{}}}
 }
 
-// setInForce changes the commit in force.
 func (m *Memo) setInForce(s *hub.Snapshot) {
 	if m.inForce == nil || m.inForce.Snapshot != s {
 		delete(m.commits, s) // its contents become the newest again
@@ -92,7 +91,6 @@ func (m *Memo) setInForce(s *hub.Snapshot) {
 	}
 }
 
-// commit returns the cache of a commit.
 func (m *Memo) commit(s *hub.Snapshot) *commitCache {
 	if m.commits[s] == nil {
 		m.commits[s] = newCommitCache(s)

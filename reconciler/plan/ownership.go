@@ -124,7 +124,6 @@ func (r *resolver) since(cl *claim) time.Time {
 	return cl.on.Entry.Binding.AssignedAt
 }
 
-// yield leaves an object to its owner.
 func (r *resolver) yield(cl *claim, id api.ID, owner *claim) {
 	delete(cl.early, id)
 	m := cl.assigned[id]

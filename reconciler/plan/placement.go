@@ -27,7 +27,6 @@ func (pl *placementPlanner) plan(p *Placement, record *ledger.Placement) {
 	p.RecordChanged = record == nil || !reflect.DeepEqual(p.Record, *record)
 }
 
-// updateRecord updates the record of a placement.
 func (pl *placementPlanner) updateRecord(p *Placement, record *ledger.Placement) {
 	if record == nil || record.Deleted || record.Created.IsZero() {
 		p.Record = ledger.Placement{Index: -1, Created: pl.InForce.Commit.Time, Rebuilt: pl.Rebuilt || record != nil && !record.Deleted && record.Rebuilt}
@@ -120,7 +119,6 @@ func shortDecisions(o placement.Outcome) []placement.Decision {
 	return slices.Clone(o.Decisions[:min(len(o.Decisions), selected+max(0, o.Wanted-o.Found))])
 }
 
-// warn adds warnings to the placement.
 func (p *Placement) warn(field string, messages ...string) {
 	for _, m := range messages {
 		p.Warnings = append(p.Warnings, problem.Problem{Origin: p.Spec.Origin, Field: field, Severity: problem.Warning, Message: m})
@@ -142,7 +140,6 @@ func (pl *placementPlanner) bindings(p *Placement, record *ledger.Placement) []p
 	})
 }
 
-// notRemoving leaves out the bindings whose content is being removed.
 func notRemoving(bs []placement.Binding) []placement.Binding {
 	return slices.DeleteFunc(slices.Clone(bs), func(b placement.Binding) bool { return b.Removing })
 }
@@ -198,7 +195,6 @@ func (pl *planner) clustersOfOthers(spec *hub.Placement) map[string][]string {
 	return out
 }
 
-// keptClusters lists the clusters of the bindings that stay.
 func keptClusters(bs []placement.Binding) []string {
 	out := []string{}
 	for _, b := range bs {
@@ -209,7 +205,6 @@ func keptClusters(bs []placement.Binding) []string {
 	return out
 }
 
-// planClusters plans each cluster that the placement holds.
 func (pl *placementPlanner) planClusters(p *Placement, before []placement.Binding, record *ledger.Placement) {
 	chosen := make(map[string]bool, len(p.Schedule.Bindings))
 	for _, b := range p.Schedule.Bindings {

@@ -252,7 +252,6 @@ type order struct {
 	planned, sorted   []api.PlacementKey
 }
 
-// order returns the keys of all placements.
 func (pl *planner) order() order {
 	o := &pl.memo.order
 	if version := pl.Ledger.PlacementsVersion(); o.inForce != pl.InForce || o.ledger != pl.Ledger || o.placementsVersion != version {

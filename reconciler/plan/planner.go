@@ -167,7 +167,6 @@ func (pl *planner) stillValid(r *result) bool {
 	return !r.onAnyOf(pl.memo.fleet.changed) && !r.onAnyOf(pl.pauseChanged)
 }
 
-// onAnyOf reports whether the placement holds one of the clusters.
 func (r *result) onAnyOf(clusters []string) bool {
 	return slices.ContainsFunc(clusters, func(cluster string) bool { return r.placement.On(cluster) != nil })
 }

@@ -19,7 +19,6 @@ func (pl *placementPlanner) recordProven(p *Placement) {
 	}
 }
 
-// holdsDeletions reports whether deletions are held on the cluster.
 func (c *OnCluster) holdsDeletions() bool {
 	held, _ := c.HeldDeletions()
 	return len(held) > 0

@@ -152,7 +152,6 @@ func (c candidate) doubt(of predecessors) (text string, to []successor) {
 		c.key, why, fix, c.key, AllowTrailer+": "+c.key.String()), to
 }
 
-// named lists placements with their position in Git.
 func named(all []successor) string {
 	names := make([]string, len(all))
 	for i, s := range all {

@@ -130,7 +130,6 @@ func (c *OnCluster) setFailure(f rollout.Failure) {
 	}
 }
 
-// rolloutBinding returns a cluster of the placement as input of the rollout.
 func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.Binding {
 	seen := pl.Ledger.Cluster(c.Binding.Cluster)
 	b := rollout.Binding{
@@ -216,7 +215,6 @@ func (c *OnCluster) failure(w *ledger.WorkSeen) string {
 	return ""
 }
 
-// renderError returns the reason why there is no content for the cluster.
 func (c *OnCluster) renderError() string {
 	if c.Err != nil {
 		return c.Err.Error()

@@ -74,7 +74,6 @@ func (r *suspensions) objectsOn(cluster string) []work.SuspendedObject {
 	return r.objects[""]
 }
 
-// notSuspended leaves out the suspended clusters.
 func (r *suspensions) notSuspended(clusters []string) []string {
 	return slices.DeleteFunc(clusters, func(name string) bool { return r.reasons[ledger.Subject{Cluster: name}] != "" })
 }

@@ -17,7 +17,6 @@ func (pl *placementPlanner) warnIdleOverrides(p *Placement) {
 	}
 }
 
-// heldClusters iterates over the clusters that the placement keeps.
 func (pl *planner) heldClusters(p *Placement) iter.Seq[placement.Cluster] {
 	return func(yield func(placement.Cluster) bool) {
 		for _, b := range p.Schedule.Bindings {

@@ -9,7 +9,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// planWorks computes the works of the placement's clusters.
 func (pl *placementPlanner) planWorks(p *Placement) {
 	for _, c := range p.Clusters {
 		c.work = pl.planWork(p, c)
