@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"time"
@@ -43,34 +42,16 @@ func treeWith(base fs.FS, changes []FileChange) fs.FS {
 	return t
 }
 
-// Hash implements tree.Hasher. The hash of a changed file, or of a directory that contains one, is
-// never one of Git's.
+// Hash implements tree.Hasher. The hash of a changed file is never one of Git's.
 func (t *hashedTree) Hash(name string) (string, error) {
-	h, changed := sha256.New(), false
-	for _, file := range slices.Sorted(maps.Keys(t.files)) {
-		if file == name || below(file, name) {
-			changed = true
-			fmt.Fprintf(h, "%q %t %q\n", file, t.files[file] == nil, t.files[file])
-		}
+	text, changed := t.files[name]
+	switch {
+	case !changed:
+		return t.hasher.Hash(name)
+	case text == nil:
+		return "", &fs.PathError{Op: "hash", Path: name, Err: fs.ErrNotExist}
 	}
-	before := ""
-	if t.files[name] == nil {
-		var err error
-		if before, err = t.hasher.Hash(name); err != nil || !changed {
-			return before, err
-		}
-	}
-	return fmt.Sprintf("edited:%s:%x", before, h.Sum(nil)), nil
-}
-
-// below reports whether a file is in a directory or below it.
-func below(file, dir string) bool {
-	for file != "." {
-		if file = path.Dir(file); file == dir {
-			return true
-		}
-	}
-	return false
+	return fmt.Sprintf("edited:%x", sha256.Sum256(text)), nil
 }
 
 // Open implements fs.FS.
