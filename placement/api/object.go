@@ -106,14 +106,6 @@ func (id ID) String() string {
 
 // Compare orders IDs by group, kind, namespace and name.
 func (id ID) Compare(o ID) int {
-	switch { // faster than cmp.Or: most are of the same kind and namespace
-	case id.Group != o.Group:
-		return strings.Compare(id.Group, o.Group)
-	case id.Kind != o.Kind:
-		return strings.Compare(id.Kind, o.Kind)
-	case id.Namespace != o.Namespace:
-		return strings.Compare(id.Namespace, o.Namespace)
-	default:
-		return strings.Compare(id.Name, o.Name)
-	}
+	return cmp.Or(strings.Compare(id.Group, o.Group), strings.Compare(id.Kind, o.Kind),
+		strings.Compare(id.Namespace, o.Namespace), strings.Compare(id.Name, o.Name))
 }

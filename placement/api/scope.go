@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Namespaced reports whether a kind is namespaced, for the kinds of Kubernetes and of gitfleet;
@@ -21,6 +19,17 @@ func Namespaced(gk GroupKind) (namespaced, known bool) {
 // KnownKinds returns the kinds that Namespaced knows, in no particular order.
 func KnownKinds() []GroupKind {
 	return slices.AppendSeq(slices.Collect(maps.Keys(scopes)), maps.Keys(ManifestKinds))
+}
+
+// BuiltInGroup reports whether kube-apiserver itself serves an API group, or an older version did.
+func BuiltInGroup(group string) bool { return builtInGroups[group] }
+
+var builtInGroups = map[string]bool{
+	"": true, "apps": true, "autoscaling": true, "batch": true, "extensions": true, "policy": true,
+	"admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true, "authentication.k8s.io": true,
+	"authorization.k8s.io": true, "certificates.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true, "events.k8s.io": true,
+	"flowcontrol.apiserver.k8s.io": true, "internal.apiserver.k8s.io": true, "networking.k8s.io": true, "node.k8s.io": true,
+	"rbac.authorization.k8s.io": true, "resource.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true, "storagemigration.k8s.io": true,
 }
 
 // scopes are those of Kubernetes 1.36, and of some kinds of older versions that manifests still
@@ -76,14 +85,10 @@ type kindsOf struct{ group, kinds string }
 
 func scopeTable(cluster, namespaced []kindsOf) map[GroupKind]bool {
 	table := map[GroupKind]bool{}
-	add := func(all []kindsOf, namespaced bool) {
-		for _, g := range all {
-			for kind := range strings.FieldsSeq(g.kinds) {
-				table[schema.GroupKind{Group: g.group, Kind: kind}] = namespaced
-			}
+	for i, g := range slices.Concat(cluster, namespaced) {
+		for kind := range strings.FieldsSeq(g.kinds) {
+			table[GroupKind{Group: g.group, Kind: kind}] = i >= len(cluster)
 		}
 	}
-	add(cluster, false)
-	add(namespaced, true)
 	return table
 }

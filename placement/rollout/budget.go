@@ -36,8 +36,8 @@ func (b Budget) addable() int { return b.Target + b.MaxSurge - b.CanBeReady }
 
 // budget computes the budget.
 func (in *Input) budget() Budget {
-	b := Budget{Target: in.Wanted}
-	b.MaxUnavailable, b.MaxSurge = in.limits(b.Target)
+	unavailable, surge := in.shares()
+	b := Budget{Target: in.Wanted, MaxUnavailable: roundUp(unavailable, in.Wanted), MaxSurge: roundUp(surge, in.Wanted)}
 	skipped := in.skipped()
 	for i := range in.Bindings {
 		c := &in.Bindings[i]
@@ -75,12 +75,6 @@ func (in *Input) skipped() []bool {
 		}
 	}
 	return out
-}
-
-// limits are maxUnavailable and maxSurge for a number of wanted clusters.
-func (in *Input) limits(target int) (unavailable, surge int) {
-	u, s := in.shares()
-	return roundUp(u, target), roundUp(s, target)
 }
 
 // shares are maxUnavailable and maxSurge as written.

@@ -87,19 +87,6 @@ func (b *Binding) failure(in *Input) (Failure, bool) {
 	return f, b.health() == Failed || b.health() == DiffFailed
 }
 
-// recordFailure adds the failure of a selected cluster to the plan, or the time at which it
-// will have failed.
-func (in *Input) recordFailure(p *Plan, b *Binding) {
-	if b.Unscheduled {
-		return
-	}
-	if f, failed := b.failure(in); failed {
-		p.Failed = append(p.Failed, f)
-		return
-	}
-	p.wake(b.failsAt(in))
-}
-
 // canBeReady reports whether the cluster may become available without an update.
 func (b *Binding) canBeReady() bool {
 	switch b.health() {

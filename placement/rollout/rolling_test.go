@@ -84,9 +84,9 @@ func TestSharesAreRoundedUp(t *testing.T) {
 
 func TestDefaultsAreFilledInFieldByField(t *testing.T) {
 	one := intstr.FromInt32(1)
-	in := Input{Strategy: api.RolloutStrategy{RollingUpdate: &api.RollingUpdateConfig{MaxUnavailable: &one}}}
-	if u, s := in.limits(8); u != 1 || s != 2 {
-		t.Errorf("limits of 8 clusters are %d and %d, want 1 and 2", u, s)
+	in := Input{Wanted: 8, Strategy: api.RolloutStrategy{RollingUpdate: &api.RollingUpdateConfig{MaxUnavailable: &one}}}
+	if b := in.budget(); b.MaxUnavailable != 1 || b.MaxSurge != 2 {
+		t.Errorf("limits of 8 clusters are %d and %d, want 1 and 2", b.MaxUnavailable, b.MaxSurge)
 	}
 	if got := period(in.Strategy); got != time.Minute {
 		t.Errorf("period %v, want a minute", got)

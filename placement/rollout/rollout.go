@@ -120,13 +120,10 @@ func Next(in Input) Plan {
 	return in.roll()
 }
 
-// byCluster returns the bindings in the order of their clusters; a copy if that is another order.
+// byCluster returns a copy of the bindings, in the order of their clusters.
 func byCluster(bindings []Binding) []Binding {
-	compare := func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) }
-	if !slices.IsSortedFunc(bindings, compare) {
-		bindings = slices.Clone(bindings)
-		slices.SortFunc(bindings, compare)
-	}
+	bindings = slices.Clone(bindings)
+	slices.SortFunc(bindings, func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for i := 1; i < len(bindings); i++ {
 		if bindings[i].Cluster == bindings[i-1].Cluster {
 			panic("rollout: cluster " + bindings[i].Cluster + " is bound twice")
@@ -163,7 +160,11 @@ func (in *Input) keepAssigned(p *Plan, b *Binding) {
 	if !ready {
 		p.wake(b.readyAt(in))
 	}
-	in.recordFailure(p, b)
+	if f, failed := b.failure(in); failed && !b.Unscheduled {
+		p.Failed = append(p.Failed, f)
+	} else if !b.Unscheduled {
+		p.wake(b.failsAt(in))
+	}
 	if b.HasRevision() {
 		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !b.fullyAvailable(in) && !b.resumedSince(in)})
 	}

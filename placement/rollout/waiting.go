@@ -113,21 +113,18 @@ func (in *Input) untracked(down []string) string {
 // notAvailable lists the selected clusters that are not available, or will not be once the plan
 // is executed, and counts the selected ones.
 func (in *Input) notAvailable(p *Plan) (notAvailable []string, selected int) {
-	moved, skipped := p.Assign, in.skipped()
+	moving := map[string]bool{}
+	for _, a := range p.Assign {
+		moving[a.Cluster] = a.Changed
+	}
+	skipped := in.skipped() // not waited for
 	for i := range in.Bindings {
 		b := &in.Bindings[i]
-		for len(moved) > 0 && moved[0].Cluster < b.Cluster {
-			moved = moved[1:]
-		}
 		if b.Unscheduled {
 			continue
 		}
 		selected++
-		if skipped[i] {
-			continue // not waited for
-		}
-		moving := len(moved) > 0 && moved[0].Cluster == b.Cluster && moved[0].Changed
-		if moving || !b.ready(in) {
+		if !skipped[i] && (moving[b.Cluster] || !b.ready(in)) {
 			notAvailable = append(notAvailable, b.Cluster)
 		}
 	}

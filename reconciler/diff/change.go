@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -135,23 +134,30 @@ func visible(v any) (seen, masked bool) {
 
 // Text prints a value as Go does, except that integers of up to 21 digits are printed in full.
 func Text(v any) string {
+	return fmt.Sprint(mapLeaves(v, func(leaf any) any {
+		if f, ok := leaf.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1e21 {
+			return strconv.FormatFloat(f, 'f', -1, 64)
+		}
+		return leaf
+	}))
+}
+
+// mapLeaves returns a copy of a value, in which convert replaces what is neither a map nor a list.
+func mapLeaves(v any, convert func(any) any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		var fields []string
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			fields = append(fields, key+":"+Text(v[key]))
+		m := make(map[string]any, len(v))
+		for key, field := range v {
+			m[key] = mapLeaves(field, convert)
 		}
-		return "map[" + strings.Join(fields, " ") + "]"
+		return m
 	case []any:
-		var items []string
-		for _, item := range v {
-			items = append(items, Text(item))
+		l := make([]any, len(v))
+		for i, item := range v {
+			l[i] = mapLeaves(item, convert)
 		}
-		return "[" + strings.Join(items, " ") + "]"
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1e21 {
-			return strconv.FormatFloat(v, 'f', -1, 64)
-		}
+		return l
+	default:
+		return convert(v)
 	}
-	return fmt.Sprint(v)
 }

@@ -98,27 +98,12 @@ func holdsSecret(v any) bool {
 
 // masked replaces every value that is not empty.
 func masked(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, field := range v {
-			m[key] = masked(field)
-		}
-		return m
-	case []any:
-		l := make([]any, len(v))
-		for i, item := range v {
-			l[i] = masked(item)
-		}
-		return l
-	case nil:
-		return nil
-	default:
-		if v == "" {
-			return v
+	return mapLeaves(v, func(leaf any) any {
+		if leaf == nil || leaf == "" {
+			return leaf
 		}
 		return Mask
-	}
+	})
 }
 
 // scrubbed removes secret values from the values of a map.

@@ -83,23 +83,16 @@ func collect(v any, quotes map[string]bool) {
 // quote adds all forms of a value in data or stringData of a Secret. It also adds invalid
 // values, such as numbers, since errors are most likely to quote those.
 func quote(v any, encoded bool, quotes map[string]bool) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, field := range v {
-			quote(field, encoded, quotes)
+	mapLeaves(v, func(leaf any) any {
+		if leaf != nil {
+			written := Text(leaf)
+			quoteText(written, quotes)
+			if clear, err := base64.StdEncoding.DecodeString(written); encoded && err == nil {
+				quoteText(string(clear), quotes)
+			}
 		}
-	case []any:
-		for _, item := range v {
-			quote(item, encoded, quotes)
-		}
-	case nil:
-	default:
-		written := Text(normalized(v))
-		quoteText(written, quotes)
-		if clear, err := base64.StdEncoding.DecodeString(written); encoded && err == nil {
-			quoteText(string(clear), quotes)
-		}
-	}
+		return nil
+	})
 }
 
 // quoteText adds all forms of a value, and each of its lines that is long enough.

@@ -161,7 +161,7 @@ func Rivals(desired, live *unstructured.Unstructured) []Rival {
 			_, wanted, sets := locate(desired.Object, path)
 			if pointer, value, ok := locate(live.Object, path); ok && sets {
 				list = append(list, Rival{
-					Path: pointer, Value: Text(normalized(value)), Wanted: Text(normalized(wanted)), By: actor(e), Autoscaler: autoscaler(e),
+					Path: pointer, Value: Text(value), Wanted: Text(wanted), By: actor(e), Autoscaler: autoscaler(e),
 				})
 			}
 		})

@@ -47,7 +47,7 @@ func Of(live *unstructured.Unstructured) Health {
 	if rule, ok := rules[gvk]; ok {
 		return rule(live)
 	}
-	if !builtIn[gvk.Group] {
+	if !api.BuiltInGroup(gvk.Group) {
 		return custom(live)
 	}
 	return OfKind(gvk)
@@ -57,7 +57,7 @@ func Of(live *unstructured.Unstructured) Health {
 // of other kinds are available as soon as they exist; see OfKind.
 func NeedsStatus(gvk schema.GroupVersionKind) bool {
 	_, ruled := rules[gvk]
-	return ruled || !builtIn[gvk.Group]
+	return ruled || !api.BuiltInGroup(gvk.Group)
 }
 
 // OfKind returns the health of existing objects of a kind for which NeedsStatus is false. For
@@ -146,32 +146,4 @@ var availableAtOnce = map[schema.GroupVersion][]string{
 	{Group: "storage.k8s.io", Version: "v1"}:            {"StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity"},
 	{Group: "apps", Version: "v1"}:                      {"ControllerRevision"},
 	{Group: "scheduling.k8s.io", Version: "v1"}:         {"PriorityClass"},
-}
-
-// builtIn are the API groups of built-in kinds. Kinds of other groups are custom resources.
-var builtIn = map[string]bool{
-	"":                             true,
-	"admissionregistration.k8s.io": true,
-	"apiextensions.k8s.io":         true,
-	"apiregistration.k8s.io":       true,
-	"apps":                         true,
-	"authentication.k8s.io":        true,
-	"authorization.k8s.io":         true,
-	"autoscaling":                  true,
-	"batch":                        true,
-	"certificates.k8s.io":          true,
-	"coordination.k8s.io":          true,
-	"discovery.k8s.io":             true,
-	"events.k8s.io":                true,
-	"extensions":                   true,
-	"flowcontrol.apiserver.k8s.io": true,
-	"internal.apiserver.k8s.io":    true,
-	"networking.k8s.io":            true,
-	"node.k8s.io":                  true,
-	"policy":                       true,
-	"rbac.authorization.k8s.io":    true,
-	"resource.k8s.io":              true,
-	"scheduling.k8s.io":            true,
-	"storage.k8s.io":               true,
-	"storagemigration.k8s.io":      true,
 }

@@ -43,16 +43,6 @@ func (p *Preview) Try(ctx context.Context, works []work.Work, targets []Target) 
 	})
 }
 
-// kubernetesGroups are the API groups that kube-apiserver itself serves. A dry run of their
-// objects stores nothing.
-var kubernetesGroups = map[string]bool{
-	"": true, "apps": true, "autoscaling": true, "batch": true, "policy": true,
-	"admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true, "authentication.k8s.io": true,
-	"authorization.k8s.io": true, "certificates.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true, "events.k8s.io": true,
-	"flowcontrol.apiserver.k8s.io": true, "internal.apiserver.k8s.io": true, "networking.k8s.io": true, "node.k8s.io": true,
-	"rbac.authorization.k8s.io": true, "resource.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true, "storagemigration.k8s.io": true,
-}
-
 // unsafe returns the kinds whose objects must not be tried, with the reason: an aggregated API
 // server may ignore dryRun and store the object. Built-in kinds, and those that a
 // CustomResourceDefinition of the cluster defines, are safe.
@@ -60,7 +50,7 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 	unsafe := map[schema.GroupVersionKind]string{}
 	for _, t := range tasks {
 		gvk := t.gvk()
-		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || kubernetesGroups[gvk.Group] {
+		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || api.BuiltInGroup(gvk.Group) {
 			continue
 		}
 		crd, err := p.s.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.res.GroupResource().String()})
