@@ -19,14 +19,6 @@ var kindOrder = []string{
 	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 }
 
-var kindRanks = func() map[string]int {
-	ranks := map[string]int{}
-	for i, kind := range kindOrder {
-		ranks[kind] = i
-	}
-	return ranks
-}()
-
 // Sorted returns items in the canonical order of their objects: by rank of the kind, by group and
 // version, by namespace and name. The sort is stable. Kinds without a rank come after all others.
 func Sorted[T any](items []T, object func(T) *api.Object) []T {
@@ -39,9 +31,9 @@ func Sorted[T any](items []T, object func(T) *api.Object) []T {
 	for i, item := range items {
 		o := object(item)
 		gvk := o.Content.GroupVersionKind()
-		k := keyed{rank: len(kindOrder), kind: gvk.String(), name: o.ID.Namespace + "/" + o.ID.Name, item: item}
-		if rank, ranked := kindRanks[gvk.Kind]; ranked {
-			k.rank, k.kind = rank, gvk.GroupVersion().String()
+		k := keyed{rank: slices.Index(kindOrder, gvk.Kind), kind: gvk.GroupVersion().String(), name: o.ID.Namespace + "/" + o.ID.Name, item: item}
+		if k.rank < 0 {
+			k.rank, k.kind = len(kindOrder), gvk.String()
 		}
 		keys[i] = k
 	}

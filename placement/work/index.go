@@ -19,11 +19,9 @@ func refOf(o *api.Object) ref {
 
 // An index finds the manifests that an override selects.
 type index struct {
-	// cluster has the objects that a ClusterResourceOverride may name: cluster-scoped objects,
-	// and namespaces with everything in them.
-	cluster map[ref][]int
-	// namespaced has the objects that a ResourceOverride may name.
-	namespaced map[ref]int
+	// selected are the manifests that each reference selects: one object, or a namespace with
+	// everything in it.
+	selected map[ref][]int
 	// versions are the versions of the objects in the content.
 	versions  map[api.ID]string
 	envelopes map[api.ID]bool
@@ -32,13 +30,7 @@ type index struct {
 }
 
 func newIndex(c content) *index {
-	x := &index{
-		cluster:    map[ref][]int{},
-		namespaced: map[ref]int{},
-		versions:   map[api.ID]string{},
-		envelopes:  c.envelopes,
-		namespaces: map[string]bool{},
-	}
+	x := &index{selected: map[ref][]int{}, versions: map[api.ID]string{}, envelopes: c.envelopes, namespaces: map[string]bool{}}
 	for id := range c.envelopes {
 		x.namespaces[id.Namespace] = true
 	}
@@ -46,11 +38,11 @@ func newIndex(c content) *index {
 		r := refOf(m.Object)
 		x.versions[m.ID] = r.version
 		if r.namespace != "" {
-			x.namespaced[r] = i
+			x.selected[r] = append(x.selected[r], i)
 			x.namespaces[r.namespace] = true
 			r = ref{version: "v1", kind: "Namespace", name: r.namespace}
 		}
-		x.cluster[r] = append(x.cluster[r], i)
+		x.selected[r] = append(x.selected[r], i)
 	}
 	return x
 }
@@ -61,27 +53,13 @@ func newIndex(c content) *index {
 func (x *index) find(s source) (selects []int, misses []string) {
 	for _, sel := range s.selectors {
 		r := ref{sel.Group, sel.Version, sel.Kind, s.namespace, sel.Name}
-		found := x.lookup(r)
-		selects = append(selects, found...)
-		if len(found) > 0 {
-			continue
-		}
-		if miss := x.missReason(r); miss != "" && (s.ref != nil || x.envelopes[r.id()]) {
-			misses = append(misses, miss)
+		selects = append(selects, x.selected[r]...)
+		if len(x.selected[r]) == 0 && (s.ref != nil || x.envelopes[r.id()]) {
+			misses = append(misses, x.missReason(r))
 		}
 	}
 	slices.Sort(selects)
 	return slices.Compact(selects), misses
-}
-
-func (x *index) lookup(r ref) []int {
-	if r.namespace == "" {
-		return x.cluster[r]
-	}
-	if i, ok := x.namespaced[r]; ok {
-		return []int{i}
-	}
-	return nil
 }
 
 // missReason says why a selector of an override matches nothing.

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 )
@@ -11,25 +12,16 @@ const LastWave = 999
 
 // waves are KubeFleet's, except that CustomResourceDefinitions are in the wave of namespaces,
 // so that they are established before their objects are applied.
-var waves = func() map[string]int {
-	m := map[string]int{}
-	for wave, kinds := range [][]string{
-		{"Namespace", "PriorityClass", "CustomResourceDefinition"},
-		{"NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
-			"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume",
-			"PersistentVolumeClaim", "IngressClass"},
-		{"ClusterRole", "Role"},
-		{"ClusterRoleBinding", "RoleBinding"},
-		{"Service", "DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment",
-			"HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob", "Ingress"},
-		{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
-	} {
-		for _, kind := range kinds {
-			m[kind] = wave
-		}
-	}
-	return m
-}()
+var waves = [][]string{
+	{"Namespace", "PriorityClass", "CustomResourceDefinition"},
+	{"NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget", "ServiceAccount", "Secret",
+		"ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim", "IngressClass"},
+	{"ClusterRole", "Role"},
+	{"ClusterRoleBinding", "RoleBinding"},
+	{"Service", "DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
+		"StatefulSet", "Job", "CronJob", "Ingress"},
+	{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
+}
 
 // waveGroups are the groups whose kinds are in the table. A kind of the same name in another
 // group is a custom resource.
@@ -44,8 +36,8 @@ var waveGroups = map[string]bool{
 // order, and all objects of a wave at once. Wave 0 has namespaces and
 // CustomResourceDefinitions, which should be established before the next wave.
 func Wave(gk api.GroupKind) int {
-	wave, ok := waves[gk.Kind]
-	if !ok || !waveGroups[gk.Group] {
+	wave := slices.IndexFunc(waves, func(kinds []string) bool { return slices.Contains(kinds, gk.Kind) })
+	if wave < 0 || !waveGroups[gk.Group] {
 		return LastWave
 	}
 	return wave
@@ -55,8 +47,5 @@ func Wave(gk api.GroupKind) int {
 // resource is deleted before its definition and a namespace after its contents; within a wave
 // by ID.
 func DeleteOrder(a, b api.ID) int {
-	return cmp.Or(
-		cmp.Compare(Wave(b.GroupKind()), Wave(a.GroupKind())),
-		a.Compare(b),
-	)
+	return cmp.Or(cmp.Compare(Wave(b.GroupKind()), Wave(a.GroupKind())), a.Compare(b))
 }

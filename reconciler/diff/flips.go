@@ -51,15 +51,11 @@ func (f Flips) Contested(now time.Time) bool {
 // Due returns the time from which the last flip may be reverted: at once, unless the object is
 // contested.
 func (f Flips) Due() time.Time {
-	return f.Last().Add(f.delay())
+	if f.Rounds == 0 {
+		return f.Last()
+	}
+	return f.Last().Add(min(firstDelay<<min(f.Rounds-1, 10), lastDelay))
 }
 
 // Last is the time of the last flip; zero if there was none.
 func (f Flips) Last() time.Time { return f.Recent[Contest-1] }
-
-func (f Flips) delay() time.Duration {
-	if f.Rounds == 0 {
-		return 0
-	}
-	return min(firstDelay<<min(f.Rounds-1, 10), lastDelay)
-}
