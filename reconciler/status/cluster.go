@@ -23,46 +23,45 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 	c, known, seen := in.declared, in.known, in.seen
 	out := *c.MemberCluster
 	out.TypeMeta = typeMeta(api.ClusterGroup, "MemberCluster")
-	out.Annotations = maps.Clone(out.Annotations)
-	if out.Annotations == nil {
-		out.Annotations = map[string]string{}
-	}
-	out.Annotations[api.PathAnnotation] = c.Origin.String()
 	out.UID, out.Generation, out.CreationTimestamp = clusterUID(c.Name, known), known.Generation, metav1.NewTime(known.Created)
+	out.Annotations = map[string]string{}
+	maps.Copy(out.Annotations, c.Annotations)
+	out.Annotations[api.PathAnnotation] = c.Origin.String()
 	if known.Commit != "" {
 		out.Annotations[api.CommitAnnotation] = known.Commit
 	}
 	if in.suspended != "" {
 		out.Annotations[api.SuspendedAnnotation] = in.suspended
 	}
-	out.Status.Namespaces = namespaces(seen)
-	if seen == nil || seen.Joined.IsZero() {
-		out.Status.Conditions = []metav1.Condition{
-			condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen),
+	if seen == nil {
+		seen = &ledger.Cluster{Since: now}
+	}
+	s := &out.Status
+	if seen.Namespaces != nil { // with empty values: their placements are in the placements' statuses
+		s.Namespaces = make(map[string]string, len(seen.Namespaces))
+		for _, name := range seen.Namespaces {
+			s.Namespaces[name] = ""
 		}
-		out.Status.Conditions = append(out.Status.Conditions, permissions(seen)...)
-		if seen == nil {
-			out.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
+	}
+	if seen.Joined.IsZero() {
+		s.Conditions = []metav1.Condition{condition(api.Joined, metav1.ConditionUnknown, api.MemberClusterUnknown, never(seen), seen.Since)}
+	} else {
+		joined := condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen.Joined)
+		if in.foreign != "" {
+			joined = condition(api.Joined, metav1.ConditionFalse, api.MemberClusterForeign, in.foreign, seen.Joined)
 		}
-		return &out
+		s.Conditions = []metav1.Condition{
+			condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen.Joined), joined,
+		}
+		s.AgentStatus = []api.AgentStatus{{
+			Type: api.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(seen.LastSeen), Conditions: []metav1.Condition{joined, healthy(seen)},
+		}}
+		properties(s, seen)
+		s.Conditions = append(s.Conditions, collected(seen, now)...)
 	}
-	out.Status.Conditions = []metav1.Condition{
-		condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen),
-		condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen),
+	if denied := seen.Denied(); denied != "" {
+		s.Conditions = append(s.Conditions, condition(api.PermissionsGranted, metav1.ConditionFalse, api.PermissionsMissing, denied, seen.ForbiddenSince))
 	}
-	if in.foreign != "" {
-		out.Status.Conditions[1] = condition(api.Joined, metav1.ConditionFalse, api.MemberClusterForeign, in.foreign, seen)
-	}
-	for i := range out.Status.Conditions {
-		out.Status.Conditions[i].LastTransitionTime = metav1.NewTime(seen.Joined)
-	}
-	out.Status.AgentStatus = []api.AgentStatus{{
-		Type: api.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(seen.LastSeen),
-		Conditions: []metav1.Condition{out.Status.Conditions[1], healthy(seen)},
-	}}
-	properties(&out.Status, seen)
-	out.Status.Conditions = append(out.Status.Conditions, collected(seen, now)...)
-	out.Status.Conditions = append(out.Status.Conditions, permissions(seen)...)
 	return &out
 }
 
@@ -85,52 +84,26 @@ func clusterUID(name string, known ledger.Declared) types.UID {
 // health. Data that was not read has no condition.
 func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
 	var out []metav1.Condition
-	if seen.Properties != nil {
-		c := condition(api.ClusterPropertyCollectionSucceeded, metav1.ConditionTrue, api.ClusterPropertyCollectionSucceeded, "the properties of the cluster have been read", seen)
-		c.LastTransitionTime = metav1.NewTime(seen.Joined)
-		if plan.Stale(seen, now) {
-			c.Status, c.Reason = metav1.ConditionFalse, api.ClusterPropertiesStale
-			c.Message = "the properties of the cluster were last read at " + seen.Observed.UTC().Format(time.RFC3339) + ": that is too long ago, and scheduling takes them for unknown"
-			c.LastTransitionTime = metav1.NewTime(plan.StaleFrom(seen))
-		}
-		out = append(out, c)
+	switch typ := api.ClusterPropertyCollectionSucceeded; {
+	case seen.Properties == nil:
+	case plan.Stale(seen, now):
+		text := "the properties of the cluster were last read at " + seen.Observed.UTC().Format(time.RFC3339) + ": that is too long ago, and scheduling takes them for unknown"
+		out = append(out, condition(typ, metav1.ConditionFalse, api.ClusterPropertiesStale, text, plan.StaleFrom(seen)))
+	default:
+		out = append(out, condition(typ, metav1.ConditionTrue, typ, "the properties of the cluster have been read", seen.Joined))
 	}
-	if seen.Namespaces != nil {
-		c := condition(api.NamespaceCollectionSucceeded, metav1.ConditionTrue, api.NamespaceCollectionSucceeded, "the namespaces of the cluster have been read, all of them", seen)
-		c.LastTransitionTime = metav1.NewTime(seen.Joined)
-		out = append(out, c)
+	if typ := api.NamespaceCollectionSucceeded; seen.Namespaces != nil {
+		out = append(out, condition(typ, metav1.ConditionTrue, typ, "the namespaces of the cluster have been read, all of them", seen.Joined))
 	}
 	return out
 }
 
-// permissions returns the condition that permissions are missing on a cluster, if any are.
-func permissions(seen *ledger.Cluster) []metav1.Condition {
-	if seen == nil || seen.Denied() == "" {
-		return nil
-	}
-	c := condition(api.PermissionsGranted, metav1.ConditionFalse, api.PermissionsMissing, seen.Denied(), seen)
-	c.LastTransitionTime = metav1.NewTime(seen.ForbiddenSince)
-	return []metav1.Condition{c}
-}
-
-// namespaces returns the namespaces of a cluster. Their placements are not listed here but in
-// the placements' statuses.
-func namespaces(seen *ledger.Cluster) map[string]string {
-	if seen == nil || seen.Namespaces == nil {
-		return nil
-	}
-	out := make(map[string]string, len(seen.Namespaces))
-	for _, name := range seen.Namespaces {
-		out[name] = ""
-	}
-	return out
-}
-
+// never says why the cluster has not answered yet.
 func never(seen *ledger.Cluster) string {
-	if seen != nil && seen.Denied() != "" {
-		return seen.Denied()
+	if denied := seen.Denied(); denied != "" {
+		return denied
 	}
-	if seen == nil || seen.Error == "" {
+	if seen.Error == "" {
 		return "the cluster has not answered yet"
 	}
 	return "the cluster has not answered yet: " + seen.Error
@@ -141,21 +114,18 @@ func healthy(seen *ledger.Cluster) metav1.Condition {
 	if seen.Unrenewed != "" {
 		kept = "; its new credentials cannot be used, and the old ones are kept: " + seen.Unrenewed
 	}
-	if seen.Healthy {
-		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready"+kept, seen)
+	denied := seen.Denied()
+	switch {
+	case seen.Healthy:
+		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready"+kept, seen.Since)
+	case denied != "":
+		return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterForbidden, denied+kept, seen.Since)
 	}
-	if denied := seen.Denied(); denied != "" {
-		return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterForbidden, denied+kept, seen)
-	}
-	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, cmp.Or(seen.Error, "the API server is not ready")+kept, seen)
+	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, cmp.Or(seen.Error, "the API server is not ready")+kept, seen.Since)
 }
 
-func condition(typ string, status metav1.ConditionStatus, reason, message string, seen *ledger.Cluster) metav1.Condition {
-	c := metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message}
-	if seen != nil {
-		c.LastTransitionTime = metav1.NewTime(seen.Since)
-	}
-	return c
+func condition(typ string, status metav1.ConditionStatus, reason, message string, since time.Time) metav1.Condition {
+	return metav1.Condition{Type: typ, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(since)}
 }
 
 // properties puts the observed properties into KubeFleet's two fields.

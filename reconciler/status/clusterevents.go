@@ -15,15 +15,14 @@ import (
 // A clusterChange is the change of a placement's status on one cluster.
 type clusterChange struct {
 	*eventBuilder
-	name     string
-	now, was *api.PerClusterPlacementStatus // was is empty if the cluster is new
-	held     *plan.OnCluster                // may be nil
-	// moved says that another revision was assigned.
-	moved bool
+	now, was    *api.PerClusterPlacementStatus // was is empty if the cluster is new
+	held        *plan.OnCluster                // may be nil
+	heldBefore  *plan.OnCluster                // the previous plan; nil if the placement did not hold the cluster
+	newRevision bool                           // another revision was assigned
 }
 
-// clusters adds the events of each cluster. Normal progress is grouped over many clusters.
-func (h *eventBuilder) clusters() {
+// clusterEvents adds the events of each cluster. Normal progress is grouped over many clusters.
+func (h *eventBuilder) clusterEvents() {
 	before := make(map[string]*api.PerClusterPlacementStatus, len(h.before.PlacementStatuses))
 	for i := range h.before.PlacementStatuses {
 		before[h.before.PlacementStatuses[i].ClusterName] = &h.before.PlacementStatuses[i]
@@ -31,15 +30,17 @@ func (h *eventBuilder) clusters() {
 	var usual []Event
 	for i := range h.after.PlacementStatuses {
 		now := &h.after.PlacementStatuses[i]
-		if now.ClusterName == "" {
+		name := now.ClusterName
+		if name == "" {
 			continue
 		}
-		s := &clusterChange{eventBuilder: h, name: now.ClusterName, now: now, was: cmp.Or(before[now.ClusterName], &api.PerClusterPlacementStatus{}), held: h.p.On(now.ClusterName)}
-		delete(before, now.ClusterName)
-		was := h.clusterBefore(s.name)
-		s.moved = s.held != nil && (was == nil || was.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
+		s := &clusterChange{eventBuilder: h, now: now, was: cmp.Or(before[name], &api.PerClusterPlacementStatus{}), held: h.p.On(name), heldBefore: h.clusterBefore(name)}
+		delete(before, name)
+		s.newRevision = s.held != nil && (s.heldBefore == nil || s.heldBefore.Binding.Assigned.Hash != s.held.Binding.Assigned.Hash)
 		usual = append(usual, s.progressEvents()...)
-		s.problemEvents()
+		for _, events := range [][]Event{s.problemEvents(), s.failedEvents(), s.diffEvents()} {
+			h.addLimited(name, h.commitOn(name), events)
+		}
 	}
 	for i := range h.before.PlacementStatuses {
 		if name := h.before.PlacementStatuses[i].ClusterName; name != "" && before[name] != nil {
@@ -48,7 +49,7 @@ func (h *eventBuilder) clusters() {
 			usual = append(usual, e)
 		}
 	}
-	for _, e := range grouped(usual, sameStep) {
+	for _, e := range grouped(usual, func(a, b Event) bool { return a.Reason == b.Reason && a.Commit == b.Commit }) {
 		h.add(e)
 	}
 }
@@ -58,64 +59,40 @@ func (s *clusterChange) progressEvents() []Event {
 	var out []Event
 	add := func(c *metav1.Condition) {
 		e := normal(c.Reason, c.Message)
-		e.Cluster = s.name
-		if s.held != nil {
-			e.Commit = s.held.Binding.Assigned.Commit
-		}
+		e.Cluster, e.Commit = s.now.ClusterName, s.commitOn(s.now.ClusterName)
 		out = append(out, e)
 	}
 	if s.was.ClusterName == "" {
-		add(s.condition(api.Scheduled))
+		add(meta.FindStatusCondition(s.now.Conditions, api.Scheduled))
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Available, api.DiffReported} {
-		if c := s.condition(typ); c != nil && c.Status == metav1.ConditionTrue && (s.moved || !isTrue(s.conditionBefore(typ))) {
-			add(c)
+		if meta.IsStatusConditionTrue(s.now.Conditions, typ) && (s.newRevision || !meta.IsStatusConditionTrue(s.was.Conditions, typ)) {
+			add(meta.FindStatusCondition(s.now.Conditions, typ))
 		}
 	}
 	return out
 }
 
-// problemEvents adds the events about problems and about changes by others.
-func (s *clusterChange) problemEvents() {
+// problemEvents returns the events about conditions that became false, and about failed updates.
+func (s *clusterChange) problemEvents() []Event {
 	var out []Event
-	for _, typ := range []string{api.Overridden, api.WorkSynchronized} {
-		if c := s.condition(typ); isFalse(c) && !isFalse(s.conditionBefore(typ)) {
-			out = append(out, warning(c.Reason, c.Message))
-		}
-	}
-	if !s.moved && isTrue(s.conditionBefore(api.Available)) {
-		for _, typ := range []string{api.Applied, api.Available} {
-			if c := s.condition(typ); isFalse(c) && c.Reason != api.ApplyInProgress {
+	add := func(types ...string) {
+		for _, typ := range types {
+			c := meta.FindStatusCondition(s.now.Conditions, typ)
+			if c != nil && c.Status == metav1.ConditionFalse && c.Reason != api.ApplyInProgress && !meta.IsStatusConditionFalse(s.was.Conditions, typ) {
 				out = append(out, warning(c.Reason, c.Message))
 			}
 		}
 	}
-	if was := s.clusterBefore(s.name); s.held != nil && s.held.Failure != "" && s.held.Seen().Applied() && (was == nil || was.Failure == "" || s.moved) {
+	add(api.Overridden, api.WorkSynchronized)
+	if !s.newRevision && meta.IsStatusConditionTrue(s.was.Conditions, api.Available) {
+		add(api.Applied, api.Available)
+	}
+	if s.held != nil && s.held.Failure != "" && s.held.Seen().Applied() && (s.heldBefore == nil || s.heldBefore.Failure == "" || s.newRevision) {
 		out = append(out, warning(api.UpdateFailed, "The assigned content has failed: "+s.held.Failure))
 	}
-	s.add(out)
-	s.add(s.failedEvents())
-	s.add(s.diffEvents())
+	return out
 }
-
-func (s *clusterChange) add(events []Event) {
-	commit := ""
-	if s.held != nil {
-		commit = s.held.Binding.Assigned.Commit
-	}
-	s.addLimited(s.name, commit, events)
-}
-
-func (s *clusterChange) condition(typ string) *metav1.Condition {
-	return meta.FindStatusCondition(s.now.Conditions, typ)
-}
-
-func (s *clusterChange) conditionBefore(typ string) *metav1.Condition {
-	return meta.FindStatusCondition(s.was.Conditions, typ)
-}
-
-func isTrue(c *metav1.Condition) bool  { return c != nil && c.Status == metav1.ConditionTrue }
-func isFalse(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionFalse }
 
 // failedEvents returns events about objects that could not be applied, for a new reason. There
 // is none for an object that is not available yet or whose definition is about to be

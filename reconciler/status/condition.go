@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,19 +28,14 @@ type conditionSet struct {
 
 // newConditionSet begins the conditions of a cluster, or of the placement if the name is empty.
 func (b *builder) newConditionSet(cluster string) *conditionSet {
-	most := 7 // usual number of condition types
-	if b.Conditions == DocumentedConditions {
-		most = 10
+	s := &conditionSet{b: b}
+	if b.record == nil {
+		return s // nothing has been decided yet
 	}
-	s := &conditionSet{b: b, list: make([]metav1.Condition, 0, most)}
-	switch {
-	case b.record == nil: // nothing has been decided yet
-	case cluster == "":
+	if cluster == "" {
 		s.before = b.record.Transitions
-	default:
-		if e := b.record.Entry(cluster); e != nil {
-			s.before = e.Transitions
-		}
+	} else if e := b.record.Entry(cluster); e != nil {
+		s.before = e.Transitions
 	}
 	return s
 }
@@ -60,28 +56,15 @@ func (s *conditionSet) add(typ string, v conditionValue) {
 
 // finish returns the conditions, and records those that have changed since the last report.
 func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
-	if s.b.record == nil || s.unchanged() {
-		return s.list
-	}
 	now := make(map[string]ledger.Transition, len(s.list))
 	for _, c := range s.list {
 		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
 	}
-	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
+	same := func(a, b ledger.Transition) bool { return a.Status == b.Status && a.Time.Equal(b.Time) }
+	if b.record != nil && !maps.EqualFunc(now, s.before, same) {
+		b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
+	}
 	return s.list
-}
-
-// unchanged reports whether the ledger has exactly these conditions.
-func (s *conditionSet) unchanged() bool {
-	if len(s.list) != len(s.before) {
-		return false
-	}
-	for _, c := range s.list {
-		if was, ok := s.before[c.Type]; !ok || was.Status != string(c.Status) || !was.Time.Equal(c.LastTransitionTime.Time) {
-			return false
-		}
-	}
-	return true
 }
 
 // counts are the numbers of clusters by the status of a condition.
@@ -90,56 +73,40 @@ type counts struct{ yes, no, unknown int }
 func tally(clusters []api.PerClusterPlacementStatus, typ string) counts {
 	var n counts
 	for _, c := range clusters {
-		if c.ClusterName == "" {
-			continue
-		}
-		for _, cond := range c.Conditions {
-			switch {
-			case cond.Type != typ:
-			case cond.Status == metav1.ConditionTrue:
-				n.yes++
-			case cond.Status == metav1.ConditionFalse:
-				n.no++
-			default:
-				n.unknown++
-			}
+		on := meta.FindStatusCondition(c.Conditions, typ)
+		switch {
+		case c.ClusterName == "" || on == nil:
+		case on.Status == metav1.ConditionTrue:
+			n.yes++
+		case on.Status == metav1.ConditionFalse:
+			n.no++
+		default:
+			n.unknown++
 		}
 	}
 	return n
 }
 
-// conditionTexts has the reason and message for each status of a placement's condition.
-type conditionTexts struct {
-	unknown, unknownText string
-	no, noText           string
-	yes, yesText         string
-}
-
-func (a conditionTexts) of(n counts) conditionValue {
-	switch {
-	case n.unknown > 0:
-		return conditionValue{metav1.ConditionUnknown, a.unknown, fmt.Sprintf(a.unknownText, n.unknown)}
-	case n.no > 0:
-		return conditionValue{metav1.ConditionFalse, a.no, fmt.Sprintf(a.noText, n.no)}
-	default:
-		return conditionValue{metav1.ConditionTrue, a.yes, fmt.Sprintf(a.yesText, n.yes)}
-	}
-}
-
 // aggregate returns the placement's condition of a type, given the clusters' conditions of that
 // type. overridden says whether overrides apply to any cluster.
 func aggregate(typ string, n counts, overridden bool) conditionValue {
-	if typ == api.Overridden && n.unknown+n.no == 0 && !overridden {
+	texts := aggregated[typ]
+	switch {
+	case n.unknown > 0:
+		return conditionValue{metav1.ConditionUnknown, texts.unknown, fmt.Sprintf(texts.unknownText, n.unknown)}
+	case n.no > 0:
+		return conditionValue{metav1.ConditionFalse, texts.no, fmt.Sprintf(texts.noText, n.no)}
+	case typ == api.Overridden && !overridden:
 		return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, noOverrideText}
 	}
-	return aggregated[typ].of(n)
+	return conditionValue{metav1.ConditionTrue, texts.yes, fmt.Sprintf(texts.yesText, n.yes)}
 }
 
 // noOverrideText is the message of the condition Overridden without overrides.
 const noOverrideText = "No override rules are configured for the selected resources"
 
 // aggregated are the reasons and messages of a placement's conditions, by type.
-var aggregated = map[string]conditionTexts{
+var aggregated = map[string]struct{ unknown, unknownText, no, noText, yes, yesText string }{
 	api.RolloutStarted: {
 		api.RolloutStartedUnknown, "There are still %d cluster(s) in the process of deciding whether to roll out the latest resources or not",
 		api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy in %d cluster(s)",
@@ -188,10 +155,10 @@ func OutstandingOf(object *metav1.ObjectMeta, spec *api.PlacementSpec, condition
 	for _, typ := range append([]string{api.Scheduled}, expected(spec)...) {
 		typ = prefix(object.Namespace) + typ
 		c := meta.FindStatusCondition(conditions, typ)
-		switch {
-		case c == nil || c.ObservedGeneration != object.Generation:
+		if c == nil || c.ObservedGeneration != object.Generation {
 			return Outstanding{typ, "nil", "nil"}
-		case c.Status != metav1.ConditionTrue:
+		}
+		if c.Status != metav1.ConditionTrue {
 			return Outstanding{typ, string(c.Status), c.Reason}
 		}
 	}

@@ -17,28 +17,24 @@ import (
 // left, as an object that is being deleted, with its last spec. A placement whose spec is
 // unknown, because an older version recorded it, is reported with its details only; so is one
 // that was, or may have been, renamed.
-func (e *placementEntry) terminate(in Input) {
-	p := e.of
-	if p.Record.Spec == nil || p.Record.DeletedAt.IsZero() || p.Record.Into != (api.PlacementKey{}) {
+func (b *builder) terminate(e *placementEntry) {
+	key, record := b.p.Key, b.p.Record
+	if record.Spec == nil || record.DeletedAt.IsZero() || record.Into != (api.PlacementKey{}) {
 		return
 	}
-	b := &builder{Input: in, p: p}
-	at := metav1.NewTime(p.Record.DeletedAt)
-	var s api.PlacementStatus
-	add := func(typ string, v conditionValue) {
-		s.Conditions = append(s.Conditions, metav1.Condition{
-			Type: typ, Status: v.status, Reason: v.reason, Message: v.message,
-			ObservedGeneration: p.Record.Generation, LastTransitionTime: at,
-		})
+	at := metav1.NewTime(record.DeletedAt)
+	set := &conditionSet{b: b}
+	set.add(b.prefix()+api.Scheduled, conditionValue{metav1.ConditionFalse, api.PlacementDeleted, deletedText(b.p)})
+	if v, held := b.deletionsHeld(b.p.Clusters...); held {
+		set.add(api.DeletionsHeld, v)
 	}
-	add(b.prefix()+api.Scheduled, conditionValue{metav1.ConditionFalse, api.PlacementDeleted, deletedText(p)})
-	if v, held := b.deletionsHeld(p.Clusters...); held {
-		add(api.DeletionsHeld, v)
+	for i := range set.list {
+		set.list[i].LastTransitionTime = at
 	}
 	e.set(metav1.ObjectMeta{
-		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: placementUID(p.Key, p.Record), Generation: p.Record.Generation,
-		CreationTimestamp: metav1.NewTime(p.Record.Created), DeletionTimestamp: &at, Finalizers: []string{api.CleanupFinalizer},
-	}, *p.Record.Spec, s)
+		Name: key.Name, Namespace: key.Namespace, UID: placementUID(key, record), Generation: record.Generation,
+		CreationTimestamp: metav1.NewTime(record.Created), DeletionTimestamp: &at, Finalizers: []string{api.CleanupFinalizer},
+	}, *record.Spec, api.PlacementStatus{Conditions: set.list})
 }
 
 // deletedText says what happens to the objects of a deleted placement.
@@ -52,15 +48,14 @@ func deletedText(p *plan.Placement) string {
 // deletionsHeld is the condition DeletionsHeld for the given clusters of the placement; false
 // if no deletions are held there.
 func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v conditionValue, held bool) {
-	objects, on := 0, 0
-	first, where := ledger.Braked{}, ""
+	objects, on, example := 0, 0, ""
 	for _, c := range clusters {
 		braked, pending := c.HeldDeletions()
 		if pending || len(braked) == 0 {
 			continue
 		}
 		if on == 0 {
-			first, where = braked[0], c.Binding.Cluster
+			example = fmt.Sprintf("%s on %s: %s", braked[0].ID, c.Binding.Cluster, braked[0].Why)
 		}
 		objects += len(braked)
 		on++
@@ -68,17 +63,14 @@ func (b *builder) deletionsHeld(clusters ...*plan.OnCluster) (v conditionValue, 
 	if on == 0 {
 		return conditionValue{}, false
 	}
-	return conditionValue{metav1.ConditionTrue, api.AllowedByNoCommit, fmt.Sprintf(
-		"Deleting %d object(s) on %d cluster(s) is held, such as %s on %s: %s; %s",
-		objects, on, first.ID, where, first.Why, HeldAdvice(b.p.Key.String()),
-	)}, true
+	text := fmt.Sprintf("Deleting %d object(s) on %d cluster(s) is held, such as %s; %s", objects, on, example, HeldAdvice(b.p.Key.String()))
+	return conditionValue{metav1.ConditionTrue, api.AllowedByNoCommit, text}, true
 }
 
 // HeldAdvice says what to do about held deletions of a placement (crp/NAME or
 // rp/NAMESPACE/NAME).
 func HeldAdvice(placement string) string {
-	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer %q to the message of a commit",
-		AllowTrailer(placement))
+	return fmt.Sprintf("if that is a mistake, correct the placement or put back what was removed; otherwise add the trailer %q to the message of a commit", AllowTrailer(placement))
 }
 
 // AllowTrailer returns the line in a commit message that allows the held deletions of a
@@ -97,6 +89,7 @@ type Deleted struct {
 // clusters. Placements that are not in the ledger are left out.
 func DeletionEvents(l *ledger.Ledger, all []Deleted, now time.Time) []Event {
 	var out []Event
+	same := func(a, b Event) bool { return a.Commit == b.Commit && a.Message == b.Message }
 	for _, key := range l.Placements() {
 		var events []Event
 		for _, d := range merged(key, all) {
@@ -104,7 +97,7 @@ func DeletionEvents(l *ledger.Ledger, all []Deleted, now time.Time) []Event {
 			e.Cluster, e.Commit = d.Cluster, d.Commit
 			events = append(events, e)
 		}
-		out = append(out, aboutPlacement(key, *l.Placement(key), now, grouped(events, sameDeletion))...)
+		out = append(out, aboutPlacement(key, *l.Placement(key), now, grouped(events, same))...)
 	}
 	return out
 }
@@ -116,9 +109,7 @@ func merged(key api.PlacementKey, all []Deleted) []Deleted {
 		if d.Placement != key {
 			continue
 		}
-		at := slices.IndexFunc(out, func(o Deleted) bool {
-			return o.Cluster == d.Cluster && o.Commit == d.Commit && o.Why == d.Why
-		})
+		at := slices.IndexFunc(out, func(o Deleted) bool { return o.Cluster == d.Cluster && o.Commit == d.Commit && o.Why == d.Why })
 		if at < 0 {
 			out = append(out, d)
 			continue
@@ -131,17 +122,13 @@ func merged(key api.PlacementKey, all []Deleted) []Deleted {
 
 // text is the message of the event: what was deleted, and why.
 func (d Deleted) text() string {
-	named := d.Objects[:min(len(d.Objects), ledger.MostDeletedObjects)]
-	names := make([]string, 0, len(named))
-	for _, id := range named {
+	var names []string
+	for _, id := range d.Objects[:min(len(d.Objects), ledger.MostDeletedObjects)] {
 		names = append(names, id.String())
 	}
 	text := "Deleted " + strings.Join(names, ", ")
-	if rest := d.Total - len(named); rest > 0 {
+	if rest := d.Total - len(names); rest > 0 {
 		text += fmt.Sprintf(" and %d more", rest)
 	}
 	return text + ": " + d.Why
 }
-
-// sameDeletion reports whether two events of deletions are the same but for the cluster.
-func sameDeletion(a, b Event) bool { return a.Commit == b.Commit && a.Message == b.Message }

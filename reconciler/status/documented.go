@@ -29,26 +29,30 @@ func (b *builder) documented(set *conditionSet, clusters []api.PerClusterPlaceme
 	}
 	for _, typ := range []string{api.RolloutStarted, api.Overridden, api.WorkSynchronized} {
 		c := meta.FindStatusCondition(set.list, b.prefix()+typ)
-		switch {
-		case c == nil:
-			return // no clusters
-		case c.Status != metav1.ConditionTrue:
+		if c == nil { // no clusters
+			return
+		}
+		if c.Status != metav1.ConditionTrue {
 			set.add(b.prefix()+api.Synchronized, conditionValue{c.Status, c.Reason, c.Message})
 			return
-		case typ == api.WorkSynchronized:
-			n := tally(clusters, typ).yes
-			set.add(b.prefix()+api.Synchronized, conditionValue{c.Status, api.SynchronizeSucceeded, fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", n)})
 		}
 	}
+	text := fmt.Sprintf("All %d cluster(s) are synchronized to the latest resources on the hub cluster", tally(clusters, api.WorkSynchronized).yes)
+	set.add(b.prefix()+api.Synchronized, conditionValue{metav1.ConditionTrue, api.SynchronizeSucceeded, text})
 }
 
-// documentedOn adds the older conditions of a placement on one cluster.
+// documentedOn adds the older conditions of a placement on one cluster. The reason of a decision has
+// no quotes around the cluster's name there.
 func (b *builder) documentedOn(set *conditionSet) {
 	if b.Conditions != DocumentedConditions {
 		return
 	}
 	if c := meta.FindStatusCondition(set.list, api.Scheduled); c != nil {
-		set.add(api.ResourceScheduled, documentedScheduled(c.Status, c.Message))
+		reason := api.ScheduleSucceeded
+		if c.Status != metav1.ConditionTrue {
+			reason = api.ScheduleFailed
+		}
+		set.add(api.ResourceScheduled, conditionValue{c.Status, reason, strings.ReplaceAll(c.Message, `"`, "")})
 	}
 	switch c := meta.FindStatusCondition(set.list, api.Applied); {
 	case c == nil:
@@ -59,14 +63,4 @@ func (b *builder) documentedOn(set *conditionSet) {
 	default:
 		set.add(api.ResourceApplied, conditionValue{c.Status, api.ApplyFailed, "Failed to apply manifests, please check the `failedPlacements` status"})
 	}
-}
-
-// documentedScheduled writes a decision in the older form: without quotes around the cluster's
-// name.
-func documentedScheduled(status metav1.ConditionStatus, decision string) conditionValue {
-	reason := api.ScheduleSucceeded
-	if status != metav1.ConditionTrue {
-		reason = api.ScheduleFailed
-	}
-	return conditionValue{status, reason, strings.ReplaceAll(decision, `"`, "")}
 }

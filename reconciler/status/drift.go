@@ -16,30 +16,24 @@ type Drift struct {
 	Placement string `json:"placement"`
 	Cluster   string `json:"cluster"`
 	api.ResourceIdentifier
-	State api.DriftState `json:"state"`
-	// Rule is the drift rule by which it is held; empty if it is not.
-	Rule string `json:"mode,omitempty"`
-	// Message says what happens with the drift, if State does not say enough.
-	Message string `json:"message,omitempty"`
-	// Count is how many times the object has drifted; zero if it is foreign.
-	Count int `json:"count,omitempty"`
-	// FirstSeen and LastSeen are when the difference was first and last seen.
+	State   api.DriftState `json:"state"`
+	Rule    string         `json:"mode,omitempty"`    // the drift rule by which it is held; empty if it is not
+	Message string         `json:"message,omitempty"` // what happens with the drift, if State does not say enough
+	Count   int            `json:"count,omitempty"`   // how many times the object has drifted; zero if it is foreign
+	// FirstSeen and LastSeen are when the difference was first and last seen. Since is when the
+	// present difference was first seen; earlier ones had ended by then.
 	FirstSeen time.Time `json:"firstSeen"`
-	// Since is when the present difference was first seen; earlier ones had ended by then.
-	Since    time.Time `json:"since"`
-	LastSeen time.Time `json:"lastSeen"`
-	// Generation is the generation of the live object when it was last seen; zero if it was
-	// gone.
-	Generation int64 `json:"generation,omitempty"`
-	// Deleted says that the object was gone when it was last seen.
-	Deleted bool `json:"deleted,omitempty"`
-	// Paths are the fields that differ, or differed when the object was last seen.
-	Paths []api.Difference `json:"paths,omitempty"`
+	Since     time.Time `json:"since"`
+	LastSeen  time.Time `json:"lastSeen"`
+	// Generation and Paths are the generation of the live object (zero if it was gone) and the
+	// fields that differed when it was last seen. Deleted says that it was gone then.
+	Generation int64            `json:"generation,omitempty"`
+	Deleted    bool             `json:"deleted,omitempty"`
+	Paths      []api.Difference `json:"paths,omitempty"`
 	// Digest identifies the fields and values of which Paths has only a part; empty if it has all.
 	// It is not shown.
-	Digest string `json:"-"`
-	// By are the actors who changed it, the newest first; empty if they are not known.
-	By []api.Actor `json:"by,omitempty"`
+	Digest string      `json:"-"`
+	By     []api.Actor `json:"by,omitempty"` // who changed it, the newest first; empty if they are not known
 }
 
 // drifts returns the drifts of a placement's objects.
@@ -66,13 +60,9 @@ func drifts(p *plan.Placement) []Drift {
 
 func drift(p *plan.Placement, c *plan.OnCluster, d *ledger.Drift) Drift {
 	o := ledger.ObjectState{ID: d.ID, Version: d.Version, Envelope: d.Envelope}
-	since := d.Since
-	if since.IsZero() {
-		since = d.FirstSeen
-	}
 	return Drift{
 		Placement: p.Key.String(), Cluster: c.Binding.Cluster, ResourceIdentifier: identifier(&o),
-		State: d.State, Rule: d.Rule, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: since,
+		State: d.State, Rule: d.Rule, Message: d.Message, Count: d.Count, FirstSeen: d.FirstSeen, LastSeen: d.LastSeen, Since: cmp.Or(d.Since, d.FirstSeen),
 		Generation: d.Generation, Deleted: d.Deleted, Paths: d.Paths, Digest: d.Digest, By: d.By,
 	}
 }
@@ -98,9 +88,8 @@ func foreign(p *plan.Placement, c *plan.OnCluster, o *ledger.ObjectState) Drift 
 // driftEvents adds events about objects that others changed, about what was done, and about the
 // end of a drift.
 func (h *eventBuilder) driftEvents(now []Drift) {
-	type place struct{ cluster, object string }
-	at := func(d *Drift) place { return place{d.Cluster, sortKey(d.ResourceIdentifier)} }
-	known := map[place]*Drift{}
+	known := map[string]*Drift{} // by cluster and object
+	at := func(d *Drift) string { return d.Cluster + " " + sortKey(d.ResourceIdentifier) }
 	if h.old != nil {
 		for i := range h.old.drifts {
 			known[at(&h.old.drifts[i])] = &h.old.drifts[i]
@@ -117,13 +106,6 @@ func (h *eventBuilder) driftEvents(now []Drift) {
 			events = nil
 		}
 	}
-}
-
-func (h *eventBuilder) commitOn(cluster string) string {
-	if c := h.p.On(cluster); c != nil {
-		return c.Binding.Assigned.Commit
-	}
-	return ""
 }
 
 // driftEvent returns the event for one object if it drifted again or its state has changed.

@@ -50,29 +50,16 @@ func about(group, kind, namespace, name string, id types.UID, now time.Time, eve
 	return events
 }
 
-// aboutPlacement sets the involved object to a placement.
 func aboutPlacement(key api.PlacementKey, record ledger.Placement, now time.Time, events []Event) []Event {
 	return about(api.PlacementGroup, key.Kind(), key.Namespace, key.Name, placementUID(key, record), now, events)
 }
 
-// addEvents adds new events. If an object is reported for the first time since the start, an
-// earlier process may have recorded the same events.
-func (m *Memo) addEvents(first bool, events []Event) {
-	if first {
-		events = slices.DeleteFunc(events, func(e Event) bool { return m.recorded[e.Key()] })
-	}
-	m.newEvents = append(m.newEvents, events...)
+func aboutCluster(name string, id types.UID, now time.Time, events []Event) []Event {
+	return about(api.ClusterGroup, "MemberCluster", "", name, id, now, events)
 }
 
-// setEarlierEvents sets the events that an earlier process recorded.
-func (m *Memo) setEarlierEvents(earlier []Event) {
-	if m.recorded != nil {
-		return
-	}
-	m.recorded = make(map[EventKey]bool, len(earlier))
-	for i := range earlier {
-		m.recorded[earlier[i].Key()] = true
-	}
+func aboutRepository(now time.Time, events []Event) []Event {
+	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, UID(time.Time{}, RepositoryKind, RepositoryName), now, events)
 }
 
 // groupFrom is from how many clusters on equal events are grouped.
@@ -83,41 +70,28 @@ const groupFrom = 6
 func grouped(events []Event, same func(a, b Event) bool) []Event {
 	var out []Event
 	for len(events) > 0 {
-		first, rest := events[0], []Event{}
-		group := []Event{first}
-		for _, e := range events[1:] {
-			if same(first, e) {
+		var group, rest []Event
+		for _, e := range events {
+			if same(events[0], e) {
 				group = append(group, e)
 			} else {
 				rest = append(rest, e)
 			}
 		}
-		if events = rest; len(group) >= groupFrom {
-			group = []Event{groupedEvent(group)}
+		if events = rest; len(group) < groupFrom {
+			out = append(out, group...)
+			continue
 		}
-		out = append(out, group...)
+		slices.SortStableFunc(group, func(a, b Event) int { return strings.Compare(a.Cluster, b.Cluster) })
+		e := group[0]
+		if e.Reason == api.ScheduledReason { // its message names the cluster
+			e.Message = "Successfully scheduled resources for placement: picked by scheduling policy"
+		}
+		e.Message = fmt.Sprintf("On %d clusters (%s): %s", len(group), few(group, func(e Event) string { return e.Cluster }), e.Message)
+		e.Cluster = ""
+		out = append(out, e)
 	}
 	return out
-}
-
-// sameStep reports whether two events of normal progress are equal except for the cluster.
-func sameStep(a, b Event) bool { return a.Reason == b.Reason && a.Commit == b.Commit }
-
-// groupedEvent returns one event for equal events on many clusters.
-func groupedEvent(group []Event) Event {
-	slices.SortStableFunc(group, func(a, b Event) int { return strings.Compare(a.Cluster, b.Cluster) })
-	e := group[0]
-	e.Message = fmt.Sprintf("On %d clusters (%s): %s", len(group), few(group, func(e Event) string { return e.Cluster }), textWithoutCluster(e))
-	e.Cluster = ""
-	return e
-}
-
-// textWithoutCluster is the message of an event without the name of the cluster.
-func textWithoutCluster(e Event) string {
-	if e.Reason == api.ScheduledReason {
-		return "Successfully scheduled resources for placement: picked by scheduling policy"
-	}
-	return e.Message
 }
 
 // few names the first items of a list, and counts the others.

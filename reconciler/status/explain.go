@@ -19,20 +19,16 @@ const ExplainVersion = "gitfleet.dev/explain/v1"
 
 // An Explanation says why a placement goes to its clusters.
 type Explanation struct {
-	APIVersion string `json:"apiVersion"`
-	Commit     string `json:"commit"`
-	// Placement is crp/NAME or rp/NAMESPACE/NAME, and Origin its position in the repository.
-	Placement     string            `json:"placement"`
-	Origin        string            `json:"origin"`
+	APIVersion    string            `json:"apiVersion"`
+	Commit        string            `json:"commit"`
+	Placement     string            `json:"placement"` // crp/NAME or rp/NAMESPACE/NAME
+	Origin        string            `json:"origin"`    // its position in the repository
 	PlacementType api.PlacementType `json:"placementType"`
 	PolicyHash    string            `json:"policyHash"`
-	// Wanted is how many clusters the policy requests, and Found how many there are.
-	Wanted int `json:"wanted"`
-	Found  int `json:"found"`
-	// Scheduled is the placement's Scheduled condition.
-	Scheduled metav1.Condition `json:"scheduled"`
-	// Problems are warnings about the placement.
-	Problems []string `json:"problems"`
+	Wanted        int               `json:"wanted"`    // how many clusters the policy requests
+	Found         int               `json:"found"`     // how many there are
+	Scheduled     metav1.Condition  `json:"scheduled"` // the placement's condition
+	Problems      []string          `json:"problems"`  // warnings about the placement
 	// Clusters are in the order of the decisions; empty if the scheduler was not called, for
 	// the reason in Scheduled.
 	Clusters []ExplainedCluster `json:"clusters"`
@@ -64,17 +60,18 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string {
 	const few = 20
-	near := e.suggestion()
-	names := strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
-	switch {
-	case len(e.Exist) == 0:
-		return fmt.Sprintf("there is no %s %s, and no other either", e.What, e.Name)
-	case near != "":
-		return fmt.Sprintf("there is no %s %s; did you mean %s?", e.What, e.Name, near)
-	case len(e.Exist) > few:
-		names += fmt.Sprintf(" and %d more", len(e.Exist)-few)
+	text := "there is no " + e.What + " " + e.Name
+	if len(e.Exist) == 0 {
+		return text + ", and no other either"
 	}
-	return fmt.Sprintf("there is no %s %s; there are %s", e.What, e.Name, names)
+	if near := e.suggestion(); near != "" {
+		return text + "; did you mean " + near + "?"
+	}
+	text += "; there are " + strings.Join(e.Exist[:min(few, len(e.Exist))], ", ")
+	if more := len(e.Exist) - few; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // suggestion returns the name that the user probably meant: one that is similar to the given
@@ -146,13 +143,13 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 // schedulingOf returns the scheduler's input and result for a placement.
 func (r *Report) schedulingOf(name string) (*scheduling, error) {
 	var exist []string
-	for _, t := range r.entries {
+	for _, e := range r.entries {
 		switch {
-		case t.of.Spec == nil: // it is being removed
-		case t.detail.Placement == name:
-			return &t.scheduling, nil
+		case e.of.Spec == nil: // it is being removed
+		case e.detail.Placement == name:
+			return &e.scheduling, nil
 		default:
-			exist = append(exist, t.detail.Placement)
+			exist = append(exist, e.detail.Placement)
 		}
 	}
 	slices.Sort(exist)

@@ -35,10 +35,9 @@ func (b *builder) atAssigned(c *plan.OnCluster) (*plan.OnCluster, string) {
 
 // useCommonContent reports the content that all clusters hold, if it is the same. The objects
 // that an older content selected are no longer known.
-func (b *builder) useCommonContent(s *api.PlacementStatus) {
+func useCommonContent(s *api.PlacementStatus) {
 	latest := s.ObservedResourceIndex
-	s.ObservedResourceIndex, _ = common(s.PlacementStatuses)
-	if s.ObservedResourceIndex != latest {
+	if s.ObservedResourceIndex, _ = common(s.PlacementStatuses); s.ObservedResourceIndex != latest {
 		s.SelectedResources = nil
 	}
 }
@@ -62,20 +61,17 @@ func common(clusters []api.PerClusterPlacementStatus) (index string, same bool) 
 // externalRolloutStarted is the condition RolloutStarted of a placement with an external
 // rollout; v is the aggregate of its clusters.
 func (b *builder) externalRolloutStarted(s *api.PlacementStatus, v conditionValue) conditionValue {
-	const prefix = "Rollout is controlled by an external controller and "
-	unknown := conditionValue{status: metav1.ConditionUnknown, reason: api.RolloutControlledByExternalController}
 	index, same := common(s.PlacementStatuses)
+	why := "different resource snapshot versions are observed across clusters"
 	switch {
-	case !same:
-		unknown.message = prefix + "different resource snapshot versions are observed across clusters"
-	case index == "":
+	case same && index != "":
+		return v
+	case same:
 		run := "ClusterStagedUpdateRun"
 		if b.p.Key.Namespace != "" {
 			run = "StagedUpdateRun"
 		}
-		unknown.message = fmt.Sprintf(prefix+"no resource snapshot name is observed across clusters. To determine rollout status, check the %s resources with spec.placementName matching this placement", run)
-	default:
-		return v
+		why = fmt.Sprintf("no resource snapshot name is observed across clusters. To determine rollout status, check the %s resources with spec.placementName matching this placement", run)
 	}
-	return unknown
+	return conditionValue{metav1.ConditionUnknown, api.RolloutControlledByExternalController, "Rollout is controlled by an external controller and " + why}
 }

@@ -3,6 +3,8 @@ package status
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -18,24 +20,21 @@ func (r *Report) Only(name string) (*Report, error) {
 		}
 		return nil, &UnknownError{What: "placement", Name: name, Exist: names}
 	}
-	out := &Report{At: r.At, Source: r.Source, Standby: r.Standby, Details: r.Details[i : i+1 : i+1]}
 	on := map[string]bool{}
 	for _, c := range r.Details[i].Clusters {
 		on[c.Cluster] = true
 	}
-	out.Clusters = filter(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] })
-	out.Placements = filter(r.Placements, func(p **api.ClusterResourcePlacement) bool {
-		return api.PlacementKey{Name: (*p).Name}.String() == name
-	})
-	out.ResourcePlacements = filter(r.ResourcePlacements, func(p **api.ResourcePlacement) bool {
-		return api.PlacementKey{Namespace: (*p).Namespace, Name: (*p).Name}.String() == name
-	})
-	out.Drifts = filter(r.Drifts, func(d *Drift) bool { return d.Placement == name })
-	out.Events = filter(r.Events, func(e *Event) bool { return e.About() == name })
-	out.Suspensions = filter(r.Suspensions, func(s *Suspension) bool {
-		return (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster])
-	})
-	return out, nil
+	return &Report{
+		At: r.At, Source: r.Source, Standby: r.Standby, Details: r.Details[i : i+1 : i+1],
+		Clusters:           filter(r.Clusters, func(c **api.MemberCluster) bool { return on[(*c).Name] }),
+		Placements:         filter(r.Placements, func(p **api.ClusterResourcePlacement) bool { return nameOf(*p) == name }),
+		ResourcePlacements: filter(r.ResourcePlacements, func(p **api.ResourcePlacement) bool { return nameOf(*p) == name }),
+		Drifts:             filter(r.Drifts, func(d *Drift) bool { return d.Placement == name }),
+		Events:             filter(r.Events, func(e *Event) bool { return e.About() == name }),
+		Suspensions: filter(r.Suspensions, func(s *Suspension) bool {
+			return (s.Placement == "" || s.Placement == name) && (s.Cluster == "" || on[s.Cluster])
+		}),
+	}, nil
 }
 
 // On returns the part of the report about one member cluster: itself, the placements
@@ -50,8 +49,12 @@ func (r *Report) On(cluster string) (*Report, error) {
 		}
 		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
 	}
-	out := &Report{At: r.At, Source: r.Source, Standby: r.Standby, Clusters: r.Clusters[i : i+1 : i+1]}
 	held := map[string]bool{}
+	out := &Report{
+		At: r.At, Source: r.Source, Standby: r.Standby, Clusters: r.Clusters[i : i+1 : i+1],
+		Drifts: filter(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster }),
+		Events: filter(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster }),
+	}
 	for _, d := range r.Details {
 		if j := slices.IndexFunc(d.Clusters, func(c ClusterDetail) bool { return c.Cluster == cluster }); j >= 0 {
 			held[d.Placement] = true
@@ -61,25 +64,28 @@ func (r *Report) On(cluster string) (*Report, error) {
 		}
 	}
 	for _, p := range r.Placements {
-		if held[api.PlacementKey{Name: p.Name}.String()] {
+		if held[nameOf(p)] {
 			of := *p
 			of.Status = statusOn(cluster, of.Status)
 			out.Placements = append(out.Placements, &of)
 		}
 	}
 	for _, p := range r.ResourcePlacements {
-		if held[api.PlacementKey{Namespace: p.Namespace, Name: p.Name}.String()] {
+		if held[nameOf(p)] {
 			of := *p
 			of.Status = statusOn(cluster, of.Status)
 			out.ResourcePlacements = append(out.ResourcePlacements, &of)
 		}
 	}
-	out.Drifts = filter(r.Drifts, func(d *Drift) bool { return d.Cluster == cluster })
-	out.Events = filter(r.Events, func(e *Event) bool { return e.Cluster == cluster || e.About() == "cluster/"+cluster })
 	out.Suspensions = filter(r.Suspensions, func(s *Suspension) bool {
 		return (s.Cluster == "" || s.Cluster == cluster) && (s.Placement == "" || held[s.Placement])
 	})
 	return out, nil
+}
+
+// nameOf is the name of a placement of either kind: crp/NAME or rp/NAMESPACE/NAME.
+func nameOf(p metav1.Object) string {
+	return api.PlacementKey{Namespace: p.GetNamespace(), Name: p.GetName()}.String()
 }
 
 // filter returns the items for which are is true, in order; nil if there are none.
@@ -95,6 +101,6 @@ func filter[T any](all []T, are func(*T) bool) (out []T) {
 // statusOn returns the part of a status about one cluster.
 func statusOn(cluster string, s api.PlacementStatus) api.PlacementStatus {
 	s.SelectedResources = nil
-	s.PlacementStatuses = slices.DeleteFunc(slices.Clone(s.PlacementStatuses), func(c api.PerClusterPlacementStatus) bool { return c.ClusterName != cluster })
+	s.PlacementStatuses = filter(s.PlacementStatuses, func(c *api.PerClusterPlacementStatus) bool { return c.ClusterName == cluster })
 	return s
 }

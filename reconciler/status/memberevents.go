@@ -19,27 +19,24 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 	if seen == nil || old == nil && !seen.Joined.IsZero() {
 		return nil
 	}
-	was := &ledger.Cluster{}
-	if old != nil && old.seen != nil {
-		was = old.seen
+	was, wasForeign := &ledger.Cluster{}, ""
+	if old != nil {
+		was, wasForeign = cmp.Or(old.seen, was), old.foreign
 	}
 	var out []Event
-	denied := seen.Denied()
+	denied, joins := seen.Denied(), was.Joined.IsZero()
 	switch {
 	case seen.Joined.IsZero():
 		if seen.Error != was.Error && denied == "" {
 			out = append(out, warning(api.MemberClusterUnknown, never(seen)))
 		}
-	case was.Joined.IsZero():
+	case joins:
 		out = append(out, normal(api.MemberClusterJoined, "the cluster has answered, and belongs to the fleet"))
-		if !seen.Healthy && denied == "" {
-			out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
-		}
-	case was.Healthy && !seen.Healthy && denied != "":
-	case was.Healthy && !seen.Healthy:
-		out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
 	case !was.Healthy && seen.Healthy:
 		out = append(out, normal(api.MemberClusterHealthy, "the API server is ready again"))
+	}
+	if !seen.Joined.IsZero() && (joins || was.Healthy) && !seen.Healthy && denied == "" {
+		out = append(out, warning(api.MemberClusterUnhealthy, healthy(seen).Message))
 	}
 	switch {
 	case denied != "" && denied != was.Denied():
@@ -48,9 +45,10 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 		out = append(out, normal(api.PermissionsGranted, "no permission is missing any more"))
 	}
 	switch {
-	case foreign != "" && (old == nil || old.foreign != foreign):
+	case foreign == wasForeign:
+	case foreign != "":
 		out = append(out, warning(api.MemberClusterForeign, foreign))
-	case foreign == "" && old != nil && old.foreign != "":
+	default:
 		out = append(out, normal(api.MemberClusterJoined, "no other fleet holds the cluster any more"))
 	}
 	return aboutCluster(in.declared.Name, clusterUID(in.declared.Name, in.known), now, out)
@@ -58,50 +56,38 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 
 // memberLeftEvents returns the event that a cluster is no longer declared.
 func memberLeftEvents(name string, id types.UID, now time.Time) []Event {
-	return aboutCluster(name, id, now, []Event{
-		normal(api.MemberClusterLeft, "the cluster has left the fleet; what it holds stays there"),
-	})
-}
-
-func aboutCluster(name string, id types.UID, now time.Time, events []Event) []Event {
-	return about(api.ClusterGroup, "MemberCluster", "", name, id, now, events)
+	return aboutCluster(name, id, now, []Event{normal(api.MemberClusterLeft, "the cluster has left the fleet; what it holds stays there")})
 }
 
 // sourceEvents returns events about the changes of the repository.
 func sourceEvents(was, is Source, now time.Time) []Event {
 	var out []Event
-	add := func(e Event, c hub.Commit) {
-		e.Commit = c.Hash
-		out = append(out, e)
-	}
 	switch {
 	case is.Git.Error == was.Git.Error:
 	case is.Git.Error != "":
-		add(warning(api.FetchFailed, "The repository cannot be read: "+is.Git.Error), hub.Commit{})
+		out = append(out, warning(api.FetchFailed, "The repository cannot be read: "+is.Git.Error))
 	default:
-		add(normal(api.FetchSucceeded, "The repository can be read again"), hub.Commit{})
+		out = append(out, normal(api.FetchSucceeded, "The repository can be read again"))
 	}
 	if is.InForce.Hash != was.InForce.Hash {
-		add(normal(api.CommitInForce, commitText(is.InForce)+" is in force"), is.InForce)
+		e := normal(api.CommitInForce, commitText(is.InForce)+" is in force")
+		e.Commit = is.InForce.Hash
+		out = append(out, e)
 	}
 	if why := refusalText(is); why != "" && (is.Newest.Hash != was.Newest.Hash || why != refusalText(was)) {
 		stays := "and no commit is in force yet"
 		if is.InForce.Hash != "" {
 			stays = "and the last good one stays in force"
 		}
-		add(warning(api.CommitRefused, commitText(is.Newest)+" is refused, "+stays+": "+why), is.Newest)
+		e := warning(api.CommitRefused, commitText(is.Newest)+" is refused, "+stays+": "+why)
+		e.Commit = is.Newest.Hash
+		out = append(out, e)
 	}
 	return aboutRepository(now, out)
 }
 
-func aboutRepository(now time.Time, events []Event) []Event {
-	return about(RepositoryGroup, RepositoryKind, "", RepositoryName, UID(time.Time{}, RepositoryKind, RepositoryName), now, events)
-}
-
 // refusalText is why the newest commit is not in force; empty if it is.
-func refusalText(s Source) string {
-	return cmp.Or(s.LoadError, s.Problems.Summary())
-}
+func refusalText(s Source) string { return cmp.Or(s.LoadError, s.Problems.Summary()) }
 
 // commitText returns a commit's short hash and subject.
 func commitText(c hub.Commit) string {

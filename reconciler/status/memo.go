@@ -22,10 +22,8 @@ type Memo struct {
 	clusters   map[string]*clusterEntry
 	source     Source
 	suspended  map[ledger.Subject]ledger.Suspension
-	// newEvents are the events since the last report.
-	newEvents []Event
-	// recorded are the keys of the events that an earlier process recorded.
-	recorded map[EventKey]bool
+	newEvents  []Event           // since the last report
+	recorded   map[EventKey]bool // the events that an earlier process recorded
 }
 
 // NewMemo returns an empty memo.
@@ -54,25 +52,25 @@ func (m *Memo) placement(in Input, p *plan.Placement) *placementEntry {
 	if old != nil && old.of == p {
 		return old
 	}
-	t := &placementEntry{of: p, detail: detail(p), drifts: drifts(p)}
-	m.placements[p.Key] = t
-	if p.Spec == nil {
-		m.addEvents(old == nil, deletedEvents(p, old, in))
-		t.terminate(in)
-		t.reuse(old)
-		return t
-	}
+	e := &placementEntry{of: p, detail: detail(p), drifts: drifts(p)}
+	m.placements[p.Key] = e
 	b := &builder{Input: in, p: p, record: in.Ledger.Placement(p.Key)}
-	s := b.status()
-	t.changed = b.transitions
-	m.addEvents(old == nil, b.events(old, s, t.drifts))
-	t.set(b.meta(), p.Spec.Spec, s)
-	t.reuse(old)
-	if t.cluster != nil {
-		t.mirror = b.mirror(t.cluster, old)
+	if p.Spec == nil {
+		m.addEvents(old == nil, b.deletedEvents(old))
+		b.terminate(e)
+		e.reuse(old)
+		return e
 	}
-	t.scheduling = newScheduling(p, s)
-	return t
+	s := b.status()
+	e.changed = b.transitions
+	m.addEvents(old == nil, b.events(old, s, e.drifts))
+	e.set(b.meta(), p.Spec.Spec, s)
+	e.reuse(old)
+	if e.cluster != nil {
+		e.mirror = b.mirror(e.cluster, old)
+	}
+	e.scheduling = newScheduling(p, s)
+	return e
 }
 
 func (e *placementEntry) status() api.PlacementStatus {
@@ -116,13 +114,11 @@ type clusterEntry struct {
 
 // A clusterInput is everything that the report of a cluster depends on, except the time.
 type clusterInput struct {
-	declared *hub.Cluster
-	known    ledger.Declared
-	seen     *ledger.Cluster
-	// suspended is why nothing is written to the cluster; empty if it is not suspended.
-	suspended string
-	// foreign is why the cluster is refused, because another fleet holds it; empty if it is not.
-	foreign string
+	declared  *hub.Cluster
+	known     ledger.Declared
+	seen      *ledger.Cluster
+	suspended string // why nothing is written to the cluster; empty if it is not suspended
+	foreign   string // why the cluster is refused, because another fleet holds it; empty if it is not
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
@@ -143,30 +139,28 @@ func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	return next.object
 }
 
+// setEarlierEvents sets the events that an earlier process recorded.
+func (m *Memo) setEarlierEvents(earlier []Event) {
+	if m.recorded != nil {
+		return
+	}
+	m.recorded = make(map[EventKey]bool, len(earlier))
+	for i := range earlier {
+		m.recorded[earlier[i].Key()] = true
+	}
+}
+
+// addEvents adds new events. If an object is reported for the first time since the start, an
+// earlier process may have recorded the same events.
+func (m *Memo) addEvents(first bool, events []Event) {
+	if first {
+		events = slices.DeleteFunc(events, func(e Event) bool { return m.recorded[e.Key()] })
+	}
+	m.newEvents = append(m.newEvents, events...)
+}
+
 // finish drops what is no longer reported, and returns the events.
 func (m *Memo) finish(in Input) []Event {
-	m.forget(in)
-	m.newEvents = append(m.repositoryEvents(in), m.newEvents...)
-	suspended := suspensionsInForce(in)
-	m.newEvents = append(m.newEvents, suspensionEvents(m.suspended, suspended, in)...)
-	m.suspended = suspended
-	events := ledger.AppendEvents(in.Ledger.Events(), m.newEvents)
-	m.newEvents = nil
-	return events
-}
-
-// repositoryEvents returns events about the changes of the repository. Commits that were in
-// force or refused before a restart are not changes.
-func (m *Memo) repositoryEvents(in Input) []Event {
-	was := m.source
-	m.source = in.Source
-	return slices.DeleteFunc(sourceEvents(was, in.Source, in.Now), func(e Event) bool {
-		return (was.InForce.Hash == "" || e.Reason == api.CommitRefused) && m.recorded[e.Key()]
-	})
-}
-
-// forget drops the placements and clusters that are no longer reported.
-func (m *Memo) forget(in Input) {
 	for _, key := range gone(m.placements, in.Plan.Placements, func(p *plan.Placement) api.PlacementKey { return p.Key }, api.PlacementKey.Compare) {
 		m.newEvents = append(m.newEvents, removedEvents(m.placements[key].of, in)...)
 		delete(m.placements, key)
@@ -175,6 +169,14 @@ func (m *Memo) forget(in Input) {
 		m.newEvents = append(m.newEvents, memberLeftEvents(name, m.clusters[name].object.UID, in.Now)...)
 		delete(m.clusters, name)
 	}
+	// Commits that were in force or refused before a restart are not changes.
+	fromSource := slices.DeleteFunc(sourceEvents(m.source, in.Source, in.Now), func(e Event) bool {
+		return (m.source.InForce.Hash == "" || e.Reason == api.CommitRefused) && m.recorded[e.Key()]
+	})
+	suspended := suspensionsInForce(in)
+	added := slices.Concat(fromSource, m.newEvents, suspensionEvents(m.suspended, suspended, in))
+	m.source, m.suspended, m.newEvents = in.Source, suspended, nil
+	return ledger.AppendEvents(in.Ledger.Events(), added)
 }
 
 // gone returns the keys of known that the list does not have, sorted. known has all items of the

@@ -2,8 +2,6 @@ package status
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -15,26 +13,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// envelopeWork is the name of the work that KubeFleet creates for an envelope.
-func envelopeWork(main string, e *api.EnvelopeIdentifier) string {
-	sum := sha256.Sum256([]byte(string(e.Type) + "/" + e.Namespace + "/" + e.Name))
-	return main + "-envelope-" + hex.EncodeToString(sum[:8])
-}
-
 // objects lists the failed, drifted and differing objects.
-func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
+func (c clusterBuilder) objects(s *api.PerClusterPlacementStatus) {
 	seen := c.Seen()
-	if seen == nil || !seen.Done || !c.Binding.HasRevision() || !c.UpToDate() && !b.external() || c.Err != nil {
+	if seen == nil || !seen.Done || !c.Binding.HasRevision() || !c.UpToDate() && !c.external() || c.Err != nil {
 		return
 	}
 	for _, refused := range c.Content.Refused {
-		s.FailedPlacements = append(s.FailedPlacements, b.neverApplied(c, refused.Manifest, refused.Reason, refused.Message))
+		s.FailedPlacements = append(s.FailedPlacements, c.neverApplied(refused.Manifest, refused.Reason, refused.Message))
 	}
 	for _, y := range c.Yielded {
-		s.FailedPlacements = append(s.FailedPlacements, b.neverApplied(c, y.Manifest, api.FailedToTakeOver, yieldedMessage(y)))
+		s.FailedPlacements = append(s.FailedPlacements, c.neverApplied(y.Manifest, api.FailedToTakeOver, yieldedMessage(y)))
 	}
 	for i := range seen.Exceptions {
-		b.object(&seen.Exceptions[i], seen, s)
+		c.object(&seen.Exceptions[i], seen, s)
 	}
 	sortBy(s.FailedPlacements, func(f api.FailedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
 	sortBy(s.DriftedPlacements, func(f api.DriftedResourcePlacement) api.ResourceIdentifier { return f.ResourceIdentifier })
@@ -42,7 +34,7 @@ func (b *builder) objects(c *plan.OnCluster, s *api.PerClusterPlacementStatus) {
 }
 
 // neverApplied returns an object that was not sent to the member.
-func (b *builder) neverApplied(c *plan.OnCluster, m *work.Manifest, reason, message string) api.FailedResourcePlacement {
+func (c clusterBuilder) neverApplied(m *work.Manifest, reason, message string) api.FailedResourcePlacement {
 	return api.FailedResourcePlacement{ResourceIdentifier: m.Identifier(), Condition: metav1.Condition{
 		Type: api.Applied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
 		LastTransitionTime: metav1.NewTime(c.Binding.AssignedAt),
@@ -63,16 +55,16 @@ func yieldedMessage(y plan.Yielded) string {
 }
 
 // object adds an object that is not just applied and available.
-func (b *builder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.PerClusterPlacementStatus) {
+func (c clusterBuilder) object(o *ledger.ObjectState, seen *ledger.WorkSeen, s *api.PerClusterPlacementStatus) {
 	id := identifier(o)
-	if !b.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
-		s.FailedPlacements = append(s.FailedPlacements, api.FailedResourcePlacement{ResourceIdentifier: id, Condition: b.failure(o)})
+	if !c.reportsDiff() && !(o.Applied.OK && o.Available.OK) {
+		s.FailedPlacements = append(s.FailedPlacements, api.FailedResourcePlacement{ResourceIdentifier: id, Condition: failure(o)})
 	}
 	switch {
 	case len(o.Diffs) == 0:
-	case b.reportsDiff() && !seen.Applied():
+	case c.reportsDiff() && !seen.Applied():
 		// differences are reported once all of them are known
-	case o.Drift && !b.reportsDiff():
+	case o.Drift && !c.reportsDiff():
 		s.DriftedPlacements = append(s.DriftedPlacements, api.DriftedResourcePlacement{
 			ResourceIdentifier: id, ObservationTime: metav1.NewTime(o.LastSeen), TargetClusterObservedGeneration: o.Generation,
 			FirstDriftedObservedTime: metav1.NewTime(o.FirstSeen), ObservedDrifts: o.PatchDetails(),
@@ -110,7 +102,7 @@ func identifier(o *ledger.ObjectState) api.ResourceIdentifier {
 }
 
 // failure is the condition of a failed object.
-func (b *builder) failure(o *ledger.ObjectState) metav1.Condition {
+func failure(o *ledger.ObjectState) metav1.Condition {
 	typ, v, what := api.Applied, o.Applied, "applied"
 	if o.Applied.OK {
 		typ, v, what = api.Available, o.Available, "available"

@@ -64,7 +64,7 @@ func TestObjectsOfACluster(t *testing.T) {
 				test.change(b)
 			}
 			var s api.PerClusterPlacementStatus
-			b.objects(test.cluster, &s)
+			clusterBuilder{b, test.cluster}.objects(&s)
 			var got []string
 			for _, f := range s.FailedPlacements {
 				got = append(got, "failed "+f.Name+" "+f.Condition.Type+" "+textOf(&f.Condition))
@@ -106,7 +106,7 @@ func TestYieldedObjectsNameTheOwner(t *testing.T) {
 		y.Manifest = configMap("one")
 		c := change(assigned("east", done()), func(c *plan.OnCluster) { c.Yielded = []plan.Yielded{y} })
 		var s api.PerClusterPlacementStatus
-		newBuilder(c).objects(c, &s)
+		clusterBuilder{newBuilder(c), c}.objects(&s)
 		if len(s.FailedPlacements) != 1 || s.FailedPlacements[0].Name != "one" || textOf(&s.FailedPlacements[0].Condition) != "False FailedToTakeOver: "+prefix+want ||
 			!s.FailedPlacements[0].Condition.LastTransitionTime.Time.Equal(c.Binding.AssignedAt) {
 			t.Errorf("%+v\nwant %s", s.FailedPlacements, want)
@@ -124,7 +124,8 @@ func TestSortKeysAreUnique(t *testing.T) {
 	if len(slices.Compact(keys)) != 3 {
 		t.Errorf("keys %q", keys)
 	}
-	if name := envelopeWork("web-work", box); !strings.HasPrefix(name, "web-work-envelope-") || name == envelopeWork("web-work", other.Envelope) {
+	c := clusterBuilder{builder: newBuilder()}
+	if name := c.work(box); !strings.HasPrefix(name, "web-work-envelope-") || name == c.work(other.Envelope) {
 		t.Errorf("the work of an envelope is %s", name)
 	}
 }

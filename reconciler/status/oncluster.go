@@ -2,8 +2,10 @@ package status
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,184 +16,156 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
+// A clusterBuilder builds the status of the placement on one cluster.
+type clusterBuilder struct {
+	*builder
+	*plan.OnCluster
+}
+
 // cluster returns the status of the placement on one cluster.
-func (b *builder) cluster(c *plan.OnCluster, d placement.Decision, index string) api.PerClusterPlacementStatus {
-	s := api.PerClusterPlacementStatus{ClusterName: c.Binding.Cluster, ObservedResourceIndex: index}
+func (b *builder) cluster(on *plan.OnCluster, d placement.Decision, index string) api.PerClusterPlacementStatus {
+	s := api.PerClusterPlacementStatus{ClusterName: on.Binding.Cluster, ObservedResourceIndex: index}
 	if b.external() {
-		c, s.ObservedResourceIndex = b.atAssigned(c)
+		on, s.ObservedResourceIndex = b.atAssigned(on)
 	}
-	set := b.newConditionSet(c.Binding.Cluster)
+	c := clusterBuilder{b, on}
+	set := b.newConditionSet(s.ClusterName)
 	set.add(api.Scheduled, conditionValue{metav1.ConditionTrue, api.ScheduledReason, d.Reason})
 	for _, typ := range b.expected() {
-		v := b.conditionOn(c, typ)
+		v := c.condition(typ)
 		set.add(typ, v)
-		if typ == api.RolloutStarted && v.status == metav1.ConditionTrue {
-			s.ApplicableClusterResourceOverrides = c.Content.ClusterOverrides
-			s.ApplicableResourceOverrides = c.Content.Overrides
-		}
 		if v.status != metav1.ConditionTrue {
 			break
 		}
+		if typ == api.RolloutStarted {
+			s.ApplicableClusterResourceOverrides = on.Content.ClusterOverrides
+			s.ApplicableResourceOverrides = on.Content.Overrides
+		}
 	}
 	b.documentedOn(set)
-	if v, held := b.deletionsHeld(c); held {
+	if v, held := b.deletionsHeld(on); held {
 		set.add(api.DeletionsHeld, v)
 	}
-	s.Conditions = b.finish(set, c.Binding.Cluster)
-	b.objects(c, &s)
+	s.Conditions = b.finish(set, s.ClusterName)
+	c.objects(&s)
 	return s
 }
 
-// conditionOn returns the condition of one type for a cluster.
-func (b *builder) conditionOn(c *plan.OnCluster, typ string) conditionValue {
+// condition returns the condition of one type.
+func (c clusterBuilder) condition(typ string) conditionValue {
 	switch typ {
 	case api.RolloutStarted:
-		return b.rolloutStarted(c)
+		return c.rolloutStarted()
 	case api.Overridden:
-		return overridden(c)
+		return c.overridden()
 	case api.WorkSynchronized:
-		return b.synchronized(c)
-	case api.Applied:
-		return b.applied(c)
+		return c.synchronized()
 	case api.Available:
-		return b.available(c)
-	default:
-		return b.diffReported(c)
+		return c.available()
 	}
+	// Applied, and DiffReported in its place
+	inProgress := conditionValue{metav1.ConditionFalse, api.ApplyInProgress, "Resources are being applied"}
+	failed := conditionValue{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, "has failed to apply"}
+	done := conditionValue{metav1.ConditionTrue, api.AllWorkHaveBeenApplied, "All corresponding work objects are applied"}
+	if typ == api.DiffReported {
+		inProgress = conditionValue{metav1.ConditionFalse, api.DiffReportInProgress, "Diff reporting on resources is in progress"}
+		failed = conditionValue{metav1.ConditionFalse, api.NotAllWorkHaveDiffReported, "has failed to report diff"}
+		done = conditionValue{metav1.ConditionTrue, api.AllWorkHaveDiffReported, "All corresponding work objects have reported diff"}
+	}
+	switch {
+	case !c.Seen().Done:
+		return inProgress
+	case !c.allApplied():
+		failed.message = "Work object " + c.failedWork() + " " + failed.message
+		return failed
+	}
+	return done
 }
 
-func (b *builder) rolloutStarted(c *plan.OnCluster) conditionValue {
+func (c clusterBuilder) rolloutStarted() conditionValue {
+	const undecided = "In the process of deciding whether to roll out some version of the resources or not"
 	switch {
-	case c.Binding.HasRevision() && (c.UpToDate() || b.external()):
+	case c.Binding.HasRevision() && (c.UpToDate() || c.external()):
 		return conditionValue{metav1.ConditionTrue, api.RolloutStartedReason, "Detected the new changes on the resources and started the rollout process"}
-	case b.external():
-		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not: " + cmp.Or(c.Waits, "the strategy is External")}
+	case c.external():
+		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided + ": " + cmp.Or(c.Waits, "the strategy is External")}
 	case c.Waits != "":
 		return conditionValue{metav1.ConditionFalse, api.RolloutNotStartedYet, "The rollout is being blocked by the rollout strategy: " + c.Waits}
-	default:
-		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, "In the process of deciding whether to roll out some version of the resources or not" + b.pendingReason()}
+	case c.p.InternalError != "" || c.p.Selection.Invalid != "":
+		return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided + ": " + c.scheduled().message}
 	}
+	return conditionValue{metav1.ConditionUnknown, api.RolloutStartedUnknown, undecided}
 }
 
-// pendingReason is why nothing is decided about a cluster that the placement keeps.
-func (b *builder) pendingReason() string {
-	if v := b.scheduled(); v.status != metav1.ConditionTrue && (b.p.InternalError != "" || b.p.Selection.Invalid != "") {
-		return ": " + v.message
-	}
-	return ""
-}
-
-func overridden(c *plan.OnCluster) conditionValue {
+func (c clusterBuilder) overridden() conditionValue {
 	var failed *work.OverrideError
 	switch {
 	case errors.As(c.Err, &failed):
 		return conditionValue{metav1.ConditionFalse, api.OverriddenFailed, "Failed to apply the override rules on the resources: " + failed.Error()}
 	case len(c.Content.ClusterOverrides)+len(c.Content.Overrides) > 0:
 		return conditionValue{metav1.ConditionTrue, api.OverriddenSucceeded, "Successfully applied the override rules on the resources"}
-	default:
-		return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, noOverrideText}
 	}
+	return conditionValue{metav1.ConditionTrue, api.NoOverrideSpecified, noOverrideText}
 }
 
-func (b *builder) synchronized(c *plan.OnCluster) conditionValue {
+func (c clusterBuilder) synchronized() conditionValue {
+	why := c.Foreign
+	if why == "" && c.Err != nil {
+		why = c.Err.Error()
+	}
 	switch {
-	case c.Foreign != "":
-		return conditionValue{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Foreign}
-	case c.Err != nil:
-		return conditionValue{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + c.Err.Error()}
-	case c.Seen() == nil:
-		text := "In the process of creating or updating the work object(s) in the hub cluster"
-		if why := b.unreachable(c.Binding.Cluster); why != "" {
-			text += "; the cluster does not answer: " + why
-		}
-		return conditionValue{metav1.ConditionUnknown, api.WorkSynchronizedUnknown, text}
-	default:
+	case why != "":
+		return conditionValue{metav1.ConditionFalse, api.SyncWorkFailed, "Failed to synchronize the work to the latest: " + why}
+	case c.Seen() != nil:
 		return conditionValue{metav1.ConditionTrue, api.AllWorkSynced, "All of the works are synchronized to the latest"}
 	}
-}
-
-func (b *builder) unreachable(cluster string) string {
-	if seen := b.Ledger.Cluster(cluster); seen != nil && !seen.Healthy {
-		return seen.Error
+	text := "In the process of creating or updating the work object(s) in the hub cluster"
+	if seen := c.Ledger.Cluster(c.Binding.Cluster); seen != nil && !seen.Healthy && seen.Error != "" {
+		text += "; the cluster does not answer: " + seen.Error
 	}
-	return ""
+	return conditionValue{metav1.ConditionUnknown, api.WorkSynchronizedUnknown, text}
 }
 
-func (b *builder) applied(c *plan.OnCluster) conditionValue {
+func (c clusterBuilder) available() conditionValue {
 	seen := c.Seen()
-	switch {
-	case !seen.Done:
-		return conditionValue{metav1.ConditionFalse, api.ApplyInProgress, "Resources are being applied"}
-	case !allApplied(c):
-		return conditionValue{metav1.ConditionFalse, api.NotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", b.failedWork(c))}
-	default:
-		return conditionValue{metav1.ConditionTrue, api.AllWorkHaveBeenApplied, "All corresponding work objects are applied"}
+	if i := slices.IndexFunc(seen.Exceptions, func(o ledger.ObjectState) bool { return !o.Available.OK }); i >= 0 {
+		return conditionValue{metav1.ConditionFalse, api.NotAllWorkAreAvailable, "Work object " + c.work(seen.Exceptions[i].Envelope) + " is not yet available"}
 	}
-}
-
-func (b *builder) available(c *plan.OnCluster) conditionValue {
-	seen := c.Seen()
-	switch {
-	case !seen.Available():
-		return conditionValue{metav1.ConditionFalse, api.NotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", b.workOf(unavailable(seen)))}
-	case seen.Untrackable > 0:
-		return conditionValue{metav1.ConditionTrue, api.NotAllWorkAreAvailabilityTrackable, fmt.Sprintf("The availability of work object %s is not trackable", b.mainWork())}
-	default:
-		return conditionValue{metav1.ConditionTrue, api.AllWorkAreAvailable, "All corresponding work objects are available"}
+	if seen.Untrackable > 0 {
+		return conditionValue{metav1.ConditionTrue, api.NotAllWorkAreAvailabilityTrackable, "The availability of work object " + c.work(nil) + " is not trackable"}
 	}
-}
-
-func (b *builder) diffReported(c *plan.OnCluster) conditionValue {
-	seen := c.Seen()
-	switch {
-	case !seen.Done:
-		return conditionValue{metav1.ConditionFalse, api.DiffReportInProgress, "Diff reporting on resources is in progress"}
-	case !allApplied(c):
-		return conditionValue{metav1.ConditionFalse, api.NotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", b.failedWork(c))}
-	default:
-		return conditionValue{metav1.ConditionTrue, api.AllWorkHaveDiffReported, "All corresponding work objects have reported diff"}
-	}
+	return conditionValue{metav1.ConditionTrue, api.AllWorkAreAvailable, "All corresponding work objects are available"}
 }
 
 // allApplied reports whether every object is applied, including those that were never sent to
 // the member.
-func allApplied(c *plan.OnCluster) bool {
+func (c clusterBuilder) allApplied() bool {
 	return c.Seen().Applied() && len(c.Content.Refused)+len(c.Yielded) == 0
 }
 
 // failedWork is the name of the work of the first object that is not applied.
-func (b *builder) failedWork(c *plan.OnCluster) string {
+func (c clusterBuilder) failedWork() string {
 	for i := range c.Seen().Exceptions {
 		if o := &c.Seen().Exceptions[i]; !o.Applied.OK {
-			return b.workOf(o.Envelope)
+			return c.work(o.Envelope)
 		}
 	}
 	if len(c.Content.Refused) > 0 {
-		return b.workOf(c.Content.Refused[0].Envelope)
+		return c.work(c.Content.Refused[0].Envelope)
 	}
-	return b.workOf(c.Yielded[0].Envelope)
+	return c.work(c.Yielded[0].Envelope)
 }
 
-// unavailable is the envelope of the first object that is not available; nil if it is in none.
-func unavailable(seen *ledger.WorkSeen) *api.EnvelopeIdentifier {
-	for i := range seen.Exceptions {
-		if o := &seen.Exceptions[i]; !o.Available.OK {
-			return o.Envelope
-		}
+// work is the name of the work that KubeFleet creates for an envelope, or without one for the
+// objects in none.
+func (c clusterBuilder) work(e *api.EnvelopeIdentifier) string {
+	name := c.p.Key.Name + "-work"
+	if c.p.Key.Namespace != "" {
+		name = c.p.Key.Namespace + "." + name
 	}
-	return nil
-}
-
-func (b *builder) workOf(e *api.EnvelopeIdentifier) string {
 	if e != nil {
-		return envelopeWork(b.mainWork(), e)
+		sum := sha256.Sum256([]byte(string(e.Type) + "/" + e.Namespace + "/" + e.Name))
+		name += "-envelope-" + hex.EncodeToString(sum[:8])
 	}
-	return b.mainWork()
-}
-
-func (b *builder) mainWork() string {
-	if b.p.Key.Namespace == "" {
-		return b.p.Key.Name + "-work"
-	}
-	return b.p.Key.Namespace + "." + b.p.Key.Name + "-work"
+	return name
 }

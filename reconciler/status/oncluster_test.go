@@ -113,7 +113,7 @@ func TestConditionsOnCluster(t *testing.T) {
 			c.Yielded = []plan.Yielded{{Manifest: &work.Manifest{Object: configMap("two").Object, Envelope: envelope}, To: api.PlacementKey{Name: "api"}}}
 		})
 	}
-	boxWork := envelopeWork("web-work", box)
+	boxWork := clusterBuilder{builder: newBuilder()}.work(box)
 	tests := map[string]struct {
 		cluster *plan.OnCluster
 		change  func(b *builder)
@@ -252,7 +252,7 @@ func TestExternalRolloutOfAPlacement(t *testing.T) {
 			b := newBuilder().strategy(api.External, "")
 			b.p.Key.Namespace = test.namespace
 			s := api.PlacementStatus{ObservedResourceIndex: "3", SelectedResources: []api.ResourceIdentifier{{Kind: "Namespace"}}, PlacementStatuses: test.clusters}
-			b.useCommonContent(&s)
+			useCommonContent(&s)
 			if s.ObservedResourceIndex != test.index || (s.SelectedResources != nil) != test.selected {
 				t.Errorf("index %q with %v, want %q", s.ObservedResourceIndex, s.SelectedResources, test.index)
 			}

@@ -76,14 +76,13 @@ func UID(created time.Time, parts ...string) types.UID {
 
 // status returns the status of the placement.
 func (b *builder) status() api.PlacementStatus {
-	var s api.PlacementStatus
-	s.ObservedResourceIndex = index(b.p.Record.Index)
+	s := api.PlacementStatus{ObservedResourceIndex: index(b.p.Record.Index)}
 	for _, o := range b.p.Selection.Objects {
 		s.SelectedResources = append(s.SelectedResources, o.Identifier())
 	}
 	s.PlacementStatuses = b.clusters(s.ObservedResourceIndex)
 	if b.external() {
-		b.useCommonContent(&s)
+		useCommonContent(&s)
 	}
 	s.Conditions = b.conditions(&s)
 	return s
@@ -159,18 +158,13 @@ func (b *builder) overridden() bool {
 // clusters returns an entry for each selected cluster, in the scheduler's order, then one
 // without a name for each missing cluster.
 func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
-	held := make(map[string]*plan.OnCluster, len(b.p.Clusters))
-	for _, c := range b.p.Clusters {
-		held[c.Binding.Cluster] = c
-	}
 	var out []api.PerClusterPlacementStatus
 	var missing []placement.Decision
 	for _, d := range b.decisions() {
-		switch c := held[d.Cluster]; {
-		case d.Selected && c != nil:
-			out = append(out, b.cluster(c, d, index))
-		case !d.Selected:
+		if !d.Selected {
 			missing = append(missing, d)
+		} else if c := b.p.On(d.Cluster); c != nil {
+			out = append(out, b.cluster(c, d, index))
 		}
 	}
 	for _, d := range missing[:max(0, min(len(missing), b.p.Schedule.Wanted-b.p.Schedule.Found))] {
@@ -179,25 +173,22 @@ func (b *builder) clusters(index string) []api.PerClusterPlacementStatus {
 	return out
 }
 
-// missing returns the conditions of a missing cluster.
+// missing returns the conditions of a missing cluster. They have changed when the placement's
+// condition Scheduled became false.
 func (b *builder) missing(d placement.Decision) []metav1.Condition {
 	set := &conditionSet{b: b}
 	set.add(api.Scheduled, conditionValue{metav1.ConditionFalse, api.ScheduleFailed, d.Reason})
 	b.documentedOn(set)
-	for i := range set.list {
-		set.list[i].LastTransitionTime = metav1.NewTime(b.unfulfilled())
-	}
-	return set.list
-}
-
-// unfulfilled is since when clusters are missing: since the condition Scheduled became false.
-func (b *builder) unfulfilled() time.Time {
+	since := b.Now
 	if b.record != nil {
 		if was := b.record.Transitions[b.prefix()+api.Scheduled]; was.Status == string(metav1.ConditionFalse) {
-			return was.Time
+			since = was.Time
 		}
 	}
-	return b.Now
+	for i := range set.list {
+		set.list[i].LastTransitionTime = metav1.NewTime(since)
+	}
+	return set.list
 }
 
 // decisions returns the scheduler's decisions or, if it could not be called, one for each

@@ -39,7 +39,7 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 	h := &eventBuilder{builder: b, old: old, after: after}
 	if b.p.Pending { // nothing has happened yet
 		h.warnings()
-		return aboutPlacement(b.p.Key, b.p.Record, b.Now, h.events)
+		return h.about()
 	}
 	if old != nil && old.of.Pending {
 		h.old = nil // the ledger has the previous conditions
@@ -58,17 +58,18 @@ func (b *builder) events(old *placementEntry, after api.PlacementStatus, drifts 
 			h.add(normal(e.reason, e.message))
 		}
 	}
-	if h.done(h.after) && !(h.old != nil && h.done(h.before) && h.fresh(h.before.Conditions[0])) && h.progressed() {
+	progressed := slices.ContainsFunc(h.after.Conditions, func(c metav1.Condition) bool { return h.becameTrue(c.Type) })
+	if h.done(h.after) && !(h.old != nil && h.done(h.before) && h.fresh(h.before.Conditions[0])) && progressed {
 		h.add(normal(api.PlacementRolloutCompleted, "Placement has finished the rollout process and reached the desired status"))
 	}
 	h.stopped()
 	if h.old != nil || b.record == nil || b.record.Transitions == nil {
-		h.clusters()
+		h.clusterEvents()
 		h.deletions()
 		h.driftEvents(drifts)
 		h.warnings()
 	}
-	return aboutPlacement(b.p.Key, b.p.Record, b.Now, h.events)
+	return h.about()
 }
 
 // add adds an event; one without a commit gets the commit in force.
@@ -77,6 +78,12 @@ func (h *eventBuilder) add(e Event) {
 	h.events = append(h.events, e)
 }
 
+// about returns the events, with the placement as the involved object.
+func (h *eventBuilder) about() []Event {
+	return aboutPlacement(h.p.Key, h.p.Record, h.Now, h.events)
+}
+
+// fresh reports whether a condition is about this generation of the spec.
 func (h *eventBuilder) fresh(c metav1.Condition) bool {
 	return c.ObservedGeneration == h.p.Record.Generation
 }
@@ -98,19 +105,13 @@ func (h *eventBuilder) statusBefore(typ string) string {
 
 // becameTrue reports whether a condition of the placement has become true.
 func (h *eventBuilder) becameTrue(typ string) bool {
-	c := meta.FindStatusCondition(h.after.Conditions, typ)
-	return c != nil && c.Status == metav1.ConditionTrue && h.statusBefore(typ) != string(metav1.ConditionTrue)
-}
-
-// progressed reports whether any condition of the placement has become true.
-func (h *eventBuilder) progressed() bool {
-	return slices.ContainsFunc(h.after.Conditions, func(c metav1.Condition) bool { return h.becameTrue(c.Type) })
+	return meta.IsStatusConditionTrue(h.after.Conditions, typ) && h.statusBefore(typ) != string(metav1.ConditionTrue)
 }
 
 // done reports whether all expected conditions of a placement are true.
 func (h *eventBuilder) done(s api.PlacementStatus) bool {
-	return isTrue(meta.FindStatusCondition(s.Conditions, h.prefix()+api.Scheduled)) && !slices.ContainsFunc(h.expected(), func(typ string) bool {
-		return !isTrue(meta.FindStatusCondition(s.Conditions, h.prefix()+typ))
+	return !slices.ContainsFunc(append(h.expected(), api.Scheduled), func(typ string) bool {
+		return !meta.IsStatusConditionTrue(s.Conditions, h.prefix()+typ)
 	})
 }
 
@@ -139,11 +140,10 @@ func (h *eventBuilder) stopped() {
 	case now == "":
 		h.add(normal(api.RolloutResumed, "The rollout continues: it was stopped by cluster "+was))
 	default:
-		text := "The rollout is stopped: cluster " + now + " was available before its update, which failed"
+		e := warning(api.RolloutStopped, "The rollout is stopped: cluster "+now+" was available before its update, which failed")
 		if c := h.p.On(now); c != nil && c.Failure != "" {
-			text += ": " + c.Failure
+			e.Message += ": " + c.Failure
 		}
-		e := warning(api.RolloutStopped, text)
 		e.Cluster = now
 		h.add(e)
 	}
@@ -152,27 +152,21 @@ func (h *eventBuilder) stopped() {
 // deletions adds events about deletions that are held, and about those that fail.
 func (h *eventBuilder) deletions() {
 	for _, c := range h.p.Clusters {
-		before := &ledger.WorkSeen{}
+		before, now := &ledger.WorkSeen{}, cmp.Or(c.Seen(), &ledger.WorkSeen{})
 		if was := h.clusterBefore(c.Binding.Cluster); was != nil {
 			before = cmp.Or(was.Seen(), before)
 		}
-		held, pending := c.HeldDeletions()
-		if pending {
-			held = nil
+		var held, failed []Event
+		if braked, pending := c.HeldDeletions(); !pending {
+			for _, b := range added(before.Braked, braked, func(b ledger.Braked) api.ID { return b.ID }) {
+				held = append(held, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
+			}
 		}
-		var events []Event
-		for _, b := range added(before.Braked, held, func(b ledger.Braked) api.ID { return b.ID }) {
-			events = append(events, warning(api.DeletionHeld, b.ID.String()+": "+b.Why))
+		for _, f := range added(before.DeletionErrors, now.DeletionErrors, func(f ledger.DeletionError) api.ID { return f.ID }) {
+			failed = append(failed, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
 		}
-		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
-		if c.Seen() == nil {
-			continue
-		}
-		events = nil
-		for _, f := range added(before.DeletionErrors, c.Seen().DeletionErrors, func(f ledger.DeletionError) api.ID { return f.ID }) {
-			events = append(events, warning(api.DeletionFailed, f.ID.String()+": "+f.Message))
-		}
-		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, events)
+		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, held)
+		h.addLimited(c.Binding.Cluster, c.Binding.Assigned.Commit, failed)
 	}
 }
 
@@ -193,17 +187,22 @@ func (h *eventBuilder) clusterBefore(cluster string) *plan.OnCluster {
 	return h.old.of.On(cluster)
 }
 
+// commitOn returns the commit that is assigned to a cluster; empty if the placement does not hold it.
+func (h *eventBuilder) commitOn(cluster string) string {
+	if c := h.p.On(cluster); c != nil {
+		return c.Binding.Assigned.Commit
+	}
+	return ""
+}
+
 // maxEvents is how many events of one sort are reported of one cluster at once.
 const maxEvents = 10
 
 // addLimited adds events of one cluster, and only counts those beyond maxEvents.
 func (h *eventBuilder) addLimited(cluster, commit string, events []Event) {
-	for i, e := range events {
+	for i, e := range events[:min(len(events), maxEvents)] {
 		if i == maxEvents-1 && len(events) > maxEvents {
 			e.Message += fmt.Sprintf(" (and %d more objects)", len(events)-maxEvents)
-		}
-		if i == maxEvents {
-			return
 		}
 		e.Cluster, e.Commit = cluster, commit
 		h.add(e)
@@ -212,17 +211,17 @@ func (h *eventBuilder) addLimited(cluster, commit string, events []Event) {
 
 // deletedEvents returns the events of a placement that was deleted from the repository: the
 // deletion itself, and what holds up the removal.
-func deletedEvents(p *plan.Placement, old *placementEntry, in Input) []Event {
-	h := &eventBuilder{builder: &builder{Input: in, p: p}, old: old}
+func (b *builder) deletedEvents(old *placementEntry) []Event {
+	h := &eventBuilder{builder: b, old: old}
 	switch {
 	case old != nil && old.of.Spec == nil && old.of.Unclear == "":
-	case p.Record.Into != (api.PlacementKey{}):
-		h.add(normal(api.PlacementRenamed, "The placement goes on as "+p.Record.Into.String()+"; clusters hand over to it what they hold"))
-	case p.Unclear == "":
-		h.add(normal(api.PlacementDeleted, deletedText(p)))
+	case b.p.Record.Into != (api.PlacementKey{}):
+		h.add(normal(api.PlacementRenamed, "The placement goes on as "+b.p.Record.Into.String()+"; clusters hand over to it what they hold"))
+	case b.p.Unclear == "":
+		h.add(normal(api.PlacementDeleted, deletedText(b.p)))
 	}
 	h.deletions()
-	return aboutPlacement(p.Key, p.Record, in.Now, h.events)
+	return h.about()
 }
 
 // removedEvents returns the event that a placement is removed completely. There is none for a

@@ -17,7 +17,7 @@ func (b *builder) mirrored() bool {
 	return b.p.Key.Namespace == "" && b.p.Spec.Spec.StatusReportingScope == api.NamespaceAccessible
 }
 
-// placedNamespace is the namespace that a placement selects.
+// placedNamespace is the namespace that a placement selects; empty if it names none.
 func (b *builder) placedNamespace() string {
 	for _, t := range b.p.Spec.Spec.ResourceSelectors {
 		if t.Group == "" && t.Kind == "Namespace" {
@@ -27,42 +27,31 @@ func (b *builder) placedNamespace() string {
 	return ""
 }
 
-func selectsNamespace(selected []api.ResourceIdentifier, name string) bool {
-	return slices.ContainsFunc(selected, func(i api.ResourceIdentifier) bool {
-		return i.Group == "" && i.Kind == "Namespace" && i.Name == name
-	})
-}
-
 // statusSynced is the condition StatusSynced.
 func (b *builder) statusSynced(selected []api.ResourceIdentifier) conditionValue {
 	namespace := b.placedNamespace()
-	if namespace != "" && selectsNamespace(selected, namespace) {
-		return conditionValue{metav1.ConditionTrue, api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace)}
-	}
 	why := fmt.Sprintf("the placement does not select the namespace %q", namespace)
-	if namespace == "" {
+	switch {
+	case namespace == "":
 		why = "the placement names no namespace"
+	case slices.ContainsFunc(selected, func(i api.ResourceIdentifier) bool {
+		return i.Group == "" && i.Kind == "Namespace" && i.Name == namespace
+	}):
+		return conditionValue{metav1.ConditionTrue, api.StatusSyncSucceeded, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace)}
 	}
 	return conditionValue{metav1.ConditionFalse, api.StatusSyncFailed, "Failed to create or update ClusterResourcePlacementStatus: " + why}
 }
 
 // mirror returns the status as it is shown in the namespace; nil if it is not. An unchanged
-// status is the same object as before, and so is that of an unchanged placement, for which
-// nothing is compared.
+// status is the same object as before, with the same time.
 func (b *builder) mirror(of *api.ClusterResourcePlacement, old *placementEntry) *api.ClusterResourcePlacementStatus {
-	if old != nil && of == old.cluster {
-		return old.mirror
-	}
-	if !b.mirrored() {
+	if !b.mirrored() || !meta.IsStatusConditionTrue(of.Status.Conditions, b.prefix()+api.StatusSynced) {
 		return nil
 	}
 	source := of.Status
 	source.Conditions = slices.DeleteFunc(slices.Clone(source.Conditions), func(c metav1.Condition) bool {
 		return strings.HasSuffix(c.Type, api.StatusSynced)
 	})
-	if c := meta.FindStatusCondition(of.Status.Conditions, b.prefix()+api.StatusSynced); !isTrue(c) {
-		return nil
-	}
 	namespace := b.placedNamespace()
 	if old != nil && old.mirror != nil && old.mirror.Namespace == namespace && reflect.DeepEqual(old.mirror.SourceStatus, source) {
 		return old.mirror

@@ -17,31 +17,25 @@ import (
 
 // Input is everything that a report depends on. Build changes nothing but the Memo.
 type Input struct {
-	Plan *plan.Plan
-	// InForce is the commit in force; nil before there is one.
-	InForce *hub.Snapshot
-	Ledger  *ledger.Ledger
-	Source  Source
-	Now     time.Time
-	// Conditions are the condition names to use; empty means the current ones.
-	Conditions Conditions
-	// Memo keeps unchanged parts between reports; nil keeps nothing.
-	Memo *Memo
+	Plan       *plan.Plan
+	InForce    *hub.Snapshot // the commit in force; nil before there is one
+	Ledger     *ledger.Ledger
+	Source     Source
+	Now        time.Time
+	Conditions Conditions // the condition names to use; empty means the current ones
+	Memo       *Memo      // keeps unchanged parts between reports; nil keeps nothing
 }
 
 // A Git is the state of polling the remote.
 type Git struct {
-	// URL and Ref are the tracked repository and reference; the URL has no credentials.
-	URL, Ref string
-	// Head is the newest accepted commit of the reference; empty if there is none.
-	Head string
+	URL, Ref string // the tracked repository and reference; the URL has no credentials
+	Head     string // the newest accepted commit of the reference; empty if there is none
 	// LastPoll is the time of the last poll, LastSuccess that of the last successful one,
 	// NextPoll that of the next.
 	LastPoll, LastSuccess time.Time
 	NextPoll              time.Time
-	// Failures counts the failed polls since the last success; Error is the reason.
-	Failures int
-	Error    string
+	Failures              int    // failed polls since the last success
+	Error                 string // why the last poll failed
 }
 
 // A Source is the state of the repository.
@@ -64,40 +58,33 @@ type Source struct {
 // two consecutive reports made with the same Memo, it has the same pointer, so that changes can
 // be found by comparing pointers.
 type Report struct {
-	At     time.Time
-	Source Source
-	// Fleet is the fleet's name and ID, which identify what it owns on members.
-	Fleet ledger.Fleet
-	// Standby is set in the reports of a replica that is not the leader.
-	Standby *Standby `json:"standby,omitempty"`
+	At      time.Time
+	Source  Source
+	Fleet   ledger.Fleet // identifies what the fleet owns on members
+	Standby *Standby     `json:"standby,omitempty"` // nil in the reports of the leader
 	// Placements and ResourcePlacements are sorted by namespace and name.
 	Placements         []*api.ClusterResourcePlacement
 	ResourcePlacements []*api.ResourcePlacement
 	// PlacementStatuses are the statuses that are also shown in the placed namespaces, in the
 	// order of Placements.
 	PlacementStatuses []*api.ClusterResourcePlacementStatus `json:"Statuses"`
-	// Clusters are sorted by name.
-	Clusters []*api.MemberCluster
-	// Details have the information for which a placement's status has no field.
-	Details []*Detail
-	// Suspensions are the suspensions in force, by subject.
-	Suspensions []Suspension
+	Clusters          []*api.MemberCluster                  // by name
+	Details           []*Detail                             // what a placement's status has no field for
+	Suspensions       []Suspension                          // those in force, by subject
 	// Drifts are the objects that differ, or have differed, from the hub, by placement, cluster
 	// and object.
 	Drifts []Drift
 	// Events are the events that are kept, oldest first. Without new events it is the same
 	// slice as before.
-	Events []Event
-	// Transitions are the conditions that changed, to be recorded in the ledger.
-	Transitions []Transitions `json:"-"`
+	Events      []Event
+	Transitions []Transitions `json:"-"` // the conditions that changed, to be recorded in the ledger
 	// InForce is the commit in force; nil before there is one. Declared are the records of its
 	// objects other than placements.
 	InForce  *hub.Snapshot              `json:"-"`
 	Declared map[api.ID]ledger.Declared `json:"-"`
-	// entries are the parts of the report; see Explain.
+
 	entries []*placementEntry
-	// plan is the plan of the report; see Trace.
-	plan *plan.Plan
+	plan    *plan.Plan
 }
 
 // Plan returns the plan of the report. It must not be changed.
@@ -109,39 +96,30 @@ func (r *Report) Decided() bool { return r.plan != nil && r.plan.Works != nil }
 
 // A Standby describes the report of a replica that does not lead.
 type Standby struct {
-	// Leader is the replica that leads; empty if none is known to lead.
-	Leader string `json:"leader,omitempty"`
-	// AsOf is when the ledger of the leader was read.
-	AsOf time.Time `json:"asOf"`
+	Leader string    `json:"leader,omitempty"` // the replica that leads; empty if none is known to lead
+	AsOf   time.Time `json:"asOf"`             // when the ledger of the leader was read
 }
 
 // A Detail has what gitfleet reports of a placement beyond KubeFleet's status.
 type Detail struct {
-	Placement string `json:"placement"`
-	// Origin is its position in the repository.
-	Origin   string   `json:"origin,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-	Internal string   `json:"internal,omitempty"`
+	Placement string   `json:"placement"`
+	Origin    string   `json:"origin,omitempty"` // its position in the repository
+	Warnings  []string `json:"warnings,omitempty"`
+	Internal  string   `json:"internal,omitempty"`
 	// Stopped is the cluster whose failed update stops the rollout; empty if it is not stopped.
-	Stopped string `json:"stopped,omitempty"`
-	// Proven is the last commit whose content was available on every cluster.
-	Proven string `json:"proven,omitempty"`
-	// Selected counts the objects it selects.
-	Selected int `json:"selected"`
-	// Rollout is the rollout of the newest content; nil before the first one.
-	Rollout *Rollout `json:"rollout,omitempty"`
-	// Clusters are the clusters that it holds, by name.
-	Clusters []ClusterDetail `json:"clusters,omitempty"`
+	Stopped  string          `json:"stopped,omitempty"`
+	Proven   string          `json:"proven,omitempty"`   // the last commit whose content was available on every cluster
+	Selected int             `json:"selected"`           // counts the objects it selects
+	Rollout  *Rollout        `json:"rollout,omitempty"`  // of the newest content; nil before the first one
+	Clusters []ClusterDetail `json:"clusters,omitempty"` // that it holds, by name
 }
 
 // A Rollout is the state of the rollout of a placement's newest content.
 type Rollout struct {
-	Started time.Time `json:"started"`
-	// Finished is when the content was available on every cluster; zero until then.
-	Finished time.Time `json:"finished,omitzero"`
-	// Updated counts the clusters that hold the newest content; Target is how many are wanted.
-	Updated int `json:"updated"`
-	Target  int `json:"target"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished,omitzero"` // the content was available on every cluster; zero until then
+	Updated  int       `json:"updated"`           // clusters that hold the newest content
+	Target   int       `json:"target"`            // clusters that are wanted
 	// Unavailable is the number of selected clusters that are not available, without the
 	// suspended and unreachable ones that the rollout skips. MaxUnavailable is the maximum.
 	Unavailable    int `json:"unavailable"`
@@ -150,10 +128,9 @@ type Rollout struct {
 
 // A ClusterDetail is one placement on one cluster.
 type ClusterDetail struct {
-	Cluster string `json:"cluster"`
-	// Commit is the commit of the assigned content; Applied says that it is applied.
-	Commit    string `json:"commit,omitempty"`
-	Applied   bool   `json:"applied"`
+	Cluster   string `json:"cluster"`
+	Commit    string `json:"commit,omitempty"` // of the assigned content
+	Applied   bool   `json:"applied"`          // the assigned content is applied
 	Available bool   `json:"available"`
 	Objects   int    `json:"objects"`
 	// FailedObjects counts the objects that were refused or will not become available by
@@ -167,21 +144,15 @@ type ClusterDetail struct {
 	// if it may. Progressing says that it is being applied or becoming available.
 	Failure     string `json:"failure,omitempty"`
 	Progressing bool   `json:"progressing,omitempty"`
-	// Waits is the reason why the cluster does not get the newest content yet.
-	Waits string `json:"held,omitempty"`
-	// Suspended is the reason why the placement writes nothing to the cluster; empty if it
-	// does.
-	Suspended string `json:"suspended,omitempty"`
-	// Removing says that the content is being removed.
-	Removing bool `json:"removing,omitempty"`
+	Waits       string `json:"held,omitempty"`      // why the cluster does not get the newest content yet
+	Suspended   string `json:"suspended,omitempty"` // why the placement writes nothing to the cluster; empty if it does
+	Removing    bool   `json:"removing,omitempty"`  // the content is being removed
 	// Braked are the objects whose deletion is held until a commit with the trailer
-	// Gitfleet-Allow-Delete allows it, each with the reason.
-	Braked []string `json:"braked,omitempty"`
-	// DeletionErrors are the objects that could not be deleted, and why. The deletions are
-	// retried.
-	DeletionErrors []string `json:"deletionErrors,omitempty"`
-	// Deleting counts the held objects whose deletion a commit has allowed since.
-	Deleting int `json:"deleting,omitempty"`
+	// Gitfleet-Allow-Delete allows it, each with the reason. Deleting counts those for which a
+	// commit has allowed it since.
+	Braked         []string `json:"braked,omitempty"`
+	DeletionErrors []string `json:"deletionErrors,omitempty"` // objects whose deletion fails and is retried, and why
+	Deleting       int      `json:"deleting,omitempty"`
 	// Lingering are objects that have a deletion timestamp and still exist. Their finalizers are
 	// listed; those of the garbage collector are explained.
 	Lingering []string `json:"lingering,omitempty"`
@@ -203,7 +174,10 @@ func Build(in Input) *Report {
 	}
 	in.Memo.setEarlierEvents(in.Ledger.Events())
 	n := len(in.Plan.Placements)
-	r := &Report{At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), InForce: in.InForce, Declared: in.Ledger.Declared(), plan: in.Plan, Details: make([]*Detail, 0, n), entries: make([]*placementEntry, 0, n)}
+	r := &Report{
+		At: in.Now, Source: in.Source, Fleet: in.Ledger.Fleet(), InForce: in.InForce, Declared: in.Ledger.Declared(), Suspensions: suspensions(in),
+		plan: in.Plan, Details: make([]*Detail, 0, n), entries: make([]*placementEntry, 0, n),
+	}
 	if n > 0 {
 		r.Placements = make([]*api.ClusterResourcePlacement, 0, n)
 	}
@@ -217,23 +191,22 @@ func Build(in Input) *Report {
 		if p.Forget {
 			continue // completely removed
 		}
-		t := in.Memo.placement(in, p)
-		r.Details = append(r.Details, t.detail)
-		r.Drifts = append(r.Drifts, t.drifts...)
-		r.Transitions = append(r.Transitions, t.changed...)
-		t.changed = nil // transitions are reported once
-		switch {
-		case t.cluster != nil:
-			r.Placements = append(r.Placements, t.cluster)
-		case t.namespaced != nil:
-			r.ResourcePlacements = append(r.ResourcePlacements, t.namespaced)
+		e := in.Memo.placement(in, p)
+		r.entries = append(r.entries, e)
+		r.Details = append(r.Details, e.detail)
+		r.Drifts = append(r.Drifts, e.drifts...)
+		r.Transitions = append(r.Transitions, e.changed...)
+		e.changed = nil // transitions are reported once
+		if e.cluster != nil {
+			r.Placements = append(r.Placements, e.cluster)
 		}
-		if t.mirror != nil {
-			r.PlacementStatuses = append(r.PlacementStatuses, t.mirror)
+		if e.namespaced != nil {
+			r.ResourcePlacements = append(r.ResourcePlacements, e.namespaced)
 		}
-		r.entries = append(r.entries, t)
+		if e.mirror != nil {
+			r.PlacementStatuses = append(r.PlacementStatuses, e.mirror)
+		}
 	}
-	r.Suspensions = suspensions(in)
 	r.Events = in.Memo.finish(in)
 	return r
 }
@@ -260,62 +233,64 @@ func detail(p *plan.Placement) *Detail {
 		Placement: p.Key.String(), Warnings: texts(p.Warnings), Internal: p.InternalError, Stopped: p.Rollout.Stopped,
 		Proven: p.Record.Proven.Commit, Selected: len(p.Selection.Objects),
 	}
-	if p.Spec != nil {
-		d.Origin = p.Spec.Origin.String()
-	}
 	updated := 0 // clusters with the newest content
 	for _, c := range p.Clusters {
-		e := ClusterDetail{Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing}
-		lag := p.Lag(c)
-		e.Behind, e.BehindSince = lag.Commits, lag.Since
-		if lag.Commits == 0 && !c.Binding.Unscheduled && !c.Binding.Removing {
+		e := clusterDetail(p, c)
+		if e.Behind == 0 && !c.Binding.Unscheduled && !c.Binding.Removing {
 			updated++
-		}
-		if seen := c.Seen(); seen != nil {
-			for i := range seen.Exceptions {
-				if seen.Exceptions[i].HasFailed() {
-					e.FailedObjects++
-				}
-			}
-			held, pending := c.HeldDeletions()
-			if pending {
-				e.Deleting, held = len(held), nil
-			}
-			for _, b := range held {
-				e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
-			}
-			for _, f := range seen.DeletionErrors {
-				e.DeletionErrors = append(e.DeletionErrors, f.ID.String()+": "+f.Message)
-			}
-			for _, id := range seen.Lingering {
-				text := id.String()
-				if i := slices.IndexFunc(seen.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
-					text += " (finalizers: " + seen.Finalizing[i].Finalizers + ")"
-				}
-				if slices.Contains(seen.Collecting, id) {
-					text += " (until the garbage collector has deleted what was made of it)"
-				}
-				e.Lingering = append(e.Lingering, text)
-			}
-			ours := c.Foreign == ""
-			e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
-			e.Progressing = ours && seen.Done && !e.Available && c.Failure == "" && seen.Failed() == nil
 		}
 		d.Clusters = append(d.Clusters, e)
 	}
-	d.Rollout = rolloutOf(p, updated)
+	if p.Spec == nil {
+		return d
+	}
+	d.Origin = p.Spec.Origin.String()
+	if budget := p.Rollout.Budget; !p.Record.RolloutStarted.IsZero() {
+		d.Rollout = &Rollout{
+			Started: p.Record.RolloutStarted, Finished: p.Record.RolloutFinished, Updated: updated, Target: budget.Target,
+			Unavailable: max(0, budget.Target-budget.NotCounted-budget.Ready), MaxUnavailable: budget.MaxUnavailable,
+		}
+	}
 	return d
 }
 
-// rolloutOf returns the rollout of the newest content of a placement, given the number of
-// updated clusters; nil if there is none.
-func rolloutOf(p *plan.Placement, updated int) *Rollout {
-	if p.Spec == nil || p.Record.RolloutStarted.IsZero() {
-		return nil
+func clusterDetail(p *plan.Placement, c *plan.OnCluster) ClusterDetail {
+	lag := p.Lag(c)
+	e := ClusterDetail{
+		Cluster: c.Binding.Cluster, Commit: c.Binding.Assigned.Commit, Behind: lag.Commits, BehindSince: lag.Since,
+		Failure: c.Failure, Waits: c.Waits, Suspended: c.Suspended, Removing: c.Binding.Removing,
 	}
-	budget := p.Rollout.Budget
-	return &Rollout{
-		Started: p.Record.RolloutStarted, Finished: p.Record.RolloutFinished, Updated: updated, Target: budget.Target,
-		Unavailable: max(0, budget.Target-budget.NotCounted-budget.Ready), MaxUnavailable: budget.MaxUnavailable,
+	seen := c.Seen()
+	if seen == nil {
+		return e
 	}
+	ours := c.Foreign == ""
+	e.Applied, e.Available, e.Objects = ours && seen.Applied(), ours && seen.Available(), seen.Total
+	e.Progressing = ours && seen.Done && !e.Available && c.Failure == "" && seen.Failed() == nil
+	for i := range seen.Exceptions {
+		if seen.Exceptions[i].HasFailed() {
+			e.FailedObjects++
+		}
+	}
+	if held, pending := c.HeldDeletions(); pending {
+		e.Deleting = len(held)
+	} else {
+		for _, b := range held {
+			e.Braked = append(e.Braked, b.ID.String()+": "+b.Why)
+		}
+	}
+	for _, f := range seen.DeletionErrors {
+		e.DeletionErrors = append(e.DeletionErrors, f.ID.String()+": "+f.Message)
+	}
+	for _, id := range seen.Lingering {
+		text := id.String()
+		if i := slices.IndexFunc(seen.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
+			text += " (finalizers: " + seen.Finalizing[i].Finalizers + ")"
+		}
+		if slices.Contains(seen.Collecting, id) {
+			text += " (until the garbage collector has deleted what was made of it)"
+		}
+		e.Lingering = append(e.Lingering, text)
+	}
+	return e
 }

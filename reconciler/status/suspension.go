@@ -12,30 +12,23 @@ import (
 // A Suspension is something that is watched and reported but not written, because a user
 // suspended it. At most one of Placement and Object is set.
 type Suspension struct {
-	// Subject is what is suspended, as text.
-	Subject   string `json:"subject"`
-	Placement string `json:"placement,omitempty"`
-	Object    api.ID `json:"object,omitzero"`
-	// Cluster is empty for every cluster.
-	Cluster string    `json:"cluster,omitempty"`
-	By      string    `json:"by"`
-	Reason  string    `json:"reason"`
-	Since   time.Time `json:"since"`
-	// Until is zero if there is no end.
-	Until time.Time `json:"until,omitzero"`
+	Subject   string    `json:"subject"` // what is suspended, as text
+	Placement string    `json:"placement,omitempty"`
+	Object    api.ID    `json:"object,omitzero"`
+	Cluster   string    `json:"cluster,omitempty"` // empty for every cluster
+	By        string    `json:"by"`
+	Reason    string    `json:"reason"`
+	Since     time.Time `json:"since"`
+	Until     time.Time `json:"until,omitzero"` // zero if there is no end
 }
 
 // suspensions returns the suspensions in force, by subject.
 func suspensions(in Input) []Suspension {
+	inForce := suspensionsInForce(in)
 	var out []Suspension
-	for _, s := range in.Ledger.Suspensions() {
-		if s.Ended(in.Now) {
-			continue
-		}
-		x := Suspension{
-			Subject: s.Subject.String(), Object: s.Object, Cluster: s.Cluster,
-			By: s.By, Reason: s.Reason, Since: s.Since, Until: s.Until,
-		}
+	for _, subject := range slices.SortedFunc(maps.Keys(inForce), ledger.Subject.Compare) {
+		s := inForce[subject]
+		x := Suspension{Subject: subject.String(), Object: s.Object, Cluster: s.Cluster, By: s.By, Reason: s.Reason, Since: s.Since, Until: s.Until}
 		if s.Placement != (api.PlacementKey{}) {
 			x.Placement = s.Placement.String()
 		}
@@ -44,7 +37,6 @@ func suspensions(in Input) []Suspension {
 	return out
 }
 
-// suspensionsInForce returns the suspensions in force.
 func suspensionsInForce(in Input) map[ledger.Subject]ledger.Suspension {
 	out := map[ledger.Subject]ledger.Suspension{}
 	for _, s := range in.Ledger.Suspensions() {
@@ -62,8 +54,7 @@ func suspensionEvents(was, is map[ledger.Subject]ledger.Suspension, in Input) []
 		return nil
 	}
 	var out []Event
-	subjects := slices.SortedFunc(maps.Keys(is), ledger.Subject.Compare)
-	for _, s := range subjects {
+	for _, s := range slices.SortedFunc(maps.Keys(is), ledger.Subject.Compare) {
 		if was[s] != is[s] {
 			out = append(out, aboutSubject(s, in, normal(api.Suspended, s.String()+" is "+is[s].String())))
 		}

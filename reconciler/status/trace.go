@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -23,29 +22,20 @@ const TraceVersion = "gitfleet.dev/trace/v1"
 type Trace struct {
 	APIVersion string `json:"apiVersion"`
 	api.ResourceIdentifier
-	Cluster string `json:"cluster"`
-	// Origin is file:line in the repository, and Kustomization the file it was built from;
-	// empty for a plain manifest.
-	Origin        string `json:"origin"`
-	Kustomization string `json:"kustomization,omitempty"`
-	// Placement placed it on the cluster; PlacementOrigin is the placement's position in the
-	// repository.
-	Placement       string `json:"placement"`
-	PlacementOrigin string `json:"placementOrigin,omitempty"`
-	// Why is the reason why the placement is on the cluster.
-	Why string `json:"why,omitempty"`
-	// Revision is the commit of the assigned content, and Waits the reason why it is not the
-	// newest.
-	Revision string    `json:"revision"`
-	Assigned time.Time `json:"assigned,omitzero"`
-	Waits    string    `json:"held,omitempty"`
-	// Overrides select the object for this cluster; Overridden says that they changed it.
-	Overrides  []string `json:"overrides,omitempty"`
-	Overridden bool     `json:"overridden,omitempty"`
-	// State is the state of the object.
-	State     string `json:"state"`
-	Suspended string `json:"suspended,omitempty"`
-	Drift     *Drift `json:"drift,omitempty"`
+	Cluster         string    `json:"cluster"`
+	Origin          string    `json:"origin"`                    // file:line in the repository
+	Kustomization   string    `json:"kustomization,omitempty"`   // the file it was built from; empty for a plain manifest
+	Placement       string    `json:"placement"`                 // what placed it on the cluster
+	PlacementOrigin string    `json:"placementOrigin,omitempty"` // the placement's position in the repository
+	Why             string    `json:"why,omitempty"`             // why the placement is on the cluster
+	Revision        string    `json:"revision"`                  // the commit of the assigned content
+	Assigned        time.Time `json:"assigned,omitzero"`
+	Waits           string    `json:"held,omitempty"`       // why Revision is not the newest
+	Overrides       []string  `json:"overrides,omitempty"`  // those that select the object for this cluster
+	Overridden      bool      `json:"overridden,omitempty"` // they changed it
+	State           string    `json:"state"`
+	Suspended       string    `json:"suspended,omitempty"`
+	Drift           *Drift    `json:"drift,omitempty"`
 	// Commit is the commit that last changed the object on the cluster; nil if it could not be
 	// found, for the reason in Unknown.
 	Commit  *TracedCommit `json:"commit,omitempty"`
@@ -64,8 +54,14 @@ type TracedCommit struct {
 // which only the cluster knows. The kind may be any of its names. The error is an *UnknownError
 // if the object does not exist.
 func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
-	if r.plan == nil || !slices.ContainsFunc(r.plan.Members, func(c *hub.Cluster) bool { return c.Name == cluster }) {
-		return nil, nil, &UnknownError{What: "cluster", Name: cluster, Exist: r.members()}
+	var members []string
+	if r.plan != nil {
+		for _, c := range r.plan.Members {
+			members = append(members, c.Name)
+		}
+	}
+	if !slices.Contains(members, cluster) {
+		return nil, nil, &UnknownError{What: "cluster", Name: cluster, Exist: members}
 	}
 	var others []string
 	for _, w := range r.plan.Works[cluster] {
@@ -82,16 +78,6 @@ func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Obje
 	return nil, nil, &UnknownError{What: "object on cluster " + cluster + ",", Name: wanted.String(), Exist: others}
 }
 
-func (r *Report) members() []string {
-	var names []string
-	if r.plan != nil {
-		for _, c := range r.plan.Members {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
 func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
 	t := &Trace{
 		APIVersion: TraceVersion, ResourceIdentifier: m.Identifier(), Cluster: cluster,
@@ -100,7 +86,7 @@ func (r *Report) trace(w work.Work, m *work.Manifest, cluster string) *Trace {
 	}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]
-		if d.Cluster == cluster && d.Placement == t.Placement && d.ResourceIdentifier.Kind == m.ID.Kind && d.Group == m.ID.Group && d.Namespace == m.ID.Namespace && d.Name == m.ID.Name {
+		if d.Cluster == cluster && d.Placement == t.Placement && d.ID() == m.ID {
 			t.Drift = d
 		}
 	}

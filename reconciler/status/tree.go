@@ -16,19 +16,16 @@ const TreeVersion = "gitfleet.dev/tree/v1"
 
 // A Tree is a placement with its clusters, and each cluster with its objects.
 type Tree struct {
-	APIVersion string `json:"apiVersion"`
-	// Placement is crp/NAME or rp/NAMESPACE/NAME, and Origin its position in the repository;
-	// empty if it was deleted.
-	Placement string        `json:"placement"`
-	Origin    string        `json:"origin"`
-	Clusters  []TreeCluster `json:"clusters"`
+	APIVersion string        `json:"apiVersion"`
+	Placement  string        `json:"placement"` // crp/NAME or rp/NAMESPACE/NAME
+	Origin     string        `json:"origin"`    // its position in the repository; empty if it was deleted
+	Clusters   []TreeCluster `json:"clusters"`
 }
 
 // A TreeCluster has the objects of a placement on one cluster.
 type TreeCluster struct {
 	Cluster string `json:"cluster"`
-	// Commit is the commit of the assigned content.
-	Commit string `json:"commit,omitempty"`
+	Commit  string `json:"commit,omitempty"` // of the assigned content
 	// Objects are the assigned objects in the order of application; empty if they are not
 	// known.
 	Objects []TreeObject `json:"objects"`
@@ -37,9 +34,8 @@ type TreeCluster struct {
 // A TreeObject is one object on one cluster.
 type TreeObject struct {
 	api.ResourceIdentifier
-	State TreeState `json:"state"`
-	// Message is why the object is not available.
-	Message string `json:"message,omitempty"`
+	State   TreeState `json:"state"`
+	Message string    `json:"message,omitempty"` // why the object is not available
 }
 
 // A TreeState is the state of an object.
@@ -47,22 +43,18 @@ type TreeState string
 
 // The states of an object.
 const (
-	ObjectAvailable TreeState = "available"
-	// ObjectProgressing: it is becoming available.
-	ObjectProgressing TreeState = "progressing"
-	// ObjectFailed: it was refused, or will not become available by itself.
-	ObjectFailed TreeState = "failed"
-	// ObjectPending: the member has not reported it yet.
-	ObjectPending TreeState = "pending"
-	// ObjectYielded: another placement owns it on the cluster.
-	ObjectYielded TreeState = "yielded"
+	ObjectAvailable   TreeState = "available"
+	ObjectProgressing TreeState = "progressing" // it is becoming available
+	ObjectFailed      TreeState = "failed"      // it was refused, or will not become available by itself
+	ObjectPending     TreeState = "pending"     // the member has not reported it yet
+	ObjectYielded     TreeState = "yielded"     // another placement owns it on the cluster
 )
 
 // Tree returns the objects of a placement (crp/NAME or rp/NAMESPACE/NAME) on all its clusters,
 // or on one if cluster is not empty. The error is an *UnknownError if one of them does not
 // exist. A deleted placement has a tree until it is removed from all clusters.
 func (r *Report) Tree(name, cluster string) (*Tree, error) {
-	i := slices.IndexFunc(r.entries, func(t *placementEntry) bool { return t.detail.Placement == name })
+	i := slices.IndexFunc(r.entries, func(e *placementEntry) bool { return e.detail.Placement == name })
 	if i < 0 {
 		_, err := r.schedulingOf(name)
 		return nil, err
