@@ -81,14 +81,6 @@ func sizeOf(records map[string][]byte) int {
 	return n
 }
 
-func keysOf(records map[string][]byte) map[string]struct{} {
-	keys := make(map[string]struct{}, len(records))
-	for key := range records {
-		keys[key] = struct{}{}
-	}
-	return keys
-}
-
 // readSegment returns the records of a segment. The value of a deleted record is nil.
 func (s *Shared) readSegment(seg segment) (map[string][]byte, error) {
 	var raw []byte

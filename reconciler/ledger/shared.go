@@ -41,18 +41,17 @@ type Shared struct {
 
 	// The fields below belong to the goroutine that loads and saves.
 	index    index
-	version  string // of the index; empty once somebody has deleted it
-	next     int    // number of the next segment of this term
-	keys     map[segmentID]map[string]struct{}
+	version  string    // of the index; empty once somebody has deleted it
+	next     int       // number of the next segment of this term
 	verified time.Time // the last Verify
 	// unsure is set while it is not known whether the last update of the index took effect.
 	unsure bool
-	// incomplete is set when an object of the ledger was found missing, until all records are
-	// written again.
+	// incomplete is set until all records are written again: the index or a segment was lost, or
+	// the segments are of an older schema.
 	incomplete bool
-	// doubtful are segments that an update of the index adds or removes, although it failed:
-	// the update may still take effect.
-	doubtful []segment
+	// littered is set after an update of the index failed that may still take effect: segments are
+	// left that it adds or removes.
+	littered bool
 }
 
 // ErrDeposed is returned by writes after another replica has taken over the ledger.
@@ -64,7 +63,7 @@ func OpenShared(objects Objects, holder string, deposed func()) *Shared {
 	if deposed == nil {
 		deposed = func() {}
 	}
-	return &Shared{objects: objects, holder: holder, deposed: deposed, keys: map[segmentID]map[string]struct{}{}}
+	return &Shared{objects: objects, holder: holder, deposed: deposed}
 }
 
 // Fleet implements Archive.
@@ -86,23 +85,27 @@ func (s *Shared) Load() (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.outdated() {
-		for key := range all.records {
-			l.markUnsaved(key)
-		}
+	if s.incomplete = s.index.Schema != 0 && s.index.Schema < schema; s.incomplete {
+		l.markUrgent(headKey) // so that Save has something to do
 	}
-	// Segments that the index does not list are deleted. What cannot be deleted is left to the
-	// next term.
-	if names, err := s.objects.List(); err == nil {
-		for _, name := range s.index.unlisted(names) {
-			_ = s.objects.Delete(name)
-		}
-	}
+	s.sweep()
 	return l, nil
 }
 
-// outdated reports whether the segments are of an older schema, so that all are written again.
-func (s *Shared) outdated() bool { return s.index.Schema != 0 && s.index.Schema < schema }
+// sweep deletes the segments of this and earlier terms that the index does not list. What cannot
+// be deleted is left to the next term.
+func (s *Shared) sweep() {
+	names, err := s.objects.List()
+	if err != nil {
+		return
+	}
+	for _, name := range s.index.unlisted(names) {
+		var term int
+		if _, err := fmt.Sscanf(name, segmentPrefix+"%d-", &term); err == nil && term <= s.index.Term {
+			_ = s.objects.Delete(name)
+		}
+	}
+}
 
 // takeOver makes this replica the writer, unless accept refuses the present content. The index
 // is created before any segment, so that a lost index can be distinguished from a ledger that
@@ -124,7 +127,7 @@ func (s *Shared) takeOver(accept func(reading) error) (reading, error) {
 		} // otherwise the segments keep their schema until they are written again
 		version, err := s.putIndex(next, all.version)
 		if err == nil {
-			s.index, s.version, s.keys, s.next, s.unsure, s.incomplete, s.doubtful = next, version, all.keys, 0, false, false, nil
+			s.index, s.version, s.next, s.unsure, s.incomplete, s.littered = next, version, 0, false, false, false
 			return all, nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
@@ -176,34 +179,30 @@ func (s *Shared) save(l *Ledger) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	if s.version == "" { // somebody has deleted the index
+	kept := len(s.index.Segments)
+	if s.incomplete {
+		kept = 0
 		l.markAll()
-	}
-	if s.outdated() {
-		s.index.Segments, s.keys = nil, map[segmentID]map[string]struct{}{} // all records are dirty
 	}
 	records, err := l.encode()
 	if err != nil {
 		return err
 	}
-	kept := len(s.index.Segments)
-	if s.incomplete {
-		kept = 0 // all records are dirty
+	for size := sizeOf(records); kept > 0 && s.index.Segments[kept-1].Bytes <= 2*size; kept-- {
+		size += s.index.Segments[kept-1].Bytes
 	}
-	for size := sizeOf(records); kept > 0; kept-- {
-		last := s.index.Segments[kept-1]
-		if last.Bytes > 2*size {
-			break
+	if !s.incomplete {
+		merged, err := s.readSegments(s.index.Segments[kept:])
+		var damaged *DamagedSharedError
+		switch {
+		case apierrors.IsNotFound(err) || errors.As(err, &damaged):
+			s.incomplete = true
+			return s.save(l)
+		case err != nil:
+			return err
 		}
-		for key := range s.keys[last.segmentID] {
-			if _, ok := records[key]; ok {
-				continue
-			}
-			if err := l.encodeRecord(key, records); err != nil {
-				return err
-			}
-		}
-		size += last.Bytes
+		maps.Copy(merged, records)
+		records = merged
 	}
 	if err := s.put(records, kept); err != nil {
 		return err
@@ -233,24 +232,21 @@ func (s *Shared) put(records map[string][]byte, kept int) error {
 	next := s.index
 	next.Schema, next.Segments = schema, append(slices.Clone(s.index.Segments[:kept]), seg)
 	replaced := s.index.Segments[kept:]
-	s.keys[id] = keysOf(records)
 	if err := s.writeIndex(next); err != nil && !s.index.lists(id) {
 		if !s.unsure && refused(err) {
-			delete(s.keys, id)
 			s.drop(seg)
 		} else {
-			s.doubtful = append(append(s.doubtful, seg), replaced...)
+			s.littered = true
 		}
 		return err
 	}
-	// The index has a new version, so that no earlier update can take effect any more.
-	for _, old := range append(s.doubtful, replaced...) {
-		if !s.index.lists(old.segmentID) {
-			delete(s.keys, old.segmentID)
-			s.drop(old)
-		}
+	for _, old := range replaced {
+		s.drop(old)
 	}
-	s.doubtful = nil
+	if s.littered { // the index has a new version, so that no earlier update can take effect any more
+		s.sweep()
+		s.littered = false
+	}
 	return nil
 }
 
@@ -276,14 +272,12 @@ func (s *Shared) settle() error {
 		return nil
 	}
 	x, version, err := s.readIndex()
-	unknown := func(seg segment) bool { return s.keys[seg.segmentID] == nil }
 	switch {
 	case err != nil:
 		return err
-	case version == "": // the next save creates it again, with all records
-		s.doubtful = append(s.doubtful, s.index.Segments...)
-		s.index.Segments = nil
-	case x.Term != s.index.Term || x.Holder != s.holder || slices.ContainsFunc(x.Segments, unknown):
+	case version == "": // the next save creates it again
+		s.index.Segments, s.incomplete, s.littered = nil, true, true
+	case x.Term != s.index.Term || x.Holder != s.holder:
 		s.deposed()
 		return ErrDeposed
 	default:
@@ -304,10 +298,9 @@ func (s *Shared) drop(seg segment) {
 const verifyInterval = time.Minute
 
 // Verify checks once a minute whether the objects of the ledger still exist, and returns the
-// names of those that somebody has deleted. If there are any, it marks all records of l as
-// unsaved, so that the next Save writes them again; the next leader would find a damaged ledger
-// otherwise. If the objects cannot be listed, Verify returns nothing and checks again a minute
-// later.
+// names of those that somebody has deleted. If there are any, l counts as unsaved, and the next
+// Save writes all of it; the next leader would find a damaged ledger otherwise. If the objects
+// cannot be listed, Verify returns nothing and checks again a minute later.
 func (s *Shared) Verify(l *Ledger) (missing []string) {
 	if s.unsure || s.version == "" || time.Since(s.verified) < verifyInterval {
 		return nil
@@ -323,7 +316,7 @@ func (s *Shared) Verify(l *Ledger) (missing []string) {
 	}
 	if len(missing) > 0 {
 		s.incomplete = true
-		l.markAll()
+		l.markUrgent(headKey)
 	}
 	return missing
 }

@@ -80,7 +80,6 @@ type reading struct {
 	index   index
 	version string // of the index
 	records map[string][]byte
-	keys    map[segmentID]map[string]struct{} // of the records in each segment
 }
 
 func (all reading) ledger() (*Ledger, error) {
@@ -117,7 +116,7 @@ var errNoIndex = errors.New("its index is missing")
 
 func (s *Shared) readOnce() (reading, error) {
 	x, version, err := s.readIndex()
-	all := reading{x, version, map[string][]byte{}, map[segmentID]map[string]struct{}{}}
+	all := reading{x, version, nil}
 	if err == nil && version == "" {
 		// The index is created before any segment.
 		var names []string
@@ -127,18 +126,24 @@ func (s *Shared) readOnce() (reading, error) {
 			err = errNoIndex
 		}
 	}
-	if err != nil {
-		return all, err
-	}
-	for _, seg := range slices.Backward(x.Segments) { // the newest segment is replaced first
-		records, err := s.readSegment(seg)
-		if err != nil {
-			return all, err
-		}
-		all.keys[seg.segmentID] = keysOf(records)
-		maps.Copy(records, all.records) // newer records take precedence
-		all.records = records
+	if err == nil {
+		all.records, err = s.readSegments(x.Segments)
 	}
 	maps.DeleteFunc(all.records, func(_ string, value []byte) bool { return value == nil })
+	return all, err
+}
+
+// readSegments returns the records of segments, oldest first. The value of a deleted record is
+// nil. The newest segment is read first, since the next save replaces it first.
+func (s *Shared) readSegments(segments []segment) (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, seg := range slices.Backward(segments) {
+		records, err := s.readSegment(seg)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(records, all)
+		all = records
+	}
 	return all, nil
 }

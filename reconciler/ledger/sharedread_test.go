@@ -24,15 +24,19 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			saves := 0
-			objects.reading = func(name string) { // replaces the segment that is being read
+			var overtake func(name string)
+			overtake = func(name string) { // replaces the segment that is being read
 				if strings.HasPrefix(name, segmentPrefix) && saves < overtaken {
 					saves++
 					l.SetInForce(fmt.Sprintf("c%d", saves))
+					objects.reading = nil // Save reads the segments that it merges
 					if err := s.Save(l); err != nil {
 						t.Error(err)
 					}
+					objects.reading = overtake
 				}
 			}
+			objects.reading = overtake
 			found, _, err := OpenShared(objects, "reader", nil).Newer("none")
 			var damaged *DamagedSharedError
 			switch {

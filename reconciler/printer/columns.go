@@ -70,23 +70,25 @@ func placementOf(r Row) placed {
 	return placed{"", &api.PlacementSpec{}, &api.PlacementStatus{}}
 }
 
-// condition returns a condition of a placement; nil if it has none.
-func (p placed) condition(suffix string) *metav1.Condition {
-	return meta.FindStatusCondition(p.status.Conditions, p.conditions+suffix)
-}
-
 func conditionStatus(suffix string) func(Row) string {
 	return func(r Row) string {
-		if c := placementOf(r).condition(suffix); c != nil {
-			return string(c.Status)
-		}
-		return ""
+		p := placementOf(r)
+		return statusOf(p.status.Conditions, p.conditions+suffix)
 	}
+}
+
+// statusOf returns the status of a condition; empty if there is none.
+func statusOf(conditions []metav1.Condition, typ string) string {
+	if c := meta.FindStatusCondition(conditions, typ); c != nil {
+		return string(c.Status)
+	}
+	return ""
 }
 
 func observedGeneration(suffix string) func(Row) string {
 	return func(r Row) string {
-		if c := placementOf(r).condition(suffix); c != nil {
+		p := placementOf(r)
+		if c := meta.FindStatusCondition(p.status.Conditions, p.conditions+suffix); c != nil {
 			return strconv.FormatInt(c.ObservedGeneration, 10)
 		}
 		return ""
@@ -145,12 +147,7 @@ func firstUntrue(conditions []metav1.Condition) string {
 // Clusters are the columns of MemberClusters.
 var Clusters = []Column{
 	Name,
-	Text("Joined", "Whether the cluster has ever answered.", 0, func(r Row) string {
-		if c := meta.FindStatusCondition(memberOf(r).Status.Conditions, api.Joined); c != nil {
-			return string(c.Status)
-		}
-		return ""
-	}),
+	Text("Joined", "Whether the cluster has ever answered.", 0, func(r Row) string { return statusOf(memberOf(r).Status.Conditions, api.Joined) }),
 	age,
 	Text("Member-Agent-Last-Seen", "Time since the cluster last answered.", 0, func(r Row) string {
 		if seen := agentOf(r).LastReceivedHeartbeat.Time; !seen.IsZero() {
@@ -158,22 +155,13 @@ var Clusters = []Column{
 		}
 		return ""
 	}),
-	Text("Node-Count", "Nodes of the cluster.", 0, func(r Row) string {
-		return memberOf(r).Status.Properties["kubernetes-fleet.io/node-count"].Value
-	}),
+	Text("Node-Count", "Nodes of the cluster.", 0, property("kubernetes-fleet.io/node-count")),
 	Text("Available-CPU", "CPU that is not requested.", 0, usage("cpu", available)),
 	Text("Available-Memory", "Memory that is not requested.", 0, usage("memory", available)),
 	Text("Allocatable-CPU", "CPU for workloads.", 1, usage("cpu", allocatable)),
 	Text("Allocatable-Memory", "Memory for workloads.", 1, usage("memory", allocatable)),
-	Text("Healthy", "Whether the cluster answers.", 1, func(r Row) string {
-		if c := meta.FindStatusCondition(agentOf(r).Conditions, api.Healthy); c != nil {
-			return string(c.Status)
-		}
-		return ""
-	}),
-	Text("Version", "Version of Kubernetes.", 1, func(r Row) string {
-		return memberOf(r).Status.Properties["k8s.io/k8s-version"].Value
-	}),
+	Text("Healthy", "Whether the cluster answers.", 1, func(r Row) string { return statusOf(agentOf(r).Conditions, api.Healthy) }),
+	Text("Version", "Version of Kubernetes.", 1, property("k8s.io/k8s-version")),
 	Text("Message", "Message of the first condition that is not true.", 1, func(r Row) string {
 		return cmp.Or(firstUntrue(agentOf(r).Conditions), firstUntrue(memberOf(r).Status.Conditions))
 	}),
@@ -196,6 +184,10 @@ func agentOf(r Row) api.AgentStatus {
 	return api.AgentStatus{}
 }
 
+func property(name string) func(Row) string {
+	return func(r Row) string { return memberOf(r).Status.Properties[name].Value }
+}
+
 func available(u *api.ResourceUsage) api.ResourceList   { return u.Available }
 func allocatable(u *api.ResourceUsage) api.ResourceList { return u.Allocatable }
 
@@ -212,16 +204,15 @@ func usage(name string, of func(*api.ResourceUsage) api.ResourceList) func(Row) 
 var PlacementStatusObjects = []Column{
 	Name,
 	Text("Resource-Index", "Index of the content that the status is about.", 0, func(r Row) string {
-		if m, ok := r.Value.(*api.ClusterResourcePlacementStatus); ok {
-			return m.SourceStatus.ObservedResourceIndex
-		}
-		return ""
+		return mirrorOf(r).SourceStatus.ObservedResourceIndex
 	}),
-	Text("Last-Updated", "Time since the status last changed.", 0, func(r Row) string {
-		if m, ok := r.Value.(*api.ClusterResourcePlacementStatus); ok {
-			return r.Since(m.LastUpdatedTime.Time)
-		}
-		return ""
-	}),
+	Text("Last-Updated", "Time since the status last changed.", 0, func(r Row) string { return r.Since(mirrorOf(r).LastUpdatedTime.Time) }),
 	age,
+}
+
+func mirrorOf(r Row) *api.ClusterResourcePlacementStatus {
+	if m, ok := r.Value.(*api.ClusterResourcePlacementStatus); ok {
+		return m
+	}
+	return &api.ClusterResourcePlacementStatus{}
 }

@@ -14,7 +14,7 @@ import (
 type Row struct {
 	Meta *metav1.ObjectMeta
 	// Value is the object that the columns read: a pointer to its type in placement/api, or a
-	// *status.Event. Manifests and overrides need none. Columns of another kind have empty cells.
+	// *status.Event. Manifests and overrides need none. Columns of another kind show no value.
 	Value any
 	// Now is the time that ages are relative to.
 	Now time.Time

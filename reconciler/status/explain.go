@@ -58,6 +58,15 @@ type UnknownError struct {
 	Exist      []string
 }
 
+// unknown returns the error that none of all has a name, sorted as all are.
+func unknown[T any](what, name string, all []T, nameOf func(T) string) *UnknownError {
+	e := &UnknownError{What: what, Name: name}
+	for _, t := range all {
+		e.Exist = append(e.Exist, nameOf(t))
+	}
+	return e
+}
+
 func (e *UnknownError) Error() string {
 	const few = 20
 	text := "there is no " + e.What + " " + e.Name
@@ -126,34 +135,30 @@ func (r *Report) Explain(name, cluster string) (*Explanation, error) {
 	if q.request == nil {
 		return &e, nil
 	}
-	var names []string
-	for _, c := range placement.Explain(*q.request) {
-		names = append(names, c.Cluster)
+	all := placement.Explain(*q.request)
+	for _, c := range all {
 		if cluster == "" || c.Cluster == cluster {
 			e.Clusters = append(e.Clusters, explained(c))
 		}
 	}
 	if cluster != "" && len(e.Clusters) == 0 {
-		slices.Sort(names)
-		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
+		err := unknown("cluster", cluster, all, func(c placement.Explanation) string { return c.Cluster })
+		slices.Sort(err.Exist)
+		return nil, err
 	}
 	return &e, nil
 }
 
 // schedulingOf returns the scheduler's input and result for a placement.
 func (r *Report) schedulingOf(name string) (*scheduling, error) {
-	var exist []string
-	for _, e := range r.entries {
-		switch {
-		case e.of.Spec == nil: // it is being removed
-		case e.detail.Placement == name:
-			return &e.scheduling, nil
-		default:
-			exist = append(exist, e.detail.Placement)
-		}
+	inGit := filter(r.entries, func(e **placementEntry) bool { return (*e).of.Spec != nil }) // the others are being removed
+	nameOf := func(e *placementEntry) string { return e.detail.Placement }
+	if i := slices.IndexFunc(inGit, func(e *placementEntry) bool { return nameOf(e) == name }); i >= 0 {
+		return &inGit[i].scheduling, nil
 	}
-	slices.Sort(exist)
-	return nil, &UnknownError{What: "placement", Name: name, Exist: exist}
+	err := unknown("placement", name, inGit, nameOf)
+	slices.Sort(err.Exist)
+	return nil, err
 }
 
 func explained(c placement.Explanation) ExplainedCluster {

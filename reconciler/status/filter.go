@@ -14,11 +14,7 @@ import (
 func (r *Report) Only(name string) (*Report, error) {
 	i := slices.IndexFunc(r.Details, func(d *Detail) bool { return d.Placement == name })
 	if i < 0 {
-		var names []string
-		for _, d := range r.Details {
-			names = append(names, d.Placement)
-		}
-		return nil, &UnknownError{What: "placement", Name: name, Exist: names}
+		return nil, unknown("placement", name, r.Details, func(d *Detail) string { return d.Placement })
 	}
 	on := map[string]bool{}
 	for _, c := range r.Details[i].Clusters {
@@ -43,11 +39,7 @@ func (r *Report) Only(name string) (*Report, error) {
 func (r *Report) On(cluster string) (*Report, error) {
 	i := slices.IndexFunc(r.Clusters, func(c *api.MemberCluster) bool { return c.Name == cluster })
 	if i < 0 {
-		var names []string
-		for _, c := range r.Clusters {
-			names = append(names, c.Name)
-		}
-		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
+		return nil, unknown("cluster", cluster, r.Clusters, func(c *api.MemberCluster) string { return c.Name })
 	}
 	held := map[string]bool{}
 	out := &Report{

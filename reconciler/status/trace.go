@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -54,14 +55,12 @@ type TracedCommit struct {
 // which only the cluster knows. The kind may be any of its names. The error is an *UnknownError
 // if the object does not exist.
 func (r *Report) Trace(wanted api.ObjectName, cluster string) (*Trace, *api.Object, error) {
-	var members []string
+	var members []*hub.Cluster
 	if r.plan != nil {
-		for _, c := range r.plan.Members {
-			members = append(members, c.Name)
-		}
+		members = r.plan.Members
 	}
-	if !slices.Contains(members, cluster) {
-		return nil, nil, &UnknownError{What: "cluster", Name: cluster, Exist: members}
+	if !slices.ContainsFunc(members, func(c *hub.Cluster) bool { return c.Name == cluster }) {
+		return nil, nil, unknown("cluster", cluster, members, func(c *hub.Cluster) string { return c.Name })
 	}
 	var others []string
 	for _, w := range r.plan.Works[cluster] {

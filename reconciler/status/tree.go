@@ -61,15 +61,13 @@ func (r *Report) Tree(name, cluster string) (*Tree, error) {
 	}
 	p := r.entries[i].of
 	t := &Tree{APIVersion: TreeVersion, Placement: name, Origin: r.entries[i].detail.Origin, Clusters: []TreeCluster{}}
-	var names []string
 	for _, c := range p.Clusters {
-		names = append(names, c.Binding.Cluster)
 		if cluster == "" || cluster == c.Binding.Cluster {
 			t.Clusters = append(t.Clusters, treeCluster(c))
 		}
 	}
 	if cluster != "" && len(t.Clusters) == 0 {
-		return nil, &UnknownError{What: "cluster", Name: cluster, Exist: names}
+		return nil, unknown("cluster", cluster, p.Clusters, func(c *plan.OnCluster) string { return c.Binding.Cluster })
 	}
 	return t, nil
 }
