@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -28,7 +27,8 @@ type conditionSet struct {
 
 // newConditionSet begins the conditions of a cluster, or of the placement if the name is empty.
 func (b *builder) newConditionSet(cluster string) *conditionSet {
-	s := &conditionSet{b: b}
+	const usual = 7 // number of types
+	s := &conditionSet{b: b, list: make([]metav1.Condition, 0, usual)}
 	if b.record == nil {
 		return s // nothing has been decided yet
 	}
@@ -56,14 +56,18 @@ func (s *conditionSet) add(typ string, v conditionValue) {
 
 // finish returns the conditions, and records those that have changed since the last report.
 func (b *builder) finish(s *conditionSet, cluster string) []metav1.Condition {
+	changed := func(c metav1.Condition) bool {
+		was, ok := s.before[c.Type]
+		return !ok || was.Status != string(c.Status) || !was.Time.Equal(c.LastTransitionTime.Time)
+	}
+	if b.record == nil || len(s.list) == len(s.before) && !slices.ContainsFunc(s.list, changed) {
+		return s.list
+	}
 	now := make(map[string]ledger.Transition, len(s.list))
 	for _, c := range s.list {
 		now[c.Type] = ledger.Transition{Status: string(c.Status), Time: c.LastTransitionTime.Time}
 	}
-	same := func(a, b ledger.Transition) bool { return a.Status == b.Status && a.Time.Equal(b.Time) }
-	if b.record != nil && !maps.EqualFunc(now, s.before, same) {
-		b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
-	}
+	b.transitions = append(b.transitions, Transitions{Key: b.p.Key, Cluster: cluster, To: now})
 	return s.list
 }
 
