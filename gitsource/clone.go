@@ -75,7 +75,6 @@ func (c *Clone) Files(revision string) (fs.FS, error) {
 	return &files{objects: c, root: o.TreeHash, time: o.Committer.When, commit: o.Hash.String()}, nil
 }
 
-// object implements objectReader.
 func (c *Clone) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	o, err := c.repo.Storer.EncodedObject(t, h)
 	if err != nil {
@@ -84,10 +83,8 @@ func (c *Clone) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	return contentOf(o)
 }
 
-// size implements objectReader.
 func (c *Clone) size(h plumbing.Hash) (int64, error) { return c.repo.Storer.EncodedObjectSize(h) }
 
-// tree implements objectReader.
 func (c *Clone) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 	return c.cache.Read(h, func(h plumbing.Hash) ([]object.TreeEntry, error) {
 		raw, err := c.object(plumbing.TreeObject, h)

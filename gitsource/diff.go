@@ -42,50 +42,42 @@ func (read treeReader) readDir(path string, h plumbing.Hash, depth int) ([]objec
 // diffTrees returns the files, links and submodules that differ between two trees, sorted by
 // path; the zero hash stands for an empty tree. Directories with the same hash in both are not
 // read. An object that cannot be read is an error, never a difference.
+//
+// If a file became a directory, the file was removed and the files of the directory were added.
 func diffTrees(read treeReader, from, to plumbing.Hash) ([]pathChange, error) {
-	d := differ{read: read}
-	if err := d.dirs("", from, to, 0); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(d.changes, func(a, b pathChange) int { return strings.Compare(a.path, b.path) })
-	return d.changes, nil
-}
-
-type differ struct {
-	read    treeReader
-	changes []pathChange
-}
-
-func (d *differ) dirs(path string, from, to plumbing.Hash, depth int) error {
-	if from == to {
-		return nil
-	}
-	before, err := d.read.readDir(path, from, depth)
-	if err != nil {
-		return err
-	}
-	after, err := d.read.readDir(path, to, depth)
-	if err != nil {
-		return err
-	}
-	for name, e := range byName(before, after) {
-		if err := d.entry(strings.TrimPrefix(path+"/"+name, "/"), e[0], e[1], depth); err != nil {
+	var changes []pathChange
+	var compare func(dir string, from, to plumbing.Hash, depth int) error
+	compare = func(dir string, from, to plumbing.Hash, depth int) error {
+		if from == to {
+			return nil
+		}
+		before, err := read.readDir(dir, from, depth)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// entry compares the entries of one name. If a file became a directory, the file was removed and
-// the files of the directory were added.
-func (d *differ) entry(path string, before, after object.TreeEntry, depth int) error {
-	if before == after {
+		after, err := read.readDir(dir, to, depth)
+		if err != nil {
+			return err
+		}
+		for name, e := range byName(before, after) {
+			if e[0] == e[1] {
+				continue
+			}
+			path := strings.TrimPrefix(dir+"/"+name, "/")
+			if c := (pathChange{path, describe(e[0]), describe(e[1])}); c.from != c.to {
+				changes = append(changes, c)
+			}
+			if err := compare(path, dirHash(e[0]), dirHash(e[1]), depth+1); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	if c := (pathChange{path, describe(before), describe(after)}); c.from != c.to {
-		d.changes = append(d.changes, c)
+	if err := compare("", from, to, 0); err != nil {
+		return nil, err
 	}
-	return d.dirs(path, dirHash(before), dirHash(after), depth+1)
+	slices.SortFunc(changes, func(a, b pathChange) int { return strings.Compare(a.path, b.path) })
+	return changes, nil
 }
 
 // byName returns the names in several directories, in order, each with its entry in every one of

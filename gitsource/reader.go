@@ -44,17 +44,14 @@ func fromStore[T any](r reader, read func(*objects.Store) (T, error)) (result T,
 	return result, err
 }
 
-// object implements objectReader.
 func (r reader) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	return fromStore(r, func(st *objects.Store) ([]byte, error) { return st.Object(t, h, r.repo.cfg.Limits.FileBytes) })
 }
 
-// size implements objectReader.
 func (r reader) size(h plumbing.Hash) (int64, error) {
 	return fromStore(r, func(st *objects.Store) (int64, error) { return st.Size(h) })
 }
 
-// tree implements objectReader.
 func (r reader) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 	return fromStore(r, func(st *objects.Store) ([]object.TreeEntry, error) { return r.repo.trees.Read(h, st.Tree) })
 }

@@ -38,8 +38,7 @@ func (r *Repo) recordPoll(now time.Time, err error) {
 	before := r.status
 	s := &r.status
 	s.LastPoll = now
-	var bad *CommitError
-	if err == nil || errors.As(err, &bad) {
+	if _, refused := errors.AsType[*CommitError](err); err == nil || refused {
 		r.remoteFailures = 0 // the remote works, so that no backoff is needed
 	} else {
 		r.remoteFailures++
@@ -70,8 +69,7 @@ func (r *Repo) recordHead(c Commit) {
 
 // requestedDelay returns the delay that the remote requested with Retry-After; zero if none.
 func requestedDelay(err error) time.Duration {
-	var refused *remote.HTTPError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*remote.HTTPError](err); ok {
 		return refused.RetryAfter
 	}
 	return 0

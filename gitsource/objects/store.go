@@ -230,9 +230,6 @@ func (s *Store) SetAcceptedRefs(refs map[string]plumbing.Hash) error {
 	return nil
 }
 
-// accepted reports whether a commit was ever accepted into this store.
-func (s *Store) accepted() bool { return len(AcceptedRefs(s.Dir)) > 0 }
-
 // Remove closes a store, and deletes it.
 func (s *Store) Remove() error { return errors.Join(s.Close(), os.RemoveAll(s.Dir)) }
 

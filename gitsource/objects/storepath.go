@@ -66,7 +66,7 @@ func (p StorePath) Open() (s *Store, dropped, err error) {
 		if s == nil {
 			loaded, err := Load(dir)
 			switch {
-			case err == nil && (loaded.accepted() || n == generations[0]):
+			case err == nil && (len(AcceptedRefs(dir)) > 0 || n == generations[0]):
 				s = loaded
 				continue
 			case err == nil:

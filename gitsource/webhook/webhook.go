@@ -70,8 +70,7 @@ func (c Config) serve(w http.ResponseWriter, r *http.Request) (string, int) {
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // not every ResponseWriter supports deadlines
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return Malformed, http.StatusRequestEntityTooLarge
 	}
 	if err != nil {

@@ -6,7 +6,6 @@
 package history
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 )
@@ -147,17 +146,4 @@ func (f Filter) Matches(e Entry) bool {
 		return false
 	}
 	return true
-}
-
-// marks returns texts that the line of a selected entry must contain: searching for them is
-// much faster than decoding the line.
-func (f Filter) marks() [][]byte {
-	var all [][]byte
-	for _, p := range []struct{ name, value string }{{"kind", string(f.Kind)}, {"placement", f.Placement}, {"cluster", f.Cluster}} {
-		if p.value != "" {
-			value, _ := json.Marshal(p.value) // encoding a string cannot fail
-			all = append(all, append([]byte(`"`+p.name+`":`), value...))
-		}
-	}
-	return all
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,24 +31,18 @@ func (r *Record) Read(ctx context.Context, f Filter, each func(Entry) error) err
 
 // newest reads only the last selected entries.
 func (r *Record) newest(ctx context.Context, f Filter, each func(Entry) error) error {
-	want := f.Newest
+	most := f.Newest
 	f.Newest = 0
-	var ring []Entry
-	n := 0
+	var last []Entry
 	err := r.Read(ctx, f, func(e Entry) error {
-		if len(ring) < want {
-			ring = append(ring, e)
-		} else {
-			ring[n%want] = e
-		}
-		n++
+		last = append(last[max(0, len(last)+1-most):], e)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for i := range ring {
-		if err := each(ring[(n+i)%len(ring)]); err != nil {
+	for _, e := range last {
+		if err := each(e); err != nil {
 			return err
 		}
 	}
@@ -69,7 +62,6 @@ func (s *segments) read(ctx context.Context, at segment, f Filter, each func(Ent
 	if info, err := file.Stat(); err == nil && !f.Since.IsZero() && info.ModTime().Before(f.Since) {
 		return nil
 	}
-	marks := f.marks()
 	in := bufio.NewReaderSize(io.LimitReader(file, at.size), 64<<10)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -82,9 +74,6 @@ func (s *segments) read(ctx context.Context, at segment, f Filter, each func(Ent
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !hasAll(line, marks) {
-			continue
-		}
 		var e Entry
 		if json.Unmarshal(line, &e) != nil || !f.Matches(e) {
 			continue
@@ -93,13 +82,4 @@ func (s *segments) read(ctx context.Context, at segment, f Filter, each func(Ent
 			return err
 		}
 	}
-}
-
-func hasAll(line []byte, marks [][]byte) bool {
-	for _, m := range marks {
-		if !bytes.Contains(line, m) {
-			return false
-		}
-	}
-	return true
 }

@@ -109,15 +109,6 @@ func (r *Record) Add(entries ...Entry) {
 	}
 }
 
-// drain returns the queued entries and the number of dropped ones.
-func (r *Record) drain() ([]Entry, int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	waiting, dropped := r.waiting, r.dropped
-	r.waiting, r.dropped = nil, 0
-	return waiting, dropped
-}
-
 // Run writes until ctx is done. When it returns, all entries added before are written and the
 // record is closed. A write error is logged, not returned.
 func (r *Record) Run(ctx context.Context) error {
@@ -146,7 +137,10 @@ func (r *Record) Run(ctx context.Context) error {
 
 // write writes the queued entries, and reports whether there were any.
 func (r *Record) write() bool {
-	entries, dropped := r.drain()
+	r.mu.Lock()
+	entries, dropped := r.waiting, r.dropped
+	r.waiting, r.dropped = nil, 0
+	r.mu.Unlock()
 	lines := encode(entries)
 	if dropped > 0 {
 		lines = append(lines, encode([]Entry{{

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (s *segments) openLast() error {
 	if err != nil {
 		return err
 	}
-	whole, err := wholeLines(f, at.size)
+	whole, err := wholeLines(f)
 	if err == nil && whole < at.size {
 		err = f.Truncate(whole)
 	}
@@ -102,21 +103,18 @@ func (s *segments) openLast() error {
 	return nil
 }
 
-// wholeLines is the offset after the last complete line of a file.
-func wholeLines(f *os.File, size int64) (int64, error) {
-	block := make([]byte, 64<<10)
-	for end := size; end > 0; {
-		begin := max(0, end-int64(len(block)))
-		part := block[:end-begin]
-		if _, err := f.ReadAt(part, begin); err != nil && !errors.Is(err, io.EOF) {
+// wholeLines is the offset after the last complete line of a file that is read from its start.
+func wholeLines(f io.Reader) (offset int64, err error) {
+	for in := bufio.NewReader(f); ; {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return offset, nil
+		}
+		if err != nil {
 			return 0, err
 		}
-		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
-			return begin + int64(i) + 1, nil
-		}
-		end = begin
+		offset += int64(len(line))
 	}
-	return 0, nil
 }
 
 // create creates a new last segment.

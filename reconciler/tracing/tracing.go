@@ -119,23 +119,21 @@ type Span struct {
 // Commit sends the root span of a commit's trace. A commit has one.
 func (t *Tracer) Commit(commit string, s Span) {
 	id, root := ids(commit)
-	if t == nil || !id.IsValid() {
-		return
-	}
-	t.send(context.WithValue(context.Background(), rootKey{}, trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: root})), commit, s)
+	config := trace.SpanContextConfig{TraceID: id, SpanID: root}
+	t.send(context.WithValue(context.Background(), rootKey{}, trace.NewSpanContext(config)), commit, s)
 }
 
 // Step sends a child of the root span of a commit's trace.
 func (t *Tracer) Step(commit string, s Span) {
 	id, root := ids(commit)
-	if t == nil || !id.IsValid() {
-		return
-	}
-	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: root, TraceFlags: trace.FlagsSampled, Remote: true})
-	t.send(trace.ContextWithSpanContext(context.Background(), parent), commit, s)
+	config := trace.SpanContextConfig{TraceID: id, SpanID: root, TraceFlags: trace.FlagsSampled, Remote: true}
+	t.send(trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(config)), commit, s)
 }
 
 func (t *Tracer) send(ctx context.Context, commit string, s Span) {
+	if t == nil || TraceID(commit) == "" {
+		return
+	}
 	if s.End.Before(s.Start) {
 		s.End = s.Start // the clock was set back
 	}
