@@ -23,6 +23,11 @@ const leastHistory = 64 << 10
 // of them, where they were set. Of those about access it names the first.
 func (c Config) Validate() error {
 	var errs []error
+	require := func(ok bool, key, message string) {
+		if !ok {
+			errs = append(errs, c.fault(key, message))
+		}
+	}
 	for _, msg := range validation.IsValidLabelValue(c.FleetName) {
 		errs = append(errs, c.fault("fleetName", msg))
 	}
@@ -34,35 +39,27 @@ func (c Config) Validate() error {
 	if _, err := c.level(); err != nil {
 		errs = append(errs, c.fault("logLevel", err.Error()))
 	}
-	if c.LogFormat != logText && c.LogFormat != logJSON {
-		errs = append(errs, c.fault("logFormat", fmt.Sprintf("%q is neither text nor json", c.LogFormat)))
-	}
+	require(c.LogFormat == logText || c.LogFormat == logJSON, "logFormat", fmt.Sprintf("%q is neither text nor json", c.LogFormat))
 	if c.Tracing.Endpoint != "" {
 		if err := tracing.ValidateEndpoint(c.Tracing.Endpoint); err != nil {
 			errs = append(errs, c.fault("tracing.endpoint", err.Error()))
 		}
 	}
 	for _, s := range c.settings() {
-		if !s.positive() {
-			errs = append(errs, c.fault(s.key, "must be more than zero"))
-		}
+		require(s.positive(), s.key, "must be more than zero")
 	}
-	if s := status.Conditions(c.Status.Conditions); s != status.CurrentConditions && s != status.DocumentedConditions {
-		errs = append(errs, c.fault("status.conditions", fmt.Sprintf("%q is neither current nor documented", c.Status.Conditions)))
-	}
-	if n := c.History.MaxSize; n > 0 && n < leastHistory {
-		errs = append(errs, c.fault("history.maxSize", "must be at least 64Ki"))
-	}
+	conditions := status.Conditions(c.Status.Conditions)
+	require(conditions == status.CurrentConditions || conditions == status.DocumentedConditions,
+		"status.conditions", fmt.Sprintf("%q is neither current nor documented", conditions))
+	require(c.History.MaxSize <= 0 || c.History.MaxSize >= leastHistory, "history.maxSize", "must be at least 64Ki")
 	errs = append(errs, c.ValidateSource())
 	errs = append(errs, c.validateDrift()...)
 	errs = append(errs, c.validatePullRequests()...)
 	errs = append(errs, c.ValidateHighAvailability())
-	if c.Webhook.SecretFile != "" && c.Webhook.SecretEnv != "" {
-		errs = append(errs, c.fault("webhook.secretFile", "set only one of secretFile and secretEnv"))
-	}
-	if m := c.Members; m.KubeconfigDir == "" && m.Kubeconfig == "" && m.SecretNamespace == "" {
-		errs = append(errs, c.fault("members", "the kubeconfigs of the members are missing: set kubeconfigDir, kubeconfig or secretNamespace"))
-	}
+	require(c.Webhook.SecretFile == "" || c.Webhook.SecretEnv == "", "webhook.secretFile", "set only one of secretFile and secretEnv")
+	m := c.Members
+	require(m.KubeconfigDir != "" || m.Kubeconfig != "" || m.SecretNamespace != "", "members",
+		"the kubeconfigs of the members are missing: set kubeconfigDir, kubeconfig or secretNamespace")
 	return errors.Join(errs...)
 }
 
