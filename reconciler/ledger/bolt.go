@@ -215,7 +215,7 @@ func (s *boltStore) Save(l *Ledger) error {
 	if !l.Unsaved() {
 		return nil
 	}
-	records, err := l.encode()
+	records, err := encode(l)
 	if err != nil {
 		return err
 	}

@@ -13,14 +13,14 @@ import (
 // reading, durations are from then on measured independently of the clock.
 func (l *Ledger) Rebase(now time.Time) {
 	var ahead []time.Time
-	l.eachTime(func(_ string, t *time.Time) {
+	eachTime(l, func(_ string, t *time.Time) {
 		if t.After(now) {
 			ahead = append(ahead, *t)
 		}
 	})
 	slices.SortFunc(ahead, time.Time.Compare)
 	ahead = slices.CompactFunc(ahead, time.Time.Equal)
-	l.eachTime(func(key string, t *time.Time) {
+	eachTime(l, func(key string, t *time.Time) {
 		if t.IsZero() {
 			return
 		}
@@ -41,9 +41,9 @@ func (l *Ledger) Rebase(now time.Time) {
 	}
 }
 
-// eachTime calls move, which may change the time, for each time on which a decision or a command
+// eachTime calls move, which may change the time, for each time of a ledger on which a decision or a command
 // may depend, with the key of its record. Times that are only shown are left out.
-func (l *Ledger) eachTime(move func(key string, t *time.Time)) {
+func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 	for name, old := range l.clusters {
 		c := *old
 		for _, t := range []*time.Time{&c.At, &c.Since, &c.LastSeen, &c.Observed} {

@@ -17,17 +17,9 @@ var equalities = conversion.EqualitiesOrDie(time.Time.Equal)
 // Fold adds an observation, and reports whether anything has changed that matters to a plan or
 // a report. It drops outdated observations, and those about a placement that does not hold the
 // cluster. Fold is idempotent.
-func (l *Ledger) Fold(o Observation) bool {
-	switch o := o.(type) {
-	case ClusterSeen:
-		return l.foldCluster(o)
-	case WorkSeen:
-		return l.foldWork(o)
-	}
-	return false
-}
+func (l *Ledger) Fold(o Observation) bool { return o.fold(l) }
 
-func (l *Ledger) foldCluster(o ClusterSeen) bool {
+func (o ClusterSeen) fold(l *Ledger) bool {
 	old := l.clusters[o.Cluster]
 	if old != nil && o.At.Before(old.At) {
 		return false
@@ -110,7 +102,7 @@ func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 	return changed
 }
 
-func (l *Ledger) foldWork(o WorkSeen) bool {
+func (o WorkSeen) fold(l *Ledger) bool {
 	p := l.placements[o.Placement]
 	if p == nil {
 		return false

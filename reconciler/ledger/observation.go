@@ -11,7 +11,11 @@ import (
 
 // An Observation is a report of a member: a [ClusterSeen] or a [WorkSeen]. It is complete, not
 // a delta, and immutable.
-type Observation interface{ observation() }
+type Observation interface {
+	// fold adds the observation to a ledger, and reports whether anything has changed that matters to
+	// a plan or a report.
+	fold(l *Ledger) bool
+}
 
 // A ClusterSeen is the result of one probe of a cluster. Its texts have no secrets.
 type ClusterSeen struct {
@@ -119,9 +123,6 @@ type Verdict struct {
 	Message string
 	Since   time.Time
 }
-
-func (ClusterSeen) observation() {}
-func (WorkSeen) observation()    {}
 
 // Applied reports whether every object of the revision is applied.
 func (w *WorkSeen) Applied() bool {

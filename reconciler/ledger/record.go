@@ -120,11 +120,11 @@ func parseKey(key string) (recordKey, error) {
 	return k, nil
 }
 
-// encode returns the dirty records; nil for a deleted one.
-func (l *Ledger) encode() (map[string][]byte, error) {
+// encode returns the dirty records of a ledger; nil for a deleted one.
+func encode(l *Ledger) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(l.dirty))
 	for key := range l.dirty {
-		if err := l.encodeRecord(key, out); err != nil {
+		if err := encodeRecord(l, key, out); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +132,7 @@ func (l *Ledger) encode() (map[string][]byte, error) {
 }
 
 // encodeRecord adds a record to records; nil if it does not exist.
-func (l *Ledger) encodeRecord(key string, records map[string][]byte) error {
+func encodeRecord(l *Ledger, key string, records map[string][]byte) error {
 	k, err := parseKey(key)
 	var value any
 	exists := true
@@ -165,8 +165,8 @@ func (l *Ledger) encodeRecord(key string, records map[string][]byte) error {
 	return nil
 }
 
-// markAll marks all records as unsaved.
-func (l *Ledger) markAll() {
+// markAll marks all records of a ledger as unsaved.
+func markAll(l *Ledger) {
 	l.markUnsaved(headKey)
 	l.markUnsaved(fleetKey)
 	for name := range l.clusters {
@@ -190,7 +190,7 @@ func decode(records map[string][]byte) (*Ledger, error) {
 	l := New()
 	// in descending order, so that placements ("p") are decoded before their entries ("e")
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(records))) {
-		if err := l.decodeRecord(key, records[key]); err != nil {
+		if err := decodeRecord(l, key, records[key]); err != nil {
 			return nil, fmt.Errorf("read ledger record %q: %w", strings.ReplaceAll(key, "\x00", "/"), err)
 		}
 	}
@@ -198,7 +198,7 @@ func decode(records map[string][]byte) (*Ledger, error) {
 	return l, nil
 }
 
-func (l *Ledger) decodeRecord(key string, raw []byte) error {
+func decodeRecord(l *Ledger, key string, raw []byte) error {
 	k, err := parseKey(key)
 	if err != nil {
 		return errors.New("not a record of this version")

@@ -182,9 +182,9 @@ func (s *Shared) save(l *Ledger) error {
 	kept := len(s.index.Segments)
 	if s.incomplete {
 		kept = 0
-		l.markAll()
+		markAll(l)
 	}
-	records, err := l.encode()
+	records, err := encode(l)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type memoryStore struct{ records map[string][]byte }
 func (s *memoryStore) Load() (*Ledger, error) { return decode(s.records) }
 
 func (s *memoryStore) Save(l *Ledger) error {
-	records, err := l.encode()
+	records, err := encode(l)
 	if err != nil {
 		return err
 	}
