@@ -53,9 +53,14 @@ func (s *session) observeOnly(ctx context.Context, woken waking) error {
 		s.endMembership(ctx) // there is nothing of ours to release
 		return nil
 	case look:
-		if err := s.reload(ctx); err != nil {
-			return err
+		// Everything is read and reported again, as if the cluster were new.
+		clear(s.verified)
+		clear(s.trouble)
+		clear(s.done)
+		if err := s.inventories.load(ctx); err != nil {
+			return reconnect(err)
 		}
+		s.reportHoldings()
 	}
 	s.logForeign()
 	s.observingOnly = s.store.HeldByOther()
@@ -75,19 +80,6 @@ func (s *session) checkForeign(ctx context.Context) error {
 	}
 	s.observingOnly = true
 	return s.observeOnly(ctx, byCheck)
-}
-
-// reload reads all inventories again, forgets the state of all objects, and reports the owners
-// of the inventories.
-func (s *session) reload(ctx context.Context) error {
-	clear(s.verified)
-	clear(s.trouble)
-	clear(s.done)
-	if err := s.inventories.load(ctx); err != nil {
-		return reconnect(err)
-	}
-	s.reportHoldings()
-	return nil
 }
 
 // logForeign logs that another fleet holds the cluster, or no longer does.

@@ -16,23 +16,22 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 )
 
-// reportCluster reports the cluster as the last probe and the inventories show it.
-func (s *session) reportCluster() { s.cfg.Report(s.clusterSeen()) }
+// reportCluster reports the cluster as the last probe and the inventories show it. holds are the
+// inventories, if they were just read.
+func (s *session) reportCluster(holds ...ledger.InventorySeen) {
+	seen := s.seen(s.health)
+	seen.At, seen.Owners, seen.Holds = time.Now(), s.store.Owners(), holds
+	s.cfg.Report(seen)
+}
 
 // reportHoldings reports the cluster, and the placements and revisions in its inventories. It is
 // called after the inventories were read.
 func (s *session) reportHoldings() {
-	seen := s.clusterSeen()
+	var holds []ledger.InventorySeen
 	for p, inv := range s.inv {
-		seen.Holds = append(seen.Holds, ledger.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
+		holds = append(holds, ledger.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
 	}
-	s.cfg.Report(seen)
-}
-
-func (s *session) clusterSeen() ledger.ClusterSeen {
-	seen := s.seen(s.health)
-	seen.At, seen.Owners = time.Now(), s.store.Owners()
-	return seen
+	s.reportCluster(holds...)
 }
 
 // A reporter reports the state of placements.

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -319,24 +320,10 @@ func (s *session) checkSuspects(ctx context.Context) {
 	}
 }
 
-// handleValueResults applies the objects again whose values others have changed, and reports
-// those whose recorded drift has changed.
+// handleValueResults applies objects again that have changed although their metadata does not show
+// it, and reports them and those whose recorded drift has changed.
 func (s *session) handleValueResults(ctx context.Context, results valueResults) {
-	s.reapply(ctx, results.changed)
-	if len(results.news) > 0 {
-		s.reporter.touched(ctx, results.news)
-	}
-	if len(s.suspects) > 0 {
-		s.reschedule()
-	}
-}
-
-// reapply applies objects again that have changed although their metadata does not show it.
-func (s *session) reapply(ctx context.Context, changed map[api.ID]bool) {
-	if len(changed) == 0 {
-		return
-	}
-	for id := range changed {
+	for id := range results.changed {
 		w, _ := s.wanted.of(id)
 		if inv := s.inv[w.placement]; inv != nil && inv.Items.Has(id) {
 			it := inv.Items.Of(id)
@@ -344,8 +331,14 @@ func (s *session) reapply(ctx context.Context, changed map[api.ID]bool) {
 			inv.Items.Put(*it)
 		}
 	}
-	s.process(ctx, changed)
-	s.reporter.touched(ctx, changed)
+	s.process(ctx, results.changed)
+	maps.Copy(results.changed, results.news)
+	if len(results.changed) > 0 {
+		s.reporter.touched(ctx, results.changed)
+	}
+	if len(s.suspects) > 0 {
+		s.reschedule()
+	}
 }
 
 // sweepOn runs one step of a sweep: it checks the doubts and lists one more kind.
@@ -357,7 +350,7 @@ func (s *session) sweepOn(ctx context.Context) {
 	if !s.sweeper.busy {
 		s.sweeper.busy, s.sweeper.remaining = true, s.watchedKinds()
 	}
-	s.reapply(ctx, s.sweeper.settleDoubts(ctx))
+	s.handleValueResults(ctx, valueResults{changed: s.sweeper.settleDoubts(ctx)})
 	if gvk, more := s.sweeper.next(); more {
 		s.handleValueResults(ctx, s.sweeper.checkKind(ctx, gvk))
 	}

@@ -103,10 +103,10 @@ func (c *Checker) foreignIn(ctx context.Context, namespace string) (string, erro
 			return "", err
 		}
 		for _, r := range l.APIResources {
-			if !slices.Contains(r.Verbs, "list") || ephemeral[schema.GroupKind{Group: gv.Group, Kind: r.Kind}] {
+			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
+			if !slices.Contains(r.Verbs, "list") || ephemeral[kind] {
 				continue
 			}
-			kind := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
 			name, err := c.firstLost(ctx, gv.WithResource(r.Name), r.Kind, namespace, func(o *metav1.PartialObjectMetadata) bool { return !c.deletableWithNamespace(o, kind) })
 			if err != nil || name != "" {
 				return name, err
