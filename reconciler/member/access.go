@@ -59,7 +59,7 @@ func (s *session) review(ctx context.Context) {
 		return needs
 	})
 	s.reportAccess(changed)
-	if reviewed && s.introduced && !s.blocked {
+	if reviewed && s.introduced {
 		s.reschedule()
 	}
 }

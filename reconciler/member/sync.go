@@ -141,10 +141,10 @@ const inventoryRetry = 2 * time.Second
 // schedule makes sure that again is called within d.
 func (s *session) schedule(d time.Duration) { s.retry.Reset(max(d, time.Millisecond)) }
 
-// reschedule sets the timer to the earliest retry. While the cluster is being left, the timer
-// is already set.
+// reschedule sets the timer to the earliest retry. While the cluster is being left, or after a pass
+// that could not be made, the timer is already set.
 func (s *session) reschedule() {
-	if s.leaving {
+	if s.leaving || s.blocked {
 		return
 	}
 	var first time.Time

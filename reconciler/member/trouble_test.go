@@ -221,3 +221,14 @@ func TestSuspectsWaitForTheirChange(t *testing.T) {
 		t.Errorf("suspects %v", s.suspects)
 	}
 }
+
+// A pass that could not be made is tried again soon, whatever else is processed meanwhile.
+func TestBlockedPassKeepsItsRetry(t *testing.T) {
+	s := sessionAt(t, apiserver.NewConfigMaps())
+	s.blocked = true
+	s.schedule(time.Minute)
+	s.reschedule()
+	if !s.retry.Stop() {
+		t.Error("the retry was cancelled")
+	}
+}
