@@ -300,6 +300,16 @@ func newest[T any](list []T, branch string, convert func(T) PullRequest) *PullRe
 	return found
 }
 
+// sortedNames returns the sorted names of labels.
+func sortedNames[T any](labels []T, name func(T) string) []string {
+	var out []string
+	for _, l := range labels {
+		out = append(out, name(l))
+	}
+	slices.Sort(out)
+	return out
+}
+
 // lineURL returns the page of a repository that shows a file, at a line unless it is zero. view
 // is the part of the address that selects the commit.
 func lineURL(repository, view, file string, line int) string {

@@ -114,14 +114,8 @@ func fromGitea(pr *gitea.PullRequest) PullRequest {
 	return out
 }
 
-// giteaLabels returns the sorted names of labels.
 func giteaLabels(labels []*gitea.Label) []string {
-	var out []string
-	for _, l := range labels {
-		out = append(out, l.Name)
-	}
-	slices.Sort(out)
-	return out
+	return sortedNames(labels, func(l *gitea.Label) string { return l.Name })
 }
 
 func (g *giteaClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error) {

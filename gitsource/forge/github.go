@@ -82,23 +82,13 @@ func fromGitHub(pr *github.PullRequest) PullRequest {
 		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
 	}
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
-	out.Labels = githubLabels(pr.Labels)
+	out.Labels = sortedNames(pr.Labels, (*github.Label).GetName)
 	switch {
 	case pr.MergedAt != nil:
 		out.State, out.Ended, out.MergeCommit = Merged, pr.GetMergedAt().Time, pr.GetMergeCommitSHA()
 	case pr.GetState() == "closed":
 		out.State, out.Ended = Closed, pr.GetClosedAt().Time
 	}
-	return out
-}
-
-// githubLabels returns the sorted names of labels.
-func githubLabels(labels []*github.Label) []string {
-	var out []string
-	for _, l := range labels {
-		out = append(out, l.GetName())
-	}
-	slices.Sort(out)
 	return out
 }
 
@@ -118,7 +108,7 @@ func (g *githubClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (P
 	if err != nil {
 		return opened, fmt.Errorf("label pull request %d: %w", opened.Number, err)
 	}
-	opened.Labels = githubLabels(labels)
+	opened.Labels = sortedNames(labels, (*github.Label).GetName)
 	return opened, nil
 }
 
@@ -292,7 +282,7 @@ func (g *githubClient) issuesError(ctx context.Context, err error) error {
 }
 
 func fromGitHubIssue(i *github.Issue) Issue {
-	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Body: i.GetBody(), Labels: githubLabels(i.Labels), State: Open}
+	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Body: i.GetBody(), Labels: sortedNames(i.Labels, (*github.Label).GetName), State: Open}
 	if i.GetState() == "closed" {
 		out.State, out.Ended = Closed, i.GetClosedAt().Time
 	}
