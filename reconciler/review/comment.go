@@ -117,15 +117,7 @@ func (r *Result) problemsText(s subject) string {
 	if len(r.Problems) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("**Problems**\n\n")
-	for _, p := range r.Problems[:min(maxProblems, len(r.Problems))] {
-		b.WriteString("- " + problemText(p, s) + "\n")
-	}
-	if rest := len(r.Problems) - maxProblems; rest > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", rest)
-	}
-	return b.String() + "\n"
+	return "**Problems**\n\n" + items(r.Problems, maxProblems, func(p problem.Problem) string { return problemText(p, s) }) + "\n"
 }
 
 // problemText formats a problem. Its position is a link to the line in the pull request.
@@ -202,12 +194,9 @@ func (r *Result) heldText() string {
 	slices.Sort(placements)
 	b.WriteString(markdown.CodeBlock("text", status.AllowTrailer(strings.Join(placements, ", "))+"\n"))
 	b.WriteString("\nPut it into the message of the merge or squash commit. In the message of another commit of the pull request it has no effect.\n\n")
-	for _, key := range reasons[:min(maxGroups, len(reasons))] {
-		fmt.Fprintf(&b, "- %s on %s: %s: %s\n", markdown.Code(key.placement), firstNames(on[key]), firstNames(objects[key]), markdown.Code(shortened(key.why)))
-	}
-	if rest := len(reasons) - maxGroups; rest > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", rest)
-	}
+	b.WriteString(items(reasons, maxGroups, func(key reason) string {
+		return fmt.Sprintf("%s on %s: %s: %s", markdown.Code(key.placement), firstNames(on[key]), firstNames(objects[key]), markdown.Code(shortened(key.why)))
+	}))
 	return b.String() + "\n"
 }
 
@@ -216,15 +205,7 @@ func (r *Result) placementsText() string {
 	if len(all) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("**Placements**\n\n")
-	for _, p := range all[:min(maxPlacements, len(all))] {
-		fmt.Fprintf(&b, "- %s%s\n", markdown.Code(p.Placement), placementText(p))
-	}
-	if rest := len(all) - maxPlacements; rest > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", rest)
-	}
-	return b.String() + "\n"
+	return "**Placements**\n\n" + items(all, maxPlacements, func(p forecast.PlacementChange) string { return markdown.Code(p.Placement) + placementText(p) }) + "\n"
 }
 
 // placementText says what happens to a placement.
@@ -332,15 +313,22 @@ func (r *Result) clustersText(c *comment) {
 }
 
 func (r *Result) rolloutsText() string {
-	var b strings.Builder
-	for _, o := range r.Rollouts[:min(maxPlacements, len(r.Rollouts))] {
-		fmt.Fprintf(&b, "- %s: %s", markdown.Code(o.Placement), o.Summary())
+	return items(r.Rollouts, maxPlacements, func(o forecast.Rollout) string {
+		text := markdown.Code(o.Placement) + ": " + o.Summary()
 		if len(o.First) > 0 {
-			b.WriteString("; first " + firstNames(o.First))
+			text += "; first " + firstNames(o.First)
 		}
-		b.WriteString("\n")
+		return text
+	})
+}
+
+// items returns a Markdown list of the first entries, and the number of the others.
+func items[T any](all []T, most int, text func(T) string) string {
+	var b strings.Builder
+	for _, item := range all[:min(most, len(all))] {
+		b.WriteString("- " + text(item) + "\n")
 	}
-	if rest := len(r.Rollouts) - maxPlacements; rest > 0 {
+	if rest := len(all) - most; rest > 0 {
 		fmt.Fprintf(&b, "- and %d more\n", rest)
 	}
 	return b.String()

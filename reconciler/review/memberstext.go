@@ -20,6 +20,15 @@ type Finding struct {
 	Clusters     []string
 }
 
+// markdown returns the finding as one line of a comment.
+func (f Finding) markdown() string {
+	text := fmt.Sprintf("%s of %s on %s: %s", markdown.Code(f.Object.String()), markdown.Code(f.Placement.String()), firstNames(f.Clusters), f.Text)
+	if f.Detail != "" {
+		text += ": " + markdown.Code(shortened(f.Detail))
+	}
+	return text
+}
+
 // Findings returns the results that say more than the plan, refusals first.
 func (a *Answers) Findings() []Finding {
 	var out []Finding
@@ -147,21 +156,9 @@ func (r *Result) membersText(asking bool) string {
 	case r.Answers == nil:
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString(title + r.Answers.Summary() + "\n\n")
-	all := r.Answers.Findings()
-	for _, f := range all[:min(maxProblems, len(all))] {
-		fmt.Fprintf(&b, "- %s of %s on %s: %s", markdown.Code(f.Object.String()), markdown.Code(f.Placement.String()), firstNames(f.Clusters), f.Text)
-		if f.Detail != "" {
-			b.WriteString(": " + markdown.Code(shortened(f.Detail)))
-		}
-		b.WriteString("\n")
+	text := title + r.Answers.Summary() + "\n\n"
+	if all := r.Answers.Findings(); len(all) > 0 {
+		text += items(all, maxProblems, Finding.markdown) + "\n"
 	}
-	if rest := len(all) - maxProblems; rest > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", rest)
-	}
-	if len(all) > 0 {
-		b.WriteString("\n")
-	}
-	return b.String()
+	return text
 }

@@ -77,15 +77,20 @@ func (c *Config) statusName(what string) string {
 	return path.Join("gitfleet", c.StatusFleet, what)
 }
 
-// setPlanStatus sets the commit status of a pull request, if it is another one.
+// setPlanStatus sets the commit status of a pull request.
 func (v *Reviewer) setPlanStatus(ctx context.Context, r *review, state forge.StatusState, text string) error {
 	s := forge.Status{Commit: r.pr.Head, Context: v.cfg.statusName("plan"), State: state, Description: shortened(markdown.Plain(text)), URL: r.pr.URL}
-	if s == r.shown {
+	return v.cfg.setStatus(ctx, &r.shown, s)
+}
+
+// setStatus sets a commit status if it differs from the last one.
+func (c *Config) setStatus(ctx context.Context, last *forge.Status, s forge.Status) error {
+	if s == *last {
 		return nil
 	}
-	if err := v.cfg.Forge.SetStatus(ctx, s); err != nil {
+	if err := c.Forge.SetStatus(ctx, s); err != nil {
 		return err
 	}
-	r.shown = s
+	*last = s
 	return nil
 }

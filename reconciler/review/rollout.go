@@ -67,7 +67,7 @@ func (r *rollout) update(ctx context.Context, report *status.Report, now time.Ti
 	if last.Commit != next.Commit {
 		if last.State == forge.StatusPending {
 			last.State, last.Description = forge.StatusErrored, fmt.Sprintf("superseded by %s at %s", shortHash(next.Commit), last.Description)
-			if err := r.setStatus(ctx, &r.inForce, last); err != nil {
+			if err := r.cfg.setStatus(ctx, &r.inForce, last); err != nil {
 				return 0, err
 			}
 		}
@@ -77,7 +77,7 @@ func (r *rollout) update(ctx context.Context, report *status.Report, now time.Ti
 	if due := r.due(next).Sub(now); due > 0 {
 		wait = due
 	} else if next != r.inForce && !r.keepsSuccess(next) {
-		if err := r.setStatus(ctx, &r.inForce, next); err != nil {
+		if err := r.cfg.setStatus(ctx, &r.inForce, next); err != nil {
 			return 0, err
 		}
 		r.lastSet = now
@@ -90,7 +90,7 @@ func (r *rollout) update(ctx context.Context, report *status.Report, now time.Ti
 	if why == "" || source.Newest.Hash == source.InForce.Hash {
 		return wait, nil
 	}
-	return wait, r.setStatus(ctx, &r.refused, r.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
+	return wait, r.cfg.setStatus(ctx, &r.refused, r.commitStatus(source.Newest.Hash, forge.StatusFailure, "refused: "+why))
 }
 
 // mostBefore is how many commits are searched for a status from before a restart.
@@ -135,18 +135,6 @@ func (r *rollout) keepsSuccess(next forge.Status) bool {
 
 func (r *rollout) commitStatus(commit string, state forge.StatusState, text string) forge.Status {
 	return forge.Status{Commit: commit, Context: r.cfg.statusName("rollout"), State: state, Description: shortened(markdown.Plain(text))}
-}
-
-// setStatus sets a status if it differs from the last one.
-func (r *rollout) setStatus(ctx context.Context, last *forge.Status, s forge.Status) error {
-	if s == *last {
-		return nil
-	}
-	if err := r.cfg.Forge.SetStatus(ctx, s); err != nil {
-		return err
-	}
-	*last = s
-	return nil
 }
 
 // status returns the status of the commit in force.
