@@ -34,10 +34,10 @@ func (t *tracker) current(ctx context.Context, branch string, number int64) (*fo
 		return t.cfg.Forge.FindPullRequest(ctx, t.cfg.Base, branch)
 	}
 	i, err := t.cfg.Forge.Issue(ctx, number)
-	if errors.Is(err, forge.ErrIssuesDisabled) || err == nil && i == nil {
+	if errors.Is(err, forge.ErrIssuesDisabled) {
 		return nil, nil
 	}
-	if err != nil {
+	if err != nil || i == nil {
 		return nil, err
 	}
 	found := fromIssue(*i, strings.TrimPrefix(branch, issuePrefix))
