@@ -54,6 +54,7 @@ var rules = []rule{
 	{"aliases", aliases},
 	{"comments", comments},
 	{"length", length},
+	{"size", size},
 	{"unfinished", unfinished},
 	{"local-paths", localPaths},
 }

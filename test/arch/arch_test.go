@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -161,10 +162,19 @@ func writeModule(t *testing.T, archive *txtar.Archive) string {
 	write(t, filepath.Join(dir, "go.mod"), "module github.com/gitfleet/gitfleet\n\ngo 1.26.0\n")
 	for _, f := range archive.Files[:len(archive.Files)-1] {
 		// The fixtures themselves must not break the rules.
-		content := strings.NewReplacer("{local}", "/wo"+"rk/", "{long}", strings.Repeat("\n", 500)).Replace(string(f.Data))
+		content := strings.NewReplacer("{local}", "/wo"+"rk/", "{long}", strings.Repeat("\n", 500), "{methods}", methods(41)).Replace(string(f.Data))
 		write(t, filepath.Join(dir, filepath.FromSlash(f.Name)), content)
 	}
 	return dir
+}
+
+// methods returns n methods of a type T.
+func methods(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "func (t *T) m%d() {}\n", i)
+	}
+	return b.String()
 }
 
 func write(t *testing.T, path, content string) {

@@ -39,17 +39,6 @@ func groupVersion(importPath string) string {
 	return ""
 }
 
-// maxLines is the maximum length of a Go file.
-const maxLines = 500
-
-func length(t *tree, report report) {
-	for _, f := range t.files {
-		if f.lines > maxLines && !f.generated {
-			report(f.path, 0, "%d lines; split it, at most %d are allowed", f.lines, maxLines)
-		}
-	}
-}
-
 // markWords mark unfinished work. They are concatenated so that this file does not break the rule.
 var (
 	markWords = []string{"TO" + "DO", "FIX" + "ME"}
