@@ -1,7 +1,7 @@
 package tree
 
 import (
-	"regexp"
+	"path"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,9 +18,13 @@ type Patterns struct {
 }
 
 type ignoreRule struct {
-	path    *regexp.Regexp // of the paths below the directory that it matches
-	negated bool
-	dirOnly bool
+	// segments are the parts between slashes, in the syntax of path.Match; "**" is any number of
+	// directories.
+	segments []string
+	// anywhere says that the pattern has no slash and matches at every depth.
+	anywhere bool
+	negated  bool
+	dirOnly  bool
 }
 
 // With returns the patterns for dir, given the text of its ignore file.
@@ -39,80 +43,36 @@ func (g *Patterns) With(dir, text string) *Patterns {
 
 func parseIgnore(line string) (ignoreRule, bool) {
 	line = trimBlanks(line)
-	if strings.HasPrefix(line, "#") {
+	if line == "" || line[0] == '#' {
 		return ignoreRule{}, false
 	}
 	var rule ignoreRule
-	line, rule.negated = strings.CutPrefix(line, "!")
-	line, rule.dirOnly = strings.CutSuffix(line, "/")
-	expression := pathExpression(strings.TrimPrefix(line, "/"))
-	if !strings.Contains(line, "/") {
-		expression = "(?:.*/)?" + expression // it matches at every depth
+	if line[0] == '!' {
+		rule.negated, line = true, line[1:]
 	}
-	var err error
-	rule.path, err = regexp.Compile("(?s)^" + expression + "$")
-	return rule, err == nil && line != "" // a malformed pattern matches nothing
+	if rest, ok := strings.CutSuffix(line, "/"); ok {
+		rule.dirOnly, line = true, rest
+	}
+	rule.anywhere = !strings.Contains(line, "/")
+	line = strings.TrimPrefix(line, "/")
+	if line == "" {
+		return ignoreRule{}, false
+	}
+	rule.segments = segmentsOf(line)
+	return rule, true
 }
 
-var (
-	// slashes removes the backslash of escaped slashes, and of nothing else.
-	slashes = strings.NewReplacer(`\\`, `\\`, `\/`, `/`)
-	// class is a class of characters in a pattern.
-	class = regexp.MustCompile(`^\[([!^]?)((?:\[:[a-z]+:\]|\\.|[^\\])(?:\[:[a-z]+:\]|\\.|[^\\\]])*)\]`)
-	// needless are backslashes in a class that a regular expression does not know.
-	needless = regexp.MustCompile(`\\([^[:punct:]])`)
-)
-
-// pathExpression translates a pattern into a regular expression, which is matched in linear time.
-func pathExpression(pattern string) string {
-	var b strings.Builder
-	segments := strings.Split(slashes.Replace(pattern), "/")
-	for i, segment := range segments {
-		last := i == len(segments)-1
-		switch {
-		case segment == "**" && last:
-			b.WriteString(".+") // "a/**" matches everything in a, but not a itself
-		case segment == "**":
-			b.WriteString("(?:[^/]+/)*")
-		default:
-			writeSegment(&b, segment)
-			if !last {
-				b.WriteByte('/')
-			}
-		}
+// segmentsOf splits a pattern at its slashes, which may be escaped.
+func segmentsOf(pattern string) []string {
+	var all []string
+	for segment := range strings.SplitSeq(slashes.Replace(pattern), "/") {
+		all = append(all, goPattern(segment))
 	}
-	return b.String()
+	return all
 }
 
-func writeSegment(b *strings.Builder, segment string) {
-	for segment != "" {
-		if found := class.FindStringSubmatch(segment); found != nil {
-			b.WriteByte('[')
-			if found[1] != "" {
-				b.WriteString("^/")
-			}
-			b.WriteString(needless.ReplaceAllString(found[2], "$1") + "]")
-			segment = segment[len(found[0]):]
-			continue
-		}
-		escaped := false
-		if len(segment) > 1 {
-			segment, escaped = strings.CutPrefix(segment, `\`)
-		}
-		_, size := utf8.DecodeRuneInString(segment)
-		switch char := segment[:size]; {
-		case char == "*" && !escaped:
-			b.WriteString("[^/]*")
-		case char == "?" && !escaped:
-			b.WriteString("[^/]")
-		case char == "[" && !escaped:
-			b.WriteString(`[^\x00-\x{10FFFF}]`) // nothing matches a class that does not end
-		default:
-			b.WriteString(regexp.QuoteMeta(char))
-		}
-		segment = segment[size:]
-	}
-}
+// slashes removes the backslash of escaped slashes, and of nothing else.
+var slashes = strings.NewReplacer(`\\`, `\\`, `\/`, `/`)
 
 // trimBlanks removes trailing blanks that are not escaped.
 func trimBlanks(s string) string {
@@ -134,10 +94,94 @@ func (g *Patterns) Ignores(name string, isDir bool) bool {
 			relative = strings.TrimPrefix(name, g.dir+"/")
 		}
 		for i := len(g.rules) - 1; i >= 0; i-- {
-			if r := g.rules[i]; (isDir || !r.dirOnly) && r.path.MatchString(relative) {
-				return !r.negated
+			if g.rules[i].matches(relative, isDir) {
+				return !g.rules[i].negated
 			}
 		}
 	}
 	return false
+}
+
+func (r *ignoreRule) matches(name string, isDir bool) bool {
+	if r.dirOnly && !isDir {
+		return false
+	}
+	if r.anywhere {
+		return matchSegment(r.segments[0], path.Base(name))
+	}
+	return matchSegments(r.segments, strings.Split(name, "/"))
+}
+
+// matchSegments matches names from the end of the pattern. For each tail of the name it records
+// whether the tail matches, so that many "**" cost no more than one.
+func matchSegments(pattern, name []string) bool {
+	matches := make([]bool, len(name)+1) // matches[j] says whether the pattern's tail matches name[j:]
+	matches[len(name)] = true
+	for i := len(pattern) - 1; i >= 0; i-- {
+		next := make([]bool, len(name)+1)
+		for j := len(name); j >= 0; j-- {
+			switch {
+			case pattern[i] == "**" && i == len(pattern)-1:
+				next[j] = j < len(name) // "a/**" matches everything in a, but not a itself
+			case pattern[i] == "**":
+				next[j] = matches[j] || j < len(name) && next[j+1]
+			default:
+				next[j] = j < len(name) && matches[j+1] && matchSegment(pattern[i], name[j])
+			}
+		}
+		matches = next
+	}
+	return matches[0]
+}
+
+// matchSegment matches one name against a segment. A malformed one, such as a class without a
+// closing bracket, matches nothing.
+func matchSegment(segment, name string) bool {
+	matches, err := path.Match(segment, name)
+	return matches && err == nil
+}
+
+// goPattern translates a segment into the syntax of path.Match, which differs in classes: only ^
+// negates them, and a ] or a - must be escaped where it is an ordinary member.
+func goPattern(segment string) string {
+	var b strings.Builder
+	for segment != "" {
+		n := 1
+		switch segment[0] {
+		case '[':
+			segment = writeClass(&b, segment[1:])
+			continue
+		case '\\':
+			n = min(2, len(segment))
+		}
+		b.WriteString(segment[:n])
+		segment = segment[n:]
+	}
+	return b.String()
+}
+
+// writeClass writes a class up to its closing bracket, and returns the rest of the segment.
+func writeClass(b *strings.Builder, segment string) (rest string) {
+	b.WriteByte('[')
+	if strings.HasPrefix(segment, "!") || strings.HasPrefix(segment, "^") {
+		b.WriteByte('^')
+		segment = segment[1:]
+	}
+	for first := true; segment != "" && (first || segment[0] != ']'); first = false {
+		segment = writeMember(b, segment)
+		if len(segment) > 1 && segment[0] == '-' && segment[1] != ']' {
+			b.WriteByte('-')
+			segment = writeMember(b, segment[1:])
+		}
+	}
+	return segment
+}
+
+func writeMember(b *strings.Builder, segment string) (rest string) {
+	if len(segment) > 1 {
+		segment = strings.TrimPrefix(segment, `\`)
+	}
+	_, size := utf8.DecodeRuneInString(segment)
+	b.WriteString(`\` + segment[:size])
+	return segment[size:]
 }
