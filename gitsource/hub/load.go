@@ -140,6 +140,7 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	a := &assembly{limits: l.opts.Limits, problems: w.problems, sources: map[string][]string{}, size: g.Size}
 	if a.size > a.limits.CommitSize {
 		a.tooLarge(api.Origin{Path: g.Last})
+		return nil, &LoadError{a.problems.Sort()}
 	}
 	if err := l.readFiles(t, w.manifests, g, a); err != nil {
 		return nil, err

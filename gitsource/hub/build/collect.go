@@ -98,7 +98,7 @@ func (b *builder) generatorLine(file, name string) int {
 	return best.line
 }
 
-// removeOrigin removes the annotation added by withOrigins.
+// removeOrigin removes the annotation that every build adds, unless the user wants it.
 func (b *builder) removeOrigin(value any) {
 	if slices.Contains(b.root.spec.BuildMetadata, types.OriginAnnotations) {
 		return // the user wants it
