@@ -196,7 +196,8 @@ func (s *Shared) save(l *Ledger) error {
 		var damaged *DamagedSharedError
 		switch {
 		case apierrors.IsNotFound(err) || errors.As(err, &damaged):
-			s.incomplete = true
+			// Everything is written again, unless another replica has replaced the segments.
+			s.incomplete, s.unsure = true, true
 			return s.save(l)
 		case err != nil:
 			return err
@@ -281,6 +282,9 @@ func (s *Shared) settle() error {
 		s.deposed()
 		return ErrDeposed
 	default:
+		// An update of ours took effect late, or somebody has restored an earlier index: the segments
+		// may not have what was saved since.
+		s.incomplete = s.incomplete || !slices.Equal(x.Segments, s.index.Segments)
 		s.index = x
 	}
 	s.version, s.unsure = version, false

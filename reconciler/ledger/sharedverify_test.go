@@ -2,12 +2,15 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -89,5 +92,59 @@ func TestUnlistedObjectsAreNotMissing(t *testing.T) {
 	s.objects = unlistedObjects{objects}
 	if missing := s.Verify(l); len(missing) > 0 || l.Unsaved() {
 		t.Errorf("missing %q", missing)
+	}
+}
+
+// A save that finds the segments of an earlier time, or none, writes everything again, so that the
+// next replica reads what this one has saved.
+func TestSaveRepairsRestoredAndDamagedSegments(t *testing.T) {
+	isSegment := func(name string) bool { return strings.HasPrefix(name, segmentPrefix) }
+	for name, harm := range map[string]func(now, before map[string][]byte){
+		"restored without deletions": func(now, before map[string][]byte) { maps.Copy(now, before) },
+		"restored": func(now, before map[string][]byte) {
+			maps.DeleteFunc(now, func(name string, _ []byte) bool { return before[name] == nil })
+			maps.Copy(now, before)
+		},
+		"deleted segments": func(now, _ map[string][]byte) {
+			maps.DeleteFunc(now, func(name string, _ []byte) bool { return isSegment(name) })
+		},
+		"damaged segments": func(now, _ map[string][]byte) {
+			for name := range now {
+				if isSegment(name) {
+					now[name] = []byte("damaged")
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := newFakeObjects()
+			s, l := openLoaded(t, objects, func() { t.Error("deposed, and nobody else is there") })
+			for n := range 40 {
+				l.SetPlacement(api.PlacementKey{Name: fmt.Sprint("placement-", n)}, Placement{Generation: 1})
+			}
+			mustSave(t, s, l)
+			l.SetInForce("c1")
+			mustSave(t, s, l)
+			before := maps.Clone(objects.values)
+			web := api.PlacementKey{Name: "web"}
+			l.SetPlacement(web, Placement{Generation: 1})
+			l.Bind(web, placement.Binding{Cluster: "east"})
+			mustSave(t, s, l)
+			harm(objects.values, before)
+			for name := range objects.values {
+				objects.clock++
+				objects.versions[name] = objects.clock // as after any write
+			}
+			for n := range 4 {
+				l.Bind(web, placement.Binding{Cluster: "east", Assigned: placement.Revision{Hash: fmt.Sprint("hash-", n)}})
+				if err := s.Save(l); err != nil && n > 0 { // the first one may find the conflict
+					t.Fatalf("save %d: %v", n, err)
+				}
+			}
+			_, next := openLoaded(t, objects, func() {})
+			if p := next.Placement(web); p == nil || p.Entry("east").Binding.Assigned.Hash != "hash-3" || len(next.Placements()) != 41 || next.InForce() != "c1" {
+				t.Errorf("the next replica reads %d placements, %v in force, web %+v", len(next.Placements()), next.InForce(), p)
+			}
+		})
 	}
 }
