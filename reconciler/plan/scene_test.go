@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -207,6 +209,15 @@ func (s *scene) check(p *Plan) {
 		}
 	}
 	s.checkAwaited(p)
+	for _, pl := range p.Placements {
+		record := s.in.Ledger.Placement(pl.Key)
+		if record == nil || pl.Forget || len(p.Renames) > 0 {
+			continue // it is not the record that the placement was planned with
+		}
+		if differs := !bytes.Equal(asJSON(s.t, record), asJSON(s.t, &pl.Record)); differs != pl.RecordChanged {
+			s.t.Errorf("the record of %s differs from that in the ledger: %t, and it would be saved: %t", pl.Key, differs, pl.RecordChanged)
+		}
+	}
 	if len(s.broken) > 0 || len(s.in.Lost) > 0 || len(p.Commits) > 0 {
 		return
 	}
@@ -217,6 +228,15 @@ func (s *scene) check(p *Plan) {
 	if again := Resolve(fresh); describe(again) != describe(p) {
 		s.t.Errorf("with an empty memo:\n%s\nwith the memo:\n%s", describe(again), describe(p))
 	}
+}
+
+func asJSON(t testing.TB, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // checkAwaited checks that wherever a cluster does not get the newest content yet, the works

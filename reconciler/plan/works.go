@@ -140,8 +140,14 @@ func addChangedWorks(changed map[string]bool, p, other *Placement) {
 		if on := other.On(c.Binding.Cluster); on != nil {
 			was = on.work
 		}
-		if c.work != was && (c.work == nil || was == nil || !c.work.Equal(was)) {
+		if !sameWork(c.work, was) {
 			changed[c.Binding.Cluster] = true
 		}
 	}
+}
+
+// sameWork reports whether two works are equal and have the same manifests in memory: those of another commit may have
+// moved to another file, which is not part of their equality.
+func sameWork(a, b *work.Work) bool {
+	return a == b || a != nil && b != nil && slices.Equal(a.Manifests, b.Manifests) && slices.Equal(a.Awaited, b.Awaited) && a.Equal(b)
 }

@@ -37,6 +37,26 @@ func namesOf(ms []*work.Manifest) string {
 	return strings.Join(names, " ")
 }
 
+// Works with the same manifests in memory are the same, even if their lists are different: lists
+// without yielded objects are built each time the owners are decided.
+func TestWorksWithTheSameManifestsAreTheSame(t *testing.T) {
+	all := manifestsOf("a", "b")
+	for name, test := range map[string]struct {
+		a, b work.Work
+		want bool
+	}{
+		"one list":                {work.Work{Manifests: all}, work.Work{Manifests: all}, true},
+		"two lists":               {work.Work{Manifests: all, Awaited: all}, work.Work{Manifests: slices.Clone(all), Awaited: slices.Clone(all)}, true},
+		"fewer manifests":         {work.Work{Manifests: all}, work.Work{Manifests: all[:1]}, false},
+		"loaded again":            {work.Work{Manifests: all}, work.Work{Manifests: manifestsOf("a", "b")}, false},
+		"other awaited manifests": {work.Work{Awaited: all}, work.Work{Awaited: manifestsOf("a", "b")}, false},
+	} {
+		if got := sameWork(&test.a, &test.b); got != test.want {
+			t.Errorf("%s: the same: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
 // Content is awaited if the cluster is not assigned the same objects, whatever their content.
 func TestAwaitedContent(t *testing.T) {
 	one, two := manifestsOf("a", "b"), manifestsOf("a", "c")
