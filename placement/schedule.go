@@ -79,7 +79,10 @@ func (c *cycle) run() {
 // placements.
 func (c *cycle) noteMisplaced() {
 	for _, m := range c.members {
-		if why := c.affinityViolation(m.Cluster); why != "" && m.class == bound {
+		if m.class != bound {
+			continue
+		}
+		if why := c.affinityViolation(m.Cluster); why != "" {
 			c.addNote("cluster " + quote(m.Name) + " is kept, although " + why)
 		}
 	}

@@ -120,10 +120,13 @@ func Next(in Input) Plan {
 	return in.roll()
 }
 
-// byCluster returns a copy of the bindings, in the order of their clusters.
+// byCluster returns the bindings in the order of their clusters; a copy if that is another order.
 func byCluster(bindings []Binding) []Binding {
-	bindings = slices.Clone(bindings)
-	slices.SortFunc(bindings, func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) })
+	compare := func(a, b Binding) int { return strings.Compare(a.Cluster, b.Cluster) }
+	if !slices.IsSortedFunc(bindings, compare) {
+		bindings = slices.Clone(bindings)
+		slices.SortFunc(bindings, compare)
+	}
 	for i := 1; i < len(bindings); i++ {
 		if bindings[i].Cluster == bindings[i-1].Cluster {
 			panic("rollout: cluster " + bindings[i].Cluster + " is bound twice")

@@ -226,7 +226,7 @@ func strip(u *unstructured.Unstructured) {
 		for _, a := range serverAnnotations {
 			delete(annotations, a)
 		}
-		if len(annotations) == 0 {
+		if len(u.GetAnnotations()) == 0 { // also if a value is not text: a server would refuse them all
 			delete(metadata, "annotations")
 		}
 	}

@@ -45,12 +45,12 @@ func (p *Preview) Try(ctx context.Context, works []work.Work, targets []Target) 
 
 // unsafe returns the kinds whose objects must not be tried, with the reason: an aggregated API
 // server may ignore dryRun and store the object. Built-in kinds, and those that a
-// CustomResourceDefinition of the cluster defines, are safe.
+// CustomResourceDefinition of the cluster defines, are safe. The group extensions is no longer built in.
 func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVersionKind]string, error) {
 	unsafe := map[schema.GroupVersionKind]string{}
 	for _, t := range tasks {
 		gvk := t.gvk()
-		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || api.BuiltInGroup(gvk.Group) {
+		if _, known := unsafe[gvk]; known || t.res == (connection.Resource{}) || api.BuiltInGroup(gvk.Group) && gvk.Group != "extensions" {
 			continue
 		}
 		crd, err := p.s.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.res.GroupResource().String()})
