@@ -118,7 +118,7 @@ func reread(t *testing.T, objects *fakeObjects) *Ledger {
 func TestSegmentsStayFew(t *testing.T) {
 	objects := newFakeObjects()
 	s, l := openLoaded(t, objects, nil)
-	for n := range 200 {
+	for n := range 40 {
 		l.SetPlacement(api.PlacementKey{Name: strings.Repeat("x", n+1)}, Placement{Generation: int64(n)})
 		mustSave(t, s, l)
 		for i := range s.index.Segments[1:] {
@@ -127,7 +127,7 @@ func TestSegmentsStayFew(t *testing.T) {
 			}
 		}
 	}
-	if got := len(s.index.Segments); got > 8 {
+	if got := len(s.index.Segments); got > 6 {
 		t.Errorf("there are %d segments", got)
 	}
 	if dump(t, reread(t, objects)) != dump(t, l) {

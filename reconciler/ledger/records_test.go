@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// The key of every kind of record has the parts of its kind, and can be read again.
+func TestKeysOfRecords(t *testing.T) {
+	e := happened("east", "up", 1)
+	for want, key := range map[string]string{
+		"h": headKey, "f": fleetKey, "c/east": clusterKey("east"), "p//web": placementKey(web), "p/docks/quay": placementKey(quay),
+		"e//web/east": entryKey(web, "east"), "e/docks/quay/east": entryKey(quay, "east"), "o//ConfigMap/web/a": declaredKey(configMap("a")),
+		"s///////east": suspensionKey(Subject{Cluster: "east"}), "s/docks/quay/////": suspensionKey(Subject{Placement: quay}),
+		"s///apps/Deployment/shop/web/east": suspensionKey(Subject{Object: deployment, Cluster: "east"}), "v/" + e.Key().Number(): eventKey(&e),
+	} {
+		if got := strings.ReplaceAll(key, "\x00", "/"); got != want {
+			t.Errorf("the key is %q, want %q", got, want)
+		}
+		if k, err := parseKey(key); err != nil || k.String() != key {
+			t.Errorf("%q is read as %+v, %v", key, k, err)
+		}
+	}
+}
+
+// A ledger with a record that is not known, not complete or not readable is refused as a whole,
+// with the name of the record.
+func TestRecordsThatAreNotKnown(t *testing.T) {
+	for key, test := range map[string]struct{ value, want string }{
+		"":                                      {`{}`, `read ledger record "": not a record of this version`},
+		"x":                                     {`{}`, `read ledger record "x": not a record of this version`},
+		"c":                                     {`{}`, `read ledger record "c": not a record of this version`},
+		"h\x00east":                             {`""`, `read ledger record "h/east": not a record of this version`},
+		"c\x00east\x00one":                      {`{}`, `read ledger record "c/east/one": not a record of this version`},
+		"p\x00web":                              {`{}`, `read ledger record "p/web": not a record of this version`},
+		entryKey(quay, "east"):                  {`{}`, `read ledger record "e/docks/quay/east": its placement is missing`},
+		headKey:                                 {`{}`, `read ledger record "h": json: cannot unmarshal object`},
+		fleetKey:                                {`[]`, `read ledger record "f": json: cannot unmarshal array`},
+		clusterKey("east"):                      {`{`, `read ledger record "c/east": unexpected end of JSON input`},
+		placementKey(web):                       {`{"Index":"x"}`, `read ledger record "p//web": json: cannot unmarshal string`},
+		suspensionKey(Subject{Cluster: "east"}): {`7`, `read ledger record "s///////east": json: cannot unmarshal number`},
+		declaredKey(configMap("a")):             {`7`, `read ledger record "o//ConfigMap/web/a": json: cannot unmarshal number`},
+		"v\x00ab":                               {``, `read ledger record "v/ab": unexpected end of JSON input`},
+	} {
+		records := map[string][]byte{key: []byte(test.value), clusterKey("west"): []byte(`{}`)}
+		if l, err := decode(records); l != nil || err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%q: %v, %v, want %s", key, l, err, test.want)
+		}
+	}
+	l, err := decode(map[string][]byte{clusterKey("east"): []byte(`{"UID":"u","Invented":1}`), placementKey(web): []byte(`{}`), entryKey(web, "east"): []byte(`{"More":{}}`)})
+	if err != nil || l.Cluster("east").UID != "u" || l.Placement(web).Entry("east") == nil || l.Unsaved() {
+		t.Errorf("fields of a later version: %v, %v", l, err)
+	}
+}
+
+// A record that cannot be encoded fails the save of every store. Nothing is written, and the
+// ledger stays unsaved.
+func TestRecordThatCannotBeEncoded(t *testing.T) {
+	for name, create := range stores {
+		t.Run(name, func(t *testing.T) {
+			s, reopen := create(t)
+			l, err := s.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.SetInForce("c1")
+			l.markUnsaved("ticket\x001")
+			if err := s.Save(l); err == nil || !strings.HasSuffix(err.Error(), `encode ledger: there is no record "ticket\x001"`) || !l.Urgent() {
+				t.Errorf("saved: %v, urgent %t", err, l.Urgent())
+			}
+			if found, err := reopen().Load(); err != nil || found.InForce() != "" {
+				t.Errorf("found %v, %v", found, err)
+			}
+		})
+	}
+}
+
+// Every archive tells the fleet that Load would return, without beginning a ledger, and its
+// backup moves to every other archive.
+func TestFleetAndBackupOfArchives(t *testing.T) {
+	archives := map[string]func() Archive{
+		"file":   func() Archive { return open(t, t.TempDir()) },
+		"shared": func() Archive { return OpenShared(newFakeObjects(), "one", nil) },
+	}
+	older := New() // as of a version without IDs
+	older.SetInForce("c1")
+	for name, test := range map[string]struct {
+		l    *Ledger
+		want Fleet
+	}{
+		"nothing was saved": {New(), Fleet{}},
+		"no fleet":          {older, Fleet{Name: "default"}},
+		"no ID yet":         {ours(""), Fleet{Name: "shop", Source: ourSource}},
+		"a fleet":           {ours("ours"), Fleet{Name: "shop", ID: "ours", Source: ourSource}},
+	} {
+		for from, create := range archives {
+			s := create()
+			if f, err := s.Fleet(); err != nil || f != (Fleet{}) {
+				t.Errorf("%s, %s: at first %v, %v", name, from, f, err)
+			}
+			if _, err := s.Load(); err != nil {
+				t.Fatal(err)
+			}
+			markAll(test.l)
+			if test.want == (Fleet{}) || test.l == older {
+				delete(test.l.dirty, fleetKey)
+			}
+			if test.want == (Fleet{}) {
+				clear(test.l.dirty)
+			}
+			if err := s.Save(test.l); err != nil {
+				t.Fatal(err)
+			}
+			for to, create := range archives {
+				other := create()
+				if err := other.Import(strings.NewReader(exported(t, s)), false); err != nil {
+					t.Fatal(err)
+				}
+				for what, s := range map[string]Archive{"saved": s, "imported": other} {
+					if f, err := s.Fleet(); err != nil || f != test.want {
+						t.Errorf("%s, %s to %s, %s: %v, %v, want %v", name, from, to, what, f, err, test.want)
+					}
+				}
+				if got, want := records(exported(t, other)), records(exported(t, s)); got != want {
+					t.Errorf("%s, %s to %s: exported\n%s\nwant\n%s", name, from, to, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A backup that cannot be written, or whose lines name no record, is an error with the line.
+func TestLinesOfABackup(t *testing.T) {
+	const head, end = `{"kind":"gitfleet.dev/state","schema":5}` + "\n", "\n" + `{"record":"end","records":1}`
+	for text, want := range map[string]string{
+		`{"record":"cluster","cluster":"a\u0000b","value":{}}`:          "line 2: a name has a NUL in it",
+		`{"record":"declared","object":["","ConfigMap","a"],"value":1}`: `line 2: ["" "ConfigMap" "a"] is no object`,
+		`{"record":"declared","value":1}`:                               "line 2: [] is no object",
+		`{"record":"event","value":7}`:                                  "line 2: json: cannot unmarshal number",
+		`{"record":"head"}`:                                             "line 2: it has no value, or is there twice",
+		`{"record":"binding","placement":"crp/web","value":{}}`:         "its placement is missing",
+		`{"record":`: "line 2: unexpected end of JSON input",
+	} {
+		if _, err := parseBackup(strings.NewReader(head + text + end)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if err := export(failingWriter{}, nil); err == nil {
+		t.Error("exported to nowhere")
+	}
+	if err := export(&bytes.Buffer{}, map[string][]byte{"x": nil}); err == nil {
+		t.Error("exported a record of no kind")
+	}
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
+
+// A copy with renames shows the placements under their new keys, and the ledger itself stays as
+// it is, with nothing to save. A rename of an unknown placement changes neither.
+func TestRenamedIsACopyForReading(t *testing.T) {
+	l := bound()
+	l.Fold(failing("east", 1, 1))
+	l.Suspend(Suspension{Subject: Subject{Placement: web, Cluster: "west"}, By: "alice"})
+	l.Suspend(Suspension{Subject: Subject{Placement: quay, Cluster: "west"}, By: "bob"})
+	l.saved()
+	before, version, seen := dump(t, l), l.PlacementsVersion(), l.Placement(web).Entry("east").Seen
+	third := api.PlacementKey{Name: "third"}
+	copied := l.Renamed([]Rename{{web, quay}, {third, web}, {quay, third}})
+	if got := dump(t, l); got != before || l.Unsaved() || l.PlacementsVersion() != version {
+		t.Errorf("the ledger has changed:\n%s\nwant\n%s", got, before)
+	}
+	p := copied.Placement(third)
+	if p == nil || !reflect.DeepEqual(p.Formerly, []api.PlacementKey{web, quay}) || copied.Placement(web).Into != third || copied.Placement(quay).Into != third {
+		t.Fatalf("renamed to %+v", p)
+	}
+	if got := p.Entry("east").Seen; got == seen || got.Placement != third || seen.Placement != web || !got.At.Equal(seen.At) {
+		t.Errorf("the report is about %v, and was about %v", got.Placement, seen.Placement)
+	}
+	if got := p.Bindings(); len(got) != 2 || got[0].Cluster != "east" || got[1].Cluster != "west" || got[1].Assigned != v(1) {
+		t.Errorf("the bindings are %+v", got)
+	}
+	// The suspension that the new key has already is kept.
+	if all := copied.Suspensions(); len(all) != 1 || all[0].By != "bob" || all[0].Placement != third {
+		t.Errorf("the suspensions are %v", all)
+	}
+	left := copied.Placement(web).Entry("west")
+	if want := (placement.Binding{Cluster: "west", Assigned: v(1), AssignedAt: noon, Unscheduled: true, Removing: true}); left.Binding != want || left.Seen != nil {
+		t.Errorf("under the old key %+v, want %+v", left.Binding, want)
+	}
+}
