@@ -109,3 +109,58 @@ func TestSettingTheClockBackKeepsTheOrderOfEvents(t *testing.T) {
 		}
 	}
 }
+
+// Every time on which a decision depends is moved if it is in the future: later ones stay later,
+// and equal ones equal. The records that others read are not changed, and what is planned for the
+// future stays.
+func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
+	l := New()
+	key := api.PlacementKey{Name: "web"}
+	l.SetPlacement(key, Placement{Revisions: []Revised{{Index: 1}, {Index: 2}}})
+	l.Bind(key, placement.Binding{Cluster: "east"})
+	l.Fold(ClusterSeen{Cluster: "east", At: ten})
+	l.Fold(WorkSeen{Cluster: "east", Placement: key, At: ten})
+	until := Suspension{Subject: Subject{Cluster: "east"}, Since: ten, Until: ten.Add(time.Hour)}
+	l.Suspend(until)
+	l.SetEvents([]Event{{Kind: "Repository", Name: "hub", First: ten, Last: ten, Count: 1}})
+	times := 0
+	eachTime(l, func(_ string, t *time.Time) {
+		*t = ten.Add(time.Duration(times%5) * time.Minute)
+		times++
+	})
+	if times != 4+6+7+2 {
+		t.Fatalf("there are %d times", times)
+	}
+	c, p, e, events := l.Cluster("east"), l.Placement(key), l.Placement(key).Entry("east"), l.Events()
+	event := events[0]
+	cluster, record, entry, seen, revised := *c, *p, *e, *e.Seen, p.Revisions[1]
+	joined := c.Joined
+	l.saved()
+
+	now := ten.Add(-time.Hour)
+	l.Rebase(now)
+	var is []time.Time
+	eachTime(l, func(_ string, t *time.Time) { is = append(is, *t) })
+	for i := range is {
+		if want := now.Add(time.Duration(i%5 - 4)); !is[i].Equal(want) {
+			t.Errorf("time %d was moved to %s, want %s", i, is[i], want)
+		}
+	}
+	if !equalities.DeepEqual(cluster.ClusterSeen, c.ClusterSeen) || !record.Resumed.Equal(p.Resumed) || p.Revisions[1] != revised || !entry.AppliedAt.Equal(e.AppliedAt) || !seen.At.Equal(e.Seen.At) || events[0] != event {
+		t.Error("a record that others read was changed")
+	}
+	if l.Cluster("east").Version() == c.Version() || l.Placement(key).Version() == p.Version() || !l.Urgent() || len(l.dirty) != 4 {
+		t.Errorf("the versions are the same, or %d records are to be saved", len(l.dirty))
+	}
+	if s, _ := l.Suspension(until.Subject); s != until || !l.Cluster("east").Joined.Equal(joined) {
+		t.Errorf("moved the suspension to %+v, or Joined to %s", s, l.Cluster("east").Joined)
+	}
+	if l = saveAndLoad(t, Memory(), l); l.Unsaved() {
+		t.Fatal("unsaved after a load")
+	}
+	for range 2 { // nothing is in the future any more
+		if l.Rebase(now); l.Unsaved() {
+			t.Errorf("moved again: %v", l.dirty)
+		}
+	}
+}

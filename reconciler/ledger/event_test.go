@@ -63,3 +63,92 @@ func TestForgottenEventsAreNotKept(t *testing.T) {
 		t.Errorf("%d records are stored", len(s.(*memoryStore).records))
 	}
 }
+
+// AppendEvents counts repetitions, in the list and among the new events, and never changes the
+// list. It keeps the newest events of each object, of each object on clusters, and in total.
+func TestAppendEvents(t *testing.T) {
+	once := func(reason string, minute int) Event { return happened(reason, "up", minute) }
+	times := func(e Event, n int32, first int) Event { e.Count, e.First = n, at(first); return e }
+	many := func(n int, make func(e *Event, i int)) (all []Event) {
+		for i := range n {
+			e := once("a", i)
+			e.Message = fmt.Sprint(i)
+			make(&e, i)
+			all = append(all, e)
+		}
+		return all
+	}
+	same := func(*Event, int) {}
+	onCluster := func(e *Event, _ int) { e.Cluster = "east" }
+	apart := func(e *Event, i int) { e.Name = fmt.Sprint(i) }
+	tests := map[string]struct{ list, added, want []Event }{
+		"nothing":                {nil, nil, nil},
+		"nothing new":            {[]Event{once("a", 1)}, nil, []Event{once("a", 1)}},
+		"one more":               {[]Event{once("a", 1)}, []Event{once("b", 2)}, []Event{once("a", 1), once("b", 2)}},
+		"a repetition":           {[]Event{once("a", 1), once("b", 1)}, []Event{once("a", 3)}, []Event{once("b", 1), times(once("a", 3), 2, 1)}},
+		"repeated at once":       {[]Event{once("a", 1)}, []Event{once("b", 2), once("b", 2)}, []Event{once("a", 1), times(once("b", 2), 2, 2)}},
+		"in both":                {[]Event{times(once("a", 1), 5, 0)}, []Event{once("a", 2), once("a", 2)}, []Event{times(once("a", 2), 7, 0)}},
+		"too many of an object":  {many(mostEventsOfObject, same), []Event{once("a", 99)}, append(many(mostEventsOfObject, same)[1:], once("a", 99))},
+		"enough of an object":    {many(mostEventsOfObject, same), []Event{once("b", 99)}, append(many(mostEventsOfObject, same), once("b", 99))},
+		"too many on clusters":   {nil, many(mostEventsOnCluster+2, onCluster), many(mostEventsOnCluster+2, onCluster)[2:]},
+		"too many of everything": {many(mostEvents, apart), []Event{once("b", 99)}, append(many(mostEvents, apart)[1:], once("b", 99))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			list := slices.Clone(test.list)
+			got := AppendEvents(list, test.added)
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%d events %+v\nwant %d %+v", len(got), got, len(test.want), test.want)
+			}
+			if !slices.Equal(list, test.list) || len(test.added) == 0 && !Identical(got, list) {
+				t.Error("the list was changed or copied")
+			}
+			l := New()
+			l.SetEvents(list)
+			l.SetEvents(got)
+			l = saveAndLoad(t, Memory(), l)
+			if !slices.Equal(l.Events(), test.want) {
+				t.Errorf("stored %d events, want %d", len(l.Events()), len(test.want))
+			}
+			if l.SetEvents(l.Events()); l.Unsaved() {
+				t.Error("the same list is to be saved")
+			}
+		})
+	}
+}
+
+// Events that differ in what identifies them are different ones, and those that differ in time,
+// count or commit are repetitions.
+func TestKeyOfAnEvent(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Event)
+		same   bool
+	}{
+		"time":    {func(e *Event) { e.First, e.Last = at(5), at(6) }, true},
+		"count":   {func(e *Event) { e.Count = 7 }, true},
+		"commit":  {func(e *Event) { e.Commit = "c" }, true},
+		"kind":    {func(e *Event) { e.Kind = "Repository" }, false},
+		"space":   {func(e *Event) { e.Namespace = "docks" }, false},
+		"name":    {func(e *Event) { e.Name = "b" }, false},
+		"uid":     {func(e *Event) { e.UID = "u" }, false},
+		"type":    {func(e *Event) { e.Type = "Warning" }, false},
+		"reason":  {func(e *Event) { e.Reason = "Lost" }, false},
+		"message": {func(e *Event) { e.Message = "down" }, false},
+		"cluster": {func(e *Event) { e.Cluster = "east" }, false},
+		"a shift": {func(e *Event) { e.Reason, e.Message = "Seenu", "p" }, false},
+	} {
+		e := happened("a", "up", 1)
+		was := eventKey(&e)
+		if test.change(&e); (eventKey(&e) == was) != test.same {
+			t.Errorf("%s: the same key: %t, want %t", name, !test.same, test.same)
+		}
+	}
+	for want, e := range map[string]Event{
+		"crp/web": {Kind: web.Kind(), Name: "web"}, "rp/docks/quay": {Kind: quay.Kind(), Namespace: "docks", Name: "quay"},
+		"cluster/east": {Kind: "MemberCluster", Name: "east"}, "repository/hub": {Kind: "Repository", Name: "hub"},
+	} {
+		if got := e.About(); got != want {
+			t.Errorf("about %q, want %q", got, want)
+		}
+	}
+}
