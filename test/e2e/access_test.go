@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,12 +131,7 @@ func TestMissingPermissionsAreReported(t *testing.T) {
 // something, and no object counts as failed.
 func TestClosedPortIsUnreachable(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	const closed = "127.0.0.1:1" // a port that no parallel test can be given
 	d := newDaemon(t)
 	d.kubeconfigs(func(*clientcmdapi.Config) {})
 	first := d.repo.Commit(t, "main", map[string]string{
@@ -149,7 +143,7 @@ func TestClosedPortIsUnreachable(t *testing.T) {
 	d.stop()
 	d.kubeconfigs(func(c *clientcmdapi.Config) {
 		for _, cluster := range c.Clusters {
-			cluster.Server = "https://" + address
+			cluster.Server = "https://" + closed
 		}
 	})
 	d.repo.Commit(t, "main", map[string]string{"apps/one.yaml": yamlNamespace(d.name) + "---\n" + yamlConfigMap(d.name, "one", "b")})
