@@ -194,20 +194,20 @@ func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *asse
 		}
 		_ = group.Wait() // parseFile returns no error
 		for _, f := range files {
-			if a.full {
-				return nil
-			}
 			if f.parsed == nil || f.parsed.Cut {
 				f.parsed = parseFile(f.key.path, f.data, l.opts.Limits, a.rest())
 			}
 			l.keep(f.key, f.parsed)
-			a.add(f.parsed)
+			if a.add(f.parsed); a.full {
+				return nil
+			}
 		}
 	}
 	return nil
 }
 
-// readBatch reads those files of a batch that are not in the cache and belong to no kustomization.
+// readBatch returns the files of a batch that belong to no kustomization. It reads those that are not
+// in the cache.
 func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *assembly) ([]*file, error) {
 	var files []*file
 	for _, name := range names {
