@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -34,6 +36,29 @@ type loader struct {
 	cfg    *Config
 	events *events
 	guard  *CrashGuard
+	// free returns memory to the operating system, freeDelay after the last long load.
+	free *time.Timer
+}
+
+const (
+	// longLoad is the duration from which a load leaves much more garbage than the turns after it.
+	longLoad = 500 * time.Millisecond
+	// freeDelay leaves time for the turns that follow a load.
+	freeDelay = 5 * time.Second
+)
+
+// newLoader returns a loader without a guard.
+func newLoader(cfg *Config, events *events, free func()) loader {
+	r := loader{cfg: cfg, events: events, free: time.AfterFunc(freeDelay, free)}
+	r.free.Stop()
+	return r
+}
+
+// freeMemory returns unused memory to the operating system, which would otherwise take minutes. A sync.Pool
+// releases its buffers only at the second garbage collection in a row.
+func freeMemory() {
+	runtime.GC()
+	debug.FreeOSMemory()
 }
 
 func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commit) (l loaded) {
@@ -51,6 +76,9 @@ func (r *loader) load(ctx context.Context, loader *hub.Loader, c gitsource.Commi
 		l.snapshot, err = loader.Load(l.commit, files)
 	}
 	l.err, l.took = err, time.Since(start)
+	if l.took > longLoad {
+		r.free.Reset(freeDelay)
+	}
 	return l
 }
 

@@ -146,7 +146,7 @@ func New(cfg Config) *Reconciler {
 	}
 	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
 	r := &Reconciler{cfg: &cfg, events: newEvents(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo()}
-	r.loader = loader{cfg: r.cfg, events: r.events}
+	r.loader = newLoader(r.cfg, r.events, freeMemory)
 	r.agents = agents{cfg: r.cfg, events: r.events, running: &r.running, members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}}
 	return r
 }
