@@ -28,13 +28,17 @@ type observation struct {
 // cannot be read, for instance because a permission is missing; err says what that is.
 func (pr *Prober) observe(ctx context.Context) (observation, error) {
 	o := observation{properties: map[string]string{}}
-	var errNamespaces, errVersion error
+	var errNamespaces, errVersion, errPods error
 	var version string
 	var reading sync.WaitGroup
 	reading.Go(func() { errNamespaces = pr.observeNamespaces(ctx, &o) })
 	reading.Go(func() { version, errVersion = pr.readVersion(ctx) })
+	reading.Go(func() { errPods = pr.updateDemand(ctx) })
 	sums, nodes, errNodes := pr.observeNodes(ctx)
 	reading.Wait()
+	if errNodes == nil {
+		sums.subtract(pr.demand.sum, errPods)
+	}
 	if errVersion == nil {
 		o.properties["k8s.io/k8s-version"] = version
 	}
@@ -44,7 +48,7 @@ func (pr *Prober) observe(ctx context.Context) (observation, error) {
 	for name, q := range sums {
 		o.properties[api.ResourcePropertyPrefix+name] = q.String()
 	}
-	return o, errors.Join(errNamespaces, errVersion, errNodes)
+	return o, errors.Join(errNamespaces, errVersion, errNodes, errPods)
 }
 
 // resources are sums of quantities by KubeFleet's names, such as total-cpu.
@@ -120,7 +124,7 @@ func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, 
 			}
 		}
 	}
-	return sums, nodes, pr.observePods(ctx, sums)
+	return sums, nodes, nil
 }
 
 // A demand is the sum of the requests of running pods when they were last read. Since reading
@@ -133,27 +137,34 @@ type demand struct {
 // demandFor is the number of observations that use one read of the pods.
 const demandFor = 5
 
-// observePods subtracts the requests of running pods from what is available.
-func (pr *Prober) observePods(ctx context.Context, sums resources) error {
-	if time.Since(pr.demand.at) > demandFor*pr.cfg.Observe {
-		asked, err := pr.readPods(ctx)
-		if err != nil {
-			for _, r := range summed {
-				delete(sums, "available-"+r) // unknown, which must not be reported as if all of it were available
-			}
-			return fmt.Errorf("read pods: %w", err)
-		}
-		pr.demand = demand{time.Now(), asked}
+// updateDemand reads the requests of running pods, unless they were read not long ago.
+func (pr *Prober) updateDemand(ctx context.Context) error {
+	if time.Since(pr.demand.at) <= demandFor*pr.cfg.Observe {
+		return nil
 	}
-	for _, r := range summed {
-		q := sums["available-"+r]
-		q.Sub(pr.demand.sum[r])
+	asked, err := pr.readPods(ctx)
+	if err != nil {
+		return fmt.Errorf("read pods: %w", err)
+	}
+	pr.demand = demand{time.Now(), asked}
+	return nil
+}
+
+// subtract subtracts what pods request from what is available. If the pods could not be read, it
+// is not known what is available, which must not be reported as if all of it were.
+func (r resources) subtract(requested resources, errPods error) {
+	for _, name := range summed {
+		if errPods != nil {
+			delete(r, "available-"+name)
+			continue
+		}
+		q := r["available-"+name]
+		q.Sub(requested[name])
 		if q.Sign() < 0 {
 			q = quantity.Quantity{}
 		}
-		sums["available-"+r] = q
+		r["available-"+name] = q
 	}
-	return nil
 }
 
 // readPods sums the requests of pods that are on a node and have not ended.
