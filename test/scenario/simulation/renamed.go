@@ -77,8 +77,9 @@ func (w *world) carryOver(l *ledger.Ledger) {
 			continue
 		}
 		from := names[len(names)-1]
-		// One that was rebuilt from inventories is not in a decision yet.
-		if record := l.Placement(from); !was[from] && w.decided.entries[from] == nil || record != nil && !record.Deleted {
+		// One that was rebuilt from inventories is not in a decision yet. One that was deleted and comes back
+		// still has the names of its earlier renames.
+		if record := l.Placement(from); !was[from] && w.decided.entries[from] == nil || record != nil && (!record.Deleted || record.Into != to) {
 			continue
 		}
 		w.decided = w.decided.copy()
