@@ -93,11 +93,20 @@ func (pl *placementPlanner) successorMayDelete(cluster string) bool {
 	return c != nil && !c.Binding.Removing && c.UpToDate() && c.DeleteAllowed
 }
 
+// successorInGit returns the result for the new key of a renamed placement; nil if the placement was not renamed, or if
+// the new key is not in Git any more.
+func (pl *placementPlanner) successorInGit() *result {
+	if s := pl.current.successor; s != nil && s.placement.Spec != nil {
+		return s
+	}
+	return nil
+}
+
 // renameHolds returns the holds on the objects that a renamed placement still holds under its earlier key. The objects
 // that would be deleted are those that the new key does not select, and the holds are those of the new key.
 func (pl *placementPlanner) renameHolds() []work.Hold {
-	successor := pl.current.successor
-	if successor == nil || successor.placement.Spec == nil {
+	successor := pl.successorInGit()
+	if successor == nil {
 		return guardedKinds
 	}
 	p := successor.placement

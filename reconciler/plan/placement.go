@@ -299,14 +299,14 @@ func (pl *placementPlanner) removePlacement(p *Placement, record *ledger.Placeme
 		p.Record.Deleted, p.Record.DeletedAt = true, pl.Now
 	}
 	before := pl.bindings(p, record)
-	// A commit that allows the deletions of a deleted placement allows them until they are done. If the placement
-	// continues under a new key, what is deleted depends on its content there; see successorMayDelete.
-	continues := pl.current.successor != nil && pl.current.successor.placement.Spec != nil
+	// If the placement was deleted, the permission of a commit is recorded and applies until all objects are deleted.
+	// If it was renamed, the permission depends on the content under the new key; see successorMayDelete.
+	recordAllowed := pl.current.deleteAllowed && pl.successorInGit() == nil
 	for _, b := range before {
 		c := pl.recordedCluster(b, record)
 		c.Binding.Unscheduled = true
 		c.Binding.Removing = b.Removing || pl.paused[b.Cluster] == "" && c.Suspended == ""
-		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || pl.current.deleteAllowed && !continues
+		c.Binding.AllowDelete = b.AllowDelete && record.Deleted || recordAllowed
 		if !record.Deleted || b.RemovedBy == "" {
 			c.Binding.RemovedBy = pl.InForce.Commit.Hash
 		}
