@@ -36,8 +36,14 @@ func (pr *Prober) observe(ctx context.Context) (observation, error) {
 	reading.Go(func() { errPods = pr.updateDemand(ctx) })
 	sums, nodes, errNodes := pr.observeNodes(ctx)
 	reading.Wait()
-	if errNodes == nil {
-		sums.subtract(pr.demand.sum, errPods)
+	switch {
+	case errNodes != nil:
+	case errPods != nil:
+		for _, r := range summed {
+			delete(sums, "available-"+r) // unknown, which must not be reported as if all of it were available
+		}
+	default:
+		sums.subtract(pr.demand.sum)
 	}
 	if errVersion == nil {
 		o.properties["k8s.io/k8s-version"] = version
@@ -137,7 +143,8 @@ type demand struct {
 // demandFor is the number of observations that use one read of the pods.
 const demandFor = 5
 
-// updateDemand reads the requests of running pods, unless they were read not long ago.
+// updateDemand reads the requests of running pods if they were last read more than demandFor
+// observations ago.
 func (pr *Prober) updateDemand(ctx context.Context) error {
 	if time.Since(pr.demand.at) <= demandFor*pr.cfg.Observe {
 		return nil
@@ -150,14 +157,9 @@ func (pr *Prober) updateDemand(ctx context.Context) error {
 	return nil
 }
 
-// subtract subtracts what pods request from what is available. If the pods could not be read, it
-// is not known what is available, which must not be reported as if all of it were.
-func (r resources) subtract(requested resources, errPods error) {
+// subtract reduces the available resources by the requests of pods, to zero at least.
+func (r resources) subtract(requested resources) {
 	for _, name := range summed {
-		if errPods != nil {
-			delete(r, "available-"+name)
-			continue
-		}
 		q := r["available-"+name]
 		q.Sub(requested[name])
 		if q.Sign() < 0 {
