@@ -36,14 +36,14 @@ type loader struct {
 	cfg    *Config
 	events *events
 	guard  *CrashGuard
-	// free returns memory to the operating system, freeDelay after the last long load.
+	// free is a timer that returns unused memory to the operating system. Each long load restarts it.
 	free *time.Timer
 }
 
 const (
-	// longLoad is the duration from which a load leaves much more garbage than the turns after it.
+	// longLoad is the duration of a load from which freeing the memory that it used is worth a garbage collection.
 	longLoad = 500 * time.Millisecond
-	// freeDelay leaves time for the turns that follow a load.
+	// freeDelay is long enough for the loop to plan the loaded commit before the garbage collection.
 	freeDelay = 5 * time.Second
 )
 
@@ -54,8 +54,8 @@ func newLoader(cfg *Config, events *events, free func()) loader {
 	return r
 }
 
-// freeMemory returns unused memory to the operating system, which would otherwise take minutes. A sync.Pool
-// releases its buffers only at the second garbage collection in a row.
+// freeMemory returns unused memory to the operating system. The Go runtime by itself takes minutes for that. It
+// collects garbage twice, because a sync.Pool keeps its buffers during the first collection.
 func freeMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()

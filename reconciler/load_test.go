@@ -108,7 +108,7 @@ func TestUnassignedCommitsAreDropped(t *testing.T) {
 	}
 }
 
-// A slowSource takes a while to read the files of a commit, and fails.
+// A slowSource fails to read a commit, after a delay.
 type slowSource struct {
 	Source
 	takes time.Duration
@@ -119,8 +119,8 @@ func (s slowSource) Files(context.Context, string) (fs.FS, error) {
 	return nil, errors.New("no such commit")
 }
 
-// Memory is returned once after the last of several long loads, and not after short ones: a
-// commit of one file leaves hardly any garbage.
+// Memory is freed once, after the last of several long loads. A short load, such as that of a
+// commit with one file, does not free memory.
 func TestMemoryIsFreedAfterLongLoads(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -77,8 +77,8 @@ func (w *world) carryOver(l *ledger.Ledger) {
 			continue
 		}
 		from := names[len(names)-1]
-		// One that was rebuilt from inventories is not in a decision yet. One that was deleted and comes back
-		// still has the names of its earlier renames.
+		// A placement that was rebuilt from inventories is in no decision yet. The record of a placement that
+		// was deleted and created again still lists the names from earlier renames.
 		if record := l.Placement(from); !was[from] && w.decided.entries[from] == nil || record != nil && (!record.Deleted || record.Into != to) {
 			continue
 		}
