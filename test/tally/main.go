@@ -4,7 +4,7 @@
 //	go run ./test/tally go test -json ./... -- go -C test/other test -json ./...
 //
 // Several commands, separated by --, run one after the other, also after one
-// that fails. The last line has the sum. The exit code is 1 if anything failed.
+// that fails. The last lines have the failed tests and the sum. The exit code is 1 if anything failed.
 package main
 
 import (

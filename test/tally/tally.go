@@ -18,6 +18,8 @@ type tally struct {
 	failedPackages map[string]bool
 	// skips are the skipped tests, with the reasons.
 	skips []string
+	// failures are the failed tests, with the first lines of their output.
+	failures []string
 }
 
 // A name is the name of a test, or of a package if Test is empty.
@@ -82,10 +84,11 @@ func (t *tally) tested(e event) {
 		t.passed++
 	case "skip":
 		t.skipped++
-		t.skips = append(t.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(t.words(e.name))))
+		t.skips = append(t.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, start(t.words(e.name), 1)))
 	case "fail":
 		t.failed++
 		t.failedPackages[e.Package] = true
+		t.failures = append(t.failures, fmt.Sprintf("%s %s: %s", e.Package, e.Test, start(t.words(e.name), 20)))
 		fmt.Fprintf(t.out, "FAIL  %s %s\n%s", e.Package, e.Test, t.words(e.name))
 	}
 	delete(t.output, e.name)
@@ -113,20 +116,27 @@ func (t *tally) words(n name) string {
 	return ""
 }
 
-// reason finds the reason in the output of a skipped test.
-func reason(said string) string {
-	for line := range strings.Lines(said) {
+// start returns the first lines that a test itself printed, at most n.
+func start(output string, n int) string {
+	var own []string
+	for line := range strings.Lines(output) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
-			return line
+			own = append(own, line)
 		}
 	}
-	return "no reason given"
+	if len(own) == 0 {
+		return "no output"
+	}
+	return strings.Join(own[:min(n, len(own))], "\n      ")
 }
 
-// sum prints the skipped tests and the numbers of tests by result.
+// sum prints the skipped tests, the failed tests, and the numbers of tests by result.
 func (t *tally) sum() {
 	for _, s := range t.skips {
 		fmt.Fprintln(t.out, "skip ", s)
+	}
+	for _, f := range t.failures {
+		fmt.Fprintln(t.out, "FAIL ", f)
 	}
 	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
 }

@@ -20,7 +20,7 @@ func TestTally(t *testing.T) {
 			},
 			"ok    a  1.2s\n2 passed, 0 failed, 0 skipped\n",
 		},
-		"a failed test is printed with its output": {
+		"a failed test is printed with its output, and its start again at the end": {
 			[]string{
 				`{"Action":"output","Package":"a","Test":"TestX","Output":"    x.go:1: no\n"}`,
 				`{"Action":"output","Package":"a","Test":"TestY","Output":"    y.go:1: fine\n"}`,
@@ -29,7 +29,7 @@ func TestTally(t *testing.T) {
 				`{"Action":"output","Package":"a","Output":"FAIL\n"}`,
 				`{"Action":"fail","Package":"a","Elapsed":0.5}`,
 			},
-			"FAIL  a TestX\n    x.go:1: no\nFAIL  a  0.5s\nFAIL\n1 passed, 1 failed, 0 skipped\n",
+			"FAIL  a TestX\n    x.go:1: no\nFAIL  a  0.5s\nFAIL\nFAIL  a TestX: x.go:1: no\n1 passed, 1 failed, 0 skipped\n",
 		},
 		"a package that does not build counts as one": {
 			[]string{
