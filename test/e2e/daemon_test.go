@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -69,7 +70,7 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 // newDaemonOn is newDaemon with clusters of the test's own.
 func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, fleet: f, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), patience: time.Minute}
+	d := &daemon{t: t, fleet: f, clients: map[string]*kubernetes.Clientset{}, name: fleet.Namespace(t), began: time.Now(), patience: 2 * time.Minute}
 	d.git = githttp.Serve(t, githttp.Config{})
 	d.repo = d.git.Repo(t, "hub.git")
 	files := map[string]string{}
@@ -101,6 +102,9 @@ func newDaemonOn(t *testing.T, f *fleet.Fleet, args ...string) *daemon {
 	t.Cleanup(func() {
 		if t.Failed() {
 			text, _ := os.ReadFile(log.Name())
+			if at := bytes.Index(text, []byte("WARNING: DATA RACE")); at >= 0 {
+				t.Logf("the race detector found:\n%s", text[at:min(len(text), at+8<<10)])
+			}
 			t.Logf("log of the daemon:\n%s", text[max(0, len(text)-8<<10):])
 		}
 	})
