@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // A segmentID is different for every segment, including those that a deposed replica has
@@ -46,30 +47,53 @@ const largestPart = 640 << 10
 
 // pack converts records into a segment. The value of a deleted record is nil.
 func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	packed, err := Compress(func(w io.Writer) error {
+		var head []byte
+		for _, key := range slices.Sorted(maps.Keys(records)) {
+			value := records[key]
+			head = binary.AppendUvarint(head[:0], uint64(len(key)))
+			head = append(head, key...)
+			if value == nil {
+				head = binary.AppendUvarint(head, 0)
+			} else {
+				head = binary.AppendUvarint(head, uint64(len(value))+1)
+			}
+			w.Write(head) // writing to a buffer cannot fail
+			w.Write(value)
+		}
+		return nil
+	})
 	if err != nil {
 		return segment{}, nil, err
 	}
-	var head []byte
-	for _, key := range slices.Sorted(maps.Keys(records)) {
-		value := records[key]
-		head = binary.AppendUvarint(head[:0], uint64(len(key)))
-		head = append(head, key...)
-		if value == nil {
-			head = binary.AppendUvarint(head, 0)
-		} else {
-			head = binary.AppendUvarint(head, uint64(len(value))+1)
-		}
-		w.Write(head) // writing to a buffer cannot fail
-		w.Write(value)
-	}
-	if err := w.Close(); err != nil {
-		return segment{}, nil, err
-	}
-	sum := sha256.Sum256(out.Bytes())
-	parts := slices.Collect(slices.Chunk(out.Bytes(), largestPart))
+	sum := sha256.Sum256(packed)
+	parts := slices.Collect(slices.Chunk(packed, largestPart))
 	return segment{id, len(parts), sizeOf(records), hex.EncodeToString(sum[:])}, parts, nil
+}
+
+// gzipWriters are reused, since each is about a megabyte and the ledger is saved after every
+// change. Most of what is compressed are hashes, for which a better compression takes more time
+// than it is worth.
+var gzipWriters = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic("ledger: " + err.Error()) // the level is valid
+	}
+	return w
+}}
+
+// Compress returns what write writes, in the gzip format. Equal content gives equal bytes. An
+// error is that of write.
+func Compress(write func(io.Writer) error) ([]byte, error) {
+	var out bytes.Buffer
+	zip := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(zip)
+	zip.Reset(&out)
+	if err := write(zip); err != nil {
+		return nil, err
+	}
+	err := zip.Close()
+	return out.Bytes(), err
 }
 
 // sizeOf returns the uncompressed size of records.

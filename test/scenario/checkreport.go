@@ -156,7 +156,7 @@ func (s *reportCheck) aggregate(name, typ string, c *metav1.Condition, clusters 
 // events checks that events are in order and unique, and name their object.
 func (s *reportCheck) events(events []status.Event) {
 	s.t.Helper()
-	seen := map[status.EventKey]bool{}
+	seen := make(map[status.EventKey]bool, len(events))
 	for i := range events {
 		e := &events[i]
 		switch {

@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -92,17 +91,6 @@ type encoded struct {
 	Items     []Item             `json:"items"`
 }
 
-// gzipWriters are shared by all stores, since a writer is large and an inventory is packed after
-// every change. Better compression of hashes, which are most of the content, is not worth the
-// time.
-var gzipWriters = sync.Pool{New: func() any {
-	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	if err != nil {
-		panic("inventory: " + err.Error()) // the level is valid
-	}
-	return w
-}}
-
 // pack returns the inventory's bytes and their digest. Equal inventories give
 // equal bytes.
 func (inv *Inventory) pack() (raw []byte, digest string, err error) {
@@ -110,17 +98,11 @@ func (inv *Inventory) pack() (raw []byte, digest string, err error) {
 	for it := range inv.Items.All() {
 		e.Items = append(e.Items, it)
 	}
-	var buf bytes.Buffer
-	zip := gzipWriters.Get().(*gzip.Writer)
-	defer gzipWriters.Put(zip)
-	zip.Reset(&buf)
-	if err := json.NewEncoder(zip).Encode(e); err != nil {
+	raw, err = ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(e) })
+	if err != nil {
 		return nil, "", err
 	}
-	if err := zip.Close(); err != nil {
-		return nil, "", err
-	}
-	return buf.Bytes(), digestOf(buf.Bytes()), nil
+	return raw, digestOf(raw), nil
 }
 
 func digestOf(raw []byte) string {

@@ -1,10 +1,14 @@
 package simulation
 
-import "testing"
+import (
+	"runtime/debug"
+	"testing"
+)
 
 // A step of a simulated fleet: a commit, an outage, a crash, with all its consequences, and its
 // share of the start and the end of a scenario.
 func BenchmarkScenarios(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	with, steps := NewLoaders(), 0
 	scenarios := testing.InternalTest{Name: "scenarios", F: func(t *testing.T) {
 		for i := range b.N {

@@ -41,10 +41,13 @@ func TestInvariantsHoldInRandomFleets(t *testing.T) {
 	})
 }
 
+// gcPercent is the GOGC with which scenarios run: they are short, and there is enough memory.
+const gcPercent = 400
+
 // runScenarios runs the scenarios of the seeds from next, on all processors, until one violates an
 // invariant. Then it shrinks that scenario and prints its log.
 func runScenarios(t *testing.T, next func() (seed uint64, ok bool)) (steps int64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // scenarios are short, and there is enough memory
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	var total atomic.Int64
 	var failed atomic.Bool
 	t.Run("scenarios", func(t *testing.T) {
