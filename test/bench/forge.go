@@ -71,15 +71,16 @@ func forgeScene(ctx context.Context, b *runner) (_ map[string]float64, err error
 	if err != nil {
 		return nil, err
 	}
-	var took, bare []float64
+	var own, took, bare []float64
 	for i, o := range slices.DeleteFunc(list, func(o object) bool { return o.kind != "ConfigMap" })[:times] {
 		if err := person.send(ctx, http.MethodPatch, o.path, "application/merge-patch+json", []byte(`{"data":{"version":"tampered"}}`)); err != nil {
 			return nil, err
 		}
 		at := time.Now()
 		select {
-		case pushed := <-g.pushes:
-			took = append(took, max(0, milliseconds(pushed.Sub(at)-minAge)))
+		case p := <-g.pushes:
+			own = append(own, max(0, milliseconds(p.received.Sub(at)-minAge)))
+			took = append(took, max(0, milliseconds(p.answered.Sub(at)-minAge)))
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(time.Minute):
@@ -102,6 +103,7 @@ func forgeScene(ctx context.Context, b *runner) (_ map[string]float64, err error
 		return nil, err
 	}
 	return map[string]float64{
+		"drift to push ms": median(own),
 		"drift to branch ms": median(took), "bare push ms": median(bare), "idle requests per minute": float64(g.requests.Load()-before) / idle.Minutes(),
 	}, nil
 }
@@ -113,16 +115,19 @@ type countedGitea struct {
 	// url is the address of the proxy.
 	url      string
 	requests atomic.Int64
-	// pushes receives the time of the response to each push.
-	pushes chan time.Time
+	// pushes receives each push once it is answered.
+	pushes chan push
 }
+
+// A push has the times at which Gitea received and answered it.
+type push struct{ received, answered time.Time }
 
 func newCountedGitea(ctx context.Context, dir string) (*countedGitea, error) {
 	address, err := process.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	g := &countedGitea{pushes: make(chan time.Time, 100)}
+	g := &countedGitea{pushes: make(chan push, 100)}
 	if g.gitea, err = giteaserver.Launch(ctx, filepath.Join(dir, "gitea"), address, "of-a-bench"); err != nil {
 		return nil, err
 	}
@@ -140,9 +145,10 @@ func newCountedGitea(ctx context.Context, dir string) (*countedGitea, error) {
 		if strings.HasPrefix(r.URL.Path, "/api/") {
 			g.requests.Add(1)
 		}
+		received := time.Now()
 		next.ServeHTTP(w, r)
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
-			g.pushes <- time.Now()
+			g.pushes <- push{received, time.Now()}
 		}
 	})}
 	go func() { _ = g.proxy.Serve(listener) }() // ends with close
