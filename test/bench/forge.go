@@ -103,7 +103,7 @@ func forgeScene(ctx context.Context, b *runner) (_ map[string]float64, err error
 		return nil, err
 	}
 	return map[string]float64{
-		"drift to push ms": median(own),
+		"drift to push ms":   median(own),
 		"drift to branch ms": median(took), "bare push ms": median(bare), "idle requests per minute": float64(g.requests.Load()-before) / idle.Minutes(),
 	}, nil
 }
