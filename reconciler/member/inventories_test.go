@@ -76,6 +76,25 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	}
 }
 
+// A placement that lost its last object before it was deleted leaves no inventory behind, and is
+// reported as removed, also if there is nothing else on the cluster.
+func TestEmptyInventoryOfADeletedPlacementIsRemoved(t *testing.T) {
+	at := apiserver.NewConfigMaps()
+	s := memberOf(t, here, at)
+	keeps(t, s, held(0))
+	var seen ledger.WorkSeen
+	s.cfg.Report = func(o ledger.Observation) {
+		if w, ok := o.(ledger.WorkSeen); ok {
+			seen = w
+		}
+	}
+	s.setWorks([]work.Work{{Placement: web, Remove: true}})
+	s.sync(t.Context())
+	if !seen.Removed || len(at.Names()) > 0 {
+		t.Errorf("removed: %t, left: %q", seen.Removed, at.Names())
+	}
+}
+
 // Once handing over an object has found another fleet, nothing is deleted.
 func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	at := apiserver.NewConfigMaps()

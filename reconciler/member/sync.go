@@ -52,7 +52,10 @@ func (s *session) sync(ctx context.Context) {
 		ids[id] = true
 	}
 	s.compared, s.blocked = time.Now(), false
-	if s.prepared(ctx, ids) {
+	if len(ids) == 0 {
+		s.saveInventories(ctx, map[api.PlacementKey]bool{}) // an empty inventory may have to be removed
+		s.reschedule()
+	} else if s.prepared(ctx, ids) {
 		s.brake.decide(ids, s.brake.deletes) // the brake needs the state from the watches
 		s.processPrepared(ctx, ids)
 		if s.store.HeldByOther() {
