@@ -72,8 +72,8 @@ func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 }
 
 // gzipWriters are reused, since each is about a megabyte and the ledger is saved after every
-// change. Most of what is compressed are hashes, for which a better compression takes more time
-// than it is worth.
+// change. Most of what is compressed is hashes, for which better compression takes more time than
+// it is worth.
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {

@@ -25,7 +25,7 @@ var wholeGoals = []goal{
 	{name: "change/inventory-writes", value: []figure{of("change", "inventory writes")},
 		unit: "requests", limit: 4, why: "the same"},
 	{name: "change/time-to-budget", value: []figure{of("change", "ms")}, per: []figure{of("change", "budget ms")},
-		unit: "x", limit: 1, why: "from commit seen to applied; the budget is three times as long as a bare client needs for one PATCH to each of the four members at once, and 50 ms"},
+		unit: "x", limit: 1, why: "from commit seen to applied; the budget is three times what a bare client needs for one PATCH to each of the four members at once, plus 50 ms"},
 	{name: "repair/requests", value: []figure{of("repair", "object writes")},
 		unit: "requests", limit: 1, why: "one PATCH restores an object that was changed or deleted: the most of 40"},
 	{name: "repair/edited-to-bare-patch", value: []figure{of("repair", "edit ms")}, per: []figure{of("repair", "bare patch ms")},
@@ -157,7 +157,7 @@ var forgeGoals = []goal{
 	{name: "forge/idle-with-plans", value: []figure{of("forge", "idle requests per minute")},
 		unit: "/min", limit: 2, why: "the built binary with a Gitea and nine pull requests for drift, which are planned as well: both read one list"},
 	{name: "forge/drift-to-push", value: []figure{of("forge", "drift to push ms")},
-		unit: "ms", limit: 300, why: "median, from the answer to the foreign write to when the Gitea receives the push of the branch, without drift.minAge"},
+		unit: "ms", limit: 300, why: "median, from the answer to the foreign write to when Gitea receives the push of the branch, without drift.minAge"},
 	{name: "forge/drift-to-branch-to-push", value: []figure{of("forge", "drift to branch ms")}, per: []figure{of("forge", "bare push ms")},
-		unit: "x", limit: 1, why: "from the answer to the foreign write to the answer to the push, without drift.minAge, compared with a git push of a branch to that Gitea"},
+		unit: "x", limit: 1, why: "from the answer to the foreign write to the answer to the push, without drift.minAge, compared with a git push of a branch to the same Gitea"},
 }

@@ -18,7 +18,8 @@ type tally struct {
 	failedPackages map[string]bool
 	// skips are the skipped tests, with the reasons.
 	skips []string
-	// failures are the failed tests, with the first lines of their output.
+	// failures are the failed tests, and the packages that failed without one, with the first lines
+	// of their output.
 	failures []string
 }
 
@@ -103,6 +104,7 @@ func (t *tally) ended(e event) {
 	case e.Action == "fail":
 		if !t.failedPackages[e.Package] {
 			t.failed++
+			t.failures = append(t.failures, fmt.Sprintf("%s: %s", e.Package, start(t.words(e.name), 20)))
 		}
 		fmt.Fprintf(t.out, "FAIL  %s  %.1fs\n%s", e.Package, e.Elapsed, t.words(e.name))
 	}

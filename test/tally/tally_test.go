@@ -38,7 +38,7 @@ func TestTally(t *testing.T) {
 				`{"Action":"output","Package":"a","Output":"FAIL\ta [build failed]\n"}`,
 				`{"Action":"fail","Package":"a","Elapsed":0,"FailedBuild":"a"}`,
 			},
-			"a.go:1: undefined: x\nFAIL  a  0.0s\nFAIL\ta [build failed]\n0 passed, 1 failed, 0 skipped\n",
+			"a.go:1: undefined: x\nFAIL  a  0.0s\nFAIL\ta [build failed]\nFAIL  a: FAIL\ta [build failed]\n0 passed, 1 failed, 0 skipped\n",
 		},
 		"a skipped test says why": {
 			[]string{
