@@ -36,12 +36,12 @@ type loader struct {
 	cfg    *Config
 	events *events
 	guard  *CrashGuard
-	// free is a timer that returns unused memory to the operating system. Each long load restarts it.
+	// free is the timer that calls freeMemory. Each long load resets it.
 	free *time.Timer
 }
 
 const (
-	// longLoad is the duration of a load from which freeing the memory that it used is worth a garbage collection.
+	// longLoad is the duration of a load above which memory is freed afterwards.
 	longLoad = 500 * time.Millisecond
 	// freeDelay is long enough for the loop to plan the loaded commit before the garbage collection.
 	freeDelay = 5 * time.Second
@@ -54,8 +54,8 @@ func newLoader(cfg *Config, events *events, free func()) loader {
 	return r
 }
 
-// freeMemory returns unused memory to the operating system. The Go runtime by itself takes minutes for that. It
-// collects garbage twice, because a sync.Pool keeps its buffers during the first collection.
+// freeMemory returns unused memory to the operating system. The Go runtime by itself takes minutes for that. There
+// are two garbage collections, because a sync.Pool drops its buffers only in the second one.
 func freeMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()

@@ -206,8 +206,8 @@ func (l *Loader) readFiles(t *tree.Tree, names []string, g *build.Graph, a *asse
 	return nil
 }
 
-// readBatch returns the manifests of a batch that belong to no kustomization. It reads the files
-// that are not in the cache.
+// readBatch returns the files of a batch that belong to no kustomization. Files that are not in the
+// cache are read.
 func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *assembly) ([]*file, error) {
 	var files []*file
 	for _, name := range names {

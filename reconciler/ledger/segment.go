@@ -71,9 +71,8 @@ func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 	return segment{id, len(parts), sizeOf(records), hex.EncodeToString(sum[:])}, parts, nil
 }
 
-// gzipWriters are reused, since each is about a megabyte and the ledger is saved after every
-// change. Most of what is compressed is hashes, for which better compression takes more time than
-// it is worth.
+// gzipWriters is a pool, since each writer allocates about 1 MB and the ledger is saved after every
+// change. They use the fastest level, since most of the content is hashes, which hardly compress.
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
@@ -82,8 +81,8 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// Compress returns what write writes, in the gzip format. Equal content gives equal bytes. An
-// error is that of write.
+// Compress returns the output of write, compressed with gzip. Equal output gives equal bytes. It
+// fails only if write fails.
 func Compress(write func(io.Writer) error) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzipWriters.Get().(*gzip.Writer)

@@ -76,8 +76,8 @@ func TestClaimLivesAsLongAsInventories(t *testing.T) {
 	}
 }
 
-// A placement that lost its last object before it was deleted leaves no inventory behind, and is
-// reported as removed, also if there is nothing else on the cluster.
+// The empty inventory of a deleted placement is deleted, and the placement is reported as removed,
+// even if gitfleet has no other objects on the cluster.
 func TestEmptyInventoryOfADeletedPlacementIsRemoved(t *testing.T) {
 	at := apiserver.NewConfigMaps()
 	s := memberOf(t, here, at)

@@ -328,8 +328,8 @@ func (o *ownership) deletionHeld(st stale, with []api.ID) string {
 // allowed reports whether a commit allows the deletions of a placement.
 func (o *ownership) allowed(st stale) bool { return o.works[st.inv.Placement].AllowDelete }
 
-// abandons reports whether a deleted placement leaves its objects on the cluster. The inventory
-// does not say so yet if the cluster did not answer between that decision and the deletion.
+// abandons reports whether a deleted placement leaves its objects on the cluster. The work says
+// so even if the inventory does not: the cluster may have been unreachable since the strategy changed.
 func (o *ownership) abandons(st stale) bool {
 	p := st.inv.Placement
 	return (st.inv.Abandon || o.works[p].Abandon) && !o.works.placed(p)

@@ -142,7 +142,7 @@ var readingGoals = []goal{
 	{name: "reading/list", value: []figure{ns(kubePkg, "Ask/list")}, scale: 1e-6, unit: "ms", limit: 300, why: "all complete placements, as JSON over HTTP"},
 	{name: "reading/get", value: []figure{ns(kubePkg, "Ask/get")}, scale: 1e-6, unit: "ms", limit: 5, why: "one placement"},
 	{name: "reading/first-list-to-json", value: []figure{ns(kubePkg, "FirstList/gitfleet")}, per: []figure{ns(kubePkg, "FirstList/json")},
-		unit: "x", limit: 1, why: "the same at the first request for any of them, compared with a server that encodes with encoding/json and keeps nothing"},
+		unit: "x", limit: 1, why: "the same at the first request for any of them, compared with a server that encodes with encoding/json in as many goroutines"},
 	{name: "reading/told", value: []figure{ns(kubePkg, "Watch/watchers=1")}, scale: 1e-6, unit: "ms", limit: 50, why: "from the end of the turn to when a watcher has received the changed placement"},
 	{name: "reading/watchers", value: []figure{{pkg: kubePkg, bench: "Watch/watchers=1000", name: "MiB"}}, unit: "MiB", limit: 200, why: "1,000 watchers of all placements, each with its own connection, both ends counted"},
 	{name: "reading/publish", value: []figure{ns(kubePkg, "Publish/placements=1000")}, scale: 1e-6, unit: "ms", limit: 5, why: "a report in which one placement has changed"},

@@ -17,14 +17,14 @@ const syncObjects = 500
 // firstSync measures how long it takes to apply many objects to members that have none:
 // gitfleet from the detection of the commit to the report that all is applied, and a bare
 // client that sends the same objects. Both start without a connection and without garbage from
-// before. They alternate, so that other work on the machine slows down both, and their medians are
-// compared: the best time of each would depend on who ran when the machine was idle.
+// before. They alternate, so that other load on the machine affects both alike, and their medians are
+// compared. Minimums would depend on which of the two ran while the machine was idle.
 //
 // The bare client sends the same requests with the default settings of a client. gitfleet saves
 // the servers some work: they do not search its manifests for duplicate keys. That, not fewer
 // requests, is why the figure can be below 1. A second baseline is what others apply with:
-// ApplyAllStaged of Flux's ResourceManager, with the same objects. It does not alternate with the
-// others, but runs after them, because it leaves the API server more to clean up.
+// ApplyAllStaged of Flux's ResourceManager, with the same objects. It runs after the others
+// instead of alternating with them, because the API server has more to clean up after it.
 func firstSync(ctx context.Context, b *runner) (map[string]float64, error) {
 	f, err := b.clusters(ctx, false)
 	if err != nil {

@@ -132,7 +132,7 @@ func start(output string, n int) string {
 	return strings.Join(own[:min(n, len(own))], "\n      ")
 }
 
-// sum prints the skipped tests, the failed tests, and the numbers of tests by result.
+// sum prints the skipped and the failed tests, and how many tests passed, failed and were skipped.
 func (t *tally) sum() {
 	for _, s := range t.skips {
 		fmt.Fprintln(t.out, "skip ", s)

@@ -76,7 +76,7 @@ func BenchmarkAsk(b *testing.B) {
 }
 
 // BenchmarkFirstList measures the first list of 1,000 placements on 100 clusters each, compared
-// with a server that encodes the same placements with encoding/json, as many at a time.
+// with a server that encodes the same placements with encoding/json in as many goroutines.
 func BenchmarkFirstList(b *testing.B) {
 	r := fleet(b)
 	s := serve(b, r)
