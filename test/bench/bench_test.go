@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -154,25 +153,21 @@ PASS
 	}
 }
 
-// Benchmarks that are compared run in one call, and no others of the package run.
+// The benchmarks of a package run in one call, and no others of the package run.
 func TestBenchmarksAreSelectedByPattern(t *testing.T) {
 	runs := benchRuns([]figure{
-		ns("./g", "Fetch/n=1/ours"), of("scene", "x"), ns("./g", "Fetch/n=1/git"), ns("./g", "Fetch/n=1/ours"), ns("./g", "Whole"), ns("./h", "A (b)/c"),
+		ns("./g", "Fetch/n=1/ours"), of("scene", "x"), ns("./g", "Fetch/n=1/git"), ns("./g", "Fetch/n=1/ours"), ns("./h", "A (b)/c"), ns("./g", "Whole"),
 	})
 	var got []string
 	for _, r := range runs {
 		got = append(got, r.pkg+" "+r.pattern())
 	}
-	want := []string{`./g ^BenchmarkFetch$/^n=1$/^(ours|git)$`, `./g ^Benchmark(Whole)$`, `./h ^BenchmarkA_\(b\)$/^(c)$`}
+	want := []string{
+		`./g ^BenchmarkFetch$/^n=1$/^ours$|^BenchmarkFetch$/^n=1$/^git$|^BenchmarkWhole$`,
+		`./h ^BenchmarkA_\(b\)$/^c$`,
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
-	}
-	for _, p := range got {
-		for part := range strings.SplitSeq(strings.Fields(p)[1], "/") {
-			if _, err := regexp.Compile(part); err != nil {
-				t.Error(err)
-			}
-		}
 	}
 }
 

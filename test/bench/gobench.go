@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -15,92 +14,76 @@ import (
 	"time"
 )
 
-// A benchRun is one invocation of a test binary: sub-benchmarks with the same parent, so that
-// those which are compared run right after one another.
+// A benchRun is the benchmarks of one package that some figures need.
 type benchRun struct {
-	pkg    string
-	parent string   // such as Select; may be empty
-	leaves []string // last parts of the names
+	pkg   string
+	names []string // with their sub-benchmarks: Select/objects=10
 }
 
-// benchRuns groups the benchmarks that some figures need.
+// benchRuns groups benchmarks by package.
 func benchRuns(needed []figure) []benchRun {
 	var runs []benchRun
 	for _, f := range needed {
 		if f.scene != "" {
 			continue
 		}
-		parent, leaf := "", f.bench
-		if i := strings.LastIndexByte(f.bench, '/'); i >= 0 {
-			parent, leaf = f.bench[:i], f.bench[i+1:]
-		}
-		i := slices.IndexFunc(runs, func(r benchRun) bool { return r.pkg == f.pkg && r.parent == parent && parent != "" })
+		i := slices.IndexFunc(runs, func(r benchRun) bool { return r.pkg == f.pkg })
 		if i < 0 {
-			runs = append(runs, benchRun{pkg: f.pkg, parent: parent})
+			runs = append(runs, benchRun{pkg: f.pkg})
 			i = len(runs) - 1
 		}
-		if !slices.Contains(runs[i].leaves, leaf) {
-			runs[i].leaves = append(runs[i].leaves, leaf)
+		if !slices.Contains(runs[i].names, f.bench) {
+			runs[i].names = append(runs[i].names, f.bench)
 		}
 	}
 	return runs
 }
 
-// pattern returns the value of the flag -test.bench: a regular expression for each part of a
-// name.
+// pattern returns the value of the flag -test.bench: for each benchmark a regular expression for
+// each part of its name.
 func (r benchRun) pattern() string {
-	var leaves []string
-	for _, l := range r.leaves {
-		leaves = append(leaves, regexp.QuoteMeta(written(l)))
+	var all []string
+	for _, name := range r.names {
+		parts := strings.Split("Benchmark"+name, "/")
+		for i, p := range parts {
+			parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+		}
+		all = append(all, strings.Join(parts, "/"))
 	}
-	last := "^(" + strings.Join(leaves, "|") + ")$"
-	if r.parent == "" {
-		return "^Benchmark" + strings.TrimPrefix(last, "^")
-	}
-	parts := strings.Split(r.parent, "/")
-	parts[0] = "Benchmark" + parts[0]
-	for i, p := range parts {
-		parts[i] = "^" + regexp.QuoteMeta(written(p)) + "$"
-	}
-	return strings.Join(append(parts, last), "/")
-}
-
-func (r benchRun) String() string {
-	return r.pkg + " " + strings.Trim(r.parent+"/"+strings.Join(r.leaves, ","), "/")
+	return strings.Join(all, "|")
 }
 
 // written returns a name as the testing package prints it.
 func written(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
-// goBenchmarks runs benchmarks, and adds their results to the figures.
-func (b *runner) goBenchmarks(ctx context.Context, runs []benchRun, into figures) error {
-	dir, err := os.MkdirTemp("", "bench-")
+// goBenchmarks runs benchmarks several times, and adds the medians of their results to the figures.
+// The benchmarks of a package alternate, so that those which are compared share the good and the
+// bad moments of the machine.
+func (b *runner) goBenchmarks(ctx context.Context, r benchRun, into figures) error {
+	dir, release, err := scratch()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	binaries := map[string]string{}
-	for _, r := range runs {
-		if binaries[r.pkg] == "" {
-			binaries[r.pkg] = filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(r.pkg, "./"), "/", "-")+".test")
-			if err := b.compile(ctx, r.pkg, binaries[r.pkg]); err != nil {
-				return err
-			}
-		}
-		began := time.Now()
-		out, err := b.runBenchmark(ctx, binaries[r.pkg], r)
+	defer release()
+	binary := filepath.Join(dir, "benchmarks.test")
+	if err := b.compile(ctx, r.pkg, binary); err != nil {
+		return err
+	}
+	began := time.Now()
+	samples := map[figure][]float64{}
+	for range b.count {
+		out, err := b.runBenchmarks(ctx, binary, r)
 		if err != nil {
 			return err
 		}
-		samples := parseBenchmarks(r.pkg, out)
-		if len(samples) == 0 {
-			return fmt.Errorf("%s: no such benchmark", r)
+		for f, values := range parseBenchmarks(r.pkg, out) {
+			samples[f] = append(samples[f], values...)
 		}
-		for f, values := range samples {
-			into[f] = median(values)
-		}
-		b.note("%s (%s)", r, time.Since(began).Round(time.Second))
 	}
+	for f, values := range samples {
+		into[f] = median(values)
+	}
+	b.note("benchmarks of %s (%s)", r.pkg, time.Since(began).Round(time.Second))
 	return nil
 }
 
@@ -113,8 +96,9 @@ func (b *runner) compile(ctx context.Context, pkg, target string) error {
 	return nil
 }
 
-func (b *runner) runBenchmark(ctx context.Context, binary string, r benchRun) ([]byte, error) {
-	args := []string{"-test.run=^$", "-test.bench=" + r.pattern(), "-test.benchmem", "-test.count=" + strconv.Itoa(b.count), "-test.timeout=20m"}
+// runBenchmarks runs each benchmark once.
+func (b *runner) runBenchmarks(ctx context.Context, binary string, r benchRun) ([]byte, error) {
+	args := []string{"-test.run=^$", "-test.bench=" + r.pattern(), "-test.benchmem", "-test.timeout=20m"}
 	if strings.HasPrefix(r.pkg, "./placement") {
 		args = append(args, "-test.cpu=1") // the goals of pure packages are for one core
 	}
@@ -123,7 +107,7 @@ func (b *runner) runBenchmark(ctx context.Context, binary string, r benchRun) ([
 	var out, problem bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problem
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s%s", r, err, out.Bytes(), problem.Bytes())
+		return nil, fmt.Errorf("benchmarks of %s: %w\n%s%s", r.pkg, err, out.Bytes(), problem.Bytes())
 	}
 	return out.Bytes(), nil
 }

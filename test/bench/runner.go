@@ -68,7 +68,7 @@ func (b *runner) measure(ctx context.Context, goals []goal) (figures, error) {
 	}
 	b.close() // the clusters would use CPU time
 	for _, r := range benchRuns(needed) {
-		if err := b.goBenchmarks(ctx, []benchRun{r}, measured); err != nil {
+		if err := b.goBenchmarks(ctx, r, measured); err != nil {
 			errs = append(errs, err)
 		}
 	}
