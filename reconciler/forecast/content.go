@@ -37,8 +37,14 @@ func (o *Forecast) ContentChanges() []ContentChange {
 	if o.earlier == nil {
 		return nil
 	}
+	if o.contentChanges != nil {
+		return *o.contentChanges
+	}
 	var out []ContentChange
 	for _, p := range o.Plan.Placements {
+		if o.same[p] {
+			continue
+		}
 		if old := o.earlier.Placement(o.earlierKey(p.Key)); old != nil && p.Spec != nil {
 			out = append(out, contentChanges(old, p)...)
 		}
@@ -46,6 +52,7 @@ func (o *Forecast) ContentChanges() []ContentChange {
 	slices.SortStableFunc(out, func(a, b ContentChange) int {
 		return cmp.Or(strings.Compare(a.Placement.String(), b.Placement.String()), a.After.ID.Compare(b.After.ID), strings.Compare(a.Clusters[0], b.Clusters[0]))
 	})
+	o.contentChanges = &out
 	return out
 }
 

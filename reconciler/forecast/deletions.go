@@ -36,14 +36,43 @@ type Brake interface {
 	TooMuch(deleted, total int) string
 }
 
-// Compared returns the plan and its differences from the earlier plan, if there is one.
+// compared returns the earlier plan without the placements that are not compared; nil if there is none.
+func (o *Forecast) compared() *Document {
+	if len(o.same) == 0 {
+		return o.before
+	}
+	left := map[string]bool{}
+	for p := range o.same {
+		left[p.Key.String()] = true
+	}
+	d := *o.before
+	d.Placements, d.Clusters = nil, nil
+	for _, p := range o.before.Placements {
+		if !left[p.Key()] {
+			d.Placements = append(d.Placements, p)
+		}
+	}
+	for _, c := range o.before.Clusters {
+		of := Cluster{Name: c.Name}
+		for _, object := range c.Objects {
+			if !left[object.Placement] {
+				of.Objects = append(of.Objects, object)
+			}
+		}
+		d.Clusters = append(d.Clusters, of)
+	}
+	return &d
+}
+
+// Compared returns the plan and its differences from the earlier plan, if there is one. The plan of a running fleet has
+// only what differs.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if o.document == nil {
-		described := o.Describe()
+		described := o.describe()
 		o.document = &described
 	}
 	d := *o.document
-	changes := compare(o.before, d)
+	changes := compare(o.compared(), d)
 	if !changes.Compared {
 		return d, changes
 	}
@@ -62,7 +91,7 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 			c.Deleted = o.deletions(c, counted)
 		}
 	}
-	for _, c := range o.before.Clusters {
+	for _, c := range o.before.Clusters { // with all of its objects, also those that are not compared
 		why := brake.TooMuch(len(counted[c.Name]), len(c.Objects))
 		for _, held := range counted[c.Name] {
 			*held = why

@@ -15,13 +15,38 @@ import (
 
 // Describe returns the plan as a document.
 func (o *Forecast) Describe() Document {
+	whole := *o
+	whole.same = nil
+	return whole.describe()
+}
+
+// goneBy returns the placements that are gone, and keep their objects while it is not certain whether they were renamed.
+func goneBy(p *plan.Plan) []*plan.Placement {
+	return slices.DeleteFunc(slices.Clone(p.Placements), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
+}
+
+// describe returns the plan as a document, without the placements that are not compared.
+func (o *Forecast) describe() Document {
 	d := newDocument(o.Snapshot.Commit.Hash, append(slices.Clip(o.Warnings), o.Plan.Warnings...))
 	statuses := o.statuses()
-	objects := map[string][]Object{}
-	// Placements that are gone keep their objects while it is not certain whether they were renamed.
-	gone := slices.DeleteFunc(slices.Clone(o.Plan.Placements), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
+	count := map[string]int{}
+	for _, p := range o.Plan.Placements {
+		if o.same[p] {
+			continue
+		}
+		for _, c := range p.Clusters {
+			count[c.Binding.Cluster] += len(c.Content.Manifests)
+		}
+	}
+	objects := make(map[string][]Object, len(o.Plan.Members))
+	for _, c := range o.Plan.Members {
+		objects[c.Name] = make([]Object, 0, count[c.Name])
+	}
+	gone := goneBy(o.Plan)
 	for _, p := range o.Plan.Placements {
 		switch {
+		case o.same[p]:
+			continue
 		case p.Spec != nil:
 			d.Placements = append(d.Placements, o.placement(p, statuses[p.Key]))
 		case p.Unclear != "":
@@ -40,7 +65,7 @@ func (o *Forecast) Describe() Document {
 		}
 	}
 	for _, c := range o.Plan.Members {
-		d.Clusters = append(d.Clusters, Cluster{Name: c.Name, Objects: append([]Object{}, objects[c.Name]...)})
+		d.Clusters = append(d.Clusters, Cluster{Name: c.Name, Objects: objects[c.Name]})
 	}
 	return d
 }

@@ -53,8 +53,12 @@ type Forecast struct {
 	Rollouts []Rollout
 	// running is the fleet of the forecast; nil if no daemon runs it.
 	running *Running
-	// document describes Plan; nil until it is needed.
+	// same are placements that are known to be the same in the earlier plan. They are not compared.
+	same map[*plan.Placement]bool
+	// document describes Plan without the placements in same; nil until it is needed.
 	document *Document
+	// contentChanges are the objects whose content changes; nil until they are needed.
+	contentChanges *[]ContentChange
 }
 
 // Of returns the forecast for a fleet without a daemon. An error is a bug in the program.

@@ -31,7 +31,13 @@ type Running struct {
 	// modified.
 	ledger *ledger.Ledger
 	lost   map[string]error
-	memo   *plan.Memo
+	// holdings are what placements hold, which decides whether they are renamed. Placements whose content is not known
+	// are not in it.
+	holdings map[api.PlacementKey][]api.ID
+	memo     *plan.Memo
+	// same are placements of the last forecast that have the same clusters, objects and contents as in plan. The next
+	// forecast does not compare them again.
+	same map[*plan.Placement]bool
 }
 
 // NewRunning returns the fleet at the last plan of a daemon with the commit in force. It only reads them.
@@ -46,16 +52,41 @@ func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	r.document = (&Forecast{Snapshot: inForce, Plan: p}).Describe()
 	r.memo = plan.NewMemo()
 	r.ledger, r.lost = r.newLedger(inForce)
+	r.holdings = holdingsOf(p)
 	return r
+}
+
+// holdingsOf returns the objects that each placement of a plan selects and those in its contents.
+func holdingsOf(p *plan.Plan) map[api.PlacementKey][]api.ID {
+	out := map[api.PlacementKey][]api.ID{}
+	for _, pl := range p.Placements {
+		if pl.Request == nil || slices.ContainsFunc(pl.Clusters, func(c *plan.OnCluster) bool { return c.Err != nil }) {
+			continue
+		}
+		ids := make([]api.ID, 0, len(pl.Selection.Objects))
+		for _, o := range pl.Selection.Objects {
+			ids = append(ids, o.ID)
+		}
+		for i, c := range pl.Clusters {
+			if i == 0 || !sharesContent(pl, pl.Clusters[i-1], c) {
+				for _, m := range c.Content.Manifests {
+					ids = append(ids, m.ID)
+				}
+			}
+		}
+		out[pl.Key] = ids
+	}
+	return out
 }
 
 // Forecast returns the forecast for the fleet if a commit follows the one in force. An error is a bug in the program.
 func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	in := plan.Input{
-		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger,
+		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger, Holdings: r.holdings,
 		Observed: r.clusters(s), Now: r.now, Memo: r.memo, ShortDecisions: true,
 	}
-	if r.grows(s) {
+	grows := r.grows(s)
+	if grows {
 		in.Ledger, in.Lost = r.newLedger(s)
 		in.Memo = plan.NewMemo()
 	}
@@ -65,17 +96,58 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	}
 	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan)
 	o.before = r.document.renamed(o.Renames)
-	d := o.Describe()
-	if !slices.ContainsFunc(compareClusters(o.before, d), func(c ClusterChange) bool { return len(c.Lost) > 0 }) {
-		o.document = &d
+	if !grows && len(o.Renames) == 0 && len(goneBy(o.Plan)) == 0 {
+		o.same = map[*plan.Placement]bool{}
+		for _, p := range o.Plan.Placements {
+			if r.same[p] {
+				o.same[p] = true
+			}
+		}
+	}
+	d := o.describe()
+	o.document = &d
+	changes := compare(o.compared(), d)
+	if !grows {
+		r.same = o.withoutChanges(changes)
+	}
+	if !slices.ContainsFunc(changes.Clusters, func(c ClusterChange) bool { return len(c.Lost) > 0 }) {
 		return o, nil
 	}
 	// Held deletions appear only after every cluster had its turn.
 	in.Ledger, in.Lost = r.newLedger(s)
 	o.before.settle(in.Ledger, o.Plan)
 	in.Memo = plan.NewMemo()
-	o.Plan = plan.Resolve(in)
+	o.Plan, o.same, o.document, o.contentChanges = plan.Resolve(in), nil, nil, nil
 	return o, internal(o.Plan)
+}
+
+// withoutChanges returns the placements of the plan that have the same clusters, objects and contents as in the earlier
+// plan.
+func (o *Forecast) withoutChanges(changes Changes) map[*plan.Placement]bool {
+	changed := map[string]bool{}
+	for _, p := range changes.Placements {
+		changed[p.Placement] = true
+	}
+	for _, c := range changes.Clusters {
+		for _, objects := range [][]Object{c.Gained, c.Lost, c.Released} {
+			for _, object := range objects {
+				changed[object.Placement] = true
+			}
+		}
+		for _, p := range c.Passed {
+			changed[p.Placement], changed[p.From] = true, true
+		}
+	}
+	for _, c := range o.ContentChanges() {
+		changed[c.Placement.String()] = true
+	}
+	out := map[*plan.Placement]bool{}
+	for _, p := range o.Plan.Placements {
+		if p.Spec != nil && p.Request != nil && !changed[p.Key.String()] {
+			out[p] = true
+		}
+	}
+	return out
 }
 
 // Member returns a cluster of the fleet as the commit in force declares it; nil if it is not declared.

@@ -3,6 +3,7 @@ package forecast
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/test/world"
 )
 
 // Changed settings are added to the changes of their placement, also of a renamed one, sorted by
@@ -201,6 +203,102 @@ func TestForecastBeginsAfterTheRollouts(t *testing.T) {
 				t.Errorf("%s, time %d: got:\n%s\nwant:\n%s", name, i, got, test.want)
 			}
 		}
+	}
+}
+
+// What a placement selects in one pull request is not what it holds when another one is planned: the
+// new placement selects nothing that web holds, and so it is not web under another name.
+func TestRenamesDoNotDependOnEarlierForecasts(t *testing.T) {
+	const fleet = "clusters a\nnamespace web\nnamespace shop\n"
+	in := healthy(snapshot(t, "v1", fleet+"place web\n"), noon)
+	plan.Resolve(in).UpdateLedger(in.Ledger)
+	running := NewRunning(in.InForce, plan.Resolve(in), noon)
+	for _, text := range []string{"place web of web,shop\n", "place new of shop\n"} {
+		o, err := running.Forecast(snapshot(t, "v2", fleet+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Renames) > 0 {
+			t.Errorf("%s: %v", text, o.Renames)
+		}
+	}
+	o, err := running.Forecast(snapshot(t, "v2", fleet+"place new of web\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Renames) != 1 {
+		t.Errorf("a new placement that selects what web holds: %v", o.Renames)
+	}
+}
+
+// A fleet does not compare again what was the same in its last forecast. Its forecasts are those of
+// a fleet that has made none before: for commits with other contents, selectors, policies, clusters
+// and names, and for placements that share or give up objects.
+func TestForecastsDoNotDependOnEarlierOnes(t *testing.T) {
+	skipped := 0
+	for seed := range uint64(60) {
+		draw := rand.New(rand.NewPCG(seed, 0))
+		text := func() string {
+			clusters := []string{"clusters a/region=eu b/region=eu c/region=us", "clusters a/region=eu b/region=eu c/region=us", "clusters a/region=eu c/region=us", "clusters a/region=eu b/region=eu c/region=us d/region=us"}
+			out := clusters[draw.IntN(len(clusters))] + "\n"
+			for _, name := range []string{"shop", "web", "docs", "mail"} {
+				out += "namespace " + name + "\n"
+				if draw.IntN(5) > 0 {
+					out += fmt.Sprintf("configmap %s/one v%d\n", name, max(0, draw.IntN(6)-3))
+				}
+				if draw.IntN(8) == 0 {
+					continue
+				}
+				place := "place " + name
+				if draw.IntN(10) == 0 {
+					place = "place " + name + "-2 of " + name
+				} else if draw.IntN(6) == 0 {
+					place += " of " + name + ",shop"
+				}
+				out += place + []string{"", "", "", "", " pick 2", " on a,c", " abandon", " near us pick 1"}[draw.IntN(8)] + "\n"
+			}
+			return out
+		}
+		loader := hub.NewLoader(hub.Options{})
+		load := func(hash, text string) *hub.Snapshot {
+			s, err := loader.Load(hub.Commit{Hash: hash, Time: noon, Message: "a change"}, world.Files(t, text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		first := text()
+		in := healthy(load("v1", first), noon)
+		in.Past = map[string]*hub.Snapshot{"v1": in.InForce}
+		for range 3 {
+			plan.Resolve(in).UpdateLedger(in.Ledger)
+		}
+		p := plan.Resolve(in)
+		running := NewRunning(in.InForce, p, noon)
+		tell := func(r *Running, s *hub.Snapshot) string {
+			o, err := r.Forecast(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			skipped += len(o.same)
+			d, c := o.Compared(limit(2))
+			return fmt.Sprint(describeChanges(o, d, c), "\n", o.Rollouts, o.Refusal(), r.NewProblems(o), c)
+		}
+		for i := range 8 {
+			next := first
+			if draw.IntN(3) > 0 {
+				next = text()
+			} else {
+				next = strings.Replace(next, "v0", fmt.Sprint("v", draw.IntN(9)), 1)
+			}
+			s := load(fmt.Sprint("next", i), next)
+			if got, want := tell(running, s), tell(NewRunning(in.InForce, p, noon), s); got != want {
+				t.Fatalf("seed %d, commit %d:\n%s\ngot:\n%s\nwant:\n%s", seed, i, next, got, want)
+			}
+		}
+	}
+	if skipped < 100 {
+		t.Errorf("only %d placements were not compared again", skipped)
 	}
 }
 

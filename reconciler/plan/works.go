@@ -123,6 +123,9 @@ func worksOf(p, earlier *Plan) map[string][]work.Work {
 	for _, p := range p.Placements {
 		for _, c := range p.Clusters {
 			if name := c.Binding.Cluster; c.work != nil && changed[name] {
+				if works[name] == nil {
+					works[name] = make([]work.Work, 0, len(earlier.Works[name])+1)
+				}
 				works[name] = append(works[name], *c.work)
 			}
 		}

@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -36,43 +40,76 @@ func withChange(t testing.TB, base fstest.MapFS, n int) fstest.MapFS {
 	return out
 }
 
-// BenchmarkChangeOfOneFile measures what a running daemon does for a commit that changes one
-// file, and for a pull request with the same change.
+// BenchmarkChangeOfOneFile measures what a running daemon does for a commit that changes one file,
+// until every cluster has its new work, and what it does for a pull request with the same change.
 func BenchmarkChangeOfOneFile(b *testing.B) {
 	base := largeHub(b)
 	s := newStage(b)
-	s.begin(hash("b"), base)
-	for range 3 {
-		s.turn()
+	told := status.NewMemo()
+	turn := func(head *hub.Snapshot) {
+		s.past[head.Commit.Hash] = head
+		s.ledger.SetInForce(head.Commit.Hash)
+		p := plan.Resolve(plan.Input{InForce: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: s.memo, ShortDecisions: true})
+		p.UpdateLedger(s.ledger)
+		s.report = status.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now, Memo: told})
+		s.report.UpdateLedger(s.ledger)
 	}
-	brake := member.Brake{Percent: 30, Objects: 10}
-	load := func(b *testing.B, loader *hub.Loader, files fs.FS, hash string) *hub.Snapshot {
-		head, err := loader.Load(hub.Commit{Hash: hash}, files)
+	// reported records that the clusters have the content of a placement.
+	reported := func(key api.PlacementKey) {
+		for cluster, works := range s.report.Plan().Works {
+			i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement == key })
+			s.ledger.Fold(ledger.WorkSeen{Cluster: cluster, Placement: key, At: s.now, Revision: works[i].Revision, Done: true, Total: len(works[i].Manifests)})
+		}
+	}
+	loader := hub.NewLoader(hub.Options{})
+	load := func(files fs.FS, hash string) *hub.Snapshot {
+		head, err := loader.Load(hub.Commit{Hash: hash, Time: s.now}, files)
 		if err != nil {
 			b.Fatal(err)
 		}
 		return head
 	}
+	s.begin(hash("b"), base)
+	head := load(base, hash("b"))
+	turn(head)
+	turn(head)
+	for _, p := range head.Placements {
+		reported(p.Key)
+	}
+	turn(head)
+	commit := func(b *testing.B, n int) {
+		delete(s.past, fmt.Sprintf("%040d", n-2))
+		head = load(withChange(b, base, n), fmt.Sprintf("%040d", n))
+		turn(head)
+	}
+	answer := func(b *testing.B) {
+		for cluster, works := range s.report.Plan().Works {
+			if w := works[500]; w.Revision.Commit != head.Commit.Hash {
+				b.Fatal(cluster, w.Revision)
+			}
+		}
+		reported(api.PlacementKey{Name: "n0500"})
+		turn(head)
+	}
+	commit(b, 2)
+	answer(b)
 	b.Run("of=commit", func(b *testing.B) {
-		loader := hub.NewLoader(hub.Options{})
-		load(b, loader, base, hash("b"))
-		memo, told := plan.NewMemo(), status.NewMemo()
-		plan.Resolve(plan.Input{InForce: s.report.InForce, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: memo, ShortDecisions: true})
-		for n := 0; b.Loop(); n++ {
-			head := load(b, loader, withChange(b, base, n+2), fmt.Sprintf("%040d", n))
-			s.past[head.Commit.Hash] = head
-			p := plan.Resolve(plan.Input{InForce: head, Past: s.past, Ledger: s.ledger, Now: s.now, Memo: memo, ShortDecisions: true})
-			status.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now, Memo: told})
+		for n := 3; b.Loop(); n++ {
+			commit(b, n)
+			b.StopTimer()
+			answer(b)
+			b.StartTimer()
 		}
 	})
 	b.Run("of=pull-request", func(b *testing.B) {
-		loader := hub.NewLoader(hub.Options{})
-		fleet := forecast.NewRunning(s.report.InForce, s.report.Plan(), s.now)
-		if _, _, err := planMerge(fleet, load(b, loader, base, hash("c")), brake); err != nil {
+		brake := member.Brake{Percent: 30, Objects: 10}
+		loader = hub.NewLoader(hub.Options{}) // a daemon has one for pull requests
+		fleet := forecast.NewRunning(head, s.report.Plan(), s.now)
+		if _, _, err := planMerge(fleet, load(base, hash("c")), brake); err != nil {
 			b.Fatal(err)
 		}
 		for n := 0; b.Loop(); n++ {
-			merged := load(b, loader, withChange(b, base, n+2), fmt.Sprintf("%040d", n))
+			merged := load(withChange(b, base, -n), fmt.Sprintf("%040d", n))
 			r, _, err := planMerge(fleet, merged, brake)
 			if err != nil || r.totals().changed != 100 {
 				b.Fatal(r, err)
