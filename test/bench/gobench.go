@@ -70,12 +70,11 @@ func (b *runner) goBenchmarks(ctx context.Context, r benchRun, into figures) err
 		return err
 	}
 	began := time.Now()
+	var failure error
 	samples := map[figure][]float64{}
-	for range b.count {
-		out, err := b.runBenchmarks(ctx, binary, r)
-		if err != nil {
-			return err
-		}
+	for i := 0; i < b.count && failure == nil; i++ {
+		var out []byte
+		out, failure = b.runBenchmarks(ctx, binary, r)
 		for f, values := range parseBenchmarks(r.pkg, out) {
 			samples[f] = append(samples[f], values...)
 		}
@@ -83,8 +82,13 @@ func (b *runner) goBenchmarks(ctx context.Context, r benchRun, into figures) err
 	for f, values := range samples {
 		into[f] = median(values)
 	}
+	for _, name := range r.names {
+		if failure == nil && samples[ns(r.pkg, name)] == nil {
+			failure = fmt.Errorf("%s has no benchmark %s", r.pkg, name)
+		}
+	}
 	b.note("benchmarks of %s (%s)", r.pkg, time.Since(began).Round(time.Second))
-	return nil
+	return failure
 }
 
 func (b *runner) compile(ctx context.Context, pkg, target string) error {
@@ -96,7 +100,7 @@ func (b *runner) compile(ctx context.Context, pkg, target string) error {
 	return nil
 }
 
-// runBenchmarks runs each benchmark once.
+// runBenchmarks runs each benchmark once. After a failure it returns the output up to there.
 func (b *runner) runBenchmarks(ctx context.Context, binary string, r benchRun) ([]byte, error) {
 	args := []string{"-test.run=^$", "-test.bench=" + r.pattern(), "-test.benchmem", "-test.timeout=20m"}
 	if strings.HasPrefix(r.pkg, "./placement") {
@@ -107,7 +111,7 @@ func (b *runner) runBenchmarks(ctx context.Context, binary string, r benchRun) (
 	var out, problem bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problem
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("benchmarks of %s: %w\n%s%s", r.pkg, err, out.Bytes(), problem.Bytes())
+		return out.Bytes(), fmt.Errorf("benchmarks of %s: %w\n%s%s", r.pkg, err, out.Bytes(), problem.Bytes())
 	}
 	return out.Bytes(), nil
 }
