@@ -62,7 +62,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 		}
 	}
 	loader := hub.NewLoader(hub.Options{})
-	load := func(files fs.FS, hash string) *hub.Snapshot {
+	load := func(b *testing.B, files fs.FS, hash string) *hub.Snapshot {
 		head, err := loader.Load(hub.Commit{Hash: hash, Time: s.now}, files)
 		if err != nil {
 			b.Fatal(err)
@@ -70,7 +70,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 		return head
 	}
 	s.begin(hash("b"), base)
-	head := load(base, hash("b"))
+	head := load(b, base, hash("b"))
 	turn(head)
 	turn(head)
 	for _, p := range head.Placements {
@@ -79,7 +79,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 	turn(head)
 	commit := func(b *testing.B, n int) {
 		delete(s.past, fmt.Sprintf("%040d", n-2))
-		head = load(withChange(b, base, n), fmt.Sprintf("%040d", n))
+		head = load(b, withChange(b, base, n), fmt.Sprintf("%040d", n))
 		turn(head)
 	}
 	answer := func(b *testing.B) {
@@ -105,11 +105,11 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 		brake := member.Brake{Percent: 30, Objects: 10}
 		loader = hub.NewLoader(hub.Options{}) // a daemon has one for pull requests
 		fleet := forecast.NewRunning(head, s.report.Plan(), s.now)
-		if _, _, err := planMerge(fleet, load(base, hash("c")), brake); err != nil {
+		if _, _, err := planMerge(fleet, load(b, base, hash("c")), brake); err != nil {
 			b.Fatal(err)
 		}
 		for n := 0; b.Loop(); n++ {
-			merged := load(withChange(b, base, -n), fmt.Sprintf("%040d", n))
+			merged := load(b, withChange(b, base, -n), fmt.Sprintf("%040x", 1<<40+n))
 			r, _, err := planMerge(fleet, merged, brake)
 			if err != nil || r.totals().changed != 100 {
 				b.Fatal(r, err)
