@@ -88,8 +88,8 @@ func comparePlacements(before, after []Placement) []PlacementChange {
 		old, known := was[p.Key()]
 		delete(was, p.Key())
 		c := PlacementChange{Placement: p.Key(), New: !known, RenamedFrom: p.RenamedFrom, Unclear: p.Unclear != ""}
-		if now, before := p.Selected(), old.Selected(); !slices.Equal(now, before) {
-			c.Gained, c.Lost = without(now, before, name), without(before, now, name)
+		if now, then := p.Selected(), old.Selected(); !slices.Equal(now, then) {
+			c.Gained, c.Lost = without(now, then, name), without(then, now, name)
 		}
 		if c.New || c.RenamedFrom != "" || c.Unclear || len(c.Gained)+len(c.Lost) > 0 {
 			out = append(out, c)

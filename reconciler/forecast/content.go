@@ -32,7 +32,7 @@ func (c ContentChange) Note() string {
 }
 
 // ContentChanges returns the objects whose content changes, sorted by placement and ID. It returns none if the contents
-// of the earlier plan are not known.
+// of the earlier plan are not known. The result must not be modified.
 func (o *Forecast) ContentChanges() []ContentChange {
 	if o.earlier == nil {
 		return nil

@@ -36,43 +36,15 @@ type Brake interface {
 	TooMuch(deleted, total int) string
 }
 
-// compared returns the earlier plan without the placements that are not compared; nil if there is none.
-func (o *Forecast) compared() *Document {
-	if len(o.same) == 0 {
-		return o.before
-	}
-	left := map[string]bool{}
-	for p := range o.same {
-		left[p.Key.String()] = true
-	}
-	d := *o.before
-	d.Placements, d.Clusters = nil, nil
-	for _, p := range o.before.Placements {
-		if !left[p.Key()] {
-			d.Placements = append(d.Placements, p)
-		}
-	}
-	for _, c := range o.before.Clusters {
-		of := Cluster{Name: c.Name}
-		for _, object := range c.Objects {
-			if !left[object.Placement] {
-				of.Objects = append(of.Objects, object)
-			}
-		}
-		d.Clusters = append(d.Clusters, of)
-	}
-	return &d
-}
-
-// Compared returns the plan and its differences from the earlier plan, if there is one. The plan of a running fleet has
-// only what differs.
+// Compared returns the plan and its differences from the earlier plan, if there is one. The plan of a running fleet may
+// lack placements that do not differ.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if o.document == nil {
 		described := o.describe()
 		o.document = &described
 	}
 	d := *o.document
-	changes := compare(o.compared(), d)
+	changes := compare(o.compared, d)
 	if !changes.Compared {
 		return d, changes
 	}

@@ -20,8 +20,9 @@ func (o *Forecast) Describe() Document {
 	return whole.describe()
 }
 
-// goneBy returns the placements that are gone, and keep their objects while it is not certain whether they were renamed.
-func goneBy(p *plan.Plan) []*plan.Placement {
+// unclearGone returns the placements that are gone, and keep their objects while it is not certain whether they were
+// renamed.
+func unclearGone(p *plan.Plan) []*plan.Placement {
 	return slices.DeleteFunc(slices.Clone(p.Placements), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
 }
 
@@ -42,7 +43,7 @@ func (o *Forecast) describe() Document {
 	for _, c := range o.Plan.Members {
 		objects[c.Name] = make([]Object, 0, count[c.Name])
 	}
-	gone := goneBy(o.Plan)
+	gone := unclearGone(o.Plan)
 	for _, p := range o.Plan.Placements {
 		switch {
 		case o.same[p]:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // Version identifies the JSON schema of a plan, which docs/plan-json.md describes. Fields of a version are never
@@ -96,6 +97,34 @@ func NotLoaded(problems problem.List) Document { return newDocument("", problems
 // newDocument returns a document with empty lists, so that the JSON has no null lists.
 func newDocument(commit string, problems problem.List) Document {
 	return Document{APIVersion: Version, Commit: commit, Placements: []Placement{}, Clusters: []Cluster{}, Problems: describeProblems(problems)}
+}
+
+// without returns the document without some placements and their objects.
+func (d *Document) without(placements map[*plan.Placement]bool) *Document {
+	if len(placements) == 0 {
+		return d
+	}
+	dropped := map[string]bool{}
+	for p := range placements {
+		dropped[p.Key.String()] = true
+	}
+	out := *d
+	out.Placements, out.Clusters = nil, make([]Cluster, 0, len(d.Clusters))
+	for _, p := range d.Placements {
+		if !dropped[p.Key()] {
+			out.Placements = append(out.Placements, p)
+		}
+	}
+	for _, c := range d.Clusters {
+		left := Cluster{Name: c.Name}
+		for _, o := range c.Objects {
+			if !dropped[o.Placement] {
+				left.Objects = append(left.Objects, o)
+			}
+		}
+		out.Clusters = append(out.Clusters, left)
+	}
+	return &out
 }
 
 func (p Placement) key() api.PlacementKey {

@@ -47,6 +47,8 @@ type Forecast struct {
 	Warnings problem.List
 	// before is the earlier plan, with renamed placements under their new keys; nil if there is none.
 	before *Document
+	// compared is before without the placements in same.
+	compared *Document
 	// earlier is the earlier plan with its contents; nil if they are not known.
 	earlier *plan.Plan
 	// Rollouts are the rollouts that the snapshot starts in a running fleet, by placement.
@@ -88,6 +90,7 @@ func Of(in Input) (*Forecast, error) {
 		}
 		o.Renames = o.Plan.Renames
 		o.before = before.renamed(o.Renames)
+		o.compared = o.before
 		o.before.settle(input.Ledger, o.Plan)
 		input.Memo = plan.NewMemo()
 	}

@@ -20,6 +20,12 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // commit is a hash, which a trailer may follow.
 func snapshot(t *testing.T, commit, text string) *hub.Snapshot {
 	t.Helper()
+	return load(t, hub.NewLoader(hub.Options{}), commit, text)
+}
+
+// load is snapshot with a loader.
+func load(t *testing.T, loader *hub.Loader, commit, text string) *hub.Snapshot {
+	t.Helper()
 	hash, message, _ := strings.Cut(commit, " ")
 	var short string
 	manifests := fstest.MapFS{}
@@ -32,7 +38,7 @@ func snapshot(t *testing.T, commit, text string) *hub.Snapshot {
 	}
 	files := world.Files(t, short)
 	maps.Copy(files, manifests)
-	s, err := hub.NewLoader(hub.Options{}).Load(hub.Commit{Hash: hash, Time: noon, Message: "a change\n\n" + message}, files)
+	s, err := loader.Load(hub.Commit{Hash: hash, Time: noon, Message: "a change\n\n" + message}, files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,12 +31,9 @@ type Running struct {
 	// modified.
 	ledger *ledger.Ledger
 	lost   map[string]error
-	// holdings are what placements hold, which decides whether they are renamed. Placements whose content is not known
-	// are not in it.
-	holdings map[api.PlacementKey][]api.ID
-	memo     *plan.Memo
-	// same are placements of the last forecast that have the same clusters, objects and contents as in plan. The next
-	// forecast does not compare them again.
+	memo   *plan.Memo
+	// same are placements of an earlier forecast that have the same clusters, objects and contents as in plan. A
+	// forecast that has them again does not compare them.
 	same map[*plan.Placement]bool
 }
 
@@ -52,43 +49,63 @@ func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	r.document = (&Forecast{Snapshot: inForce, Plan: p}).Describe()
 	r.memo = plan.NewMemo()
 	r.ledger, r.lost = r.newLedger(inForce)
-	r.holdings = holdingsOf(p)
 	return r
 }
 
-// holdingsOf returns the objects that each placement of a plan selects and those in its contents.
-func holdingsOf(p *plan.Plan) map[api.PlacementKey][]api.ID {
-	out := map[api.PlacementKey][]api.ID{}
-	for _, pl := range p.Placements {
-		if pl.Request == nil || slices.ContainsFunc(pl.Clusters, func(c *plan.OnCluster) bool { return c.Err != nil }) {
+// holdings returns what the placements hold that a snapshot no longer has. That decides whether they were renamed. known
+// says that the content of each of them is known.
+func (r *Running) holdings(s *hub.Snapshot) (held map[api.PlacementKey][]api.ID, known bool) {
+	stays := map[api.PlacementKey]bool{}
+	for _, p := range s.Placements {
+		stays[p.Key] = true
+	}
+	held, known = map[api.PlacementKey][]api.ID{}, true
+	for _, p := range r.plan.Placements {
+		if stays[p.Key] || p.Spec == nil && p.Unclear == "" {
 			continue
 		}
-		ids := make([]api.ID, 0, len(pl.Selection.Objects))
-		for _, o := range pl.Selection.Objects {
-			ids = append(ids, o.ID)
+		if ids, ok := heldBy(p); ok {
+			held[p.Key] = ids
+		} else {
+			known = false
 		}
-		for i, c := range pl.Clusters {
-			if i == 0 || !sharesContent(pl, pl.Clusters[i-1], c) {
-				for _, m := range c.Content.Manifests {
-					ids = append(ids, m.ID)
-				}
-			}
-		}
-		out[pl.Key] = ids
 	}
-	return out
+	return held, known
+}
+
+// heldBy returns the objects in the contents of a placement, each at least once. ok is false if the content of a cluster
+// is not known.
+func heldBy(p *plan.Placement) (ids []api.ID, ok bool) {
+	for i, c := range p.Clusters {
+		content := &c.Content
+		if p.Request == nil || c.Err != nil { // the cluster keeps what it has
+			content = c.PreviousContent
+		}
+		switch {
+		case content == nil && c.Binding.HasRevision():
+			return nil, false
+		case content == nil || i > 0 && sharesContent(p, p.Clusters[i-1], c):
+			continue
+		}
+		for _, m := range content.Manifests {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids, true
 }
 
 // Forecast returns the forecast for the fleet if a commit follows the one in force. An error is a bug in the program.
 func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
+	held, known := r.holdings(s)
 	in := plan.Input{
-		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger, Holdings: r.holdings,
+		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger, Holdings: held,
 		Observed: r.clusters(s), Now: r.now, Memo: r.memo, ShortDecisions: true,
 	}
-	grows := r.grows(s)
-	if grows {
-		in.Ledger, in.Lost = r.newLedger(s)
-		in.Memo = plan.NewMemo()
+	if grows := r.grows(s); grows || !known {
+		in.Memo = plan.NewMemo() // what is not known must not come from the last forecast
+		if grows {
+			in.Ledger, in.Lost = r.newLedger(s)
+		}
 	}
 	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r, earlier: r.plan}
 	if err := internal(o.Plan); err != nil {
@@ -96,7 +113,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	}
 	o.Renames, o.Rollouts = o.Plan.Renames, rollouts(o.Plan)
 	o.before = r.document.renamed(o.Renames)
-	if !grows && len(o.Renames) == 0 && len(goneBy(o.Plan)) == 0 {
+	if in.Memo == r.memo && len(o.Renames) == 0 && len(unclearGone(o.Plan)) == 0 {
 		o.same = map[*plan.Placement]bool{}
 		for _, p := range o.Plan.Placements {
 			if r.same[p] {
@@ -105,10 +122,13 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 		}
 	}
 	d := o.describe()
-	o.document = &d
-	changes := compare(o.compared(), d)
-	if !grows {
+	o.document, o.compared = &d, o.before.without(o.same)
+	changes := compare(o.compared, d)
+	switch {
+	case o.same != nil:
 		r.same = o.withoutChanges(changes)
+	case len(o.Renames) > 0: // the memo may take another rename to the same key for this one
+		r.memo, r.same = plan.NewMemo(), nil
 	}
 	if !slices.ContainsFunc(changes.Clusters, func(c ClusterChange) bool { return len(c.Lost) > 0 }) {
 		return o, nil
@@ -117,7 +137,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	in.Ledger, in.Lost = r.newLedger(s)
 	o.before.settle(in.Ledger, o.Plan)
 	in.Memo = plan.NewMemo()
-	o.Plan, o.same, o.document, o.contentChanges = plan.Resolve(in), nil, nil, nil
+	o.Plan, o.same, o.document, o.compared, o.contentChanges = plan.Resolve(in), nil, nil, o.before, nil
 	return o, internal(o.Plan)
 }
 
@@ -143,7 +163,7 @@ func (o *Forecast) withoutChanges(changes Changes) map[*plan.Placement]bool {
 	}
 	out := map[*plan.Placement]bool{}
 	for _, p := range o.Plan.Placements {
-		if p.Spec != nil && p.Request != nil && !changed[p.Key.String()] {
+		if p.Spec != nil && !changed[p.Key.String()] {
 			out[p] = true
 		}
 	}

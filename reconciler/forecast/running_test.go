@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,7 +18,6 @@ import (
 	"github.com/gitfleet/gitfleet/placement/rollout"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/plan"
-	"github.com/gitfleet/gitfleet/test/world"
 )
 
 // Changed settings are added to the changes of their placement, also of a renamed one, sorted by
@@ -207,44 +207,63 @@ func TestForecastBeginsAfterTheRollouts(t *testing.T) {
 }
 
 // What a placement selects in one pull request is not what it holds when another one is planned: the
-// new placement selects nothing that web holds, and so it is not web under another name.
+// new placement selects nothing that web holds, and so it is not web under another name. That holds
+// also if an override fails on a cluster, or if the selectors are invalid.
 func TestRenamesDoNotDependOnEarlierForecasts(t *testing.T) {
-	const fleet = "clusters a\nnamespace web\nnamespace shop\n"
-	in := healthy(snapshot(t, "v1", fleet+"place web\n"), noon)
-	plan.Resolve(in).UpdateLedger(in.Ledger)
-	running := NewRunning(in.InForce, plan.Resolve(in), noon)
-	for _, text := range []string{"place web of web,shop\n", "place new of shop\n"} {
-		o, err := running.Forecast(snapshot(t, "v2", fleet+text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(o.Renames) > 0 {
-			t.Errorf("%s: %v", text, o.Renames)
-		}
-	}
-	o, err := running.Forecast(snapshot(t, "v2", fleet+"place new of web\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(o.Renames) != 1 {
-		t.Errorf("a new placement that selects what web holds: %v", o.Renames)
+	const fleet = "clusters a/region=eu b/region=us\nnamespace web\nnamespace shop\n{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: web}}\n"
+	for name, test := range map[string]struct{ before, web string }{
+		"known content":       {"", "place web\n"},
+		"a failing override":  {"", "place web\noverride web/one to v1 on eu\n"},
+		"a new failure":       {"place web\n", "place web\noverride web/one to v1 on eu\n"},
+		"invalid selectors":   {"place web\n", "place web broken\nwidget web/one\n"},
+		"two failing at once": {"place web\n", "place web broken\nwidget web/one\noverride web/one to v1 on eu\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := healthy(snapshot(t, "v1", fleet+cmp.Or(test.before, test.web)), noon)
+			in.Past = map[string]*hub.Snapshot{"v1": in.InForce}
+			plan.Resolve(in).UpdateLedger(in.Ledger)
+			in.InForce = snapshot(t, "v2", fleet+test.web)
+			in.Past["v2"] = in.InForce
+			running := NewRunning(in.InForce, plan.Resolve(in), noon)
+			for _, text := range []string{"place web of web,shop\n", "place new of shop\n"} {
+				o, err := running.Forecast(snapshot(t, "v3", fleet+text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(o.Renames)+len(unclearGone(o.Plan)) > 0 {
+					t.Errorf("%s: %v", text, o.Renames)
+				}
+			}
+			o, err := running.Forecast(snapshot(t, "v3", fleet+"place new of web\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(o.Renames) != 1 {
+				t.Errorf("a new placement that selects what web holds: %v", o.Renames)
+			}
+		})
 	}
 }
 
-// A fleet does not compare again what was the same in its last forecast. Its forecasts are those of
-// a fleet that has made none before: for commits with other contents, selectors, policies, clusters
-// and names, and for placements that share or give up objects.
+// A fleet does not compare again what was the same in an earlier forecast. Its forecasts are those of
+// a fleet that has made none before: for commits with other contents, selectors, policies, overrides,
+// clusters and names, and for placements that share or give up objects.
 func TestForecastsDoNotDependOnEarlierOnes(t *testing.T) {
 	skipped := 0
 	for seed := range uint64(60) {
 		draw := rand.New(rand.NewPCG(seed, 0))
 		text := func() string {
-			clusters := []string{"clusters a/region=eu b/region=eu c/region=us", "clusters a/region=eu b/region=eu c/region=us", "clusters a/region=eu c/region=us", "clusters a/region=eu b/region=eu c/region=us d/region=us"}
-			out := clusters[draw.IntN(len(clusters))] + "\n"
+			clusters := []string{"a/region=eu b/region=eu c/region=us", "a/region=eu b/region=us c/region=us", "a/region=eu c/region=us", "a/region=eu b/region=eu c/region=us d/region=us"}
+			out := "clusters " + clusters[draw.IntN(len(clusters))] + "\n"
 			for _, name := range []string{"shop", "web", "docs", "mail"} {
 				out += "namespace " + name + "\n"
 				if draw.IntN(5) > 0 {
 					out += fmt.Sprintf("configmap %s/one v%d\n", name, max(0, draw.IntN(6)-3))
+				} else { // an override of its value fails
+					out += fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: %s}}\n", name)
+				}
+				if draw.IntN(6) == 0 {
+					out += "override " + name + "/one " + []string{"to v9", "to v9", "gone"}[draw.IntN(3)] + " on eu\n"
 				}
 				if draw.IntN(8) == 0 {
 					continue
@@ -255,50 +274,94 @@ func TestForecastsDoNotDependOnEarlierOnes(t *testing.T) {
 				} else if draw.IntN(6) == 0 {
 					place += " of " + name + ",shop"
 				}
-				out += place + []string{"", "", "", "", " pick 2", " on a,c", " abandon", " near us pick 1"}[draw.IntN(8)] + "\n"
+				if draw.IntN(10) == 0 {
+					out += "widget " + name + "/one\n" // makes selectors invalid
+				}
+				out += place + []string{"", "", "", "", " pick 2", " on a,c", " abandon", " near us pick 1", " broken"}[draw.IntN(9)] + "\n"
 			}
 			return out
 		}
-		loader := hub.NewLoader(hub.Options{})
-		load := func(hash, text string) *hub.Snapshot {
-			s, err := loader.Load(hub.Commit{Hash: hash, Time: noon, Message: "a change"}, world.Files(t, text))
-			if err != nil {
-				t.Fatal(err)
+		// edited returns a text with one line of another one, or without one line.
+		edited := func(old string) string {
+			lines := strings.SplitAfter(old, "\n")
+			i := draw.IntN(len(lines) - 1)
+			words := strings.Fields(lines[i])
+			for line := range strings.Lines(text()) {
+				if other := strings.Fields(line); other[0] == words[0] && line[0] != '{' && (other[0] == "clusters" || other[1] == words[1]) {
+					lines[i] = line
+					return strings.Join(lines, "")
+				}
 			}
-			return s
+			if words[0] != "clusters" {
+				lines[i] = ""
+			}
+			return strings.Join(lines, "")
 		}
+		loader := hub.NewLoader(hub.Options{})
 		first := text()
-		in := healthy(load("v1", first), noon)
+		in := healthy(load(t, loader, "v1", first), noon)
 		in.Past = map[string]*hub.Snapshot{"v1": in.InForce}
 		for range 3 {
 			plan.Resolve(in).UpdateLedger(in.Ledger)
 		}
+		if seed%2 == 1 { // no cluster has the commit in force yet
+			first = edited(first)
+			in.InForce = load(t, loader, "v2", first)
+			in.Past["v2"] = in.InForce
+		}
 		p := plan.Resolve(in)
 		running := NewRunning(in.InForce, p, noon)
-		tell := func(r *Running, s *hub.Snapshot) string {
-			o, err := r.Forecast(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			skipped += len(o.same)
-			d, c := o.Compared(limit(2))
-			return fmt.Sprint(describeChanges(o, d, c), "\n", o.Rollouts, o.Refusal(), r.NewProblems(o), c)
-		}
+		next := first
 		for i := range 8 {
-			next := first
-			if draw.IntN(3) > 0 {
+			switch draw.IntN(5) {
+			case 0: // once more
+			case 1:
 				next = text()
-			} else {
-				next = strings.Replace(next, "v0", fmt.Sprint("v", draw.IntN(9)), 1)
+			case 2:
+				next = edited(next)
+			default:
+				next = edited(first)
 			}
-			s := load(fmt.Sprint("next", i), next)
-			if got, want := tell(running, s), tell(NewRunning(in.InForce, p, noon), s); got != want {
+			s := load(t, loader, fmt.Sprint("next", i), next)
+			got, same := everything(t, running, s)
+			skipped += same
+			if want, _ := everything(t, NewRunning(in.InForce, p, noon), s); got != want {
 				t.Fatalf("seed %d, commit %d:\n%s\ngot:\n%s\nwant:\n%s", seed, i, next, got, want)
 			}
 		}
 	}
 	if skipped < 100 {
 		t.Errorf("only %d placements were not compared again", skipped)
+	}
+}
+
+// everything tells all that a forecast says, and how many placements it did not compare.
+func everything(t *testing.T, r *Running, s *hub.Snapshot) (text string, same int) {
+	t.Helper()
+	o, err := r.Forecast(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, c := o.Compared(limit(2))
+	return fmt.Sprint(describeChanges(o, d, c), "\n", o.Rollouts, o.Refusal(), r.NewProblems(o), c), len(o.same)
+}
+
+// Two pull requests may rename different placements to the same one. The second has the clusters of
+// its own predecessor.
+func TestAnotherRenameToTheSamePlacement(t *testing.T) {
+	const fleet = "clusters a b\nnamespace web\nnamespace docs\n"
+	const web, docs, app = "place web on a\n", "place docs on b\n", "place app of web,docs pick 1\n"
+	loader := hub.NewLoader(hub.Options{})
+	in := healthy(load(t, loader, "v1", fleet+web+docs), noon)
+	plan.Resolve(in).UpdateLedger(in.Ledger)
+	p := plan.Resolve(in)
+	running := NewRunning(in.InForce, p, noon)
+	for hash, text := range []string{docs + app, web + app, docs + app} {
+		s := load(t, loader, fmt.Sprint(hash), fleet+text)
+		got, _ := everything(t, running, s)
+		if want, _ := everything(t, NewRunning(in.InForce, p, noon), s); got != want {
+			t.Errorf("%s\ngot:\n%s\nwant:\n%s", text, got, want)
+		}
 	}
 }
 
