@@ -49,7 +49,7 @@ type Expression struct {
 // one line with the position and the reason.
 func Compile(text string) (*Expression, error) {
 	if len(text) > Longest {
-		return nil, fmt.Errorf("it has %d characters, more than %d", len(text), Longest)
+		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), Longest)
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("it is empty")

@@ -75,7 +75,7 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 		"an unknown name":     {`objekt.status.ready`, "line 1, column 1: undeclared reference to 'objekt'"},
 		"an unknown function": {`object.status.ready.atLeast(1)`, "undeclared reference to 'atLeast'"},
 		"no question":         {`1 + 1`, "it gives a int, and must give a bool"},
-		"a book":              {strings.Repeat(" ", Longest) + "true", "it has 4100 characters, more than 4096"},
+		"a book":              {strings.Repeat(" ", Longest) + "true", "it has 4100 bytes, more than 4096"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestLimitsOfCompile(t *testing.T) {
 		most int
 		want string
 	}{
-		"length":           {padded, Longest, "it has 4097 characters, more than 4096"},
+		"length":           {padded, Longest, "it has 4097 bytes, more than 4096"},
 		"loops":            {loops, mostLoops, "line 1, column 413: it has more than 16 loops, such as map or all"},
 		"lists":            {lists, mostLiterals, "line 1, column 1165: it has more than 64 lists and maps, those that macros make included"},
 		"maps":             {maps, mostLiterals, "line 1, column 1165: it has more than 64 lists and maps, those that macros make included"},
