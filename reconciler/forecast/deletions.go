@@ -1,9 +1,11 @@
 package forecast
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -51,6 +53,7 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if o.running != nil {
 		changes.Placements = o.withSettings(changes.Placements)
 	}
+	d.Problems = append(slices.Clip(d.Problems), describeProblems(o.Unknown())...)
 	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
 	counted := map[string][]*string{} // by cluster, the Held fields of everything that counts for the brake
 	for i := range d.Recreations {
@@ -73,6 +76,48 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 		d.Deletions = append(d.Deletions, c.Deleted...)
 	}
 	return d, changes
+}
+
+// Unknown returns a warning for each placement of the earlier plan with clusters on which it is not known what it has,
+// since it had no content there. It leaves out clusters on which the placement has no content in this plan either.
+func (o *Forecast) Unknown() problem.List {
+	var out problem.List
+	if o.earlier == nil {
+		return nil
+	}
+	for _, old := range o.earlier.Placements {
+		if old.Spec == nil {
+			continue
+		}
+		key := old.Key
+		if i := slices.IndexFunc(o.Renames, func(r ledger.Rename) bool { return r.From == key }); i >= 0 {
+			key = o.Renames[i].To
+		}
+		now := o.Plan.Placement(key)
+		var on []string
+		why := old.Selection.Invalid
+		for _, c := range old.Clusters {
+			if old.Request != nil && c.Err == nil || len(o.before.objects(key, c.Binding.Cluster)) > 0 {
+				continue
+			}
+			if stays := now.On(c.Binding.Cluster); stays != nil && now.Spec != nil && (now.Request == nil || stays.Err != nil) {
+				continue
+			}
+			if on = append(on, c.Binding.Cluster); c.Err != nil && why == "" {
+				why = c.Err.Error()
+			}
+		}
+		// Without a daemon it is not even known where a placement with invalid selectors is.
+		if o.running == nil && old.Selection.Invalid != "" && (now == nil || now.Spec == nil || now.Request != nil) {
+			on = []string{"the clusters"}
+		}
+		if len(on) > 0 {
+			out = append(out, problem.Problem{Origin: old.Spec.Origin, Severity: problem.Warning, Message: fmt.Sprintf(
+				"it is not known what %s has on %s: the earlier commit gives it no content there (%s). Objects that are deleted there are missing in this plan, and objects that it has already are shown as new",
+				old.Key, FewOf(on), why)})
+		}
+	}
+	return out
 }
 
 // recreations returns the objects that are or may be recreated, sorted by cluster, placement and ID; nil if the

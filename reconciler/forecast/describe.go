@@ -184,11 +184,15 @@ func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
 // contents returns the objects of a placement that a cluster has in the end. Without content for the cluster, these are
 // its present ones. Objects that belong to another placement there are left out.
 func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.Placement) []Object {
+	content := &c.Content
 	if p.Request == nil || c.Err != nil {
-		return o.before.objects(p.Key, c.Binding.Cluster)
+		if o.before != nil || c.PreviousContent == nil {
+			return o.before.objects(p.Key, c.Binding.Cluster)
+		}
+		content = c.PreviousContent
 	}
 	var out []Object
-	for _, m := range c.Content.Manifests {
+	for _, m := range content.Manifests {
 		if keeps(c, m.ID) || o.keptByGone(gone, p.Key, c.Binding.Cluster, m.ID) {
 			continue
 		}

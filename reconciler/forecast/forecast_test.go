@@ -330,3 +330,66 @@ func TestObservedFleet(t *testing.T) {
 		})
 	}
 }
+
+// If an override fails on a cluster at the earlier commit, it is not known what the cluster has. The
+// plan says so, unless nothing changes there: it cannot list what is deleted.
+func TestUnknownContentOfTheEarlierPlan(t *testing.T) {
+	const base = "clusters a/region=eu b/region=us\nnamespace web\nnamespace shop\n"
+	const bare = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: web}}\n"
+	const failing = "override web/one to v1 on eu\n"
+	for name, test := range map[string]struct{ before, after, want string }{
+		"removed":                 {base + bare + failing + "place web\n", base + bare + "place shop\n", "crp/web has on a:"},
+		"renamed and mended":      {base + bare + failing + "place web\n", base + bare + "place new of web\n", "crp/web has on a:"},
+		"mended":                  {base + bare + failing + "place web\n", base + bare + "place web\n", "crp/web has on a:"},
+		"invalid selectors":       {base + bare + "widget web/one\nplace web broken\n", base + bare + "place shop\n", "crp/web has on the clusters:"},
+		"invalid selectors still": {base + bare + "widget web/one\nplace web broken\n", base + bare + "widget web/one\nplace web broken\nplace shop\n", ""},
+		"failing still":           {base + bare + failing + "place web\n", base + bare + failing + "place web\nplace shop\n", ""},
+		"renamed, failing still":  {base + bare + failing + "place web\n", base + bare + failing + "place new of web\n", ""},
+		"nothing fails":           {base + bare + "place web\n", base + bare + "place shop\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			earlier, err := Of(Input{Snapshot: snapshot(t, "v1", test.before), Now: noon})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := earlier.Describe()
+			o, err := Of(Input{Snapshot: snapshot(t, "v2", test.after), Now: noon, Before: &before, Earlier: earlier.Plan})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, _ := o.Compared(limit(9))
+			told := ""
+			for _, p := range d.Problems {
+				if strings.Contains(p.Message, "it is not known what") {
+					told += p.Message
+				}
+			}
+			if !strings.Contains(told, test.want) || test.want == "" && told != "" {
+				t.Errorf("%q, want %q", told, test.want)
+			}
+		})
+	}
+}
+
+// A daemon knows what a cluster has if an override fails there: what was assigned to it before.
+func TestDeletionsWhereAnOverrideFails(t *testing.T) {
+	const fleet = "clusters a/region=eu b/region=us\nnamespace web\nnamespace shop\n{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: web}}\n"
+	in := healthy(snapshot(t, "v1", fleet+"place web\n"), noon)
+	in.Past = map[string]*hub.Snapshot{"v1": in.InForce}
+	plan.Resolve(in).UpdateLedger(in.Ledger)
+	in.InForce = snapshot(t, "v2", fleet+"place web\noverride web/one to v1 on eu\n")
+	o, err := NewRunning(in.InForce, plan.Resolve(in), noon).Forecast(snapshot(t, "v3", fleet+"place shop\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := o.Compared(limit(9))
+	lost := 0
+	for _, x := range d.Deletions {
+		if x.Cluster == "a" {
+			lost++
+		}
+	}
+	if lost != 2 || len(o.Unknown()) > 0 {
+		t.Errorf("a loses %d objects, and what is not known: %v", lost, o.Unknown())
+	}
+}

@@ -205,7 +205,7 @@ func (r *Running) NewProblems(o *Forecast) problem.List {
 	for _, p := range problemsOf(r.inForce.Warnings, r.plan) {
 		before[withoutLine(p)] = true
 	}
-	var out problem.List
+	out := o.Unknown()
 	for _, p := range problemsOf(o.Warnings, o.Plan) {
 		if !before[withoutLine(p)] {
 			out = append(out, p)

@@ -66,5 +66,8 @@ func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (fo
 	if len(d.Deletions) > 0 {
 		text += plantext.Deletions(d.Deletions) + "\n"
 	}
-	return append(unclearFindings(o), heldFindings(o, d.Deletions)...), text, nil
+	for _, p := range o.Unknown() {
+		found = append(found, finding{p, doubtful})
+	}
+	return slices.Concat(found, unclearFindings(o), heldFindings(o, d.Deletions)), text, nil
 }
