@@ -33,9 +33,10 @@ var victims = []victim{
 // patience is longer than that half minute.
 const patience = 45 * time.Second
 
-// enters receives a value each time the user presses Enter; nil without a terminal.
+// enters receives a value each time the user presses Enter; nil without a terminal, and with a forge,
+// since changes are not repaired then.
 func (d *demo) enters(ctx context.Context) <-chan struct{} {
-	if !isTerminal(os.Stdin) {
+	if d.hosted || !isTerminal(os.Stdin) {
 		return nil
 	}
 	pressed := make(chan struct{})

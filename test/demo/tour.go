@@ -66,11 +66,17 @@ and in a third:
     {{.Gitfleet}} sync --wait
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}} -o yaml
 
+{{if .Hosted -}}
+{{head "2. Change something else on a cluster."}} It is left as it is, and offered as a pull
+request after a few seconds; the list has its address.
+
+    kubectl --context {{.Victim.Cluster}} -n storefront scale deployment storefront --replicas=5
+    {{.Gitfleet}} drift list
+{{- else -}}
 {{head "2. Change something on a cluster, and see it repaired."}} Or press Enter here.
 
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} delete configmap {{.Victim.Name}}
     kubectl --context {{.Victim.Cluster}} -n {{.Victim.Namespace}} get configmap {{.Victim.Name}}
-{{- if not .Hosted}}
     kubectl --context {{.Victim.Cluster}} -n storefront scale deployment storefront --replicas=5
     kubectl --context {{.Victim.Cluster}} -n storefront get deployment storefront
 {{- end}}
@@ -113,6 +119,9 @@ func (d *demo) tour() {
 		Kubeconfig: shell(d.short(d.kubeconfig())), Config: d.short(d.file("gitfleet.yaml")), Log: d.short(d.daemon.log),
 		File: "platform/fleet-info.yaml", Victim: victims[0], Keep: d.keep, Hosted: d.hosted,
 		Deployment: storefrontFile, Image: storefrontImage, BadImage: badImage,
+	}
+	if d.hosted { // not the object with the drift, which would be overwritten
+		t.File, t.Victim = "apps/storefront/config.yaml", victims[1]
 	}
 	if d.daemon.address != daemonAddress {
 		t.Server = "http://" + d.daemon.address
