@@ -135,7 +135,7 @@ func TestTourCommandsAreQuoted(t *testing.T) {
 			t.Errorf("no %q in the tour:\n%s", want, text)
 		}
 	}
-	if text := tourOf(t, tour{Hosted: true, Victim: victims[0]}); strings.Contains(text, "repaired") || strings.Contains(text, "Enter") || strings.Contains(text, "delete") || !strings.Contains(text, "drift list") {
+	if text := tourOf(t, tour{Hosted: true, Victim: victims[0]}); strings.Contains(text, "repaired") || strings.Contains(text, "Enter") || strings.Contains(text, "delete") || !strings.Contains(text, "proposals list") {
 		t.Errorf("with a forge the tour says that changes are repaired:\n%s", text)
 	}
 	if text := tourOf(t, tour{Keep: true}); strings.Contains(text, "GITFLEET_SERVER") || strings.Contains(text, "removes") {

@@ -71,7 +71,7 @@ and in a third:
 request after a few seconds; the list has its address.
 
     kubectl --context {{.Victim.Cluster}} -n storefront scale deployment storefront --replicas=5
-    {{.Gitfleet}} drift list
+    {{.Gitfleet}} proposals list
 {{- else -}}
 {{head "2. Change something on a cluster, and see it repaired."}} Or press Enter here.
 
