@@ -109,7 +109,7 @@ func (c *change) body(fleet string, waiting []*change) string {
 	if c.reason != nil {
 		until = "this issue is closed"
 	}
-	fmt.Fprintf(&b, "Somebody %s %s on %s. %s until %s.\n\n",
+	fmt.Fprintf(&b, "Somebody %s %s on %s. %s until %s, or until a commit changes the object.\n\n",
 		verb, markdown.Code(c.id.Kind+" "+nameOf(c.id)), markdown.Count(len(c.drifts), "cluster"), held, until)
 	b.WriteString("**What changed** (`-` is in Git, `+` on the clusters)\n\n")
 	var diff strings.Builder

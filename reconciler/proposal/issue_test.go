@@ -110,7 +110,7 @@ func TestChangesWithoutAnEditAreOfferedAsIssues(t *testing.T) {
 	}
 	i := p.forge.issues[0]
 	for _, want := range []string{
-		"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this issue is closed.",
+		"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this issue is closed, or until a commit changes the object.",
 		"- 1\n+ 7\n", "`east`, `west`", "**Source:** `web.yaml:1`", "no edit of the files in Git makes the change: `its value comes from the YAML anchor *port`",
 		"**Closing** puts the object back", "`gitfleet/hold`", marker("shop", manualChange(7).hash),
 	} {

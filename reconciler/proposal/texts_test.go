@@ -22,7 +22,7 @@ func TestBodies(t *testing.T) {
 		"a field": {
 			func(*change) {},
 			[]string{
-				"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this pull request is merged or closed.\n",
+				"Somebody changed `ConfigMap shop/web` on 2 clusters. The object is left as it is until this pull request is merged or closed, or until a commit changes the object.\n",
 				"```diff\n  /data/key\n- 1\n+ 7\n```\n", "**Where:** `east`, `west`; first seen at 2027-01-15T12:00:00Z.\n", "```text\nnot known\n```\n", "**Source:** `web.yaml:1`\n",
 				"**Merging** takes the change over into Git. Nothing is written to the object on the clusters above.\n",
 				"**Closing** without merging puts the object back to what is in Git. The same change is not offered again: if somebody makes it once more, it is put back. The label `gitfleet/hold` keeps the object as it is, also after closing, until the label is removed.\n",
@@ -55,7 +55,7 @@ func TestBodies(t *testing.T) {
 		"deleted": {
 			func(c *change) { c.deleted, c.paths = true, nil },
 			[]string{
-				"Somebody deleted `ConfigMap shop/web` on 2 clusters. It is not created again until this pull request is merged or closed.\n", "```diff\n- (the whole object)\n```\n",
+				"Somebody deleted `ConfigMap shop/web` on 2 clusters. It is not created again until this pull request is merged or closed, or until a commit changes the object.\n", "```diff\n- (the whole object)\n```\n",
 				"**Squashing:** the commit has the trailer `Gitfleet-Allow-Delete: crp/web`, which allows the deletion. If you squash the pull request, keep it as the last line of the message.\n",
 				"**Merging** takes the deletion over into Git.", "creates the object again as it is in Git.", "The label `gitfleet/hold` keeps it deleted",
 			},
@@ -64,7 +64,7 @@ func TestBodies(t *testing.T) {
 		"an issue": {
 			func(c *change) { c.reason = errors.New("line 7: `x`: an anchor") },
 			[]string{
-				"left as it is until this issue is closed.\n", "**Why this is not a pull request:** no edit of the files in Git makes the change: `` line 7: `x`: an anchor ``\n",
+				"left as it is until this issue is closed, or until a commit changes the object.\n", "**Why this is not a pull request:** no edit of the files in Git makes the change: `` line 7: `x`: an anchor ``\n",
 				"**To keep the change**, make it in Git by hand. Once the clusters above have the commit, the drift is over and gitfleet closes this issue.\n", "**Closing** puts the object back",
 			},
 			"**Merging**",
