@@ -72,7 +72,8 @@ func pack(id segmentID, records map[string][]byte) (segment, [][]byte, error) {
 }
 
 // gzipWriters is a pool, since each writer allocates about 1 MB and the ledger is saved after every
-// change. They use the fastest level, since most of the content is hashes, which hardly compress.
+// change. They use the fastest level, since hashes, which are most of the content, compress
+// badly at any level.
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,13 @@ func TestBenchmarksAreSelectedByPattern(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
+	}
+	for _, r := range runs {
+		for part := range strings.FieldsFuncSeq(r.pattern(), func(c rune) bool { return c == '/' || c == '|' }) {
+			if _, err := regexp.Compile(part); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

@@ -56,9 +56,8 @@ func (r benchRun) pattern() string {
 // written returns a name as the testing package prints it.
 func written(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
-// goBenchmarks runs benchmarks several times, and adds the medians of their results to the figures.
-// The benchmarks of a package alternate, so that those which are compared share the good and the
-// bad moments of the machine.
+// goBenchmarks runs the benchmarks of a package b.count times, and adds the median of each result to
+// the figures. The benchmarks alternate, so that other load on the machine affects all of them alike.
 func (b *runner) goBenchmarks(ctx context.Context, r benchRun, into figures) error {
 	dir, release, err := scratch()
 	if err != nil {

@@ -41,7 +41,7 @@ func TestInvariantsHoldInRandomFleets(t *testing.T) {
 	})
 }
 
-// gcPercent is the GOGC value for scenarios. Their heap is small, so a high value saves time.
+// gcPercent is the GOGC value for scenarios. With the default, their small heap would be collected too often.
 const gcPercent = 400
 
 // runScenarios runs the scenarios of the seeds from next, on all processors, until one violates an
