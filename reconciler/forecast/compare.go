@@ -88,9 +88,8 @@ func comparePlacements(before, after []Placement) []PlacementChange {
 		old, known := was[p.Key()]
 		delete(was, p.Key())
 		c := PlacementChange{Placement: p.Key(), New: !known, RenamedFrom: p.RenamedFrom, Unclear: p.Unclear != ""}
-		if now, then := p.Selected(), old.Selected(); !slices.Equal(now, then) {
-			c.Gained, c.Lost = without(now, then, name), without(then, now, name)
-		}
+		c.Gained = without(p.Selected(), old.Selected(), name)
+		c.Lost = without(old.Selected(), p.Selected(), name)
 		if c.New || c.RenamedFrom != "" || c.Unclear || len(c.Gained)+len(c.Lost) > 0 {
 			out = append(out, c)
 		}

@@ -39,10 +39,10 @@ type Brake interface {
 }
 
 // Compared returns the plan and its differences from the earlier plan, if there is one. The plan of a running fleet may
-// lack placements that do not differ.
+// leave out placements that do not differ.
 func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if o.document == nil {
-		described := o.describe()
+		described := o.describe(o.same)
 		o.document = &described
 	}
 	d := *o.document
@@ -53,7 +53,7 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if o.running != nil {
 		changes.Placements = o.withSettings(changes.Placements)
 	}
-	d.Problems = append(slices.Clip(d.Problems), describeProblems(o.Unknown())...)
+	d.Problems = append(slices.Clip(d.Problems), describeProblems(o.Unknown)...)
 	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
 	counted := map[string][]*string{} // by cluster, the Held fields of everything that counts for the brake
 	for i := range d.Recreations {
@@ -66,7 +66,7 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 			c.Deleted = o.deletions(c, counted)
 		}
 	}
-	for _, c := range o.before.Clusters { // with all of its objects, also those that are not compared
+	for _, c := range o.before.Clusters { // the brake counts all objects, not only the compared ones
 		why := brake.TooMuch(len(counted[c.Name]), len(c.Objects))
 		for _, held := range counted[c.Name] {
 			*held = why
@@ -78,42 +78,41 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	return d, changes
 }
 
-// Unknown returns a warning for each placement of the earlier plan with clusters on which it is not known what it has,
-// since it had no content there. It leaves out clusters on which the placement has no content in this plan either.
-func (o *Forecast) Unknown() problem.List {
-	var out problem.List
+// unknown returns a warning for each placement whose objects on some clusters are unknown, because the commit of the
+// earlier plan has no valid content for them. Clusters for which the new commit has none either are left out.
+func (o *Forecast) unknown() problem.List {
 	if o.earlier == nil {
 		return nil
 	}
+	var out problem.List
 	for _, old := range o.earlier.Placements {
 		if old.Spec == nil {
 			continue
 		}
-		key := old.Key
-		if i := slices.IndexFunc(o.Renames, func(r ledger.Rename) bool { return r.From == key }); i >= 0 {
-			key = o.Renames[i].To
-		}
+		key := o.laterKey(old.Key)
 		now := o.Plan.Placement(key)
+		stays := now != nil && now.Spec != nil
 		var on []string
 		why := old.Selection.Invalid
 		for _, c := range old.Clusters {
-			if old.Request != nil && c.Err == nil || len(o.before.objects(key, c.Binding.Cluster)) > 0 {
+			name := c.Binding.Cluster
+			if rendered(old, c) || len(o.before.objects(key, name)) > 0 {
 				continue
 			}
-			if stays := now.On(c.Binding.Cluster); stays != nil && now.Spec != nil && (now.Request == nil || stays.Err != nil) {
+			if next := now.On(name); stays && next != nil && !rendered(now, next) {
 				continue
 			}
-			if on = append(on, c.Binding.Cluster); c.Err != nil && why == "" {
+			if on = append(on, name); c.Err != nil && why == "" {
 				why = c.Err.Error()
 			}
 		}
-		// Without a daemon it is not even known where a placement with invalid selectors is.
-		if o.running == nil && old.Selection.Invalid != "" && (now == nil || now.Spec == nil || now.Request != nil) {
-			on = []string{"the clusters"}
+		// Without a daemon the clusters of a placement with invalid selectors are unknown as well.
+		if o.running == nil && old.Selection.Invalid != "" && (!stays || now.Request != nil) {
+			on = []string{"its clusters"}
 		}
 		if len(on) > 0 {
 			out = append(out, problem.Problem{Origin: old.Spec.Origin, Severity: problem.Warning, Message: fmt.Sprintf(
-				"it is not known what %s has on %s: the earlier commit gives it no content there (%s). Objects that are deleted there are missing in this plan, and objects that it has already are shown as new",
+				"the objects of %s on %s are unknown, because the earlier commit has no valid content for it: %s. The plan lacks deletions there, and may show existing objects as new",
 				old.Key, FewOf(on), why)})
 		}
 	}

@@ -14,39 +14,23 @@ import (
 )
 
 // Describe returns the plan as a document.
-func (o *Forecast) Describe() Document {
-	whole := *o
-	whole.same = nil
-	return whole.describe()
-}
+func (o *Forecast) Describe() Document { return o.describe(nil) }
 
-// unclearGone returns the placements that are gone, and keep their objects while it is not certain whether they were
-// renamed.
+// unclearGone returns the placements that are no longer in the commit, but may have been renamed. They keep their
+// objects.
 func unclearGone(p *plan.Plan) []*plan.Placement {
 	return slices.DeleteFunc(slices.Clone(p.Placements), func(p *plan.Placement) bool { return p.Spec != nil || p.Unclear == "" })
 }
 
-// describe returns the plan as a document, without the placements that are not compared.
-func (o *Forecast) describe() Document {
+// describe returns the plan as a document, without some placements.
+func (o *Forecast) describe(without map[*plan.Placement]bool) Document {
 	d := newDocument(o.Snapshot.Commit.Hash, append(slices.Clip(o.Warnings), o.Plan.Warnings...))
 	statuses := o.statuses()
-	count := map[string]int{}
-	for _, p := range o.Plan.Placements {
-		if o.same[p] {
-			continue
-		}
-		for _, c := range p.Clusters {
-			count[c.Binding.Cluster] += len(c.Content.Manifests)
-		}
-	}
-	objects := make(map[string][]Object, len(o.Plan.Members))
-	for _, c := range o.Plan.Members {
-		objects[c.Name] = make([]Object, 0, count[c.Name])
-	}
+	objects := map[string][]Object{}
 	gone := unclearGone(o.Plan)
 	for _, p := range o.Plan.Placements {
 		switch {
-		case o.same[p]:
+		case without[p]:
 			continue
 		case p.Spec != nil:
 			d.Placements = append(d.Placements, o.placement(p, statuses[p.Key]))
@@ -66,7 +50,7 @@ func (o *Forecast) describe() Document {
 		}
 	}
 	for _, c := range o.Plan.Members {
-		d.Clusters = append(d.Clusters, Cluster{Name: c.Name, Objects: objects[c.Name]})
+		d.Clusters = append(d.Clusters, Cluster{Name: c.Name, Objects: append([]Object{}, objects[c.Name]...)})
 	}
 	return d
 }
@@ -130,6 +114,16 @@ func (o *Forecast) earlierKey(key api.PlacementKey) api.PlacementKey {
 	return key
 }
 
+// laterKey returns the key in the plan of a placement of the earlier plan.
+func (o *Forecast) laterKey(key api.PlacementKey) api.PlacementKey {
+	for _, r := range o.Renames {
+		if r.From == key {
+			return r.To
+		}
+	}
+	return key
+}
+
 func (o *Forecast) describeDecisions(p *plan.Placement) []Decision {
 	out := []Decision{}
 	for _, dec := range o.decisions(p) {
@@ -174,10 +168,14 @@ func (o *Forecast) decisions(p *plan.Placement) []placement.Decision {
 	return out
 }
 
+// rendered reports whether the commit has valid content of a placement for a cluster. Otherwise the cluster keeps its
+// present objects.
+func rendered(p *plan.Placement, c *plan.OnCluster) bool { return p.Request != nil && c.Err == nil }
+
 // sharesContent reports whether two clusters have the same objects of a placement, because they share one content.
 func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
 	x, y := a.Content.Manifests, b.Content.Manifests
-	return p.Request != nil && a.Err == nil && b.Err == nil && len(a.Yielded)+len(b.Yielded) == 0 &&
+	return rendered(p, a) && rendered(p, b) && len(a.Yielded)+len(b.Yielded) == 0 &&
 		len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
 }
 
@@ -185,7 +183,7 @@ func sharesContent(p *plan.Placement, a, b *plan.OnCluster) bool {
 // its present ones. Objects that belong to another placement there are left out.
 func (o *Forecast) contents(p *plan.Placement, c *plan.OnCluster, gone []*plan.Placement) []Object {
 	content := &c.Content
-	if p.Request == nil || c.Err != nil {
+	if !rendered(p, c) {
 		if o.before != nil || c.PreviousContent == nil {
 			return o.before.objects(p.Key, c.Binding.Cluster)
 		}

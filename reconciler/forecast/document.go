@@ -99,7 +99,7 @@ func newDocument(commit string, problems problem.List) Document {
 	return Document{APIVersion: Version, Commit: commit, Placements: []Placement{}, Clusters: []Cluster{}, Problems: describeProblems(problems)}
 }
 
-// without returns the document without some placements and their objects.
+// without returns a copy of the document that leaves out some placements and their objects.
 func (d *Document) without(placements map[*plan.Placement]bool) *Document {
 	if len(placements) == 0 {
 		return d

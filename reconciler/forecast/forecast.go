@@ -45,6 +45,8 @@ type Forecast struct {
 	Renames []ledger.Rename
 	// Warnings are the warnings of the snapshot and of the observed fleet.
 	Warnings problem.List
+	// Unknown are warnings about clusters on which the objects of the earlier plan are unknown.
+	Unknown problem.List
 	// before is the earlier plan, with renamed placements under their new keys; nil if there is none.
 	before *Document
 	// compared is before without the placements in same.
@@ -55,11 +57,11 @@ type Forecast struct {
 	Rollouts []Rollout
 	// running is the fleet of the forecast; nil if no daemon runs it.
 	running *Running
-	// same are placements that are known to be the same in the earlier plan. They are not compared.
+	// same are placements that are known not to differ from the earlier plan. They are not compared.
 	same map[*plan.Placement]bool
 	// document describes Plan without the placements in same; nil until it is needed.
 	document *Document
-	// contentChanges are the objects whose content changes; nil until they are needed.
+	// contentChanges caches the result of ContentChanges; nil until it is called.
 	contentChanges *[]ContentChange
 }
 
@@ -94,7 +96,11 @@ func Of(in Input) (*Forecast, error) {
 		o.before.settle(input.Ledger, o.Plan)
 		input.Memo = plan.NewMemo()
 	}
-	return o, o.resolve(input)
+	if err := o.resolve(input); err != nil {
+		return nil, err
+	}
+	o.Unknown = o.unknown()
+	return o, nil
 }
 
 // assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on

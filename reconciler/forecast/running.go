@@ -32,8 +32,8 @@ type Running struct {
 	ledger *ledger.Ledger
 	lost   map[string]error
 	memo   *plan.Memo
-	// same are placements of an earlier forecast that have the same clusters, objects and contents as in plan. A
-	// forecast that has them again does not compare them.
+	// same are placements of an earlier forecast that do not differ from plan. A later forecast does not compare them
+	// again.
 	same map[*plan.Placement]bool
 }
 
@@ -52,8 +52,8 @@ func NewRunning(inForce *hub.Snapshot, p *plan.Plan, now time.Time) *Running {
 	return r
 }
 
-// holdings returns what the placements hold that a snapshot no longer has. That decides whether they were renamed. known
-// says that the content of each of them is known.
+// holdings returns the objects of the placements that a snapshot no longer has, which are needed to detect renames.
+// known is false if the content of any of them is unknown.
 func (r *Running) holdings(s *hub.Snapshot) (held map[api.PlacementKey][]api.ID, known bool) {
 	stays := map[api.PlacementKey]bool{}
 	for _, p := range s.Placements {
@@ -73,12 +73,12 @@ func (r *Running) holdings(s *hub.Snapshot) (held map[api.PlacementKey][]api.ID,
 	return held, known
 }
 
-// heldBy returns the objects in the contents of a placement, each at least once. ok is false if the content of a cluster
-// is not known.
+// heldBy returns the objects of a placement on all of its clusters, possibly with duplicates. ok is false if the content
+// of a cluster is unknown.
 func heldBy(p *plan.Placement) (ids []api.ID, ok bool) {
 	for i, c := range p.Clusters {
 		content := &c.Content
-		if p.Request == nil || c.Err != nil { // the cluster keeps what it has
+		if !rendered(p, c) {
 			content = c.PreviousContent
 		}
 		switch {
@@ -96,16 +96,26 @@ func heldBy(p *plan.Placement) (ids []api.ID, ok bool) {
 
 // Forecast returns the forecast for the fleet if a commit follows the one in force. An error is a bug in the program.
 func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
+	o, err := r.forecast(s)
+	if err != nil {
+		return nil, err
+	}
+	o.Unknown = o.unknown()
+	return o, nil
+}
+
+func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	held, known := r.holdings(s)
 	in := plan.Input{
 		InForce: s, Past: map[string]*hub.Snapshot{r.inForce.Commit.Hash: r.inForce}, Lost: r.lost, Ledger: r.ledger, Holdings: held,
 		Observed: r.clusters(s), Now: r.now, Memo: r.memo, ShortDecisions: true,
 	}
-	if grows := r.grows(s); grows || !known {
-		in.Memo = plan.NewMemo() // what is not known must not come from the last forecast
-		if grows {
-			in.Ledger, in.Lost = r.newLedger(s)
-		}
+	grows := r.grows(s)
+	if grows {
+		in.Ledger, in.Lost = r.newLedger(s)
+	}
+	if grows || !known { // the memo would have the contents of the last forecast
+		in.Memo = plan.NewMemo()
 	}
 	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r, earlier: r.plan}
 	if err := internal(o.Plan); err != nil {
@@ -121,13 +131,13 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 			}
 		}
 	}
-	d := o.describe()
+	d := o.describe(o.same)
 	o.document, o.compared = &d, o.before.without(o.same)
 	changes := compare(o.compared, d)
 	switch {
 	case o.same != nil:
 		r.same = o.withoutChanges(changes)
-	case len(o.Renames) > 0: // the memo may take another rename to the same key for this one
+	case len(o.Renames) > 0: // the memo cannot tell two renames to the same key apart
 		r.memo, r.same = plan.NewMemo(), nil
 	}
 	if !slices.ContainsFunc(changes.Clusters, func(c ClusterChange) bool { return len(c.Lost) > 0 }) {
@@ -141,8 +151,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 	return o, internal(o.Plan)
 }
 
-// withoutChanges returns the placements of the plan that have the same clusters, objects and contents as in the earlier
-// plan.
+// withoutChanges returns the placements that have the same clusters, objects and contents as in the earlier plan.
 func (o *Forecast) withoutChanges(changes Changes) map[*plan.Placement]bool {
 	changed := map[string]bool{}
 	for _, p := range changes.Placements {
@@ -205,7 +214,7 @@ func (r *Running) NewProblems(o *Forecast) problem.List {
 	for _, p := range problemsOf(r.inForce.Warnings, r.plan) {
 		before[withoutLine(p)] = true
 	}
-	out := o.Unknown()
+	out := slices.Clone(o.Unknown)
 	for _, p := range problemsOf(o.Warnings, o.Plan) {
 		if !before[withoutLine(p)] {
 			out = append(out, p)

@@ -206,9 +206,9 @@ func TestForecastBeginsAfterTheRollouts(t *testing.T) {
 	}
 }
 
-// What a placement selects in one pull request is not what it holds when another one is planned: the
-// new placement selects nothing that web holds, and so it is not web under another name. That holds
-// also if an override fails on a cluster, or if the selectors are invalid.
+// One pull request makes web select the namespace shop as well. The next one replaces web by a
+// placement that selects only shop. The fleet has no object of shop under web, so that is no rename,
+// even if an override of web fails on a cluster or its selectors are invalid.
 func TestRenamesDoNotDependOnEarlierForecasts(t *testing.T) {
 	const fleet = "clusters a/region=eu b/region=us\nnamespace web\nnamespace shop\n{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: web}}\n"
 	for name, test := range map[string]struct{ before, web string }{
@@ -245,9 +245,8 @@ func TestRenamesDoNotDependOnEarlierForecasts(t *testing.T) {
 	}
 }
 
-// A fleet does not compare again what was the same in an earlier forecast. Its forecasts are those of
-// a fleet that has made none before: for commits with other contents, selectors, policies, overrides,
-// clusters and names, and for placements that share or give up objects.
+// A forecast does not depend on earlier ones of the same Running, although it reuses their results. Random
+// commits change contents, selectors, policies, overrides, clusters and names.
 func TestForecastsDoNotDependOnEarlierOnes(t *testing.T) {
 	skipped := 0
 	for seed := range uint64(60) {
@@ -335,7 +334,7 @@ func TestForecastsDoNotDependOnEarlierOnes(t *testing.T) {
 	}
 }
 
-// everything tells all that a forecast says, and how many placements it did not compare.
+// everything returns all results of a forecast as text, and how many placements it did not compare.
 func everything(t *testing.T, r *Running, s *hub.Snapshot) (text string, same int) {
 	t.Helper()
 	o, err := r.Forecast(s)
@@ -346,8 +345,8 @@ func everything(t *testing.T, r *Running, s *hub.Snapshot) (text string, same in
 	return fmt.Sprint(describeChanges(o, d, c), "\n", o.Rollouts, o.Refusal(), r.NewProblems(o), c), len(o.same)
 }
 
-// Two pull requests may rename different placements to the same one. The second has the clusters of
-// its own predecessor.
+// Two pull requests rename different placements to the same key. Each plan has the clusters of the
+// placement that it renames.
 func TestAnotherRenameToTheSamePlacement(t *testing.T) {
 	const fleet = "clusters a b\nnamespace web\nnamespace docs\n"
 	const web, docs, app = "place web on a\n", "place docs on b\n", "place app of web,docs pick 1\n"

@@ -33,8 +33,8 @@ type Input struct {
 	Ledger *ledger.Ledger
 	// Observed overrides what the ledger knows about clusters, by name. Offline plans use it. It may be nil.
 	Observed map[string]placement.Cluster
-	// Holdings has the IDs of the objects that placements hold, for a forecast. Those of a placement that is not in it
-	// are found in the commits and in Memo. It may be nil.
+	// Holdings are the IDs of the objects of each placement, for a forecast. For a placement that is not in the map they
+	// are determined from the commits and Memo. It may be nil.
 	Holdings map[api.PlacementKey][]api.ID
 	// MaxUnreachable is how many unreachable clusters, or which share of the wanted clusters, a rollout may skip; nil
 	// means all.

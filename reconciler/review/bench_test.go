@@ -54,7 +54,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 		s.report = status.Build(status.Input{Plan: p, InForce: head, Ledger: s.ledger, Now: s.now, Memo: told})
 		s.report.UpdateLedger(s.ledger)
 	}
-	// reported records that the clusters have the content of a placement.
+	// reported folds the reports of all clusters that have applied a placement into the ledger.
 	reported := func(key api.PlacementKey) {
 		for cluster, works := range s.report.Plan().Works {
 			i := slices.IndexFunc(works, func(w work.Work) bool { return w.Placement == key })
@@ -78,7 +78,7 @@ func BenchmarkChangeOfOneFile(b *testing.B) {
 	}
 	turn(head)
 	commit := func(b *testing.B, n int) {
-		delete(s.past, fmt.Sprintf("%040d", n-2))
+		delete(s.past, fmt.Sprintf("%040d", n-2)) // no cluster is assigned to it any more
 		head = load(b, withChange(b, base, n), fmt.Sprintf("%040d", n))
 		turn(head)
 	}
