@@ -120,7 +120,7 @@ which question is in [Reading status](reading-status.md).
 
 | Command | exits 1 if |
 |---|---|
-| ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a rollout is stopped, deletions are held or refused, permissions are missing on a member, or another fleet holds one |
+| ` + "`status`" + ` | the newest commit is refused, the repository cannot be read, a rollout is stopped, deletions are held or refused, permissions are missing on a member, new credentials of one cannot be used, or another fleet holds one |
 | ` + "`wait`, `sync --wait`" + ` | the content is not available, or not applied, in time, or will not be by itself |
 | ` + "`adopt-fleet`" + ` | without an ID: another fleet holds a cluster |
 | ` + "`diff`, `plan --current`, `plan --pr`, `plan REPO@FROM..TO`" + ` | something would change |

@@ -148,6 +148,11 @@ const (
 	PermissionsGranted = "PermissionsGranted"
 	PermissionsMissing = "PermissionsMissing"
 
+	// CredentialsRenewed is False while replaced credentials of the cluster cannot be used, so that
+	// those from before are kept, and absent otherwise. KubeFleet does not have it.
+	CredentialsRenewed  = "CredentialsRenewed"
+	CredentialsUnusable = "CredentialsUnusable"
+
 	NamespaceCollectionSucceeded       = "NamespaceCollectionSucceeded"
 	ClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
 	ClusterPropertiesStale             = "ClusterPropertiesStale"

@@ -31,6 +31,12 @@ func (o ClusterSeen) fold(l *Ledger) bool {
 			next.ForbiddenSince = old.ForbiddenSince
 		}
 	}
+	if o.Unrenewed != "" {
+		next.UnrenewedSince = o.At
+		if old != nil && old.Unrenewed != "" {
+			next.UnrenewedSince = old.UnrenewedSince
+		}
+	}
 	if o.Properties != nil {
 		next.Observed = o.At
 	}

@@ -236,6 +236,20 @@ func TestMissingPermissionsAreNews(t *testing.T) {
 	}
 }
 
+// UnrenewedSince is kept while replaced credentials cannot be used, for whatever reason.
+func TestUnusableCredentialsHaveATime(t *testing.T) {
+	l := New()
+	for i, step := range []struct {
+		unrenewed string
+		since     time.Time
+	}{{"", time.Time{}}, {"no such file", at(1)}, {"Unauthorized", at(1)}, {"", time.Time{}}, {"Unauthorized", at(4)}} {
+		l.Fold(ClusterSeen{Cluster: "east", At: at(i), Healthy: true, Unrenewed: step.unrenewed})
+		if c := l.Cluster("east"); c.UnrenewedSince != step.since || !strings.HasSuffix(c.Outdated(), step.unrenewed) || (c.Outdated() == "") != (step.unrenewed == "") {
+			t.Errorf("%d: since %s: %q", i, c.UnrenewedSince, c.Outdated())
+		}
+	}
+}
+
 // A ledger without bindings of a cluster takes them from the cluster's inventories, which never
 // replace existing bindings.
 func TestRebuiltFromWhatClustersHold(t *testing.T) {

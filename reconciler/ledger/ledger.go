@@ -35,6 +35,7 @@ type Cluster struct {
 	ClusterSeen
 	Since          time.Time // Healthy last changed
 	ForbiddenSince time.Time `json:",omitzero"` // permissions are missing since then; zero if none are
+	UnrenewedSince time.Time `json:",omitzero"` // replaced credentials are not used since then; zero if there are none
 	LastSeen       time.Time // the cluster last answered
 	Observed       time.Time // Properties were last read
 	Joined         time.Time // the cluster first answered
@@ -48,6 +49,15 @@ type Cluster struct {
 // Version changes with every change of the record except the time of observation. It has no
 // meaning after a restart.
 func (c *Cluster) Version() uint64 { return c.version }
+
+// Outdated returns why replaced credentials are not used, and what is used instead; empty if there
+// are none.
+func (c *Cluster) Outdated() string {
+	if c.Unrenewed == "" {
+		return ""
+	}
+	return "the credentials were replaced, but the new ones cannot be used, and those from before are kept: " + c.Unrenewed
+}
 
 // Denied returns which permissions are missing and what to do; empty if none are known to be
 // missing, and for a nil Cluster.

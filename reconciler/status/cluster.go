@@ -62,6 +62,9 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 	if denied := seen.Denied(); denied != "" {
 		s.Conditions = append(s.Conditions, condition(api.PermissionsGranted, metav1.ConditionFalse, api.PermissionsMissing, denied, seen.ForbiddenSince))
 	}
+	if outdated := seen.Outdated(); outdated != "" {
+		s.Conditions = append(s.Conditions, condition(api.CredentialsRenewed, metav1.ConditionFalse, api.CredentialsUnusable, outdated, seen.UnrenewedSince))
+	}
 	return &out
 }
 
@@ -110,18 +113,14 @@ func never(seen *ledger.Cluster) string {
 }
 
 func healthy(seen *ledger.Cluster) metav1.Condition {
-	kept := ""
-	if seen.Unrenewed != "" {
-		kept = "; its new credentials cannot be used, and the old ones are kept: " + seen.Unrenewed
-	}
 	denied := seen.Denied()
 	switch {
 	case seen.Healthy:
-		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready"+kept, seen.Since)
+		return condition(api.Healthy, metav1.ConditionTrue, api.MemberClusterHealthy, "the API server is ready", seen.Since)
 	case denied != "":
-		return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterForbidden, denied+kept, seen.Since)
+		return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterForbidden, denied, seen.Since)
 	}
-	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, cmp.Or(seen.Error, "the API server is not ready")+kept, seen.Since)
+	return condition(api.Healthy, metav1.ConditionFalse, api.MemberClusterUnhealthy, cmp.Or(seen.Error, "the API server is not ready"), seen.Since)
 }
 
 func condition(typ string, status metav1.ConditionStatus, reason, message string, since time.Time) metav1.Condition {

@@ -42,6 +42,12 @@ func denied(c *ledger.Cluster) {
 	c.Forbidden, c.ForbiddenSince = []string{"create deployments.apps"}, noon.Add(-5*time.Minute)
 }
 
+func unrenewed(c *ledger.Cluster) {
+	c.Unrenewed, c.UnrenewedSince = "no such file", noon.Add(-3*time.Minute)
+}
+
+const unrenewedText = "the credentials were replaced, but the new ones cannot be used, and those from before are kept: no such file"
+
 const deniedText = "permissions are missing: create deployments.apps: grant them to the user whose credentials gitfleet uses there"
 
 // The conditions of a MemberCluster say whether it joined, whether it is healthy, what was read
@@ -52,6 +58,7 @@ func TestMemberClusterConditions(t *testing.T) {
 	}
 	ready := "ReadyToJoin=True MemberClusterReadyToJoin: the credentials of the cluster are known" + ago(60)
 	hasJoined := "Joined=True MemberClusterJoined: the cluster has answered" + ago(60)
+	kept := "CredentialsRenewed=False CredentialsUnusable: " + unrenewedText + ago(3)
 	missing := "PermissionsGranted=False PermissionsMissing: " + deniedText + ago(5)
 	for name, test := range map[string]struct {
 		seen    *ledger.Cluster
@@ -70,10 +77,10 @@ func TestMemberClusterConditions(t *testing.T) {
 			"Healthy=False InternalMemberClusterUnhealthy: the API server is not ready" + ago(10)},
 		"healthy, and permissions are missing": {joined(denied), "", []string{ready, hasJoined, missing}, "Healthy=True InternalMemberClusterHealthy: the API server is ready" + ago(10)},
 		"unusable for lack of permissions":     {joined(down, denied), "", []string{ready, hasJoined, missing}, "Healthy=False Forbidden: " + deniedText + ago(10)},
-		"new credentials are unusable": {joined(func(c *ledger.Cluster) { c.Unrenewed = "no such file" }), "", []string{ready, hasJoined},
-			"Healthy=True InternalMemberClusterHealthy: the API server is ready; its new credentials cannot be used, and the old ones are kept: no such file" + ago(10)},
-		"down with unusable new credentials": {joined(down, func(c *ledger.Cluster) { c.Unrenewed = "no such file" }), "", []string{ready, hasJoined},
-			"Healthy=False InternalMemberClusterUnhealthy: connection refused; its new credentials cannot be used, and the old ones are kept: no such file" + ago(10)},
+		"new credentials are unusable": {joined(unrenewed), "", []string{ready, hasJoined, kept},
+			"Healthy=True InternalMemberClusterHealthy: the API server is ready" + ago(10)},
+		"down with unusable new credentials": {joined(down, unrenewed), "", []string{ready, hasJoined, kept},
+			"Healthy=False InternalMemberClusterUnhealthy: connection refused" + ago(10)},
 		"held by another fleet": {joined(), "another fleet holds this cluster", []string{ready, "Joined=False HeldByAnotherFleet: another fleet holds this cluster" + ago(60)},
 			"Healthy=True InternalMemberClusterHealthy: the API server is ready" + ago(10)},
 		"with properties and namespaces": {joined(func(c *ledger.Cluster) { c.Properties, c.Namespaces = map[string]string{}, []string{} }), "", []string{
@@ -196,6 +203,9 @@ func TestMemberClusterEvents(t *testing.T) {
 		"permissions are still missing":            {&state{seen: joined(denied)}, state{seen: joined(denied)}, nil},
 		"permissions are granted":                  {&state{seen: joined(denied)}, state{seen: joined()}, []string{"Normal PermissionsGranted no permission is missing any more"}},
 		"permissions are unknown while it is down": {&state{seen: joined(denied)}, state{seen: joined(down)}, []string{"Warning InternalMemberClusterUnhealthy connection refused"}},
+		"new credentials cannot be used":           {&state{seen: joined()}, state{seen: joined(unrenewed)}, []string{"Warning CredentialsUnusable " + unrenewedText}},
+		"they still cannot":                        {&state{seen: joined(unrenewed)}, state{seen: joined(unrenewed)}, nil},
+		"they are used":                            {&state{seen: joined(unrenewed)}, state{seen: joined()}, []string{"Normal CredentialsRenewed the current credentials are in use"}},
 		"another fleet holds it":                   {&state{seen: joined()}, state{joined(), "held by b"}, []string{"Warning HeldByAnotherFleet held by b"}},
 		"another fleet still holds it":             {&state{joined(), "held by b"}, state{joined(), "held by b"}, nil},
 		"a third fleet holds it":                   {&state{joined(), "held by b"}, state{joined(), "held by c"}, []string{"Warning HeldByAnotherFleet held by c"}},

@@ -44,6 +44,12 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 	case denied == "" && was.Denied() != "" && seen.Healthy:
 		out = append(out, normal(api.PermissionsGranted, "no permission is missing any more"))
 	}
+	switch outdated := seen.Outdated(); {
+	case outdated != "" && was.Unrenewed == "":
+		out = append(out, warning(api.CredentialsUnusable, outdated))
+	case outdated == "" && was.Unrenewed != "" && seen.Healthy:
+		out = append(out, normal(api.CredentialsRenewed, "the current credentials are in use"))
+	}
 	switch {
 	case foreign == wasForeign:
 	case foreign != "":

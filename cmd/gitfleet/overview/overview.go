@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -117,6 +120,9 @@ type Members struct {
 	Total    int      `json:"total"`
 	Ready    int      `json:"ready"`
 	NotReady []Member `json:"notReady"`
+	// Outdated are the members whose replaced credentials cannot be used, since when and why. Those
+	// from before are kept, so that they may be ready as well.
+	Outdated []Member `json:"outdated,omitempty"`
 }
 
 // A Member is a member that is not ready, with the time since when and the reason.
@@ -283,6 +289,9 @@ func AddReason(all []Reason, cluster, reason string) []Reason {
 func memberOverview(r *status.Report) Members {
 	out := Members{Total: len(r.Clusters), NotReady: []Member{}}
 	for _, c := range r.Clusters {
+		if cond := meta.FindStatusCondition(c.Status.Conditions, api.CredentialsRenewed); cond != nil && cond.Status == metav1.ConditionFalse {
+			out.Outdated = append(out.Outdated, Member{Name: c.Name, Since: cond.LastTransitionTime.Time, Reason: cond.Message, State: MemberStateOf(c)})
+		}
 		if m := Absence(c); m.State != Available {
 			out.NotReady = append(out.NotReady, m)
 			continue
@@ -334,11 +343,12 @@ func NewDrift(d *status.Drift) Drift {
 
 // NeedsAttention reports whether the newest commit is refused, the repository cannot be read, a
 // rollout has stopped, deletions are held or refused, or a member cannot be used for a reason
-// that only a user can remove.
+// that only a user can remove, or will not be usable once its credentials from before expire.
 func (o *Overview) NeedsAttention() bool {
 	stopped := slices.ContainsFunc(o.Placements, func(p Placement) bool { return p.Stopped != "" })
 	refuses := slices.ContainsFunc(o.Members.NotReady, func(m Member) bool { return m.State == Forbidden || m.State == foreign })
-	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || stopped || refuses || len(o.HeldDeletions)+len(o.FailedDeletions) > 0
+	return o.Refused != nil && len(o.Refused.Problems) > 0 || o.Source.Failures > 0 || stopped || refuses ||
+		len(o.HeldDeletions)+len(o.FailedDeletions)+len(o.Members.Outdated) > 0
 }
 
 // well reports whether a placement is available on all its clusters.

@@ -153,6 +153,7 @@ func TestNeedsAttention(t *testing.T) {
 		"an unreachable member": {Overview{Members: Members{NotReady: []Member{{State: Unreachable}}}}, false},
 		"a forbidden member":    {Overview{Members: Members{NotReady: []Member{{State: Unreachable}, {State: Forbidden}}}}, true},
 		"a foreign member":      {Overview{Members: Members{NotReady: []Member{{State: foreign}}}}, true},
+		"outdated credentials":  {Overview{Members: Members{Outdated: []Member{{State: Available}}}}, true},
 		"a forge that is down":  {Overview{Forge: []string{"no answer"}}, false},
 		"drift":                 {Overview{Drifts: []Drift{{State: api.DriftContested}}}, false},
 	} {

@@ -2,11 +2,13 @@ package overview
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 	"github.com/gitfleet/gitfleet/test/reports"
@@ -133,6 +135,19 @@ func TestAbsence(t *testing.T) {
 	}
 	if got := MemberStateOf(member(denied, healthy)); got != Available {
 		t.Errorf("a healthy member without some permissions is %s: its other objects are applied", got)
+	}
+}
+
+// A member whose new credentials cannot be used is shown, also if it is ready.
+func TestOutdatedCredentialsAreShown(t *testing.T) {
+	c := reports.MemberCluster("east", true)
+	c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
+		Type: api.CredentialsRenewed, Status: metav1.ConditionFalse, Message: "kept: Unauthorized", LastTransitionTime: reports.Ago(3 * time.Minute),
+	})
+	o := New(&status.Report{At: reports.Noon, Clusters: []*api.MemberCluster{c}})
+	text := strings.Join(o.Text(output.Page{Width: 120}, reports.Noon, false), "\n")
+	if want := "Members: 1 of 1 ready\n  east credentials outdated for 3m: kept: Unauthorized"; !strings.Contains(text, want) || !o.NeedsAttention() {
+		t.Errorf("the summary is\n%s\nwant\n%s", text, want)
 	}
 }
 

@@ -253,17 +253,22 @@ func (t *textWriter) members(m Members) {
 	t.line("")
 	t.line("Members: " + t.Paint(s, fmt.Sprintf("%d of %d ready", m.Ready, m.Total)))
 	t.few(len(m.NotReady), "members; see gitfleet status --all", func(i int) {
-		c := m.NotReady[i]
-		text := c.Reason
-		if !c.Since.IsZero() {
-			text = "for " + t.span(c.Since) + ": " + c.Reason
-		}
-		state := string(c.State)
-		if c.State == foreign {
+		state := string(m.NotReady[i].State)
+		if m.NotReady[i].State == foreign {
 			state = "not ready"
 		}
-		t.indented(output.Yellow, c.Name+" "+state+" ", text)
+		t.member(m.NotReady[i], state)
 	})
+	t.few(len(m.Outdated), "members; see gitfleet status --all", func(i int) { t.member(m.Outdated[i], "credentials outdated") })
+}
+
+// member writes the state of a member, since when and why.
+func (t *textWriter) member(m Member, state string) {
+	text := m.Reason
+	if !m.Since.IsZero() {
+		text = "for " + t.span(m.Since) + ": " + m.Reason
+	}
+	t.indented(output.Yellow, m.Name+" "+state+" ", text)
 }
 
 // section writes a heading and a line for each of the first items; nothing if there are none.

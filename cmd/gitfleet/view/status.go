@@ -34,8 +34,8 @@ after the other elsewhere.
 
 Exit codes: 0 if nothing needs attention; 1 if the newest commit is refused, the
 repository cannot be read, a rollout is stopped, deletions are held or refused,
-permissions are missing on a member, or another fleet holds one; 2 if the daemon
-could not be asked.`,
+permissions are missing on a member, new credentials of one cannot be used, or
+another fleet holds one; 2 if the daemon could not be asked.`,
 		Example: `  gitfleet status
   gitfleet status --watch
   gitfleet status -o json | jq '.placements[] | select(.clusters.failed)'`,

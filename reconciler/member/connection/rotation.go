@@ -95,8 +95,8 @@ func (c *Conn) Renew(ctx context.Context, uid string) (r Rotation) {
 	case err == nil:
 		c.kept = retry.LogLimiter{}
 	case ctx.Err() == nil:
-		r.Unrenewed = Plain(err).Error()
-		if c.kept.Due(WithoutPort(err)) {
+		r.Unrenewed = WithoutPort(Plain(err))
+		if c.kept.Due(r.Unrenewed) {
 			c.cfg.Log.Warn("new credentials cannot be used; keeping the old ones", "cluster", c.cfg.Cluster, "err", Plain(err))
 		}
 	}

@@ -41,6 +41,7 @@ type Prober struct {
 	Results chan *Result
 
 	uid       string // the UID of the cluster when it was last observed
+	outdated  bool   // the last result says that replaced credentials are not used
 	failed    retry.Backoff
 	partly    retry.LogLimiter // limits the log lines about incomplete observations
 	next      time.Time        // time of the next probe; credentials are checked more often
@@ -104,12 +105,12 @@ func (pr *Prober) run(ctx context.Context) {
 	pr.mu.Unlock()
 	defer pr.running.Done()
 	r := pr.conn.Renew(ctx, pr.uid)
-	if len(r.Replaced) == 0 && r.Another == nil && time.Now().Before(pr.next) {
+	if len(r.Replaced) == 0 && r.Another == nil && pr.outdated == (r.Unrenewed != "") && time.Now().Before(pr.next) {
 		pr.again(min(connection.CredentialsPoll, time.Until(pr.next)))
 		return
 	}
 	p := pr.Probe(ctx, !time.Now().Before(pr.observeAt))
-	p.Rotation = r
+	p.Rotation, pr.outdated = r, r.Unrenewed != ""
 	if ctx.Err() != nil {
 		for _, c := range r.Replaced {
 			c.Close()

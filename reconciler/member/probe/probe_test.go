@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,9 +18,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
@@ -270,3 +273,48 @@ func TestProbeOfTheWrongPlace(t *testing.T) {
 	pr = proberOf(t, &rest.Config{Host: strings.Replace(other.URL, "127.0.0.1", "localhost", 1), TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
 	check(t, pr.Probe(t.Context(), true), "not localhost", false)
 }
+
+// That replaced credentials cannot be used is published as soon as it is noticed, and so is its end,
+// however rare probes are.
+func TestUnusableCredentialsArePublishedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		cfg := &rest.Config{Host: "https://east.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("ok")), Request: r}, nil
+		})}
+		connect := func(context.Context) (*rest.Config, error) {
+			if broken.Load() {
+				return nil, errors.New("no such file")
+			}
+			return cfg, nil
+		}
+		c, err := connection.New(connection.Config{Cluster: "east", Connect: connect, Timeout: time.Minute, Metrics: new(connection.NewMetrics()), Log: slog.New(slog.DiscardHandler)}, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var last ledger.ClusterSeen
+		pr := New(c, Config{
+			Cluster: "east", Interval: time.Hour, Observe: 24 * time.Hour, Log: slog.New(slog.DiscardHandler), Publish: func(r Result) { last = r.Seen("east") },
+			Seconds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "seconds"}, []string{"cluster"}),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		pr.Start(ctx, "")
+		for _, want := range []string{"no such file", "", "no such file"} {
+			broken.Store(want != "")
+			time.Sleep(connection.CredentialsPoll + time.Second)
+			synctest.Wait()
+			if last.Unrenewed != want || !last.Healthy {
+				t.Errorf("published %+v, want %q", last, want)
+			}
+		}
+		pr.Stop()
+		cancel()
+		pr.Wait()
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
