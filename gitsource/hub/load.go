@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -250,6 +251,7 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 		a.full = true
 		a.problem(problem.Error, api.Origin{Path: g.Target(g.Roots[n]).File}, "", "the commit has more than %d kustomizations to build; split the repository, or raise limits.builds", n)
 	}
+	timedOut := false
 	for _, dir := range g.Roots {
 		if a.full {
 			return nil
@@ -267,9 +269,15 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 		if p == nil {
 			l.built++
 			p = &parsed{}
-			if p.File, p.transient, err = t.Build(a.rest(), p.addItems); err != nil {
+			p.File, p.transient, err = t.Build(a.rest(), p.addItems)
+			if errors.Is(err, build.ErrBusy) && timedOut {
+				a.full = true // the build that timed out, for which the commit is refused, still runs
+				return nil
+			}
+			if err != nil {
 				return err
 			}
+			timedOut = timedOut || p.transient
 		}
 		l.keep(key, p)
 		a.add(p)

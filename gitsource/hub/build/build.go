@@ -9,6 +9,7 @@ package build
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"sync/atomic"
@@ -29,6 +30,10 @@ import (
 // buildLock is a lock that is held during a build: kustomize keeps schemas in global
 // variables, so that only one build can run at a time.
 var buildLock = make(chan struct{}, 1)
+
+// ErrBusy says that a build could not start, since another one has exceeded its time limit and
+// still runs.
+var ErrBusy = errors.New("another build has not ended")
 
 // maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as an API
 // server does. The limit is global to the process; code that serves an API sets the same value.
@@ -64,7 +69,7 @@ func (b *builder) fail(path, format string, args ...any) {
 
 // Build reads the files of a kustomization and builds it. It calls visit with the value of each
 // object, and the report of its problems, until they take more than maxSize bytes. transient says
-// that another attempt may succeed. An error means that the files could not be read.
+// that another attempt may succeed. An error means that the files could not be read, or is ErrBusy.
 func (t Target) Build(maxSize int64, visit func(r *document.Report, object any)) (out document.File, transient bool, err error) {
 	b := &builder{
 		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{}, sizes: map[string]int64{}, inputLeft: t.graph.limits.BuildInput,
@@ -117,11 +122,16 @@ func (b *builder) read(f reference) error {
 		b.texts[f.path] = data
 		b.use(f.path, int64(len(data)))
 	}
-	if _, checked := b.positions[f.path]; checked || f.data {
+	if _, checked := b.positions[f.path]; checked && !f.schema || f.data {
 		return nil
 	}
 	b.positions[f.path] = []sourcePosition{}
-	file := document.Read(f.path, data, b.graph.limits, b.inputLeft, func(r *document.Report, _ any) { b.recordPosition(f.path, r) })
+	file := document.Read(f.path, data, b.graph.limits, b.inputLeft, func(r *document.Report, value any) {
+		if f.schema {
+			checkSchema(r, value)
+		}
+		b.recordPosition(f.path, r)
+	})
 	b.use(f.path, file.Size)
 	for _, p := range file.Problems.Errors() {
 		p.Kustomization = b.File
@@ -196,14 +206,19 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 	fsys.add(path.Join(mount, b.File), text)
 	limit := b.graph.limits.BuildTime
 	if !acquireLock(limit) {
-		return nil, false, fmt.Errorf("another build has not ended for %s", limit)
+		return nil, false, fmt.Errorf("%w for %s", ErrBusy, limit)
 	}
 	start, late := time.Now(), time.After(limit)
 	failed := make(chan error, 1)
 	var built resmap.ResMap
 	go func() {
 		var err error
-		built, err = kustomize(fsys, path.Join(mount, b.root.dir))
+		run := func() { built, err = kustomize(fsys, path.Join(mount, b.root.dir)) }
+		if b.replacesSchemas() {
+			withoutSchemas(run)
+		} else {
+			run()
+		}
 		<-buildLock
 		failed <- err
 	}()

@@ -43,14 +43,14 @@ type kustomization struct {
 // A reference is a file that a kustomization reads.
 type reference struct {
 	path string
-	// data says that the file is copied and not parsed.
-	data bool
+	// data says that the file is copied and not parsed, and schema that it has an OpenAPI schema.
+	data, schema bool
 }
 
 // reads returns all files that a build reads for the kustomization. The kustomization file comes
 // first, as data, since it was parsed before.
 func (k *kustomization) reads() []reference {
-	return append([]reference{{k.file, true}}, k.files...)
+	return append([]reference{{path: k.file, data: true}}, k.files...)
 }
 
 func (k *kustomization) add(severity problem.Severity, line int, field, format string, args ...any) {
@@ -136,6 +136,7 @@ const (
 	textFile   // a file that kustomize parses
 	dataFile   // a file that kustomize copies
 	pluginFile // a file with generators or transformers
+	schemaFile // a file with an OpenAPI schema
 )
 
 // scheme matches the beginning of a URL, and user the beginning of an SSH address.
@@ -153,7 +154,7 @@ func isRemote(s string) bool {
 
 // isRepository reports whether kustomize might treat a reference as a repository to clone.
 func (m mention) isRepository() bool {
-	if m.kind == textFile || m.kind == dataFile {
+	if m.kind == textFile || m.kind == dataFile || m.kind == schemaFile {
 		return false
 	}
 	lower := strings.ToLower(strings.TrimSpace(m.value))
@@ -190,7 +191,7 @@ func (g *Graph) resolve(k *kustomization, m mention) error {
 	case !isBelow(k.dir, name):
 		k.fail(m, "%s is not in or below %s, and kustomize takes files only from there; refer to a directory with a kustomization, or move the file", name, k.dir)
 	default:
-		k.files = append(k.files, reference{name, m.kind == dataFile})
+		k.files = append(k.files, reference{name, m.kind == dataFile, m.kind == schemaFile})
 		if m.kind == pluginFile {
 			return g.readFile(k, name, func(_ []byte, documents []*document.Report) { k.parsePlugins(documents) })
 		}

@@ -88,7 +88,7 @@ func (f *mentionFinder) find() {
 	f.list("crds", k.Crds, textFile)
 	f.list("configurations", k.Configurations, textFile)
 	if file, ok := k.OpenAPI["path"]; ok {
-		f.mention(top.Child("openapi", "path"), file, textFile)
+		f.mention(top.Child("openapi", "path"), file, schemaFile)
 	}
 	f.patches("patches", k.Patches)
 	//lint:ignore SA1019 kustomize still reads it, and so must we

@@ -82,7 +82,7 @@ transformers:
 // A message of kustomize has no secret value, in any spelling, and none of its internals.
 func TestClean(t *testing.T) {
 	const canary = "hunter\"two"
-	k := &kustomization{literals: []string{"password=" + canary}, files: []reference{{"token.txt", true}, {"app.yaml", false}}}
+	k := &kustomization{literals: []string{"password=" + canary}, files: []reference{{path: "token.txt", data: true}, {path: "app.yaml"}}}
 	b := &builder{
 		Target: Target{parts: []*kustomization{k}}, secrets: []string{base64.StdEncoding.EncodeToString([]byte("open sesame"))},
 		texts: map[string][]byte{"token.txt": []byte("first\nkey=second\n"), "app.yaml": []byte("replicas")},
