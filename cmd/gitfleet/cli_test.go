@@ -134,7 +134,11 @@ which question is in [Reading status](reading-status.md).
 ` + "`mc/NAME`, `cluster/NAME`" + ` or by its name alone, and an object ` + "`KIND/NAME -n NAMESPACE`" + ` or
 ` + "`KIND/NAMESPACE/NAME`" + `: whatever a command prints as a name, every command takes.
 
-Colours are for terminals only, and never if ` + "`$NO_COLOR`" + ` is set. ` + "`source <(gitfleet completion bash)`" + `
+Colours are for terminals only, and never if ` + "`$NO_COLOR`" + ` is set. In text, control characters and
+characters that are invisible or change the direction of writing are shown as escapes such as ` + "`\\u202e`" + `, wherever they
+came from; documents (` + "`-o json`, `-o yaml`" + `, manifests, kubeconfigs) have them as they are unless they go to a terminal.
+
+` + "`source <(gitfleet completion bash)`" + `
 completes commands, flags, and the names of placements and clusters; bash needs its package
 bash-completion for that.
 

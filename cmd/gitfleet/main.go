@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/membership"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/operate"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/view"
 )
@@ -37,24 +37,10 @@ func main() {
 // without file names there, and the hub reports the same with file and line. A crash is still
 // written there.
 func silenceLibraries() {
-	log.SetOutput(withoutKustomize{os.Stderr})
+	log.SetOutput(output.LibraryLog(output.NewWriter(os.Stderr)))
 	if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {
 		os.Stderr = null
 	}
-}
-
-// withoutKustomize drops the lines that kustomize logs about its variables, since they
-// may contain values of Secrets. Other lines are written.
-type withoutKustomize struct{ io.Writer }
-
-// Write implements io.Writer for one line.
-func (w withoutKustomize) Write(line []byte) (int, error) {
-	for _, known := range []string{"well-defined vars that were never replaced", "MakePrimitiveReplacer: bad replacement"} {
-		if bytes.Contains(line, []byte(known)) {
-			return len(line), nil
-		}
-	}
-	return w.Writer.Write(line)
 }
 
 func run(args []string, out, errOut io.Writer) exit.Code {
@@ -62,8 +48,9 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetOut(out)
-	root.SetErr(errOut)
+	root.SetOut(output.NewWriter(out))
+	complaints := output.NewWriter(errOut)
+	root.SetErr(complaints)
 	err := root.ExecuteContext(ctx)
 	var code exit.Code
 	switch {
@@ -72,10 +59,10 @@ func run(args []string, out, errOut io.Writer) exit.Code {
 	case errors.As(err, &code):
 		return code
 	case client.IsUnknownName(err):
-		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
+		fmt.Fprintln(complaints, "gitfleet: "+err.Error())
 		return exit.Attention
 	default:
-		fmt.Fprintln(errOut, "gitfleet: "+err.Error())
+		fmt.Fprintln(complaints, "gitfleet: "+err.Error())
 		return exit.Failed
 	}
 }

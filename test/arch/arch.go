@@ -50,6 +50,7 @@ var rules = []rule{
 	{"clock", clock},
 	{"metrics", metrics},
 	{"programs", programs},
+	{"output", standardOutput},
 	{"names", names},
 	{"aliases", aliases},
 	{"comments", comments},

@@ -74,6 +74,29 @@ func programs(t *tree, report report) {
 	}
 }
 
+// printers write to the standard output or the standard error beside the writer of commands, which
+// sanitises what comes from members, repositories and forges.
+var printers = map[string][]string{
+	"os":  {"Stdout", "Stderr"},
+	"fmt": {"Print", "Printf", "Println"},
+}
+
+// standardOutput allows only the main package to name the standard output and the standard error.
+func standardOutput(t *tree, report report) {
+	const main = "cmd/gitfleet"
+	linked := t.graph.closure(t.module+"/"+main, t.module)
+	for _, f := range t.files {
+		if !f.main || f.test || f.pkg == main || !linked[t.module+"/"+f.pkg] {
+			continue
+		}
+		f.selectors(f.syntax, func(importPath, name string, at ast.Node) {
+			if slices.Contains(printers[importPath], name) {
+				report(f.path, t.line(at), "%s may not use %s.%s: commands write to cmd.OutOrStdout() and cmd.ErrOrStderr(), which are sanitised", f.pkg, importPath, name)
+			}
+		})
+	}
+}
+
 // closure returns a package and the packages of a module that it imports, directly or not.
 func (g graph) closure(from, module string) map[string]bool {
 	seen := map[string]bool{from: true}

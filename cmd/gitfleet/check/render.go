@@ -62,7 +62,7 @@ would not be sent.`,
 				return err
 			}
 			show.cluster = api.ClusterName(show.cluster)
-			show.out, show.notes = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			show.out, show.notes = output.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr()
 			return show.print(o.Plan)
 		},
 	}

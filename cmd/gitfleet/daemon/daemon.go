@@ -12,12 +12,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/klog/v2"
 
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/exit"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/version"
 	"github.com/gitfleet/gitfleet/gitsource"
@@ -47,8 +46,13 @@ func NewRun() *cobra.Command {
 				return err
 			}
 			log := cfg.Logger(cmd.ErrOrStderr())
-			klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler()}), klog.ContextualLogger(true))
-			return serve(cmd.Context(), cfg, log)
+			logLibraries(log)
+			err = serve(cmd.Context(), cfg, log)
+			if err != nil && cfg.LogsJSON() {
+				log.Error("the daemon has ended", "err", err)
+				return exit.Failed
+			}
+			return err
 		},
 	}
 	settings.Bind(cmd.Flags(), &path, "configuration file")

@@ -2,8 +2,21 @@ package daemon
 
 import (
 	"context"
+	stdlog "log"
 	"log/slog"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 )
+
+// logLibraries makes libraries log to the log of the daemon, in its format.
+func logLibraries(log *slog.Logger) {
+	klog.SetLoggerWithOptions(logr.FromSlogHandler(klogHandler{log.Handler()}), klog.ContextualLogger(true))
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(output.LibraryLog(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()))
+}
 
 // A klogHandler handles the logs of the Kubernetes libraries, which are useful only for developers:
 // it logs them at the level debug, except for errors. Of their verbosity, it drops what is less

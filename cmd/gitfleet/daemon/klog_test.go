@@ -1,12 +1,17 @@
 package daemon
 
 import (
+	"encoding/json"
 	"errors"
+	stdlog "log"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 )
 
 // The Kubernetes libraries log at the level debug, with a verbosity of up to 4; errors are always
@@ -34,5 +39,30 @@ func TestKlogHandler(t *testing.T) {
 		if got := strings.Join(strings.Fields(strings.NewReplacer("level=", "", "msg=", "").Replace(out.String())), " "); got != want {
 			t.Errorf("at %s: logged %q, want %q", level, got, want)
 		}
+	}
+}
+
+// With logFormat json every line of the log is JSON, also what libraries log in their own ways.
+func TestLibrariesLogInTheFormatOfTheDaemon(t *testing.T) {
+	before, flags := stdlog.Writer(), stdlog.Flags()
+	t.Cleanup(func() {
+		stdlog.SetOutput(before)
+		stdlog.SetFlags(flags)
+		klog.ClearLogger()
+	})
+	var out strings.Builder
+	logLibraries(settings.Config{LogFormat: "json"}.Logger(&out))
+	stdlog.Print("http: TLS handshake error from 127.0.0.1:1")
+	klog.ErrorS(nil, "cannot renew")
+	klog.Error("cannot renew")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for _, line := range lines {
+		var record struct{ Level, Msg string }
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Level == "" || record.Msg == "" {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+	if len(lines) != 3 {
+		t.Errorf("%d lines instead of 3:\n%s", len(lines), &out)
 	}
 }

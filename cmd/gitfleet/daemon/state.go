@@ -54,7 +54,7 @@ is read instead; the daemon that uses it must be stopped.`,
 				export = func(w io.Writer) error { return exportDir(dir, w) }
 			}
 			if file == "" {
-				return export(cmd.OutOrStdout())
+				return export(output.Raw(cmd.OutOrStdout()))
 			}
 			return output.WriteFile(file, export)
 		},

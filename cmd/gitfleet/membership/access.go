@@ -230,6 +230,7 @@ are included; use it for a member that exists.`,
 
 // writeYAML writes objects as documents, without fields that are empty.
 func writeYAML(w io.Writer, objects ...any) error {
+	w = output.Raw(w)
 	for _, o := range objects {
 		raw, err := json.Marshal(o)
 		if err != nil {

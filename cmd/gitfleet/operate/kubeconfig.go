@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/client"
+	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
 	"github.com/gitfleet/gitfleet/reconciler/server/access"
 )
 
@@ -30,7 +31,7 @@ It refers to the files of tokens and certificates, and contains no secret.`,
 				return err
 			}
 			if file == "" {
-				_, err = cmd.OutOrStdout().Write(raw)
+				_, err = output.Raw(cmd.OutOrStdout()).Write(raw)
 				return err
 			}
 			return os.WriteFile(file, raw, 0o600)

@@ -87,7 +87,7 @@ func (f *Format) Print(w io.Writer, doc any, text func() string) error {
 }
 
 // Write writes a document in a format that is not a text format.
-func (f *Format) Write(w io.Writer, doc any) error { return writeDocument(w, doc, f.Name) }
+func (f *Format) Write(w io.Writer, doc any) error { return writeDocument(Raw(w), doc, f.Name) }
 
 // A List is a document of several things.
 type List[T any] struct {
@@ -172,7 +172,7 @@ func writeNames(w io.Writer, doc map[string]any) error {
 
 // WriteJSON writes a document as indented JSON.
 func WriteJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(Raw(w))
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {

@@ -10,7 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
@@ -38,28 +37,28 @@ type Page struct {
 // DefaultWidth is the default width.
 const DefaultWidth = 80
 
-// PageOf returns the page of a command's output. Only terminals have colors, unless $NO_COLOR
-// is set.
+// PageOf returns the page of a command's output, a Writer. Only terminals have colors, unless
+// $NO_COLOR is set.
 func PageOf(w io.Writer) Page {
 	p := Page{Width: DefaultWidth}
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	own, ok := w.(*Writer)
+	if !ok || !own.terminal {
 		return p
 	}
 	p.Terminal = os.Getenv("TERM") != "dumb"
 	p.Color = p.Terminal && os.Getenv("NO_COLOR") == ""
-	if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+	if width, height, err := own.size(); err == nil && width > 0 {
 		p.Width, p.Height = max(width, 40), height
 	}
 	return p
 }
 
-// Paint returns a text with a style, if the page has colors.
+// Paint returns a text with a style, for a Writer, if the page has colors.
 func (p Page) Paint(s Style, text string) string {
 	if !p.Color || s == Plain || text == "" {
 		return text
 	}
-	return "\033[" + string(s) + "m" + text + "\033[0m"
+	return markerOf(s) + text + markerOf(reset)
 }
 
 // Sanitize replaces characters of a text that could move a terminal's cursor or change the

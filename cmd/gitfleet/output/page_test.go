@@ -63,7 +63,7 @@ func TestPage(t *testing.T) {
 		painted, printed string
 	}{
 		"a file":                    {Page{Width: 9}, "ok", "  it waits for a cluster\n"},
-		"a terminal":                {Page{Width: 14, Terminal: true, Color: true}, "\033[32mok\033[0m", "  it waits\n    for a\n    cluster\n"},
+		"a terminal":                {Page{Width: 14, Terminal: true, Color: true}, "\uFDD4ok\uFDD0", "  it waits\n    for a\n    cluster\n"},
 		"a terminal without colors": {Page{Width: 80, Terminal: true}, "ok", "  it waits for a cluster\n"},
 	} {
 		out.Reset()

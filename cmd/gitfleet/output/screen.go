@@ -7,17 +7,38 @@ import (
 )
 
 // Terminal control sequences: to use the alternate screen without a cursor, to leave it, to go
-// to the top, and to clear the rest of a line and of the screen.
+// to the top or to the begin of a line, and to clear the rest of a line and of the screen.
 const (
-	EnterScreen = "\033[?1049h\033[?25l"
-	LeaveScreen = "\033[?25h\033[?1049l"
+	enterScreen = "\033[?1049h\033[?25l"
+	leaveScreen = "\033[?25h\033[?1049l"
 	home        = "\033[H"
+	lineStart   = "\r"
 	clearLine   = "\033[K"
 	clearRest   = "\033[J"
 )
 
-// Screenful returns the output that replaces the screen, truncated to its height.
-func Screenful(p Page, lines []string, trouble error) string {
+// EnterScreen makes a terminal show a screen of its own, until LeaveScreen.
+func (w *Writer) EnterScreen() error { return w.control(enterScreen) }
+
+// LeaveScreen makes a terminal show again what it showed before EnterScreen.
+func (w *Writer) LeaveScreen() error { return w.control(leaveScreen) }
+
+// WriteScreen replaces the content of the screen by as many lines as fit on the page, below an
+// error, if there is one.
+func (w *Writer) WriteScreen(p Page, lines []string, trouble error) error {
+	var frame strings.Builder // written at once, so that it does not flicker
+	draw := Writer{to: &frame, terminal: true}
+	draw.control(home)
+	for _, line := range fitScreen(p, lines, trouble) {
+		io.WriteString(&draw, line)
+		draw.control(clearLine + "\r\n")
+	}
+	draw.control(clearRest)
+	return w.control(frame.String())
+}
+
+// fitScreen returns as many lines as fit on a page without scrolling.
+func fitScreen(p Page, lines []string, trouble error) []string {
 	if trouble != nil {
 		lines = append([]string{p.Paint(Red, Truncate(strings.ReplaceAll(trouble.Error(), "\n", " "), p.Width))}, lines...)
 	}
@@ -25,7 +46,7 @@ func Screenful(p Page, lines []string, trouble error) string {
 		more := len(lines) - most + 1
 		lines = append(lines[:max(0, most-1):max(0, most-1)], p.Paint(Dim, fmt.Sprintf("… %d more lines; make the window higher", more)))
 	}
-	return home + strings.Join(lines, clearLine+"\r\n") + clearLine + "\r\n" + clearRest
+	return lines
 }
 
 // A progressLine shows what a command waits for: on a terminal in place, otherwise as a new
@@ -48,7 +69,10 @@ func (l *progressLine) Show(text string) {
 	case text == l.last:
 		return
 	case l.page.Terminal:
-		fmt.Fprint(l.out, "\r"+Truncate(text, l.page.Width-1)+clearLine)
+		terminal := l.out.(*Writer)
+		terminal.control(lineStart)
+		io.WriteString(terminal, Truncate(text, l.page.Width-1))
+		terminal.control(clearLine)
 	default:
 		fmt.Fprintln(l.out, text)
 	}

@@ -189,13 +189,16 @@ const (
 	logJSON = "json"
 )
 
+// LogsJSON reports whether every line of the log is JSON.
+func (c Config) LogsJSON() bool { return c.LogFormat == logJSON }
+
 // Logger returns a logger with the configured level and format. If commits are traced, lines
 // about a commit have the ID of its trace.
 func (c Config) Logger(w io.Writer) *slog.Logger {
 	level, _ := c.level()
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(w, options)
-	if c.LogFormat == logJSON {
+	if c.LogsJSON() {
 		handler = slog.NewJSONHandler(w, options)
 	}
 	if c.Tracing.Endpoint != "" {

@@ -47,7 +47,7 @@ another fleet holds one; 2 if the daemon could not be asked.`,
 			}
 			switch {
 			case watch && out.IsText() && output.PageOf(w).Terminal:
-				return redraw(cmd.Context(), c, w, func(o *overview.Overview, p output.Page, now time.Time) []string { return o.Text(p, now, all) })
+				return redraw(cmd.Context(), c, w.(*output.Writer), func(o *overview.Overview, p output.Page, now time.Time) []string { return o.Text(p, now, all) })
 			case watch:
 				return watchOverview(cmd.Context(), c, show)
 			}
@@ -95,7 +95,7 @@ func watchOverview(ctx context.Context, c *client.Client, show func(*overview.Ov
 // redraw shows the result of draw for the newest overview in place on a terminal, until ctx is
 // done; then it prints the last state below the command. While the daemon does not respond, for
 // instance during a restart, that is shown and the request is retried.
-func redraw(ctx context.Context, c *client.Client, out io.Writer, draw func(o *overview.Overview, p output.Page, now time.Time) []string) error {
+func redraw(ctx context.Context, c *client.Client, out *output.Writer, draw func(o *overview.Overview, p output.Page, now time.Time) []string) error {
 	newest, number, err := c.Overviews()(ctx, "")
 	if err != nil {
 		return err
@@ -114,16 +114,17 @@ func redraw(ctx context.Context, c *client.Client, out io.Writer, draw func(o *o
 		}
 	}()
 	seen, trouble := time.Now(), error(nil)
-	io.WriteString(out, output.EnterScreen)
+	out.EnterScreen()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		p := output.PageOf(out)
 		lines := draw(newest, p, newest.At.Add(newest.Age+time.Since(seen)))
-		io.WriteString(out, output.Screenful(p, lines, trouble))
+		out.WriteScreen(p, lines, trouble)
 		select {
 		case <-ctx.Done():
-			_, err := io.WriteString(out, output.LeaveScreen+strings.Join(lines, "\n")+"\n")
+			out.LeaveScreen()
+			_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
 			return err
 		case u := <-updates:
 			if trouble = u.trouble; u.newest != nil {

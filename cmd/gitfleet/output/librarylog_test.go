@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 // of other libraries are.
 func TestKustomizeDoesNotLogVariables(t *testing.T) {
 	var shown bytes.Buffer
-	l := log.New(withoutKustomize{&shown}, "", log.LstdFlags|log.Lmsgprefix)
+	l := log.New(LibraryLog(&shown), "", log.LstdFlags|log.Lmsgprefix)
 	l.Printf("well-defined vars that were never replaced: %s\n", "UNUSED")
 	l.Printf("MakePrimitiveReplacer: bad replacement type=%T val=%v", map[string]string{}, map[string]string{"key": "hush"})
 	if shown.Len() > 0 {
