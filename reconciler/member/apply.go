@@ -132,6 +132,9 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	if o.accepted != nil {
 		a.recordAccepted(&o, touched)
 	}
+	if connection.Unserved(o.err) {
+		a.forgetKind(a.cluster, a.ownership, o.gvk())
+	}
 	if t := a.trouble[id]; o.written != nil && t != nil && t.recreate {
 		delete(a.brake.braked, id) // the object no longer has to be recreated
 	}

@@ -33,6 +33,11 @@ type observer struct {
 // known. It returns the objects that have changed since the last call.
 func (o *observer) absorb() map[api.ID]bool {
 	news := o.watch.Changes.Drain()
+	for _, k := range slices.Clone(o.watch.All()) {
+		if k.Unserved() {
+			o.progress.forgetKind(o.cluster, o.ownership, k.GVK)
+		}
+	}
 	touched := o.unprocessed
 	o.unprocessed = map[api.ID]bool{}
 	for kind, all := range news.Lists {

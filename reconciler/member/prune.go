@@ -206,6 +206,9 @@ func (p *pruner) succeeded(ctx context.Context, st stale, err error) bool {
 	if err == nil {
 		return true
 	}
+	if connection.Unserved(err) {
+		p.forgetKind(p.cluster, p.ownership, st.item.GroupVersionKind()) // the retry finds another version
+	}
 	id := st.item.ID()
 	t := p.trouble[id]
 	if t == nil {

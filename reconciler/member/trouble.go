@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -110,6 +111,22 @@ func (p *progress) reconsider(was, now work.Work) {
 		delete(p.trouble, m.ID)
 		delete(p.verified, m.ID)
 	}
+}
+
+// forgetKind drops what is known of a kind that the cluster has answered not to serve any more in this
+// version, and has its desired objects processed: the kind is looked up again, and their status says
+// in which versions it is served.
+func (p *progress) forgetKind(c *cluster, o *ownership, gvk schema.GroupVersionKind) {
+	c.kinds.Forget(gvk)
+	if k := c.watch.Of(gvk); k != nil {
+		c.watch.End(k)
+	}
+	for id, w := range o.wanted.all() {
+		if w.gvk() == gvk {
+			p.unprocessed[id] = true
+		}
+	}
+	c.watch.Changes.Nudge()
 }
 
 // A pendingDefinition says that a kind waits until its definition, which is placed on the

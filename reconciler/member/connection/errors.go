@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // WithoutPort returns the text of an error without the local port, which is different each
@@ -104,8 +105,19 @@ var (
 	errClosed  = errors.New("the connection was closed before the answer was complete")
 )
 
-// NotFound reports whether the API server answered that there is no such object.
+// NotFound reports whether the API server answered that there is no such object, or that it does not
+// serve the resource.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }
+
+// Unserved reports whether the API server answered that it does not serve the resource, as for a
+// version that a CustomResourceDefinition no longer has. Its objects may still be there, and be
+// served in another version.
+func Unserved(err error) bool {
+	return NotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// noObject reports whether there is no such object of a resource that is served.
+func noObject(err error) bool { return NotFound(err) && !Unserved(err) }
 
 // RetryAfter returns the delay that the server asks for; zero if it does not.
 func RetryAfter(err error) time.Duration {

@@ -106,10 +106,11 @@ func (c *Conn) DryRunCreate(ctx context.Context, r Resource, id api.ID, body []b
 	return err
 }
 
-// Read returns the live object; nil if it does not exist.
+// Read returns the live object; nil if it does not exist. That its resource is not served is an
+// error.
 func (c *Conn) Read(ctx context.Context, r Resource, id api.ID) (*unstructured.Unstructured, error) {
 	raw, _, err := c.send(ctx, c.Bulk().Get().AbsPath(r.Path(id)...))
-	if NotFound(err) {
+	if noObject(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Conn) Read(ctx context.Context, r Resource, id api.ID) (*unstructured.U
 // object existed.
 func (c *Conn) Replace(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (there bool, err error) {
 	raw, _, err := c.write(ctx, jsonRequest(c.Bulk().Put(), body).AbsPath(r.Path(id)...).Param("fieldManager", manager))
-	if NotFound(err) {
+	if noObject(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -197,7 +198,7 @@ func (c *Conn) requestDeletion(ctx context.Context, r Resource, id api.ID, uid t
 		return AlreadyGone, err
 	}
 	raw, _, err := c.write(ctx, c.REST().Delete().AbsPath(r.Path(id)...).SetHeader("Content-Type", "application/json").Body(body))
-	if NotFound(err) {
+	if noObject(err) {
 		return AlreadyGone, nil
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/test/apiserver"
@@ -66,6 +67,37 @@ func TestDryRunCreate(t *testing.T) {
 			}
 			if len(requests) == 0 || requests[0] != "POST /api/v1/namespaces/app/configmaps All" {
 				t.Errorf("requests: %q", requests)
+			}
+		})
+	}
+}
+
+// That a server does not serve a resource is no answer about an object: it may be there, and be served
+// in another version.
+func TestUnservedIsNotAbsent(t *testing.T) {
+	id := api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}
+	for name, test := range map[string]struct {
+		answer   http.HandlerFunc
+		unserved bool
+	}{
+		"no such object": {func(w http.ResponseWriter, _ *http.Request) {
+			apiserver.Refuse(w, http.StatusNotFound, `configmaps "a" not found`)
+		}, false},
+		"no such resource": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "404 page not found", http.StatusNotFound) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connAt(t, test.answer)
+			_, read := c.Read(t.Context(), configMapKind, id)
+			_, deleted := c.Delete(t.Context(), configMapKind, id, "1", metav1.DeletePropagationBackground)
+			_, replaced := c.Replace(t.Context(), configMapKind, id, []byte("{}"), "test")
+			_, patched := c.Patch(t.Context(), configMapKind, id, []byte("{}"), true)
+			for what, err := range map[string]error{"read": read, "deleted": deleted, "replaced": replaced} {
+				if (err != nil) != test.unserved || Unserved(err) != test.unserved {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if Unserved(patched) != test.unserved || !NotFound(patched) {
+				t.Errorf("patched: %v", patched)
 			}
 		})
 	}

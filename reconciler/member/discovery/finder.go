@@ -2,8 +2,8 @@ package discovery
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,14 +63,14 @@ func (f *Finder) Serves(ctx context.Context, gvk schema.GroupVersionKind) (conne
 func (f *Finder) findService(ctx context.Context, gvk schema.GroupVersionKind) (connection.Resource, bool, error) {
 	asking, cancel := context.WithTimeout(ctx, f.conn.Timeout())
 	defer cancel()
-	versions, err := f.versions(asking, gvk)
+	versions, err := versionsOf(asking, f.conn.REST(), gvk.Group)
 	if f.conn.RecordResult(err) != nil {
 		return connection.Resource{}, false, err
 	}
 	found := New(f.kinds.client)
-	for _, version := range versions {
+	for _, version := range append([]string{gvk.Version}, slices.DeleteFunc(versions, func(v string) bool { return v == gvk.Version })...) {
 		other := gvk.GroupKind().WithVersion(version)
-		err := found.Resolve(asking, map[schema.GroupVersionKind]bool{other: true})
+		err := found.ask(asking, map[schema.GroupVersion]bool{other.GroupVersion(): true}, map[schema.GroupVersionKind]bool{other: true})
 		if err == nil {
 			err = found.failed[other.GroupVersion()]
 		}
@@ -84,32 +84,6 @@ func (f *Finder) findService(ctx context.Context, gvk schema.GroupVersionKind) (
 	return connection.Resource{}, false, f.undefined(ctx, gvk.GroupKind())
 }
 
-// versions returns how gvk is served, and the other versions of its group that the cluster
-// serves.
-func (f *Finder) versions(ctx context.Context, gvk schema.GroupVersionKind) ([]string, error) {
-	all := []string{gvk.Version}
-	if gvk.Group == "" {
-		return all, nil
-	}
-	raw, err := connection.Answer(f.conn.REST().Get().AbsPath("apis", gvk.Group).Do(ctx))
-	if connection.NotFound(err) {
-		return all, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var group metav1.APIGroup
-	if err := json.Unmarshal(raw, &group); err != nil {
-		return nil, connection.ErrNotObject
-	}
-	for _, v := range group.Versions {
-		if v.Version != gvk.Version {
-			all = append(all, v.Version)
-		}
-	}
-	return all, nil
-}
-
 // CustomResourceDefinitions is the resource of the kind Definitions, which is the same on every
 // cluster.
 var CustomResourceDefinitions = connection.Resource{GroupVersionResource: Definitions.WithVersion("v1").GroupVersion().WithResource("customresourcedefinitions"), Namespaced: false}
@@ -117,8 +91,12 @@ var CustomResourceDefinitions = connection.Resource{GroupVersionResource: Defini
 // undefined returns an error if the cluster has a CustomResourceDefinition of the kind, or
 // if the definitions cannot be read.
 func (f *Finder) undefined(ctx context.Context, kind schema.GroupKind) error {
-	if !strings.Contains(kind.Group, ".") {
-		return nil // such groups are built in
+	if !strings.Contains(kind.Group, ".") { // such groups are built in
+		_, err := connection.Answer(f.conn.REST().Get().AbsPath("api").Do(ctx)) // a proxy may answer that nothing is there
+		if err = f.conn.RecordResult(err); err != nil {
+			return fmt.Errorf("whether the kind %s is gone for good cannot be told: %w", kind, err)
+		}
+		return nil
 	}
 	opts := metav1.ListOptions{Limit: 500}
 	for {

@@ -51,7 +51,8 @@ func TestServes(t *testing.T) {
 		"its definition":         {gadget, map[string]any{definitions: list("gadgets.example.com"), definitions + "/gadgets.example.com": definition("Gadget")}, "", "but has its CustomResourceDefinition gadgets.example.com"},
 		"definitions forbidden":  {gadget, map[string]any{definitions: http.StatusForbidden}, "", "whether the kind Gadget.example.com is gone for good cannot be told: not now"},
 		"a group that is down":   {gadget, map[string]any{group: versions, group + "/v1": http.StatusServiceUnavailable}, "", "not now"},
-		"a built-in kind":        {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}, nil, "", ""},
+		"a built-in kind":        {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}, map[string]any{"/api": metav1.APIVersions{}}, "", ""},
+		"behind a proxy":         {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}, nil, "", "whether the kind CronJob.batch is gone for good cannot be told"},
 		"a login page":           {gadget, map[string]any{group: "hello"}, "", connection.ErrNotObject.Error()},
 	}
 	for name, test := range tests {

@@ -34,6 +34,8 @@ type Kinds struct {
 	failed map[schema.GroupVersion]error
 	// lookups are the lookups of kinds that the server did not serve.
 	lookups map[schema.GroupVersionKind]lookup
+	// forgotten are the kinds that the server does not serve any more.
+	forgotten map[schema.GroupVersionKind]bool
 }
 
 // A knownKind is a kind and how it is served.
@@ -62,6 +64,16 @@ func (k *Kinds) Add(gvk schema.GroupVersionKind, r connection.Resource) {
 	k.known = append(k.known, unique.Make(knownKind{gvk, r}))
 }
 
+// Forget drops what is known of a kind, because the server has answered that it does not serve it any
+// more. The kind can be resolved again.
+func (k *Kinds) Forget(gvk schema.GroupVersionKind) {
+	k.known = slices.DeleteFunc(k.known, func(h unique.Handle[knownKind]) bool { return h.Value().gvk == gvk })
+	if k.forgotten == nil {
+		k.forgotten = map[schema.GroupVersionKind]bool{}
+	}
+	k.forgotten[gvk] = true
+}
+
 // Count returns the number of kinds that are known.
 func (k *Kinds) Count() int { return len(k.known) }
 
@@ -86,7 +98,7 @@ func (k *Kinds) Resolve(ctx context.Context, wanted map[schema.GroupVersionKind]
 		return err
 	}
 	k.lookedUp(wanted, missing)
-	return nil
+	return k.findVersions(ctx, missing, wanted)
 }
 
 // ask requests group versions, several at a time, and records the wanted kinds in them. A request
@@ -118,7 +130,7 @@ func (k *Kinds) ask(ctx context.Context, missing map[schema.GroupVersion]bool, w
 		case connection.NotFound(err):
 			delete(k.failed, gv)
 		case connection.Answered(err):
-			k.fail(gv, err)
+			k.fail(gv, unavailable(ctx, client, gv, err))
 		case responds || k.failed[gv] != nil:
 			k.fail(gv, fmt.Errorf("ask for the kinds of %s: %w", gv, connection.Plain(err)))
 		default:
@@ -133,6 +145,55 @@ func (k *Kinds) fail(gv schema.GroupVersion, err error) {
 		k.failed = map[schema.GroupVersion]error{}
 	}
 	k.failed[gv] = err
+}
+
+// findVersions finds the other versions in which the server serves the kinds that it was asked for in
+// vain.
+func (k *Kinds) findVersions(ctx context.Context, asked map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
+	for gvk := range wanted {
+		if _, known := k.Of(gvk); known || !asked[gvk.GroupVersion()] || k.failed[gvk.GroupVersion()] != nil {
+			continue
+		}
+		others, err := k.others(ctx, gvk)
+		if err != nil {
+			return err
+		}
+		l := k.lookups[gvk]
+		l.versions = nil
+		for _, r := range others {
+			l.versions = append(l.versions, r.Version)
+		}
+		k.lookups[gvk] = l
+	}
+	return nil
+}
+
+// others returns how the server serves a kind in other versions, the preferred one first. Versions
+// that cannot be asked for are left out. An error means that the server did not respond.
+func (k *Kinds) others(ctx context.Context, gvk schema.GroupVersionKind) ([]connection.Resource, error) {
+	client, err := k.client()
+	if err != nil {
+		return nil, err
+	}
+	versions, err := versionsOf(ctx, client.RESTClient(), gvk.Group)
+	if err != nil && !connection.Answered(err) {
+		return nil, fmt.Errorf("ask for the versions of %s: %w", gvk.Group, err)
+	}
+	var found []connection.Resource
+	for _, version := range versions {
+		other := gvk.GroupKind().WithVersion(version)
+		if version == gvk.Version {
+			continue
+		}
+		in := New(k.client)
+		if err := in.ask(ctx, map[schema.GroupVersion]bool{other.GroupVersion(): true}, map[schema.GroupVersionKind]bool{other: true}); err != nil {
+			return nil, err
+		}
+		if r, ok := in.Of(other); ok {
+			found = append(found, r)
+		}
+	}
+	return found, nil
 }
 
 // record records how the wanted kinds of a group version are served.
@@ -151,23 +212,49 @@ func (k *Kinds) Why(gvk schema.GroupVersionKind) error {
 		return err
 	}
 	none := fmt.Errorf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
-	if !strings.Contains(gvk.Group, ".") || strings.HasSuffix(gvk.Group, ".k8s.io") {
-		return fmt.Errorf("%w: the Kubernetes of the cluster does not have it: use a version that it has, or place the object on other clusters", none)
+	versions := k.lookups[gvk].versions
+	custom := strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io")
+	switch {
+	case custom:
+		return &MissingDefinition{none, gvk, versions, k.forgotten[gvk]}
+	case len(versions) > 0:
+		return fmt.Errorf("%w: %s", none, otherVersions(gvk, versions, k.forgotten[gvk]))
 	}
-	return &MissingDefinition{none, gvk}
+	return fmt.Errorf("%w: the Kubernetes of the cluster does not have it: use a version that it has, or place the object on other clusters", none)
 }
 
-// A MissingDefinition says that a cluster has no CustomResourceDefinition of a kind.
+// otherVersions says in which versions the cluster serves a kind, and how to fix the manifest.
+func otherVersions(gvk schema.GroupVersionKind, versions []string, forgotten bool) string {
+	not := "does not serve"
+	if forgotten {
+		not = "no longer serves"
+	}
+	return fmt.Sprintf("the cluster %s %s of kind %s; it serves %s: change apiVersion in Git", not, gvk.GroupVersion(), gvk.Kind, strings.Join(versions, ", "))
+}
+
+// A MissingDefinition says that a cluster has no CustomResourceDefinition of a kind, or none with
+// its version.
 type MissingDefinition struct {
 	// NoMatch says that the cluster does not serve the kind.
 	NoMatch error
 	gvk     schema.GroupVersionKind
+	// versions are those in which the cluster serves it, and forgotten says that it served it in
+	// the missing one.
+	versions  []string
+	forgotten bool
 }
 
 // Error says what is missing and how to fix it.
 func (n *MissingDefinition) Error() string {
-	return fmt.Sprintf("%v: the cluster has no CustomResourceDefinition of kind %s in group %s with version %s: place it together with the object, or install it there; it is looked for every few minutes",
-		n.NoMatch, n.gvk.Kind, n.gvk.Group, n.gvk.Version)
+	if len(n.versions) > 0 {
+		return fmt.Sprintf("%v: %s", n.NoMatch, otherVersions(n.gvk, n.versions, n.forgotten))
+	}
+	has := "has no"
+	if n.forgotten {
+		has = "no longer has a"
+	}
+	return fmt.Sprintf("%v: the cluster %s CustomResourceDefinition of kind %s in group %s with version %s: place it together with the object, or install it there; it is looked for every few minutes",
+		n.NoMatch, has, n.gvk.Kind, n.gvk.Group, n.gvk.Version)
 }
 
 // Defines reports whether a CustomResourceDefinition defines a kind.

@@ -15,6 +15,8 @@ type lookup struct {
 	// established is when a definition of the group was established; zero if that has not
 	// happened since the first lookup.
 	established time.Time
+	// versions are other versions in which the server serves the kind.
+	versions []string
 }
 
 const (

@@ -53,8 +53,9 @@ type Kind struct {
 	// have replaced it. It is protected by the lock of Changes.
 	retired bool
 	// synced says that there was a complete list. refused says that listing the kind is
-	// forbidden; it is retried nevertheless.
-	synced, refused atomic.Bool
+	// forbidden; it is retried nevertheless. unserved says that the server, which
+	// has listed it, does not serve it any more.
+	synced, refused, unserved atomic.Bool
 }
 
 // NewKind returns a watch that has not been started.
@@ -95,6 +96,9 @@ func (k *Kind) requestContext(ctx context.Context) (context.Context, context.Can
 // Complete reports whether the watch knows every object of the kind. Otherwise an object that
 // it does not know may still exist.
 func (k *Kind) Complete() bool { return k != nil && k.synced.Load() }
+
+// Unserved reports whether the server has answered that it does not serve the kind any more.
+func (k *Kind) Unserved() bool { return k.unserved.Load() }
 
 // follow lists and watches until ctx is done. A list or watch that fails is retried with
 // backoff.
@@ -169,6 +173,9 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 		return
 	}
 	w.conn.RecordRefusal(err)
+	if connection.Unserved(err) && k.Complete() && k.unserved.CompareAndSwap(false, true) {
+		w.Changes.Nudge()
+	}
 	if apierrors.IsForbidden(err) && !k.Complete() && k.refused.CompareAndSwap(false, true) {
 		w.cfg.Log.Warn("kind may not be listed: changes by others will not be noticed; grant gitfleet the permissions to list and watch it",
 			"cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
