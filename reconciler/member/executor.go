@@ -237,8 +237,9 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	if err != nil {
 		o.err = err
 		o.cond = unanswered(diff.ApplyFailed(do, x.scrub(ctx, t, saw.live, err)), err)
-		if o.immutable = refusesImmutable(err); o.immutable && t.item.Hash != "" {
-			o.cond.Message = adviseRecreation(o.cond.Message, t.manifest)
+		if t.item.Hash != "" {
+			o.immutable = x.isImmutable(ctx, t, err)
+			o.cond.Message = explainRecreation(o.cond.Message, t.manifest, o.immutable, err)
 		}
 		return o
 	}

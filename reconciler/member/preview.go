@@ -301,7 +301,8 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
 	desired, err := p.executor().merged(ctx, t)
-	recreates := refusesImmutable(err) && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
+	isImmutable := p.executor().isImmutable(ctx, t, err)
+	recreates := isImmutable && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
 		if refusal := p.s.applier.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
 			return c.fails(t, live, refusal), nil
@@ -316,8 +317,8 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 		return c, nil
 	case refusesDryRun(err) && !knowsNoDryRun(err):
 		c.fails(t, live, err)
-		if refusesImmutable(err) && !c.TakesOver {
-			c.Message = adviseRecreation(c.Message, t.manifest)
+		if !c.TakesOver {
+			c.Message = explainRecreation(c.Message, t.manifest, isImmutable, err)
 		}
 		return c, nil
 	case refusesDryRun(err):

@@ -9,16 +9,18 @@ import (
 	"slices"
 	"strings"
 
-	ssaerrors "github.com/fluxcd/pkg/ssa/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
@@ -28,50 +30,52 @@ func asksForRecreation(m *work.Manifest) bool {
 	return m.Object.Content.GetAnnotations()[api.RecreateAnnotation] == api.RecreateEnabled && api.Recreatable(m.ID.GroupKind())
 }
 
-// refusesImmutable reports whether a server refused an object only because of immutable fields,
-// so that it would accept a new object with the same content. Refusals by admission webhooks
-// never count, since their reason is not reliable.
-func refusesImmutable(err error) bool {
-	var answer apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || !ssaerrors.IsImmutableError(err) {
+// isImmutable reports whether a server refused an object only because something cannot be changed,
+// by its message or by the rules of the definition or policy that refused it. The object was applied
+// before.
+func (x *executor) isImmutable(ctx context.Context, t task, err error) bool {
+	if err == nil || immutable.Says(err) {
+		return err != nil
+	}
+	if policy := immutable.Policy(err); policy != "" {
+		found, readErr := x.conn.Read(ctx, admissionPolicies, api.ID{Group: admissionPolicies.Group, Kind: "ValidatingAdmissionPolicy", Name: policy})
+		return readErr == nil && found != nil && immutable.Broken(err, immutable.RulesOfPolicy(found))
+	}
+	if _, builtin := api.Namespaced(t.manifest.ID.GroupKind()); builtin || !apierrors.IsInvalid(err) || immutable.ByAdmission(err) {
 		return false
 	}
-	if slices.ContainsFunc(admissionPhrases, func(phrase string) bool { return strings.Contains(answer.Status().Message, phrase) }) {
-		return false
-	}
-	details := answer.Status().Details
-	return details != nil && len(details.Causes) > 0 && !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return !isImmutable(c) })
+	definition, readErr := x.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.res.GroupResource().String()})
+	return readErr == nil && definition != nil && immutable.Broken(err, immutable.RulesOf(definition, t.res.Version))
 }
 
-// admissionPhrases occur in the message of a refusal by an admission webhook or policy, which
-// may list the same causes as an API server.
-var admissionPhrases = []string{"admission webhook ", "ValidatingAdmissionPolicy "}
-
-// immutablePhrases occur in the messages of API servers about a field that cannot be changed.
-var immutablePhrases = []string{"immutable", "may not change", "may not be changed", "cannot change", "can not be unset", "updates to "}
-
-// isImmutable reports whether a cause of a refusal is that a field is immutable.
-func isImmutable(c metav1.StatusCause) bool {
-	detail, found := strings.CutPrefix(c.Message, "Forbidden: ")
-	if !found { // the message quotes the value, which may be any text, before it says what is wrong
-		detail = c.Message[strings.LastIndex(c.Message, ": ")+1:]
-	}
-	return slices.ContainsFunc(immutablePhrases, func(phrase string) bool { return strings.Contains(detail, phrase) })
-}
+// admissionPolicies is the resource of the policies of an API server.
+var admissionPolicies = connection.Resource{GroupVersionResource: schema.GroupVersionResource{
+	Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
+}}
 
 // adviceToRecreate is appended to the message of an object that was refused because of
 // immutable fields.
 const adviceToRecreate = "; to have gitfleet delete the object and create it anew, give it in Git the annotation " +
 	api.RecreateAnnotation + `: "` + api.RecreateEnabled + `"`
 
-// adviseRecreation appends the advice to the message of an object of ours, unless the object
-// has the annotation or cannot have it. If the result would be too long, the server's message
-// is shortened and the advice is kept.
-func adviseRecreation(message string, m *work.Manifest) string {
-	if asksForRecreation(m) || !api.Recreatable(m.ID.GroupKind()) {
+// noRecreation is appended to the message of an object that asks for recreation, and was refused for
+// another reason.
+const noRecreation = "; it is not deleted to be created anew, since it was not refused only because something is immutable"
+
+// explainRecreation appends to the message of a refused object of ours how to have it recreated, or
+// why it is not although it asks for that. If the result would be too long, the server's message is
+// shortened and the rest is kept.
+func explainRecreation(message string, m *work.Manifest, isImmutable bool, err error) string {
+	more := ""
+	switch asks := asksForRecreation(m); {
+	case isImmutable && !asks && api.Recreatable(m.ID.GroupKind()):
+		more = adviceToRecreate
+	case !isImmutable && asks && (apierrors.IsInvalid(err) || immutable.ByAdmission(err)):
+		more = noRecreation
+	default:
 		return message
 	}
-	return connection.CutTo(message, connection.Longest-len(adviceToRecreate)-len("… (1234567 more bytes)")) + adviceToRecreate
+	return connection.CutTo(message, connection.Longest-len(more)-len("… (1234567 more bytes)")) + more
 }
 
 // beingDeleted is the condition of an object that will be created again once its deletion is

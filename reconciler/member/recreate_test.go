@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -26,48 +25,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/test/apiserver"
 )
-
-// An object is recreated only if the server itself says that nothing but immutable fields is
-// wrong. In other cases, a new object would be refused as well.
-func TestRefusesImmutable(t *testing.T) {
-	spec := field.NewPath("spec")
-	invalid := func(causes ...*field.Error) error {
-		return apierrors.NewInvalid(inventory.ConfigMaps.GroupVersion().WithKind("ConfigMap").GroupKind(), "one", causes)
-	}
-	fixed := field.Invalid(spec.Child("template"), map[string]any{"image": "a: b"}, "field is immutable")
-	tests := map[string]struct {
-		err  error
-		want bool
-	}{
-		"an immutable field":            {invalid(fixed), true},
-		"in another error":              {fmt.Errorf("apply: %w", invalid(fixed)), true},
-		"the selector of a Deployment":  {invalid(field.Invalid(spec.Child("selector"), nil, "field is immutable")), true},
-		"an immutable ConfigMap":        {invalid(field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")), true},
-		"a StatefulSet":                 {invalid(field.Forbidden(spec, "updates to statefulset spec for fields other than 'replicas', 'template' are forbidden")), true},
-		"the address of a Service":      {invalid(field.Invalid(spec.Child("clusterIPs").Index(0), []string{"10.0.0.2"}, "may not change once set")), true},
-		"the role of a RoleBinding":     {invalid(field.Invalid(field.NewPath("roleRef"), "view", "cannot change roleRef")), true},
-		"a rule of a custom resource":   {invalid(field.Invalid(spec.Child("size"), "large", "Value is immutable")), true},
-		"another field is wrong":        {invalid(fixed, field.Invalid(spec.Child("replicas"), -1, "must be greater than or equal to 0")), false},
-		"a value that mentions it":      {invalid(field.Invalid(spec.Child("name"), "immutable", "must be lower case")), false},
-		"a value that quotes a verdict": {invalid(field.Invalid(spec.Child("name"), "x: field is immutable", "must be lower case")), false},
-		"an invalid value":              {invalid(field.Required(spec.Child("name"), "")), false},
-		"a conflict":                    {apierrors.NewConflict(inventory.ConfigMaps.GroupResource(), "one", errors.New("the object is immutable")), false},
-		"an admission webhook":          {apierrors.NewForbidden(inventory.ConfigMaps.GroupResource(), "one", errors.New("field is immutable")), false},
-		"a webhook, in a server's words": {&apierrors.StatusError{ErrStatus: metav1.Status{
-			Code: 422, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "fixed.example.com" denied the request: spec.size: Invalid value: field is immutable`,
-			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: "Invalid value: \"large\": field is immutable"}}},
-		}}, false},
-		"no causes": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "field is immutable"}}, false},
-		"no answer": {errSilent, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := refusesImmutable(test.err); got != test.want {
-				t.Errorf("refusesImmutable(%v) = %t, want %t", test.err, got, test.want)
-			}
-		})
-	}
-}
 
 // A fixedShelf refuses to change the ConfigMap one, and can simulate other problems with it.
 type fixedShelf struct {
@@ -172,7 +129,7 @@ func TestRecreation(t *testing.T) {
 	}{
 		"it asks for it":              {want: recreated},
 		"it does not ask":             {silent: true, message: `give it in Git the annotation gitfleet.dev/recreate: "true"`},
-		"something else is invalid":   {shelf: fixedShelf{invalid: true}, message: "must be text"},
+		"something else is invalid":   {shelf: fixedShelf{invalid: true}, message: "; it is not deleted to be created anew, since it was not refused only because something is immutable"},
 		"of another placement before": {notes: `"gitfleet.dev/placement":"crp/other"`, message: "data: Forbidden"},
 		"it is to be kept":            {notes: ours + `,"gitfleet.dev/prune":"disabled"`, message: "it is not deleted to be created anew: it has the annotation gitfleet.dev/prune: disabled on the cluster"},
 		"too much at once":            {brake: Brake{10, 0}, message: "its recreation is held: deleting 1 of the 1 objects that gitfleet has on this cluster is more than 10 %"},
