@@ -33,7 +33,8 @@ const (
 type Health struct {
 	State State
 	// Message says what is missing, such as "2 of 3 replicas available"; empty if there is
-	// nothing to add to the state.
+	// nothing to add to the state. An object that is NotTrackable has one while no pod of it has
+	// started, so that it may be blocked.
 	Message string
 	// Failure says why the object will not become available by itself, such as a Deployment
 	// that exceeded its progress deadline. It is empty if the object is available or may still
@@ -136,6 +137,11 @@ var rules = map[schema.GroupVersionKind]func(*unstructured.Unstructured) Health{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}: definition,
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}:                    disruptionBudget,
 	{Group: "batch", Version: "v1", Kind: "Job"}:                                     job,
+	{Group: "batch", Version: "v1", Kind: "CronJob"}:                                 cronJob,
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:                               replicaSet,
+	{Version: "v1", Kind: "ReplicationController"}:                                   replicaSet,
+	{Version: "v1", Kind: "Pod"}:                                                     pod,
+	{Version: "v1", Kind: "PersistentVolumeClaim"}:                                   claim,
 }
 
 // availableAtOnce are the kinds that are available as soon as they exist.

@@ -92,7 +92,7 @@ func TestKindsThatTakeNoTime(t *testing.T) {
 		for _, kind := range kinds {
 			at := strings.LastIndex(kind, "/")
 			o := object(t, "{apiVersion: "+kind[:at]+", kind: "+kind[at+1:]+", metadata: {name: x, generation: 1}}")
-			if got := Of(o); got != (Health{State: want}) {
+			if got := Of(o); got.State != want || got.Failure != "" {
 				t.Errorf("%s: %+v, want %s", kind, got, want)
 			}
 			if got := OfKind(o.GroupVersionKind()); !NeedsStatus(o.GroupVersionKind()) && got.State != want {
@@ -105,8 +105,8 @@ func TestKindsThatTakeNoTime(t *testing.T) {
 // No object causes a panic, and one that cannot be understood is not available.
 func TestOfUnderstandsAnything(t *testing.T) {
 	kinds := []string{"apps/v1/Deployment", "apps/v1/StatefulSet", "apps/v1/DaemonSet", "v1/Service",
-		"apiextensions.k8s.io/v1/CustomResourceDefinition", "policy/v1/PodDisruptionBudget", "batch/v1/Job", "example.com/v1/Widget"}
-	words := []string{"replicas", "observedGeneration", "availableReplicas", "conditions", "type", "status", "clusterIPs", "loadBalancer", "ingress", "Ready"}
+		"apiextensions.k8s.io/v1/CustomResourceDefinition", "policy/v1/PodDisruptionBudget", "batch/v1/Job", "batch/v1/CronJob", "v1/Pod", "apps/v1/ReplicaSet", "v1/PersistentVolumeClaim", "example.com/v1/Widget"}
+	words := []string{"replicas", "observedGeneration", "availableReplicas", "conditions", "type", "status", "clusterIPs", "loadBalancer", "ingress", "Ready", "phase", "active", "name"}
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 		at := strings.LastIndex(kind, "/")

@@ -2,6 +2,8 @@ package health
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -81,11 +83,55 @@ func deployment(live *unstructured.Unstructured) Health {
 // job judges a Job: only one that has failed can be judged, others are not trackable.
 func job(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
-	failed := f.condition("Failed")
-	if failed.Status != "True" || f.err != nil {
+	failed, complete, suspended := f.condition("Failed"), f.condition("Complete"), get[bool](&f, "spec", "suspend")
+	begun := f.status("ready") + f.status("succeeded") + f.status("failed")
+	switch {
+	case f.err != nil:
 		return Health{State: NotTrackable}
+	case failed.Status == "True":
+		return Health{State: NotAvailableYet, Message: "the Job failed" + failed.why(), Failure: "the Job failed" + failed.why()}
 	}
-	return Health{State: NotAvailableYet, Message: "the Job failed" + failed.why(), Failure: "the Job failed" + failed.why()}
+	return Health{State: NotTrackable, Message: messageIf(begun == 0 && complete.Status != "True" && !suspended, "no pod of the Job has started")}
+}
+
+// cronJob judges a CronJob, which is not trackable. Its running Jobs may be blocked.
+func cronJob(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	var names []string
+	for _, active := range get[[]any](&f, "status", "active") {
+		reference, _ := active.(map[string]any)
+		name, _ := reference["name"].(string)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return Health{State: NotTrackable, Message: messageIf(len(names) > 0 && f.err == nil, "its Job %s has not finished", strings.Join(names, ", "))}
+}
+
+// replicaSet judges a ReplicaSet or ReplicationController: it is not trackable unless pods cannot be
+// created.
+func replicaSet(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	want, available, refused := f.replicas(), f.status("availableReplicas"), f.condition("ReplicaFailure")
+	switch {
+	case f.err != nil || available >= want:
+		return Health{State: NotTrackable}
+	case refused.Status == "True":
+		return Health{State: NotAvailableYet, Message: fmt.Sprintf("%d of %d replicas available%s", available, want, refused.why())}
+	}
+	return Health{State: NotTrackable, Message: fmt.Sprintf("%d of %d replicas available", available, want)}
+}
+
+// claim judges a PersistentVolumeClaim, which is not trackable: it may wait for its first pod. While
+// it is pending it may be blocked.
+func claim(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	return Health{State: NotTrackable, Message: messageIf(f.text("phase") == "Pending" && f.err == nil, "it is pending")}
+}
+
+// pod judges a Pod, which is not trackable. While it is pending it may be blocked.
+func pod(live *unstructured.Unstructured) Health {
+	f := fields{live: live}
+	return Health{State: NotTrackable, Message: messageIf(f.text("phase") == "Pending" && f.err == nil, "the Pod has not started")}
 }
 
 func statefulSet(live *unstructured.Unstructured) Health {

@@ -15,6 +15,13 @@ type Pod struct {
 		CreationTimestamp       time.Time
 		Labels                  map[string]string
 	}
+	Spec struct {
+		Volumes []struct {
+			Name                  string
+			PersistentVolumeClaim *struct{ ClaimName string }
+			Ephemeral             *struct{}
+		}
+	}
 	Status struct {
 		Phase, Reason, Message                   string
 		Conditions                               []struct{ Type, Status, Reason, Message string }
@@ -46,6 +53,15 @@ type Diagnosis struct {
 	Why string
 	// Start is the start state of the pods of the newest template.
 	Start Start
+	// Blocked says that Why is what keeps a pod from starting for the first time.
+	Blocked bool
+	// Pending says that there is no pod, or one that has not started.
+	Pending bool
+	// Waiting is the pod of Why if that is vague, since it waits for a node or for volumes: its
+	// events and its claims may say more. Otherwise nil.
+	Waiting *Pod
+	// Newest is when the newest pod was created; zero if there is none.
+	Newest time.Time
 }
 
 // A Start is the start state of pods.
@@ -68,12 +84,38 @@ func Diagnose(pods []Pod) Diagnosis {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Metadata.DeletionTimestamp != "" })
 	slices.SortFunc(pods, func(a, b Pod) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	newest := newestTemplate(pods)
-	d := Diagnosis{Why: cmp.Or(why(newest), why(pods))}
+	d := diagnose(newest)
+	if d.Why == "" {
+		d = diagnose(pods)
+	}
+	d.Pending = len(pods) == 0
 	for _, p := range newest {
 		d.Start = max(d.Start, p.start())
 	}
+	for _, p := range pods {
+		d.Pending = d.Pending || p.Status.Phase == "Pending"
+		if p.Metadata.CreationTimestamp.After(d.Newest) {
+			d.Newest = p.Metadata.CreationTimestamp
+		}
+	}
 	return d
 }
+
+// Claims returns the names of the PersistentVolumeClaims that the pod uses, in order.
+func (p *Pod) Claims() (names []string) {
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, p.Metadata.Name+"-"+v.Name)
+		}
+	}
+	return names
+}
+
+// Unscheduled reports whether the scheduler has found no node for the pod.
+func (p *Pod) Unscheduled() bool { return unscheduled(*p) != "" }
 
 // templateLabels are the labels by which controllers distinguish pod templates.
 var templateLabels = []string{"pod-template-hash", "controller-revision-hash"}
@@ -107,21 +149,40 @@ func (p *Pod) start() Start {
 	return s
 }
 
-// why returns the most specific reason of all pods; empty if there is none.
-func why(pods []Pod) string {
-	for _, hindered := range reasons {
-		for _, p := range pods {
-			if why := hindered(p); why != "" {
-				return "pod " + p.Metadata.Name + why
+// diagnose returns the most specific reason of all pods.
+func diagnose(pods []Pod) (d Diagnosis) {
+	for _, r := range reasons {
+		for i := range pods {
+			p := &pods[i]
+			why := r.find(*p)
+			if why == "" {
+				continue
 			}
+			d.Why, d.Blocked = "pod "+p.Metadata.Name+why, p.blocked()
+			if r.vague {
+				d.Waiting = p
+			}
+			return d
 		}
 	}
-	return ""
+	return d
 }
 
-// reasons are functions that find why a pod does not run, the most specific first.
-var reasons = []func(Pod) string{
-	inContainers(refused), unscheduled, inContainers(ended), failed, inContainers(unready), inContainers(starting),
+// reasons find why a pod does not run, the most specific first. The vague ones leave open what it
+// waits for.
+var reasons = []struct {
+	find  func(Pod) string
+	vague bool
+}{
+	{inContainers(refused), false}, {unscheduled, true}, {inContainers(ended), false}, {failed, false}, {inContainers(unready), false},
+	{inContainers(starting), true}, {pending, true},
+}
+
+// blocked reports whether something is known to keep the pod from starting for the first time.
+func (p *Pod) blocked() bool {
+	return p.Unscheduled() || slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c containerStatus) bool {
+		return refused(c) != "" && c.State.Waiting.Reason != "CrashLoopBackOff" && c.RestartCount == 0
+	})
 }
 
 func inContainers(hindered func(containerStatus) string) func(Pod) string {
@@ -197,6 +258,14 @@ func unscheduled(p Pod) string {
 	return ""
 }
 
+// pending returns that a pod has not started, which is all that is known if no kubelet has taken it.
+func pending(p Pod) string {
+	if p.Status.Phase != "Pending" {
+		return ""
+	}
+	return ": Pending"
+}
+
 func failed(p Pod) string {
 	if p.Status.Phase != "Failed" {
 		return ""
@@ -216,8 +285,10 @@ func Cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
+// OneLine returns a message on one line, and shortens one that is very long.
+func OneLine(message string) string { return Cut(strings.Join(strings.Fields(message), " "), maxKept) }
+
 // withMessage returns a reason, followed by a message on the same line.
 func withMessage(reason, message string) string {
-	message = Cut(strings.Join(strings.Fields(message), " "), maxKept)
-	return strings.TrimSuffix(reason+": "+message, ": ")
+	return strings.TrimSuffix(reason+": "+OneLine(message), ": ")
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/health"
@@ -183,20 +184,23 @@ func (r *reporter) availability(out *ledger.ObjectState, id api.ID) {
 		return
 	}
 	out.Generation = generation
+	found := r.pods.Observe(id, h, generation)
+	if found.Blocked {
+		h.State = health.NotAvailableYet
+	}
 	cond := h.Condition()
 	out.Available = ledger.Verdict{OK: h.Counts(), Reason: string(h.State), Message: cond.Message}
-	why, failed := r.pods.Observe(id, h, generation)
 	if out.Available.OK {
 		return
 	}
-	if missing := joined(r.unquoted(id, h.Message), why); missing != "" {
+	if missing := joined(r.unquoted(id, h.Message), found.Why); missing != "" {
 		out.Available.Message += " (" + missing + ")"
 	}
 	switch {
-	case failed:
-		out.Failure = why
+	case found.Failed:
+		out.Failure = found.Why
 	case h.Failure != "":
-		out.Failure = joined(r.unquoted(id, h.Failure), why)
+		out.Failure = joined(r.unquoted(id, h.Failure), found.Why)
 	}
 }
 
@@ -211,12 +215,13 @@ func (r *reporter) unquoted(id api.ID, message string) string {
 
 // askWhy has the pods read of workloads that stay unavailable.
 func (r *reporter) askWhy(ctx context.Context) {
-	r.pods.Ask(ctx, func(id api.ID) *unstructured.Unstructured {
+	r.pods.Ask(ctx, func(id api.ID) (*unstructured.Unstructured, types.UID) {
 		w, isWanted := r.wanted.of(id)
-		if !isWanted {
-			return nil
+		l := r.live.Of(id)
+		if !isWanted || l == nil {
+			return nil, ""
 		}
-		return w.manifest.Object.Content
+		return w.manifest.Object.Content, l.UID
 	}, r.secrets)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
@@ -49,17 +50,23 @@ type Tracker struct {
 	// answers are what the pods said, until it is recorded; nil if there is nothing.
 	answers atomic.Pointer[map[api.ID]answer]
 	rests   time.Time // no pods are read before
-	// refused says that pods may not be read here, and that this was logged.
-	refused bool
+	// refused are the messages about what may not be read here that were logged.
+	refused map[string]bool
 }
 
 // A workload is what is known of one that is not available.
 type workload struct {
 	generation int64
-	asked      time.Time     // when its pods were last read
-	next       time.Time     // when they are next read
-	times      retry.Backoff // how often they were read
-	why        string
+	// lenient is the message of a workload that counts as available while its pods are read; empty
+	// for others. settled says that its pods are not read again.
+	lenient string
+	settled bool
+	asked   time.Time     // when its pods were last read
+	next    time.Time     // when they are next read
+	times   retry.Backoff // how often they were read
+	why     string
+	// blocked says that why is what keeps pods from starting.
+	blocked bool
 	// notStarting is since when the pods are known not to start; zero if they do. failed says
 	// that this has lasted for the failure timeout.
 	notStarting time.Time
@@ -71,22 +78,36 @@ type workload struct {
 type answer struct {
 	generation int64 // the one that the question is about
 	health.Diagnosis
-	err error
+	refused, err error
+}
+
+// A Finding is what is known about a workload that is not available.
+type Finding struct {
+	// Why is what its pods and events say; empty while that is unknown.
+	Why string
+	// Failed says that its pods have failed to start for too long.
+	Failed bool
+	// Blocked says that it is not available, although it counts as available: its pods cannot be
+	// created, or cannot start.
+	Blocked bool
 }
 
 // New returns a tracker that knows of no workload.
 func New(conn *connection.Conn, cfg Config) *Tracker { return &Tracker{conn: conn, cfg: cfg} }
 
-// Observe records the health of an object. It returns what the pods of an unavailable workload
-// say, empty while that is unknown, and whether they have failed to start for too long.
-func (t *Tracker) Observe(id api.ID, h health.Health, generation int64) (why string, failed bool) {
-	if h.Counts() || h.Unseen() || !workloads[id.GroupKind()] {
+// Observe records the health of an object, and returns what is known about it.
+func (t *Tracker) Observe(id api.ID, h health.Health, generation int64) Finding {
+	lenient := ""
+	if h.Counts() {
+		lenient = h.Message
+	}
+	if h.Counts() && lenient == "" || h.Unseen() || !IsWorkload(id.GroupKind()) {
 		t.recovered(id)
-		return "", false
+		return Finding{}
 	}
 	known := t.stuck[id]
-	if known == nil || known.well || known.generation != generation {
-		anew := &workload{generation: generation, next: time.Now().Add(t.askAfter())}
+	if known == nil || known.well || known.generation != generation || known.lenient != lenient {
+		anew := &workload{generation: generation, lenient: lenient, next: time.Now().Add(t.askAfter())}
 		if known != nil && !known.asked.IsZero() {
 			anew.asked, anew.next = known.asked, retry.Later(anew.next, known.asked.Add(askAgain))
 		}
@@ -97,7 +118,10 @@ func (t *Tracker) Observe(id api.ID, h health.Health, generation int64) (why str
 		t.stuck[id] = known
 		t.schedule()
 	}
-	return known.why, known.failed
+	if lenient != "" && !known.blocked {
+		return Finding{}
+	}
+	return Finding{Why: known.why, Failed: known.failed, Blocked: lenient != ""}
 }
 
 // askAfter is how long a workload is unavailable before its pods are read.
@@ -119,7 +143,9 @@ func (t *Tracker) recovered(id api.ID) {
 func (t *Tracker) schedule() {
 	var first time.Time
 	for _, w := range t.stuck {
-		first = retry.Earlier(first, w.next)
+		if !w.settled {
+			first = retry.Earlier(first, w.next)
+		}
 	}
 	t.Stop()
 	if first.IsZero() || t.asking {
@@ -133,9 +159,13 @@ func (t *Tracker) schedule() {
 	}
 }
 
-// Ask reads the pods of the workloads that are due, in a goroutine of its own. desired returns
-// an object as it should be, nil if nothing wants it; secrets are what no answer may quote.
-func (t *Tracker) Ask(ctx context.Context, desired func(api.ID) *unstructured.Unstructured, secrets func() diff.Secrets) {
+// Desired returns an object as it should be, nil if nothing wants it, and the UID of the live object,
+// empty if it is not known.
+type Desired func(api.ID) (*unstructured.Unstructured, types.UID)
+
+// Ask reads the pods of the workloads that are due, in a goroutine of its own. secrets are what no
+// answer may quote.
+func (t *Tracker) Ask(ctx context.Context, desired Desired, secrets func() diff.Secrets) {
 	if len(t.stuck) == 0 || t.asking {
 		return
 	}
@@ -152,8 +182,8 @@ func (t *Tracker) Ask(ctx context.Context, desired func(api.ID) *unstructured.Un
 	t.running.Go(func() {
 		answers := map[api.ID]answer{}
 		for _, q := range ask {
-			said, err := diagnose(ctx, t.conn, q)
-			answers[q.id] = answer{q.generation, said, err}
+			said, refused, err := diagnose(ctx, t.conn, q)
+			answers[q.id] = answer{q.generation, said, refused, err}
 		}
 		t.answers.Store(&answers)
 		t.cfg.Wake()
@@ -161,10 +191,10 @@ func (t *Tracker) Ask(ctx context.Context, desired func(api.ID) *unstructured.Un
 }
 
 // questions returns those that are due, the longest waiting first.
-func (t *Tracker) questions(now time.Time, desired func(api.ID) *unstructured.Unstructured, secrets func() diff.Secrets) []question {
+func (t *Tracker) questions(now time.Time, desired Desired, secrets func() diff.Secrets) []question {
 	var due []api.ID
 	for id, w := range t.stuck {
-		if !w.next.After(now) {
+		if !w.settled && !w.next.After(now) {
 			due = append(due, id)
 		}
 	}
@@ -174,7 +204,7 @@ func (t *Tracker) questions(now time.Time, desired func(api.ID) *unstructured.Un
 	var ask []question
 	for _, id := range due {
 		w := t.stuck[id]
-		o := desired(id)
+		o, uid := desired(id)
 		if o == nil || w.well {
 			delete(t.stuck, id)
 			continue
@@ -183,7 +213,7 @@ func (t *Tracker) questions(now time.Time, desired func(api.ID) *unstructured.Un
 			break
 		}
 		w.asked = now
-		ask = append(ask, question{id, w.generation, selectorOf(o), secrets()})
+		ask = append(ask, question{id, uid, w.generation, selectorOf(o), secrets()})
 	}
 	return ask
 }
@@ -201,8 +231,11 @@ func (t *Tracker) Answers() (news []api.ID) {
 		if w == nil || w.well || w.generation != a.generation {
 			continue
 		}
+		t.recordRefusal(a.refused)
 		if a.err != nil {
-			t.unanswered(w, a.err)
+			if t.unanswered(w, a.err) {
+				news = append(news, id)
+			}
 			continue
 		}
 		if w.record(a.Diagnosis, t.cfg.FailureTimeout) {
@@ -224,8 +257,9 @@ func (w *workload) record(said health.Diagnosis, timeout time.Duration) (news bo
 		w.notStarting = now
 	}
 	failed := !w.notStarting.IsZero() && now.Sub(w.notStarting) >= timeout
-	news = said.Why != w.why || failed != w.failed
-	w.why, w.failed = said.Why, failed
+	news = said.Why != w.why || failed != w.failed || said.Blocked != w.blocked
+	w.why, w.failed, w.blocked = said.Why, failed, said.Blocked
+	w.settled = w.lenient != "" && !said.Blocked && !said.Pending
 	w.next = now.Add(w.times.Next(askAgain, askSeldom))
 	if !w.notStarting.IsZero() && !failed {
 		w.next = retry.Earlier(w.next, w.notStarting.Add(timeout))
@@ -233,19 +267,32 @@ func (w *workload) record(said health.Diagnosis, timeout time.Duration) (news bo
 	return news
 }
 
-// unanswered postpones a question that got no answer.
-func (t *Tracker) unanswered(w *workload, err error) {
+// unanswered postpones a question that got no answer, and reports whether that is news.
+func (t *Tracker) unanswered(w *workload, err error) (news bool) {
 	w.next = time.Now().Add(w.times.Next(askAgain, askSeldom))
-	if apierrors.IsForbidden(err) {
-		w.next = time.Now().Add(askSeldom)
-		if !t.refused {
-			t.refused = true
-			t.cfg.Log.Warn("pods may not be read: reports do not say why a workload is not available; grant gitfleet the permission to list pods",
-				"cluster", t.cfg.Cluster, "err", err)
-		}
+	if !apierrors.IsForbidden(err) {
+		t.cfg.Log.Debug("pods not read", "cluster", t.cfg.Cluster, "err", err)
+		return false
+	}
+	w.next = time.Now().Add(askSeldom)
+	refused := &forbiddenError{"pods", err}
+	t.recordRefusal(refused)
+	was := w.why
+	w.why = "the reason is not known: " + refused.Error() + " there"
+	return w.why != was
+}
+
+// recordRefusal logs what may not be read, once.
+func (t *Tracker) recordRefusal(refused error) {
+	if refused == nil || t.refused[refused.Error()] {
 		return
 	}
-	t.cfg.Log.Debug("pods not read", "cluster", t.cfg.Cluster, "err", err)
+	if t.refused == nil {
+		t.refused = map[string]bool{}
+	}
+	t.refused[refused.Error()] = true
+	t.cfg.Log.Warn("reports do not say in full why a workload is not available; grant gitfleet the optional permissions",
+		"cluster", t.cfg.Cluster, "err", refused)
 }
 
 // Stop stops waking. The context of Ask is cancelled before Wait.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -71,16 +72,15 @@ func trackerAt(t *testing.T, h http.Handler) *Tracker {
 
 // says is what the pods of the one Deployment say.
 func (t *Tracker) says(h health.Health) string {
-	why, _ := t.Observe(webID, h, 1)
-	return why
+	return t.Observe(webID, h, 1).Why
 }
 
 // ask asks for the pods that are due; a Secret must not be quoted.
 func (t *Tracker) ask(test *testing.T) {
-	t.Ask(test.Context(), func(api.ID) *unstructured.Unstructured {
+	t.Ask(test.Context(), func(api.ID) (*unstructured.Unstructured, types.UID) {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
-		}}}
+		}}}, "uid"
 	}, func() diff.Secrets {
 		return diff.SecretsOf(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"token": "canary-value"}}})
 	})
@@ -189,13 +189,14 @@ func TestPodsThatDoNotStartFailAfterATimeout(t *testing.T) {
 			h.notStarting = h.notStarting.Add(-step.passes)
 		}
 		tr.due(t)
-		why, failed := tr.Observe(webID, missing, 1)
+		found := tr.Observe(webID, missing, 1)
+		why, failed := found.Why, found.Failed
 		if failed != step.failed || failed && !strings.HasPrefix(why, "pod web-1, container web: ErrImagePull") || strings.Contains(why, "canary") {
 			t.Errorf("%d: failed %t, %q", i, failed, why)
 		}
 	}
 	tr.stuck[webID].failed = true
-	if _, failed := tr.Observe(webID, missing, 2); failed {
+	if tr.Observe(webID, missing, 2).Failed {
 		t.Error("a new generation has failed before its pods were asked")
 	}
 }
@@ -212,7 +213,7 @@ func TestStuckAmongMany(t *testing.T) {
 	}
 }
 
-// Who may not read pods adds nothing, and says once that it is so.
+// Who may not read pods says that the reason is not known, and logs it once.
 func TestStuckWithoutPermission(t *testing.T) {
 	server := &podsAsked{refuse: true}
 	tr := trackerAt(t, server)
@@ -223,10 +224,10 @@ func TestStuckWithoutPermission(t *testing.T) {
 		tr.says(missing)
 		tr.due(t)
 	}
-	if got := tr.says(missing); got != "" {
+	if got := tr.says(missing); got != "the reason is not known: gitfleet may not read pods there" {
 		t.Errorf("it says %s", got)
 	}
-	if n := strings.Count(log.String(), "pods may not be read"); n != 1 {
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
 		t.Errorf("it is said %d times:\n%s", n, log.String())
 	}
 }
@@ -235,10 +236,14 @@ func TestStuckWithoutPermission(t *testing.T) {
 func TestSelector(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"kind":"Deployment","spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"Exists"}]}}}`: "a=b,c",
-		`{"kind":"Deployment","spec":{"selector":{}}}`:                                       "",
-		`{"kind":"Deployment","spec":{"selector":7}}`:                                        "",
-		`{"kind":"Job","metadata":{"name":"once"},"spec":{}}`:                                "job-name=once",
-		`{"kind":"Job","spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}}}}`: "a=b",
+		`{"kind":"Deployment","spec":{"selector":{}}}`:                                           "",
+		`{"kind":"Deployment","spec":{"selector":7}}`:                                            "",
+		`{"kind":"Job","metadata":{"name":"once"},"spec":{}}`:                                    "job-name=once",
+		`{"kind":"CronJob","metadata":{"name":"nightly"},"spec":{}}`:                             "job-name",
+		`{"kind":"ReplicationController","spec":{"selector":{"a":"b"}}}`:                         "a=b",
+		`{"kind":"ReplicationController","spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`: "a=b",
+		`{"kind":"ReplicationController","spec":{}}`:                                             "",
+		`{"kind":"Job","spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}}}}`:     "a=b",
 	} {
 		var o map[string]any
 		if err := json.Unmarshal([]byte(text), &o); err != nil {

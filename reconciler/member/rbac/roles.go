@@ -31,15 +31,19 @@ type Grants struct {
 }
 
 // optional are permissions that gitfleet uses if it has them: to read the properties of the
-// cluster, the reasons why pods do not start, autoscalers that own replicas, and definitions of
-// kinds that are not served.
+// cluster, the reasons why pods do not start, autoscalers that own replicas, definitions of kinds that
+// are not served, and rules that make something immutable.
 var optional = []Permission{
 	{Verb: "get", Path: "/version"},
 	{Verb: "list", Resource: "nodes"},
 	{Verb: "list", Resource: "pods"},
+	{Verb: "list", Resource: "events"},
+	{Verb: "get", Resource: "persistentvolumeclaims"},
 	{Verb: "list", Group: "autoscaling", Resource: "horizontalpodautoscalers"},
 	{Verb: "get", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 	{Verb: "list", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	{Verb: "get", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+	{Verb: "get", Group: "apiregistration.k8s.io", Resource: "apiservices"},
 }
 
 // Everything returns the rules of an administrator.
