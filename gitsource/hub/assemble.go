@@ -63,6 +63,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.duplicates()
 	a.overrides()
 	a.references()
+	a.scaledObjects()
 	a.problems = a.problems.Sort()
 	if a.problems.HasErrors() {
 		return nil, &LoadError{a.problems}

@@ -29,6 +29,8 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	if !r.Problems.HasErrors() {
 		schema.CheckBuiltin(r, r.Object, object)
 	}
+	warnOfControllers(r, object)
+	recordReplicas(r, it, object)
 	hash, err := hashOf(object)
 	if err != nil {
 		r.Errorf(r.Object, "cannot be written as JSON: %v", err)

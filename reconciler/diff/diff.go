@@ -9,11 +9,13 @@
 package diff
 
 import (
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 )
 
 // Limit is the maximum number of entries in the result of a comparison. If there are more
@@ -34,8 +36,8 @@ type Options struct {
 // Compare returns the differences between hub and member: the operations that turn hub into
 // member, in the order of their paths. The objects differ if and only if the list is not empty.
 // Fields that only a server, Kubernetes, KubeFleet or gitfleet writes are not compared, and
-// neither are fields that hub does not set and somebody owns through a subresource. Values of
-// Secrets are masked.
+// neither are fields that belong to controllers, or that hub does not set and somebody owns through
+// a subresource. Values of Secrets are masked.
 //
 // For a partial comparison hub is the result of a dry run of the manifest, or the manifest
 // itself with Structural; for a full one it is the manifest. Nil is an object that does not
@@ -68,6 +70,7 @@ func compare(hub, member *unstructured.Unstructured, opt Options) []change {
 	if hub == nil || member == nil {
 		return nil
 	}
+	left := controllers.Pointers(hub) // before Normalize, since a value may show that it is to be left
 	hub, secrets := Normalize(hub), SecretsOf(hub, member)
 	h, m := comparable(hub), comparable(member)
 	entries := member.GetManagedFields()
@@ -76,7 +79,7 @@ func compare(hub, member *unstructured.Unstructured, opt Options) []change {
 	}
 	removeOwned(h, m, throughSubresources(entries))
 	own, _ := IgnoredFields(hub) // a malformed pointer matches nothing
-	for _, pointer := range append(own, opt.Ignore...) {
+	for _, pointer := range slices.Concat(left, own, opt.Ignore) {
 		removePath(h, m, api.SplitPointer(pointer))
 	}
 	return changes("", side{h, redacted(h, secrets)}, side{m, redacted(m, secrets)})

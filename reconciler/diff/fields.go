@@ -24,6 +24,12 @@ func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	return ""
 }
 
+// AppliesReplicas reports whether a manager owns a field of the name replicas by server-side apply.
+func AppliesReplicas(entries []metav1.ManagedFieldsEntry, manager string) bool {
+	e := entryOf(entries, manager)
+	return e != nil && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
+}
+
 // CanonicalFields returns the JSON of a field set in the API server's order: list items sorted
 // by the values of their keys, numbers numerically. A decoder that uses a Go map sorts them as
 // text instead, so that port 443 comes before port 80. An invalid field set is returned

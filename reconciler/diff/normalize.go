@@ -6,13 +6,17 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/controllers"
 )
 
 // Normalize converts an object to the form in which an API server stores it, so that hashes,
 // ownership and comparisons refer to the same fields: the stringData of a Secret becomes data,
-// and data becomes canonical base64. Invalid data is kept, so that the server refuses it. The
-// result shares all other fields with the object, and is the object itself if nothing changes.
+// and data becomes canonical base64. Invalid data is kept, so that the server refuses it. Fields
+// that belong to controllers are left out. The result shares all other fields with the object, and
+// is the object itself if nothing changes.
 func Normalize(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = controllers.Strip(o)
 	if !isSecret(o.Object) {
 		return o
 	}

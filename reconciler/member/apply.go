@@ -99,7 +99,7 @@ func (a *applier) newTask(w wanted) task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t task) task {
 	p, id := t.placement, t.manifest.ID
-	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id)}
+	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(id)}
 	if r, known := a.drifts.decision(p, id); known {
 		t.decision = &r
 	}
@@ -123,6 +123,10 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		if it.Hash != o.manifest.Hash || it.Managed != l.Managed || it.OthersState != "" || it.UID != l.UID || it.Version != o.res.Version {
 			touched[o.placement] = true
 		}
+		if it.Hash != o.manifest.Hash || it.UID != l.UID {
+			it.End = ""
+		}
+		delete(a.cutShort, id)
 		if it.Hash != o.manifest.Hash {
 			it.Commit = a.works[o.placement].Revision.Commit
 		}
@@ -162,7 +166,7 @@ func (a *applier) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) 
 // healthAfter returns the health of an object that has just been written. For kinds that take
 // time to become available, it is unknown until the watch reports it.
 func (a *applier) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
-	if !needsWholeObject(o.manifest) {
+	if !needsStatus(o.manifest) {
 		return health.OfKind(o.gvk())
 	}
 	if old := a.live.Of(id); old != nil && old.Version == l.Version {

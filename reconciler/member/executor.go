@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
@@ -77,7 +78,7 @@ func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
 		if do = x.foundOperation(t); do == diff.NeedRead {
 			return outcome{}, false
 		}
-	case leavesFields(t.manifest) || l == nil || l.Fleet != x.fleet && l.Fleet != "":
+	case leavesFields(t.manifest) || t.leavesReplicas() || l == nil || l.Fleet != x.fleet && l.Fleet != "":
 		return outcome{}, false
 	case l.Owned && !strategy.AllowCoOwnership || scaled(t.manifest, t.known):
 		return outcome{}, false
@@ -104,9 +105,19 @@ func (x *executor) foundOperation(t task) diff.Operation {
 	return diff.NeedRead
 }
 
-// leavesFields reports whether a manifest has fields that are left to others.
+// leavesFields reports whether a manifest leaves fields to others, of which we may own live values.
 func leavesFields(m *work.Manifest) bool {
+	return ignoresFields(m) || len(controllers.Pointers(m.Object.Content)) > 0
+}
+
+// ignoresFields reports whether the annotation of a manifest lists fields.
+func ignoresFields(m *work.Manifest) bool {
 	return m.Object.Content.GetAnnotations()[api.IgnoreFieldsAnnotation] != ""
+}
+
+// leavesReplicas reports whether the manifest does not set replicas which we still own.
+func (t *task) leavesReplicas() bool {
+	return t.known != nil && t.known.Replicas && !autoscaler.SetsReplicas(t.manifest.Object.Content)
 }
 
 // A snapshot is a live object as it was read before a write.
@@ -125,7 +136,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 	}
 	saw := snapshot{live: live}
 	if !x.works.onlyCompares(t.placement) {
-		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live)
+		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live, t.scaler)
 	}
 	facts := diff.Case{Live: diff.Absent, Strategy: x.works[t.placement].Strategy}
 	if live != nil {
@@ -220,6 +231,10 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	if t.drift {
 		o.before = x.before(t, saw.live, saw.rivals)
 	}
+	var err error
+	if saw.live, err = autoscaler.HandOver(ctx, x.conn, t.res, saw.live, saw.rivals); err != nil {
+		return x.readFailed(o, diff.ApplyFailed(do, err), err)
+	}
 	body, err := x.body(t, commit, saw)
 	var stored *unstructured.Unstructured
 	if err == nil {
@@ -230,7 +245,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		entries = stored.GetManagedFields()
 	}
 	if err == nil && t.item.Hash == "" && appliedByClient(entries) {
-		if stored, err = x.takeOverKubectlFields(ctx, t, body, stored); err == nil {
+		if stored, err = x.takeOverKubectlFields(ctx, t, commit, stored); err == nil {
 			entries = stored.GetManagedFields()
 		}
 	}
@@ -272,9 +287,10 @@ func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := *t.manifest.Object
-	own.Content = diff.Leave(own.Content, saw.live, append(pointers, autoscaler.Paths(saw.rivals)...), api.FieldManager)
-	return x.encoder.encode(&work.Manifest{Object: &own, Envelope: t.manifest.Envelope}, t.placement, commit)
+	pointers = append(pointers, autoscaler.Paths(saw.rivals)...)
+	content := diff.Leave(t.manifest.Object.Content, saw.live, pointers, api.FieldManager)
+	content = diff.KeepOwned(content, saw.live, pointers, api.FieldManager)
+	return x.encoder.encodeAs(content, t.manifest, t.placement, commit)
 }
 
 // clientSide are the field managers of kubectl's client-side apply.
@@ -283,7 +299,7 @@ var clientSide = sets.New("kubectl-client-side-apply", "kubectl")
 // takeOverKubectlFields makes gitfleet the owner of the fields that kubectl applied on the client
 // before the object was taken over. Otherwise kubectl would continue to own fields that the
 // manifest no longer has, and they would never be removed.
-func (x *executor) takeOverKubectlFields(ctx context.Context, t task, body []byte, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (x *executor) takeOverKubectlFields(ctx context.Context, t task, commit string, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(stored, clientSide, api.FieldManager)
 	if err != nil || patch == nil {
 		return stored, err
@@ -291,8 +307,26 @@ func (x *executor) takeOverKubectlFields(ctx context.Context, t task, body []byt
 	if err := x.conn.Send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
 		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
 	}
+	body, err := x.bodyAfterTakeover(ctx, t, commit)
+	if err != nil {
+		return nil, err
+	}
 	stored, _, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
 	return stored, err
+}
+
+// bodyAfterTakeover returns the body for an object of which we own what kubectl has applied, with
+// the fields that the manifest leaves to others.
+func (x *executor) bodyAfterTakeover(ctx context.Context, t task, commit string) (body []byte, err error) {
+	saw := snapshot{}
+	if saw.live, err = x.conn.Read(ctx, t.res, t.manifest.ID); err == nil {
+		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, saw.live, t.scaler)
+		saw.live, err = autoscaler.HandOver(ctx, x.conn, t.res, saw.live, saw.rivals)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.body(t, commit, saw)
 }
 
 func appliedByClient(entries []metav1.ManagedFieldsEntry) bool {
@@ -360,7 +394,7 @@ func (x *executor) readAndCompare(ctx context.Context, t task) (*unstructured.Un
 	if err != nil {
 		return nil, comparison{}, err
 	}
-	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live))
+	c, err := x.compare(ctx, t, live, autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live, t.scaler))
 	return live, c, err
 }
 

@@ -157,7 +157,7 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 	added := map[api.PlacementKey][]inventory.Item{}
 	for _, t := range tasks {
 		if p, id := t.placement, t.manifest.ID; t.item == nil && t.suspendedReason == "" && !i.works.onlyCompares(p) {
-			added[p] = append(added[p], inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name})
+			added[p] = append(added[p], cmp.Or(i.ranElsewhere(t), inventory.Item{Group: id.Group, Version: t.res.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}))
 		}
 	}
 	for p := range added {
@@ -179,9 +179,24 @@ func (i *inventories) announce(ctx context.Context, tasks []task, touched map[ap
 		if t.item == nil {
 			t.item = i.item(t.placement, t.manifest.ID)
 		}
-		ready = append(ready, t)
+		if !i.hasRun(t.manifest, t.item) || i.live.Of(t.manifest.ID) != nil {
+			ready = append(ready, t)
+		}
 	}
 	return ready, failed
+}
+
+// ranElsewhere returns the object of a task as another inventory lists it, if it has run with the
+// same content and is gone; zero otherwise.
+func (i *inventories) ranElsewhere(t task) inventory.Item {
+	if i.live.Of(t.manifest.ID) == nil {
+		for _, inv := range i.inv {
+			if it := inv.Items.Of(t.manifest.ID); i.hasRun(t.manifest, it) {
+				return *it
+			}
+		}
+	}
+	return inventory.Item{}
 }
 
 // grow adds items to inventories and writes those. It returns the inventories that could not be
@@ -218,7 +233,9 @@ func (i *inventories) handOver(ctx context.Context, stales []stale, touched map[
 			continue
 		}
 		it := *st.item
-		it.Hash = "" // the new owner has yet to apply it
+		if it.End == "" || i.live.Of(it.ID()) != nil {
+			it.Hash = "" // the new owner has yet to apply it
+		}
 		added[st.newOwner] = append(added[st.newOwner], it)
 	}
 	failed := i.grow(ctx, added, touched, "handed-over")

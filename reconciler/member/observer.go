@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
@@ -57,10 +58,15 @@ func (o *observer) absorb() map[api.ID]bool {
 			o.suspects[id] = true
 		}
 		o.live.Put(id, l)
+		o.recordEnd(id, l)
 		touched[id] = true
 	}
-	for id, version := range news.Gone {
-		if old := o.live.Of(id); old != nil && (version == 0 || version >= old.Version) {
+	for id, last := range news.Gone {
+		if old := o.live.Of(id); old != nil && (last.Version == 0 || last.Version >= old.Version) {
+			o.recordEnd(id, last)
+			if w, isWanted := o.wanted.of(id); isWanted && !last.Ended && controllers.RunOf(w.manifest.Object.Content) != nil {
+				o.cutShort[id] = true
+			}
 			o.live.Drop(id)
 			touched[id] = true
 		}
@@ -69,6 +75,25 @@ func (o *observer) absorb() map[api.ID]bool {
 		touched[id] = true
 	}
 	return touched
+}
+
+// recordEnd records in the inventory that an object has run to its end: a controller may delete it
+// from now on.
+func (o *observer) recordEnd(id api.ID, l *observed.Object) {
+	if !l.Ended {
+		return
+	}
+	w, _ := o.wanted.of(id)
+	it := o.item(w.placement, id)
+	if it == nil || it.Hash == "" || it.UID != l.UID || it.End != "" {
+		return
+	}
+	it.End = inventory.Ended
+	if l.Health.Failure != "" {
+		it.End = inventory.Failed
+	}
+	o.inv[w.placement].Items.Put(*it)
+	o.ended[w.placement] = true
 }
 
 // clockSkew is the maximum difference between the clocks of a cluster's API servers.
@@ -206,11 +231,14 @@ func (o *observer) addWaiting(ids map[api.ID]bool, gvks, whole map[schema.GroupV
 	}
 }
 
-// needsWholeObject reports whether the availability of an object depends on more than its
-// metadata.
+// needsWholeObject reports whether more than the metadata of an object must be watched.
 func needsWholeObject(m *work.Manifest) bool {
-	o := m.Object.Content
-	return health.NeedsStatus(o.GroupVersionKind()) || availability.Of(m) != ""
+	return needsStatus(m) || controllers.RunOf(m.Object.Content) != nil
+}
+
+// needsStatus reports whether the availability of an object depends on more than its metadata.
+func needsStatus(m *work.Manifest) bool {
+	return health.NeedsStatus(m.Object.Content.GroupVersionKind()) || availability.Of(m) != ""
 }
 
 // waitForLists gives new watches time for their first list, so that existing objects are known

@@ -46,16 +46,16 @@ func TestOutdatedEventsAreDropped(t *testing.T) {
 			c.Put(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), &observed.Object{Version: 5})
 		}, 6, false},
 		"deleted": {&observed.Object{Version: 4}, func(c *watch.Changes) {
-			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), 5)
+			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), &observed.Object{Version: 5})
 		}, 0, true},
 		"deleted before": {&observed.Object{Version: 6}, func(c *watch.Changes) {
-			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), 5)
+			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), &observed.Object{Version: 5})
 		}, 6, false},
 		"deleted, no number": {&observed.Object{Version: 6}, func(c *watch.Changes) {
-			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), 0)
+			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), &observed.Object{Version: 0})
 		}, 0, true},
 		"deleted, unknown": {nil, func(c *watch.Changes) {
-			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), 5)
+			c.Remove(watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, connection.Resource{}), cm("x"), &observed.Object{Version: 5})
 		}, 0, false},
 		"listed":            {&observed.Object{Version: 4}, func(c *watch.Changes) { c.List(maps, observed.List{Found: here, Version: 5}) }, 4, false},
 		"not listed":        {&observed.Object{Version: 4}, func(c *watch.Changes) { c.List(maps, observed.List{Found: nil, Version: 5}) }, 0, true},
@@ -100,7 +100,7 @@ func TestEventsOfAnEndedWatchAreDropped(t *testing.T) {
 	s.watch.Changes.Put(now, cm("x"), &observed.Object{Version: 5})
 	s.watch.Changes.List(now, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: 5})
 	s.watch.Changes.List(old, observed.List{Found: nil, Version: 4})
-	s.watch.Changes.Remove(old, cm("x"), 6)
+	s.watch.Changes.Remove(old, cm("x"), &observed.Object{Version: 6})
 	s.watch.Changes.Put(old, cm("y"), &observed.Object{Version: 4})
 	if s.observer.absorb(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
 		t.Errorf("x is %v, y is %v", s.live.Of(cm("x")), s.live.Of(cm("y")))

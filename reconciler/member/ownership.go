@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
@@ -24,6 +25,8 @@ type ownership struct {
 	newOwners map[api.ID]api.PlacementKey
 	// hidden are the Secrets whose values no text may contain; nil until a pass needs them.
 	hidden *diff.Secrets
+	// scalers are the placed autoscalers by the object that they scale; nil until a pass needs them.
+	scalers map[api.ID]api.ID
 }
 
 // desired is what a cluster should have, by placement. It is replaced as a whole, and never
@@ -157,7 +160,7 @@ func (o *ownership) setWorks(works []work.Work) {
 	for _, w := range works {
 		o.works[w.Placement] = w
 	}
-	o.wanted, o.newOwners, o.hidden = wantedObjectsOf(works, o.better), o.findNewOwners(), nil
+	o.wanted, o.newOwners, o.hidden, o.scalers = wantedObjectsOf(works, o.better), o.findNewOwners(), nil, nil
 }
 
 // better reports whether new, and not old, gets an object that both placements want: the one
@@ -370,4 +373,20 @@ func (o *ownership) secrets() diff.Secrets {
 	found := diff.SecretsOf(all...)
 	o.hidden = &found
 	return found
+}
+
+// scalerOf returns the autoscaler of an object among the objects that the cluster has or waits for;
+// zero if there is none.
+func (o *ownership) scalerOf(id api.ID) api.ID {
+	if o.scalers == nil {
+		o.scalers = map[api.ID]api.ID{}
+		for _, w := range o.works {
+			for _, m := range slices.Concat(w.Awaited, w.Manifests) {
+				if target, ok := controllers.Scales(m.Object.Content); ok {
+					o.scalers[target] = m.ID
+				}
+			}
+		}
+	}
+	return o.scalers[id]
 }

@@ -234,6 +234,9 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	if live == nil && p.s.hasRun(t.manifest, t.item) {
+		return nil, nil
+	}
 	if live == nil {
 		if c.Effect = Adds; p.s.works.onlyCompares(t.placement) {
 			c.Effect, c.Message = Differs, "it is only reported"
@@ -245,7 +248,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live)
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)
 	facts := p.executor().facts(t, live)
 	var found comparison
 	for {

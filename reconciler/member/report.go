@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
@@ -169,11 +172,26 @@ func (r *reporter) state(p api.PlacementKey, id api.ID) (ledger.ObjectState, boo
 		out.Available.OK = true // it counts as available
 		return out, t != nil
 	}
+	if w, _ := r.wanted.of(id); r.live.Of(id) == nil && r.hasRun(w.manifest, r.item(p, id)) {
+		out.Available, out.Failure = ranAvailability(w.manifest, r.item(p, id).End)
+		return out, t != nil || !out.Available.OK
+	}
 	r.availability(&out, id)
 	if !out.Available.OK && r.works.suspendedReason(p, id) != "" {
 		out.Applied.Reason = api.Suspended // whoever rates the cluster ignores it
 	}
 	return out, t != nil || !out.Available.OK
+}
+
+// ranAvailability returns whether an object is available that has run and was then deleted by a
+// controller, and why it failed, if it did.
+func ranAvailability(m *work.Manifest, end inventory.End) (ledger.Verdict, string) {
+	if end != inventory.Failed {
+		return ledger.Verdict{OK: true, Reason: api.ManifestNotTrackable}, ""
+	}
+	why := fmt.Sprintf("the %s failed, and %s has deleted it", m.ID.Kind, controllers.RunOf(m.Object.Content).Owner)
+	cond := health.Health{State: health.NotAvailableYet}.Condition()
+	return ledger.Verdict{Reason: cond.Reason, Message: cond.Message + " (" + why + ")"}, why
 }
 
 // availability sets whether an applied object is available.

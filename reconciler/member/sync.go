@@ -258,7 +258,8 @@ func (s *session) prepared(ctx context.Context, ids map[api.ID]bool) bool {
 func (s *session) processPrepared(ctx context.Context, ids map[api.ID]bool) {
 	clear(s.applier.fresh)
 	tasks, prune := s.applier.findTasks(ids)
-	touched := map[api.PlacementKey]bool{}
+	touched := maps.Clone(s.ended)
+	clear(s.ended)
 	tasks, failed := s.inventories.announce(ctx, tasks, touched)
 	if s.store.HeldByOther() {
 		return // checkForeign follows

@@ -55,6 +55,8 @@ type inputs struct {
 	// alteredBefore are the fields that the server is known to store differently from what is
 	// applied.
 	alteredBefore []api.PatchDetail
+	// scaler is the autoscaler of the object that is placed on the cluster; zero if there is none.
+	scaler api.ID
 }
 
 // An outcome is the result of a task.
@@ -160,6 +162,10 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 	t.absent = l == nil
 	if a.works.onlyCompares(w.placement) {
 		return t, true
+	}
+	if l == nil && a.hasRun(w.manifest, t.item) {
+		delete(a.trouble, id)
+		return t, false
 	}
 	if t.suspendedReason = a.works.suspendedReason(w.placement, id); t.suspendedReason != "" {
 		return t, a.astray(t, l) || a.suspects[id]
@@ -343,7 +349,12 @@ func NewEncoder(fleet, source string) *Encoder { return &Encoder{fleet: fleet, s
 
 // encode returns the bytes to apply a manifest of a placement at a commit.
 func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
-	o := diff.Normalize(m.Object.Content).DeepCopy()
+	return e.encodeAs(diff.Normalize(m.Object.Content), m, p, commit)
+}
+
+// encodeAs returns the bytes to apply a manifest with other content.
+func (e *Encoder) encodeAs(content *unstructured.Unstructured, m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
+	o := content.DeepCopy()
 	e.mark(o, p, m.Origin.Path, commit)
 	raw, err := json.Marshal(o.Object)
 	if err != nil {

@@ -169,7 +169,10 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if err != nil {
 		return nil, err
 	}
-	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live)
+	if live == nil && p.s.hasRun(t.manifest, t.item) {
+		return nil, nil
+	}
+	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)
 	desired, err := p.asApplied(t, snapshot{live, rivals})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -23,6 +25,10 @@ type progress struct {
 	suspects map[api.ID]bool
 	// unprocessed are objects with a recorded change that was not processed yet.
 	unprocessed map[api.ID]bool
+	// ended are the placements whose inventories have an end that was not written yet.
+	ended map[api.PlacementKey]bool
+	// cutShort are objects that somebody deleted before they had run to their end.
+	cutShort map[api.ID]bool
 	// done are the placements of whose current revision all objects were tried.
 	done map[api.PlacementKey]bool
 	// compared is when placements that only report differences were last compared.
@@ -71,6 +77,13 @@ const (
 	// matter, in case that it fails to.
 	watchedRetry = 6 * time.Hour
 )
+
+// hasRun reports whether an object that does not exist has run with the content of a manifest, and
+// was then deleted by a controller. it is the object in the inventory, nil if it is not listed. If
+// nobody has seen how the object went, it counts as having run: running twice may do harm.
+func (p *progress) hasRun(m *work.Manifest, it *inventory.Item) bool {
+	return it != nil && it.Hash == m.Hash && (it.End != "" || !p.cutShort[m.ID]) && controllers.RunOf(m.Object.Content) != nil
+}
 
 // retryAll makes the retries of all objects due.
 func (p *progress) retryAll() {

@@ -1,17 +1,21 @@
-// Package autoscaler finds autoscalers that own fields which a manifest also sets.
+// Package autoscaler finds autoscalers that own fields which a manifest also sets, and hands
+// replicas over to them that the manifest no longer sets.
 package autoscaler
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 )
@@ -22,6 +26,8 @@ type Rival struct {
 	diff.Rival
 	// Name is what messages call it.
 	Name string
+	// takesOver says that the manifest leaves the field to the autoscaler, but we still own it.
+	takesOver bool
 }
 
 // SetsReplicas reports whether a manifest sets a field that autoscalers usually own.
@@ -31,10 +37,16 @@ func SetsReplicas(manifest *unstructured.Unstructured) bool {
 }
 
 // Rivals returns the autoscalers that own fields of the manifest of a live object, except fields
-// that the manifest leaves to others. An autoscaler that no longer exists is none.
-func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured) []Rival {
+// that the manifest leaves to others. An autoscaler that no longer exists is none. If the manifest
+// no longer sets replicas, and we still own them, the autoscaler of the object is a rival, and the
+// live value is wanted. placed is the autoscaler of the object that is placed on the cluster, perhaps only
+// later; zero if there is none.
+func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured, placed api.ID) []Rival {
 	if live == nil {
 		return nil
+	}
+	if r, left := leftReplicas(ctx, conn, manifest, live, placed); left {
+		return []Rival{r}
 	}
 	ignored, _ := diff.IgnoredFields(manifest) // an invalid pointer is reported elsewhere
 	var list []Rival
@@ -43,10 +55,55 @@ func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstruct
 			continue
 		}
 		if name, there := find(ctx, conn, api.IDOf(manifest), r.By); there {
-			list = append(list, Rival{r, name})
+			list = append(list, Rival{Rival: r, Name: name})
 		}
 	}
 	return list
+}
+
+// leftReplicas returns the autoscaler to which a manifest leaves replicas that we still own.
+func leftReplicas(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured, placed api.ID) (r Rival, left bool) {
+	value, found, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "replicas")
+	if !found || SetsReplicas(manifest) || !diff.OwnsAlone(live, api.FieldManager, "spec", "replicas") {
+		return r, false
+	}
+	text := diff.Text(value)
+	r = Rival{diff.Rival{Path: "/spec/replicas", Value: text, Wanted: text}, "the " + placed.Kind + " " + placed.Name, true}
+	if left = placed.Name != ""; !left {
+		r.Name, left = find(ctx, conn, api.IDOf(manifest), r.By)
+	}
+	return r, left
+}
+
+// handover is the field manager of replicas that the manifest has left to an autoscaler, until the
+// autoscaler sets them.
+const handover = "gitfleet-handover"
+
+// HandOver keeps the replicas of a live object whose manifest leaves them to an autoscaler: a field
+// manager of that name applies the live value, so that the server does not reset it when ours no
+// longer applies it. It returns the object as it is then; live itself if there is nothing to hand
+// over.
+func HandOver(ctx context.Context, conn *connection.Conn, res connection.Resource, live *unstructured.Unstructured, rivals []Rival) (*unstructured.Unstructured, error) {
+	if !slices.ContainsFunc(rivals, func(r Rival) bool { return r.takesOver }) {
+		return live, nil
+	}
+	replicas, _, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "replicas")
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": live.GetAPIVersion(), "kind": live.GetKind(), "metadata": map[string]any{"name": live.GetName(), "namespace": live.GetNamespace(), "uid": live.GetUID()},
+		"spec": map[string]any{"replicas": replicas},
+	})
+	if err != nil {
+		return nil, err
+	}
+	id := api.IDOf(live)
+	now, err := conn.ApplyAs(ctx, res, id, body, handover)
+	if apierrors.IsConflict(err) { // the autoscaler has just set them
+		now, err = conn.Read(ctx, res, id)
+	}
+	if err != nil || now == nil {
+		return live, err
+	}
+	return now, nil
 }
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
@@ -86,9 +143,9 @@ func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor) (
 
 // aimsAt reports whether a HorizontalPodAutoscaler targets an object of its namespace.
 func aimsAt(hpa *unstructured.Unstructured, id api.ID) bool {
-	target, _, _ := unstructured.NestedStringMap(hpa.Object, "spec", "scaleTargetRef")
-	gv, err := schema.ParseGroupVersion(target["apiVersion"])
-	return err == nil && gv.Group == id.Group && target["kind"] == id.Kind && target["name"] == id.Name
+	target, ok := controllers.Scales(hpa)
+	target.Namespace = id.Namespace
+	return ok && target == id
 }
 
 func described(hpa *unstructured.Unstructured) string {

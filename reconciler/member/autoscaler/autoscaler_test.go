@@ -44,8 +44,8 @@ func TestAutoscalersAreFoundOnEveryPage(t *testing.T) {
 // Only fields in which an autoscaler differs from the manifest are contested, and the message says
 // who scales the object and what to change.
 func TestContestedFields(t *testing.T) {
-	agrees := Rival{diff.Rival{Path: "/spec/paused", Wanted: "false", Value: "false"}, "the field manager keda"}
-	differs := Rival{diff.Rival{Path: "/spec/replicas", Wanted: "2", Value: "5", By: api.Actor{Manager: "hpa"}}, "the HorizontalPodAutoscaler web"}
+	agrees := Rival{Rival: diff.Rival{Path: "/spec/paused", Wanted: "false", Value: "false"}, Name: "the field manager keda"}
+	differs := Rival{Rival: diff.Rival{Path: "/spec/replicas", Wanted: "2", Value: "5", By: api.Actor{Manager: "hpa"}}, Name: "the HorizontalPodAutoscaler web"}
 	if got := Paths([]Rival{agrees, differs}); !slices.Equal(got, []string{"/spec/paused", "/spec/replicas"}) {
 		t.Errorf("paths: %q", got)
 	}

@@ -55,6 +55,16 @@ func (c *Conn) put(ctx context.Context, r Resource, id api.ID, body []byte, forc
 	return raw, code == http.StatusCreated, err
 }
 
+// ApplyAs applies an object, or a part of it, under another field manager than ours, and returns
+// the result. It overrides no other manager: if one has another value, the error is Conflict.
+func (c *Conn) ApplyAs(ctx context.Context, r Resource, id api.ID, body []byte, manager string) (*unstructured.Unstructured, error) {
+	raw, _, err := c.write(ctx, c.REST().Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", manager).Body(body))
+	if err != nil {
+		return nil, err
+	}
+	return decodeObject(raw, r, id)
+}
+
 func applyRequest(client *rest.RESTClient, r Resource, id api.ID, body []byte, force bool) *rest.Request {
 	return client.Patch(types.ApplyPatchType).AbsPath(r.Path(id)...).Param("fieldManager", api.FieldManager).
 		Param("force", strconv.FormatBool(force)).Param("fieldValidation", readOnce).Body(body)

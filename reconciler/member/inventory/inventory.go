@@ -64,7 +64,19 @@ type Item struct {
 	UID         types.UID `json:"u,omitempty"`
 	// Commit is the commit that last changed the object.
 	Commit string `json:"c,omitempty"`
+	// End is how the object has run to its end with the content of Hash, so that it does not run
+	// again after a controller has deleted it; empty if it has not.
+	End End `json:"e,omitempty"`
 }
+
+// An End is how an object has ended that runs to an end, such as a Job.
+type End string
+
+// The ends.
+const (
+	Ended  End = "ended"
+	Failed End = "failed"
+)
 
 // ID returns the ID of the object.
 func (i *Item) ID() api.ID {

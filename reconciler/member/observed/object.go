@@ -36,17 +36,19 @@ type Object struct {
 	// metadata shows.
 	Writer      string
 	Terminating bool
-	// Owned: the object has owner references. Scaled: an autoscaler has written to it. Kept: it
-	// has the annotation that prevents its deletion. Foreground: its dependents are deleted
-	// first.
-	Owned, Scaled, Kept, Foreground bool
+	// Owned: the object has owner references. Scaled: an autoscaler has written to it. Replicas: we
+	// have applied replicas, and nobody has changed them. Kept: it has the annotation that prevents
+	// its deletion. Foreground: its dependents are deleted first.
+	Owned, Scaled, Replicas, Kept, Foreground bool
 	// Finalizers are the finalizers of a terminating object except the garbage collector's,
 	// separated by commas.
 	Finalizers string
 	Health     health.Health
+	// Ended: the object, which runs to an end, has run; see controllers.HasEnded.
+	Ended bool
 }
 
-// Of returns the state of an object, except its health.
+// Of returns the state of an object, except its health and whether it has ended.
 func Of(m metav1.Object) *Object { return OfFields(m, m.GetManagedFields()) }
 
 // OfFields is Of for an object whose managedFields are known: an unstructured object converts them at
@@ -69,6 +71,7 @@ func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 		Finalizers:  finalizers,
 		Owned:       len(m.GetOwnerReferences()) > 0,
 		Scaled:      diff.Autoscaled(entries),
+		Replicas:    diff.AppliesReplicas(entries, api.FieldManager),
 		Kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
 		Foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
 		Writer:      writer(entries),

@@ -22,11 +22,11 @@ type Changes struct {
 type Collected struct {
 	Lists map[schema.GroupKind]observed.List
 	Seen  map[api.ID]*observed.Object
-	Gone  map[api.ID]uint64
+	Gone  map[api.ID]*observed.Object
 }
 
 func newCollected() Collected {
-	return Collected{Lists: map[schema.GroupKind]observed.List{}, Seen: map[api.ID]*observed.Object{}, Gone: map[api.ID]uint64{}}
+	return Collected{Lists: map[schema.GroupKind]observed.List{}, Seen: map[api.ID]*observed.Object{}, Gone: map[api.ID]*observed.Object{}}
 }
 
 func newChanges() *Changes { return &Changes{collected: newCollected(), Wake: make(chan struct{}, 1)} }
@@ -56,11 +56,11 @@ func (c *Changes) Put(by *Kind, id api.ID, l *observed.Object) {
 	})
 }
 
-// Remove records that a watch has reported the deletion of an object at a version.
-func (c *Changes) Remove(by *Kind, id api.ID, version uint64) {
+// Remove records that a watch has reported the deletion of an object, with its last state.
+func (c *Changes) Remove(by *Kind, id api.ID, last *observed.Object) {
 	c.record(by, func(t *Collected) {
 		delete(t.Seen, id)
-		t.Gone[id] = version
+		t.Gone[id] = last
 	})
 }
 

@@ -30,7 +30,7 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 			delete(seen, id)
 			delete(gone, id)
 			if rapid.Bool().Draw(t, "deleted") {
-				c.Remove(watchOf("ConfigMap"), id, version)
+				c.Remove(watchOf("ConfigMap"), id, &observed.Object{Version: version})
 				gone[id] = version
 			} else {
 				c.Put(watchOf("ConfigMap"), id, &observed.Object{Version: version})
@@ -51,8 +51,8 @@ func TestChangesKeepTheNewestWord(t *testing.T) {
 			}
 		}
 		for id, version := range gone {
-			if gotGone[id] != version {
-				t.Errorf("%s gone at %d, want %d", id, gotGone[id], version)
+			if gotGone[id].Version != version {
+				t.Errorf("%s gone at %d, want %d", id, gotGone[id].Version, version)
 			}
 		}
 		if again := c.Drain(); len(again.Seen)+len(again.Gone) > 0 {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/member/availability"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
@@ -257,7 +258,7 @@ func (w *Set) recordEvent(k *Kind, line []byte) error {
 	case watch.Bookmark:
 	case watch.Deleted:
 		id, l := k.look(o)
-		w.Changes.Remove(k, id, l.Version)
+		w.Changes.Remove(k, id, l)
 	default:
 		id, l := k.look(o)
 		w.Changes.Put(k, id, l)
@@ -279,6 +280,9 @@ func (k *Kind) look(o object) (api.ID, *observed.Object) {
 	id := api.ID{Group: k.GVK.Group, Kind: k.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	l := observed.Of(o)
 	l.Health = k.health(o, k.expressions.Of(id))
+	if u, whole := o.(*unstructured.Unstructured); whole {
+		l.Ended = controllers.HasEnded(u)
+	}
 	return id, l
 }
 
