@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build image release demo test test-fast soak check format generate generated vet lint tidy arch fuzz bench clean
+.PHONY: help build image release demo test test-fast soak check format generate generated vet lint tidy arch advisories fuzz bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,7 +57,7 @@ soak: ## Simulate random fleets for TIME=1h, or one with SEED=4711
 	@if [ -n "$(SEED)" ]; then SEED=$(SEED) go test -v -count=1 -run TestInvariantsHoldInRandomFleets ./test/scenario/simulation; \
 		else go test -v -count=1 -timeout 0 -run TestSoak ./test/scenario/simulation -soak $(TIME); fi
 
-check: format generated arch tidy vet lint fuzz ## Check format, generated code, vet, lint, modules and import rules, and fuzz a little
+check: format generated arch tidy vet lint advisories fuzz ## Check format, generated code, vet, lint, modules, import rules and known vulnerabilities, and fuzz a little
 
 format:
 	@echo "check the format"
@@ -94,6 +94,11 @@ tidy:
 arch:
 	@echo "check import rules and the form of the source"
 	@go test -count=1 ./test/arch
+
+advisories:
+	@echo "look for known vulnerabilities"
+	@go -C .ci/tools build -o ../../build/advisories ./advisories
+	@build/advisories $(CURDIR)/build/vulndb ./cmd/...
 
 fuzz:
 	@.ci/patiently "fuzz for $(FUZZ) seconds: minutes to compile the first time" .ci/fuzz $(FUZZ)
