@@ -1,43 +1,55 @@
 package gitsource
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 
-	"github.com/go-git/go-git/v5"
 	gitconfig "github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/gitfleet/gitfleet/gitsource/objects"
+	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
 // A Clone is a user's clone of the repository. Commits and branches can be added to it; the
 // working tree is never changed.
 type Clone struct {
-	repo  *git.Repository
-	cache *objects.TreeCache
+	repo   *remote.Repository
+	within string
+	cache  *objects.TreeCache
 }
 
-// OpenClone opens the clone that contains a directory, or the bare clone in it.
+// OpenClone opens the clone that contains a directory, or the Git directory in it, as of a bare
+// clone.
 func OpenClone(dir string) (*Clone, error) {
-	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
-	if errors.Is(err, git.ErrRepositoryNotExists) {
-		repo, err = git.PlainOpen(dir) // a bare clone has no .git
+	top, within := dir, "."
+	if !remote.IsRepository(dir) {
+		var err error
+		if top, within, err = FindWorkTree(dir); err != nil {
+			return nil, err
+		}
 	}
-	if errors.Is(err, git.ErrRepositoryNotExists) {
+	repo, err := remote.OpenRepository(top)
+	if errors.Is(err, transport.ErrRepositoryNotFound) {
 		return nil, fmt.Errorf("%s is not in a clone of a Git repository", dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the clone at %s: %w", dir, err)
+		return nil, err
 	}
-	return &Clone{repo, objects.NewTreeCache(treeCache)}, nil
+	return &Clone{repo, within, objects.NewTreeCache(treeCache)}, nil
 }
 
-// Commit finds a commit by its hash, an abbreviated hash, a branch or a tag.
+// Within returns the slash-separated path of the directory that was opened in the working tree.
+func (c *Clone) Within() string { return c.within }
+
+// Commit finds a commit by a revision: a branch, a tag, a remote-tracking branch or HEAD, a hash or
+// the beginning of one, followed by any number of ~N and ^N.
 func (c *Clone) Commit(revision string) (Commit, error) {
 	o, err := c.commit(revision)
 	if err != nil {
@@ -54,18 +66,6 @@ func (c *Clone) Commit(revision string) (Commit, error) {
 	return publicCommit(parsed), nil
 }
 
-func (c *Clone) commit(revision string) (*object.Commit, error) {
-	h, err := c.repo.ResolveRevision(plumbing.Revision(revision))
-	if err != nil {
-		return nil, fmt.Errorf("commit %s is not in this clone: %w", revision, ErrUnknownCommit)
-	}
-	o, err := c.repo.CommitObject(*h)
-	if err != nil {
-		return nil, fmt.Errorf("commit %s is not in this clone: %w", revision, ErrUnknownCommit)
-	}
-	return o, nil
-}
-
 // Files returns the tree of a commit. The file system reads from the clone on demand.
 func (c *Clone) Files(revision string) (fs.FS, error) {
 	o, err := c.commit(revision)
@@ -76,14 +76,20 @@ func (c *Clone) Files(revision string) (fs.FS, error) {
 }
 
 func (c *Clone) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
-	o, err := c.repo.Storer.EncodedObject(t, h)
+	o, err := c.repo.EncodedObject(t, h)
 	if err != nil {
-		return nil, fmt.Errorf("object %s: %w", h, err)
+		return nil, c.repo.Explain(fmt.Errorf("object %s: %w", h, err))
 	}
 	return contentOf(o)
 }
 
-func (c *Clone) size(h plumbing.Hash) (int64, error) { return c.repo.Storer.EncodedObjectSize(h) }
+func (c *Clone) size(h plumbing.Hash) (int64, error) {
+	size, err := c.repo.EncodedObjectSize(h)
+	if err != nil {
+		return 0, c.repo.Explain(fmt.Errorf("object %s: %w", h, err))
+	}
+	return size, nil
+}
 
 func (c *Clone) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 	return c.cache.Read(h, func(h plumbing.Hash) ([]object.TreeEntry, error) {
@@ -98,11 +104,19 @@ func (c *Clone) tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 // Author returns user.name and user.email of Git's configuration for this clone; empty if they
 // are not set.
 func (c *Clone) Author() (name, email string) {
-	cfg, err := c.repo.ConfigScoped(gitconfig.SystemScope)
-	if err != nil {
-		return "", ""
+	configs := []func() (*gitconfig.Config, error){
+		c.repo.Config,
+		func() (*gitconfig.Config, error) { return gitconfig.LoadConfig(gitconfig.GlobalScope) },
+		func() (*gitconfig.Config, error) { return gitconfig.LoadConfig(gitconfig.SystemScope) },
 	}
-	return cfg.User.Name, cfg.User.Email
+	for _, read := range configs { // the first that has a value counts
+		cfg, err := read()
+		if err != nil {
+			return "", ""
+		}
+		name, email = cmp.Or(name, cfg.User.Name), cmp.Or(email, cfg.User.Email)
+	}
+	return name, email
 }
 
 // Differing returns those of the paths whose files differ between two commits.

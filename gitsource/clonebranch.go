@@ -51,12 +51,12 @@ func (c *Clone) Restore(r RestoreOptions) (Commit, error) {
 	for _, p := range r.Paths {
 		changes[p] = entryOf(from, p)
 	}
-	tree, err := editTree(c.repo.Storer, before, changes)
+	tree, err := editTree(c.repo, before, changes)
 	if err != nil {
 		return Commit{}, fmt.Errorf("restore the files of %s: %w", r.From, err)
 	}
 	who := object.Signature{Name: r.Author, Email: r.Email, When: r.Time}
-	h, err := storeObject(c.repo.Storer, &object.Commit{Author: who, Committer: who, Message: r.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{base.Hash}})
+	h, err := storeObject(c.repo, &object.Commit{Author: who, Committer: who, Message: r.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{base.Hash}})
 	if err != nil {
 		return Commit{}, err
 	}
@@ -132,12 +132,12 @@ func (c *Clone) Branch(name, commit string) error {
 	if err := validName(ref); err != nil {
 		return fmt.Errorf("branch %q: %w", name, err)
 	}
-	if _, err := c.repo.Reference(ref, false); err == nil {
+	if _, err := c.repo.Reference(ref); err == nil {
 		return fmt.Errorf("branch %q exists already: delete it, or choose another name", name)
 	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return fmt.Errorf("branch %q: %w", name, err)
 	}
-	return c.repo.Storer.SetReference(plumbing.NewHashReference(ref, plumbing.NewHash(commit)))
+	return c.repo.SetReference(plumbing.NewHashReference(ref, plumbing.NewHash(commit)))
 }
 
 // Push creates a branch on the remote of cfg, at a commit of the clone. It never changes an
@@ -177,13 +177,13 @@ func (c *Clone) push(ctx context.Context, to remote.Pusher, ref plumbing.Referen
 	}
 	var have []plumbing.Hash
 	for _, there := range refs.References {
-		if c.repo.Storer.HasEncodedObject(there) == nil {
+		if c.repo.HasEncodedObject(there) == nil {
 			have = append(have, there)
 		}
 	}
-	objects, err := revlist.Objects(c.repo.Storer, []plumbing.Hash{h}, have)
+	objects, err := revlist.Objects(c.repo, []plumbing.Hash{h}, have)
 	if err != nil {
 		return fmt.Errorf("list objects that the remote does not have: %w", err)
 	}
-	return remote.Update(ctx, s, refs, &packp.Command{Name: ref, Old: plumbing.ZeroHash, New: h}, c.repo.Storer, objects)
+	return remote.Update(ctx, s, refs, &packp.Command{Name: ref, Old: plumbing.ZeroHash, New: h}, c.repo, objects)
 }

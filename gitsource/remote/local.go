@@ -2,77 +2,41 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// localCache is the size of the object cache for reading a local repository, in bytes.
-const localCache = 32 << 20
-
-// A localRemote is a repository on this machine. It is read directly, since the library's file
-// transport would run the git program.
+// A localRemote is a repository on this machine.
 type localRemote struct{ path string }
 
 func (l *localRemote) Session(context.Context) (Session, error) {
-	dir := l.path
-	if IsRepository(filepath.Join(dir, ".git")) {
-		dir = filepath.Join(dir, ".git")
-	} else if !IsRepository(dir) {
-		return nil, fmt.Errorf("%s: %w", l.path, transport.ErrRepositoryNotFound)
+	r, err := OpenRepository(l.path)
+	if err != nil {
+		return nil, err
 	}
-	st := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(localCache),
-		filesystem.Options{KeepDescriptors: true, AlternatesFS: osfs.New("/", osfs.WithBoundOS())})
-	return &localSession{Storage: st}, nil
+	return &localSession{r}, nil
 }
 
 func (l *localRemote) Close() {}
 
-// IsRepository reports whether a directory is a Git directory.
-func IsRepository(dir string) bool {
-	fsys := osfs.New(dir, osfs.WithBoundOS())
-	_, head := fsys.Stat("HEAD")
-	objects, err := fsys.Stat("objects")
-	return head == nil && err == nil && objects.IsDir()
-}
-
-type localSession struct{ *filesystem.Storage }
+type localSession struct{ *Repository }
 
 func (l *localSession) Received() int64 { return 0 }
 
 func (l *localSession) List(context.Context) (*packp.AdvRefs, error) {
-	refs := packp.NewAdvRefs()
-	iter, err := l.IterReferences()
-	if err != nil {
-		return nil, err
+	refs, err := l.References()
+	if err == nil && len(refs.References) == 0 {
+		err = transport.ErrEmptyRemoteRepository
 	}
-	if err := iter.ForEach(refs.AddReference); err != nil {
-		return nil, err
-	}
-	head, err := storer.ResolveReference(l, plumbing.HEAD)
-	if err == nil {
-		h := head.Hash()
-		refs.Head = &h
-	} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return nil, err
-	}
-	if len(refs.References) == 0 {
-		return nil, transport.ErrEmptyRemoteRepository
-	}
-	return refs, nil
+	return refs, err
 }
 
 // Fetch packs all reachable objects that the store does not have. It does not descend into
@@ -100,7 +64,7 @@ func (l *localSession) Fetch(ctx context.Context, f FetchRequest) (io.ReadCloser
 		}
 		o, err := object.GetObject(l, h)
 		if err != nil {
-			return nil, fmt.Errorf("object %s: %w", h, err)
+			return nil, l.Explain(fmt.Errorf("object %s: %w", h, err))
 		}
 		switch o := o.(type) {
 		case *object.Tag:
@@ -130,7 +94,7 @@ func (l *localSession) encode(objects []plumbing.Hash) io.ReadCloser {
 		defer close(done)
 		// Deltas would save space, but make reading slower, and the store is read far more
 		// often than it is written.
-		_, err := packfile.NewEncoder(w, l.Storage, false).Encode(objects, 0)
+		_, err := packfile.NewEncoder(w, l.Repository, false).Encode(objects, 0)
 		w.CloseWithError(err)
 	}()
 	return &localPack{r, done}

@@ -38,10 +38,11 @@ network.
 
 PATH is the directory that is the hub, in its checkout: files are named as in
 the repository. What Git ignores and what is not committed yet is read as well.
-REPO@REF is a commit of a repository, which is cloned temporarily: a URL or a
-directory, and a branch, a tag, a whole commit hash, or a range of versions
-such as ">=1.2 <2"; of a directory also a commit relative to another, as in
-.@HEAD~1..HEAD.
+REPO@REF is a commit of a repository: a URL, which is cloned temporarily, or a
+directory in a clone, which is the hub as it was at that commit. REF is a
+branch, a tag, a whole commit hash, or a range of versions such as ">=1.2 <2";
+in a clone also the beginning of a hash, a remote-tracking branch, or a commit
+relative to another, as in .@HEAD~1..HEAD.
 
 Warnings are about content that is accepted but probably a mistake, such as
 fields that a kind of Kubernetes does not have, and about configuration without

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -49,29 +48,17 @@ func (r *Reader) Read(ctx context.Context, flags *pflag.FlagSet, what string) (*
 		return ReadDir(what, cfg.HubOptions())
 	}
 	repo, ref := splitRepository(what)
-	cfg.SetRepository(repo)
-	if !isAddress(repo) {
-		if cfg.Source.URL, err = filepath.Abs(repo); err != nil {
-			return nil, err
-		}
-		if _, err := os.Stat(repo); err != nil {
-			return nil, fmt.Errorf("%s: no such directory; a repository is written URL@REF or DIRECTORY@REF", what)
-		}
+	if isAddress(repo) {
 		if isExpression(ref) {
-			clone, err := gitsource.OpenClone(repo)
-			if err != nil {
-				return nil, err
-			}
-			commit, err := clone.Commit(ref)
-			if err != nil {
-				return nil, err
-			}
-			ref = commit.Hash
+			return nil, fmt.Errorf("%s: a remote repository needs a branch, a tag, a range of versions or a whole commit hash; %s can be resolved only in a clone", what, ref)
 		}
-	} else if isExpression(ref) {
-		return nil, fmt.Errorf("%s: a remote repository needs a branch, a tag, a range of versions or a whole commit hash; %s can be resolved only in a clone", what, ref)
+		cfg.SetRepository(repo)
+		return ReadRemote(ctx, cfg, ref)
 	}
-	return ReadRemote(ctx, cfg, ref)
+	if _, err := os.Stat(repo); err != nil {
+		return nil, fmt.Errorf("%s: no such directory; a repository is written URL@REF or DIRECTORY@REF", what)
+	}
+	return readClone(repo, ref, cfg.HubOptions())
 }
 
 // ReadChange reads the commits TO and FROM of REPO@FROM..TO; FROM is the base. For any other
@@ -121,8 +108,40 @@ func ReadDir(dir string, o hub.Options) (*hub.Snapshot, error) {
 	return s, err
 }
 
-// splitRepository splits REPO@REF. The @ between a user and a host is not a separator.
+// readClone loads a commit of the clone that contains a directory. As with ReadDir, the directory is
+// the hub.
+func readClone(dir, ref string, o hub.Options) (*hub.Snapshot, error) {
+	clone, err := gitsource.OpenClone(dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Path = path.Join(clone.Within(), o.Path)
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	find := clone.Commit
+	if ref != "" && isVersionRange(ref) {
+		find = clone.Tagged
+	}
+	found, err := find(ref)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	files, err := clone.Files(found.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return hub.NewLoader(o).Load(commitOf(found), files)
+}
+
+func commitOf(c gitsource.Commit) hub.Commit {
+	return hub.Commit{Hash: c.Hash, Author: c.Author, Subject: c.Subject, Time: c.Time, Message: c.Message}
+}
+
+// splitRepository splits REPO@REF. The @ between a user and a host is not a separator. A tag or a
+// branch may have an @ in its name, and so may a directory, of which the longest that exists counts.
 func splitRepository(what string) (repo, ref string) {
+	what = strings.TrimPrefix(what, "file://")
 	from := 0
 	if at := strings.Index(what, "://"); at >= 0 {
 		from = at + len("://")
@@ -131,10 +150,16 @@ func splitRepository(what string) (repo, ref string) {
 		} else {
 			from = len(what)
 		}
-	} else if colon := strings.IndexByte(what, ':'); colon >= 0 && !strings.Contains(what[:colon], "/") {
-		from = colon
+	} else if isAddress(what) {
+		from = strings.IndexByte(what, ':')
+	} else {
+		for at := strings.LastIndexByte(what, '@'); at > 0; at = strings.LastIndexByte(what[:at], '@') {
+			if info, err := os.Stat(what[:at]); err == nil && info.IsDir() {
+				return what[:at], what[at+1:]
+			}
+		}
 	}
-	if at := strings.LastIndexByte(what[from:], '@'); at >= 0 {
+	if at := strings.IndexByte(what[from:], '@'); at >= 0 {
 		return what[:from+at], what[from+at+1:]
 	}
 	return what, ""
@@ -227,8 +252,7 @@ func readCommit(ctx context.Context, c settings.Config) (*hub.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	commit := hub.Commit{Hash: head.Hash, Author: head.Author, Subject: head.Subject, Time: head.Time, Message: head.Message}
-	return hub.NewLoader(c.HubOptions()).Load(commit, files)
+	return hub.NewLoader(c.HubOptions()).Load(commitOf(head), files)
 }
 
 // A cloneError says why a clone failed, without secrets.

@@ -2,6 +2,8 @@ package offline
 
 import (
 	"crypto/ed25519"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,19 +52,29 @@ func TestReadDirRefusesAPathOutside(t *testing.T) {
 }
 
 func TestSplitRepository(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "a@b"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	tests := map[string]struct{ repo, ref string }{
 		"https://git.example.com/org/fleet@main":          {"https://git.example.com/org/fleet", "main"},
-		"https://git.example.com/org/fleet@feature/a@b":   {"https://git.example.com/org/fleet@feature/a", "b"},
+		"https://git.example.com/org/fleet@web@1.0.0":     {"https://git.example.com/org/fleet", "web@1.0.0"},
 		"https://git.example.com/org/fleet":               {"https://git.example.com/org/fleet", ""},
 		"https://ada:secret@git.example.com":              {"https://ada:secret@git.example.com", ""},
 		"ssh://git@git.example.com/org/fleet":             {"ssh://git@git.example.com/org/fleet", ""},
 		"ssh://git@git.example.com:2222/org/fleet@v1.2.0": {"ssh://git@git.example.com:2222/org/fleet", "v1.2.0"},
 		"git@git.example.com:org/fleet.git":               {"git@git.example.com:org/fleet.git", ""},
 		"git@git.example.com:org/fleet.git@main":          {"git@git.example.com:org/fleet.git", "main"},
-		"file:///srv/fleet@main":                          {"file:///srv/fleet", "main"},
+		"git@git.example.com:org/fleet.git@web@1.0.0":     {"git@git.example.com:org/fleet.git", "web@1.0.0"},
+		"file:///srv/fleet@main":                          {"/srv/fleet", "main"},
 		"../fleet@main":                                   {"../fleet", "main"},
 		"/srv/a:b@main":                                   {"/srv/a:b", "main"},
 		".@HEAD":                                          {".", "HEAD"},
+		".@web@1.0.0..web@2.0.0":                          {".", "web@1.0.0..web@2.0.0"},
+		filepath.Join(dir, "a@b@main@{1}"):                {filepath.Join(dir, "a@b"), "main@{1}"},
+		filepath.Join(dir, "a@c"):                         {filepath.Join(dir, "a"), "c"},
 	}
 	for what, want := range tests {
 		repo, ref := splitRepository(what)
