@@ -119,7 +119,7 @@ func (c *Conn) tryRenewal(ctx context.Context, uid string, r *Rotation) error {
 	}
 	found, err := all.identify(ctx)
 	switch {
-	case err != nil:
+	case err != nil && (uid != "" || !Answered(err)):
 		all.Close()
 		return err
 	case found == "" || found != uid:
@@ -132,18 +132,15 @@ func (c *Conn) tryRenewal(ctx context.Context, uid string, r *Rotation) error {
 	return nil
 }
 
-// identify returns the UID of the kube-system namespace of a cluster that is ready; empty if
-// reading it is forbidden.
+// identify returns the UID of the kube-system namespace of a cluster that is ready. Anybody may ask
+// whether it is ready, so that credentials which may not read the namespace may be no credentials.
 func (c *Clients) identify(ctx context.Context) (string, error) {
 	if err := c.ready(ctx); err != nil {
 		return "", err
 	}
 	raw, err := Answer(c.rest.Get().AbsPath("api/v1/namespaces/"+metav1.NamespaceSystem).SetHeader("Accept", AcceptMetadata).Do(ctx))
-	if Answered(err) {
-		return "", nil
-	}
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("read namespace %s: %w", metav1.NamespaceSystem, err)
 	}
 	var m metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw, &m); err != nil {

@@ -26,6 +26,13 @@ import (
 func cluster(t *testing.T, token, uid string) *rest.Config {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if anonymous := r.Header.Get("Authorization") == ""; anonymous && r.URL.Path == "/readyz" {
+			w.Write([]byte("ok")) //nolint:errcheck // the test would see it
+			return
+		} else if anonymous {
+			apiserver.Refuse(w, http.StatusForbidden, `User "system:anonymous" cannot get resource "namespaces"`)
+			return
+		}
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			apiserver.Refuse(w, http.StatusUnauthorized, "Unauthorized")
 			return
@@ -64,6 +71,7 @@ func TestReplacedCredentialsAreUsed(t *testing.T) {
 		"another name":      {next: other(func(cfg *rest.Config) { cfg.ServerName = "example.com" }), renewed: true},
 		"the wrong name":    {next: other(func(cfg *rest.Config) { cfg.ServerName = "server.invalid" }), kept: "certificate"},
 		"the wrong token":   {next: other(func(cfg *rest.Config) { cfg.BearerToken = "wrong" }), kept: "Unauthorized"},
+		"nobody's token":    {next: other(func(cfg *rest.Config) { cfg.BearerToken = "" }), kept: "system:anonymous"},
 		"half a CA":         {next: other(func(cfg *rest.Config) { cfg.CAData = cfg.CAData[:len(cfg.CAData)/2] }), kept: "root certificates"},
 		"a CA that is gone": {next: other(func(cfg *rest.Config) { cfg.CAData, cfg.CAFile = nil, "/nowhere/ca.crt" }), kept: "/nowhere/ca.crt"},
 		"half a pair": {next: other(func(cfg *rest.Config) {
