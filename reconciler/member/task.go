@@ -155,7 +155,8 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 		return t, false
 	}
 	if !ok {
-		a.fail(outcome{task: t, cond: diff.DecodeFailed(a.unknownKind(gvk))})
+		err := a.unknownKind(gvk)
+		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err})
 		return t, false
 	}
 	l := a.live.Of(id)

@@ -70,6 +70,12 @@ func TestUnknownKindsAreExplained(t *testing.T) {
 			if got := s.applier.unknownKind(test.gvk).Error(); !strings.Contains(got, test.want) {
 				t.Errorf("it says %q, want %q", got, test.want)
 			}
+			m := oneManifest()
+			m.Object.Content.SetGroupVersionKind(test.gvk)
+			s.applier.task(m.ID, wanted{w.Placement, m})
+			if pending := s.trouble[m.ID].pending; pending != strings.Contains(test.want, "not established yet") {
+				t.Errorf("pending: %t", pending)
+			}
 		})
 	}
 }
