@@ -225,7 +225,7 @@ func (r *reporter) availability(out *ledger.ObjectState, id api.ID) {
 // unquoted returns the message of an object's status without what it may quote of Secrets: the
 // messages of controllers and operators are not under our control.
 func (r *reporter) unquoted(id api.ID, message string) string {
-	if message == "" || pods.IsWorkload(id.GroupKind()) && !strings.Contains(message, ": ") {
+	if message == "" || api.BuiltInGroup(id.Group) && pods.IsWorkload(id.GroupKind()) && !strings.Contains(message, ": ") {
 		return message
 	}
 	return pods.Scrub(message, r.secrets())

@@ -137,6 +137,15 @@ func TestBlockedAlthoughItCountsAsAvailable(t *testing.T) {
 	if tr.due(t); len(server.take()) > 0 {
 		t.Error("pods that have started are read again")
 	}
+	server.pages[""] = status("Pending", `"waiting":{"reason":"ErrImagePull"}`)
+	another := health.Health{State: health.NotTrackable, Message: "its Job once-2 has not finished"}
+	tr.Observe(webID, another, 1)
+	tr.due(t)
+	for _, h := range []health.Health{another, waits} {
+		if !tr.Observe(webID, h, 1).Blocked {
+			t.Errorf("what was found of %q is forgotten", h.Message)
+		}
+	}
 	if tr.Observe(webID, health.Health{State: health.NotTrackable}, 1); !tr.stuck[webID].well {
 		t.Error("a Job whose pods run is kept")
 	}

@@ -106,7 +106,13 @@ func (t *Tracker) Observe(id api.ID, h health.Health, generation int64) Finding 
 		return Finding{}
 	}
 	known := t.stuck[id]
-	if known == nil || known.well || known.generation != generation || known.lenient != lenient {
+	switch {
+	case known != nil && !known.well && known.generation == generation && known.lenient != lenient:
+		// What was found stays until the next answer, since a CronJob may begin another Job each minute.
+		known.lenient, known.settled = lenient, false
+		known.next = retry.Earlier(known.next, retry.Later(time.Now().Add(t.askAfter()), known.asked.Add(askAgain)))
+		t.schedule()
+	case known == nil || known.well || known.generation != generation:
 		anew := &workload{generation: generation, lenient: lenient, next: time.Now().Add(t.askAfter())}
 		if known != nil && !known.asked.IsZero() {
 			anew.asked, anew.next = known.asked, retry.Later(anew.next, known.asked.Add(askAgain))
