@@ -253,8 +253,9 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		o.err = err
 		o.cond = unanswered(diff.ApplyFailed(do, x.scrub(ctx, t, saw.live, err)), err)
 		if t.item.Hash != "" {
-			o.immutable = x.isImmutable(ctx, t, err)
-			o.cond.Message = explainRecreation(o.cond.Message, t.manifest, o.immutable, err)
+			var unread error
+			o.immutable, unread = x.isImmutable(ctx, t, err)
+			o.cond.Message = explainRecreation(o.cond.Message, t.manifest, err, o.immutable, unread)
 		}
 		return o
 	}

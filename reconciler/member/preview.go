@@ -304,7 +304,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
 	desired, err := p.executor().merged(ctx, t)
-	isImmutable := p.executor().isImmutable(ctx, t, err)
+	isImmutable, unread := p.executor().isImmutable(ctx, t, err)
 	recreates := isImmutable && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
 		if refusal := p.s.applier.tryRecreation(ctx, t, live); refusal != nil && connection.Answered(refusal) {
@@ -321,7 +321,7 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	case refusesDryRun(err) && !knowsNoDryRun(err):
 		c.fails(t, live, err)
 		if !c.TakesOver {
-			c.Message = explainRecreation(c.Message, t.manifest, isImmutable, err)
+			c.Message = explainRecreation(c.Message, t.manifest, err, isImmutable, unread)
 		}
 		return c, nil
 	case refusesDryRun(err):

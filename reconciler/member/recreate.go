@@ -31,21 +31,21 @@ func asksForRecreation(m *work.Manifest) bool {
 }
 
 // isImmutable reports whether a server refused an object only because something cannot be changed,
-// by its message or by the rules of the definition or policy that refused it. The object was applied
-// before.
-func (x *executor) isImmutable(ctx context.Context, t task, err error) bool {
+// by its message or by the rules of the definition or policy that refused it. unread is why these
+// could not be read, so that it is not known. The object was applied before.
+func (x *executor) isImmutable(ctx context.Context, t task, err error) (is bool, unread error) {
 	if err == nil || immutable.Says(err) {
-		return err != nil
+		return err != nil, nil
 	}
 	if policy := immutable.Policy(err); policy != "" {
 		found, readErr := x.conn.Read(ctx, admissionPolicies, api.ID{Group: admissionPolicies.Group, Kind: "ValidatingAdmissionPolicy", Name: policy})
-		return readErr == nil && found != nil && immutable.Broken(err, immutable.RulesOfPolicy(found))
+		return readErr == nil && found != nil && immutable.Broken(err, immutable.RulesOfPolicy(found)), readErr
 	}
 	if _, builtin := api.Namespaced(t.manifest.ID.GroupKind()); builtin || !apierrors.IsInvalid(err) || immutable.ByAdmission(err) {
-		return false
+		return false, nil
 	}
 	definition, readErr := x.conn.Read(ctx, discovery.CustomResourceDefinitions, api.ID{Group: discovery.Definitions.Group, Kind: discovery.Definitions.Kind, Name: t.res.GroupResource().String()})
-	return readErr == nil && definition != nil && immutable.Broken(err, immutable.RulesOf(definition, t.res.Version))
+	return readErr == nil && definition != nil && immutable.Broken(err, immutable.RulesOf(definition, t.res.Version)), readErr
 }
 
 // admissionPolicies is the resource of the policies of an API server.
@@ -65,11 +65,13 @@ const noRecreation = "; it is not deleted to be created anew, since it was not r
 // explainRecreation appends to the message of a refused object of ours how to have it recreated, or
 // why it is not although it asks for that. If the result would be too long, the server's message is
 // shortened and the rest is kept.
-func explainRecreation(message string, m *work.Manifest, isImmutable bool, err error) string {
+func explainRecreation(message string, m *work.Manifest, err error, isImmutable bool, unread error) string {
 	more := ""
 	switch asks := asksForRecreation(m); {
 	case isImmutable && !asks && api.Recreatable(m.ID.GroupKind()):
 		more = adviceToRecreate
+	case unread != nil && asks:
+		more = connection.CutTo("; it is not deleted to be created anew, since the rule that refused it cannot be read: "+unread.Error(), 400)
 	case !isImmutable && asks && (apierrors.IsInvalid(err) || immutable.ByAdmission(err)):
 		more = noRecreation
 	default:

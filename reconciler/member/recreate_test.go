@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -346,5 +347,26 @@ func TestComparisonsReleaseNoHeldDeletion(t *testing.T) {
 	s.processPrepared(t.Context(), ids)
 	if s.brake.braked[m.ID].why == "" || slices.Contains(shelf.Writes, "DELETE one") {
 		t.Errorf("held: %q, requests: %q", s.brake.braked[m.ID].why, shelf.Writes)
+	}
+}
+
+// A refused object says how to have it recreated, or why it is not although it asks for that.
+func TestRefusedObjectExplainsRecreation(t *testing.T) {
+	invalid := refusedWith(http.StatusUnprocessableEntity, "no")
+	for name, test := range map[string]struct {
+		asks, immutable bool
+		err, unread     error
+		want            string
+	}{
+		"immutable, and it asks":          {true, true, invalid, nil, "refused"},
+		"immutable, and it does not":      {false, true, invalid, nil, "refused" + adviceToRecreate},
+		"for another reason, and it asks": {true, false, invalid, nil, "refused" + noRecreation},
+		"for another reason":              {false, false, invalid, nil, "refused"},
+		"a missing permission":            {true, false, refusedWith(http.StatusForbidden, "not for you"), nil, "refused"},
+		"a rule that cannot be read":      {true, false, invalid, errors.New("forbidden"), "refused; it is not deleted to be created anew, since the rule that refused it cannot be read: forbidden"},
+	} {
+		if got := explainRecreation("refused", changedOne(test.asks), test.err, test.immutable, test.unread); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
