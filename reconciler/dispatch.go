@@ -157,6 +157,7 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 		})
 		r.cfg.Log.Info("cluster is leaving the fleet; its workloads stay", "cluster", name)
 	}
+	unanswered := ""
 	select {
 	case <-m.left:
 	default:
@@ -164,8 +165,9 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 			return
 		}
 		r.cfg.Log.Warn("cluster left the fleet without being cleaned up: it did not answer", "cluster", name)
+		unanswered = "it did not answer, so that labels, annotations and inventories of gitfleet stay there"
 	}
 	r.stop(name, m)
 	r.ledger.ForgetCluster(name)
-	r.cfg.Record(history.Entry{Kind: history.Member, Event: history.Left, Cluster: name})
+	r.cfg.Record(history.Entry{Kind: history.Member, Event: history.Left, Cluster: name, Message: unanswered})
 }

@@ -209,10 +209,11 @@ func TestAClusterThatIsNotDeclaredHasNoAgent(t *testing.T) {
 // offboardTimeout.
 func TestOffboarding(t *testing.T) {
 	for name, test := range map[string]struct {
-		end func(*dispatchedFleet)
+		end   func(*dispatchedFleet)
+		tells string
 	}{
-		"released":      {func(f *dispatchedFleet) { close(f.left) }},
-		"not answering": {func(f *dispatchedFleet) { f.now = f.now.Add(offboardTimeout) }},
+		"released":      {func(f *dispatchedFleet) { close(f.left) }, ""},
+		"not answering": {func(f *dispatchedFleet) { f.now = f.now.Add(offboardTimeout) }, " | it did not answer, so that labels, annotations and inventories of gitfleet stay there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestOffboarding(t *testing.T) {
 				if f.ledger.Cluster("east") != nil || len(f.members) > 0 {
 					t.Errorf("not forgotten: %v, %v", f.ledger.Cluster("east"), f.members)
 				}
-				f.tells("member left east\n")
+				f.tells("member left east" + test.tells + "\n")
 			})
 		})
 	}
