@@ -156,6 +156,8 @@ const (
 	NamespaceCollectionSucceeded       = "NamespaceCollectionSucceeded"
 	ClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
 	ClusterPropertiesStale             = "ClusterPropertiesStale"
+	// ClusterPropertiesIncomplete: some could not be read. KubeFleet does not have it.
+	ClusterPropertiesIncomplete = "ClusterPropertiesIncomplete"
 )
 
 // Reasons of a placement's events, besides the reasons of its conditions.

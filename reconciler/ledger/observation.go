@@ -34,6 +34,8 @@ type ClusterSeen struct {
 	UID string
 	// Properties are the observed properties by KubeFleet's names; a missing one is unknown.
 	Properties map[string]string
+	// Unread is why some of the properties or the namespaces could not be read; empty if all were.
+	Unread     string          `json:",omitempty"`
 	Namespaces []string        // of the cluster; nil if they were not read
 	Holds      []InventorySeen // the placements with inventories on the cluster; nil if they were not read
 	// Owners are the fleets that these inventories name. Nil means that they were not read, so
@@ -183,7 +185,7 @@ func (w *WorkSeen) WithoutSuspended() *WorkSeen {
 func (o ClusterSeen) After(earlier ClusterSeen) ClusterSeen {
 	o.UID = cmp.Or(o.UID, earlier.UID)
 	if o.Properties == nil {
-		o.Properties = earlier.Properties
+		o.Properties, o.Unread = earlier.Properties, earlier.Unread
 	}
 	if o.Namespaces == nil {
 		o.Namespaces = earlier.Namespaces

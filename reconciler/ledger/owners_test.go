@@ -132,6 +132,7 @@ func TestFactsOfAClusterThatCount(t *testing.T) {
 		"the same time":       {func(o *ClusterSeen) { o.UID = "other" }, true},
 		"health":              {func(o *ClusterSeen) { o.Healthy = false }, true},
 		"the error":           {func(o *ClusterSeen) { o.Error = "no answer" }, true},
+		"what is not read":    {func(o *ClusterSeen) { o.Unread = "forbidden" }, true},
 		"credentials":         {func(o *ClusterSeen) { o.Unrenewed = "expired" }, true},
 		"a property":          {func(o *ClusterSeen) { o.Properties = map[string]string{"nodes": "4"} }, true},
 		"unread properties":   {func(o *ClusterSeen) { o.Properties = nil }, false},

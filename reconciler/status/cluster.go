@@ -92,6 +92,9 @@ func collected(seen *ledger.Cluster, now time.Time) []metav1.Condition {
 	case plan.Stale(seen, now):
 		text := "the properties of the cluster were last read at " + seen.Observed.UTC().Format(time.RFC3339) + ": that is too long ago, and scheduling takes them for unknown"
 		out = append(out, condition(typ, metav1.ConditionFalse, api.ClusterPropertiesStale, text, plan.StaleFrom(seen)))
+	case seen.Unread != "":
+		text := "some properties of the cluster could not be read, and scheduling takes them for unknown: " + seen.Unread
+		out = append(out, condition(typ, metav1.ConditionFalse, api.ClusterPropertiesIncomplete, text, seen.Joined))
 	default:
 		out = append(out, condition(typ, metav1.ConditionTrue, typ, "the properties of the cluster have been read", seen.Joined))
 	}

@@ -87,6 +87,9 @@ func TestMemberClusterConditions(t *testing.T) {
 			ready, hasJoined, "ClusterPropertyCollectionSucceeded=True ClusterPropertyCollectionSucceeded: the properties of the cluster have been read" + ago(60),
 			"NamespaceCollectionSucceeded=True NamespaceCollectionSucceeded: the namespaces of the cluster have been read, all of them" + ago(60),
 		}, "Healthy=True InternalMemberClusterHealthy: the API server is ready" + ago(10)},
+		"with some properties": {joined(func(c *ledger.Cluster) { c.Properties, c.Unread = map[string]string{}, "read nodes: forbidden" }), "", []string{
+			ready, hasJoined, "ClusterPropertyCollectionSucceeded=False ClusterPropertiesIncomplete: some properties of the cluster could not be read, and scheduling takes them for unknown: read nodes: forbidden" + ago(60),
+		}, "Healthy=True InternalMemberClusterHealthy: the API server is ready" + ago(10)},
 		"with old properties": {joined(func(c *ledger.Cluster) { c.Properties, c.Observed = map[string]string{}, noon.Add(-20*time.Minute) }), "", []string{
 			ready, hasJoined, "ClusterPropertyCollectionSucceeded=False ClusterPropertiesStale: the properties of the cluster were last read at 2026-03-01T11:40:00Z: that is too long ago, and scheduling takes them for unknown" + ago(5),
 		}, "Healthy=True InternalMemberClusterHealthy: the API server is ready" + ago(10)},

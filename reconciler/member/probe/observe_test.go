@@ -195,6 +195,9 @@ func TestObserveWithoutPermission(t *testing.T) {
 				nodes: []map[string]any{node("4", "8Gi", "4", "8Gi")}, namespaces: []string{"kube-system"},
 				perPage: 500, refuse: map[string]int{test.refuse: http.StatusForbidden},
 			}
+			if seen := proberAt(t, c).Probe(t.Context(), true).Seen("east"); !strings.Contains(seen.Unread, test.says) || !seen.Healthy {
+				t.Errorf("seen: %+v, want %q", seen, test.says)
+			}
 			o, err := proberAt(t, c).observe(t.Context())
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("it says: %v, want %q", err, test.says)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,8 +169,11 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	if observe {
 		p.observed = true
 		o, err := pr.observe(ctx)
-		if err != nil && pr.partly.Due(connection.Plain(err).Error()) {
-			pr.cfg.Log.Warn("cluster not observed in full", "cluster", pr.cfg.Cluster, "err", connection.Plain(err))
+		if err != nil {
+			p.unread = strings.ReplaceAll(connection.WithoutPort(connection.Plain(err)), "\n", "; ")
+			if pr.partly.Due(p.unread) {
+				pr.cfg.Log.Warn("cluster not observed in full", "cluster", pr.cfg.Cluster, "err", p.unread)
+			}
 		}
 		p.UID, p.properties, p.Namespaces = o.uid, o.properties, slices.Sorted(maps.Keys(o.namespaces))
 	}
@@ -183,6 +187,7 @@ type Result struct {
 	Unauthorized bool
 	UID          string
 	properties   map[string]string
+	unread       string // why some properties were not read
 	Namespaces   []string
 	observed     bool // nodes, pods and namespaces were read
 	connection.Rotation
@@ -209,7 +214,7 @@ func (p *Result) overtakes(old *Result) {
 func (p Result) Seen(cluster string) ledger.ClusterSeen {
 	o := ledger.ClusterSeen{
 		Cluster: cluster, At: p.At, Healthy: p.Err == nil, UID: p.UID,
-		Properties: p.properties, Namespaces: p.Namespaces, Unrenewed: p.Unrenewed,
+		Properties: p.properties, Unread: p.unread, Namespaces: p.Namespaces, Unrenewed: p.Unrenewed,
 	}
 	if p.Err != nil {
 		o.Error = p.Err.Error()
