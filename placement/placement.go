@@ -96,6 +96,9 @@ type Binding struct {
 	// Risked says that the cluster was available when Assigned last changed, and has not been
 	// since. The rollout sets and clears it.
 	Risked bool
+	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
+	// this is not known. The rollout sets and clears it.
+	WasAvailable bool `json:",omitempty"`
 }
 
 // HasRevision reports whether the rollout has assigned a revision.

@@ -123,7 +123,8 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
-	for _, s := range r.ledger.Expire(now) {
+	for _, s := range r.ledger.ExpiredSuspensions(now) {
+		r.ledger.Resume(s.Subject, now)
 		r.planned = append(r.planned, userEntry(history.Ended, s.Subject, s.By, "it was "+s.String()))
 		r.cfg.Log.Info("suspension ended", "subject", s.Subject.String(), "by", s.By, "reason", s.Reason)
 	}
@@ -158,7 +159,7 @@ func (r *Reconciler) makePlan(now time.Time) (p *plan.Plan) {
 	r.cfg.Metrics.timed(phasePlan, func() {
 		p = plan.Resolve(plan.Input{
 			InForce: r.inForce, InForceSeenAt: r.inForceSeenAt, Past: r.past.snapshots, Lost: r.past.lost, Ledger: r.ledger, Now: now,
-			Memo: r.memo, ShortDecisions: true, MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, Rebuilt: r.rebuilt,
+			Memo: r.memo, ShortDecisions: true, MaxUnreachable: r.cfg.MaxUnreachable, AvailableTimeout: r.cfg.AvailableTimeout, RepairAfter: r.cfg.RepairAfter, Rebuilt: r.rebuilt,
 		})
 	})
 	return p

@@ -76,6 +76,8 @@ type Config struct {
 	// AvailableTimeout is how long a cluster may take to become available before its update counts as failed; zero
 	// means no limit.
 	AvailableTimeout time.Duration
+	// RepairAfter is how long a cluster has to be unavailable by itself before it is updated outside of the budget.
+	RepairAfter time.Duration
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 	// Publish receives each new report, which is immutable.

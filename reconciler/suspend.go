@@ -59,7 +59,7 @@ func (r *orderRun) resume(o Order) (string, error) {
 	}
 	if subject, found := r.suspended(o); found {
 		before, _ := r.ledger.Suspension(subject)
-		r.ledger.Resume(subject)
+		r.ledger.Resume(subject, r.now)
 		r.record(history.Resumed, subject, o.By, "it was "+before.String())
 		r.cfg.Log.Info("resumed", "subject", subject.String(), "by", o.By)
 		said := subject.String() + " is resumed; it was " + before.String()

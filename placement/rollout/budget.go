@@ -59,7 +59,8 @@ func (in *Input) budget() Budget {
 }
 
 // skipped returns for each binding whether the rollout skips the cluster: suspended clusters, and
-// unreachable ones up to MaxUnreachable, count neither as unavailable nor as available.
+// unreachable ones up to MaxUnreachable, count neither as unavailable nor as available. Those that
+// keep their place in the budget count as unavailable.
 func (in *Input) skipped() []bool {
 	out, left := make([]bool, len(in.Bindings)), len(in.Bindings)
 	if in.MaxUnreachable != nil {
@@ -67,6 +68,7 @@ func (in *Input) skipped() []bool {
 	}
 	for i := range in.Bindings {
 		switch b := &in.Bindings[i]; {
+		case b.keepsPlace(in):
 		case b.Suspended != "":
 			out[i] = true
 		case b.Unreachable && left > 0:

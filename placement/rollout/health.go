@@ -45,6 +45,12 @@ type Seen struct {
 	// Failure is the reason why an Unavailable cluster will not become available by itself, or
 	// what failed if Health is Failed; empty if an Unavailable cluster makes progress.
 	Failure string
+	// Writing says that gitfleet has written to the cluster since it was last available, which
+	// may be why it is not available.
+	Writing bool
+	// DownSince is since when the cluster is known to be unavailable without an interruption by
+	// which gitfleet may have lost sight of it or disturbed it; zero if the member has to report again.
+	DownSince time.Time
 }
 
 // health is the reported health of the assigned revision.
@@ -55,11 +61,58 @@ func (b *Binding) health() Health {
 	return b.Seen.Health
 }
 
-// knownUnavailable reports whether the cluster is known to be unavailable: an update cannot
-// make it less available.
+// knownUnavailable reports whether the cluster is known to be unavailable at this moment.
 func (b *Binding) knownUnavailable() bool {
 	h := b.health()
 	return h == Unavailable || h == Failed || h == DiffFailed
+}
+
+// isOutsideBudget reports whether the cluster is updated or removed outside of the budget: it has
+// not counted as available since its content was assigned, so that it has a place in the budget
+// already, or it has been unavailable by itself for long enough. A moment's unavailability, or one
+// that gitfleet has caused, is no such reason: the content may be as good as ever, and the next one
+// untried.
+func (b *Binding) isOutsideBudget(in *Input) bool {
+	if b.knownUnavailable() && !b.WasAvailable || b.health() == DiffFailed { // with ReportDiff nothing is written
+		return true
+	}
+	at := b.outsideBudgetAt(in)
+	return !at.IsZero() && !at.After(in.Now)
+}
+
+// longestProgress is how long what gitfleet has written counts as in progress if
+// AvailableTimeout sets no limit.
+const longestProgress = 10 * time.Minute
+
+// outsideBudgetAt is when a cluster whose content was available has been unavailable for long
+// enough; zero if not without a new report. What gitfleet has written must have failed.
+func (b *Binding) outsideBudgetAt(in *Input) time.Time {
+	if !b.knownUnavailable() || b.blocked() || b.Seen.DownSince.IsZero() {
+		return time.Time{}
+	}
+	at := b.Seen.DownSince.Add(in.RepairAfter)
+	if _, failed := b.failure(in); b.Seen.Writing && !failed {
+		ends := b.failsAt(in)
+		if ends.IsZero() {
+			ends = b.Seen.Since.Add(longestProgress)
+		}
+		if ends.After(at) {
+			return ends
+		}
+	}
+	return at
+}
+
+// brieflyUnavailable reports whether the cluster was available, and counts as unavailable in
+// the budget although it has not been so for long enough.
+func (b *Binding) brieflyUnavailable(in *Input) bool {
+	return b.knownUnavailable() && !b.isOutsideBudget(in)
+}
+
+// keepsPlace reports whether a cluster that is unreachable or suspended counts as unavailable all the
+// same, because that happened a moment ago, during its update.
+func (b *Binding) keepsPlace(in *Input) bool {
+	return b.blocked() && b.Risked && b.HasRevision() && in.Now.Before(b.BlockedSince.Add(in.RepairAfter))
 }
 
 // failsAt is when a cluster that makes progress reaches the availability timeout; zero if

@@ -30,16 +30,19 @@ type world struct {
 	// failed are the clusters whose failed update stops the rollout, with the revision of that
 	// update.
 	failed map[string]string
-	next   int
+	// counted are the clusters that have counted as available with the content that they are assigned.
+	counted map[string]bool
+	next    int
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{T: t, latest: "v0", wanted: asSelected, blamed: map[string]bool{}, failed: map[string]string{}}
+	w := &world{T: t, latest: "v0", wanted: asSelected, blamed: map[string]bool{}, failed: map[string]string{}, counted: map[string]bool{}}
 	share := rapid.SampledFrom([]string{"0", "1", "2", "25%", "50%", "100%"})
 	unavailable, surge := intstr.Parse(share.Draw(t, "maxUnavailable")), intstr.Parse(share.Draw(t, "maxSurge"))
 	seconds := rapid.SampledFrom([]int{0, 30, 60}).Draw(t, "period")
 	w.in = Input{
 		Now:              noon,
+		RepairAfter:      repairAfter,
 		StopOnFailure:    rapid.Bool().Draw(t, "stop on failure"),
 		AvailableTimeout: rapid.SampledFrom([]time.Duration{0, time.Minute, 10 * time.Minute}).Draw(t, "available timeout"),
 		Strategy: api.RolloutStrategy{RollingUpdate: &api.RollingUpdateConfig{
@@ -79,7 +82,7 @@ func (w *world) change() {
 	b := w.pick()
 	what := rapid.SampledFrom([]string{
 		"commit", "commit for one", "join", "calm", "calm", "seen", "seen", "seen", "seen", "lose", "find", "unschedule", "select",
-		"suspend", "let go on", "gone", "wait", "resume", "scale", "jump back",
+		"suspend", "let go on", "gone", "wait", "resume", "scale", "jump back", "written",
 	}).Draw(w.T, "what happens")
 	switch {
 	case what == "commit":
@@ -92,7 +95,7 @@ func (w *world) change() {
 	case what == "calm":
 		for i := range w.in.Bindings {
 			if b := &w.in.Bindings[i]; b.HasRevision() && !b.Unreachable {
-				b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: w.in.Now}
+				w.seen(b, Available)
 			}
 		}
 	case what == "join":
@@ -122,23 +125,26 @@ func (w *world) changeOne(what string, b *Binding) {
 		b.Latest = revision(w.latest + "+patch")
 	case what == "seen" && b.HasRevision() && !b.Unreachable:
 		health := rapid.SampledFrom([]Health{Unavailable, Failed, Available, Available, Available, Untracked}).Draw(w.T, "health")
-		b.Seen = Seen{Hash: b.Assigned.Hash, Health: health, Since: w.in.Now}
+		w.seen(b, health)
 		if health == Unavailable && rapid.Bool().Draw(w.T, "fails") {
 			b.Seen.Failure = "a pod cannot start"
 		}
+	case what == "written":
+		b.Seen.Writing = true
 	case what == "lose":
-		b.Unreachable = true
+		b.Unreachable, b.BlockedSince = true, w.in.Now
 	case what == "suspend":
-		b.Suspended = "suspended by alice"
+		b.Suspended, b.BlockedSince = "suspended by alice", w.in.Now
 	case what == "let go on":
-		b.Suspended = ""
+		b.Suspended, b.Seen.DownSince = "", w.in.Now
 	case what == "find":
-		b.Unreachable = false
+		b.Unreachable, b.Seen.DownSince = false, time.Time{}
 	case what == "unschedule":
 		b.Unscheduled, b.Latest = true, placement.Revision{}
 	case what == "select" && b.Unscheduled:
 		if b.Removing {
 			delete(w.blamed, b.Cluster)
+			delete(w.counted, b.Cluster)
 		}
 		b.selectAgain(revision(w.latest), w.in.Now)
 	case what == "gone" && b.Removing:
@@ -149,6 +155,7 @@ func (w *world) changeOne(what string, b *Binding) {
 // gone ends a removal.
 func (w *world) gone(cluster string) {
 	delete(w.blamed, cluster)
+	delete(w.counted, cluster)
 	w.in.Bindings = slices.DeleteFunc(w.in.Bindings, func(b Binding) bool { return b.Cluster == cluster })
 }
 
@@ -158,18 +165,6 @@ func (w *world) ready(b *Binding) bool {
 	}
 	period := time.Duration(*w.in.Strategy.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 	return b.Seen.Health == Available || b.Seen.Health == Untracked && w.in.Now.Sub(b.Seen.Since) >= period
-}
-
-// aside reports whether nothing can be done on a cluster.
-func aside(b *Binding) bool { return b.Unreachable || b.Suspended != "" }
-
-// isBroken reports whether a cluster will not become available by itself, or its time is over.
-func (w *world) isBroken(b *Binding) bool {
-	if !b.HasRevision() || b.Seen.Hash != b.Assigned.Hash || aside(b) {
-		return false
-	}
-	late := w.in.AvailableTimeout > 0 && w.in.Now.Sub(b.Seen.Since) >= w.in.AvailableTimeout
-	return b.Seen.Health == Failed || b.Seen.Health == Unavailable && (b.Seen.Failure != "" || late)
 }
 
 // turn plans, checks the plan, and executes it.
@@ -194,7 +189,10 @@ func (w *world) turn() Plan {
 	for _, a := range p.Assign {
 		b := w.find(a.Cluster)
 		if a.Changed {
-			w.blamed[a.Cluster] = w.ready(b) || w.blamed[a.Cluster] && !w.isBroken(b)
+			w.blamed[a.Cluster] = w.ready(b) || w.mayBeUp(b) || w.blamed[a.Cluster] && !w.isBroken(b)
+			delete(w.counted, a.Cluster)
+		} else if w.ready(b) {
+			w.counted[a.Cluster] = true
 		}
 	}
 	carryOut(&w.in, p)
@@ -237,7 +235,7 @@ func (w *world) count() count {
 	}
 	for i := range w.in.Bindings {
 		b := &w.in.Bindings[i]
-		if b.Suspended != "" || b.Unreachable && pardons > 0 {
+		if !w.isMissed(b) && (b.Suspended != "" || b.Unreachable && pardons > 0) {
 			if b.Suspended == "" {
 				pardons--
 			}
@@ -300,7 +298,7 @@ func (w *world) judge(p Plan) {
 			added++
 		default:
 			updated++
-			if w.ready(b) {
+			if w.ready(b) || w.mayBeUp(b) {
 				taken++
 			}
 		}
@@ -311,7 +309,7 @@ func (w *world) judge(p Plan) {
 		if !b.Unscheduled || b.Removing || aside(b) && b.HasRevision() {
 			w.Fatalf("%+v is removed", *b)
 		}
-		if w.ready(b) {
+		if w.ready(b) || w.mayBeUp(b) {
 			taken++
 		}
 	}
@@ -485,7 +483,7 @@ func (w *world) recover() {
 	}
 	for i := range w.in.Bindings {
 		if b := &w.in.Bindings[i]; b.HasRevision() {
-			b.Seen = Seen{Hash: b.Assigned.Hash, Health: Available, Since: w.in.Now}
+			w.seen(b, Available)
 		}
 	}
 }

@@ -8,9 +8,9 @@ type move int
 const (
 	// none: nothing to do, or nothing allowed.
 	none move = iota
-	// repair updates an unavailable cluster, which costs nothing of the budget.
+	// repair updates an unavailable cluster outside of the budget.
 	repair
-	// update replaces content on a cluster that may be available.
+	// update replaces content on a cluster that may be available, or was a moment ago.
 	update
 	// add gives a cluster its first content.
 	add
@@ -21,7 +21,7 @@ const (
 )
 
 // wants returns the move for the cluster, regardless of the budget.
-func (b *Binding) wants() move {
+func (b *Binding) wants(in *Input) move {
 	known := b.Latest != placement.Revision{}
 	switch {
 	case b.Removing:
@@ -34,7 +34,7 @@ func (b *Binding) wants() move {
 		return add
 	case b.latest(), !known:
 		return none
-	case b.knownUnavailable():
+	case b.isOutsideBudget(in):
 		return repair
 	}
 	return update
@@ -48,7 +48,7 @@ type allowance struct {
 }
 
 // roll plans one step of a rolling update. Removals and updates use maxUnavailable, removals
-// first; additions use maxSurge; clusters that are unavailable anyway are updated for free.
+// first; additions use maxSurge; clusters that have been unavailable anyway are updated outside of it.
 func (in *Input) roll() Plan {
 	p := Plan{Budget: in.budget(), Settled: true, Assign: make([]Assignment, 0, len(in.Bindings))}
 	if p.Stops = in.stops(); len(p.Stops) > 0 {
@@ -56,7 +56,11 @@ func (in *Input) roll() Plan {
 	}
 	left := in.allow(p.Budget, p.Stopped != "")
 	for i := range in.Bindings {
-		if b := &in.Bindings[i]; !b.Removing {
+		b := &in.Bindings[i]
+		if b.keepsPlace(in) {
+			p.wake(b.BlockedSince.Add(in.RepairAfter))
+		}
+		if !b.Removing {
 			in.step(&p, b, &left)
 		}
 	}
@@ -69,7 +73,7 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 	count := map[move]int{}
 	for i := range in.Bindings {
 		if b := &in.Bindings[i]; !b.blocked() {
-			count[b.wants()]++
+			count[b.wants(in)]++
 		}
 	}
 	down := max(budget.mayGoDown(), 0)
@@ -84,7 +88,7 @@ func (in *Input) allow(budget Budget, stopped bool) allowance {
 
 // step decides on one cluster.
 func (in *Input) step(p *Plan, b *Binding, left *allowance) {
-	m := b.wants()
+	m := b.wants(in)
 	switch {
 	case m == none:
 		in.keepAssigned(p, b)
@@ -118,7 +122,7 @@ func (in *Input) remove(p *Plan, b *Binding, left *allowance) {
 	switch {
 	case left.removals > 0:
 		left.removals--
-	case left.brokenRemovals && b.knownUnavailable():
+	case left.brokenRemovals && b.isOutsideBudget(in):
 	default:
 		in.keepWaiting(p, b, waitsMaxUnavailable)
 		return
@@ -143,5 +147,8 @@ func (in *Input) stepStopped(p *Plan, b *Binding, m move, left *allowance) {
 // keepWaiting keeps the assigned revision. The message is added when the plan is complete.
 func (in *Input) keepWaiting(p *Plan, b *Binding, r reason) {
 	p.addWaiting(b, r, "")
+	if at := b.outsideBudgetAt(in); r == waitsMaxUnavailable && at.After(in.Now) {
+		p.wake(at)
+	}
 	in.keepAssigned(p, b)
 }

@@ -104,6 +104,9 @@ func TestOneClusterHasOneBinding(t *testing.T) {
 	Next(in)
 }
 
+// repairAfter is how long clusters have to be unavailable before they are updated outside of the budget.
+const repairAfter = 30 * time.Second
+
 // asSelected, as the number of wanted clusters, is how many are selected, as for PickAll.
 const asSelected = -1
 
@@ -114,7 +117,7 @@ func input(wanted int, bindings, limits string) Input {
 	unavailable, surge := intstr.Parse(u), intstr.Parse(s)
 	wait, _ := strconv.Atoi(seconds)
 	in := Input{
-		Now: noon,
+		Now: noon, RepairAfter: repairAfter,
 		Strategy: api.RolloutStrategy{Type: api.RollingUpdate, RollingUpdate: &api.RollingUpdateConfig{
 			MaxUnavailable: &unavailable, MaxSurge: &surge, UnavailablePeriodSeconds: &wait,
 		}},
@@ -145,7 +148,7 @@ func (in *Input) want(n int) {
 func (b *Binding) selectAgain(latest placement.Revision, now time.Time) {
 	b.Unscheduled, b.Latest = false, latest
 	if b.Removing {
-		b.Removing, b.Risked, b.AssignedAt, b.Seen = false, false, now, Seen{}
+		b.Removing, b.Risked, b.WasAvailable, b.AssignedAt, b.Seen = false, false, false, now, Seen{}
 	}
 }
 
@@ -165,12 +168,12 @@ func binding(cluster, word string) Binding {
 	if state == 's' {
 		return b
 	}
-	b.Assigned = revision("v1")
+	b.Assigned, b.WasAvailable = revision("v1"), true
 	if latest {
 		b.Assigned = b.Latest
 	}
 	b.AssignedAt = noon.Add(-time.Hour)
-	b.Seen = Seen{Hash: b.Assigned.Hash, Since: noon.Add(-time.Hour)}
+	b.Seen = Seen{Hash: b.Assigned.Hash, Since: noon.Add(-time.Hour), DownSince: noon.Add(-time.Hour)}
 	switch rest[0] {
 	case 'R':
 		b.Seen.Health = Available

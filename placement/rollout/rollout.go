@@ -39,6 +39,10 @@ type Input struct {
 	// AvailableTimeout is how long a cluster may take to become available before its update
 	// counts as failed; zero means no limit.
 	AvailableTimeout time.Duration
+	// RepairAfter is how long a cluster has to be unavailable, for no reason of gitfleet's, before
+	// it is updated or removed outside of the budget. A cluster that becomes unreachable or suspended during
+	// its update keeps its place in the budget for that time.
+	RepairAfter time.Duration
 	// Resumed is when a user last resumed the rollout: earlier updates no longer stop it.
 	Resumed time.Time
 }
@@ -60,6 +64,8 @@ type Binding struct {
 	// Suspended is the reason why the cluster is suspended; empty if it is not. The rollout
 	// neither waits for a suspended cluster nor stops because of it.
 	Suspended string
+	// BlockedSince is since when the cluster is unreachable or suspended; zero if that is not known.
+	BlockedSince time.Time
 	// Seen is the member's last report since Assigned changed; zero if there is none.
 	Seen Seen
 }
@@ -96,8 +102,8 @@ type Assignment struct {
 	placement.Revision
 	// Changed says that the cluster had another revision, or none, until now.
 	Changed bool
-	// Risked is to be recorded in the binding.
-	Risked bool
+	// Risked and WasAvailable are to be recorded in the binding.
+	Risked, WasAvailable bool
 }
 
 // A Failure is why the assigned content of a cluster will not become available by itself.
@@ -143,7 +149,7 @@ func (in *Input) planExternal() Plan {
 		switch {
 		case b.Removing:
 			continue
-		case b.wants() == drop:
+		case b.wants(in) == drop:
 			p.Remove = append(p.Remove, b.Cluster)
 			continue
 		case b.Unscheduled, !b.latest():
@@ -169,7 +175,7 @@ func (in *Input) keepAssigned(p *Plan, b *Binding) {
 		p.wake(b.failsAt(in))
 	}
 	if b.HasRevision() {
-		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !b.fullyAvailable(in) && !b.resumedSince(in)})
+		p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: b.Assigned, Risked: b.Risked && !b.fullyAvailable(in) && !b.resumedSince(in), WasAvailable: b.WasAvailable || ready})
 	}
 }
 
@@ -180,13 +186,14 @@ func (p *Plan) wake(at time.Time) {
 	}
 }
 
-// assign assigns a new revision to a cluster. If the cluster was still making progress with the
+// assign assigns a new revision to a cluster. A cluster that was available is at risk, also if it
+// has been unavailable only for a moment. If the cluster was still making progress with the
 // old one, or could not be compared, it stays at risk, since both updates together may have
 // made it unavailable; unless the rollout was resumed between them.
 func (in *Input) assign(p *Plan, b *Binding, r placement.Revision) {
 	p.Settled = false
 	_, failed := b.failure(in)
 	stillRisked := b.Risked && !b.resumedSince(in) && (!failed || in.Strategy.ReportsDiff())
-	risked := b.ready(in) && !in.Strategy.ReportsDiff() || stillRisked
+	risked := (b.ready(in) || b.brieflyUnavailable(in)) && !in.Strategy.ReportsDiff() || stillRisked
 	p.Assign = append(p.Assign, Assignment{Cluster: b.Cluster, Revision: r, Changed: true, Risked: risked})
 }

@@ -32,11 +32,13 @@ import (
 //	suspend east           go-on east
 //	spare east             available, without the suspended objects
 //	join south             unschedule east         select east     gone east
+//	written east           gitfleet writes there again, such as after drift
+//	restart                no member has reported yet
 //	wait 30s               resume
 //	plan                   prints the result of Next, and executes it
 func TestScenes(t *testing.T) {
 	golden.Archives(t, "testdata/*.txtar", func(t *testing.T, archive *txtar.Archive) {
-		s := &scene{t: t, wanted: asSelected, in: Input{Now: noon, StopOnFailure: true}}
+		s := &scene{t: t, wanted: asSelected, in: Input{Now: noon, StopOnFailure: true, RepairAfter: repairAfter}}
 		golden.Steps(t, archive, func(words []string, _ string) (string, bool) { return s.do(words), true })
 	})
 }
@@ -87,11 +89,15 @@ func (s *scene) do(words []string) string {
 	case "timeout":
 		s.in.AvailableTimeout = s.duration(args[0])
 	case "unreachable", "reachable":
-		s.each(args, func(b *Binding) { b.Unreachable = words[0] == "unreachable" })
+		s.block(args, func(b *Binding) { b.Unreachable = words[0] == "unreachable" })
 	case "suspend":
-		s.each(args, func(b *Binding) { b.Suspended = "suspended by alice until 14:00: an incident" })
+		s.block(args, func(b *Binding) { b.Suspended = "suspended by alice until 14:00: an incident" })
 	case "go-on":
-		s.each(args, func(b *Binding) { b.Suspended = "" })
+		s.block(args, func(b *Binding) { b.Suspended = "" })
+	case "written":
+		s.each(args, func(b *Binding) { b.Seen.Writing = true })
+	case "restart":
+		s.each(nil, func(b *Binding) { b.Seen.DownSince = time.Time{} })
 	case "unschedule":
 		s.each(args, func(b *Binding) { b.Unscheduled, b.Latest = true, placement.Revision{} })
 	case "select":
@@ -118,14 +124,39 @@ var healths = map[string]Health{
 // seen makes the member of a cluster report the health of its content. While the health is the
 // same, its time is that of the first such report.
 func (s *scene) seen(b *Binding, word string) {
-	now := Seen{Hash: b.Assigned.Hash, Health: healths[word], Since: s.in.Now}
-	if b.Seen.Hash == now.Hash && b.Seen.Health == now.Health {
-		now.Since = b.Seen.Since
+	was, now := b.Seen, Seen{Hash: b.Assigned.Hash, Health: healths[word], Since: s.in.Now}
+	if was.Hash == now.Hash {
+		now.Writing, now.DownSince = was.Writing, was.DownSince
+		if was.Health == now.Health {
+			now.Since = was.Since
+		}
+	}
+	switch now.Health {
+	case Available, Untracked:
+		now.Writing, now.DownSince = false, time.Time{}
+	case Unavailable, Failed:
+		if now.DownSince.IsZero() {
+			now.DownSince = s.in.Now
+		}
 	}
 	if word == "broken" {
 		now.Failure = "Deployment web: the image cannot be pulled"
 	}
 	b.Seen = now
+}
+
+// block changes whether clusters are unreachable or suspended. What was reported before is not
+// trusted afterwards.
+func (s *scene) block(names []string, change func(*Binding)) {
+	s.each(names, func(b *Binding) {
+		was := b.blocked()
+		if change(b); b.blocked() != was {
+			b.BlockedSince = s.in.Now
+			if !b.Seen.DownSince.IsZero() {
+				b.Seen.DownSince = s.in.Now
+			}
+		}
+	})
 }
 
 func (s *scene) duration(text string) time.Duration {
@@ -144,6 +175,7 @@ func (s *scene) join(word string) {
 	if held {
 		b.Assigned, b.AssignedAt = revision(version), s.in.Now
 		b.Seen = Seen{Hash: version, Health: Available, Since: s.in.Now}
+		b.WasAvailable = true
 		if s.latest == (placement.Revision{}) {
 			b.Latest = b.Assigned
 		}
@@ -239,7 +271,7 @@ func carryOut(in *Input, p Plan) {
 				b.Seen = Seen{}
 			}
 		}
-		b.Risked = a.Risked
+		b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
 	}
 	for _, c := range p.Remove {
 		i := slices.IndexFunc(in.Bindings, func(b Binding) bool { return b.Cluster == c })

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -52,7 +54,29 @@ func (in *Input) writeMessages(p *Plan) {
 			messages[w.reason] = in.message(w.reason, p)
 		}
 		w.Message = messages[w.reason]
+		if b := in.binding(w.Cluster); w.reason == waitsMaxUnavailable && b.knownUnavailable() {
+			w.Message += in.unavailableHint(b)
+		}
 	}
+}
+
+// unavailableHint says why an unavailable cluster is not updated or removed outside of the budget.
+func (in *Input) unavailableHint(b *Binding) string {
+	move := "updated"
+	if b.Unscheduled {
+		move = "removed"
+	}
+	at := b.outsideBudgetAt(in)
+	switch {
+	case b.isOutsideBudget(in): // it is removed once no selected cluster can move
+		return ""
+	case at.IsZero():
+		return "; it is unavailable too, and not " + move + " outside of the budget before it has reported again"
+	case at.After(b.Seen.DownSince.Add(in.RepairAfter)):
+		return "; it is unavailable too, which gitfleet's last write there may have caused, and not " + move + " outside of the budget while that is in progress"
+	}
+	return fmt.Sprintf("; it is unavailable too, since %s, and %s outside of the budget after %s (rollout.repairAfter)",
+		b.Seen.DownSince.UTC().Format(time.RFC3339), move, duration.HumanDuration(in.RepairAfter))
 }
 
 func (in *Input) message(r reason, p *Plan) string {
@@ -91,7 +115,23 @@ func (in *Input) maxUnavailableHint(p *Plan) string {
 	case len(down) == 0:
 		return fmt.Sprintf(": only %d of %d wanted clusters could be selected; raise it, or want fewer", selected, p.Budget.Target)
 	}
-	return ": waits for " + list(down, short) + " to be available" + in.untracked(down)
+	return ": waits for " + list(down, short) + " to be available" + in.untracked(down) + in.outOfSight()
+}
+
+// outOfSight says which of the clusters waited for became unreachable or suspended during their
+// update; empty if none.
+func (in *Input) outOfSight() string {
+	var which []string
+	for i := range in.Bindings {
+		if b := &in.Bindings[i]; b.keepsPlace(in) && !b.Unscheduled {
+			which = append(which, b.Cluster)
+		}
+	}
+	if len(which) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; during an update, a cluster that becomes unreachable or suspended is waited for %s longer (rollout.repairAfter): %s",
+		duration.HumanDuration(in.RepairAfter), list(which, 0))
 }
 
 // untracked says which of the clusters waited for become available after a time; empty if none.

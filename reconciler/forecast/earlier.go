@@ -102,7 +102,7 @@ func (d *Document) settle(l *ledger.Ledger, p *plan.Plan) {
 				}
 			}
 			slices.SortFunc(claims.Yields, func(a, b ledger.Yield) int { return a.ID.Compare(b.ID) })
-			l.Claim(pl.Key, b.Cluster, claims)
+			l.Claim(pl.Key, b.Cluster, claims, b.AssignedAt)
 		}
 	}
 }

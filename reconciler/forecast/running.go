@@ -252,7 +252,8 @@ func (r *Running) grows(s *hub.Snapshot) bool {
 // newLedger returns the ledger of the fleet with the clusters of a snapshot, in which every cluster answers and has
 // what it is bound to. lost are the commits of bindings that are not read again for a forecast.
 func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]error) {
-	l, past := healthy(s, r.now).Ledger, r.now.Add(-settled)
+	past := r.now.Add(-settled)
+	l = healthy(s, past).Ledger
 	lost = map[string]error{}
 	for _, p := range r.plan.Placements {
 		if p.Forget || p.Spec == nil && p.Unclear == "" {
@@ -274,7 +275,7 @@ func (r *Running) newLedger(s *hub.Snapshot) (l *ledger.Ledger, lost map[string]
 				lost[b.Assigned.Commit] = errNotRead
 			}
 			l.Bind(p.Key, b)
-			l.Claim(p.Key, b.Cluster, lasting(c.Claims))
+			l.Claim(p.Key, b.Cluster, lasting(c.Claims), past)
 			if b.HasRevision() {
 				l.Fold(ledger.WorkSeen{Cluster: b.Cluster, Placement: p.Key, At: past, Revision: b.Assigned, Done: true, Total: len(c.Content.Manifests)})
 			}

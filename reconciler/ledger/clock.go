@@ -63,7 +63,7 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 		l.placements[key] = &p
 		for cluster, old := range p.entries {
 			e := *old
-			times := []*time.Time{&e.Binding.AssignedAt, &e.Binding.BoundAt, &e.AvailableSince, &e.UnavailableSince, &e.AppliedAt, &e.AvailableAt}
+			times := []*time.Time{&e.Binding.AssignedAt, &e.Binding.BoundAt, &e.AvailableSince, &e.UnavailableSince, &e.AppliedAt, &e.AvailableAt, &e.DisturbedAt, &e.reportedSince}
 			if e.Seen != nil {
 				seen := *e.Seen
 				e.Seen = &seen
@@ -74,6 +74,10 @@ func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 			}
 			p.entries[cluster] = &e
 		}
+	}
+	for subject, s := range l.suspended {
+		move(suspensionKey(subject), &s.Since)
+		l.suspended[subject] = s
 	}
 	events := slices.Clone(l.events)
 	for i := range events {

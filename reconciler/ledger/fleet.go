@@ -196,5 +196,8 @@ func (l *Ledger) Adopt(a Adoption) {
 		next := *cluster
 		next.Rivals = slices.DeleteFunc(slices.Clone(cluster.Rivals), func(o Owner) bool { return o.ID == a.ID })
 		l.setCluster(&next)
+		if len(next.Rivals) == 0 {
+			disturb(l, Subject{Cluster: a.Cluster}, a.At)
+		}
 	}
 }

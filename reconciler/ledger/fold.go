@@ -52,6 +52,9 @@ func (o ClusterSeen) fold(l *Ledger) bool {
 	if o.Owners != nil {
 		l.findRivals(&next)
 	}
+	if old != nil && len(old.Rivals) > 0 && len(next.Rivals) == 0 {
+		disturb(l, Subject{Cluster: o.Cluster}, o.At)
+	}
 	rebuilt := l.rebuild(&next)
 	news := old == nil || !next.same(old)
 	if news {
@@ -87,7 +90,8 @@ func (c *Cluster) same(o *Cluster) bool {
 // rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
 // no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
 // cluster was available before its last update is not known; it is assumed, so that a failed
-// update still stops the rollout. rebuild waits until the ID of the fleet is known.
+// update still stops the rollout, and that a moment of
+// unavailability is taken for one. rebuild waits until the ID of the fleet is known.
 func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 	if l.Pending() {
 		return false
@@ -101,7 +105,7 @@ func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
 		}
 		if l.placements[h.Placement].entries[c.Cluster] == nil {
-			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true})
+			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true})
 			changed = true
 		}
 	}
@@ -132,13 +136,22 @@ func (o WorkSeen) fold(l *Ledger) bool {
 	if assigned && !o.At.Before(e.Binding.AssignedAt) {
 		next.recordProgress(o)
 	}
-	next.reported = true
+	if next.reportedSince.IsZero() {
+		next.reportedSince = o.At
+	}
+	// The first report about an assignment, or about content that was not available before the cluster was unreachable,
+	// is news whatever it says.
+	since := e.Binding.AssignedAt
+	if back := healthSince(l, o.Cluster); !next.UnavailableSince.IsZero() && back.After(since) && !o.At.Before(back) {
+		since = back
+	}
+	confirmed := e.Reported() && e.Seen != nil && !e.Seen.At.Before(since)
 	if key := entryKey(o.Placement, o.Cluster); equalities.DeepEqual(e.drifts(), o.Drifts) {
 		l.markUnsaved(key)
 	} else {
 		l.markUrgent(key) // the stored observation would not show a reverted drift
 	}
-	if len(o.Deletions) == 0 && e.reported && e.Seen != nil && next.AvailableSince.Equal(e.AvailableSince) && !e.Seen.At.Before(e.Binding.AssignedAt) && next.Seen.same(e.Seen) {
+	if confirmed && len(o.Deletions) == 0 && next.AvailableSince.Equal(e.AvailableSince) && next.Writing == e.Writing && next.Seen.same(e.Seen) {
 		p.entries[o.Cluster] = &next // a repeated report without a visible change
 		return false
 	}
@@ -146,16 +159,25 @@ func (o WorkSeen) fold(l *Ledger) bool {
 	return true
 }
 
+// healthSince returns when the health of a cluster last changed; zero if it is not known.
+func healthSince(l *Ledger, cluster string) time.Time {
+	if c := l.clusters[cluster]; c != nil {
+		return c.Since
+	}
+	return time.Time{}
+}
+
 // recordProgress records when the assigned revision was first observed to be applied, to be
-// available, and not to be available.
+// available, and not to be available, and whether a write may be why it is not available.
 func (e *Entry) recordProgress(o WorkSeen) {
 	judged := o.WithoutSuspended()
 	switch {
 	case judged.Available():
-		e.UnavailableSince = time.Time{}
+		e.UnavailableSince, e.Writing = time.Time{}, false
 	case o.Done && e.UnavailableSince.IsZero():
 		e.UnavailableSince = o.At
 	}
+	e.Writing = e.Writing || o.Wrote && !judged.Available()
 	if e.AppliedAt.IsZero() && judged.Applied() {
 		e.AppliedAt = o.At
 	}
@@ -212,8 +234,9 @@ func (w *WorkSeen) exception(id api.ID) ObjectState {
 	return ObjectState{Applied: Verdict{OK: true}, Available: Verdict{OK: true}}
 }
 
-// same reports whether two observations of a work are equal except for their times and deletions.
+// same reports whether two observations of a work are equal except for their times, deletions and
+// writes.
 func (w WorkSeen) same(o *WorkSeen) bool {
-	w.At, w.Deletions = o.At, o.Deletions
+	w.At, w.Deletions, w.Wrote = o.At, o.Deletions, o.Wrote
 	return equalities.DeepEqual(w, *o)
 }

@@ -197,7 +197,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, undo := dump(t, l), l.Checkpoint()
-	l.Resume(Subject{Cluster: "east"})
+	l.Resume(Subject{Cluster: "east"}, at(9))
 	l.Suspend(Suspension{Subject: Subject{Placement: web}, By: "sam"})
 	l.ResumeRollout(web, at(2))
 	l.SetPlacement(web, Placement{})

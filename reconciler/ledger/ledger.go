@@ -154,11 +154,18 @@ type Entry struct {
 	AvailableSince time.Time
 	// UnavailableSince is when the assigned content was first observed to be applied and not
 	// available; zero if it is available or nothing was observed.
-	UnavailableSince time.Time             `json:",omitzero"`
-	Transitions      map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
+	UnavailableSince time.Time `json:",omitzero"`
+	// Writing says that the member has written objects, or has tried to, since the assigned
+	// content was last available.
+	Writing bool `json:",omitempty"`
+	// DisturbedAt is the last time at which the content may have become unavailable or available
+	// because of gitfleet, except by writes: when a suspension ended, when the cluster was no longer held by
+	// another fleet, or when objects were left to another placement or came back from it.
+	DisturbedAt time.Time             `json:",omitzero"`
+	Transitions map[string]Transition `json:",omitempty"` // the last changes of its conditions, by type
 	Claims
 
-	reported bool
+	reportedSince time.Time
 }
 
 // Removed reports whether the member has reported that nothing of the placement is left on a
@@ -167,7 +174,11 @@ func (e *Entry) Removed() bool { return e.Binding.Removing && e.Seen != nil && e
 
 // Reported reports whether the member has reported since the ledger was loaded. Before that,
 // the recorded state may be outdated.
-func (e *Entry) Reported() bool { return e.reported }
+func (e *Entry) Reported() bool { return !e.reportedSince.IsZero() }
+
+// ReportedSince is the time of the member's first report since the ledger was loaded; zero if
+// there is none.
+func (e *Entry) ReportedSince() time.Time { return e.reportedSince }
 
 // Claims are the differences between the content assigned to a cluster and the objects that the
 // cluster was sent. They exist because other placements select the same objects. They are
@@ -187,6 +198,11 @@ type Yield struct {
 	// Passing says that the other placement gives the object up once its rollout reaches the
 	// cluster.
 	Passing bool `json:",omitempty"`
+}
+
+// LeavesObjects reports whether objects are left to placements that will keep them.
+func (c Claims) LeavesObjects() bool {
+	return slices.ContainsFunc(c.Yields, func(y Yield) bool { return !y.Passing })
 }
 
 // Equal reports whether both have the same claims.
@@ -308,6 +324,7 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 		if e.Binding.Assigned != b.Assigned {
 			next.AvailableSince, next.UnavailableSince = time.Time{}, time.Time{}
 			next.AppliedAt, next.AvailableAt = time.Time{}, time.Time{}
+			next.Writing = false
 		}
 		if next.Seen != nil && next.Seen.Removed && !b.Removing {
 			next.Seen = nil // a report that everything is removed belongs to an earlier removal
@@ -318,14 +335,17 @@ func (l *Ledger) Bind(key api.PlacementKey, b placement.Binding) {
 	l.markUrgent(entryKey(key, b.Cluster))
 }
 
-// Claim sets the claims of a placement on a cluster. It does nothing if the placement does not
-// hold the cluster.
-func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims) {
+// Claim sets the claims of a placement on a cluster, from a time on. It does nothing if the
+// placement does not hold the cluster.
+func (l *Ledger) Claim(key api.PlacementKey, cluster string, c Claims, at time.Time) {
 	p := l.placements[key]
 	if p == nil || p.entries[cluster] == nil {
 		return
 	}
 	next := *p.entries[cluster]
+	if next.LeavesObjects() != c.LeavesObjects() {
+		next.DisturbedAt = at
+	}
 	next.Claims = c
 	l.setEntry(p, cluster, &next)
 	l.markUrgent(entryKey(key, cluster))

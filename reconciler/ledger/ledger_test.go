@@ -227,14 +227,14 @@ func TestRemovedIsOfOneRemoval(t *testing.T) {
 func TestBindKeepsWhatItDoesNotChange(t *testing.T) {
 	l := bound()
 	claims := Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay}}}
-	l.Claim(web, "east", claims)
+	l.Claim(web, "east", claims, at(1))
 	l.SetTransitions(web, "east", map[string]Transition{"Applied": {"True", at(1)}})
 	l.Bind(web, placement.Binding{Cluster: "east", Assigned: v(2), AssignedAt: at(2)})
 	e := l.Placement(web).Entry("east")
 	if !e.Claims.Equal(claims) || e.Transitions["Applied"].Time != at(1) {
 		t.Errorf("after an assignment: %+v", e)
 	}
-	l.Claim(web, "nowhere", claims) // has no effect
+	l.Claim(web, "nowhere", claims, at(1)) // has no effect
 	if l.Placement(web).Entry("nowhere") != nil {
 		t.Error("a claim made a binding")
 	}
@@ -259,7 +259,7 @@ func TestVersionMovesWithWhatAPlanCouldSee(t *testing.T) {
 	moves("seen otherwise", true, func() { l.Fold(failing("east", 2, 4)) })
 	moves("failing as before", false, func() { l.Fold(failing("east", 2, 5)) })
 	moves("a condition changed", false, func() { l.SetTransitions(web, "east", map[string]Transition{"Applied": {"False", at(5)}}) })
-	moves("claimed", true, func() { l.Claim(web, "east", Claims{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}) })
+	moves("claimed", true, func() { l.Claim(web, "east", Claims{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}, at(1)) })
 	moves("noted", true, func() { l.SetPlacement(web, Placement{Generation: 2}) })
 	moves("unbound", true, func() { l.Unbind(web, "east") })
 	moves("forgotten and noted anew", true, func() {

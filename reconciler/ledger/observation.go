@@ -61,7 +61,9 @@ type WorkSeen struct {
 	Done      bool               // every object of the revision was tried at least once
 	// Compared says that the objects were only compared, as in ReportDiff: their availability
 	// is not known.
-	Compared    bool          `json:",omitempty"`
+	Compared bool `json:",omitempty"`
+	// Wrote says that the member has written an object, or has tried to, since the last report.
+	Wrote       bool          `json:",omitempty"`
 	Total       int           // the objects of the work
 	Untrackable int           // the applied objects without a health check
 	Exceptions  []ObjectState // the objects that are not applied, not available, or differ
@@ -215,9 +217,10 @@ const (
 	MostDeletions      = 20
 )
 
-// After returns the report with the deletions of an earlier report inserted before its own. The
-// earlier report was never folded.
+// After returns the report with the deletions of an earlier report inserted before its own, and
+// with its writes. The earlier report was never folded.
 func (w WorkSeen) After(earlier WorkSeen) WorkSeen {
+	w.Wrote = w.Wrote || earlier.Wrote
 	all := slices.Concat(earlier.Deletions, w.Deletions)
 	w.Deletions = all[max(0, len(all)-MostDeletions):]
 	return w

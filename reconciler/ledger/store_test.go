@@ -120,7 +120,7 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	case 4:
 		l.SetTransitions(key, rapid.SampledFrom([]string{"", cluster}).Draw(t, "of"), map[string]Transition{"Applied": {"False", at(minute)}})
 	case 5:
-		l.Claim(key, cluster, Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}})
+		l.Claim(key, cluster, Claims{Yields: []Yield{{ID: api.ID{Kind: "Namespace", Name: "web"}, To: quay, Passing: n == 1}}}, at(n))
 	case 6:
 		o := failing(cluster, n, minute)
 		o.Placement, o.Braked = key, []Braked{{ID: api.ID{Kind: "Namespace", Name: "web"}, Why: "a namespace"}}
@@ -130,8 +130,10 @@ func change(t *rapid.T, l *Ledger, minute int) {
 	case 9:
 		l.Suspend(Suspension{Subject: subjects[n], By: "alice", Reason: "an incident", Since: at(minute), Until: at(minute + n)})
 	case 10:
-		l.Resume(subjects[n])
-		l.Expire(at(minute))
+		l.Resume(subjects[n], at(n))
+		for _, s := range l.ExpiredSuspensions(at(minute)) {
+			l.Resume(s.Subject, at(minute))
+		}
 	case 11:
 		l.ResumeRollout(key, at(minute))
 	case 12:

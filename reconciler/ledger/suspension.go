@@ -76,14 +76,37 @@ func (l *suspensions) Suspend(s Suspension) {
 	l.markUrgent(suspensionKey(s.Subject))
 }
 
-// Resume deletes a suspension, and reports whether there was one.
-func (l *suspensions) Resume(s Subject) bool {
+// Resume ends a suspension, and reports whether there was one.
+func (l *Ledger) Resume(s Subject, at time.Time) bool {
 	if _, ok := l.suspended[s]; !ok {
 		return false
 	}
+	l.suspensions.remove(s)
+	disturb(l, s, at)
+	return true
+}
+
+func (l *suspensions) remove(s Subject) {
 	delete(l.suspended, s)
 	l.markUrgent(suspensionKey(s))
-	return true
+}
+
+// disturb sets DisturbedAt of the entries that a subject covers. It is not known which placement has an
+// object: all count.
+func disturb(l *Ledger, s Subject, at time.Time) {
+	for key, p := range l.placements {
+		if s.Placement != (api.PlacementKey{}) && s.Placement != key {
+			continue
+		}
+		for cluster, e := range p.entries {
+			if s.Cluster == "" || s.Cluster == cluster {
+				next := *e
+				next.DisturbedAt = at
+				l.setEntry(p, cluster, &next)
+				l.markUnsaved(entryKey(key, cluster))
+			}
+		}
+	}
 }
 
 // Suspension returns the suspension of exactly this subject; not ok if there is none.
@@ -97,16 +120,10 @@ func (l *suspensions) Suspensions() []Suspension {
 	return slices.SortedFunc(maps.Values(l.suspended), func(a, b Suspension) int { return a.Subject.Compare(b.Subject) })
 }
 
-// Expire deletes the suspensions that have ended, and returns them.
-func (l *suspensions) Expire(now time.Time) []Suspension {
-	var ended []Suspension
-	for _, s := range l.Suspensions() {
-		if s.Ended(now) {
-			l.Resume(s.Subject)
-			ended = append(ended, s)
-		}
-	}
-	return ended
+// ExpiredSuspensions returns the suspensions whose time is over and that are still recorded, by
+// subject.
+func (l *suspensions) ExpiredSuspensions(now time.Time) []Suspension {
+	return slices.DeleteFunc(l.Suspensions(), func(s Suspension) bool { return !s.Ended(now) })
 }
 
 // rename moves the suspensions of a placement to its new key, unless they exist there.
@@ -115,7 +132,7 @@ func (l *suspensions) rename(r Rename) {
 		if s.Placement != r.From {
 			continue
 		}
-		l.Resume(s.Subject)
+		l.remove(s.Subject)
 		s.Placement = r.To
 		if _, taken := l.suspended[s.Subject]; !taken {
 			l.Suspend(s)

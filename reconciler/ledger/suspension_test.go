@@ -41,16 +41,16 @@ func TestSuspensionsEnd(t *testing.T) {
 	l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, By: "alice", Until: at(1)})
 	l.Suspend(Suspension{Subject: Subject{Cluster: "east"}, By: "bob", Until: at(2)})
 	l.Suspend(Suspension{Subject: Subject{Cluster: "west"}, By: "alice"})
-	if ended := l.Expire(at(2).Add(-1)); len(ended) != 0 {
+	if ended := l.ExpiredSuspensions(at(2).Add(-1)); len(ended) != 0 {
 		t.Errorf("before its time %v", ended)
 	}
-	if ended := l.Expire(at(2)); len(ended) != 1 || ended[0].By != "bob" {
+	if ended := l.ExpiredSuspensions(at(2)); len(ended) != 1 || ended[0].By != "bob" || !l.Resume(ended[0].Subject, at(2)) {
 		t.Errorf("at its time %v", ended)
 	}
-	if left := l.Suspensions(); len(left) != 1 || left[0].Cluster != "west" || l.Expire(at(9999)) != nil {
+	if left := l.Suspensions(); len(left) != 1 || left[0].Cluster != "west" || len(l.ExpiredSuspensions(at(9999))) != 0 {
 		t.Errorf("left %v", left)
 	}
-	if !l.Resume(Subject{Cluster: "west"}) || l.Resume(Subject{Cluster: "west"}) {
+	if !l.Resume(Subject{Cluster: "west"}, at(3)) || l.Resume(Subject{Cluster: "west"}, at(3)) {
 		t.Error("what is resumed is resumed once")
 	}
 }

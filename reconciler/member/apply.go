@@ -28,6 +28,8 @@ type applier struct {
 	history *recorder
 	// fresh are the namespaces that this pass has created.
 	fresh map[string]bool
+	// written are the placements of which something was written since their last report; see Agent.
+	written map[api.PlacementKey]bool
 	// untried maps each kind for which no dry runs are requested to the reason. It is empty
 	// except in a Preview.
 	untried map[schema.GroupVersionKind]string
@@ -110,6 +112,9 @@ func (a *applier) withInputs(t task) task {
 func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	id := o.manifest.ID
 	a.history.addOutcome(o, a.drifts.flips[id].By)
+	if old := a.live.Of(id); o.written != nil && (old == nil || old.Version != o.written.Version) || o.err != nil && o.do != diff.NeedRead {
+		a.written[o.placement] = true
+	}
 	if o.created && id.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		a.fresh[id.Name] = true
 		a.hurry(id.Name) // the watch will not report a change of it

@@ -126,6 +126,8 @@ type Agent struct {
 	drifted driftState
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
+	// written are the placements of which an object was written, or tried to be written, since their last report.
+	written map[api.PlacementKey]bool
 	// access knows which permissions the cluster does not grant.
 	access *permission.Reviewer
 	// silentFor limits the log lines about a cluster that does not answer. During a session,
@@ -140,7 +142,7 @@ func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
 		newWorks: make(chan []work.Work, 1), newMembership: make(chan inventory.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
-		drifted: driftState{memory: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{},
+		drifted: driftState{memory: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
 	a.connection = connection.Config{

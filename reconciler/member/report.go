@@ -46,6 +46,8 @@ type reporter struct {
 	brake     *deletionBrake
 	drifts    *driftRecorder
 	deletions deletions
+	// written are the placements of which something was written since their last report; see Agent.
+	written map[api.PlacementKey]bool
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
@@ -96,7 +98,8 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		}
 	}
 	r.drifts.endUnobserved(p)
-	o.Drifts, o.Deletions = r.drifts.memory.List(p), r.deletions.take(p)
+	o.Drifts, o.Deletions, o.Wrote = r.drifts.memory.List(p), r.deletions.take(p), r.written[p]
+	delete(r.written, p)
 	if inv := r.inv[p]; inv != nil {
 		for id, b := range r.brake.braked {
 			if inv.Items.Has(id) {

@@ -114,7 +114,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.drifts = &driftRecorder{cluster: c, ownership: o, progress: p, driftState: &a.drifted}
 	s.brake = &deletionBrake{cluster: c, ownership: o, progress: p, braked: map[api.ID]braked{}}
 	s.applier = &applier{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, fresh: map[string]bool{},
+		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, fresh: map[string]bool{}, written: a.written,
 	}
 	s.pruner = &pruner{
 		cluster: c, ownership: o, progress: p, brake: s.brake, history: s.history, inventories: s.inventories, pruned: map[api.PlacementKey]bool{},
@@ -123,7 +123,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.values = &valueChecker{cluster: c, ownership: o, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, pruned: s.pruner.pruned,
+		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, pruned: s.pruner.pruned,
 	}
 	return s
 }

@@ -221,7 +221,8 @@ func (pl *placementPlanner) planClusters(p *Placement, before []placement.Bindin
 
 // recordedCluster returns a cluster of the placement as the ledger has it.
 func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.Placement) *OnCluster {
-	c := &OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: pl.memo.suspensions.reason(pl.current.placement.Key, b.Cluster), suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)}
+	suspended := pl.memo.suspensions.of(pl.current.placement.Key, b.Cluster)
+	c := &OnCluster{Binding: b, Foreign: pl.Ledger.Refusal(b.Cluster), Suspended: suspended.why, suspendedSince: suspended.since, suspendedObjects: pl.memo.suspensions.objectsOn(b.Cluster), driftRule: pl.memo.fleet.driftRule(b.Cluster)}
 	if record != nil {
 		c.Entry = record.Entry(b.Cluster)
 	}

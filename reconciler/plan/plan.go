@@ -42,7 +42,9 @@ type Input struct {
 	// AvailableTimeout is how long a cluster may take to become available before its update counts as failed; an
 	// annotation of a placement overrides it. Zero means no limit.
 	AvailableTimeout time.Duration
-	Now              time.Time
+	// RepairAfter is how long a cluster has to be unavailable by itself before it is updated outside of the budget.
+	RepairAfter time.Duration
+	Now         time.Time
 	// InForceSeenAt is when InForce was first seen, before it was loaded; zero means Now.
 	InForceSeenAt time.Time
 	// ShortDecisions limits the decisions about clusters that are not selected to the number of missing clusters. In a
@@ -75,6 +77,8 @@ type Plan struct {
 	Renames []ledger.Rename
 	// Wake is the next time at which the plan could change without new input; zero means never.
 	Wake time.Time
+	// at is when the plan was made.
+	at time.Time
 }
 
 // A Placement is the plan for one placement.
@@ -158,6 +162,8 @@ type OnCluster struct {
 	TimedOut bool
 	// Suspended is the reason why the placement writes nothing to the cluster; empty if it does.
 	Suspended string
+	// suspendedSince is since when; zero if it is not suspended.
+	suspendedSince time.Time
 	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet holds the cluster.
 	Foreign string
 	// DeleteAllowed says that a commit allows the deletions on this cluster.
@@ -304,7 +310,7 @@ func (p *Plan) UpdateLedger(l *ledger.Ledger) {
 			l.Unbind(pl.Key, cluster)
 		}
 		for _, c := range pl.Claimed {
-			l.Claim(pl.Key, c.Binding.Cluster, c.Claims)
+			l.Claim(pl.Key, c.Binding.Cluster, c.Claims, p.at)
 		}
 	}
 }

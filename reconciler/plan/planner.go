@@ -83,7 +83,7 @@ func (pl *planner) finish() *Plan {
 	m := pl.memo
 	p := &Plan{
 		Members: pl.InForce.Clusters, Clusters: m.fleet.list, Left: m.suspensions.notSuspended(m.fleet.leftClusters(pl.Ledger)),
-		Commits: map[string]bool{}, Wake: pl.wake, Warnings: pl.unusedOverrideWarnings(),
+		Commits: map[string]bool{}, Wake: pl.wake, at: pl.Now, Warnings: pl.unusedOverrideWarnings(),
 		Renames: pl.renamed, Placements: make([]*Placement, 0, len(pl.results)),
 	}
 	for _, r := range pl.results {

@@ -241,7 +241,7 @@ func TestFailedResult(t *testing.T) {
 	l.SetPlacement(key, ledger.Placement{Index: 3, Abandon: true})
 	for i, b := range []placement.Binding{{Cluster: "a", Assigned: revisionOne}, {Cluster: "b"}, {Cluster: "c", Removing: true}} {
 		l.Bind(key, b)
-		l.Claim(key, b.Cluster, ledger.Claims{Yields: []ledger.Yield{{ID: configMap(fmt.Sprint(i)), To: api.PlacementKey{Name: "shop"}}}})
+		l.Claim(key, b.Cluster, ledger.Claims{Yields: []ledger.Yield{{ID: configMap(fmt.Sprint(i)), To: api.PlacementKey{Name: "shop"}}}}, noon)
 	}
 	spec := &hub.Placement{Spec: api.PlacementSpec{Strategy: api.RolloutStrategy{ApplyStrategy: &api.ApplyStrategy{WhenToApply: api.ApplyIfNotDrifted}}}}
 	spec.Annotations = map[string]string{api.DriftAnnotation: "report"}

@@ -15,7 +15,7 @@ import (
 // advanceRollout advances the rollout and records the result in the bindings.
 func (pl *placementPlanner) advanceRollout(p *Placement) {
 	in := rollout.Input{Wanted: p.Schedule.Wanted, Strategy: p.Spec.Spec.Strategy, Now: pl.Now, Resumed: p.Record.Resumed,
-		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout,
+		Stops: pl.stops(p), MaxUnreachable: pl.MaxUnreachable, AvailableTimeout: pl.AvailableTimeout, RepairAfter: pl.RepairAfter,
 		StopOnFailure: p.Spec.Annotations[api.OnFailureAnnotation] != api.OnFailureContinue}
 	if timeout, err := time.ParseDuration(p.Spec.Annotations[api.AvailableTimeoutAnnotation]); err == nil {
 		in.AvailableTimeout = timeout // the loader has refused invalid durations
@@ -39,7 +39,7 @@ func (pl *placementPlanner) advanceRollout(p *Placement) {
 		if a.Changed && latest {
 			b.Index = p.Record.Index
 		}
-		b.Risked = a.Risked
+		b.Risked, b.WasAvailable = a.Risked, a.WasAvailable
 	}
 	for _, cluster := range p.Rollout.Remove {
 		if pl.paused[cluster] == "" {
@@ -135,7 +135,10 @@ func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.B
 	b := rollout.Binding{
 		Binding: c.Binding, Latest: c.Latest,
 		Unreachable: seen == nil || !seen.Healthy || c.Foreign != "", Suspended: c.Suspended,
-		Seen: pl.rolloutStatus(p, c),
+		Seen: pl.rolloutStatus(p, c), BlockedSince: c.suspendedSince,
+	}
+	if seen != nil && !seen.Healthy {
+		b.BlockedSince = earliest(b.BlockedSince, seen.Since)
 	}
 	switch {
 	case c.Foreign != "":
@@ -168,7 +171,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 		out.Health = rollout.DiffReported
 	case reportsOnly:
 		out.Health, out.Failure = rollout.DiffFailed, c.failure(w)
-	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || hasLastingYield(c.Claims.Yields):
+	case failed != nil && !failed.Applied.OK || c.UpToDate() && len(c.Content.Refused) > 0 || c.Claims.LeavesObjects():
 		out.Health, out.Failure = rollout.Failed, c.failure(w)
 	// An object that passes to this placement with another one's rollout exists, with the other one's content. It must
 	// not delay this rollout, since two rollouts could wait for each other forever.
@@ -182,7 +185,22 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	if out.Since.IsZero() {
 		out.Since = w.At
 	}
+	if out.Health == rollout.Unavailable || out.Health == rollout.Failed {
+		out.Writing, out.DownSince = c.Entry.Writing, pl.downSince(c)
+	}
 	return out
+}
+
+// downSince returns since when a cluster is known to be unavailable without an interruption. The time begins again when
+// gitfleet is started, when the cluster becomes reachable, when a suspension ends, and the like: what is reported right
+// after that may be a consequence of it. It is zero if the member has not reported since.
+func (pl *planner) downSince(c *OnCluster) time.Time {
+	e := c.Entry
+	seen := pl.Ledger.Cluster(c.Binding.Cluster)
+	if !e.Reported() || seen == nil || e.Seen.At.Before(seen.Since) {
+		return time.Time{}
+	}
+	return slices.MaxFunc([]time.Time{c.Binding.AssignedAt, e.UnavailableSince, e.ReportedSince(), e.DisturbedAt, seen.Since}, time.Time.Compare)
 }
 
 // unavailableSince returns the beginning of the availability timeout. It begins again when the cluster becomes
@@ -220,9 +238,4 @@ func (c *OnCluster) renderError() string {
 		return c.Err.Error()
 	}
 	return "the assigned content can no longer be rendered"
-}
-
-// hasLastingYield reports whether any object is left to a placement that will keep it.
-func hasLastingYield(yields []ledger.Yield) bool {
-	return slices.ContainsFunc(yields, func(y ledger.Yield) bool { return !y.Passing })
 }

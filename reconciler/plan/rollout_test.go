@@ -76,14 +76,14 @@ func TestRolloutHealth(t *testing.T) {
 		"applying":                                        {report: with(seen(), func(o *ledger.WorkSeen) { o.Done = false }), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
 		"available":                                       {report: seen(), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported}},
 		"untracked":                                       {report: with(seen(), func(o *ledger.WorkSeen) { o.Untrackable = 1 }), want: rollout.Seen{Hash: "2", Health: rollout.Untracked, Since: reported}},
-		"not available yet":                               {report: seen(notReady), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported}},
-		"not applied yet, and retried":                    {report: seen(applyPending), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported}},
-		"it will not become available":                    {report: seen(notReady, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, Failure: "ConfigMap/web/b: the image cannot be pulled"}},
-		"an object is refused":                            {report: seen(applyFailed, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, Failure: "ConfigMap/web/a: forbidden"}},
+		"not available yet":                               {report: seen(notReady), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported}},
+		"not applied yet, and retried":                    {report: seen(applyPending), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported}},
+		"it will not become available":                    {report: seen(notReady, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Unavailable, Since: reported, DownSince: reported, Failure: "ConfigMap/web/b: the image cannot be pulled"}},
+		"an object is refused":                            {report: seen(applyFailed, crashed), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/a: forbidden"}},
 		"suspended objects do not count":                  {report: seen(suspended), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported, Partial: true}},
-		"left to another placement":                       {report: seen(), change: yields(false), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, Failure: "ConfigMap/web/d: the placement crp/shop has it on this cluster"}},
+		"left to another placement":                       {report: seen(), change: yields(false), want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/d: the placement crp/shop has it on this cluster"}},
 		"passing from another placement":                  {report: seen(), change: yields(true), want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported}},
-		"an object that no cluster can apply":             {report: seen(), change: refused, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, Failure: "ConfigMap/web/x: generateName is not supported"}},
+		"an object that no cluster can apply":             {report: seen(), change: refused, want: rollout.Seen{Hash: "2", Health: rollout.Failed, Since: reported, DownSince: reported, Failure: "ConfigMap/web/x: generateName is not supported"}},
 		"it is in newer content":                          {report: seen(), change: func(c *OnCluster) { refused(c); c.Latest = revisionOne }, want: rollout.Seen{Hash: "2", Health: rollout.Available, Since: reported}},
 		"compared in an earlier mode":                     {report: with(seen(), compared), want: rollout.Seen{Hash: "2", Health: rollout.Unknown, Since: reported}},
 		"compared":                                        {report: with(seen(), compared), reports: true, want: rollout.Seen{Hash: "2", Health: rollout.DiffReported, Since: reported}},
@@ -143,6 +143,103 @@ func TestAvailabilityTimeoutBegins(t *testing.T) {
 			pp := &placementPlanner{planner: pl}
 			if got := pp.unavailableSince(&OnCluster{Binding: e.Binding, Entry: e}); !got.Equal(test.want) {
 				t.Errorf("since %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A cluster is known to be unavailable since the member's first report that says so, and not from before
+// anything that may be the cause, or in which its state was not known.
+func TestClusterIsUnavailableSince(t *testing.T) {
+	key, reported := api.PlacementKey{Name: "web"}, noon.Add(-10*time.Minute)
+	available := ledger.WorkSeen{Cluster: "east", Placement: key, At: reported.Add(-time.Second), Revision: revisionTwo, Done: true}
+	unavailable := available
+	unavailable.At, unavailable.Exceptions = reported, []ledger.ObjectState{notReady}
+	at := func(seconds int) time.Time { return reported.Add(time.Duration(seconds) * time.Second) }
+	again := func(seconds int) ledger.WorkSeen {
+		o := unavailable
+		o.At = at(seconds)
+		return o
+	}
+	wrote := func(o ledger.WorkSeen) ledger.WorkSeen {
+		o.Wrote = true
+		return o
+	}
+	health := func(seconds int, healthy bool) ledger.ClusterSeen {
+		return ledger.ClusterSeen{Cluster: "east", At: at(seconds), Healthy: healthy}
+	}
+	for name, test := range map[string]struct {
+		reports []ledger.Observation
+		change  func(*ledger.Ledger) *ledger.Ledger
+		want    time.Time
+		writing bool
+	}{
+		"since it was reported":            {reports: []ledger.Observation{available, unavailable, again(5)}, want: reported},
+		"never available":                  {reports: []ledger.Observation{unavailable, again(5)}, want: reported},
+		"since it was reported again":      {reports: []ledger.Observation{unavailable, func() ledger.WorkSeen { o := available; o.At = at(1); return o }(), again(2)}, want: at(2)},
+		"a write is in progress":           {reports: []ledger.Observation{available, wrote(unavailable), again(5)}, want: reported, writing: true},
+		"a write during that":              {reports: []ledger.Observation{available, unavailable, wrote(again(5))}, want: reported, writing: true},
+		"available after a write":          {reports: []ledger.Observation{wrote(available), unavailable}, want: reported},
+		"since the cluster is reachable":   {reports: []ledger.Observation{available, unavailable, health(2, false), health(4, true), again(5)}, want: at(4)},
+		"not reported since it is":         {reports: []ledger.Observation{available, unavailable, health(2, false), health(4, true)}},
+		"not reported since a restart":     {reports: []ledger.Observation{available, unavailable}, change: func(l *ledger.Ledger) *ledger.Ledger { return reloaded(t, ledger.Memory(), l) }},
+		"since the report after a restart": {reports: []ledger.Observation{available, unavailable}, change: func(l *ledger.Ledger) *ledger.Ledger { l = reloaded(t, ledger.Memory(), l); l.Fold(again(8)); return l }, want: at(8)},
+		"since a suspension has ended": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Placement: key}})
+			l.Resume(ledger.Subject{Placement: key}, at(20))
+			return l
+		}, want: at(20)},
+		"since one of the cluster expired": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "east"}, Until: at(20)})
+			l.Resume(ledger.Subject{Cluster: "east"}, at(21))
+			return l
+		}, want: at(21)},
+		"of another cluster": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+			l.Suspend(ledger.Suspension{Subject: ledger.Subject{Cluster: "west"}})
+			l.Resume(ledger.Subject{Cluster: "west"}, at(20))
+			return l
+		}, want: reported},
+		"since another placement took part": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+			l.Claim(key, "east", ledger.Claims{Yields: []ledger.Yield{{ID: configMap("a")}}}, at(20))
+			return l
+		}, want: at(20)},
+		"since no other fleet holds it": {reports: []ledger.Observation{available, unavailable, again(30)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+			l.SetFleet(ledger.Fleet{Name: "shop", ID: "ours"})
+			o := health(10, true)
+			o.Owners = []ledger.Owner{{ID: "theirs"}}
+			l.Fold(o)
+			l.Adopt(ledger.Adoption{Cluster: "east", ID: "theirs", At: at(20)})
+			return l
+		}, want: at(20)},
+		"renamed": {reports: []ledger.Observation{available, unavailable, again(5)}, change: func(l *ledger.Ledger) *ledger.Ledger {
+			l.Rename(ledger.Rename{From: api.PlacementKey{Name: "web"}, To: api.PlacementKey{Name: "shop"}})
+			return l
+		}, want: reported},
+		"found in an inventory": {change: func(*ledger.Ledger) *ledger.Ledger {
+			l, o := ledger.New(), health(-60, true)
+			o.Holds = []ledger.InventorySeen{{Placement: key, Revision: revisionTwo}}
+			l.Fold(o)
+			l.Fold(unavailable)
+			return l
+		}, want: reported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := ledgerWith(placement.Binding{Assigned: revisionTwo, AssignedAt: noon.Add(-time.Hour)})
+			for _, o := range test.reports {
+				l.Fold(o)
+			}
+			if test.change != nil {
+				l = test.change(l)
+			}
+			record := l.Placement(key)
+			if to := record.Into; to != (api.PlacementKey{}) {
+				record = l.Placement(to)
+			}
+			e := record.Entry("east")
+			pl := &placementPlanner{planner: &planner{Input: Input{Ledger: l, Now: noon}}}
+			got := pl.rolloutStatus(&Placement{Spec: &hub.Placement{}}, &OnCluster{Binding: e.Binding, Entry: e, Latest: revisionTwo})
+			if !got.DownSince.Equal(test.want) || got.Writing != test.writing {
+				t.Errorf("%+v, want since %s", got, test.want)
 			}
 		})
 	}

@@ -80,7 +80,7 @@ func newScene(t testing.TB) *scene {
 	return &scene{
 		t: t, store: ledger.Memory(), loader: hub.NewLoader(hub.Options{}), commits: map[string]*hub.Snapshot{},
 		in: Input{
-			Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon, AvailableTimeout: 10 * time.Minute,
+			Past: map[string]*hub.Snapshot{}, Lost: map[string]error{}, Ledger: ledger.New(), Memo: NewMemo(), Now: noon, AvailableTimeout: 10 * time.Minute, RepairAfter: 30 * time.Second,
 		},
 		holds: map[string]map[api.PlacementKey]placement.Revision{}, objects: map[string]map[api.ID]api.PlacementKey{},
 	}

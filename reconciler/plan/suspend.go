@@ -13,12 +13,18 @@ import (
 // suspensions are the suspensions in force, kept between calls.
 type suspensions struct {
 	list    []ledger.Suspension
-	reasons map[ledger.Subject]string // by subject
+	reasons map[ledger.Subject]suspendedState // by subject
 	// objects are the suspended objects by cluster. Those of "" are suspended on every cluster, and are also in each of
 	// the other lists.
 	objects map[string][]work.SuspendedObject
 	// version counts the changes; each affects every placement.
 	version uint64
+}
+
+// A suspendedState says why and since when something is suspended; zero if it is not.
+type suspendedState struct {
+	why   string
+	since time.Time
 }
 
 // update finds the suspensions in force, and returns when the next one ends.
@@ -31,11 +37,11 @@ func (r *suspensions) update(in Input) time.Time {
 	if slices.Equal(list, r.list) {
 		return wake
 	}
-	r.list, r.reasons, r.objects = list, make(map[ledger.Subject]string, len(list)), map[string][]work.SuspendedObject{}
+	r.list, r.reasons, r.objects = list, make(map[ledger.Subject]suspendedState, len(list)), map[string][]work.SuspendedObject{}
 	r.version++
 	for _, s := range list {
 		if s.Object == (api.ID{}) {
-			r.reasons[s.Subject] = s.String()
+			r.reasons[s.Subject] = suspendedState{s.String(), s.Since}
 		} else {
 			r.objects[s.Cluster] = append(r.objects[s.Cluster], work.SuspendedObject{ID: s.Object, Why: s.String()})
 		}
@@ -56,14 +62,14 @@ func merged(own, more []work.SuspendedObject) []work.SuspendedObject {
 	return slices.CompactFunc(all, func(a, b work.SuspendedObject) bool { return a.ID == b.ID })
 }
 
-// reason returns why a placement writes nothing to a cluster; empty if it does.
-func (r *suspensions) reason(key api.PlacementKey, cluster string) string {
+// of returns why a placement writes nothing to a cluster; zero if it does.
+func (r *suspensions) of(key api.PlacementKey, cluster string) suspendedState {
 	for _, s := range []ledger.Subject{{Placement: key}, {Placement: key, Cluster: cluster}, {Cluster: cluster}} {
-		if text := r.reasons[s]; text != "" {
-			return text
+		if s := r.reasons[s]; s.why != "" {
+			return s
 		}
 	}
-	return ""
+	return suspendedState{}
 }
 
 // objectsOn lists the suspended objects of a cluster, by ID.
@@ -75,5 +81,5 @@ func (r *suspensions) objectsOn(cluster string) []work.SuspendedObject {
 }
 
 func (r *suspensions) notSuspended(clusters []string) []string {
-	return slices.DeleteFunc(clusters, func(name string) bool { return r.reasons[ledger.Subject{Cluster: name}] != "" })
+	return slices.DeleteFunc(clusters, func(name string) bool { return r.reasons[ledger.Subject{Cluster: name}].why != "" })
 }

@@ -106,7 +106,7 @@ func TestSuspendedContentIsNotRemoved(t *testing.T) {
 	if west := onCluster(t, p, "west"); !west.Remove {
 		t.Errorf("the work of west is %+v", west)
 	}
-	s.in.Ledger.Resume(ledger.Subject{Cluster: "east"})
+	s.in.Ledger.Resume(ledger.Subject{Cluster: "east"}, s.in.Now)
 	if east := onCluster(t, s.resolve(), "east"); !east.Remove {
 		t.Errorf("resumed, the work of east is %+v", east)
 	}
@@ -116,7 +116,7 @@ func TestSuspendedContentIsNotRemoved(t *testing.T) {
 	if p := s.resolve(); len(p.Left) != 0 {
 		t.Errorf("suspended clusters that are released: %v", p.Left)
 	}
-	s.in.Ledger.Resume(ledger.Subject{Cluster: "east"})
+	s.in.Ledger.Resume(ledger.Subject{Cluster: "east"}, s.in.Now)
 	if p := s.resolve(); !slices.Equal(p.Left, []string{"east"}) {
 		t.Errorf("resumed, the clusters %v are released", p.Left)
 	}
@@ -185,12 +185,12 @@ func TestSuspensionReasons(t *testing.T) {
 				t.Errorf("%d: next change at %s, version %d", i, wake, r.version)
 			}
 		}
-		if got := r.reason(web, "east"); got != step.want {
+		if got := r.of(web, "east").why; got != step.want {
 			t.Errorf("%d: %q, want %q", i, got, step.want)
 		}
 	}
-	if r.update(Input{Ledger: l, Now: noon.Add(time.Hour)}); r.reason(web, "west") != "" || r.reason(web, "east") != "suspended by b" {
-		t.Errorf("after the first has ended: %q and %q", r.reason(web, "west"), r.reason(web, "east"))
+	if r.update(Input{Ledger: l, Now: noon.Add(time.Hour)}); r.of(web, "west").why != "" || r.of(web, "east").why != "suspended by b" {
+		t.Errorf("after the first has ended: %q and %q", r.of(web, "west").why, r.of(web, "east").why)
 	}
 	if got := r.notSuspended([]string{"east", "west"}); !slices.Equal(got, []string{"west"}) {
 		t.Errorf("not suspended are %v", got)

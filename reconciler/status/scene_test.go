@@ -138,7 +138,7 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 	case "suspend":
 		s.in.Ledger.Suspend(ledger.Suspension{Subject: subjectOf(args[0]), By: "jo", Reason: "INC-1", Since: s.now, Until: s.now.Add(s.duration(args[1]))})
 	case "resume":
-		s.in.Ledger.Resume(subjectOf(args[0]))
+		s.in.Ledger.Resume(subjectOf(args[0]), s.in.Now)
 	case "remote":
 		s.source.Git.Error = strings.Join(args, " ")
 	case "events":

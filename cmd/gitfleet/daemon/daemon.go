@@ -185,7 +185,8 @@ func (d *daemon) buildLoops(fleet ledger.Fleet, traces *tracing.Tracer) {
 		LoadingFile: filepath.Join(d.cfg.StateDir, "loading.json"), Conditions: status.Conditions(d.cfg.Status.Conditions),
 		Member: d.members.agent, Publish: publish, Record: d.record.Add, Log: d.log,
 		MaxUnreachable: &d.cfg.Rollout.MaxUnreachable.IntOrString, AvailableTimeout: d.cfg.Rollout.AvailableTimeout.Duration,
-		Metrics: d.metrics.loop, Traces: traces,
+		RepairAfter: d.cfg.Rollout.RepairAfter.Duration,
+		Metrics:     d.metrics.loop, Traces: traces,
 	}
 	leader := standby
 	leader.Publish = fanOut(publish, d.proposals.Observe)

@@ -192,6 +192,7 @@ type RolloutConfig struct {
 	MaxUnreachable    portion         `key:"maxUnreachable" usage:"how many unreachable clusters a rollout does not wait for: a number, or a percentage of the clusters that a placement asks for"`
 	AvailableTimeout  metav1.Duration `key:"availableTimeout" zero:"off" usage:"how long a cluster may take to become available before its update counts as failed; 0 for any time"`
 	PodFailureTimeout metav1.Duration `key:"podFailureTimeout" usage:"how long the pods of a workload may be unable to start before it counts as failed"`
+	RepairAfter       metav1.Duration `key:"repairAfter" usage:"how long a cluster has to be unavailable, for no reason of gitfleet's, before it is updated outside of the budget"`
 }
 
 // DriftConfig configures how drift on members is handled.
@@ -279,7 +280,7 @@ func Default() Config {
 			DeletePercent: 30, DeleteObjects: 10,
 		},
 		Rollout: RolloutConfig{
-			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: Seconds(600), PodFailureTimeout: Seconds(30),
+			MaxUnreachable: portion{intstr.FromString("100%")}, AvailableTimeout: Seconds(600), PodFailureTimeout: Seconds(30), RepairAfter: Seconds(30),
 		},
 		Drift:   DriftConfig{Mode: revertDrift, MinAge: Seconds(120), MaxOpen: 10},
 		Forge:   ForgeConfig{Interval: Seconds(30)},

@@ -169,7 +169,7 @@ var mutants = map[string]Mutant{
 	}},
 	invariantSuspension: {Saves: func(_ *desired, l *ledger.Ledger) {
 		for _, s := range l.Suspensions() {
-			l.Resume(s.Subject)
+			l.Resume(s.Subject, time.Now())
 		}
 	}},
 	invariantSuspended: {Sends: func(works []work.Work) []work.Work {
