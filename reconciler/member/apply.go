@@ -138,6 +138,11 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
 		a.inv[o.placement].Items.Put(*it)
 	}
+	if o.left != nil && o.item.Left != *o.left {
+		o.item.Left = *o.left
+		a.inv[o.placement].Items.Put(*o.item)
+		touched[o.placement] = true
+	}
 	if o.accepted != nil {
 		a.recordAccepted(&o, touched)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
+	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
 )
 
 // A comparison has the differences between the desired and the live object.
@@ -167,4 +168,70 @@ func sameValues(found, known []api.PatchDetail) bool {
 // differences are details without an actor.
 func differences(details []api.PatchDetail) []api.Difference {
 	return diff.Differences(nil, api.FieldManager, details)
+}
+
+// request describes the apply of a task to a live object.
+func (x *executor) request(t task, saw snapshot) diff.Request {
+	ignored, _ := diff.IgnoredFields(t.manifest.Object.Content) // body reports malformed ones
+	return diff.Request{
+		Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,
+		Ignored: append(ignored, autoscaler.Paths(saw.rivals)...), Force: diff.Force(x.works[t.placement].Strategy),
+	}
+}
+
+func (x *executor) target(t task) removing.Target {
+	return removing.Target{Conn: x.conn, Resource: t.res, ID: t.manifest.ID}
+}
+
+// removal returns what has to go from the live object with an apply, and would not by itself. What
+// others own too is only reported if the drift of the object is not reverted.
+func (x *executor) removal(t task, saw snapshot) diff.Removal {
+	if saw.live == nil {
+		return diff.Removal{}
+	}
+	r := x.request(t, saw)
+	var renamed diff.Removal
+	if t.item.Hash != "" && diff.ApplyHash(saw.live.GetManagedFields(), api.FieldManager) != t.item.Managed {
+		renamed = diff.RenamedIn(r, false)
+	}
+	r.Force = r.Force && (t.rule.Mode == "" || t.rule.Mode == api.DriftRevert)
+	return diff.RemovedFrom(r, t.item.Left.Fields()).Union(renamed)
+}
+
+// applyWithout applies an object that the server has refused, after it has claimed the fields that
+// contradict it. If there are none, it returns the refusal.
+func (x *executor) applyWithout(ctx context.Context, t task, body []byte, removal diff.Removal, refusal error) (*unstructured.Unstructured, diff.Removal, error) {
+	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
+	if err != nil || live == nil {
+		return nil, removal, refusal
+	}
+	fresh := body
+	if t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
+		if fresh, err = withoutAllocated(body, live); err != nil {
+			return nil, removal, refusal
+		}
+	}
+	r := x.request(t, snapshot{live: live})
+	more := x.target(t).Contradicting(ctx, r, fresh, refusal)
+	if more.Empty() {
+		return nil, removal, refusal
+	}
+	if err := x.target(t).Claim(ctx, more, live); err != nil {
+		return nil, removal, err
+	}
+	stored, _, err := x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, r.Force)
+	return stored, removal.Union(more), err
+}
+
+// recordLeft sets the condition of an applied object, and records which of the fields that should
+// have gone are still there.
+func (x *executor) recordLeft(o *outcome, fields diff.Left, live *unstructured.Unstructured) {
+	o.cond, o.left = diff.Applied(), new(diff.Left)
+	if fields == "" {
+		return
+	}
+	if *o.left = fields.In(live, x.request(o.task, snapshot{live: live}).Desired); *o.left != "" {
+		o.diffs = append(o.diffs, o.left.Differences(live, api.FieldManager)...)
+		o.cond.Message = "applied, but what Git has removed is still there: " + drift.Paths(o.diffs) + ", owned by " + drift.By(diff.Actors(o.diffs))
+	}
 }

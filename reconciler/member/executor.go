@@ -19,7 +19,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
+	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
 )
 
 // errSilent is the error of the objects that a pass skips because the API server does not
@@ -82,6 +84,8 @@ func (x *executor) applyUnread(ctx context.Context, t task) (outcome, bool) {
 		return outcome{}, false
 	case l.Owned && !strategy.AllowCoOwnership || scaled(t.manifest, t.known):
 		return outcome{}, false
+	case l.Shared || l.Managed != t.item.Managed || t.item.Left != "":
+		return outcome{}, false // fields may have to be claimed
 	case strategy.WhenToApply == api.ApplyIfNotDrifted && t.item.Hash == t.manifest.Hash:
 		return outcome{}, false
 	}
@@ -96,7 +100,8 @@ func (x *executor) foundOperation(t task) diff.Operation {
 		return diff.NeedRead
 	case t.found.meta == nil:
 		return diff.Create
-	case leavesFields(t.manifest) || autoscaler.SetsReplicas(t.manifest.Object.Content) && diff.Autoscaled(t.found.meta.ManagedFields):
+	case leavesFields(t.manifest) || diff.Shared(t.found.meta.ManagedFields, api.FieldManager),
+		autoscaler.SetsReplicas(t.manifest.Object.Content) && diff.Autoscaled(t.found.meta.ManagedFields):
 		return diff.NeedRead
 	}
 	if do, _ := diff.Decide(x.facts(t, t.found.meta)); do == diff.TakeOver || do == diff.Apply {
@@ -211,6 +216,9 @@ func (x *executor) execute(ctx context.Context, t task, saw snapshot, do diff.Op
 		}
 	case diff.Nothing:
 		o.cond = diff.Applied()
+		if t.item != nil && t.item.Left != "" {
+			x.recordLeft(&o, t.item.Left, saw.live)
+		}
 	case diff.Report:
 		o.cond = diff.Reported(len(c.diffs), c.degraded)
 		o.cond.Message += c.note
@@ -236,9 +244,16 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		return x.readFailed(o, diff.ApplyFailed(do, err), err)
 	}
 	body, err := x.body(t, commit, saw)
+	removal := x.removal(t, saw)
+	if err == nil {
+		err = x.target(t).Claim(ctx, removal, saw.live)
+	}
 	var stored *unstructured.Unstructured
 	if err == nil {
 		stored, o.created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
+	}
+	if removing.Refused(err) && !immutable.ByAdmission(err) {
+		stored, removal, err = x.applyWithout(ctx, t, body, removal, err)
 	}
 	var entries []metav1.ManagedFieldsEntry
 	if err == nil {
@@ -261,11 +276,11 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	}
 	o.written, o.made = observed.OfFields(stored, entries), made(stored, entries)
 	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
+	x.recordLeft(&o, removal.All().And(t.item.Left), stored)
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time
 	}
 	o.gen = o.written.Generation
-	o.cond = diff.Applied()
 	return o
 }
 

@@ -81,6 +81,8 @@ type outcome struct {
 	immutable bool
 	// gone says that somebody deleted the object and that it is not created again for now.
 	gone bool
+	// left are the fields that Git has removed and that are still there; nil if that was not looked at.
+	left *diff.Left
 }
 
 // repairs reports whether an apply because of supposed drift has changed the object. If it has
@@ -217,9 +219,10 @@ func scaled(m *work.Manifest, known *observed.Object) bool {
 }
 
 // verifies reports whether an object must be read to know its state, because it is compared in
-// full or an autoscaler may scale it.
+// full, an autoscaler may scale it, or it had fields that Git has removed.
 func (a *applier) verifies(w wanted) bool {
-	return diff.CompareAfter(a.works[w.placement].Strategy) || scaled(w.manifest, a.live.Of(w.manifest.ID))
+	it := a.item(w.placement, w.manifest.ID)
+	return diff.CompareAfter(a.works[w.placement].Strategy) || scaled(w.manifest, a.live.Of(w.manifest.ID)) || it != nil && it.Left != ""
 }
 
 // unverified reports whether an object must be read, and was not read since others last changed
@@ -353,11 +356,16 @@ func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([
 	return e.encodeAs(diff.Normalize(m.Object.Content), m, p, commit)
 }
 
-// encodeAs returns the bytes to apply a manifest with other content.
-func (e *Encoder) encodeAs(content *unstructured.Unstructured, m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
+// object returns the object to apply for other content of a manifest.
+func (e *Encoder) object(content *unstructured.Unstructured, m *work.Manifest, p api.PlacementKey, commit string) *unstructured.Unstructured {
 	o := content.DeepCopy()
 	e.mark(o, p, m.Origin.Path, commit)
-	raw, err := json.Marshal(o.Object)
+	return o
+}
+
+// encodeAs returns the bytes to apply a manifest with other content.
+func (e *Encoder) encodeAs(content *unstructured.Unstructured, m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
+	raw, err := json.Marshal(e.object(content, m, p, commit).Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", m.ID, err)
 	}

@@ -116,6 +116,29 @@ func (c *Conn) DryRunCreate(ctx context.Context, r Resource, id api.ID, body []b
 	return err
 }
 
+// dryRunName is the name of objects that exist only in a dry run.
+const dryRunName = "gitfleet-dry-run"
+
+// DryRunNew returns the object that a server would create under another name, and stores nothing.
+func (c *Conn) DryRunNew(ctx context.Context, r Resource, id api.ID, body []byte) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	o.SetName(dryRunName)
+	body, err := o.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	id.Name = dryRunName
+	raw, _, err := c.send(ctx, jsonRequest(c.Bulk().Post(), body).AbsPath(r.collection(id)...).SetHeader("Accept", "application/json").
+		Param("fieldManager", api.FieldManager).Param("fieldValidation", readOnce).Param("dryRun", metav1.DryRunAll))
+	if err != nil {
+		return nil, err
+	}
+	return decodeObject(raw, r, id)
+}
+
 // Read returns the live object; nil if it does not exist. That its resource is not served is an
 // error.
 func (c *Conn) Read(ctx context.Context, r Resource, id api.ID) (*unstructured.Unstructured, error) {

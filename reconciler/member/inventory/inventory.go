@@ -19,6 +19,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
@@ -67,6 +68,8 @@ type Item struct {
 	// End is how the object has run to its end with the content of Hash, so that it does not run
 	// again after a controller has deleted it; empty if it has not.
 	End End `json:"e,omitempty"`
+	// Left are the fields that Git has removed and that were still there after the last apply.
+	Left diff.Left `json:"l,omitempty"`
 }
 
 // An End is how an object has ended that runs to an end, such as a Job.

@@ -38,8 +38,9 @@ type Object struct {
 	Terminating bool
 	// Owned: the object has owner references. Scaled: an autoscaler has written to it. Replicas: we
 	// have applied replicas, and nobody has changed them. Kept: it has the annotation that prevents
-	// its deletion. Foreground: its dependents are deleted first.
-	Owned, Scaled, Replicas, Kept, Foreground bool
+	// its deletion. Foreground: its dependents are deleted first. Shared: others own fields that we
+	// have applied.
+	Owned, Scaled, Replicas, Kept, Foreground, Shared bool
 	// Finalizers are the finalizers of a terminating object except the garbage collector's,
 	// separated by commas.
 	Finalizers string
@@ -72,6 +73,7 @@ func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 		Owned:       len(m.GetOwnerReferences()) > 0,
 		Scaled:      diff.Autoscaled(entries),
 		Replicas:    diff.AppliesReplicas(entries, api.FieldManager),
+		Shared:      diff.Shared(entries, api.FieldManager),
 		Kept:        m.GetAnnotations()[api.PruneAnnotation] == api.PruneDisabled,
 		Foreground:  slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
 		Writer:      writer(entries),

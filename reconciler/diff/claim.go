@@ -1,0 +1,160 @@
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// Claim returns a JSON patch of the live object after which a manager alone owns the fields of a
+// removal. It changes nothing but managedFields, and fails with a conflict if the object has been changed
+// since it was read.
+func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte, error) {
+	var entries []metav1.ManagedFieldsEntry
+	found := false
+	for _, e := range live.GetManagedFields() {
+		set := fieldsOf(&e)
+		switch {
+		case applied(&e, manager):
+			found = true
+			set = set.Union(r.claims)
+		case e.Subresource == "":
+			if set = set.Difference(r.claims); set.Empty() {
+				continue
+			}
+		default:
+			entries = append(entries, e)
+			continue
+		}
+		raw, err := set.ToJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encode the fields of %s: %w", e.Manager, err)
+		}
+		e.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		entries = append(entries, e)
+	}
+	if !found {
+		raw, err := r.claims.ToJSON()
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: live.GetAPIVersion(),
+			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw},
+		})
+	}
+	return json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		// "replace" makes the server answer with a conflict, and "test" with an invalid request
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+}
+
+// Without returns an object without the fields of a removal that would go.
+func (r Removal) Without(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if r.Empty() {
+		return o
+	}
+	return without(o, r.roots)
+}
+
+// Kept returns the fields that stay because of their owners, as Left has them.
+func (r Removal) Kept() Left { return leftOf(r.kept) }
+
+// All returns the fields of a removal, as Left has them.
+func (r Removal) All() Left { return leftOf(joined(r.roots, r.kept)) }
+
+// Left are fields and list items of an object that Git has removed and that may still be there, as
+// text: the JSON of a field set; empty if there are none.
+type Left string
+
+func leftOf(set *fieldpath.Set) Left {
+	if set == nil || set.Empty() {
+		return ""
+	}
+	raw, err := set.ToJSON()
+	if err != nil {
+		return ""
+	}
+	return Left(raw)
+}
+
+// Fields returns the fields as a set; nil if there are none.
+func (l Left) Fields() *fieldpath.Set {
+	if l == "" {
+		return nil
+	}
+	set := fieldpath.NewSet()
+	if set.FromJSON(bytes.NewReader([]byte(l))) != nil {
+		return nil
+	}
+	return set
+}
+
+// And returns the fields of both.
+func (l Left) And(o Left) Left { return leftOf(joined(l.Fields(), o.Fields())) }
+
+// In returns those of the fields that a live object has and a desired one does not set.
+func (l Left) In(live, desired *unstructured.Unstructured) Left {
+	set, still := l.Fields(), fieldpath.NewSet()
+	if set == nil || live == nil {
+		return ""
+	}
+	set.Iterate(func(path fieldpath.Path) {
+		_, _, there := locate(live.Object, path)
+		if _, v, wanted := locate(desired.Object, path); there && (!wanted || v == nil) {
+			still.Insert(path)
+		}
+	})
+	return leftOf(still)
+}
+
+// Differences returns the fields as differences of a live object that has them, with their owners.
+// Values of Secrets are masked.
+func (l Left) Differences(live *unstructured.Unstructured, manager string) []api.Difference {
+	set := l.Fields()
+	if set == nil || live == nil {
+		return nil
+	}
+	return Differences(live, manager, Compare(without(live, set), live, Options{}))
+}
+
+// without returns a copy of an object without some fields.
+func without(o *unstructured.Unstructured, fields *fieldpath.Set) *unstructured.Unstructured {
+	out := o.DeepCopy()
+	fields.Iterate(func(path fieldpath.Path) { removeField(out.Object, path) })
+	return out
+}
+
+// removeField removes a field or list item from a value, and returns the value.
+func removeField(v any, path fieldpath.Path) any {
+	e, last := path[0], len(path) == 1
+	switch v := v.(type) {
+	case map[string]any:
+		if e.FieldName == nil {
+			return v
+		}
+		if last {
+			delete(v, *e.FieldName)
+		} else if field, has := v[*e.FieldName]; has {
+			v[*e.FieldName] = removeField(field, path[1:])
+		}
+	case []any:
+		i := slices.IndexFunc(v, func(item any) bool { return selects(e, item) })
+		switch {
+		case i < 0:
+		case last:
+			return slices.Delete(v, i, i+1)
+		default:
+			v[i] = removeField(v[i], path[1:])
+		}
+	}
+	return v
+}

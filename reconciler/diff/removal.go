@@ -1,0 +1,458 @@
+package diff
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// A Removal is the set of the fields and list items of a live object that have to go, and that an
+// apply of the desired object would leave, because others own them too or nobody owns them.
+//
+// Claim makes gitfleet their only owner, so that the apply that follows removes them, together with
+// everything else that it changes. The zero value is empty.
+type Removal struct {
+	// roots are the fields and items themselves, and claims additionally what others own below them.
+	roots, claims *fieldpath.Set
+	// kept are the fields and items that should go, but whose owners must not be overridden.
+	kept *fieldpath.Set
+}
+
+// Empty reports whether there is nothing to claim.
+func (r Removal) Empty() bool { return r.claims == nil || r.claims.Empty() }
+
+// A Request describes an apply.
+type Request struct {
+	// Desired is the object that is applied, and Live the one that is there.
+	Desired, Live *unstructured.Unstructured
+	// Manager is the field manager that applies.
+	Manager string
+	// Ignored are JSON pointers to fields that are left to others.
+	Ignored []string
+	// Force says that the apply overrides other managers.
+	Force bool
+}
+
+// RemovedFrom returns the fields that gitfleet has applied, that the desired object no longer has, and
+// that others own too: whoever applied the same manifest, or created the object before it was
+// taken over. Whoever owns a part of a removed field with the same content had that field for the
+// same reason, and owns its defaults too, so that everything of theirs in it goes. A field of
+// somebody who owns nothing of what gitfleet applied stays. before are fields of earlier applies
+// that may still be there; nil if there are none.
+func RemovedFrom(r Request, before *fieldpath.Set) Removal {
+	s, p := r.search()
+	if before != nil {
+		p.before = before
+	}
+	s.removed(p, r.Live.Object, r.Desired.Object)
+	return s.Removal
+}
+
+// RenamedIn returns the items of lists that somebody has put in the place of ours by changing the
+// field that identifies an item, such as the port of a Service: the item of the desired object is
+// missing, and another one is there, which nobody has applied and whose other fields are the
+// same. With similar, one equal field is enough.
+func RenamedIn(r Request, similar bool) Removal {
+	s, p := r.search()
+	s.renamed(p, r.Live.Object, r.Desired.Object, similar)
+	return s.Removal
+}
+
+// Surplus returns the fields that nobody has applied and that contradict the desired object, such
+// as the defaults of an alternative that it does not choose: fields beside one that the desired
+// object sets anew or changes, which a new object with its content would not have. fresh is that
+// new object; nil if it is not known. Then suspect decides by a field's path, such as
+// spec.strategy.rollingUpdate.
+func Surplus(r Request, fresh *unstructured.Unstructured, suspect func(path string) bool) Removal {
+	s, p := r.search()
+	var would any
+	if fresh != nil {
+		would, suspect = fresh.Object, func(string) bool { return true }
+	}
+	s.surplus(p, r.Live.Object, r.Desired.Object, would, suspect)
+	return s.Removal
+}
+
+// Union returns the removal of everything that one of two removals has.
+func (r Removal) Union(o Removal) Removal {
+	return Removal{roots: joined(r.roots, o.roots), claims: joined(r.claims, o.claims), kept: joined(r.kept, o.kept)}
+}
+
+func joined(a, b *fieldpath.Set) *fieldpath.Set {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return a.Union(b)
+}
+
+// A search finds what has to be removed.
+type search struct {
+	Removal
+	Request
+	others []rival
+}
+
+// A rival is an entry in managedFields that is not from our applies.
+type rival struct {
+	set *fieldpath.Set
+	// applies says that its fields were applied. contract says that a part of Kubernetes itself owns
+	// them, such as an autoscaler by the scale subresource: they stay.
+	applies, contract bool
+}
+
+// controlPlane are the field managers of the control plane.
+var controlPlane = map[string]bool{
+	"cloud-controller-manager": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "kubelet": true,
+}
+
+// search returns a search with the position of the whole object.
+func (r Request) search() (*search, position) {
+	entries := r.Live.GetManagedFields()
+	s := &search{Request: r, Removal: Removal{roots: fieldpath.NewSet(), claims: fieldpath.NewSet(), kept: fieldpath.NewSet()}}
+	p := position{owned: ownership(entries, r.Manager), before: fieldpath.NewSet()}
+	for i := range entries {
+		e := &entries[i]
+		if applied(e, r.Manager) {
+			continue
+		}
+		o := rival{
+			set: fieldsOf(e), applies: e.Operation == metav1.ManagedFieldsOperationApply,
+			contract: e.Subresource != "" || controlPlane[e.Manager],
+		}
+		s.others = append(s.others, o)
+		p.theirs = append(p.theirs, o.set)
+	}
+	return s, p
+}
+
+// A position is a position in an object with the ownership below it.
+type position struct {
+	owned
+	path fieldpath.Path
+	// theirs has what each rival owns below it, and before what was applied earlier.
+	theirs []*fieldpath.Set
+	before *fieldpath.Set
+}
+
+func (p position) at(e fieldpath.PathElement) position {
+	below := position{owned: p.owned.descend(e), path: p.below(e), before: child(p.before, e)}
+	for _, set := range p.theirs {
+		below.theirs = append(below.theirs, child(set, e))
+	}
+	return below
+}
+
+func (p position) below(e fieldpath.PathElement) fieldpath.Path {
+	return append(slices.Clone(p.path), e)
+}
+
+// whole reports whether the value at a path element is replaced as a whole.
+func (p position) whole(e fieldpath.PathElement, v any) bool {
+	return p.all.Members.Has(e) && child(p.all, e).Empty() && e.FieldName != nil && !emptied(v)
+}
+
+// mergingOf returns how the list at a position is merged: as its items are owned, or else as
+// Kubernetes merges lists of that name.
+func (p position) mergingOf(live, desired []any) (m merging, ok bool) {
+	if m = p.merging(); m.set || m.keys != nil {
+		return m, true
+	}
+	if len(p.path) == 0 || p.path[len(p.path)-1].FieldName == nil {
+		return m, false
+	}
+	for _, m := range listKeys[*p.path[len(p.path)-1].FieldName] {
+		_, there := m.names(live)
+		_, wanted := m.names(desired)
+		if there && wanted {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// A part is a field of a map or an item of a list.
+type part struct {
+	e             fieldpath.PathElement
+	index         int
+	live, desired any
+	wanted        bool // the desired object has it
+}
+
+// parts returns the parts of a live value, and whether its kind is that of the desired value.
+func (p position) parts(live, desired any) (list []part, merges bool) {
+	switch live := live.(type) {
+	case map[string]any:
+		want, ok := desired.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		for _, key := range slices.Sorted(maps.Keys(live)) {
+			w := want[key] // null is no value
+			list = append(list, part{e: name(key), live: live[key], desired: w, wanted: w != nil})
+		}
+		return list, true
+	case []any:
+		want, ok := desired.([]any)
+		if !ok {
+			return nil, false
+		}
+		m, ok := p.mergingOf(live, want)
+		if !ok {
+			return nil, false
+		}
+		for i, item := range live {
+			e := m.element(i, item)
+			w := element(want, e)
+			list = append(list, part{e: e, index: i, live: item, desired: w, wanted: w != nil})
+		}
+		return list, true
+	}
+	return nil, false
+}
+
+func (s *search) removed(p position, live, desired any) {
+	parts, _ := p.parts(live, desired)
+	for _, f := range parts {
+		switch {
+		case f.wanted && !p.whole(f.e, f.live):
+			s.removed(p.at(f.e), f.live, f.desired)
+		case !f.wanted && (holds(p.ours, f.e) || holds(p.before, f.e)):
+			s.remove(p, f)
+		}
+	}
+}
+
+// remove adds a part that was ours, with everything in it of those who own some of ours.
+func (s *search) remove(p position, f part) {
+	root := p.below(f.e)
+	if s.ignores(root) {
+		return
+	}
+	claims, kept := fieldpath.NewSet(), false
+	claimed := !holds(p.all, f.e) // nobody owns it any more
+	for i, o := range s.others {
+		switch theirs := p.theirs[i]; {
+		case !overlap(theirs, p.ours, f.e) && !overlap(theirs, p.before, f.e):
+		case o.contract:
+			return
+		case !s.Force:
+			kept = true
+		default:
+			claimed, claims = true, claims.Union(only(theirs, f.e))
+		}
+	}
+	switch {
+	case kept:
+		s.kept.Insert(root)
+	case claimed:
+		s.add(p, root, claims)
+	}
+}
+
+// add adds a root with the fields of others in it, whose paths are relative to the position.
+func (s *search) add(p position, root fieldpath.Path, claims *fieldpath.Set) {
+	s.roots.Insert(root)
+	s.claims.Insert(root)
+	claims.Iterate(func(path fieldpath.Path) { s.claims.Insert(append(slices.Clone(p.path), path...)) })
+}
+
+// take adds a part that was not ours and that nobody has applied. ok is false if somebody has.
+func (s *search) take(p position, f part) (ok bool) {
+	root := p.below(f.e)
+	if s.ignores(root) {
+		return false
+	}
+	claims := fieldpath.NewSet()
+	for i, o := range s.others {
+		switch {
+		case !holds(p.theirs[i], f.e):
+		case o.contract || !s.Force:
+			return false
+		case o.applies:
+			s.kept.Insert(root)
+			return false
+		default:
+			claims = claims.Union(only(p.theirs[i], f.e))
+		}
+	}
+	s.add(p, root, claims)
+	return true
+}
+
+// ignores reports whether a path or something below it is left to others.
+func (s *search) ignores(path fieldpath.Path) bool {
+	pointer, _, ok := locate(s.Live.Object, path)
+	return ok && slices.ContainsFunc(s.Ignored, func(p string) bool {
+		return p == pointer || strings.HasPrefix(p, pointer+"/") || strings.HasPrefix(pointer, p+"/")
+	})
+}
+
+func (s *search) renamed(p position, live, desired any, similar bool) {
+	parts, merges := p.parts(live, desired)
+	if !merges {
+		return
+	}
+	for _, f := range parts {
+		if f.wanted && !p.whole(f.e, f.live) {
+			s.renamed(p.at(f.e), f.live, f.desired, similar)
+		}
+	}
+	items, isList := desired.([]any)
+	if !isList {
+		return
+	}
+	m, _ := p.mergingOf(live.([]any), items)
+	parts = slices.DeleteFunc(parts, func(f part) bool { return f.wanted || holds(p.ours, f.e) })
+	for i, item := range items {
+		rest := m.withoutKeys(item)
+		if rest == nil || element(live, m.element(i, item)) != nil {
+			continue
+		}
+		same := func(f part) bool { return covers(rest, f.live) || similar && alike(rest, f.live) }
+		at := slices.IndexFunc(parts, func(f part) bool { return f.index == i && same(f) })
+		if at < 0 {
+			at = slices.IndexFunc(parts, same)
+		}
+		if at >= 0 && s.take(p, parts[at]) {
+			parts = slices.Delete(parts, at, at+1)
+		}
+	}
+}
+
+// withoutKeys returns the fields of an item other than its keys; nil if items have no keys.
+func (m merging) withoutKeys(item any) map[string]any {
+	fields, ok := item.(map[string]any)
+	if !ok || m.keys == nil {
+		return nil
+	}
+	rest := maps.Clone(fields)
+	for _, key := range m.keys {
+		delete(rest, key)
+	}
+	return rest
+}
+
+// alike reports whether two items have an equal field.
+func alike(want map[string]any, have any) bool {
+	fields, _ := have.(map[string]any)
+	for key, v := range want {
+		if there, has := fields[key]; has && covers(v, there) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *search) surplus(p position, live, desired, fresh any, suspect func(string) bool) {
+	parts, merges := p.parts(live, desired)
+	if !merges {
+		return
+	}
+	would, known := fresh.(map[string]any)
+	want, isMap := desired.(map[string]any)
+	changes := isMap && p.sets(want, live.(map[string]any))
+	for _, f := range parts {
+		var there any
+		switch {
+		case len(p.path) == 0 && (*f.e.FieldName == "metadata" || *f.e.FieldName == "status"):
+			continue // what a server has set there contradicts nothing
+		case isMap:
+			there = would[*f.e.FieldName]
+		default:
+			there = element(fresh, f.e)
+		}
+		switch {
+		case f.wanted && !p.whole(f.e, f.live):
+			s.surplus(p.at(f.e), f.live, f.desired, there, suspect)
+		case f.wanted || !changes || known && there != nil || holds(p.ours, f.e):
+		case suspect(p.dotted(f.e)):
+			s.take(p, f)
+		}
+	}
+}
+
+// sets reports whether a map of the desired object sets a field that is not there with that value
+// or not owned.
+func (p position) sets(want, have map[string]any) bool {
+	for key, v := range want {
+		there, has := have[key]
+		if !has || !holds(p.ours, name(key)) || scalar(v) != scalar(there) || scalar(v) && !covers(v, there) {
+			return true
+		}
+	}
+	return false
+}
+
+// dotted returns the path of a part as an API server writes it, without the keys of list items.
+func (p position) dotted(e fieldpath.PathElement) string {
+	var names []string
+	for _, e := range p.below(e) {
+		if e.FieldName != nil {
+			names = append(names, *e.FieldName)
+		}
+	}
+	return strings.Join(names, ".")
+}
+
+// overlap reports whether two sets have a common field at or below a path element. A field that is
+// owned as a whole overlaps with everything in it.
+func overlap(a, b *fieldpath.Set, e fieldpath.PathElement) bool {
+	aHas, bHas := a.Members.Has(e), b.Members.Has(e)
+	inA, inB := child(a, e), child(b, e)
+	switch {
+	case aHas && bHas:
+		return true
+	case aHas && inA.Empty() && !inB.Empty(), bHas && inB.Empty() && !inA.Empty():
+		return true
+	}
+	return anyOverlap(inA, inB)
+}
+
+// anyOverlap reports whether two sets have a common field.
+func anyOverlap(a, b *fieldpath.Set) bool {
+	found := false
+	look := func(e fieldpath.PathElement) { found = found || overlap(a, b, e) }
+	a.Members.Iterate(look)
+	a.Children.Iterate(look)
+	return found
+}
+
+// only returns the part of a set at or below a path element.
+func only(s *fieldpath.Set, e fieldpath.PathElement) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	if s.Members.Has(e) {
+		out.Members.Insert(e)
+	}
+	child(s, e).Iterate(func(path fieldpath.Path) { out.Insert(append(fieldpath.Path{e}, path...)) })
+	return out
+}
+
+// Shared reports whether somebody else owns fields that a manager has applied too, so that they
+// would stay if the manager no longer applied them.
+func Shared(entries []metav1.ManagedFieldsEntry, manager string) bool {
+	var ours *fieldpath.Set
+	for i := range entries {
+		e := &entries[i]
+		if applied(e, manager) || e.Subresource != "" || controlPlane[e.Manager] {
+			continue
+		}
+		if ours == nil {
+			own := entryOf(entries, manager)
+			if own == nil {
+				return false
+			}
+			ours = fieldsOf(own)
+		}
+		if anyOverlap(ours, fieldsOf(e)) {
+			return true
+		}
+	}
+	return false
+}

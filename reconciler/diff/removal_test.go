@@ -1,0 +1,182 @@
+package diff
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// patch carries out a JSON patch.
+func (s *server) patch(manager string, raw []byte) {
+	s.t.Helper()
+	patch, err := jsonpatch.DecodePatch(raw)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	before := s.live.DeepCopy()
+	before.SetResourceVersion("1")
+	doc, err := json.Marshal(before.Object)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if doc, err = patch.Apply(doc); err != nil {
+		s.t.Fatal(err)
+	}
+	changed := &unstructured.Unstructured{}
+	if err := changed.UnmarshalJSON(doc); err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := s.fields("").Update(s.live.DeepCopy(), changed, manager)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.live = out.(*unstructured.Unstructured)
+	s.live.SetResourceVersion("")
+}
+
+func (s *server) request(manifest string) Request {
+	return Request{Desired: object(s.t, manifest), Live: s.live, Manager: api.FieldManager, Force: true}
+}
+
+// applyAll applies a manifest, after everything was claimed that would be left.
+func (s *server) applyAll(manifest string) Removal {
+	s.t.Helper()
+	r := s.request(manifest)
+	gone := RemovedFrom(r, nil).Union(RenamedIn(r, false))
+	if !gone.Empty() {
+		raw, err := gone.Claim(s.live, api.FieldManager)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.patch(api.FieldManager, raw)
+	}
+	s.apply(api.FieldManager, manifest)
+	return gone
+}
+
+// What Git removes goes, although others own it too, and what others have added stays.
+func TestRemovedFieldsGo(t *testing.T) {
+	without := func(lines ...string) string {
+		out := web
+		for _, line := range lines {
+			if !strings.Contains(out, line) {
+				t.Fatalf("no %q", line)
+			}
+			out = strings.Replace(out, line, "", 1)
+		}
+		return out
+	}
+	const env = "        env:\n        - {name: MODE, value: fast}\n"
+	const limits = "        resources:\n          limits: {cpu: 500m, memory: 1Gi}\n"
+	add := func(s *server) {
+		s.update("kubectl-edit", "", func(o map[string]any) {
+			container(o)["env"] = append(container(o)["env"].([]any), map[string]any{"name": "DEBUG", "value": "1"})
+		})
+	}
+	tests := map[string]struct {
+		do       func(*server)
+		manifest string
+		stays    string // a text that the object still has
+		goes     string
+	}{
+		"nobody else":                         {func(*server) {}, without(env), "", "MODE"},
+		"kubectl has applied the same":        {func(s *server) { s.apply("kubectl", web) }, without(env, limits), "", "MODE"},
+		"a limit of several":                  {func(s *server) { s.apply("kubectl", web) }, strings.Replace(web, ", memory: 1Gi", "", 1), "500m", "1Gi"},
+		"a label":                             {func(s *server) { s.apply("kubectl", web) }, without("  labels: {tier: front}\n"), "", "front"},
+		"null":                                {func(s *server) { s.apply("kubectl", web) }, strings.Replace(web, "labels: {tier: front}", "labels: {tier: null}", 1), "", "front"},
+		"with what somebody has added beside": {func(s *server) { s.apply("kubectl", web); add(s) }, without(env), "DEBUG", "MODE"},
+		"kubectl has applied a part":          {func(s *server) { s.apply("kubectl", without(limits)) }, without(env, limits), "", "MODE"},
+		"an autoscaler owns replicas":         {func(s *server) { s.apply("kubectl", web); s.scale("hpa", 7) }, without("  replicas: 3\n"), `"replicas":7`, "nothing"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, web)
+			test.do(s)
+			s.applyAll(test.manifest)
+			live := s.live.DeepCopy()
+			live.SetManagedFields(nil)
+			raw := string(mustJSON(t, live.Object))
+			if !strings.Contains(raw, test.stays) || strings.Contains(raw, test.goes) {
+				t.Errorf("want %q to stay and %q to go:\n%s", test.stays, test.goes, raw)
+			}
+			if got := s.dryRun(api.FieldManager, test.manifest); Compare(got, s.live, Options{}) != nil {
+				t.Errorf("another apply changes it")
+			}
+		})
+	}
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+const service = `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {app: web}
+  ports:
+  - {name: http, port: 80, targetPort: 8080}
+  - {name: metrics, port: 90, targetPort: 9090}
+`
+
+// A list item whose key somebody has changed is put back, and nothing is left beside it.
+func TestRenamedItemsGo(t *testing.T) {
+	item := func(o map[string]any, i int, path ...string) map[string]any {
+		list, _, _ := unstructured.NestedFieldNoCopy(o, path...)
+		return list.([]any)[i].(map[string]any)
+	}
+	tests := map[string]struct {
+		manifest string
+		edit     func(o map[string]any)
+		stays    string
+	}{
+		"a port of a Service": {service, func(o map[string]any) { item(o, 0, "spec", "ports")["port"] = int64(83) }, ""},
+		"both ports": {service, func(o map[string]any) {
+			item(o, 0, "spec", "ports")["port"] = int64(83)
+			item(o, 1, "spec", "ports")["port"] = int64(93)
+		}, ""},
+		"ports exchanged": {service, func(o map[string]any) {
+			item(o, 0, "spec", "ports")["port"] = int64(90)
+			item(o, 1, "spec", "ports")["port"] = int64(80)
+		}, ""},
+		"a protocol":  {service, func(o map[string]any) { item(o, 0, "spec", "ports")["protocol"] = "UDP" }, ""},
+		"a container": {web, func(o map[string]any) { container(o)["name"] = "web2" }, ""},
+		"a variable":  {web, func(o map[string]any) { variable(o)["name"] = "MODUS" }, ""},
+		"a variable, and another one is added": {web, func(o map[string]any) {
+			variable(o)["name"] = "MODUS"
+			container(o)["env"] = append(container(o)["env"].([]any), map[string]any{"name": "DEBUG", "value": "1"})
+		}, "DEBUG"},
+		"a container port": {web, func(o map[string]any) {
+			container(o)["ports"].([]any)[0].(map[string]any)["containerPort"] = int64(8083)
+		}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, test.manifest)
+			want := s.live.DeepCopy()
+			s.update("kubectl-edit", "", test.edit)
+			s.applyAll(test.manifest)
+			got := Compare(want, s.live, Options{})
+			if test.stays == "" && len(got) > 0 {
+				t.Errorf("it differs from before: %v", got)
+			}
+			live := s.live.DeepCopy()
+			live.SetManagedFields(nil)
+			if raw := string(mustJSON(t, live.Object)); !strings.Contains(raw, test.stays) || strings.Contains(raw, "MODUS") {
+				t.Errorf("want %q to stay and nothing else:\n%s", test.stays, raw)
+			}
+		})
+	}
+}

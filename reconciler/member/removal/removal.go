@@ -1,0 +1,114 @@
+// Package removal makes an apply remove what it would leave on a member, although Git has removed
+// it or the desired object excludes it.
+//
+// Server-side apply removes a field only from an object that no other manager applies it to, and
+// never a field that nobody owns. So what has to go is claimed first: a patch of managedFields,
+// which changes nothing else, makes gitfleet its only owner. The apply that follows removes it
+// together with everything else that it changes, so that no state in between is invalid.
+package removal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+)
+
+// A Target is the object of an apply on a member.
+type Target struct {
+	Conn     *connection.Conn
+	Resource connection.Resource
+	ID       api.ID
+}
+
+// Claim makes gitfleet the only owner of what a removal has, unless it is empty. live is the object as
+// it was read; if it has changed since, the error is a conflict.
+func (t Target) Claim(ctx context.Context, r diff.Removal, live *unstructured.Unstructured) error {
+	if r.Empty() {
+		return nil
+	}
+	patch, err := r.Claim(live, api.FieldManager)
+	if err == nil {
+		err = t.Conn.Send(ctx, t.Resource, t.ID, types.JSONPatchType, patch)
+	}
+	if err != nil {
+		return fmt.Errorf("become the owner of what Git has removed: %w", err)
+	}
+	return nil
+}
+
+// Refused reports whether an error may be a refusal of an object because of fields that are on the member and
+// that the desired object does not have.
+func Refused(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsInvalid(err) && errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0
+}
+
+// Contradicting returns what contradicts the desired object on the member, after the server has
+// refused to apply it: defaults of an alternative that it no longer chooses, and list items that
+// somebody has put in the place of ours. To tell a default from a contradiction, the server
+// creates the object under another name in a dry run. body is what is created. The result is
+// empty if the desired object is invalid by itself.
+func (t Target) Contradicting(ctx context.Context, r diff.Request, body []byte, refusal error) diff.Removal {
+	removal := diff.RemovedFrom(r, nil).Union(diff.RenamedIn(r, true))
+	if diff.Surplus(r, nil, func(string) bool { return true }).Empty() {
+		return removal
+	}
+	fresh, err := t.Conn.DryRunNew(ctx, t.Resource, t.ID, body)
+	switch {
+	case err == nil:
+		return removal.Union(diff.Surplus(r, fresh, nil))
+	case !connection.Answered(err) || apierrors.IsInvalid(err) && !onlyName(err):
+		return diff.Removal{}
+	default:
+		return removal.Union(diff.Surplus(r, nil, func(path string) bool { return names(refusal, path) }))
+	}
+}
+
+// onlyName reports whether an object is invalid only because of its name.
+func onlyName(err error) bool {
+	return !slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return !strings.HasPrefix(c.Field, "metadata.name") })
+}
+
+// names reports whether a refusal names a field, something in it, or what it is a field of.
+func names(refusal error, path string) bool {
+	return slices.ContainsFunc(causes(refusal), func(c metav1.StatusCause) bool {
+		field := withoutKeys(c.Field)
+		return field == path || strings.HasPrefix(field, path+".") || path[:max(0, strings.LastIndexByte(path, '.'))] == field
+	})
+}
+
+func causes(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// withoutKeys removes the indexes and keys of list items from a path.
+func withoutKeys(path string) string {
+	var out strings.Builder
+	depth := 0
+	for _, c := range path {
+		switch {
+		case c == '[':
+			depth++
+		case c == ']':
+			depth--
+		case depth == 0:
+			out.WriteRune(c)
+		}
+	}
+	return out.String()
+}
