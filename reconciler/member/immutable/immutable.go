@@ -24,8 +24,12 @@ func Says(err error) bool { return caused(err, func(metav1.StatusCause) bool { r
 // Broken reports whether a refusal has no other reason than that something is immutable, some of it
 // by the rules.
 func Broken(err error, rules []Rule) bool {
+	said := func(text string, by func(Rule) bool) bool {
+		return slices.ContainsFunc(rules, func(r Rule) bool { return by(r) && strings.HasSuffix(text, r.Message) })
+	}
 	return caused(err, func(c metav1.StatusCause) bool {
-		return slices.ContainsFunc(rules, func(r Rule) bool { return r.says(c.Message) })
+		return said(c.Message, func(r Rule) bool { return r.Old && r.Message != "" }) ||
+			said(c.Message, func(r Rule) bool { return r.Old && r.Message == "" }) && !said(c.Message, func(r Rule) bool { return !r.Old && r.Message != "" })
 	})
 }
 
@@ -107,17 +111,15 @@ func says(c metav1.StatusCause) bool {
 	return contains(detail, phrases) || strings.Contains(c.Message, "failed rule: ") && strings.Contains(c.Message, "oldSelf")
 }
 
-// A Rule compares an object with the one before, so that it may make something immutable.
+// A Rule is a condition for objects.
 type Rule struct {
-	// Message is what a refusal by the rule says; empty if that depends on the object.
+	// Message is what a refusal by the rule says, or ends with; empty if that depends on the object.
 	Message string
+	// Old says that the rule refers to the object before, so that it may make something immutable.
+	Old bool
 }
 
-// says reports whether a text is, or ends with, the message of the rule.
-func (r Rule) says(text string) bool { return strings.HasSuffix(text, r.Message) }
-
-// RulesOf returns the rules of one version of a CustomResourceDefinition that refer to the value
-// before.
+// RulesOf returns the rules of one version of a CustomResourceDefinition.
 func RulesOf(definition *unstructured.Unstructured, version string) []Rule {
 	field, _, _ := unstructured.NestedFieldNoCopy(definition.Object, "spec", "versions")
 	versions, _ := field.([]any)
@@ -138,10 +140,7 @@ func appendRules(rules []Rule, schema map[string]any) []Rule {
 	for _, v := range validations {
 		v, _ := v.(map[string]any)
 		rule, _ := v["rule"].(string)
-		if !oldSelf.MatchString(rule) {
-			continue
-		}
-		rules = append(rules, ruleOf(v, "failed rule: "+rule))
+		rules = append(rules, ruleOf(v, oldSelf.MatchString(rule), "failed rule: "+rule))
 	}
 	for _, name := range []string{"items", "additionalProperties"} {
 		if below, ok := schema[name].(map[string]any); ok {
@@ -158,16 +157,16 @@ func appendRules(rules []Rule, schema map[string]any) []Rule {
 }
 
 // ruleOf returns a rule with its message, or the one that a server makes of it.
-func ruleOf(written map[string]any, without string) Rule {
+func ruleOf(written map[string]any, old bool, without string) Rule {
 	message, _ := written["message"].(string)
 	computed, _ := written["messageExpression"].(string)
 	switch {
 	case computed != "":
-		return Rule{}
+		return Rule{Old: old}
 	case message != "":
-		return Rule{strings.TrimSpace(message)}
+		return Rule{strings.TrimSpace(message), old}
 	}
-	return Rule{strings.TrimSpace(without)}
+	return Rule{strings.TrimSpace(without), old}
 }
 
 var (
@@ -176,8 +175,8 @@ var (
 	variable  = regexp.MustCompile(`\bvariables\.(\w+)`)
 )
 
-// RulesOfPolicy returns the rules of a ValidatingAdmissionPolicy that refer to the object before, also
-// through variables.
+// RulesOfPolicy returns the rules of a ValidatingAdmissionPolicy, which may refer to the object before
+// through variables, too.
 func RulesOfPolicy(policy *unstructured.Unstructured) []Rule {
 	field, _, _ := unstructured.NestedFieldNoCopy(policy.Object, "spec", "variables")
 	variables, _ := field.([]any)
@@ -197,9 +196,8 @@ func RulesOfPolicy(policy *unstructured.Unstructured) []Rule {
 	var rules []Rule
 	for _, v := range validations {
 		v, _ := v.(map[string]any)
-		if expression, _ := v["expression"].(string); refers(expression) {
-			rules = append(rules, ruleOf(v, "failed expression: "+expression))
-		}
+		expression, _ := v["expression"].(string)
+		rules = append(rules, ruleOf(v, refers(expression), "failed expression: "+expression))
 	}
 	return rules
 }

@@ -107,11 +107,13 @@ spec:
               zone: {x-kubernetes-validations: [{rule: "self == oldSelf", message: " a disk cannot be moved "}, {rule: "self != 'x'", message: "no such zone"}]}
               sizes: {items: {x-kubernetes-validations: [{rule: "self >= oldSelf"}]}}
               by: {additionalProperties: {x-kubernetes-validations: [{rule: "self != myoldSelfish", message: "not about it"}]}}
-  - {name: v2, schema: {openAPIV3Schema: {x-kubernetes-validations: [{rule: "self == oldSelf", messageExpression: "'no ' + self.x"}]}}}
+  - {name: v2, schema: {openAPIV3Schema: {x-kubernetes-validations: [{rule: "self == oldSelf", messageExpression: "'no ' + self.x"}, {rule: "self.y", message: "no y"}]}}}
 `)
 	var messages []string
 	for _, r := range RulesOf(definition, "v1") {
-		messages = append(messages, r.Message)
+		if r.Old {
+			messages = append(messages, r.Message)
+		}
 	}
 	slices.Sort(messages)
 	if want := []string{"a disk cannot be moved", "failed rule: self >= oldSelf", "the spec is closed"}; !slices.Equal(messages, want) {
@@ -129,6 +131,7 @@ spec:
 		"a static rule":              {"v1", invalid(field.Invalid(zone, "string", "no such zone")), false},
 		"with a static rule":         {"v1", invalid(field.Invalid(zone, "string", "a disk cannot be moved"), field.Invalid(zone, "string", "no such zone")), false},
 		"a computed message":         {"v2", invalid(field.Invalid(zone, "string", "no b")), true},
+		"a static rule beside one":   {"v2", invalid(field.Invalid(zone, "string", "no y")), false},
 		"a version without rules":    {"v3", invalid(field.Invalid(zone, "string", "a disk cannot be moved")), false},
 		"a webhook":                  {"v1", webhook("no changes before Monday"), false},
 	} {
