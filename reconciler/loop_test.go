@@ -62,6 +62,13 @@ func TestWhichCommitsComeInForce(t *testing.T) {
 			l.resumed = true
 			return l
 		}, "c2", "c2", "commit inForce @c2 | Ada | make c2\n", ""},
+		"one that no longer builds what was deployed": {func(c *chronicle) loaded {
+			c.inForce.Sources["web/base/kustomization.yaml"] = []string{}
+			l := c.loadedCommit("c2", "", base)
+			l.snapshot.Unused = []string{"web/base/kustomization.yaml"}
+			return l
+		}, "c1", "c2", "commit refused @c2 | Ada | make c2 | web/base/kustomization.yaml was deployed by the commit in force, and is now only a base or a component that no kustomization uses, " +
+			"so its objects would be deleted; give them a namespace again, or if they are to be deleted, remove the kustomization\n", "web/base/kustomization.yaml was deployed"},
 		"an older one that was loaded again": {func(c *chronicle) loaded {
 			l := c.loadedCommit("c0", "", base)
 			l.reloaded = true

@@ -18,6 +18,7 @@ type assembly struct {
 	problems problem.List
 	// sources are the files of each built kustomization.
 	sources map[string][]string
+	unused  []string
 	// size is the approximate memory of the items. full says that a limit is exceeded, so that the
 	// rest of the commit is not read.
 	size int64
@@ -41,6 +42,16 @@ func (a *assembly) add(p *parsed) {
 	a.problems = append(a.problems, p.Problems...)
 }
 
+// addUnused adds the errors of the build of a base that nothing uses as warnings. That its objects
+// have no namespace is said once for all of them.
+func (a *assembly) addUnused(p *parsed) {
+	for _, fault := range p.Problems.Errors().Warnings() {
+		if fault.Field != "metadata.namespace" {
+			a.problems = append(a.problems, fault)
+		}
+	}
+}
+
 // tooLarge refuses a commit whose objects take too much memory.
 func (a *assembly) tooLarge(at api.Origin) {
 	a.full = true
@@ -52,7 +63,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items) > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
-	s := &Snapshot{Commit: commit, Namespaced: map[api.GroupKind]bool{}, Sources: a.sources}
+	s := &Snapshot{Commit: commit, Namespaced: map[api.GroupKind]bool{}, Sources: a.sources, Unused: a.unused}
 	for _, it := range a.items {
 		if it.scope != nil {
 			s.Namespaced[it.scope.kind] = it.scope.namespaced

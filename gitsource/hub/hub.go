@@ -40,6 +40,9 @@ type Snapshot struct {
 	Namespaced map[api.GroupKind]bool
 	// Sources are the sorted files of each built kustomization, by kustomization file.
 	Sources map[string][]string
+	// Unused are the sorted kustomization files of components and bases that no kustomization uses
+	// and that are therefore not built.
+	Unused []string
 	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings problem.List
 }

@@ -257,31 +257,54 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 			return nil
 		}
 		t := g.Target(dir)
-		if !t.Valid() {
-			continue
+		p, err := l.buildTarget(t, a.rest())
+		if errors.Is(err, build.ErrBusy) && timedOut {
+			a.full = true // the build that timed out, for which the commit is refused, still runs
+			return nil
 		}
-		fingerprint, err := t.Fingerprint()
 		if err != nil {
 			return err
 		}
-		key := cacheKey{t.File, fingerprint, true}
-		p := l.cache[key]
-		if p == nil {
-			l.built++
-			p = &parsed{}
-			p.File, p.transient, err = t.Build(a.rest(), p.addItems)
-			if errors.Is(err, build.ErrBusy) && timedOut {
-				a.full = true // the build that timed out, for which the commit is refused, still runs
-				return nil
-			}
+		timedOut = timedOut || p.transient
+		if !t.Valid() || p.Problems.HasErrors() {
+			base, err := t.IsOnlyBase()
 			if err != nil {
 				return err
 			}
-			timedOut = timedOut || p.transient
+			if base {
+				t.Drop()
+				a.addUnused(p)
+				continue
+			}
+			t.Hint()
 		}
-		l.keep(key, p)
-		a.add(p)
-		a.sources[t.File] = t.Sources()
+		if a.add(p); t.Valid() {
+			a.sources[t.File] = t.Sources()
+		}
 	}
+	a.unused = g.Unused()
 	return nil
+}
+
+// buildTarget builds a kustomization, unless the result is cached. The result is empty if the
+// kustomization has problems.
+func (l *Loader) buildTarget(t build.Target, maxSize int64) (*parsed, error) {
+	if !t.Valid() {
+		return &parsed{}, nil
+	}
+	fingerprint, err := t.Fingerprint()
+	if err != nil {
+		return nil, err
+	}
+	key := cacheKey{t.File, fingerprint, true}
+	p := l.cache[key]
+	if p == nil {
+		l.built++
+		p = &parsed{}
+		if p.File, p.transient, err = t.Build(maxSize, p.addItems); err != nil {
+			return nil, err
+		}
+	}
+	l.keep(key, p)
+	return p, nil
 }

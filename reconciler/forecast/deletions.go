@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,8 +199,8 @@ func (o *Forecast) work(key api.PlacementKey, cluster string) *work.Work {
 	return &works[i]
 }
 
-// Refusal returns why the daemon would refuse the commit: no placement or no cluster of the earlier plan would be left.
-// It is empty if the daemon would accept it.
+// Refusal returns why the daemon would refuse the commit: no placement or no cluster of the earlier plan would be left,
+// or a kustomization would not be built any more. It is empty if the daemon would accept it.
 func (o *Forecast) Refusal() string {
 	if o.before == nil {
 		return ""
@@ -211,5 +212,5 @@ func (o *Forecast) Refusal() string {
 	for _, c := range o.before.Clusters {
 		l.Fold(ledger.ClusterSeen{Cluster: c.Name, Healthy: true})
 	}
-	return plan.RemovesEverything(o.Snapshot, l)
+	return cmp.Or(plan.RemovesEverything(o.Snapshot, l), plan.StopsBuilding(o.Snapshot, o.inForce))
 }

@@ -30,8 +30,9 @@ type Input struct {
 	AnyNamespace bool
 	// Before is an earlier plan; its placements are bound to their clusters. Nil if there is none.
 	Before *Document
-	// Earlier is the plan that Before describes; nil if only the description is known.
+	// Earlier is the plan that Before describes, and InForce its snapshot; nil if only the description is known.
 	Earlier *plan.Plan
+	InForce *hub.Snapshot
 	Now     time.Time
 }
 
@@ -53,6 +54,8 @@ type Forecast struct {
 	compared *Document
 	// earlier is the earlier plan with its contents; nil if they are not known.
 	earlier *plan.Plan
+	// inForce is the snapshot of the earlier plan; nil if it is not known.
+	inForce *hub.Snapshot
 	// Rollouts are the rollouts that the snapshot starts in a running fleet, by placement.
 	Rollouts []Rollout
 	// running is the fleet of the forecast; nil if no daemon runs it.
@@ -67,7 +70,7 @@ type Forecast struct {
 
 // Of returns the forecast for a fleet without a daemon. An error is a bug in the program.
 func Of(in Input) (*Forecast, error) {
-	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings, earlier: in.Earlier}
+	o := &Forecast{Snapshot: in.Snapshot, Warnings: in.Snapshot.Warnings, earlier: in.Earlier, inForce: in.InForce}
 	input := healthy(in.Snapshot, in.Now)
 	leaving := map[string]bool{}
 	if in.Observed != nil {

@@ -117,7 +117,7 @@ func (r *Running) forecast(s *hub.Snapshot) (*Forecast, error) {
 	if grows || !known { // the memo would have the contents of the last forecast
 		in.Memo = plan.NewMemo()
 	}
-	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r, earlier: r.plan}
+	o := &Forecast{Snapshot: s, Warnings: s.Warnings, Plan: plan.Resolve(in), running: r, earlier: r.plan, inForce: r.inForce}
 	if err := internal(o.Plan); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -45,10 +46,8 @@ func allowed(message string) []string {
 // now. Such a commit is usually a mistake, and is accepted only with the trailer "*". The result is empty if the
 // snapshot is acceptable.
 func RemovesEverything(next *hub.Snapshot, l *ledger.Ledger) string {
-	for _, name := range allowed(next.Commit.Message) {
-		if name == "*" {
-			return ""
-		}
+	if slices.Contains(allowed(next.Commit.Message), "*") {
+		return ""
 	}
 	const hint = "; if this is intended, add the trailer \"" + AllowTrailer + ": *\" to the message of a commit"
 	switch {
@@ -56,6 +55,22 @@ func RemovesEverything(next *hub.Snapshot, l *ledger.Ledger) string {
 		return "the commit has no MemberCluster left, and every cluster would leave the fleet" + hint
 	case len(l.Placements()) > 0 && len(next.Placements) == 0:
 		return "the commit has no placement left, and would remove everything from every cluster" + hint
+	}
+	return ""
+}
+
+// StopsBuilding returns why a snapshot is refused after the one in force, which may be nil: it does not build a kustomization
+// that was deployed, since it looks like a base or a component that nothing uses. Most likely a mistake made it look so,
+// and its objects would be deleted. The result is empty if the snapshot is acceptable.
+func StopsBuilding(next, inForce *hub.Snapshot) string {
+	if inForce == nil || slices.Contains(allowed(next.Commit.Message), "*") {
+		return ""
+	}
+	for _, file := range next.Unused {
+		if inForce.Sources[file] != nil {
+			return file + " was deployed by the commit in force, and is now only a base or a component that no kustomization uses, so its objects would be deleted; " +
+				"give them a namespace again, or if they are to be deleted, remove the kustomization"
+		}
 	}
 	return ""
 }

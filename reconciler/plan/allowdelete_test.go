@@ -81,3 +81,27 @@ func TestRemovesEverything(t *testing.T) {
 		})
 	}
 }
+
+// A commit that stops building what was deployed is refused, unless its trailer allows all deletions. That a base is
+// unused that was never deployed is no reason, nor that the kustomization was removed.
+func TestStopsBuilding(t *testing.T) {
+	deployed := &hub.Snapshot{Sources: map[string][]string{"web/base/kustomization.yaml": {}, "prod/kustomization.yaml": {}}}
+	for name, test := range map[string]struct {
+		unused, message string
+		inForce         *hub.Snapshot
+		want            bool
+	}{
+		"a base that was deployed":     {"web/base/kustomization.yaml", "", deployed, true},
+		"a base that was not deployed": {"shop/base/kustomization.yaml", "", deployed, false},
+		"all deletions are allowed":    {"web/base/kustomization.yaml", "Move it\n\nGitfleet-Allow-Delete: *", deployed, false},
+		"no commit is in force":        {"web/base/kustomization.yaml", "", nil, false},
+	} {
+		next := &hub.Snapshot{Commit: hub.Commit{Message: test.message}, Unused: []string{test.unused}}
+		if got := StopsBuilding(next, test.inForce); (got != "") != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := StopsBuilding(&hub.Snapshot{}, deployed); got != "" {
+		t.Errorf("everything is removed: %q", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,10 +48,10 @@ relative to another, as in .@HEAD~1..HEAD.
 Warnings are about content that is accepted but probably a mistake, such as
 fields that a kind of Kubernetes does not have, and about configuration without
 effect: placements that select nothing, clusters that no placement selects,
-files that no placement selects, overrides that match nothing. They are reported
-once the repository loads. Without --clusters members count as declared and
-healthy, and what depends on properties that no MemberCluster declares is not
-checked.
+files that no placement selects, bases that no kustomization uses, overrides
+that match nothing. They are reported once the repository loads. Without
+--clusters members count as declared and healthy, and what depends on properties
+that no MemberCluster declares is not checked.
 
 With --current or REPO@FROM..TO there are also warnings of deletions, since the
 earlier plan or the commit FROM, that the daemon would hold until a commit
@@ -116,7 +117,13 @@ func examine(s *hub.Snapshot, err error, clusters string) ([]finding, *forecast.
 	if err != nil {
 		return nil, nil, err
 	}
-	return sortFindings(append(findingsOf(o.Warnings), inspect(o.Snapshot, o.Plan)...)), o, nil
+	found := findingsOf(o.Warnings)
+	for i := range found {
+		if slices.Contains(s.Unused, found[i].Path) {
+			found[i].rule = dead
+		}
+	}
+	return sortFindings(append(found, inspect(o.Snapshot, o.Plan)...)), o, nil
 }
 
 // summarize prints the result in one line.

@@ -35,6 +35,7 @@ func (in Input) Forecast(s *hub.Snapshot) (*forecast.Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
+	input.InForce = in.Base
 	if input.Before, input.Earlier, err = in.earlier(); err != nil {
 		return nil, err
 	}

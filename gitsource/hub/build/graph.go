@@ -22,6 +22,8 @@ type Graph struct {
 	nodes map[string]*kustomization
 	// Roots are the directories to build, in order: those that no other kustomization includes.
 	Roots []string
+	// unused are the directories of components and bases that no kustomization uses.
+	unused []string
 	// owned maps files to the kustomization file that uses them. ownedDirs does so for
 	// directories, whose manifests are read only if a kustomization lists them.
 	owned, ownedDirs map[string]string
@@ -87,7 +89,8 @@ func (g *Graph) findRoots(dirs []string) {
 		switch k := g.nodes[dir]; {
 		case included[dir]:
 		case k.isComponent():
-			k.add(problem.Warning, 0, "", "no kustomization uses this component, so it has no effect")
+			k.add(problem.Warning, 1, "", "no kustomization uses this component, so it has no effect")
+			g.unused = append(g.unused, dir)
 		default:
 			g.Roots = append(g.Roots, dir)
 			if n := g.visit(dir, visits, nil); n > maxVisits {
@@ -119,11 +122,16 @@ func (g *Graph) visit(dir string, visits map[string]int, stack []string) int {
 	return n
 }
 
-// Problems are those of all kustomizations.
+// Problems are those of all kustomizations. Those of unused ones are warnings.
 func (g *Graph) Problems() problem.List {
 	var all problem.List
+	unused := g.onlyUnused()
 	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
-		all = append(all, g.nodes[dir].problems...)
+		problems := g.nodes[dir].problems
+		if unused[dir] {
+			problems = problems.Warnings()
+		}
+		all = append(all, problems...)
 	}
 	return all
 }

@@ -229,7 +229,7 @@ func TestRootsAndOwners(t *testing.T) {
 	if want := []string{"prod", "test"}; !slices.Equal(g.Roots, want) {
 		t.Errorf("roots %v, want %v", g.Roots, want)
 	}
-	checkLines(t, "problems", messages(g), []string{"unused/kustomization.yaml: no kustomization uses this component, so it has no effect (warning)"})
+	checkLines(t, "problems", messages(g), []string{"unused/kustomization.yaml:1: no kustomization uses this component, so it has no effect (warning)"})
 	for name, want := range map[string]struct {
 		owner  string
 		listed bool

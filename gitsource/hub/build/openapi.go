@@ -45,6 +45,12 @@ const kindExtension = "x-kubernetes-group-version-kind"
 // checkSchema reports what kustomize cannot use in an OpenAPI schema: it panics if the kind of a
 // definition is incomplete, and would never end following a reference that leads to itself.
 func checkSchema(r *document.Report, schema any) {
+	top, isMap := schema.(map[string]any)
+	definitions, given := top["definitions"]
+	if _, ok := definitions.(map[string]any); !isMap || given && !ok {
+		r.Errorf(r.Field("definitions"), "an OpenAPI schema is a mapping that has definitions, which is a mapping of schemas")
+		return
+	}
 	ends := map[string]bool{}
 	var check func(p *document.FieldPath, value any)
 	check = func(p *document.FieldPath, value any) {

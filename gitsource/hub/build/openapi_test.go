@@ -62,7 +62,7 @@ func neighbours() sources {
 		all[name+"/kustomization.yaml"] = "resources: [../base]\n" + text + patches
 		all[name+"/schema.json"] = schemaOf("example.com", "v1", "Pipe")
 		all[name+"/deployment.json"] = schemaOf("apps", "v1", "Deployment")
-		all[name+"/broken.json"] = `{"definitions": ["a"]}`
+		all[name+"/broken.json"] = `{"definitions": {"a": ["b"]}}`
 		all[name+"/config.yaml"] = "namePrefix: [{path: metadata/name, kind: Zone}, {path: spec/steps/name, kind: Pipe}]\n"
 		all[name+"/t.yaml"] = "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: p}\nlabels: {a: b}\nfieldSpecs: [{path: metadata/labels, create: true}]\n"
 	}
@@ -159,6 +159,9 @@ func TestSchemasAreChecked(t *testing.T) {
 			"app/schema.yaml:3: definitions.a[$ref]: the references of this schema lead to themselves, so that a build would never end; remove one of them (built by app/kustomization.yaml)"},
 		"a cycle through a property": {"definitions:\n  a: {properties: {b: {$ref: '#/definitions/c'}}}\n  c: {$ref: '#/definitions/a/properties/b'}\n",
 			"app/schema.yaml:2: definitions.a.properties.b[$ref]: the references of this schema lead to themselves, so that a build would never end; remove one of them (built by app/kustomization.yaml)"},
+		"no schema": {"[a]\n", "app/schema.yaml:1: definitions: an OpenAPI schema is a mapping that has definitions, which is a mapping of schemas (built by app/kustomization.yaml)"},
+		"a list of definitions": {"definitions: [a]\n",
+			"app/schema.yaml:1: definitions: an OpenAPI schema is a mapping that has definitions, which is a mapping of schemas (built by app/kustomization.yaml)"},
 		"a kind without a version": {"definitions:\n  a:\n    x-kubernetes-group-version-kind: [{group: example.com, kind: A}]\n",
 			"app/schema.yaml:3: definitions.a.x-kubernetes-group-version-kind: kustomize needs a group, a version and a kind here, as strings (built by app/kustomization.yaml)"},
 	} {

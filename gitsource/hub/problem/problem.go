@@ -81,6 +81,15 @@ func (ps List) Errors() List {
 	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool { return p.Severity != Error })
 }
 
+// Warnings returns the problems as warnings.
+func (ps List) Warnings() List {
+	all := slices.Clone(ps)
+	for i := range all {
+		all[i].Severity = Warning
+	}
+	return all
+}
+
 // ErrorsFirst returns the problems with the errors first, so that a shortened list contains the
 // reason of a refusal.
 func (ps List) ErrorsFirst() List {
