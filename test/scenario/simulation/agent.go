@@ -35,6 +35,8 @@ type agent struct {
 	passModel *model
 	// passStart is the start of the current pass.
 	passStart time.Time
+	// wrote are the placements of which an object was written since their last report.
+	wrote map[api.PlacementKey]bool
 	// announced says that the inventories have the objects of the pass.
 	announced bool
 	passAgain bool
@@ -93,6 +95,7 @@ func (a *agent) connect() {
 		return
 	}
 	a.connected, a.healthy = true, true
+	a.blip("gitfleet has started")
 	a.reportCluster()
 	a.startPass()
 	a.after(probeInterval, a.probe)
@@ -115,6 +118,7 @@ func (a *agent) observe() {
 		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: "uid-" + a.name})
 	case !a.healthy, a.reportedFleet != a.otherFleet:
 		a.healthy = true
+		a.blip("it answers again")
 		a.reportCluster()
 		a.startPass()
 	default:
@@ -270,16 +274,17 @@ func writes(w work.Work) bool { return !w.Remove && w.Strategy.Type != api.Repor
 
 func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 	value := valueOf(m.Object.Content)
-	if a.failingWrites[m.ID] || kindOf(value) == refused {
-		return
-	}
 	old := a.objects[m.ID]
 	if old != nil && old.ours && old.hash == m.Hash && old.by == key {
 		return
 	}
+	a.wrote[key] = true
+	if a.failingWrites[m.ID] || kindOf(value) == refused {
+		return
+	}
 	next := &liveObject{value: value, hash: m.Hash, by: key, ours: true, since: time.Now()}
 	if old != nil && old.hash == m.Hash {
-		next.since = old.since
+		next.since, next.unavailableUntil = old.since, time.Now().Add(a.blipTime())
 	}
 	a.d.w.checkWrite(a, key, m.ID)
 	a.objects[m.ID] = next
@@ -412,83 +417,4 @@ func (a *agent) leaveWrites() []func() {
 		steps = append(steps, func() { delete(a.inventories, key) })
 	}
 	return steps
-}
-
-// reportWorks reports the state of all works if it has changed.
-func (a *agent) reportWorks(works []work.Work) {
-	later := false
-	a.done = works
-	for _, w := range works {
-		if w.Unreleased() {
-			continue
-		}
-		o, changes := a.workSeen(w)
-		later = later || changes
-		a.send(o)
-	}
-	if later {
-		a.after(slowDelay, func() {
-			if a.pass == nil && a.healthy && a.leaving == nil && !a.foreign() {
-				a.reportWorks(a.done)
-			}
-		})
-	}
-}
-
-// heldDeletions returns the objects that a work no longer has and whose deletion is held.
-func (a *agent) heldDeletions(w work.Work) []ledger.Braked {
-	inv := a.inventories[w.Placement]
-	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {
-		return nil
-	}
-	var out []ledger.Braked
-	for _, id := range slices.SortedFunc(maps.Keys(inv.items), api.ID.Compare) {
-		if why := w.Held(id, a.deletedNamespaces(w)); why != "" && !a.wantedByAny(id) {
-			out = append(out, ledger.Braked{ID: id, Why: why})
-		}
-	}
-	return out
-}
-
-func (a *agent) workSeen(w work.Work) (o ledger.WorkSeen, changes bool) {
-	now := time.Now()
-	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.heldDeletions(w)}
-	if w.Remove {
-		o.Removed = a.inventories[w.Placement] == nil
-		return o, false
-	}
-	if !writes(w) {
-		return o, false
-	}
-	for _, m := range w.Manifests {
-		state := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: ledger.Verdict{OK: true}}
-		if !a.applied(w, m) && w.SuspendedReason(m.ID) != "" {
-			state.Applied = ledger.Verdict{Reason: api.Suspended, Message: w.SuspendedReason(m.ID)}
-			o.Exceptions = append(o.Exceptions, state)
-			continue
-		}
-		if !a.applied(w, m) {
-			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server refuses it"}
-			o.Exceptions = append(o.Exceptions, state)
-			continue
-		}
-		switch a.objects[m.ID].health(now) {
-		case untracked:
-			o.Untrackable++
-			continue
-		case healthy:
-			continue
-		case pending:
-			changes = true
-		case failed:
-			state.Failure = "its pods cannot start"
-		}
-		if w.SuspendedReason(m.ID) != "" {
-			state.Applied.Reason = api.Suspended
-		}
-		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not yet"}
-		o.Exceptions = append(o.Exceptions, state)
-	}
-	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
-	return o, changes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (w *world) start() {
 	d.loop = reconciler.New(reconciler.Config{
 		Source: replicaSource{w.source, d}, Loader: w.loaders.head, Past: w.loaders.past, Store: &store{w, d},
 		Member: d.member, Now: d.now, Publish: d.publish, Log: slog.New(slog.DiscardHandler),
-		MaxUnreachable: w.unreachableLimit(), Fleet: ourFleet,
+		MaxUnreachable: w.unreachableLimit(), RepairAfter: repairAfter, Fleet: ourFleet,
 	})
 	go func() { d.done <- d.loop.Run(ctx) }()
 }
@@ -78,7 +79,7 @@ func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconci
 	if h.agent != nil {
 		h.agent.stop()
 	}
-	a := &agent{host: h, d: d, report: report}
+	a := &agent{host: h, d: d, report: report, wrote: map[api.PlacementKey]bool{}}
 	h.agent = a
 	d.agents = append(d.agents, a)
 	a.after(h.halfPass, a.connect)
@@ -117,9 +118,19 @@ func (w *world) setWorks(a *agent, works []work.Work) {
 		w.logf("cluster %s is sent%s", a.name, describeWorks(works))
 	}
 	w.checkWorks(a, works)
+	if resumes(a.works, works) {
+		a.blip("a suspension has ended")
+	}
 	a.works, a.hasWorks, a.basedOn = w.mutant.applies(works), true, w.saved
 	a.startPass()
 	a.d.countWrite()
+}
+
+// resumes reports whether a work that was suspended is not any more.
+func resumes(was, now []work.Work) bool {
+	return slices.ContainsFunc(now, func(n work.Work) bool {
+		return n.Suspended == "" && slices.ContainsFunc(was, func(o work.Work) bool { return o.Placement == n.Placement && o.Suspended != "" })
+	})
 }
 
 // describeWorks describes works for the log.

@@ -76,6 +76,7 @@ func (t *decision) check() {
 	if t.w.maxUnreachable != "" {
 		t.toleratedUnreachable = intOrPercent(t.w.maxUnreachable, t.target())
 	}
+	t.noteDisturbances(names)
 	for _, name := range names {
 		t.count(bindingKey{t.key, name})
 	}
@@ -101,7 +102,9 @@ func (t *decision) check() {
 	t.checkStopped(names)
 	t.checkProgress()
 	t.checkStopEnds()
+	t.checkUntried(names, unavailable)
 	t.updateRisked()
+	t.updateCounted(names)
 }
 
 // count counts one cluster.
@@ -109,8 +112,9 @@ func (t *decision) count(at bindingKey) {
 	b, had := t.before.binding(at)
 	now, has := t.after.binding(at)
 	reachable, suspended := t.before.reachable(at.cluster), t.after.suspended(at, t.now)
-	pardoned := suspended
-	if has && !suspended && !reachable && t.toleratedUnreachable > 0 {
+	keepsPlace := t.keepsPlace(at)
+	pardoned := suspended && !keepsPlace
+	if has && !suspended && !reachable && !keepsPlace && t.toleratedUnreachable > 0 {
 		t.toleratedUnreachable--
 		pardoned = true
 	}
@@ -121,7 +125,7 @@ func (t *decision) count(at bindingKey) {
 	if anew {
 		delete(t.before.risked, at)
 	}
-	ready, down := t.isReady(at), t.isDown(at)
+	ready, down := t.isReady(at), t.isOutsideBudget(at)
 	_, declared := t.head.clusters[at.cluster]
 	gone := b.Removing && t.before.reports[at].removed
 	if !pardoned && had && declared && !gone {
@@ -360,7 +364,7 @@ func (t *decision) updateRisked() {
 	}
 	for _, name := range t.updated {
 		at := bindingKey{t.key, name}
-		t.before.risked[at] = t.isReady(at) && !t.spec.reportDiff || t.before.risked[at] && (t.spec.reportDiff || !t.isBroken(at))
+		t.before.risked[at] = (t.isReady(at) || t.isDown(at) && !t.isOutsideBudget(at)) && !t.spec.reportDiff || t.before.risked[at] && (t.spec.reportDiff || !t.isBroken(at))
 	}
 	for _, name := range t.added {
 		delete(t.before.risked, bindingKey{t.key, name})

@@ -46,7 +46,7 @@ func (w *world) checkFresh() {
 	other := &world{
 		t: w.t, seed: w.seed, loaders: w.loaders, began: time.Now(), hosts: map[string]*host{},
 		state: state{Store: ledger.Memory()}, saved: newModel(), queueChanged: make(chan struct{}, 1),
-		contents: map[string]revisionContent{},
+		contents: map[string]revisionContent{}, availableSomewhere: map[string]bool{}, exposed: map[bindingKey]string{},
 	}
 	other.savedObservations, other.decided = other.saved.observations, other.saved
 	other.source = newSource(other)

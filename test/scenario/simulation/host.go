@@ -26,7 +26,7 @@ type host struct {
 	down, hung    bool
 	failingWrites map[api.ID]bool
 	halfPass      time.Duration
-	random        *rand.Rand
+	random, blips *rand.Rand
 	// otherFleet is the ID of another fleet that holds it too; empty if there is none.
 	// otherFleetAdopted says that a user has adopted that fleet.
 	otherFleet        string
@@ -42,6 +42,8 @@ type liveObject struct {
 	by    api.PlacementKey // who applied it
 	ours  bool             // it has gitfleet's label
 	since time.Time        // of its present value
+	// unavailableUntil is when it is available again, whatever its value says; zero if it is.
+	unavailableUntil time.Time
 }
 
 // An inventory has what a placement owns on a cluster.
@@ -55,8 +57,8 @@ func newHost(name string, seed uint64) *host {
 	sum := fnv.New64a()
 	io.WriteString(sum, name) // never fails
 	return &host{
-		random: rand.New(rand.NewPCG(seed, sum.Sum64())),
-		name:   name, objects: map[api.ID]*liveObject{}, inventories: map[api.PlacementKey]*inventory{},
+		random: rand.New(rand.NewPCG(seed, sum.Sum64())), blips: rand.New(rand.NewPCG(seed+1, sum.Sum64())),
+		name: name, objects: map[api.ID]*liveObject{}, inventories: map[api.PlacementKey]*inventory{},
 		failingWrites: map[api.ID]bool{}, halfPass: 20 * time.Millisecond,
 	}
 }
@@ -108,17 +110,23 @@ const (
 )
 
 func (t *liveObject) health(now time.Time) health {
-	switch kindOf(t.value) {
-	case bad:
+	switch kind := kindOf(t.value); {
+	case kind == bad:
 		return failed
-	case loose:
+	case now.Before(t.unavailableUntil), kind == slow && now.Before(t.since.Add(slowDelay)):
+		return pending
+	case kind == loose:
 		return untracked
-	case slow:
-		if now.Before(t.since.Add(slowDelay)) {
-			return pending
-		}
 	}
 	return healthy
+}
+
+// changesAt is when a pending object is available, or unavailable for another reason.
+func (t *liveObject) changesAt(now time.Time) time.Time {
+	if now.Before(t.unavailableUntil) {
+		return t.unavailableUntil
+	}
+	return t.since.Add(slowDelay)
 }
 
 // slowDelay is how long a slow object takes to become available.

@@ -57,6 +57,15 @@ type observations struct {
 	// excused are the clusters, with their assigned hashes, for which a rollout no longer waits
 	// because a user resumed it.
 	excused map[bindingKey]string
+	// outages are the clusters that are unavailable with their content, counted those that have counted as available with
+	// it, with its hash.
+	outages map[bindingKey]outage
+	counted map[bindingKey]string
+	// disturbed is when gitfleet last did something besides a write that may change availability, leaving where objects are
+	// left to another placement, healthSince when a cluster last began or ceased to answer.
+	disturbed   map[bindingKey]time.Time
+	leaving     map[bindingKey]bool
+	healthSince map[string]time.Time
 }
 
 // A bindingKey is a placement on a cluster.
@@ -86,6 +95,7 @@ func newModel() *model {
 		reported: map[string]bool{}, healthy: map[string]bool{}, reports: map[bindingKey]workReport{}, risked: map[bindingKey]bool{}, failedUpdates: map[bindingKey]map[api.ID]string{},
 		responded: map[string]bool{}, found: map[api.PlacementKey]bool{}, requestedSuspensions: map[ledger.Subject]requestedSuspension{}, excused: map[bindingKey]string{},
 		foreign: map[string]bool{}, adopted: map[string]string{},
+		outages: map[bindingKey]outage{}, counted: map[bindingKey]string{}, disturbed: map[bindingKey]time.Time{}, leaving: map[bindingKey]bool{}, healthSince: map[string]time.Time{},
 	}}
 }
 
@@ -101,6 +111,7 @@ func (w *world) startModel(d *daemon) {
 		w.rebaseReports()
 	}
 	w.saved.reported = map[string]bool{}
+	w.saved.doubtOutages(func(bindingKey) bool { return true })
 	w.saved.uncertain = w.saved.uncertain || len(w.requests) > 0
 	w.decided, w.requests = w.saved, nil
 }
@@ -109,6 +120,7 @@ func (m *observations) clone() *observations {
 	return &observations{
 		maps.Clone(m.reported), maps.Clone(m.healthy), maps.Clone(m.reports), maps.Clone(m.risked), maps.Clone(m.failedUpdates),
 		maps.Clone(m.responded), maps.Clone(m.found), maps.Clone(m.requestedSuspensions), m.uncertain, maps.Clone(m.foreign), maps.Clone(m.adopted), maps.Clone(m.excused),
+		maps.Clone(m.outages), maps.Clone(m.counted), maps.Clone(m.disturbed), maps.Clone(m.leaving), maps.Clone(m.healthSince),
 	}
 }
 
@@ -116,7 +128,8 @@ func (m *observations) clone() *observations {
 func (w *world) record(o ledger.Observation) {
 	switch o := o.(type) {
 	case ledger.ClusterSeen:
-		w.saved.reported[o.Cluster], w.saved.healthy[o.Cluster] = true, o.Healthy
+		w.saved.reported[o.Cluster] = true
+		w.saved.recordHealth(o)
 		if w.decided == w.saved && len(o.Holds) > 0 {
 			w.decided = w.saved.copy() // what was rebuilt is not saved yet
 		}
@@ -136,6 +149,8 @@ func (w *world) record(o ledger.Observation) {
 		// A removal that is reported after the placement was selected again is an earlier one.
 		if b, ok := w.decided.binding(bindingKey{o.Placement, o.Cluster}); !o.Removed || !ok || b.Removing {
 			w.saved.recordWork(o)
+			w.saved.recordOutage(bindingKey{o.Placement, o.Cluster}, &o, b.Assigned)
+			w.noteAvailable(&o)
 		}
 	}
 }
@@ -155,6 +170,7 @@ func (b *model) rebuild(o ledger.ClusterSeen, h ledger.InventorySeen) {
 	}
 	if page := b.entries[h.Placement]; page[o.Cluster] == nil {
 		page[o.Cluster] = &ledger.Entry{Binding: placement.Binding{Cluster: o.Cluster, Assigned: h.Revision, AssignedAt: o.At}}
+		b.counted[bindingKey{h.Placement, o.Cluster}] = h.Revision.Hash // it may have been available
 	}
 }
 

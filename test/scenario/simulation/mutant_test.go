@@ -18,6 +18,20 @@ var mutants = map[string]Mutant{
 	invariantUnavailable: {Saves: func(_ *desired, l *ledger.Ledger) {
 		rebind(l, func(b *placement.Binding, to placement.Revision) { b.Assigned, b.AssignedAt = to, time.Now() })
 	}},
+	invariantUntried: {Saves: func(_ *desired, l *ledger.Ledger) {
+		for _, key := range l.Placements() {
+			entries := l.Placement(key).Entries()
+			for _, from := range entries {
+				for _, e := range entries {
+					b := e.Binding
+					if to := from.Binding.Assigned; to.Commit == l.InForce() && b.HasRevision() && b.Assigned.Hash != to.Hash && !b.Removing && e.Seen != nil && e.Seen.Done && !e.Seen.Available() {
+						b.Assigned, b.AssignedAt = to, time.Now()
+						l.Bind(key, b)
+					}
+				}
+			}
+		}
+	}},
 	invariantSurge: {Saves: func(_ *desired, l *ledger.Ledger) {
 		eachBinding(l, func(b *placement.Binding) bool {
 			if b.HasRevision() || b.Unscheduled {

@@ -104,6 +104,7 @@ func (w *world) carryOver(l *ledger.Ledger) {
 		delete(b.renamed, to)
 		b.renames = append(slices.Clip(b.renames), rename{from: from.Name, to: to.Name, commit: l.InForce()})
 		b.observations.carryOver(from, to)
+		move(w.exposed, from, to)
 	}
 }
 
@@ -112,6 +113,10 @@ func (m *observations) carryOver(from, to api.PlacementKey) {
 	move(m.risked, from, to)
 	move(m.failedUpdates, from, to)
 	move(m.excused, from, to)
+	move(m.outages, from, to)
+	move(m.counted, from, to)
+	move(m.disturbed, from, to)
+	move(m.leaving, from, to)
 	if m.found[from] {
 		m.found[to] = true
 	}

@@ -74,7 +74,7 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 		w := &world{
 			t: t, seed: sc.Seed, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
 			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: verbose, queueChanged: make(chan struct{}, 1),
-			contents: map[string]revisionContent{},
+			contents: map[string]revisionContent{}, availableSomewhere: map[string]bool{}, exposed: map[bindingKey]string{},
 		}
 		w.savedObservations, w.decided = w.saved.observations, w.saved
 		if sc.Dir != "" {
@@ -90,6 +90,7 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 		w.source = newSource(w)
 		r := rand.New(rand.NewPCG(sc.Seed, 2))
 		w.reportsDuringTurns = r.IntN(4) > 0
+		w.blips = sc.Seed%4 > 0
 		w.runEvent(func() { w.push("the beginning", firstCommit(r)) })
 		w.wake()
 		for _, s := range sc.Steps {
@@ -145,6 +146,7 @@ var kinds = []kind{
 	{4, (*world).suspend}, {4, (*world).resume}, {1, (*world).sync}, {1, (*world).reconfigure}, {1, (*world).rollBack},
 	{4, (*world).suspendStopped}, {5, (*world).changeFleets},
 	{0, (*world).stopLeader}, {0, (*world).cutOffLeader}, // with replicas only
+	{6, (*world).loseAvailability},
 }
 
 // killStep is the kind of step that kills the daemon, resumeStep the kind in which a user
@@ -340,11 +342,13 @@ func (w *world) converge(r *rand.Rand) {
 		if w.daemon != nil {
 			w.daemon.writesUntilKill = -1
 		}
+		w.blips = false
 		for _, name := range keys(w.hosts) {
 			h := w.hosts[name]
 			w.set(h, func() {
 				h.down, h.hung, h.halfPass = false, false, 20*time.Millisecond
 				clear(h.failingWrites)
+				h.becomeUnavailable(0)
 				h.removeOtherFleet()
 			})
 		}

@@ -70,6 +70,12 @@ type world struct {
 
 	// contents are the contents of revisions, by their hash.
 	contents map[string]revisionContent
+	// blips says that what gitfleet does on a cluster may make objects unavailable for a moment.
+	blips bool
+	// availableSomewhere are the hashes of the contents that were available on any cluster. exposed are the clusters that
+	// were taken from what was available to content that has not been available there yet, with its hash.
+	availableSomewhere map[string]bool
+	exposed            map[bindingKey]string
 
 	// losses count the ledgers and commits that were lost.
 	losses     int

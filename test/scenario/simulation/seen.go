@@ -1,0 +1,96 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+)
+
+// reportWorks reports the state of all works if it has changed.
+func (a *agent) reportWorks(works []work.Work) {
+	var later time.Time
+	a.done = works
+	for _, w := range works {
+		if w.Unreleased() {
+			continue
+		}
+		o, changes := a.workSeen(w)
+		if later.IsZero() || !changes.IsZero() && changes.Before(later) {
+			later = changes
+		}
+		a.send(o)
+	}
+	if !later.IsZero() {
+		a.after(time.Until(later), func() {
+			if a.pass == nil && a.healthy && a.leaving == nil && !a.foreign() {
+				a.reportWorks(a.done)
+			}
+		})
+	}
+}
+
+// heldDeletions returns the objects that a work no longer has and whose deletion is held.
+func (a *agent) heldDeletions(w work.Work) []ledger.Braked {
+	inv := a.inventories[w.Placement]
+	if inv == nil || w.Keep || w.Strategy.Type == api.ReportDiff || inv.abandon && w.Remove {
+		return nil
+	}
+	var out []ledger.Braked
+	for _, id := range slices.SortedFunc(maps.Keys(inv.items), api.ID.Compare) {
+		if why := w.Held(id, a.deletedNamespaces(w)); why != "" && !a.wantedByAny(id) {
+			out = append(out, ledger.Braked{ID: id, Why: why})
+		}
+	}
+	return out
+}
+
+// workSeen returns the report of a work, and when that changes by itself; zero if it does not.
+func (a *agent) workSeen(w work.Work) (o ledger.WorkSeen, changes time.Time) {
+	now := time.Now()
+	o = ledger.WorkSeen{Cluster: a.name, Placement: w.Placement, At: a.d.w.now(), Revision: w.Revision, Done: true, Compared: w.Strategy.Type == api.ReportDiff, Total: len(w.Manifests), Braked: a.heldDeletions(w), Wrote: a.wrote[w.Placement]}
+	delete(a.wrote, w.Placement)
+	if w.Remove {
+		o.Removed = a.inventories[w.Placement] == nil
+		return o, changes
+	}
+	if !writes(w) {
+		return o, changes
+	}
+	for _, m := range w.Manifests {
+		state := ledger.ObjectState{ID: m.ID, Version: "v1", Envelope: m.Envelope, Applied: ledger.Verdict{OK: true}}
+		if !a.applied(w, m) && w.SuspendedReason(m.ID) != "" {
+			state.Applied = ledger.Verdict{Reason: api.Suspended, Message: w.SuspendedReason(m.ID)}
+			o.Exceptions = append(o.Exceptions, state)
+			continue
+		}
+		if !a.applied(w, m) {
+			state.Applied = ledger.Verdict{Reason: api.ManifestApplyFailed, Message: "the API server refuses it"}
+			o.Exceptions = append(o.Exceptions, state)
+			continue
+		}
+		switch a.objects[m.ID].health(now) {
+		case untracked:
+			o.Untrackable++
+			continue
+		case healthy:
+			continue
+		case pending:
+			if at := a.objects[m.ID].changesAt(now); changes.IsZero() || at.Before(changes) {
+				changes = at
+			}
+		case failed:
+			state.Failure = "its pods cannot start"
+		}
+		if w.SuspendedReason(m.ID) != "" {
+			state.Applied.Reason = api.Suspended
+		}
+		state.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not yet"}
+		o.Exceptions = append(o.Exceptions, state)
+	}
+	slices.SortFunc(o.Exceptions, func(a, b ledger.ObjectState) int { return a.ID.Compare(b.ID) })
+	return o, changes
+}
