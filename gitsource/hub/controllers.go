@@ -2,7 +2,6 @@ package hub
 
 import (
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -19,7 +18,7 @@ func warnOfControllers(r *document.Report, object map[string]any) {
 		if value == nil || f.IsPlaceholder(value) {
 			return
 		}
-		r.Warnf(fieldAt(r.Object, object, path), "%s sets this field (%s), so the value in Git is not applied; %s", f.Owner, strings.ReplaceAll(f.Sign, "`", ""), f.Fix)
+		r.Warnf(fieldAt(r.Object, object, path), "belongs to %s, so the value in Git is not applied; %s", f.Owner, f.Fix)
 	})
 }
 

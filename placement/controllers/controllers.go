@@ -194,7 +194,7 @@ var (
 const (
 	injected = "annotation `cert-manager.io/inject-ca-from`, `cert-manager.io/inject-ca-from-secret`, `cert-manager.io/inject-apiserver-ca` or " +
 		"`service.beta.openshift.io/inject-cabundle`, or a value in Git that has no certificate"
-	injector     = "what injects the CA bundle, such as cert-manager's cainjector"
+	injector     = "the injector of the CA bundle, such as cert-manager's cainjector"
 	removeBundle = "remove it"
 
 	tokenType        = "type `kubernetes.io/service-account-token`"
