@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
@@ -175,7 +176,7 @@ func (x *executor) request(t task, saw snapshot) diff.Request {
 	ignored, _ := diff.IgnoredFields(t.manifest.Object.Content) // body reports malformed ones
 	return diff.Request{
 		Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,
-		Ignored: append(ignored, autoscaler.Paths(saw.rivals)...), Force: diff.Force(x.works[t.placement].Strategy),
+		Ignored: slices.Concat(ignored, autoscaler.Paths(saw.rivals), controllers.Pointers(t.manifest.Object.Content)), Force: diff.Force(x.works[t.placement].Strategy),
 	}
 }
 

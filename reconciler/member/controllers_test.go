@@ -322,3 +322,30 @@ func TestAggregatedRulesAreLeftAlone(t *testing.T) {
 		})
 	}
 }
+
+// An injected CA bundle stays when Git takes out one with the same value and leaves it to the
+// injector.
+func TestInjectedBundleIsHandedOver(t *testing.T) {
+	const bundle = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
+	const own = `{apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: default}, data: {service-ca.crt: "` + bundle + `", a: b}}`
+	const left = `{apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: default, annotations: {service.beta.openshift.io/inject-cabundle: "true"}}, data: {a: b}}`
+	for _, injected := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newControlled(t)
+			c.start(placed(t, "web", own))
+			defer c.stop()
+			maps := c.of("", "v1", "configmaps")
+			if injected {
+				raw := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"ca"},"data":{"service-ca.crt":"` + bundle + `"}}`
+				if _, err := maps.Patch(t.Context(), "ca", types.ApplyPatchType, []byte(raw), metav1.PatchOptions{FieldManager: "injector"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.set(placed(t, "web", left))
+			if got, _, _ := unstructured.NestedString(c.live(maps, "ca").Object, "data", "service-ca.crt"); got != bundle {
+				t.Errorf("injected %t: it is %q", injected, got)
+			}
+			c.expectNoDrift()
+		})
+	}
+}
