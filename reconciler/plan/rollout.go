@@ -165,7 +165,7 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 	out := rollout.Seen{Hash: w.Revision.Hash, Since: c.Entry.AvailableSince, Partial: w != all}
 	failed, reportsOnly := w.Failed(), p.Spec.Spec.Strategy.ReportsDiff()
 	switch {
-	case !w.Done, w.Compared && !reportsOnly:
+	case !w.Done, w.Compared && !reportsOnly, w != all && !c.isSuspended(all):
 		out.Health = rollout.Unknown
 	case reportsOnly && w.Applied() && len(c.Claims.Yields) == 0:
 		out.Health = rollout.DiffReported
@@ -189,6 +189,15 @@ func (pl *placementPlanner) rolloutStatus(p *Placement, c *OnCluster) rollout.Se
 		out.Writing, out.DownSince = c.Entry.Writing, pl.downSince(c)
 	}
 	return out
+}
+
+// isSuspended reports whether all objects that a report leaves out as suspended still are. Otherwise the member has to
+// report again: what is not known of them is not available.
+func (c *OnCluster) isSuspended(w *ledger.WorkSeen) bool {
+	return c.Suspended != "" || !slices.ContainsFunc(w.Exceptions, func(o ledger.ObjectState) bool {
+		now := func(s work.SuspendedObject) bool { return s.ID == o.ID }
+		return o.Applied.Reason == api.Suspended && !slices.ContainsFunc(c.suspendedObjects, now)
+	})
 }
 
 // downSince returns since when a cluster is known to be unavailable without an interruption. The time begins again when

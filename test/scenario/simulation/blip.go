@@ -172,13 +172,15 @@ func (t *decision) updateCounted(names []string) {
 	}
 }
 
-// noteAvailable records that content was available on a cluster. Suspended objects do not count.
+// noteAvailable records that content was available on a cluster. Suspended objects do not count, but of a suspended placement
+// nothing is known.
 func (w *world) noteAvailable(o *ledger.WorkSeen) {
-	if !o.WithoutSuspended().Available() || o.Compared {
+	at := bindingKey{o.Placement, o.Cluster}
+	if !o.WithoutSuspended().Available() || o.Compared || w.saved.reports[at].whileSuspended {
 		return
 	}
 	w.availableSomewhere[o.Revision.Hash] = true
-	if at := (bindingKey{o.Placement, o.Cluster}); w.exposed[at] == o.Revision.Hash {
+	if w.exposed[at] == o.Revision.Hash {
 		delete(w.exposed, at)
 	}
 }

@@ -84,6 +84,7 @@ type workReport struct {
 	removed                  bool // no object is left
 	compared                 bool // compared only, not applied
 	withSuspended            bool // except for suspended objects
+	whileSuspended           bool // the placement, so that all objects are left out that are not available
 }
 
 // fullyAvailable reports whether all objects are applied and available, including suspended
@@ -182,6 +183,7 @@ func (b *model) recordWork(o ledger.WorkSeen) {
 		applied: o.WithoutSuspended().Applied(), available: o.WithoutSuspended().Available(), failed: o.WithoutSuspended().Failed() != nil, untrackable: o.Untrackable > 0, removed: o.Removed,
 		compared: o.Compared, withSuspended: len(o.WithoutSuspended().Exceptions) < len(o.Exceptions),
 	}
+	now.whileSuspended = now.withSuspended && b.suspended(at, o.At)
 	if was.hash == now.hash && was.fullyAvailable() && now.fullyAvailable() {
 		now.availableSince = was.availableSince
 	}
