@@ -12,6 +12,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -26,7 +27,9 @@ func validateContent(r *document.Report, it *item, object map[string]any) *item 
 	if !validation.CheckAnnotations(r, r.Object, object) {
 		return nil
 	}
-	if !r.Problems.HasErrors() {
+	if encrypted := api.CiphertextIn(object); encrypted != nil {
+		r.Add(problem.Failure, nil, "%s: %s", it.id, encrypted.Message())
+	} else if !r.Problems.HasErrors() {
 		schema.CheckBuiltin(r, r.Object, object)
 	}
 	warnOfControllers(r, object)
@@ -80,7 +83,8 @@ func dataIsBase64(r *document.Report, object map[string]any) bool {
 	ok := true
 	data, _ := object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if _, err := base64.StdEncoding.DecodeString(data[key].(string)); err != nil {
+		value := data[key].(string)
+		if _, err := base64.StdEncoding.DecodeString(value); err != nil && api.EncryptedWith(value) == "" {
 			r.Errorf(r.Field("data", key), "is not base64; encode it, or write the plain text under stringData")
 			ok = false
 		}

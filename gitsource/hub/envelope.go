@@ -51,7 +51,9 @@ func checkEnvelope(r *document.Report, it *item, object map[string]any) {
 		}
 		checkWrapped(r, it, p.Child(key), p.Child(key, "metadata", "namespace"), entry)
 		validation.CheckAnnotations(r, p.Child(key), entry)
-		schema.CheckBuiltin(r, p.Child(key), entry)
+		if api.CiphertextIn(entry) == nil { // else reported by checkWrapped
+			schema.CheckBuiltin(r, p.Child(key), entry)
+		}
 	}
 }
 
@@ -90,6 +92,9 @@ func checkWrapped(r *document.Report, it *item, p, at *document.FieldPath, entry
 	if fault := w.reservedFault(it.id); fault != "" {
 		failEntry(r, it, at, fault)
 		return
+	}
+	if encrypted := api.CiphertextIn(entry); encrypted != nil {
+		failEntry(r, it, p, w.id.String()+": "+encrypted.Message())
 	}
 	namespaced, known := api.Namespaced(w.id.GroupKind())
 	if !known {

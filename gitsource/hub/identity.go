@@ -45,8 +45,8 @@ func nameIn(r *document.Report, metadata map[string]any, key string) (string, bo
 			r.Errorf(field, "%q is not a valid name: it %s", v, msg)
 			return "", false
 		}
-		if strings.ContainsFunc(v, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
-			r.Errorf(field, "%q is not a valid name: it contains white space or unprintable characters", v)
+		if strings.ContainsFunc(v, unicode.IsControl) {
+			r.Errorf(field, "%q is not a valid name: it contains control characters", v)
 			return "", false
 		}
 		return v, true

@@ -30,6 +30,10 @@ func eachObject(r *document.Report, value any, notObject string, visit func(*doc
 		r.Errorf(r.Object, notObject, document.Describe(value))
 		return
 	}
+	if api.IsEncryptedDocument(object) {
+		r.Errorf(r.Object, "this is encrypted with SOPS as a whole, so that nothing says which object it is; encrypt values only (encrypted_regex), list the file in %s, or %s", tree.IgnoreFile, api.DecryptionAdvice)
+		return
+	}
 	gvk, ok := kindOf(r, object)
 	if !ok {
 		return

@@ -59,7 +59,7 @@ func TestManifestsAreObjects(t *testing.T) {
 		"{apiVersion: v1, kind: Namespace, metadata: {generateName: a-}}":            "metadata.generateName: objects with only generate name are not supported; write metadata.name",
 		"{apiVersion: v1, kind: Namespace, metadata: {name: 3}}":                     "metadata.name: must be a string, not a number; put it in quotes",
 		"{apiVersion: v1, kind: Namespace, metadata: {name: a/b}}":                   `metadata.name: "a/b" is not a valid name: it may not contain '/'`,
-		"{apiVersion: v1, kind: Namespace, metadata: {name: a b}}":                   `metadata.name: "a b" is not a valid name: it contains white space or unprintable characters`,
+		`{apiVersion: v1, kind: Namespace, metadata: {name: "a\tb"}}`:                `metadata.name: "a\tb" is not a valid name: it contains control characters`,
 		"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: ..}}":            `metadata.namespace: ".." is not a valid name: it may not be '..'`,
 		"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: [b]}}":           "metadata.namespace: must be a string, not a list; put it in quotes",
 		"{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: b}}":          "metadata.labels: must be a mapping, not text",
@@ -107,7 +107,7 @@ func TestContentRules(t *testing.T) {
 		return "{apiVersion: v1, kind: " + kind + ", metadata: {name: a, namespace: b}, " + fields + "}"
 	}
 	definition := func(spec string) string {
-		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: " + spec + "}"
+		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets.example.com}, spec: " + spec + "}"
 	}
 	const missing = "missing: a CustomResourceDefinition names the group and the kind it defines"
 	for text, want := range map[string][]string{

@@ -122,6 +122,8 @@ const (
 	FoundDiffInDegradedMode         = "FoundDiffInDegradedMode"
 	// Contested: another writer keeps reverting what is applied. KubeFleet does not have it.
 	Contested = "Contested"
+	// Encrypted: the object is encrypted in Git. KubeFleet does not have it.
+	Encrypted = "Encrypted"
 	// Suspended: a user has suspended the object. KubeFleet does not have it.
 	Suspended          = "Suspended"
 	FailedToReportDiff = "FailedToReportDiff"

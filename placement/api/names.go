@@ -46,6 +46,11 @@ const (
 	// object deleted and created anew when an API server refuses to change an immutable field.
 	RecreateAnnotation = "gitfleet.dev/recreate"
 	RecreateEnabled    = "true"
+	// CiphertextAnnotation, on an object of the repository, with the value CiphertextApply says
+	// that its encrypted values are to be applied as they are, since something on the cluster
+	// decrypts them.
+	CiphertextAnnotation = "gitfleet.dev/ciphertext"
+	CiphertextApply      = "apply"
 	// PropertyAnnotationPrefix declares a cluster property on a MemberCluster.
 	PropertyAnnotationPrefix = "property.gitfleet.dev/"
 	// OnFailureAnnotation, on a placement, is what a failed update of a cluster does to the

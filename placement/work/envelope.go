@@ -74,6 +74,7 @@ func (o *opener) add(m *Manifest) {
 		o.refused = append(o.refused, Refused{m, api.Duplicated, duplicatedMessage})
 	default:
 		o.seen[m.ID] = true
+		m.Encrypted = api.CiphertextIn(m.Object.Content.Object)
 		o.manifests = append(o.manifests, m)
 	}
 }

@@ -88,6 +88,9 @@ type Manifest struct {
 	*api.Object
 	// Envelope is the envelope of the object; nil if there is none.
 	Envelope *api.EnvelopeIdentifier
+	// Encrypted is what is encrypted in the object; nil if nothing is. Such an object is not
+	// applied, and stays on the cluster as it is there.
+	Encrypted *api.Ciphertext
 }
 
 // Identifier returns the manifest's identifier in a status, with its envelope.

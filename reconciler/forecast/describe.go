@@ -242,6 +242,11 @@ func Faults(p *plan.Placement) problem.List {
 		for _, r := range c.Content.Refused {
 			fault(r.Origin, "", r.ID.String()+": "+r.Message)
 		}
+		for _, m := range c.Content.Manifests {
+			if m.Encrypted != nil {
+				fault(m.Origin, "", m.ID.String()+": "+m.Encrypted.Message())
+			}
+		}
 	}
 	for _, text := range messages {
 		fault(p.Spec.Origin, "", text+" (on "+FewOf(on[text])+")")

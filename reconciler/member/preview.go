@@ -230,6 +230,10 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 		}
 		return c, nil
 	}
+	if encrypted := t.manifest.Encrypted; encrypted != nil {
+		c.Effect, c.Message = Fails, encrypted.Message()
+		return c, nil
+	}
 	live, err := p.s.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil {
 		return nil, err

@@ -161,6 +161,10 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 		a.fail(outcome{task: t, do: diff.NeedRead, cond: diff.DecodeFailed(err), err: err})
 		return t, false
 	}
+	if c := w.manifest.Encrypted; c != nil {
+		a.fail(outcome{task: t, cond: diff.NotApplied(api.Encrypted, c.Message())})
+		return t, false
+	}
 	l := a.live.Of(id)
 	t.absent = l == nil
 	if a.works.onlyCompares(w.placement) {

@@ -18,7 +18,8 @@ import (
 const kubernetesVersion = "1.37"
 
 // CheckBuiltin compares the object at p with the Go type of its kind, if the kind is built into
-// Kubernetes, and warns of unknown fields and invalid values. It refuses nothing, since a
+// Kubernetes, and warns of unknown fields, invalid values and whatever else every API server
+// refuses. It refuses nothing, since a
 // member may have a newer version, and it quotes no value.
 func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]any) {
 	version, _ := object["apiVersion"].(string)
@@ -32,10 +33,12 @@ func CheckBuiltin(r *document.Report, p *document.FieldPath, object map[string]a
 	switch {
 	case known:
 		c.value(object, schemaOf(t), p, nil)
+		c.checkNames(gv.WithKind(kind).GroupKind(), object, p)
 	case kubernetes.Scheme.IsGroupRegistered(gv.Group):
 		checkUnknownKind(r, p, gv.WithKind(kind))
 	default: // every kind has the same metadata
 		c.value(object["metadata"], schemaOf(reflect.TypeFor[metav1.ObjectMeta]()), p.Child("metadata"), nil)
+		c.checkNames(gv.WithKind(kind).GroupKind(), object, p)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// Every object that the libraries can encode is accepted without a warning.
+// Every field that the libraries can encode is known, and has a value of the right type. The rules
+// are about values, which this test makes up.
 func TestCheckBuiltinAcceptsEveryField(t *testing.T) {
 	for gvk, typ := range kubernetes.Scheme.AllKnownTypes() {
 		if _, isKind := api.Namespaced(gvk.GroupKind()); !isKind {
@@ -36,7 +37,9 @@ func TestCheckBuiltinAcceptsEveryField(t *testing.T) {
 		r := &document.Report{}
 		CheckBuiltin(r, nil, object)
 		for _, p := range r.Problems {
-			t.Errorf("%s: %v", gvk, p)
+			if strings.HasPrefix(p.Message, "unknown field") || strings.HasPrefix(p.Message, "must be a") {
+				t.Errorf("%s: %v", gvk, p)
+			}
 		}
 	}
 }

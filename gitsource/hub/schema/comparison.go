@@ -22,6 +22,8 @@ type shape struct {
 	// fault returns what was expected instead of v; empty if v is valid.
 	fault func(v any) string
 	items fieldSchema
+	// key identifies the items of a list; nil if they are not identified.
+	key itemKey
 	// fields are the known fields of a mapping, and values is the schema of all others. Without
 	// values, other fields are unknown, unless loose is set.
 	fields fieldSet
@@ -76,6 +78,9 @@ func (c *comparison) value(v any, s fieldSchema, p *document.FieldPath, up *leve
 		if !ok {
 			return nil, c.expect(p, "a list, not "+document.Describe(v))
 		}
+		if is.key != nil && c.own == nil {
+			c.distinct(items, is.key, p)
+		}
 		return c.list(items, is.items, p, up), true
 	case is.fields != nil:
 		m, ok := v.(map[string]any)
@@ -83,6 +88,9 @@ func (c *comparison) value(v any, s fieldSchema, p *document.FieldPath, up *leve
 			return nil, c.expect(p, "a mapping, not "+document.Describe(v))
 		}
 		c.mapping(m, is, &level{up, p, is.fields})
+		if t, isType := s.(goType); isType && c.own == nil && rules[t.Type] != nil {
+			rules[t.Type](c, m, p)
+		}
 	}
 	return v, true
 }
@@ -183,6 +191,7 @@ func (c *comparison) unknown(m map[string]any, key string, here *level) {
 		message += "; did you mean " + meant + "?"
 	}
 	c.report(at, message)
+	c.r.Mute(here.at.Child(key)) // the field that is meant is not missing
 }
 
 // Longer words, and mappings with more fields, get no suggestion: they are not written by hand,

@@ -68,7 +68,7 @@ func (p property) shape() shape {
 		return is
 	case "array":
 		items, _ := p.schema["items"].(map[string]any)
-		return shape{items: property{schema: items, loose: loose}} // servers keep unknown fields of the items too
+		return shape{items: property{schema: items, loose: loose}, key: declaredKey(p.schema, items)} // servers keep unknown fields of the items too
 	case "string":
 		return shape{fault: scalarFaults[reflect.String]}
 	case "integer":

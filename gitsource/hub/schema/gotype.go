@@ -16,13 +16,17 @@ import (
 )
 
 // A goType is the schema that follows from a Go type, which is no pointer, and its JSON tags.
-type goType struct{ reflect.Type }
+type goType struct {
+	reflect.Type
+	// key identifies the items of a list; nil if they are not identified.
+	key itemKey
+}
 
 func schemaOf(t reflect.Type) goType {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return goType{t}
+	return goType{Type: t}
 }
 
 func (t goType) shape() shape {
@@ -39,10 +43,13 @@ func (t goType) shape() shape {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return shape{fault: bytesFault}
 		}
-		return shape{items: schemaOf(t.Elem())}
+		return shape{items: schemaOf(t.Elem()), key: t.key}
 	case reflect.Map:
 		return shape{fields: structFields(nil), values: schemaOf(t.Elem())}
 	default:
+		if allowed := enums[t.Type]; allowed != nil {
+			return shape{fault: func(v any) string { return wordFault(v, allowed) }}
+		}
 		return shape{fault: scalarFaults[t.Kind()]}
 	}
 }
@@ -93,6 +100,7 @@ func fieldsOf(t reflect.Type) structFields {
 			fields = append(fields, structField{name, schemaOf(f.Type), required})
 		}
 	}
+	fields = withListKeys(t, fields)
 	fieldCache.Store(t, fields)
 	return fields
 }

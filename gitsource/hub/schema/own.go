@@ -157,6 +157,14 @@ func enumFault(v any, allowed []string) string {
 	}
 }
 
+// wordFault is enumFault for a type of Kubernetes, where an empty text means the default.
+func wordFault(v any, allowed []string) string {
+	if v == "" {
+		return ""
+	}
+	return enumFault(v, allowed)
+}
+
 func upperFirst(s string) string {
 	if s == "" {
 		return s

@@ -47,7 +47,7 @@ func TestEveryEnumerationIsChecked(t *testing.T) {
 		walk(reflect.TypeOf(empty).Elem())
 	}
 	for typ := range enums {
-		if !seen[typ] {
+		if !seen[typ] && typ.PkgPath() == reflect.TypeFor[api.ID]().PkgPath() {
 			t.Errorf("no field has the type %s", typ)
 		}
 	}

@@ -178,28 +178,32 @@ func TestCheckBuiltinWarns(t *testing.T) {
 	deployment := func(spec string) string {
 		return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: " + spec + "}"
 	}
+	// with adds what a Deployment needs to a part of its spec, and to a part of its container.
+	with := func(spec, container string) string {
+		return deployment("{" + spec + "selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{" + container + "name: web, image: web}]}}}")
+	}
 	for name, test := range map[string]struct {
 		text string
 		want []string
 	}{
-		"nothing of a valid one": {deployment("{replicas: 2, template: {spec: {containers: [{name: web, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}"), nil},
+		"nothing of a valid one": {with("replicas: 2, ", "resources: {limits: {cpu: 1, memory: 1Gi}}, "), nil},
 		"a misspelled field":     {deployment("{replica: 2}"), []string{"spec.replica: unknown field; did you mean replicas?" + by}},
-		"a field that is not deep enough": {deployment("{template: {containers: []}}"), []string{
+		"a field that is not deep enough": {deployment("{selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, containers: []}}"), []string{
 			"spec.template.containers: unknown field; did you mean spec.template.spec.containers?" + by,
 		}},
-		"a field that is too deep": {deployment("{template: {spec: {replicas: 2}}}"), []string{
+		"a field that is too deep": {deployment("{selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {replicas: 2}}}"), []string{
 			"spec.template.spec.replicas: unknown field; did you mean spec.replicas?" + by,
 		}},
 		"a field like no other": {deployment("{zzz: 1}"), []string{"spec.zzz: unknown field" + by}},
-		"a number for a text": {deployment("{template: {spec: {containers: [{name: web, env: [{name: PORT, value: 80}]}]}}}"), []string{
+		"a number for a text": {with("", "env: [{name: PORT, value: 80}], "), []string{
 			"spec.template.spec.containers[0].env[0].value: must be a string, not a number; put it in quotes" + by,
 		}},
-		"a text for a number":                           {deployment("{replicas: '2'}"), []string{"spec.replicas: must be a whole number of at most 2147483647, without quotes" + by}},
-		"a text for a truth":                            {deployment("{paused: 'yes'}"), []string{"spec.paused: must be true or false, not text" + by}},
-		"no quantity":                                   {deployment("{template: {spec: {containers: [{name: web, resources: {limits: {cpu: much}}}]}}}"), []string{"spec.template.spec.containers[0].resources.limits.cpu: must be a quantity such as 4 or 16Gi" + by}},
-		"a fraction of a pod":                           {deployment("{strategy: {rollingUpdate: {maxSurge: 0.5}}}"), []string{"spec.strategy.rollingUpdate.maxSurge: must be a whole number or a percentage such as 25%" + by}},
+		"a text for a number":                           {with("replicas: '2', ", ""), []string{"spec.replicas: must be a whole number of at most 2147483647, without quotes" + by}},
+		"a text for a truth":                            {with("paused: 'yes', ", ""), []string{"spec.paused: must be true or false, not text" + by}},
+		"no quantity":                                   {with("", "resources: {limits: {cpu: much}}, "), []string{"spec.template.spec.containers[0].resources.limits.cpu: must be a quantity such as 4 or 16Gi" + by}},
+		"a fraction of a pod":                           {with("strategy: {rollingUpdate: {maxSurge: 0.5}}, ", ""), []string{"spec.strategy.rollingUpdate.maxSurge: must be a whole number or a percentage such as 25%" + by}},
 		"a list for a mapping":                          {deployment("[]"), []string{"spec: must be a mapping, not a list" + by}},
-		"a mapping for a list":                          {deployment("{template: {spec: {containers: {name: web}}}}"), []string{"spec.template.spec.containers: must be a list, not a mapping" + by}},
+		"a mapping for a list":                          {deployment("{selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: {name: web}}}}"), []string{"spec.template.spec.containers: must be a list, not a mapping" + by}},
 		"a list for labels":                             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: [a]}}", []string{"metadata.labels: must be a mapping, not a list" + by}},
 		"bytes as a list":                               {"{apiVersion: v1, kind: Secret, metadata: {name: web}, data: {key: [1, 2]}}", []string{"data.key: must be text in base64, not a list" + by}},
 		"a field of a Secret":                           {"{apiVersion: v1, kind: Secret, metadata: {name: web}, dta: {}}", []string{"dta: unknown field; did you mean data?" + by}},

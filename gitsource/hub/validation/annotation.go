@@ -47,6 +47,12 @@ var objectAnnotations = []annotationRule{
 		}
 		return "", nil
 	}},
+	{api.CiphertextAnnotation, func(value string, _ api.GroupKind) (string, error) {
+		if value != api.CiphertextApply {
+			return "", fmt.Errorf("%q is unknown; write %q, or leave the annotation out", value, api.CiphertextApply)
+		}
+		return "", nil
+	}},
 }
 
 var driftRule = annotationRule{api.DriftAnnotation, func(value string, _ api.GroupKind) (string, error) {
