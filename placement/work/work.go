@@ -91,6 +91,8 @@ type Manifest struct {
 	// Encrypted is what is encrypted in the object; nil if nothing is. Such an object is not
 	// applied, and stays on the cluster as it is there.
 	Encrypted *api.Ciphertext
+	// Overridden says that overrides have changed the object.
+	Overridden bool
 }
 
 // Identifier returns the manifest's identifier in a status, with its envelope.

@@ -243,8 +243,8 @@ func Faults(p *plan.Placement) problem.List {
 			fault(r.Origin, "", r.ID.String()+": "+r.Message)
 		}
 		for _, m := range c.Content.Manifests {
-			if m.Encrypted != nil {
-				fault(m.Origin, "", m.ID.String()+": "+m.Encrypted.Message())
+			if m.Encrypted != nil && m.Overridden { // else the commit has the problem
+				fault(m.Origin, "", m.ID.String()+", as overrides change it: "+m.Encrypted.Message())
 			}
 		}
 	}

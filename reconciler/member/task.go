@@ -162,7 +162,11 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 		return t, false
 	}
 	if c := w.manifest.Encrypted; c != nil {
-		a.fail(outcome{task: t, cond: diff.NotApplied(api.Encrypted, c.Message())})
+		cond := diff.NotApplied(api.Encrypted, c.Message())
+		if a.works.onlyCompares(w.placement) {
+			cond = diff.ReportFailed(errors.New(c.Message()))
+		}
+		a.fail(outcome{task: t, cond: cond})
 		return t, false
 	}
 	l := a.live.Of(id)

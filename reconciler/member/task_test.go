@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,25 @@ func TestWhichObjectsNeedATask(t *testing.T) {
 				t.Errorf("needs a task: %t (drift: %t), want %t (%t)", need, got.drift, test.need, test.drift)
 			}
 		})
+	}
+}
+
+// An object that is encrypted in Git is neither applied nor removed, and its failure says why.
+func TestEncryptedObjectsAreLeftAlone(t *testing.T) {
+	for _, strategy := range []api.ApplyStrategyType{api.ServerSideApply, api.ReportDiff} {
+		s := sessionAt(t, apiserver.NewConfigMaps())
+		m := oneManifest()
+		m.Encrypted = &api.Ciphertext{Tool: "SOPS", Path: []string{"data", "key"}}
+		s.setWorks([]work.Work{{Placement: web, Manifests: []*work.Manifest{m}, Strategy: api.ApplyStrategy{Type: strategy}}})
+		watchConfigMaps(t, s)
+		s.inventory(web).Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: m.ID.Namespace, Name: m.ID.Name, Hash: "plain", Managed: "m"})
+		s.live.Put(m.ID, &observed.Object{Fleet: "prod", Managed: "m"})
+		if tasks, stale := s.applier.findTasks(map[api.ID]bool{m.ID: true}); len(tasks)+len(stale) > 0 {
+			t.Errorf("%s: %d tasks and %d deletions", strategy, len(tasks), len(stale))
+		}
+		if bad := s.trouble[m.ID]; bad == nil || bad.cond.Status != metav1.ConditionFalse || !strings.Contains(bad.cond.Message, "data.key is encrypted with SOPS") {
+			t.Errorf("%s: the failure is %+v", strategy, bad)
+		}
 	}
 }
 

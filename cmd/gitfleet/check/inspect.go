@@ -183,6 +183,11 @@ func (i *inspector) checkContents(p *plan.Placement) {
 		for _, refused := range c.Content.Refused {
 			i.fail(refused.Origin, "", objectName(refused.Manifest)+": "+refused.Message)
 		}
+		for _, m := range c.Content.Manifests {
+			if m.Encrypted != nil && m.Overridden { // else reported for the file
+				i.fail(m.Origin, "", objectName(m)+", as overrides change it: "+m.Encrypted.Message())
+			}
+		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(failing)) {
 		i.fail(i.overrideOrigin(first[text], p.Spec.Origin), "", fmt.Sprintf("%s would not be updated on %s: %s", p.Key, forecast.FewOf(failing[text]), text))

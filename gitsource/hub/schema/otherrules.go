@@ -5,20 +5,24 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
 func init() {
-	rules[reflect.TypeFor[corev1.ConfigMap]()] = keysOf("data", "binaryData")
-	rules[reflect.TypeFor[corev1.Secret]()] = keysOf("data", "stringData")
+	rules[reflect.TypeFor[corev1.ConfigMap]()] = checkConfigMap
+	rules[reflect.TypeFor[corev1.Secret]()] = checkSecret
 	of(checkClaim)
 	of(checkRoleBinding)
 	of(checkClusterRoleBinding)
@@ -26,20 +30,63 @@ func init() {
 	of(checkAutoscaler)
 	of(checkBudget)
 	of(checkPriorityClass)
+	of(func(c *comparison, spec *corev1.ResourceQuotaSpec, p *document.FieldPath) {
+		checkQuantities(c, spec.Hard, p.Child("hard"))
+	})
+	of(func(c *comparison, term *corev1.PodAffinityTerm, p *document.FieldPath) {
+		require(c, term.TopologyKey, p.Child("topologyKey"))
+	})
+	of(func(c *comparison, class *storagev1.StorageClass, p *document.FieldPath) {
+		require(c, class.Provisioner, p.Child("provisioner"))
+	})
+	of(func(c *comparison, class *nodev1.RuntimeClass, p *document.FieldPath) {
+		require(c, class.Handler, p.Child("handler"))
+	})
+	of(func(c *comparison, class *networkingv1.IngressClass, p *document.FieldPath) {
+		require(c, class.Spec.Controller, p.Child("spec", "controller"))
+	})
+	of(func(c *comparison, lifecycle *corev1.LifecycleHandler, p *document.FieldPath) {
+		exactlyOne(c, *lifecycle, false, p, "handler")
+	})
 }
 
-// keysOf returns a rule for the keys of fields.
-func keysOf(fields ...string) rule {
-	return func(c *comparison, object map[string]any, p *document.FieldPath) {
-		for _, field := range fields {
-			data, _ := object[field].(map[string]any)
-			for _, key := range slices.Sorted(maps.Keys(data)) {
-				if reasons := validation.IsConfigMapKey(key); len(reasons) > 0 {
-					c.report(p.Child(field, key), "is not a valid key: "+reasons[0])
-				}
-			}
+func checkConfigMap(c *comparison, object map[string]any, p *document.FieldPath) {
+	data, binary := c.keys(object, "data", p), c.keys(object, "binaryData", p)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if _, twice := binary[key]; twice {
+			c.report(p.Child("binaryData", key), "data has the same key; remove one of them")
 		}
 	}
+}
+
+// secretKeys are the keys that Secrets of a type need.
+var secretKeys = map[corev1.SecretType][]string{
+	corev1.SecretTypeTLS:              {corev1.TLSCertKey, corev1.TLSPrivateKeyKey},
+	corev1.SecretTypeSSHAuth:          {corev1.SSHAuthPrivateKey},
+	corev1.SecretTypeDockercfg:        {corev1.DockerConfigKey},
+	corev1.SecretTypeDockerConfigJson: {corev1.DockerConfigJsonKey},
+}
+
+func checkSecret(c *comparison, object map[string]any, p *document.FieldPath) {
+	data, text := c.keys(object, "data", p), c.keys(object, "stringData", p)
+	kind, _ := object["type"].(string)
+	for _, key := range secretKeys[corev1.SecretType(kind)] {
+		if data[key] == nil && text[key] == nil {
+			c.missing(p.Child("data", key), "a Secret of the type "+kind+" needs it")
+		}
+	}
+}
+
+// keys returns the values of a field, and checks their keys.
+func (c *comparison) keys(object map[string]any, field string, p *document.FieldPath) map[string]any {
+	values, _ := object[field].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if reasons := validation.IsConfigMapKey(key); len(reasons) > 0 {
+			reason, _, _ := strings.Cut(reasons[0], " (e.g. ")
+			c.report(p.Child(field, key), "is not a valid key: "+reason)
+		}
+	}
+	return values
 }
 
 func checkClaim(c *comparison, spec *corev1.PersistentVolumeClaimSpec, p *document.FieldPath) {
@@ -56,22 +103,24 @@ func checkClaim(c *comparison, spec *corev1.PersistentVolumeClaimSpec, p *docume
 
 func checkRoleBinding(c *comparison, binding *rbacv1.RoleBinding, p *document.FieldPath) {
 	checkRoleRef(c, &binding.RoleRef, p.Child("roleRef"), "Role", "ClusterRole")
-	checkSubjects(c, binding.Subjects, p.Child("subjects"))
+	checkSubjects(c, binding.Subjects, false, p.Child("subjects"))
 }
 
-func checkSubjects(c *comparison, subjects []rbacv1.Subject, p *document.FieldPath) {
+// checkSubjects checks the subjects of a binding. In a RoleBinding the namespace of a ServiceAccount
+// may be left out.
+func checkSubjects(c *comparison, subjects []rbacv1.Subject, namespaced bool, p *document.FieldPath) {
 	for i, s := range subjects {
 		at := p.At(i)
 		require(c, s.Name, at.Child("name"))
 		c.expect(at.Child("kind"), enumFault(s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
-		if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "" {
+		if namespaced && s.Kind == rbacv1.ServiceAccountKind {
 			require(c, s.Namespace, at.Child("namespace"))
 		}
 	}
 }
 
 func checkClusterRoleBinding(c *comparison, binding *rbacv1.ClusterRoleBinding, p *document.FieldPath) {
-	checkSubjects(c, binding.Subjects, p.Child("subjects"))
+	checkSubjects(c, binding.Subjects, true, p.Child("subjects"))
 	checkRoleRef(c, &binding.RoleRef, p.Child("roleRef"), "ClusterRole")
 }
 

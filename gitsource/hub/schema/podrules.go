@@ -60,7 +60,6 @@ func checkPod(c *comparison, spec *corev1.PodSpec, p *document.FieldPath) {
 	if spec.Subdomain != "" {
 		c.invalid(p.Child("subdomain"), "subdomain", spec.Subdomain, validation.IsDNS1123Label(spec.Subdomain))
 	}
-	notNegative(c, spec.TerminationGracePeriodSeconds, p.Child("terminationGracePeriodSeconds"))
 }
 
 // anyMap returns labels as a mapping of a document.
@@ -123,13 +122,20 @@ func checkContainer(c *comparison, of *corev1.Container, volumes map[string]bool
 			exactlyOne(c, probe.of.ProbeHandler, false, p.Child(probe.name), "handler")
 		}
 	}
+	checkQuantities(c, of.Resources.Limits, p.Child("resources", "limits"))
+	checkQuantities(c, of.Resources.Requests, p.Child("resources", "requests"))
 	for name, request := range of.Resources.Requests {
 		at := p.Child("resources", "requests", string(name))
-		if request.Sign() < 0 {
-			c.report(at, "must not be negative")
-		}
 		if limit, limited := of.Resources.Limits[name]; limited && request.Cmp(limit) > 0 {
 			c.report(at, "must not be more than the limit")
+		}
+	}
+}
+
+func checkQuantities(c *comparison, quantities corev1.ResourceList, p *document.FieldPath) {
+	for name, quantity := range quantities {
+		if quantity.Sign() < 0 {
+			c.report(p.Child(string(name)), "must not be negative")
 		}
 	}
 }

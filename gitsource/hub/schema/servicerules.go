@@ -96,7 +96,8 @@ func checkIngressRule(c *comparison, rule *networkingv1.IngressRule, p *document
 		switch {
 		case path.PathType == nil:
 			c.missing(at.Child("pathType"), "add it")
-		case *path.PathType != networkingv1.PathTypeImplementationSpecific && !strings.HasPrefix(path.Path, "/"):
+		case path.Path == "" && *path.PathType == networkingv1.PathTypeImplementationSpecific:
+		case !strings.HasPrefix(path.Path, "/"):
 			c.report(at.Child("path"), "must begin with a slash")
 		}
 	}

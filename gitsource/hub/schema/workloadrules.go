@@ -55,6 +55,10 @@ func checkDeployment(c *comparison, spec map[string]any, p *document.FieldPath) 
 	if strategy["type"] == string(appsv1.RecreateDeploymentStrategyType) && strategy["rollingUpdate"] != nil {
 		c.report(p.Child("strategy", "rollingUpdate"), "not allowed with the type Recreate; remove it")
 	}
+	isZero := func(v any) bool { return v == int64(0) || v == "0%" }
+	if update, _ := strategy["rollingUpdate"].(map[string]any); isZero(update["maxSurge"]) && isZero(update["maxUnavailable"]) {
+		c.report(p.Child("strategy", "rollingUpdate"), "maxSurge and maxUnavailable must not both be zero")
+	}
 }
 
 func checkJob(c *comparison, spec map[string]any, p *document.FieldPath) {
