@@ -15,7 +15,7 @@ import (
 // the same value. Values of Secrets are masked.
 func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api.PatchDetail {
 	manifest = Normalize(manifest)
-	if covers(manifest.Object, stored.Object) {
+	if covers(manifest.Object, stored.Object, nil) {
 		return nil
 	}
 	return slices.DeleteFunc(Compare(manifest, stored, Options{Structural: true, Ignore: ignore}), func(d api.PatchDetail) bool {
@@ -26,10 +26,13 @@ func Altered(manifest, stored *unstructured.Unstructured, ignore []string) []api
 // empty has the empty values, as printed, that many kinds do not store.
 var empty = map[string]bool{"": true, "false": true, "0": true, "[]": true, "map[]": true}
 
-// covers reports whether have has all values of want: maps may have more fields, and lists must
-// have the same items. A false result may be wrong. The check is fast and makes the full
-// comparison unnecessary for most objects.
-func covers(want, have any) bool {
+// covers reports whether have has all values of want, apart from fields that are left: maps may
+// have more fields, and lists must have the same items. A false result may be wrong. The check is
+// fast and makes the full comparison unnecessary for most objects.
+func covers(want, have any, left *left) bool {
+	if left != nil && left.whole {
+		return true
+	}
 	switch want := want.(type) {
 	case map[string]any:
 		fields, ok := have.(map[string]any)
@@ -37,14 +40,26 @@ func covers(want, have any) bool {
 			return false
 		}
 		for key, value := range want {
-			if there, set := fields[key]; value != nil && (!set || !covers(value, there)) {
+			part := left.at(key)
+			there, set := fields[key]
+			switch {
+			case value == nil, !set && part.all(value):
+			case !set || !covers(value, there, part):
 				return false
 			}
 		}
 		return true
 	case []any:
 		items, ok := have.([]any)
-		return ok && slices.EqualFunc(want, items, covers)
+		if !ok || len(want) != len(items) {
+			return false
+		}
+		for i, item := range want {
+			if !covers(item, items[i], left.item(i)) {
+				return false
+			}
+		}
+		return true
 	default:
 		return scalar(have) && normalized(want) == normalized(have)
 	}

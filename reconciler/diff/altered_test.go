@@ -72,7 +72,7 @@ func TestCoversAgreesWithTheComparison(t *testing.T) {
 	shorter := s.live.DeepCopy()
 	container(shorter.Object)["env"] = []any{}
 	for name, live := range map[string]*unstructured.Unstructured{"same": s.live, "changed": changed, "shorter": shorter} {
-		covered := covers(object(t, web).Object, live.Object)
+		covered := covers(object(t, web).Object, live.Object, nil)
 		if same := len(Compare(object(t, web), live, Options{Structural: true})) == 0; covered != same {
 			t.Errorf("%s: covered %t, the same %t", name, covered, same)
 		}

@@ -74,13 +74,12 @@ func compare(hub, member *unstructured.Unstructured, opt Options) []change {
 	hub, secrets := Normalize(hub), SecretsOf(hub, member)
 	h, m := comparable(hub), comparable(member)
 	entries := member.GetManagedFields()
+	owners := ownership(entries, api.FieldManager)
+	ignored, _ := IgnoredFields(hub) // a malformed pointer matches nothing
+	keep(h, m, owners, slices.Concat(left, ignored, opt.Ignore))
 	if opt.Structural {
-		h = overlay(h, m, ownership(entries, api.FieldManager), builtIn(hub))
+		h = overlay(h, m, owners, builtIn(hub))
 	}
 	removeOwned(h, m, throughSubresources(entries))
-	own, _ := IgnoredFields(hub) // a malformed pointer matches nothing
-	for _, pointer := range slices.Concat(left, own, opt.Ignore) {
-		removePath(h, m, api.SplitPointer(pointer))
-	}
 	return changes("", side{h, redacted(h, secrets)}, side{m, redacted(m, secrets)})
 }

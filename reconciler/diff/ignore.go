@@ -94,47 +94,18 @@ func normalized(v any) any {
 }
 
 // IgnoredFields returns the JSON pointers of an object's annotation
-// gitfleet.dev/ignore-fields; see [api.Pointers].
+// gitfleet.dev/ignore-fields, for its content as Normalize returns it; see [api.Pointers].
 func IgnoredFields(o *unstructured.Unstructured) ([]string, error) {
 	pointers, err := api.Pointers(o.GetAnnotations()[api.IgnoreFieldsAnnotation])
+	for i, p := range pointers {
+		if key, written := strings.CutPrefix(p, "/stringData/"); written && isSecret(o.Object) {
+			pointers[i] = "/data/" + key // as the server stores it
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("annotation %s: %w", api.IgnoreFieldsAnnotation, err)
 	}
 	return pointers, err
-}
-
-// removePath makes two values equal at a path. It also removes parents that become empty, if
-// only one of the values had them.
-func removePath(hub, member any, path []string) {
-	key, rest := path[0], path[1:]
-	h, hubIsMap := hub.(map[string]any)
-	m, memberIsMap := member.(map[string]any)
-	if (hubIsMap || hub == nil) && (memberIsMap || member == nil) {
-		if len(rest) == 0 {
-			delete(h, key)
-			delete(m, key)
-			return
-		}
-		_, inHub := h[key]
-		_, inMember := m[key]
-		removePath(h[key], m[key], rest)
-		if !inMember && emptied(h[key]) {
-			delete(h, key)
-		}
-		if !inHub && emptied(m[key]) {
-			delete(m, key)
-		}
-		return
-	}
-	hubItems, _ := hub.([]any)
-	memberItems, _ := member.([]any)
-	switch i, ok := index(key, min(len(hubItems), len(memberItems))); {
-	case !ok:
-	case len(rest) == 0:
-		hubItems[i] = memberItems[i]
-	default:
-		removePath(hubItems[i], memberItems[i], rest)
-	}
 }
 
 func emptied(v any) bool {
@@ -177,11 +148,10 @@ func Ignored(hub, member *unstructured.Unstructured) []api.PatchDetail {
 	if member == nil || len(pointers) == 0 {
 		return nil
 	}
+	hub = Normalize(hub)
 	all := hub.DeepCopy()
 	notes := all.GetAnnotations()
 	delete(notes, api.IgnoreFieldsAnnotation)
 	all.SetAnnotations(notes)
-	return slices.DeleteFunc(Compare(all, member, Options{Structural: true}), func(d api.PatchDetail) bool {
-		return !slices.ContainsFunc(pointers, func(p string) bool { return d.Path == p || strings.HasPrefix(d.Path, p+"/") })
-	})
+	return Compare(all, Keep(hub, member, pointers), Options{Structural: true})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -48,6 +50,12 @@ func TestLeaveSendsNoFieldThatSomeoneElseOwns(t *testing.T) {
 			})
 		}, []string{"image"}, nil},
 		"an item": {"/spec/template/spec/containers/0", func(s *server) {}, []string{"image"}, "nginx:1.27"},
+		"in an item that is new": {image, func(s *server) {
+			s.update("kubectl-edit", "", func(o map[string]any) { container(o)["name"] = "other" })
+		}, []string{"image"}, "nginx:1.27"},
+		"that the hub no longer sets": {"/metadata/labels/extra", func(s *server) {
+			s.apply(api.FieldManager, strings.Replace(web, "{tier: front}", "{tier: front, extra: x}", 1))
+		}, []string{"metadata", "labels", "extra"}, "x"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +63,7 @@ func TestLeaveSendsNoFieldThatSomeoneElseOwns(t *testing.T) {
 			test.do(s)
 			desired := object(t, web)
 			before, live := desired.DeepCopy(), s.live.DeepCopy()
-			sent := Leave(desired, s.live, []string{test.pointer}, api.FieldManager)
+			sent := leave(t, desired, s.live, test.pointer)
 			var got any = sent.Object
 			if len(test.field) == 1 {
 				got = container(sent.Object)
@@ -80,10 +88,78 @@ func TestLeaveSendsNoFieldThatSomeoneElseOwns(t *testing.T) {
 	}
 }
 
+// leave returns the object that is sent if fields are left.
+func leave(t *testing.T, desired, live *unstructured.Unstructured, pointers ...string) *unstructured.Unstructured {
+	t.Helper()
+	sent, err := Leave(desired, live, pointers, api.FieldManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
 func TestLeaveCreatesWithTheValueOfTheHub(t *testing.T) {
 	desired := object(t, web)
-	if got := Leave(desired, nil, []string{"/spec/replicas"}, api.FieldManager); !reflect.DeepEqual(got, object(t, web)) {
+	if got := leave(t, desired, nil, "/spec/replicas"); !reflect.DeepEqual(got, object(t, web)) {
 		t.Errorf("creates %v", got.Object)
+	}
+}
+
+// A list that the server replaces as a whole is sent with the live values of what is left, in the
+// items that Git has, wherever they are.
+func TestLeaveCarriesValuesIntoAtomicLists(t *testing.T) {
+	const stable, canary = "{destination: stable, weight: 80}", "{destination: canary, weight: 20}"
+	const left = "/route/0/weight /route/1/weight"
+	tests := map[string]struct{ pointers, git, live, want string }{
+		"same items":              {left, "route: [{destination: stable, weight: 100}, {destination: canary, weight: 0}]", "route: [" + stable + ", " + canary + "]", "route: [" + stable + ", " + canary + "]"},
+		"another order":           {left, "route: [{destination: canary, weight: 0}, {destination: stable, weight: 100}]", "route: [" + stable + ", " + canary + "]", "route: [" + canary + ", " + stable + "]"},
+		"not set in Git":          {left, "route: [{destination: stable}, {destination: canary}]", "route: [" + stable + ", " + canary + "]", "route: [" + stable + ", " + canary + "]"},
+		"not set on the member":   {left, "route: [{destination: stable, weight: 100}]", "route: [{destination: stable}]", "route: [{destination: stable}]"},
+		"with a default":          {left, "route: [{destination: stable, weight: 100}]", "route: [{destination: stable, weight: 7, protocol: TCP}]", "route: [{destination: stable, weight: 7}]"},
+		"an item added first":     {"/route/1/weight", "route: [{destination: new, weight: 1}, {destination: stable, weight: 100}]", "route: [" + stable + "]", "route: [{destination: new, weight: 1}, " + stable + "]"},
+		"a new item that is left": {left, "route: [{destination: stable, weight: 100}, {destination: new, weight: 1}]", "route: [" + stable + "]", "route: [" + stable + ", {destination: new, weight: 1}]"},
+		"an item removed":         {"/route/0/weight", "route: [{destination: canary, weight: 0}]", "route: [" + stable + ", " + canary + "]", "route: [" + canary + "]"},
+		"an item renamed":         {left, "route: [{destination: stable, weight: 100}, {destination: next, weight: 0}]", "route: [" + stable + ", " + canary + "]", "route: [" + stable + ", {destination: next, weight: 20}]"},
+		"an item changed": {left, "route: [{destination: stable, weight: 100}, {destination: canary, weight: 0, retries: 3}]", "route: [" + canary + ", " + stable + "]",
+			"route: [" + stable + ", {destination: canary, weight: 20, retries: 3}]"},
+		"items without a name":     {"/route/0/weight", "route: [{weight: 1, port: 81}]", "route: [{weight: 9, port: 80}]", "route: [{weight: 9, port: 81}]"},
+		"equal items":              {left, "route: [{weight: 1}, {weight: 1}]", "route: [{weight: 8}, {weight: 9}]", "route: [{weight: 8}, {weight: 9}]"},
+		"no list":                  {left, "route: [{destination: stable, weight: 100}]", "", "route: [{destination: stable, weight: 100}]"},
+		"nested":                   {"/http/0/route/1/weight", "http: [{timeout: 9s, route: [{destination: stable}, {destination: canary, weight: 0}]}]", "http: [{timeout: 5s, route: [" + stable + ", " + canary + "]}]", "http: [{timeout: 9s, route: [{destination: stable}, " + canary + "]}]"},
+		"a whole item":             {"/route/1", "route: [{destination: stable}, {destination: canary, weight: 0}]", "route: [{destination: other, x: 1}, {destination: stable}]", "route: [{destination: stable}, {destination: other, x: 1}]"},
+		"a text":                   {"/hosts/0", "hosts: [a, b]", "hosts: [b, x]", "hosts: [x, b]"},
+		"a part that Git lacks":    {"/route/0/fault/delay", "route: [{destination: stable}]", "route: [{destination: stable, fault: {delay: 5, abort: 1}}]", "route: [{destination: stable, fault: {delay: 5}}]"},
+		"a pointer to nothing":     {"/route/7/weight /route/x /none/0", "route: [{destination: stable, weight: 1}]", "route: [{destination: stable, weight: 2}]", "route: [{destination: stable, weight: 1}]"},
+		"another type":             {"/route/0/weight", "route: [{destination: stable, weight: 1}]", "route: {destination: stable}", "route: [{destination: stable, weight: 1}]"},
+		"a new and a changed item": {"/route/1/weight", "route: [{port: 80}, {port: 81, weight: 1}]", "route: [{port: 82, weight: 9}]", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			head := "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: one, resourceVersion: '7'}, spec: {"
+			live, git := object(t, head+test.live+"}}"), object(t, head+test.git+"}}")
+			git.SetResourceVersion("")
+			var pointers []string
+			for _, p := range strings.Fields(test.pointers) {
+				pointers = append(pointers, "/spec"+p)
+			}
+			sent, err := Leave(git, live, pointers, api.FieldManager)
+			if test.want == "" {
+				if err == nil || !strings.Contains(err.Error(), pointers[0]) {
+					t.Fatalf("sends %v, %v", sent, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := object(t, head+test.want+"}}"); !reflect.DeepEqual(sent.Object, want.Object) {
+				t.Errorf("sends %v\nwant  %v", sent.Object, want.Object)
+			}
+			git.SetAnnotations(map[string]string{api.IgnoreFieldsAnnotation: strings.Join(pointers, ",")})
+			if d := Compare(git, live, Options{Structural: true}); d != nil && test.want == test.live {
+				t.Errorf("differs: %v", d)
+			}
+		})
 	}
 }
 

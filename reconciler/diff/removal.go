@@ -315,7 +315,7 @@ func (s *search) renamed(p position, live, desired any, similar bool) {
 		if rest == nil || element(live, m.element(i, item)) != nil {
 			continue
 		}
-		same := func(f part) bool { return covers(rest, f.live) || similar && alike(rest, f.live) }
+		same := func(f part) bool { return covers(rest, f.live, nil) || similar && alike(rest, f.live) }
 		at := slices.IndexFunc(parts, func(f part) bool { return f.index == i && same(f) })
 		if at < 0 {
 			at = slices.IndexFunc(parts, same)
@@ -343,7 +343,7 @@ func (m merging) withoutKeys(item any) map[string]any {
 func alike(want map[string]any, have any) bool {
 	fields, _ := have.(map[string]any)
 	for key, v := range want {
-		if there, has := fields[key]; has && covers(v, there) {
+		if there, has := fields[key]; has && covers(v, there, nil) {
 			return true
 		}
 	}
@@ -383,7 +383,7 @@ func (s *search) surplus(p position, live, desired, fresh any, suspect func(stri
 func (p position) sets(want, have map[string]any) bool {
 	for key, v := range want {
 		there, has := have[key]
-		if !has || !holds(p.ours, name(key)) || scalar(v) != scalar(there) || scalar(v) && !covers(v, there) {
+		if !has || !holds(p.ours, name(key)) || scalar(v) != scalar(there) || scalar(v) && !covers(v, there, nil) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package member_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,6 +106,9 @@ type watched struct {
 	*member.Agent
 	// ignore is the value of gitfleet.dev/ignore-fields on the ConfigMap.
 	ignore string
+	// content is the object of the work; nil is a ConfigMap. hash identifies it.
+	content *unstructured.Unstructured
+	hash    string
 	// mode is the drift mode of the fleet.
 	mode api.DriftMode
 	// checkFirst requests a check before the agent runs.
@@ -144,7 +148,7 @@ func (a *watched) start() {
 			}
 		},
 	})
-	a.Set([]work.Work{a.work()})
+	a.Set(a.works())
 	if a.checkFirst {
 		a.Check()
 	}
@@ -169,8 +173,23 @@ func (a *watched) drift() ledger.Drift {
 	return a.seen.Drifts[0]
 }
 
-// work returns the work of crp/web: one ConfigMap.
+// works returns the work of crp/web: one object.
+func (a *watched) works() []work.Work { return []work.Work{a.work()} }
+
 func (a *watched) work() work.Work {
+	o := a.content
+	if o == nil {
+		o = a.configMap()
+	}
+	hash := cmp.Or(a.hash, "h")
+	return work.Work{
+		Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: hash},
+		Strategy:  api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
+		Manifests: []*work.Manifest{{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: hash}}},
+	}
+}
+
+func (a *watched) configMap() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "mutated", "namespace": "default"},
 		"data": map[string]any{"key": "sent"},
@@ -178,11 +197,7 @@ func (a *watched) work() work.Work {
 	if a.ignore != "" {
 		o.SetAnnotations(map[string]string{api.IgnoreFieldsAnnotation: a.ignore})
 	}
-	return work.Work{
-		Placement: api.PlacementKey{Name: "web"}, Revision: placement.Revision{Commit: "c", Hash: "1"},
-		Strategy:  api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways, WhenToApply: api.ApplyAlways},
-		Manifests: []*work.Manifest{{Object: &api.Object{ID: api.IDOf(o), Content: o, Hash: "h"}}},
-	}
+	return o
 }
 
 // edit merges a patch into the ConfigMap under another field manager.

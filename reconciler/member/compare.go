@@ -36,7 +36,7 @@ func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstr
 	desired, opt := t.manifest.Object.Content, diff.Options{Ignore: autoscaler.Paths(rivals)}
 	var c comparison
 	if live != nil && x.works[t.placement].Strategy.ComparisonOption != api.FullComparison {
-		merged, err := x.merged(ctx, t)
+		merged, err := x.merged(ctx, t, snapshot{live, rivals})
 		switch {
 		case err == nil:
 			desired = merged
@@ -73,20 +73,26 @@ func isNotTried(err error) bool {
 	return errors.As(err, &notTried)
 }
 
+// isUnclear reports whether nothing was sent, since fields cannot be left to others.
+func isUnclear(err error) bool {
+	var unclear *diff.UnclearError
+	return errors.As(err, &unclear)
+}
+
 // withoutDryRun returns a note that objects were compared without a dry run, and why.
 func withoutDryRun(err error) string {
-	if isNotTried(err) {
+	if isNotTried(err) || isUnclear(err) {
 		return "compared without a dry run: " + err.Error()
 	}
 	return "compared without a dry run, which the API server refused: " + err.Error()
 }
 
-// merged returns the object that an apply would produce.
-func (x *executor) merged(ctx context.Context, t task) (*unstructured.Unstructured, error) {
+// merged returns the object that an apply would produce of the live object, as it was read.
+func (x *executor) merged(ctx context.Context, t task, saw snapshot) (*unstructured.Unstructured, error) {
 	if why := x.untried[t.gvk()]; why != "" {
 		return nil, &notTriedError{why}
 	}
-	body, err := x.encoder.encode(t.manifest, t.placement, "")
+	body, err := x.dryRunBody(t, saw)
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +100,10 @@ func (x *executor) merged(ctx context.Context, t task) (*unstructured.Unstructur
 }
 
 // refusesDryRun reports whether a server refused a dry run because of a webhook that does not
-// support dry runs, denies the request, or is down.
+// support dry runs, denies the request, or is down, or none was requested.
 func refusesDryRun(err error) bool {
 	var status apierrors.APIStatus
-	if isNotTried(err) {
+	if isNotTried(err) || isUnclear(err) {
 		return true
 	}
 	if !errors.As(err, &status) {
@@ -138,6 +144,19 @@ func (x *executor) compareAfter(ctx context.Context, o *outcome) {
 		o.cond = diff.AppliedUnverified()
 	}
 	o.diffs = c.diffs
+}
+
+// dryRunBody returns the body of the request for a dry run. It needs no resourceVersion, since
+// nothing is stored.
+func (x *executor) dryRunBody(t task, saw snapshot) ([]byte, error) {
+	o, err := x.toSend(t, saw)
+	if err != nil {
+		return nil, err
+	}
+	if o.GetResourceVersion() != "" {
+		o.SetResourceVersion("") // a copy, as it has live values
+	}
+	return x.encoder.encodeAs(o, t.manifest, t.placement, "")
 }
 
 // before returns what others have changed on an object that is about to be applied again, which
@@ -201,16 +220,17 @@ func (x *executor) removal(t task, saw snapshot) diff.Removal {
 
 // applyWithout applies an object that the server has refused, after it has claimed the fields that
 // contradict it. If there are none, it returns the refusal.
-func (x *executor) applyWithout(ctx context.Context, t task, body []byte, removal diff.Removal, refusal error) (*unstructured.Unstructured, diff.Removal, error) {
+func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw *snapshot, removal diff.Removal, refusal error) (*unstructured.Unstructured, diff.Removal, error) {
 	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || live == nil {
 		return nil, removal, refusal
 	}
-	fresh := body
-	if t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
-		if fresh, err = withoutAllocated(body, live); err != nil {
-			return nil, removal, refusal
-		}
+	fresh, err := x.dryRunBody(t, snapshot{live: live, rivals: saw.rivals})
+	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
+		fresh, err = withoutAllocated(fresh, live)
+	}
+	if err != nil {
+		return nil, removal, refusal
 	}
 	r := x.request(t, snapshot{live: live})
 	more := x.target(t).Contradicting(ctx, r, fresh, refusal)
@@ -220,7 +240,8 @@ func (x *executor) applyWithout(ctx context.Context, t task, body []byte, remova
 	if err := x.target(t).Claim(ctx, more, live); err != nil {
 		return nil, removal, err
 	}
-	stored, _, err := x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, r.Force)
+	saw.live = live
+	stored, _, err := x.send(ctx, t, commit, saw)
 	return stored, removal.Union(more), err
 }
 

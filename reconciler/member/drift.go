@@ -116,7 +116,7 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	switch {
 	case reverted:
 		dr.recordRevert(o)
-	case o.drift && o.written != nil && !o.repairs():
+	case o.drift && o.written != nil && !o.repairs() && !leavesFields(o.manifest):
 		dr.unflip(id)
 	}
 	switch {
@@ -147,6 +147,8 @@ func (dr *driftRecorder) recordOutcome(o *outcome) {
 	case o.written != nil && o.live != nil && leavesFields(o.manifest):
 		if left := ignoredIn(o.task, o.live); len(left) > 0 {
 			dr.record(o.task, api.DriftIgnored, ignoredDrift(o.gen, left), was != api.DriftIgnored)
+		} else if was == api.DriftIgnored {
+			dr.memory.End(p, dr.memory[p][id])
 		}
 	}
 	if o.written != nil && len(contest)+len(o.diffs) == 0 {
@@ -162,6 +164,12 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 	}
 	if what.Deleted {
 		change = "deleted"
+	} else if leavesFields(o.manifest) {
+		by := ""
+		if len(what.By) > 0 {
+			by = what.By[0].Manager
+		}
+		dr.countFlip(o.manifest.ID, o.live.GetResourceVersion(), by, time.Now()) // see countUndone
 	}
 	// a held drift was counted when it was found
 	dr.record(o.task, api.DriftRepaired, what, dr.memory.State(o.placement, o.manifest.ID) != api.DriftHeld)
@@ -205,10 +213,10 @@ func (dr *driftRecorder) unflip(id api.ID) {
 
 // countUndone counts that others have undone an apply, and reports whether the object may be
 // applied again now. After repeated flips it has to wait, and is recorded as contested. l is nil if
-// the object was deleted.
+// the object was deleted. Of an object that leaves fields to others, the ownership does not show
+// whether they changed more than those: a change counts when it is reverted.
 func (dr *driftRecorder) countUndone(t task, l *observed.Object) (mayApply bool) {
 	id, now := t.manifest.ID, time.Now()
-	f := dr.flips[id]
 	this, by := "uid "+string(t.item.UID), ""
 	if l != nil {
 		this, by = strconv.FormatUint(l.Version, 10), l.Writer
@@ -216,16 +224,22 @@ func (dr *driftRecorder) countUndone(t task, l *observed.Object) (mayApply bool)
 			by = "another client with the field manager " + api.FieldManager + " or an admission webhook"
 		}
 	}
-	if f.last != this {
-		f = flips{f.Flip(now, by), this, f.Flips}
-		dr.flips[id] = f
-		dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
+	if dr.flips[id].last != this && (l == nil || !leavesFields(t.manifest)) {
+		dr.countFlip(id, this, by, now)
 	}
+	f := dr.flips[id]
 	if due := f.Due(); now.Before(due) {
 		dr.contest(t, l, f)
 		return false
 	}
 	return true
+}
+
+// countFlip counts a change that undid an apply. this identifies it.
+func (dr *driftRecorder) countFlip(id api.ID, this, by string, now time.Time) {
+	f := dr.flips[id].Flips
+	dr.flips[id] = flips{f.Flip(now, by), this, f}
+	dr.cfg.Metrics.Drifts.WithLabelValues(dr.cfg.Name).Inc()
 }
 
 // contest records that the drift of an object is not reverted for a while, since reverting it
@@ -236,7 +250,10 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 	if old != nil && old.next.Equal(f.Due()) {
 		return
 	}
-	who := cmp.Or(f.By, "another writer")
+	who, reverted := cmp.Or(f.By, "another writer"), f.Total-1
+	if leavesFields(t.manifest) {
+		reverted = f.Total // the present change is not counted yet
+	}
 	if d := dr.memory[t.placement][id]; len(d.By) > 0 && d.By[0].Manager == f.By {
 		who = d.By[0].String()
 	}
@@ -244,7 +261,7 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 		"cluster", dr.cfg.Name, "placement", t.placement.String(), "object", id.String(), "by", who, "times", f.Total)
 	c := &trouble{
 		cond: diff.NotApplied(api.Contested, fmt.Sprintf("%s keeps undoing what the manifest sets: put back %d times so far, next at %s",
-			who, f.Total-1, f.Due().UTC().Format(time.RFC3339))),
+			who, reverted, f.Due().UTC().Format(time.RFC3339))),
 		since: time.Now(), hash: t.manifest.Hash, next: f.Due(),
 	}
 	if l != nil {

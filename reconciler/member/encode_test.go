@@ -14,6 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
 )
 
 var web = api.PlacementKey{Name: "web"}
@@ -21,6 +22,11 @@ var web = api.PlacementKey{Name: "web"}
 func manifestOf(o map[string]any) *work.Manifest {
 	u := &unstructured.Unstructured{Object: o}
 	return &work.Manifest{Object: &api.Object{ID: api.IDOf(u), Content: u, Origin: api.Origin{Path: "apps/all.yaml", Line: 3}}}
+}
+
+// encode returns the bytes to apply a manifest of a placement at a commit.
+func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
+	return e.encodeAs(diff.Normalize(m.Object.Content), m, p, commit)
 }
 
 // encoded returns the object that is sent for a manifest.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -243,18 +244,18 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	if saw.live, err = autoscaler.HandOver(ctx, x.conn, t.res, saw.live, saw.rivals); err != nil {
 		return x.readFailed(o, diff.ApplyFailed(do, err), err)
 	}
-	body, err := x.body(t, commit, saw)
 	removal := x.removal(t, saw)
-	if err == nil {
+	var stored *unstructured.Unstructured
+	if _, err = x.toSend(t, saw); err == nil {
 		err = x.target(t).Claim(ctx, removal, saw.live)
 	}
-	var stored *unstructured.Unstructured
 	if err == nil {
-		stored, o.created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
+		stored, o.created, err = x.send(ctx, t, commit, &saw)
 	}
 	if removing.Refused(err) && !immutable.ByAdmission(err) {
-		stored, removal, err = x.applyWithout(ctx, t, body, removal, err)
+		stored, removal, err = x.applyWithout(ctx, t, commit, &saw, removal, err)
 	}
+	o.live = saw.live
 	var entries []metav1.ManagedFieldsEntry
 	if err == nil {
 		entries = stored.GetManagedFields()
@@ -263,6 +264,10 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		if stored, err = x.takeOverKubectlFields(ctx, t, commit, stored); err == nil {
 			entries = stored.GetManagedFields()
 		}
+	}
+	if isUnclear(err) {
+		o.do, o.cond = diff.Refuse, diff.NotApplied(api.ManifestApplyFailed, "failed to apply the manifest: "+err.Error())
+		return o
 	}
 	if err != nil {
 		o.err = err
@@ -293,20 +298,46 @@ func (x *executor) scrub(ctx context.Context, t task, live *unstructured.Unstruc
 	return t.mask(live, err)
 }
 
-// body returns the body of the request that applies an object, without the fields that are left
-// to others.
-func (x *executor) body(t task, commit string, saw snapshot) ([]byte, error) {
-	if saw.live == nil || !leavesFields(t.manifest) && len(saw.rivals) == 0 {
-		return x.encoder.encode(t.manifest, t.placement, commit)
+// maxCarries is how often an object is sent with live values before the task fails, because others
+// keep writing it.
+const maxCarries = 5
+
+// send applies an object as it was read. If live values of fields that are left to others are sent,
+// and somebody has written the object since, it is read and sent again.
+func (x *executor) send(ctx context.Context, t task, commit string, saw *snapshot) (stored *unstructured.Unstructured, created bool, err error) {
+	for n := 1; ; n++ {
+		o, err := x.toSend(t, *saw)
+		if err != nil {
+			return nil, false, err
+		}
+		body, err := x.encoder.encodeAs(o, t.manifest, t.placement, commit)
+		if err != nil {
+			return nil, false, err
+		}
+		stored, created, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
+		if o.GetResourceVersion() == "" || !connection.IsStale(err) || n == maxCarries {
+			return stored, created, err
+		}
+		if *saw, err = x.readAgain(ctx, t); err != nil {
+			return nil, false, err
+		}
 	}
+}
+
+// toSend returns the object to apply, in which fields that are left to others are as they were
+// read, or as in the object that it replaces. It has a resourceVersion if it must not be applied to
+// another version of the live object.
+func (x *executor) toSend(t task, saw snapshot) (*unstructured.Unstructured, error) {
 	pointers, err := diff.IgnoredFields(t.manifest.Object.Content)
 	if err != nil {
 		return nil, err
 	}
-	pointers = append(pointers, autoscaler.Paths(saw.rivals)...)
-	content := diff.Leave(t.manifest.Object.Content, saw.live, pointers, api.FieldManager)
-	content = diff.KeepOwned(content, saw.live, pointers, api.FieldManager)
-	return x.encoder.encodeAs(content, t.manifest, t.placement, commit)
+	content := diff.Normalize(t.manifest.Object.Content)
+	if old := t.replaced; old != nil && saw.live == nil {
+		return diff.Keep(content, old.live, append(pointers, autoscaler.Paths(old.rivals)...)), nil
+	}
+	pointers = slices.Concat(pointers, controllers.Pointers(t.manifest.Object.Content), autoscaler.Paths(saw.rivals))
+	return diff.Leave(content, saw.live, pointers, api.FieldManager)
 }
 
 // clientSide are the field managers of kubectl's client-side apply.
@@ -323,26 +354,21 @@ func (x *executor) takeOverKubectlFields(ctx context.Context, t task, commit str
 	if err := x.conn.Send(ctx, t.res, t.manifest.ID, types.JSONPatchType, patch); err != nil {
 		return nil, fmt.Errorf("take over the fields of an earlier kubectl apply: %w", err)
 	}
-	body, err := x.bodyAfterTakeover(ctx, t, commit)
+	saw, err := x.readAgain(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	stored, _, err = x.conn.ApplyWhole(ctx, t.res, t.manifest.ID, body, diff.Force(x.works[t.placement].Strategy))
+	stored, _, err = x.send(ctx, t, commit, &saw)
 	return stored, err
 }
 
-// bodyAfterTakeover returns the body for an object of which we own what kubectl has applied, with
-// the fields that the manifest leaves to others.
-func (x *executor) bodyAfterTakeover(ctx context.Context, t task, commit string) (body []byte, err error) {
-	saw := snapshot{}
+// readAgain returns the object as it is now, after its replicas were handed over to an autoscaler.
+func (x *executor) readAgain(ctx context.Context, t task) (saw snapshot, err error) {
 	if saw.live, err = x.conn.Read(ctx, t.res, t.manifest.ID); err == nil {
 		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, saw.live, t.scaler)
 		saw.live, err = autoscaler.HandOver(ctx, x.conn, t.res, saw.live, saw.rivals)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return x.body(t, commit, saw)
+	return saw, err
 }
 
 func appliedByClient(entries []metav1.ManagedFieldsEntry) bool {

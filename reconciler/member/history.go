@@ -32,8 +32,8 @@ func (r *recorder) addOutcome(o outcome, undoneBy string) {
 	}
 	e := r.entry(o.placement, o.manifest.ID)
 	switch {
-	case o.drift && o.written != nil && !o.repairs():
-		return // it was already as desired
+	case o.drift && o.written != nil && !o.reverted() && len(o.rivals) == 0:
+		return // it was already as desired, or only fields that are left to others had changed
 	case o.written != nil:
 		e.Event = r.written(o)
 		if e.Event == history.Repaired {

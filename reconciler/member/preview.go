@@ -307,7 +307,7 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
-	desired, err := p.executor().merged(ctx, t)
+	desired, err := p.executor().merged(ctx, t, snapshot{live, rivals})
 	isImmutable, unread := p.executor().isImmutable(ctx, t, err)
 	recreates := isImmutable && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {

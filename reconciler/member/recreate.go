@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
 	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
@@ -127,6 +128,7 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 	live, err := a.conn.Read(ctx, t.res, id)
 	result := connection.AlreadyGone
 	if err == nil && live != nil {
+		t.replaced = a.replacedBy(ctx, t, live)
 		if why := a.notRecreated(t, live); why != "" {
 			err = errors.New(why)
 		} else if result, err = a.deleteRead(ctx, t, live); err != nil {
@@ -145,6 +147,9 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 		return t, false
 	}
 	t.item, t.drift, t.absent, t.accepting, t.found = a.announceRecreation(t), false, true, false, nil
+	if t.replaced != nil {
+		a.replaced[id] = t.replaced
+	}
 	if result != connection.DeletionPending {
 		a.live.Drop(id)
 		return t, true
@@ -158,6 +163,16 @@ func (a *applier) deletedForRecreation(ctx context.Context, t task, touched map[
 	}
 	a.fail(outcome{task: t, cond: beingDeleted(strings.Join(live.GetFinalizers(), ","))})
 	return t, false
+}
+
+// replacedBy returns a live object that the object of a task is to replace, if that shall have values
+// of it; nil otherwise.
+func (a *applier) replacedBy(ctx context.Context, t task, live *unstructured.Unstructured) *snapshot {
+	rivals := autoscaler.Rivals(ctx, a.conn, t.manifest.Object.Content, live, t.scaler)
+	if len(rivals) == 0 && !leavesFields(t.manifest) {
+		return nil
+	}
+	return &snapshot{live, rivals}
 }
 
 // announceRecreation records in the inventory that the object of a task is created again, so that
@@ -215,7 +230,8 @@ func (a *applier) deleteRead(ctx context.Context, t task, live *unstructured.Uns
 // tryRecreation requests a dry run of the creation of an object, which must not be refused once
 // the live object is deleted.
 func (a *applier) tryRecreation(ctx context.Context, t task, live *unstructured.Unstructured) error {
-	body, err := a.cfg.Encoder.encode(t.manifest, t.placement, "")
+	t.replaced = a.replacedBy(ctx, t, live)
+	body, err := a.executor().dryRunBody(t, snapshot{})
 	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
 		body, err = withoutAllocated(body, live)
 	}

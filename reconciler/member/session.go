@@ -100,7 +100,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	})
 	p := &progress{
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.OwnershipState{},
-		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, done: map[api.PlacementKey]bool{},
+		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{}, done: map[api.PlacementKey]bool{},
 		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{},
 	}
 	s := &session{Agent: a, cluster: c, ownership: o, progress: p, expressions: expressions, retry: time.NewTimer(0)}

@@ -57,6 +57,8 @@ type inputs struct {
 	alteredBefore []api.PatchDetail
 	// scaler is the autoscaler of the object that is placed on the cluster; zero if there is none.
 	scaler api.ID
+	// replaced is the object that this one replaces; nil if there is none.
+	replaced *snapshot
 }
 
 // An outcome is the result of a task.
@@ -138,6 +140,7 @@ func (a *applier) findTasks(ids map[api.ID]bool) ([]task, []stale) {
 			if len(stales) == 0 {
 				delete(a.trouble, id)
 				delete(a.verified, id)
+				delete(a.replaced, id)
 			}
 			continue
 		}
@@ -358,11 +361,6 @@ type Encoder struct {
 // NewEncoder returns an encoder for the name of a fleet and the repository of its manifests,
 // whose address must not contain credentials.
 func NewEncoder(fleet, source string) *Encoder { return &Encoder{fleet: fleet, source: source} }
-
-// encode returns the bytes to apply a manifest of a placement at a commit.
-func (e *Encoder) encode(m *work.Manifest, p api.PlacementKey, commit string) ([]byte, error) {
-	return e.encodeAs(diff.Normalize(m.Object.Content), m, p, commit)
-}
 
 // object returns the object to apply for other content of a manifest.
 func (e *Encoder) object(content *unstructured.Unstructured, m *work.Manifest, p api.PlacementKey, commit string) *unstructured.Unstructured {

@@ -73,7 +73,7 @@ func (p *Preview) unsafe(ctx context.Context, tasks []task) (map[schema.GroupVer
 func (p *Preview) try(ctx context.Context, t task) (*Change, error) {
 	c, err := p.look(ctx, t)
 	if err == nil && c != nil && c.Effect == Adds && t.res != (connection.Resource{}) {
-		_, err = p.executor().merged(ctx, t)
+		_, err = p.executor().merged(ctx, t, snapshot{})
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -203,7 +203,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 // asApplied returns the object that is sent to apply a manifest. It has the live object's
 // annotations about its origin, since another file or commit is not a difference.
 func (p *Preview) asApplied(t task, saw snapshot) (*unstructured.Unstructured, error) {
-	raw, err := p.executor().body(t, p.s.works[t.placement].Revision.Commit, saw)
+	raw, err := p.executor().dryRunBody(t, saw)
 	if err != nil {
 		return nil, err
 	}

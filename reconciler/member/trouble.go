@@ -29,6 +29,9 @@ type progress struct {
 	ended map[api.PlacementKey]bool
 	// cutShort are objects that somebody deleted before they had run to their end.
 	cutShort map[api.ID]bool
+	// replaced are objects with fields that are left to others, as they were before they were
+	// deleted to be created again.
+	replaced map[api.ID]*snapshot
 	// done are the placements of whose current revision all objects were tried.
 	done map[api.PlacementKey]bool
 	// compared is when placements that only report differences were last compared.

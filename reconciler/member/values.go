@@ -140,7 +140,7 @@ func (x *executor) compareValues(ctx context.Context, t task, live *unstructured
 		return valueComparison{ignored: ignored}
 	}
 	known := t.alteredBefore
-	merged, err := x.merged(ctx, t)
+	merged, err := x.merged(ctx, t, snapshot{live: live})
 	switch {
 	case refusesDryRun(err):
 		return valueComparison{changed: !sameValues(structural, known), altered: known, ignored: ignored}

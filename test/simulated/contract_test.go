@@ -93,6 +93,8 @@ var contract = []step{
 	{name: "an operation that fails", method: "PATCH", path: maps + "/a?fieldManager=kubectl-patch", contentType: "application/json-patch+json", body: `[{"op":"test","path":"/data/m","value":"other"}]`, statusOnly: true},
 	{name: "replace what has changed", method: "PUT", path: maps + "/a?fieldManager=put", contentType: plain, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"{old}"},"data":{"z":"1"}}`},
 	{name: "replace", method: "PUT", path: maps + "/a?fieldManager=put", contentType: plain, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"x"},"resourceVersion":"{version}"},"data":{"z":"1"}}`},
+	{name: "apply to what has changed", method: "PATCH", path: maps + "/a?fieldManager=one&force=true", contentType: apply, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"{old}"},"data":{"z":"2"}}`},
+	{name: "apply to this version", method: "PATCH", path: maps + "/a?fieldManager=one&force=true", contentType: apply, body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"{version}"},"data":{"z":"3"}}`},
 	{name: "put back what was replaced", method: "PATCH", path: maps + "/a?fieldManager=one&force=true", contentType: apply, body: configMap("a", "x", "n=1")},
 	{name: "make what is there", method: "POST", path: maps, contentType: plain, body: configMap("a", "x")},
 	{name: "make more", method: "POST", path: maps + "?fieldManager=one", contentType: plain, body: configMap("b", "y", "k=1")},

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -185,6 +186,15 @@ func (c *Cluster) apply(k *kind, sub, namespace, name string, patch []byte, mana
 	before := c.find(k, namespace, name)
 	if before == nil && sub != "" {
 		return nil, false, apierrors.NewNotFound(k.resource(), name)
+	}
+	if before != nil && bytes.Contains(patch, []byte("resourceVersion")) {
+		sent, err := decode(patch)
+		if err != nil {
+			return nil, false, err
+		}
+		if err := c.checkPreconditions(before, sent.GetResourceVersion(), ""); err != nil {
+			return nil, false, err
+		}
 	}
 	done := c.fleet.merger.apply(k, sub, namespace, name, before, patch, manager, force)
 	if done.err != nil {

@@ -119,6 +119,12 @@ func Unserved(err error) bool {
 // noObject reports whether there is no such object of a resource that is served.
 func noObject(err error) bool { return NotFound(err) && !Unserved(err) }
 
+// IsStale reports whether the API server refused a write because the object has another
+// resourceVersion than the request.
+func IsStale(err error) bool {
+	return apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
 // RetryAfter returns the delay that the server asks for; zero if it does not.
 func RetryAfter(err error) time.Duration {
 	if s, ok := apierrors.SuggestsClientDelay(err); ok {
