@@ -77,6 +77,9 @@ type Binding struct {
 	// cluster. A request to Schedule leaves such bindings out, so that the cluster may be
 	// selected again.
 	Removing bool
+	// Inherited says that the cluster had another name when it was selected. Until it is selected
+	// under its name, a removal releases the objects instead of deleting them.
+	Inherited bool `json:",omitempty"`
 
 	// RemovedBy is the head commit when Removing was set or the placement was deleted; empty if
 	// neither happened or it was not recorded.

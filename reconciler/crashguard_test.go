@@ -112,8 +112,8 @@ func TestRunInAChild(t *testing.T) {
 
 type idle struct{}
 
-func (idle) SetFleet(ledger.Fleet, []ledger.Adoption) {}
-func (idle) Set([]work.Work)                          {}
+func (idle) SetMembership(ledger.Membership) {}
+func (idle) Set([]work.Work)                 {}
 
 func (idle) Run(ctx context.Context) { <-ctx.Done() }
 

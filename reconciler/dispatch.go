@@ -28,9 +28,8 @@ type runningMember struct {
 	// works are the last argument of Set, or equal ones. sent says that Set was called.
 	works []work.Work
 	sent  bool
-	// fleet and adopted are the last arguments of SetFleet.
-	fleet   ledger.Fleet
-	adopted []ledger.Adoption
+	// membership is the last argument of SetMembership.
+	membership ledger.Membership
 	// driftDecisions are the last argument of SetDriftDecisions.
 	driftDecisions ledger.DriftDecisions
 	// left is set once the cluster has left the fleet, and closed when it is offboarded. After deadline it is no longer
@@ -45,6 +44,8 @@ type agents struct {
 	events  *events
 	running *sync.WaitGroup
 	members map[string]*runningMember
+	// removedSince is when the removal of a member was first seen by this process, until it has left.
+	removedSince map[string]time.Time
 	// ending has a channel for each cluster that is closed when its last agent, which was stopped, has ended.
 	ending map[string]<-chan struct{}
 }
@@ -98,8 +99,11 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		}
 	}
 	for _, name := range p.Left {
-		r.offboard(ctx, name)
+		if !r.mayBeRenamed(name, r.inForce, r.ledger, r.cfg.Now()) {
+			r.offboard(ctx, name)
+		}
 	}
+	maps.DeleteFunc(r.removedSince, func(name string, _ time.Time) bool { return !slices.Contains(p.Left, name) })
 	for _, c := range p.Members {
 		m := r.members[c.Name]
 		if m == nil {
@@ -108,7 +112,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 		if p.Works == nil {
 			continue // nothing was planned yet
 		}
-		m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(c.Name))
+		m.setMembership(r.ledger.Membership(c.Name))
 		if decisions := r.driftDecisions[c.Name]; !maps.Equal(m.driftDecisions, decisions) {
 			m.driftDecisions = decisions
 			m.member.SetDriftDecisions(decisions)
@@ -130,11 +134,11 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	return true
 }
 
-// setFleet passes the fleet and its adoptions to the member if they have changed.
-func (m *runningMember) setFleet(f ledger.Fleet, adopted []ledger.Adoption) {
-	if m.fleet != f || !slices.Equal(m.adopted, adopted) {
-		m.fleet, m.adopted = f, adopted
-		m.member.SetFleet(f, adopted)
+// setMembership passes a membership to the member if it has changed.
+func (m *runningMember) setMembership(now ledger.Membership) {
+	if !m.membership.Equal(now) {
+		m.membership = now
+		m.member.SetMembership(now)
 	}
 }
 
@@ -145,7 +149,7 @@ func (r *Reconciler) offboard(ctx context.Context, name string) {
 	if m == nil {
 		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, r.ledger.Drifts(name))
 	}
-	m.setFleet(r.ledger.Fleet(), r.ledger.Adopted(name))
+	m.setMembership(r.ledger.Membership(name))
 	if m.left == nil {
 		m.left, m.deadline = m.member.Leave(), r.cfg.Now().Add(offboardTimeout)
 		r.running.Go(func() {

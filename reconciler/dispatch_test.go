@@ -84,8 +84,8 @@ type recordedMember struct {
 	name string
 }
 
-func (m *recordedMember) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
-	m.f.call("fleet %s %s %d", m.name, f.Name, len(adopted))
+func (m *recordedMember) SetMembership(now ledger.Membership) {
+	m.f.call("fleet %s %s %d", m.name, now.Name, len(now.Adopted))
 }
 func (m *recordedMember) Set(works []work.Work) { m.f.call("set %s %d", m.name, len(works)) }
 func (m *recordedMember) Leave() <-chan struct{} {

@@ -123,6 +123,9 @@ func (r *Reconciler) reconcile(ctx context.Context, now time.Time) time.Duration
 		r.cfg.Publish(r.report(p, now))
 		return time.Second
 	}
+	if !r.resolveRenames(ctx, now) {
+		return time.Second
+	}
 	for _, s := range r.ledger.ExpiredSuspensions(now) {
 		r.ledger.Resume(s.Subject, now)
 		r.planned = append(r.planned, userEntry(history.Ended, s.Subject, s.By, "it was "+s.String()))

@@ -38,9 +38,10 @@ type Source interface {
 
 // A Member keeps one cluster in the desired state.
 type Member interface {
-	// SetFleet sets the fleet that the member acts for, and the other fleets whose inventories it adopts. With
-	// inventories of any other fleet it writes nothing. It is called before the first Set, and never blocks.
-	SetFleet(f ledger.Fleet, adopted []ledger.Adoption)
+	// SetMembership sets the fleet that the member acts for, the other fleets whose inventories it adopts, and the
+	// identity of its cluster. With inventories of any other fleet, or if the cluster is another one, it writes nothing.
+	// It is called before the first Set, and never blocks.
+	SetMembership(ledger.Membership)
 	// Set replaces all works of the cluster; it never blocks.
 	Set([]work.Work)
 	// Leave releases everything on the cluster and closes the channel when that is done.
@@ -149,7 +150,7 @@ func New(cfg Config) *Reconciler {
 	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
 	r := &Reconciler{cfg: &cfg, events: newEvents(&cfg.Metrics.waiting), past: newPastCommits(), memo: plan.NewMemo(), statusMemo: status.NewMemo()}
 	r.loader = newLoader(r.cfg, r.events, freeMemory)
-	r.agents = agents{cfg: r.cfg, events: r.events, running: &r.running, members: map[string]*runningMember{}, ending: map[string]<-chan struct{}{}}
+	r.agents = agents{cfg: r.cfg, events: r.events, running: &r.running, members: map[string]*runningMember{}, removedSince: map[string]time.Time{}, ending: map[string]<-chan struct{}{}}
 	return r
 }
 

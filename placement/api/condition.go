@@ -139,6 +139,9 @@ const (
 	MemberClusterUnknown     = "MemberClusterJoinStateUnknown"
 	MemberClusterLeft        = "MemberClusterLeft"
 	MemberClusterForeign     = "HeldByAnotherFleet"
+	// MemberClusterDuplicate: another member of the fleet is the same cluster, and holds it.
+	// KubeFleet does not have it.
+	MemberClusterDuplicate = "HeldByAnotherMember"
 	// MemberClusterForbidden: the cluster cannot be used because permissions are missing.
 	// KubeFleet does not have it.
 	MemberClusterForbidden = "Forbidden"

@@ -20,6 +20,9 @@ const (
 	Namespace = "gitfleet-system"
 	// ManagedByLabel is on every applied object; its value is the fleet's name.
 	ManagedByLabel = "gitfleet.dev/managed-by"
+	// MemberAnnotation, on the claim of a fleet on a cluster, is the name of the member as which the
+	// fleet holds the cluster.
+	MemberAnnotation = "gitfleet.dev/member-cluster"
 	// FleetIDAnnotation and FleetSourceAnnotation, on an inventory, distinguish fleets of the
 	// same name.
 	FleetIDAnnotation     = "gitfleet.dev/fleet-id"

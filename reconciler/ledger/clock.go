@@ -46,7 +46,7 @@ func (l *Ledger) Rebase(now time.Time) {
 func eachTime(l *Ledger, move func(key string, t *time.Time)) {
 	for name, old := range l.clusters {
 		c := *old
-		for _, t := range []*time.Time{&c.At, &c.Since, &c.LastSeen, &c.Observed} {
+		for _, t := range []*time.Time{&c.At, &c.Since, &c.LastSeen, &c.Observed, &c.Identified} {
 			move(clusterKey(name), t)
 		}
 		l.clusters[name] = &c

@@ -128,7 +128,7 @@ func TestRebaseMovesEveryTimeOfADecision(t *testing.T) {
 		*t = ten.Add(time.Duration(times%5) * time.Minute)
 		times++
 	})
-	if times != 4+6+9+1+2 {
+	if times != 5+6+9+1+2 {
 		t.Fatalf("there are %d times", times)
 	}
 	c, p, e, events := l.Cluster("east"), l.Placement(key), l.Placement(key).Entry("east"), l.Events()

@@ -101,7 +101,7 @@ func (l *Ledger) ResolveID(fresh string) {
 
 func (l *Ledger) setCluster(next *Cluster) {
 	next.version = l.next()
-	l.clusters[next.Cluster] = next
+	l.putCluster(next)
 	l.markUrgent(clusterKey(next.Cluster))
 }
 
@@ -177,12 +177,12 @@ func (l *Ledger) Adopted(cluster string) []Adoption {
 	return on
 }
 
-// Refusal returns why nothing is written to a cluster, and what to do; empty if no other fleet
-// holds the cluster.
+// Refusal returns why nothing is written to a cluster, and what to do; empty if neither another
+// fleet nor another member of this one holds the cluster.
 func (l *Ledger) Refusal(cluster string) string {
 	c := l.clusters[cluster]
 	if c == nil || len(c.Rivals) == 0 {
-		return ""
+		return l.duplicateRefusal(cluster)
 	}
 	id := c.Rivals[0].ShortID()
 	return fmt.Sprintf("another fleet named %q holds this cluster (id %s, from %s): nothing is written there; set another fleetName, or adopt its inventories with gitfleet adopt-fleet %s --cluster %s",

@@ -55,19 +55,22 @@ func (o ClusterSeen) fold(l *Ledger) bool {
 	if old != nil && len(old.Rivals) > 0 && len(next.Rivals) == 0 {
 		disturb(l, Subject{Cluster: o.Cluster}, o.At)
 	}
-	rebuilt := l.rebuild(&next)
+	if next.UID != "" && (old == nil || old.UID != next.UID) {
+		next.Identified = o.At
+	}
 	news := old == nil || !next.same(old)
 	if news {
 		next.version = l.next()
 	}
-	l.clusters[o.Cluster] = &next
+	l.putCluster(&next)
+	rebuilt := l.rebuild(&next)
 	l.markUnsaved(clusterKey(o.Cluster))
 	return rebuilt || news
 }
 
 // carryOver copies the facts that this observation did not read from the previous one.
 func (c *Cluster) carryOver(old *Cluster) {
-	c.LastSeen, c.Joined, c.version = old.LastSeen, old.Joined, old.version
+	c.LastSeen, c.Joined, c.Identified, c.version = old.LastSeen, old.Joined, old.Identified, old.version
 	if c.Healthy == old.Healthy {
 		c.Since = old.Since
 	}
@@ -83,17 +86,17 @@ func (c *Cluster) carryOver(old *Cluster) {
 // same reports whether two records of a cluster are equal except for the time of observation.
 func (c *Cluster) same(o *Cluster) bool {
 	return c.Healthy == o.Healthy && c.Error == o.Error && c.Unrenewed == o.Unrenewed && c.Unread == o.Unread && slices.Equal(c.Forbidden, o.Forbidden) &&
-		c.UID == o.UID && c.Joined.Equal(o.Joined) && maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) &&
+		c.UID == o.UID && c.Claimant == o.Claimant && c.Joined.Equal(o.Joined) && maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) &&
 		slices.Equal(c.Rivals, o.Rivals) && (c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
 }
 
 // rebuild adds bindings from a cluster's inventories that the ledger does not have. They have
 // no policy, so that they are scheduled again; the scheduler prefers their clusters. Whether a
 // cluster was available before its last update is not known; it is assumed, so that a failed
-// update still stops the rollout, and that a moment of
-// unavailability is taken for one. rebuild waits until the ID of the fleet is known.
+// update still stops the rollout, and that a moment of unavailability is taken for one. rebuild
+// waits until the ID of the fleet is known, and while another member holds the cluster.
 func (l *Ledger) rebuild(c *Cluster) (changed bool) {
-	if l.Pending() {
+	if l.Pending() || l.SameAs(c.Cluster) != "" {
 		return false
 	}
 	holds := c.Holds
@@ -105,7 +108,7 @@ func (l *Ledger) rebuild(c *Cluster) (changed bool) {
 			l.SetPlacement(h.Placement, Placement{Index: -1, Abandon: h.Abandon, Rebuilt: true})
 		}
 		if l.placements[h.Placement].entries[c.Cluster] == nil {
-			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true})
+			l.Bind(h.Placement, placement.Binding{Cluster: c.Cluster, Assigned: h.Revision, AssignedAt: c.At, Risked: true, WasAvailable: true, Inherited: c.underOtherName()})
 			changed = true
 		}
 	}

@@ -6,7 +6,6 @@
 package ledger
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -21,11 +20,10 @@ type Ledger struct {
 	*changes
 	suspensions
 	eventLog
+	members
 	inForce    string
 	fleet      fleetRecord
-	clusters   map[string]*Cluster
 	placements map[api.PlacementKey]*Placement
-	declared   map[api.ID]Declared // of the commit in force
 	// placementsVersion counts placements that were added or removed.
 	placementsVersion uint64
 }
@@ -39,6 +37,9 @@ type Cluster struct {
 	LastSeen       time.Time // the cluster last answered
 	Observed       time.Time // Properties were last read
 	Joined         time.Time // the cluster first answered
+	// Identified is when the cluster with this UID was first seen under this name; zero if that was
+	// not recorded.
+	Identified time.Time `json:",omitzero"`
 	// Rivals are other fleets with inventories on the cluster. While there are any, nothing is
 	// written to the cluster.
 	Rivals []Owner `json:",omitempty"`
@@ -226,7 +227,8 @@ func New() *Ledger {
 	unsaved := &changes{dirty: map[string]struct{}{}}
 	return &Ledger{
 		changes: unsaved, suspensions: suspensions{unsaved, map[Subject]Suspension{}}, eventLog: eventLog{changes: unsaved, byKey: map[string]numbered{}},
-		clusters: map[string]*Cluster{}, placements: map[api.PlacementKey]*Placement{}, declared: map[api.ID]Declared{},
+		members:    members{clusters: map[string]*Cluster{}, declared: map[api.ID]Declared{}, names: map[string][]string{}},
+		placements: map[api.PlacementKey]*Placement{},
 	}
 }
 
@@ -243,15 +245,6 @@ func (l *Ledger) SetInForce(commit string) {
 
 // Empty reports whether there are no clusters and no placements.
 func (l *Ledger) Empty() bool { return len(l.clusters)+len(l.placements) == 0 }
-
-// Cluster returns the record of a cluster; nil if there is none.
-func (l *Ledger) Cluster(name string) *Cluster { return l.clusters[name] }
-
-// Clusters returns the names of all clusters, sorted.
-func (l *Ledger) Clusters() []string { return slices.Sorted(l.ClusterNames()) }
-
-// ClusterNames iterates over the names of all clusters, in no order.
-func (l *Ledger) ClusterNames() iter.Seq[string] { return maps.Keys(l.clusters) }
 
 // PlacementsVersion changes when a placement is added or removed. It has no meaning after a
 // restart.
@@ -399,7 +392,10 @@ func (l *Ledger) markPlacement(key api.PlacementKey, p *Placement) {
 
 // ForgetCluster deletes a cluster that has left the fleet. Entries on it stay.
 func (l *Ledger) ForgetCluster(name string) {
-	delete(l.clusters, name)
+	if c := l.clusters[name]; c != nil {
+		delete(l.clusters, name)
+		l.sortNames(c.UID, "")
+	}
 	l.markUrgent(clusterKey(name))
 }
 
@@ -407,8 +403,10 @@ func (l *Ledger) ForgetCluster(name string) {
 // records of placements as they are now. Entries, events and declared objects are not restored.
 // Everything that was marked as unsaved is still saved.
 func (l *Ledger) Checkpoint() (undo func()) {
-	fleet, clusters, placements, suspended := l.fleet, maps.Clone(l.clusters), maps.Clone(l.placements), maps.Clone(l.suspended)
-	return func() { l.fleet, l.clusters, l.placements, l.suspended = fleet, clusters, placements, suspended }
+	fleet, clusters, names, placements, suspended := l.fleet, maps.Clone(l.clusters), maps.Clone(l.names), maps.Clone(l.placements), maps.Clone(l.suspended)
+	return func() {
+		l.fleet, l.clusters, l.names, l.placements, l.suspended = fleet, clusters, names, placements, suspended
+	}
 }
 
 // changes are the changes of a ledger since it was saved.

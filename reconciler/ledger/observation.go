@@ -41,6 +41,9 @@ type ClusterSeen struct {
 	// Owners are the fleets that these inventories name. Nil means that they were not read, so
 	// that the previous ones are kept.
 	Owners []Owner `json:",omitzero"`
+	// Claimant is the member that the claim on the cluster names; empty if there is no claim of this
+	// fleet. It was read with Owners.
+	Claimant string `json:",omitempty"`
 }
 
 // An InventorySeen is a placement with an inventory on a cluster.
@@ -196,7 +199,7 @@ func (o ClusterSeen) After(earlier ClusterSeen) ClusterSeen {
 		o.Holds = earlier.Holds
 	}
 	if o.Owners == nil {
-		o.Owners = earlier.Owners
+		o.Owners, o.Claimant = earlier.Owners, earlier.Claimant
 	}
 	return o
 }

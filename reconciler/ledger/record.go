@@ -195,6 +195,9 @@ func decode(records map[string][]byte) (*Ledger, error) {
 		}
 	}
 	l.order()
+	for name, c := range l.clusters {
+		l.sortNames(c.UID, name)
+	}
 	return l, nil
 }
 

@@ -128,12 +128,22 @@ func (l *suspensions) ExpiredSuspensions(now time.Time) []Suspension {
 
 // rename moves the suspensions of a placement to its new key, unless they exist there.
 func (l *suspensions) rename(r Rename) {
+	l.move(func(s Subject) bool { return s.Placement == r.From }, func(s *Subject) { s.Placement = r.To })
+}
+
+// renameCluster moves the suspensions of a cluster to its new name, unless they exist there.
+func (l *suspensions) renameCluster(from, to string) {
+	l.move(func(s Subject) bool { return s.Cluster == from }, func(s *Subject) { s.Cluster = to })
+}
+
+// move changes the subjects of some suspensions, unless there are suspensions of the new subjects.
+func (l *suspensions) move(these func(Subject) bool, change func(*Subject)) {
 	for _, s := range l.Suspensions() {
-		if s.Placement != r.From {
+		if !these(s.Subject) {
 			continue
 		}
 		l.remove(s.Subject)
-		s.Placement = r.To
+		change(&s.Subject)
 		if _, taken := l.suspended[s.Subject]; !taken {
 			l.Suspend(s)
 		}

@@ -13,11 +13,14 @@ import (
 // distinguished by the fleet's ID, which every inventory and the claim have. If a cluster has
 // an inventory or a claim with another ID, nothing is written there: no object, no label, no
 // inventory, no namespace.
+//
+// The same holds for a cluster that another member of this fleet holds, and for one that the fleet
+// has not identified yet, for example because the kubeconfig leads to another cluster since.
 
 // foreignRetry is the time between two checks whether another fleet still holds the cluster.
 const foreignRetry = time.Minute
 
-// receiveFleet uses the membership of the last call of SetFleet.
+// receiveFleet uses the membership of the last call of SetMembership.
 func (s *session) receiveFleet() {
 	select {
 	case s.membership = <-s.newMembership:
@@ -84,10 +87,15 @@ func (s *session) checkForeign(ctx context.Context) error {
 
 // logForeign logs that another fleet holds the cluster, or no longer does.
 func (s *session) logForeign() {
-	switch {
+	switch holder := s.store.OtherMember(); {
 	case !s.store.HeldByOther() && s.foreignLog != (retry.LogLimiter{}):
 		s.foreignLog = retry.LogLimiter{}
-		s.cfg.Log.Info("cluster is not held by another fleet any more", "cluster", s.cfg.Name)
+		s.cfg.Log.Info("cluster is not held by another fleet or member any more", "cluster", s.cfg.Name)
+	case holder != "":
+		if s.foreignLog.Due(holder) {
+			s.cfg.Log.Error("another member of the fleet is the same cluster and holds it; nothing is written to it under this name",
+				"cluster", s.cfg.Name, "holder", holder, "uid", s.health.UID)
+		}
 	default:
 		for _, o := range s.store.Holders() {
 			if s.foreignLog.Due(o.ID) {

@@ -34,7 +34,7 @@ func TestInventoriesAreAdoptedOnce(t *testing.T) {
 			keeps(t, memberOf(t, test.wrote, at), held(3))
 			at.Writes = nil
 			s := memberOf(t, here, at)
-			s.store.SetMembership(inventory.Membership{Fleet: here, Adopted: test.adopted})
+			s.store.SetMembership(ledger.Membership{Fleet: here, Adopted: test.adopted})
 			var reported [][]ledger.Owner
 			s.cfg.Report = func(o ledger.Observation) { reported = append(reported, o.(ledger.ClusterSeen).Owners) }
 			if err := s.inventories.load(t.Context()); err != nil {
@@ -99,6 +99,65 @@ func TestLeavingAForeignClusterReleasesNothing(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil || len(at.Writes) > 0 {
 		t.Errorf("%v, written: %q", err, at.Writes)
+	}
+}
+
+// On a cluster that another member of the fleet holds, or that is not the one that the fleet has
+// identified, a session writes nothing, and leaving it releases nothing. Once the name is the only
+// one of the cluster, everything is reconciled, and the claim names the member.
+func TestNothingIsWrittenUnderASecondName(t *testing.T) {
+	tests := map[string]struct {
+		now  ledger.Membership
+		uid  string
+		held bool
+	}{
+		"the claim names another member": {ledger.Membership{Fleet: here, UID: "1"}, "1", true},
+		"the fleet says so":              {ledger.Membership{Fleet: here, SameAs: "west"}, "1", true},
+		"another cluster":                {ledger.Membership{Fleet: here, UID: "2", Formerly: "west"}, "1", true},
+		"a cluster not identified yet":   {ledger.Membership{Fleet: here, Formerly: "west"}, "1", true},
+		"a renamed member":               {ledger.Membership{Fleet: here, UID: "1", Formerly: "west"}, "1", false},
+		"an identity that is not read":   {ledger.Membership{Fleet: here, UID: "1", Formerly: "west"}, "", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			at := apiserver.NewConfigMaps()
+			first := memberOf(t, here, at)
+			first.store = inventory.NewStore(first.conn, ledger.Membership{Fleet: here}, inventory.Config{
+				Cluster: "west", Fleet: first.cfg.Fleet, Live: &first.live, Log: slog.New(slog.DiscardHandler),
+			})
+			keeps(t, first, held(3))
+			at.Writes = nil
+			s := memberOf(t, here, at)
+			s.cfg.Log = slog.New(slog.DiscardHandler)
+			s.sweeper.timer = time.NewTimer(time.Hour)
+			s.store.SetMembership(test.now)
+			s.store.SetIdentity(test.uid)
+			s.membership = test.now
+			s.last = []work.Work{{Placement: web, Keep: true}}
+			if err := s.inventories.load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.handle(t.Context(), byWorks); err != nil || s.observingOnly != test.held {
+				t.Errorf("it only observes: %v, want %v (%v)", s.observingOnly, test.held, err)
+			}
+			if test.held == (len(at.Writes) > 0) {
+				t.Errorf("written: %q", at.Writes)
+			}
+			if !test.held {
+				if by := s.store.Claimant(); by != "east" {
+					t.Errorf("the claim names %q", by)
+				}
+				return
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- s.handle(ctx, byLeave) }()
+			<-s.left
+			cancel()
+			if err := <-ended; err != nil || len(at.Writes) > 0 {
+				t.Errorf("%v, written: %q", err, at.Writes)
+			}
+		})
 	}
 }
 

@@ -70,7 +70,7 @@ var (
 func memberOf(t *testing.T, f ledger.Fleet, at *apiserver.ConfigMaps) *session {
 	t.Helper()
 	s := sessionAt(t, at)
-	s.store.SetMembership(inventory.Membership{Fleet: f})
+	s.store.SetMembership(ledger.Membership{Fleet: f})
 	s.membership.Fleet = f
 	s.health.Namespaces = []string{api.Namespace}
 	s.store.SetNamespaces(s.health.Namespaces)

@@ -33,6 +33,14 @@ func (i *inventories) load(ctx context.Context) error {
 	return nil
 }
 
+// renameClaim writes the name of the member into the claim if the member was renamed. Another try
+// follows with the next inventory.
+func (i *inventories) renameClaim(ctx context.Context) {
+	if err := i.store.RenameClaim(ctx); err != nil && ctx.Err() == nil {
+		i.cfg.Log.Warn("claim has a former name of the member, and is not written", "cluster", i.cfg.Name, "err", err)
+	}
+}
+
 // unwritten reports whether an inventory should be written as soon as possible.
 func (i *inventories) unwritten(inv *inventory.Inventory) bool {
 	return !inv.Stored() && !i.works.suspended(inv.Placement)

@@ -101,7 +101,7 @@ func TestNoDeletionAfterAHandOverFindsAnotherFleet(t *testing.T) {
 	keeps(t, memberOf(t, another, at), held(1))
 	at.Stored["two"] = []byte(strings.ReplaceAll(string(storedOne(fmt.Sprintf("%q:%q", api.PlacementAnnotation, web))), `"one"`, `"two"`))
 	s, _ := recreatingAt(t, at, "uid of one")
-	s.store.SetMembership(inventory.Membership{Fleet: here})
+	s.store.SetMembership(ledger.Membership{Fleet: here})
 	two := oneManifest().ID
 	two.Name = "two"
 	s.inv[web].Items.Put(inventory.Item{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "two", Hash: "hash", UID: "uid of two"})

@@ -32,7 +32,6 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/drift"
-	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
@@ -109,15 +108,15 @@ func (c Config) withDefaults() Config {
 type Agent struct {
 	config     Config
 	connection connection.Config
-	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetFleet and
+	// newWorks, newMembership and newDriftDecisions have the last arguments of Set, SetMembership and
 	// SetDriftDecisions that were not received yet.
 	newWorks          chan []work.Work
-	newMembership     chan inventory.Membership
+	newMembership     chan ledger.Membership
 	newDriftDecisions chan ledger.DriftDecisions
 	// last are the works that were last received; only Run uses it. Nil means that none were
 	// received yet.
 	last       []work.Work
-	membership inventory.Membership
+	membership ledger.Membership
 	// check requests that everything is checked again.
 	check chan struct{}
 	// leave is closed to request that the cluster is left, and left once that is done.
@@ -141,7 +140,7 @@ type Agent struct {
 func New(cfg Config) *Agent {
 	a := &Agent{
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
-		newWorks: make(chan []work.Work, 1), newMembership: make(chan inventory.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
+		newWorks: make(chan []work.Work, 1), newMembership: make(chan ledger.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
 		drifted: driftState{memory: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
@@ -169,12 +168,13 @@ func replace[T any](ch chan T, value T) {
 	ch <- value
 }
 
-// SetFleet sets the fleet of the agent, and the fleets whose inventories it takes over. If the
-// cluster has an inventory of any other fleet, the agent writes nothing. It never blocks; only
-// the goroutine that calls Set may call it. Until it is called, the agent treats every
-// inventory with its fleet name as its own.
-func (a *Agent) SetFleet(f ledger.Fleet, adopted []ledger.Adoption) {
-	replace(a.newMembership, inventory.Membership{Fleet: f, Adopted: adopted})
+// SetMembership sets the fleet of the agent, the fleets whose inventories it takes over, and the
+// identity of its cluster. If the cluster has an inventory of any other fleet, is not the one with
+// that identity, or belongs to another member, the agent writes nothing. It never blocks; only the
+// goroutine that calls Set may call it. Until it is called, the agent treats every inventory with
+// its fleet name as its own.
+func (a *Agent) SetMembership(m ledger.Membership) {
+	replace(a.newMembership, m)
 }
 
 // SetDriftDecisions replaces the decisions about held drift. It never blocks; a newer call replaces one

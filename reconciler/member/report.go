@@ -24,7 +24,7 @@ import (
 // inventories, if they were just read.
 func (s *session) reportCluster(holds ...ledger.InventorySeen) {
 	seen := s.seen(s.health)
-	seen.At, seen.Owners, seen.Holds = time.Now(), s.store.Owners(), holds
+	seen.At, seen.Owners, seen.Claimant, seen.Holds = time.Now(), s.store.Owners(), s.store.Claimant(), holds
 	s.cfg.Report(seen)
 }
 

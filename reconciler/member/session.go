@@ -74,6 +74,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	probing.Wait()
 	stopReading()
 	s.store.SetNamespaces(s.health.Namespaces)
+	s.store.SetIdentity(s.health.UID)
 	if err = cmp.Or(s.health.Err, err); err != nil {
 		err = s.refusal(ctx, err)
 		c.Close()

@@ -47,6 +47,7 @@ func (s *session) sync(ctx context.Context) {
 	for _, inv := range s.inv {
 		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
 	}
+	s.inventories.renameClaim(ctx)
 	ids := s.inventoried()
 	for id := range s.wanted.all() {
 		ids[id] = true
@@ -200,6 +201,7 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 		s.health.Namespaces = before.Namespaces
 	}
 	s.store.SetNamespaces(s.health.Namespaces)
+	s.store.SetIdentity(s.health.UID)
 	if p.Another != nil {
 		return reconnect(p.Another)
 	}

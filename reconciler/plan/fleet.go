@@ -41,7 +41,7 @@ type clusterSource struct {
 type clusterCondition struct {
 	healthy   bool
 	err       string
-	refusal   string // why another fleet holds the cluster; empty if none does
+	refusal   string // why another fleet or member holds the cluster; empty if none does
 	driftRule string // the api.DriftAnnotation of the cluster
 }
 

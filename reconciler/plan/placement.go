@@ -238,6 +238,7 @@ func (pl *placementPlanner) planCluster(b placement.Binding, record *ledger.Plac
 	if b.Unscheduled {
 		return c
 	}
+	c.Binding.Inherited = false // it is selected under its name
 	if c.Entry == nil || c.Entry.Binding.Removing && c.Binding.BoundAt.IsZero() {
 		c.Binding.BoundAt = pl.Now
 	}

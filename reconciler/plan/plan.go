@@ -164,7 +164,8 @@ type OnCluster struct {
 	Suspended string
 	// suspendedSince is since when; zero if it is not suspended.
 	suspendedSince time.Time
-	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet holds the cluster.
+	// Foreign is the reason why nothing at all is written to the cluster: it is set if another fleet or another
+	// member holds the cluster.
 	Foreign string
 	// DeleteAllowed says that a commit allows the deletions on this cluster.
 	DeleteAllowed bool

@@ -143,6 +143,9 @@ func (pl *placementPlanner) rolloutBinding(p *Placement, c *OnCluster) rollout.B
 	switch {
 	case c.Foreign != "":
 		b.UnusableWhy = "another fleet holds it"
+		if pl.Ledger.SameAs(c.Binding.Cluster) != "" {
+			b.UnusableWhy = "another member holds it"
+		}
 	case b.Unreachable && seen != nil && len(seen.Forbidden) > 0:
 		b.UnusableWhy = "permissions are missing on it"
 	}

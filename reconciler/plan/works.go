@@ -38,8 +38,9 @@ func (pl *placementPlanner) planWork(p *Placement, c *OnCluster) *work.Work {
 	case c.Binding.Removing:
 		w.Remove = true
 		// Objects that the content or the cluster no longer has are deleted; only the removal of the placement itself
-		// can abandon objects. With ReportDiff nothing is deleted, and objects are released.
-		w.Abandon = p.Spec == nil && p.Record.Abandon
+		// can abandon objects, and the removal from a cluster that was selected under another name. With ReportDiff
+		// nothing is deleted, and objects are released.
+		w.Abandon = p.Spec == nil && p.Record.Abandon || p.Spec != nil && c.Binding.Inherited
 		if w.Strategy.Type == api.ReportDiff {
 			w.Abandon, w.Strategy = true, api.ApplyStrategy{}
 		}

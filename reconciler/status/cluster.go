@@ -18,7 +18,7 @@ import (
 )
 
 // object returns a member cluster as declared, with its observed status. gitfleet's probes
-// replace KubeFleet's agent. A cluster that another fleet holds has not joined.
+// replace KubeFleet's agent. A cluster that another fleet or another member holds has not joined.
 func (in clusterInput) object(now time.Time) *api.MemberCluster {
 	c, known, seen := in.declared, in.known, in.seen
 	out := *c.MemberCluster
@@ -48,7 +48,7 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 	} else {
 		joined := condition(api.Joined, metav1.ConditionTrue, api.MemberClusterJoined, "the cluster has answered", seen.Joined)
 		if in.foreign != "" {
-			joined = condition(api.Joined, metav1.ConditionFalse, api.MemberClusterForeign, in.foreign, seen.Joined)
+			joined = condition(api.Joined, metav1.ConditionFalse, in.foreignReason(), in.foreign, seen.Joined)
 		}
 		s.Conditions = []metav1.Condition{
 			condition(api.ReadyToJoin, metav1.ConditionTrue, api.MemberClusterReadyToJoin, "the credentials of the cluster are known", seen.Joined), joined,
@@ -66,6 +66,14 @@ func (in clusterInput) object(now time.Time) *api.MemberCluster {
 		s.Conditions = append(s.Conditions, condition(api.CredentialsRenewed, metav1.ConditionFalse, api.CredentialsUnusable, outdated, seen.UnrenewedSince))
 	}
 	return &out
+}
+
+// foreignReason is the reason of a refused cluster.
+func (in clusterInput) foreignReason() string {
+	if in.sameAs != "" {
+		return api.MemberClusterDuplicate
+	}
+	return api.MemberClusterForeign
 }
 
 // IsHealthy reports whether a member answered the last probe and was ready.

@@ -53,9 +53,9 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 	switch {
 	case foreign == wasForeign:
 	case foreign != "":
-		out = append(out, warning(api.MemberClusterForeign, foreign))
+		out = append(out, warning(in.foreignReason(), foreign))
 	default:
-		out = append(out, normal(api.MemberClusterJoined, "no other fleet holds the cluster any more"))
+		out = append(out, normal(api.MemberClusterJoined, "no other fleet or member holds the cluster any more"))
 	}
 	return aboutCluster(in.declared.Name, clusterUID(in.declared.Name, in.known), now, out)
 }

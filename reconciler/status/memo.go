@@ -118,13 +118,15 @@ type clusterInput struct {
 	known     ledger.Declared
 	seen      *ledger.Cluster
 	suspended string // why nothing is written to the cluster; empty if it is not suspended
-	foreign   string // why the cluster is refused, because another fleet holds it; empty if it is not
+	// foreign is why the cluster is refused, because another fleet or another member holds it; empty if it is
+	// not. sameAs is that other member.
+	foreign, sameAs string
 }
 
 func (m *Memo) cluster(c *hub.Cluster, in Input) *api.MemberCluster {
 	now := clusterInput{
 		declared: c, known: in.Ledger.Declared()[clusterID(c.Name)], seen: in.Ledger.Cluster(c.Name),
-		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), foreign: in.Ledger.Refusal(c.Name),
+		suspended: suspended(in, ledger.Subject{Cluster: c.Name}), foreign: in.Ledger.Refusal(c.Name), sameAs: in.Ledger.SameAs(c.Name),
 	}
 	old := m.clusters[c.Name]
 	if old != nil && old.clusterInput == now {

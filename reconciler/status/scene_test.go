@@ -106,7 +106,7 @@ func (s *scene) do(words []string, data string) (out string, answers bool) {
 		s.conditions = status.DocumentedConditions
 	case "seen":
 		for _, c := range args {
-			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.now, Healthy: true, UID: "uid", Properties: map[string]string{
+			s.in.Ledger.Fold(ledger.ClusterSeen{Cluster: c, At: s.now, Healthy: true, UID: "uid-" + c, Properties: map[string]string{
 				"kubernetes-fleet.io/node-count": "3", "resources.kubernetes-fleet.io/total-cpu": "12",
 			}})
 		}

@@ -86,8 +86,8 @@ func newAgent(c *cluster, report func(ledger.Observation)) *agent {
 	return &agent{cluster: c, report: report, works: make(chan []work.Work, 1), leave: make(chan struct{}), left: make(chan struct{}), onSet: func([]work.Work) {}}
 }
 
-// SetFleet does nothing, since there is no other fleet.
-func (a *agent) SetFleet(ledger.Fleet, []ledger.Adoption) {}
+// SetMembership does nothing, since there is no other fleet, and no cluster has two names.
+func (a *agent) SetMembership(ledger.Membership) {}
 
 func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
 

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 )
 
@@ -46,26 +47,48 @@ func checkMembers(ctx context.Context, c settings.Config, s *hub.Snapshot) []che
 		return []check{{"repository", "", checkFail, err.Error(), ""}}
 	}
 	encoder := member.NewEncoder(c.FleetName, c.Source.URL)
-	all := make([][]check, len(s.Clusters))
+	all, seen := make([][]check, len(s.Clusters)), make([]ledger.ClusterSeen, len(s.Clusters))
 	var group errgroup.Group
 	group.SetLimit(mostChecks)
 	for i, cluster := range s.Clusters {
 		group.Go(func() error {
 			cfg := c.MemberConfig(cluster.Name, cluster.Annotations[api.ContextAnnotation], credentials, encoder)
-			all[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], cfg)
+			all[i], seen[i] = checkMember(ctx, cluster.Name, o.Plan.Works[cluster.Name], cfg)
 			return nil
 		})
 	}
 	group.Wait() // the checks return no errors
-	return slices.Concat(all...)
+	return append(slices.Concat(all...), checkIdentities(c.FleetName, seen)...)
 }
 
-// checkMember checks one member that shall get these works.
-func checkMember(ctx context.Context, name string, works []work.Work, cfg member.Config) []check {
+// checkIdentities returns a failed check for each member that is the same cluster as another one that
+// holds it.
+func checkIdentities(fleet string, seen []ledger.ClusterSeen) []check {
+	l := ledger.New()
+	l.SetFleet(ledger.Fleet{Name: fleet})
+	for _, o := range seen {
+		o.At = time.Time{} // which of them answered first does not matter
+		l.Fold(o)
+	}
+	var out []check
+	for _, o := range seen {
+		if holder := l.SameAs(o.Cluster); o.Cluster != "" && holder != "" {
+			out = append(out, check{"member", o.Cluster, checkFail,
+				fmt.Sprintf("it is the same cluster as the member %s (identity: the UID of its Namespace kube-system is %s): nothing is written to it under one of the two names", holder, o.UID),
+				fmt.Sprintf("correct the kubeconfig of %s or of %s, or remove one of the two MemberClusters", o.Cluster, holder)})
+		}
+	}
+	return out
+}
+
+// checkMember checks one member that shall get these works, and returns what it has seen of it.
+func checkMember(ctx context.Context, name string, works []work.Work, cfg member.Config) ([]check, ledger.ClusterSeen) {
 	clock := &clock{}
 	cfg.Wrap = clock.wrap
-	failed := func(err error, fix string) []check { return []check{{"member", name, checkFail, err.Error(), fix}} }
 	preview, seen, err := member.Peek(ctx, cfg)
+	failed := func(err error, fix string) ([]check, ledger.ClusterSeen) {
+		return []check{{"member", name, checkFail, err.Error(), fix}}, seen
+	}
 	var missing *member.ForbiddenError
 	switch {
 	case errors.As(err, &missing):
@@ -86,7 +109,7 @@ func checkMember(ctx context.Context, name string, works []work.Work, cfg member
 		found.State, found.Message = checkWarn, fmt.Sprintf("%s; its clock differs by %s from this machine's", found.Message, skew.Round(time.Second))
 		found.Fix = synchronizeClocks
 	}
-	return []check{found}
+	return []check{found}, seen
 }
 
 func grantPermissions(name string) string {

@@ -130,8 +130,8 @@ type Member struct {
 	Name   string    `json:"name"`
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
-	// State is unreachable, forbidden if permissions are missing, or foreign if another fleet
-	// holds the cluster.
+	// State is unreachable, forbidden if permissions are missing, or foreign if another fleet or
+	// another member holds the cluster.
 	State State `json:"state"`
 }
 
@@ -314,7 +314,7 @@ func Absence(c *api.MemberCluster) Member {
 		conditions = append(slices.Clone(a.Conditions), conditions...)
 	}
 	for _, cond := range conditions {
-		if cond.Type == api.Joined && cond.Reason == api.MemberClusterForeign {
+		if cond.Type == api.Joined && (cond.Reason == api.MemberClusterForeign || cond.Reason == api.MemberClusterDuplicate) {
 			m.State = foreign
 		}
 	}

@@ -26,7 +26,7 @@ const (
 	failed      State = "failed"      // something was refused, or will not become available
 	Unreachable State = "unreachable" // the cluster does not answer
 	Forbidden   State = "forbidden"   // the cluster cannot be used: permissions are missing
-	foreign     State = "foreign"     // another fleet holds the cluster; only for members
+	foreign     State = "foreign"     // another fleet or member holds the cluster; only for members
 	removing    State = "removing"    // its content is being removed
 	held        State = "held"        // its deletions wait for a commit that allows them
 )

@@ -21,12 +21,15 @@ import (
 // A claim is a ConfigMap on the cluster that records which fleet uses a fleet name there. Its
 // name is derived from the fleet name. If two fleets of the same name start on an empty cluster
 // at the same time, both find no inventory. But only one of them can create the claim, and the
-// other one then writes nothing.
+// other one then writes nothing. It also names the member, since a cluster may be declared under two
+// names.
 //
 // The claim has the labels of inventories, so that one list request reads both.
 type claim struct {
 	owner ledger.Owner
-	uid   types.UID
+	// member is the member as which the fleet holds the cluster; empty in claims of older versions.
+	member string
+	uid    types.UID
 	// version is the resourceVersion of the claim that was read.
 	version string
 }
@@ -34,8 +37,8 @@ type claim struct {
 // claimPart is the value of label on a claim.
 const claimPart = "claim"
 
-// errHeld is the error of writes to a cluster that another fleet holds.
-var errHeld = errors.New("another fleet of the same name holds the cluster")
+// errHeld is the error of writes to a cluster that HeldByOther reports.
+var errHeld = errors.New("another fleet of the same name, or another member, holds the cluster")
 
 // claimID returns the ID of the claim of a fleet name.
 func claimID(fleet string) api.ID {
@@ -76,12 +79,22 @@ func (st *Store) ensureClaim(ctx context.Context) error {
 }
 
 // hasClaim reports whether the claim on the cluster is known to name this fleet.
-func (st *Store) hasClaim() bool { return st.claim != nil && st.claim.owner == st.membership.owner() }
+func (st *Store) hasClaim() bool {
+	return st.claim != nil && st.claim.owner == st.membership.owner() && st.claim.member == st.cfg.Cluster
+}
+
+// RenameClaim writes the name of this member into the claim if that has a former name of it.
+func (st *Store) RenameClaim(ctx context.Context) error {
+	if by := st.Claimant(); by == "" || by == st.cfg.Cluster {
+		return nil
+	}
+	return st.ensureClaim(ctx)
+}
 
 // writeClaim creates the claim, or replaces the version that was read.
 func (st *Store) writeClaim(ctx context.Context) error {
 	id := claimID(st.cfg.Fleet)
-	annotations := map[string]any{}
+	annotations := map[string]any{api.MemberAnnotation: st.cfg.Cluster}
 	st.membership.annotate(annotations)
 	metadata := map[string]any{
 		"name": id.Name, "namespace": id.Namespace,
@@ -126,7 +139,7 @@ func (st *Store) readClaim(ctx context.Context) error {
 
 // setClaim records the claim in a response of the server.
 func (st *Store) setClaim(o metav1.Object) {
-	st.claim = &claim{owner: st.ownerOf(o.GetAnnotations(), ""), uid: o.GetUID(), version: o.GetResourceVersion()}
+	st.claim = &claim{owner: st.ownerOf(o.GetAnnotations(), ""), member: o.GetAnnotations()[api.MemberAnnotation], uid: o.GetUID(), version: o.GetResourceVersion()}
 	st.put(api.PlacementKey{}, o)
 }
 

@@ -45,7 +45,7 @@ func storeFor(t *testing.T, f ledger.Fleet, h http.Handler) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return NewStore(c, Membership{Fleet: f}, Config{Cluster: "east", Fleet: "prod", Live: &observed.Objects{}, Log: log})
+	return NewStore(c, ledger.Membership{Fleet: f}, Config{Cluster: "east", Fleet: "prod", Live: &observed.Objects{}, Log: log})
 }
 
 func save(t *testing.T, st *Store, inv *Inventory) {

@@ -11,19 +11,16 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// A Membership is a fleet, with the adopted fleets whose inventories it takes over. While the fleet
-// has no ID, every inventory with its name counts as its own.
-type Membership struct {
-	ledger.Fleet
-	Adopted []ledger.Adoption
-}
+// A membership is the one that a store writes for. While the fleet has no ID, every inventory with
+// its name counts as its own.
+type membership struct{ ledger.Membership }
 
 // owner returns the owner that inventories of this fleet name.
-func (m *Membership) owner() ledger.Owner { return ledger.Owner{ID: m.ID, Source: m.Source} }
+func (m *membership) owner() ledger.Owner { return ledger.Owner{ID: m.ID, Source: m.Source} }
 
 // adoption returns the adoption because of which inventories of an owner are taken over; nil if
 // there is none.
-func (m *Membership) adoption(o ledger.Owner) *ledger.Adoption {
+func (m *membership) adoption(o ledger.Owner) *ledger.Adoption {
 	i := slices.IndexFunc(m.Adopted, func(x ledger.Adoption) bool { return x.ID == o.ID })
 	if i < 0 {
 		return nil
@@ -32,32 +29,66 @@ func (m *Membership) adoption(o ledger.Owner) *ledger.Adoption {
 }
 
 // isOther reports whether an owner is another fleet, which was not adopted.
-func (m *Membership) isOther(o ledger.Owner) bool {
+func (m *membership) isOther(o ledger.Owner) bool {
 	return o.ID != m.ID && m.adoption(o) == nil
 }
 
 // annotate adds the annotations about the fleet that each part of an inventory has.
-func (m *Membership) annotate(annotations map[string]any) {
+func (m *membership) annotate(annotations map[string]any) {
 	if m.ID != "" {
 		annotations[api.FleetIDAnnotation], annotations[api.FleetSourceAnnotation] = m.ID, m.Source
 	}
 }
 
-// SetMembership replaces the fleet that the store writes for.
-func (st *Store) SetMembership(m Membership) { st.membership = m }
+// SetMembership replaces the membership that the store writes for.
+func (st *Store) SetMembership(m ledger.Membership) { st.membership = membership{m} }
+
+// SetIdentity tells the store the UID of the connected cluster; empty if it could not be read.
+func (st *Store) SetIdentity(uid string) { st.uid = uid }
+
+// Claimant returns the member that the claim of this fleet on the cluster names; empty if there is
+// no such claim.
+func (st *Store) Claimant() string {
+	if st.claim == nil || st.membership.isOther(st.claim.owner) {
+		return ""
+	}
+	return st.claim.member
+}
 
 // Owners returns the fleets that the claim and the inventories on the cluster name, sorted. The
 // caller does not change them.
 func (st *Store) Owners() []ledger.Owner { return st.owners }
 
-// HeldByOther reports whether the cluster has an inventory or the claim of another fleet.
+// HeldByOther reports whether nothing may be written: the cluster has an inventory or the claim of
+// another fleet, another member of this fleet holds it, or it is not the cluster that the fleet has
+// identified under the name of the member.
 func (st *Store) HeldByOther() bool {
+	return st.heldByFleet() || st.OtherMember() != "" || st.unidentified()
+}
+
+func (st *Store) heldByFleet() bool {
 	return st.membership.ID != "" && slices.ContainsFunc(st.owners, st.membership.isOther)
+}
+
+// OtherMember returns the member of this fleet that holds the cluster under another name; empty if
+// there is none, or if that is a former name of this member.
+func (st *Store) OtherMember() string {
+	m := &st.membership
+	if by := st.Claimant(); m.ID != "" && m.SameAs == "" && by != "" && by != st.cfg.Cluster && by != m.Formerly {
+		return by
+	}
+	return m.SameAs
+}
+
+// unidentified reports whether the connected cluster is not the one that the fleet has identified.
+// If the identity of a connected cluster cannot be read, that is not known.
+func (st *Store) unidentified() bool {
+	return st.membership.ID != "" && st.uid != "" && st.uid != st.membership.UID
 }
 
 // Holders returns the other fleets that hold the cluster.
 func (st *Store) Holders() []ledger.Owner {
-	if !st.HeldByOther() {
+	if !st.heldByFleet() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(st.owners), func(o ledger.Owner) bool { return !st.membership.isOther(o) })

@@ -21,7 +21,7 @@ import (
 
 // Config configures a store. All fields must be set except HasCommit.
 type Config struct {
-	// Cluster is the name of the cluster in log lines, Fleet the value of the managed-by label.
+	// Cluster is the name of the member, Fleet the value of the managed-by label.
 	Cluster, Fleet string
 	// HasCommit reports whether the repository has a commit; nil means that it has every commit.
 	HasCommit func(hash string) bool
@@ -35,7 +35,8 @@ type Config struct {
 type Store struct {
 	conn       *connection.Conn
 	cfg        Config
-	membership Membership
+	membership membership
+	uid        string // of the connected cluster; empty if it is not known
 	parts      compact.Map[part]
 	// claim is the claim on the cluster; nil if none is known.
 	claim *claim
@@ -48,8 +49,8 @@ type Store struct {
 }
 
 // NewStore returns a store that writes for a membership.
-func NewStore(conn *connection.Conn, m Membership, cfg Config) *Store {
-	return &Store{conn: conn, membership: m, cfg: cfg}
+func NewStore(conn *connection.Conn, m ledger.Membership, cfg Config) *Store {
+	return &Store{conn: conn, membership: membership{m}, cfg: cfg}
 }
 
 // Load reads the inventories on the cluster. One that cannot be decoded is logged and not

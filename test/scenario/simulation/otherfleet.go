@@ -48,8 +48,8 @@ func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
 // Resolve implements reconciler.Member. Simulated members hold no drift.
 func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
 
-// SetFleet implements reconciler.Member.
-func (a *agent) SetFleet(_ ledger.Fleet, adopted []ledger.Adoption) {
+// SetMembership implements reconciler.Member.
+func (a *agent) SetMembership(now ledger.Membership) {
 	a.d.waitWhileStopped()
 	a.d.w.mu.Lock()
 	defer a.d.w.mu.Unlock()
@@ -57,7 +57,7 @@ func (a *agent) SetFleet(_ ledger.Fleet, adopted []ledger.Adoption) {
 		return
 	}
 	was := a.foreign()
-	a.adopted = adopted
+	a.adopted = now.Adopted
 	if was && !a.foreign() {
 		a.after(a.halfPass, func() {
 			if a.connected && a.healthy {

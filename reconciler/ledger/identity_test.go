@@ -1,0 +1,129 @@
+package ledger
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/gitfleet/gitfleet/placement"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// declares makes a commit declare some member clusters.
+func declares(l *Ledger, names ...string) {
+	all := map[api.ID]DeclaredHashes{}
+	for _, name := range names {
+		all[memberID(name)] = DeclaredHashes{Hash: name}
+	}
+	l.Declare("c1", at(0), maps.All(all))
+}
+
+// Of two names of one cluster, the second is refused: the one that is not in the claim on the
+// cluster, or under which the cluster was seen later.
+func TestSecondNameOfAClusterIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		seen []ClusterSeen
+		want map[string]string // the holder of the cluster, by the name that is refused
+	}{
+		"two clusters":              {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}}, nil},
+		"no identity":               {[]ClusterSeen{{Cluster: "a"}, {Cluster: "b"}}, nil},
+		"one cluster":               {[]ClusterSeen{{Cluster: "b", UID: "1"}, {Cluster: "a", UID: "1"}}, map[string]string{"a": "b"}},
+		"three names":               {[]ClusterSeen{{Cluster: "c", UID: "1"}, {Cluster: "b", UID: "1"}, {Cluster: "a", UID: "1"}}, map[string]string{"a": "c", "b": "c"}},
+		"a claim decides":           {[]ClusterSeen{{Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "a"}, {Cluster: "a", UID: "1"}}, map[string]string{"b": "a"}},
+		"the claimant is silent":    {[]ClusterSeen{{Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "a"}}, map[string]string{"b": "a"}},
+		"the claimant has another":  {[]ClusterSeen{{Cluster: "a", UID: "2"}, {Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "a"}}, nil},
+		"a claim of nobody":         {[]ClusterSeen{{Cluster: "b", UID: "1", Owners: []Owner{}, Claimant: "gone"}}, nil},
+		"a claim without a UID":     {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", Owners: []Owner{}, Claimant: "a"}}, map[string]string{"b": "a"}},
+		"it leads to another again": {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "1"}, {Cluster: "b", UID: "2"}}, nil},
+		"a kubeconfig was replaced": {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}, {Cluster: "a", UID: "2"}}, map[string]string{"a": "b"}},
+		"both were exchanged":       {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "b", UID: "2"}, {Cluster: "a", UID: "2"}, {Cluster: "b", UID: "1"}}, nil},
+		"a cluster was rebuilt":     {[]ClusterSeen{{Cluster: "a", UID: "1"}, {Cluster: "a", UID: "2"}}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := New()
+			declares(l, "a", "b", "c")
+			for i, o := range test.seen {
+				o.At, o.Healthy = at(i), true
+				l.Fold(o)
+			}
+			again := readAgain(t, l)
+			for _, cluster := range []string{"a", "b", "c"} {
+				holder := l.SameAs(cluster)
+				if holder != test.want[cluster] || again.SameAs(cluster) != holder {
+					t.Errorf("%s is the same as %q, after a restart as %q, want %q", cluster, holder, again.SameAs(cluster), test.want[cluster])
+				}
+				if why := l.Refusal(cluster); (why != "") != (holder != "") || !strings.Contains(why, holder) {
+					t.Errorf("refused: %q", why)
+				}
+				if m := l.Membership(cluster); m.SameAs != holder || m.UID != "" && holder != "" {
+					t.Errorf("membership of %s: %+v", cluster, m)
+				}
+			}
+		})
+	}
+}
+
+// readAgain returns a ledger as it is read from its records.
+func readAgain(t *testing.T, l *Ledger) *Ledger {
+	t.Helper()
+	store := Memory()
+	if err := store.Save(l); err != nil {
+		t.Fatal(err)
+	}
+	again, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// Inventories that were found under a refused name are not that member's, until the name that
+// holds the cluster is gone.
+func TestRefusedNameHoldsNothing(t *testing.T) {
+	key := api.PlacementKey{Name: "web"}
+	holds := []InventorySeen{{Placement: key, Revision: placement.Revision{Commit: "c1", Hash: "h1"}}}
+	l := New()
+	declares(l, "a", "b")
+	l.Fold(ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1", Holds: holds, Owners: []Owner{}, Claimant: "a"})
+	l.Fold(ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1", Holds: holds, Owners: []Owner{}, Claimant: "a"})
+	if l.Holds("b") || !l.Holds("a") {
+		t.Fatal("a refused name holds something")
+	}
+	declares(l, "b")
+	if l.SameAs("b") != "a" {
+		t.Error("a name holds the cluster before the other one has left")
+	}
+	l.RenameCluster("a", "b")
+	e := l.Placement(key).Entry("b")
+	if l.SameAs("b") != "" || l.Cluster("a") != nil || l.Holds("a") || e == nil || !e.Binding.Inherited {
+		t.Errorf("after the rename: %+v", e)
+	}
+	if m := l.Membership("b"); m.UID != "1" || m.Formerly != "a" {
+		t.Errorf("membership: %+v", m)
+	}
+}
+
+// A renamed cluster keeps its bindings, stops and suspensions.
+func TestRenamedClusterKeepsItsRecords(t *testing.T) {
+	key := api.PlacementKey{Name: "web"}
+	l := New()
+	l.SetPlacement(key, Placement{Stops: []placement.Stop{{Cluster: "a"}, {Cluster: "c"}}})
+	l.Bind(key, placement.Binding{Cluster: "a", Policy: "p", Assigned: placement.Revision{Hash: "h1"}})
+	l.Fold(ClusterSeen{Cluster: "a", At: at(0), Healthy: true, UID: "1"})
+	l.Fold(ClusterSeen{Cluster: "b", At: at(1), Healthy: true, UID: "1"})
+	l.Fold(WorkSeen{Cluster: "a", Placement: key, At: at(1), Done: true})
+	l.Suspend(Suspension{Subject: Subject{Cluster: "a"}})
+	l.RenameCluster("a", "b")
+	p := readAgain(t, l).Placement(key)
+	e := p.Entry("b")
+	if e == nil || e.Binding.Cluster != "b" || e.Binding.Policy != "p" || e.Binding.Assigned.Hash != "h1" || e.Seen == nil || e.Seen.Cluster != "b" {
+		t.Fatalf("entry: %+v", e)
+	}
+	if p.Entry("a") != nil || len(p.Stops) != 2 || p.Stops[0].Cluster != "b" || p.Stops[1].Cluster != "c" {
+		t.Errorf("stops: %+v", p.Stops)
+	}
+	if _, suspended := l.Suspension(Subject{Cluster: "b"}); !suspended {
+		t.Error("the suspension has ended")
+	}
+}

@@ -1,0 +1,110 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/history"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
+)
+
+// A member is renamed by a commit that removes one MemberCluster and adds another one whose kubeconfig leads to the same
+// cluster. That must be neither a departure, which would release everything on the cluster, nor the arrival of an empty
+// cluster, so that placements would choose clusters anew. The UID of the cluster shows it, once the new member has
+// answered.
+
+// identifyTimeout is how long a commit is not planned because a member that it adds may be one that it removes.
+const identifyTimeout = 10 * time.Second
+
+// renameGrace is how long after that a member that was removed is not released, while another one has not answered.
+const renameGrace = time.Minute
+
+// resolveRenames moves what the ledger has of a removed member to the member that is the same cluster. It returns false if
+// it is too early to plan: a new member may turn out to be a removed one, or the agent of one has not ended yet. Agents of new
+// members are started meanwhile.
+func (r *Reconciler) resolveRenames(ctx context.Context, now time.Time) (resolved bool) {
+	declared, unknown := map[string]bool{}, false
+	waiting := plan.Pending(r.inForce)
+	for _, c := range r.inForce.Clusters {
+		declared[c.Name] = true
+		unknown = unknown || r.ledger.Cluster(c.Name) == nil
+	}
+	resolved = true
+	for _, name := range r.ledger.Clusters() {
+		if declared[name] || r.ledger.Cluster(name).UID == "" {
+			continue
+		}
+		switch to := newNameOf(name, r.inForce, r.ledger); {
+		case r.isLeaving(name):
+			waiting.Left = append(waiting.Left, name)
+		case to != "":
+			resolved = r.rename(r.ledger, name, to) && resolved
+		case unknown && now.Sub(r.source.Since) < identifyTimeout:
+			resolved = false
+		}
+	}
+	if !resolved {
+		r.dispatch(ctx, waiting) // starts the agents of new members
+	}
+	return resolved
+}
+
+// isLeaving reports whether the release of what is on a cluster has begun.
+func (a *agents) isLeaving(cluster string) bool {
+	m := a.members[cluster]
+	return m != nil && m.left != nil
+}
+
+// newNameOf returns the declared member that is the same cluster as one that is not declared any more, and has
+// nothing yet; empty if there is none.
+func newNameOf(cluster string, inForce *hub.Snapshot, l *ledger.Ledger) string {
+	for _, c := range inForce.Clusters {
+		if l.SameAs(c.Name) == cluster && !l.Holds(c.Name) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// rename records that a member was renamed, once its agent has ended. It returns false if the agent has not.
+func (a *agents) rename(l *ledger.Ledger, from, to string) (ended bool) {
+	if m := a.members[from]; m != nil {
+		a.stop(from, m)
+		a.running.Go(func() {
+			<-m.done
+			a.events.trigger()
+		})
+	}
+	if done := a.ending[from]; done != nil {
+		select {
+		case <-done:
+		default:
+			return false
+		}
+	}
+	l.RenameCluster(from, to)
+	a.cfg.Log.Info("member was renamed: it is the same cluster", "cluster", to, "formerly", from)
+	a.cfg.Record(history.Entry{Kind: history.Member, Event: history.Left, Cluster: from, Message: "it was renamed to " + to})
+	return true
+}
+
+// mayBeRenamed reports whether a member that was removed may be the same cluster as one that has not answered yet, and
+// there is time to wait for that.
+func (a *agents) mayBeRenamed(name string, inForce *hub.Snapshot, l *ledger.Ledger, now time.Time) bool {
+	since, known := a.removedSince[name]
+	if !known {
+		since = now
+		a.removedSince[name] = now
+	}
+	if seen := l.Cluster(name); inForce == nil || seen == nil || seen.UID == "" || now.Sub(since) >= renameGrace {
+		return false
+	}
+	for _, c := range inForce.Clusters {
+		if seen := l.Cluster(c.Name); seen == nil || seen.UID == "" {
+			return true
+		}
+	}
+	return false
+}
