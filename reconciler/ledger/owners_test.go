@@ -95,7 +95,7 @@ func TestInventoriesWaitForTheFleetID(t *testing.T) {
 	}
 	l.ResolveID("fresh")
 	e := l.Placement(web).Entry("east")
-	want := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: at(2), Risked: true}
+	want := placement.Binding{Cluster: "east", Assigned: v(1), AssignedAt: at(2), Risked: true, WasAvailable: true}
 	if e == nil || e.Binding != want || e.Seen != nil || l.Cluster("east").Holds != nil || !l.Urgent() {
 		t.Fatalf("taken up as %+v, want %+v", e, want)
 	}
