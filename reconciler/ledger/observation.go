@@ -80,6 +80,27 @@ type WorkSeen struct {
 	Lingering  []api.ID     `json:",omitempty"`
 	Collecting []api.ID     `json:",omitempty"`
 	Finalizing []Finalizing `json:",omitempty"`
+	// Terminating says since when and why objects of Lingering still exist, as far as that is known.
+	Terminating []Terminating `json:",omitempty"`
+	// Waiting are the objects that are deleted once others are gone.
+	Waiting []DeletionWait `json:",omitempty"`
+}
+
+// A Terminating is an object that was deleted and still exists, since when, and why according to its
+// conditions; empty if those do not say.
+type Terminating struct {
+	ID    api.ID
+	Since time.Time
+	Why   string `json:",omitempty"`
+}
+
+// A DeletionWait says that some objects of a placement, such as Example, are deleted once another object
+// is gone, which may be one of another placement.
+type DeletionWait struct {
+	Objects int
+	Example api.ID
+	For     api.ID
+	Of      api.PlacementKey
 }
 
 // A DeletionError is why an object could not be deleted.

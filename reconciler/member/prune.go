@@ -20,6 +20,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/history"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/content"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 )
 
@@ -35,12 +36,27 @@ type pruner struct {
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
+	// waiting are the objects that are deleted once others are gone, with one of those.
+	waiting waitingDeletions
+	// waves are those of the present call of prune; nil until they are needed.
+	waves *deletion.Waves
 }
 
-// prune removes stale objects in the reverse of the order in which they are applied. It deletes
-// only objects that are in an inventory and still have our label, each by its UID. The
-// inventory lists an object until it is gone.
+// A waitingDeletions has the object that has to be gone first, by the one that waits for it.
+type waitingDeletions map[waitingDeletion]deletion.Object
+
+// A waitingDeletion is an object of a placement that is not deleted yet.
+type waitingDeletion struct {
+	id        api.ID
+	placement api.PlacementKey
+}
+
+// prune removes stale objects, and those that waited for others to be gone, in the reverse of the
+// order in which they are applied; see package deletion. It deletes only objects that are in an
+// inventory and still have our label, each by its UID. The inventory lists an object until it is
+// gone.
 func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.PlacementKey]bool) {
+	stales, p.waves = p.withWaiting(stales), nil
 	slices.SortFunc(stales, func(a, b stale) int { return work.DeleteOrder(a.item.ID(), b.item.ID()) })
 	for _, st := range p.inventories.handOver(ctx, stales, touched) {
 		id := st.item.ID()
@@ -48,7 +64,7 @@ func (p *pruner) prune(ctx context.Context, stales []stale, touched map[api.Plac
 		if !st.passesOn() && p.brake.stillHeld(st.item) {
 			continue
 		}
-		if t := p.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) {
+		if t := p.trouble[id]; t != nil && !st.passesOn() && time.Now().Before(t.next) && p.mayExist(st.item) {
 			continue
 		}
 		if p.removed(ctx, st) {
@@ -100,14 +116,20 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 		return p.succeeded(ctx, st, err)
 	}
 	if l.Terminating {
-		delete(p.trouble, id)
-		return !p.watch.Of(st.item.GroupVersionKind()).Complete()
+		p.linger(ctx, res, st)
+		return false
 	}
 	if !p.allowed(st) {
 		if why := p.deletionHeld(st, p.brake.containersOf(st.inv)); why != "" {
 			p.brake.braked[id] = braked{why: why}
 			return false
 		}
+	}
+	if first, found := p.currentWaves().Before(p.object(st.inv.Placement, id, true)); found {
+		p.waiting[waitingDeletion{id, st.inv.Placement}] = first
+		return false
+	}
+	if !p.allowed(st) {
 		if stays := p.remainingIn(ctx, st.item); stays != "" {
 			return p.succeeded(ctx, st, fmt.Errorf("the Namespace holds what stays: %s", stays))
 		}
@@ -124,13 +146,112 @@ func (p *pruner) removed(ctx context.Context, st stale) bool {
 	if !p.succeeded(ctx, st, err) {
 		return false
 	}
-	if result == connection.Deleted || !p.watch.Of(st.item.GroupVersionKind()).Complete() {
-		return true // without a watch nothing would report when it is gone
+	if result == connection.Deleted {
+		return true
 	}
 	going := *l
-	going.Terminating = true
-	p.live.Put(id, &going)
+	going.Terminating, going.Deleted = true, time.Now().Unix()
+	if p.watch.Of(st.item.GroupVersionKind()).Complete() {
+		p.live.Put(id, &going)
+	}
+	p.linger(ctx, res, st)
 	return false
+}
+
+// withWaiting adds the stale objects that have waited for others to be gone.
+func (p *pruner) withWaiting(stales []stale) []stale {
+	listed := map[waitingDeletion]bool{}
+	for _, st := range stales {
+		listed[waitingDeletion{st.item.ID(), st.inv.Placement}] = true
+	}
+	for w := range p.waiting {
+		if listed[w] {
+			continue
+		}
+		for _, st := range p.stales(w.id) {
+			if st.inv.Placement == w.placement {
+				stales = append(stales, st)
+			}
+		}
+	}
+	clear(p.waiting)
+	return stales
+}
+
+// currentWaves returns the waves of everything that is to be deleted now.
+func (p *pruner) currentWaves() *deletion.Waves {
+	if p.waves == nil {
+		var all []deletion.Object
+		for placement, inv := range p.inv {
+			for id := range inv.Items.IDs() {
+				all = append(all, p.object(placement, id, p.leaves(placement, id)))
+			}
+		}
+		p.waves = deletion.NewWaves(all, p.awaited)
+	}
+	return p.waves
+}
+
+func (p *pruner) object(placement api.PlacementKey, id api.ID, leaving bool) deletion.Object {
+	return deletion.Object{ID: id, Placement: placement, Leaving: leaving, Commit: p.works[placement].Cause.Commit}
+}
+
+// leaves reports whether an object is to be deleted for a placement, now or after a suspension.
+func (p *pruner) leaves(placement api.PlacementKey, id api.ID) bool {
+	if _, isWanted := p.wanted.of(id); isWanted || !p.works.prunes(placement) {
+		return false
+	}
+	_, passesOn := p.newOwner(id, placement)
+	return !passesOn
+}
+
+// awaited reports whether an object that is to be deleted may still exist, and is neither held nor
+// released.
+func (p *pruner) awaited(o deletion.Object) bool {
+	inv := p.inv[o.Placement]
+	if inv == nil || !inv.Items.Has(o.ID) {
+		return false
+	}
+	if _, held := p.brake.braked[o.ID]; held {
+		return false
+	}
+	it, l := inv.Items.Of(o.ID), p.live.Of(o.ID)
+	if l == nil {
+		return p.mayExist(it)
+	}
+	return l.Fleet == p.cfg.Fleet && !p.brake.releases(stale{inv: inv, item: it}, l)
+}
+
+// mayExist reports whether an object exists, or no watch reports whether it does.
+func (c *cluster) mayExist(it *inventory.Item) bool {
+	return c.live.Of(it.ID()) != nil || !c.watch.Of(it.GroupVersionKind()).Complete()
+}
+
+// The shortest and longest time between two reads of an object that was deleted and still exists.
+const (
+	firstLook = 5 * time.Second
+	lastLook  = 2 * time.Minute
+)
+
+// linger handles an object that was deleted and still exists. It is read from time to time if no watch
+// reports when it is gone, or if its conditions say why it is not.
+func (p *pruner) linger(ctx context.Context, res connection.Resource, st stale) {
+	id, now := st.item.ID(), time.Now()
+	explains := deletion.Explains(id.GroupKind())
+	if !explains && p.watch.Of(st.item.GroupVersionKind()).Complete() {
+		delete(p.trouble, id)
+		return
+	}
+	t := p.trouble[id]
+	if t == nil || t.notDeleted != "" {
+		t = &trouble{since: now}
+		p.trouble[id] = t
+	} else if explains {
+		if why, err := deletion.Stays(ctx, p.conn, res, id); err == nil {
+			t.stays = connection.Cut(p.secrets().Scrub(why))
+		}
+	}
+	t.next = now.Add(t.failures.Next(firstLook, lastLook))
 }
 
 // remainingIn returns an object of ours in a namespace; empty if there is none, or if the item

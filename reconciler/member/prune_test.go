@@ -321,7 +321,7 @@ func TestRemovals(t *testing.T) {
 		"left, by the first news":      {work: work.Work{Remove: true, Abandon: true}, live: marked(nil), removed: true, there: true, event: history.Released},
 		"held by its work":             {work: work.Work{Holds: []work.Hold{{Why: "the selection is empty"}}}, live: marked(nil), there: true, marked: true, held: "the selection is empty"},
 		"held, and a commit allows it": {work: work.Work{Holds: []work.Hold{{Why: "the selection is empty"}}, AllowDelete: true}, live: marked(nil), removed: true, event: history.Deleted},
-		"with a finalizer":             {live: marked(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/log"}) }), removed: true, there: true, marked: true, event: history.Deleted},
+		"with a finalizer":             {live: marked(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/log"}) }), there: true, marked: true, event: history.Deleted},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,10 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/health"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
 )
@@ -51,6 +54,8 @@ type reporter struct {
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
+	// waiting are the objects that are deleted once others are gone.
+	waiting waitingDeletions
 }
 
 // all reports the state of every placement.
@@ -87,6 +92,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 	o := ledger.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
 	o.Removed = w.Remove && r.inv[p] == nil
 	o.Lingering, o.Collecting, o.Finalizing = r.lingering(p)
+	o.Terminating, o.Waiting = r.terminating(o.Lingering), r.deletionWaits(p)
 	for _, m := range w.Manifests {
 		state, exception := r.state(p, m.ID)
 		if state.Available.Reason == string(health.NotTrackable) {
@@ -134,6 +140,41 @@ func (r *reporter) lingering(p api.PlacementKey) (all, collecting []api.ID, fina
 		}
 	}
 	return all, collecting, finalizing
+}
+
+// terminating returns since when some terminating objects are, and why they still exist.
+func (r *reporter) terminating(lingering []api.ID) (out []ledger.Terminating) {
+	for _, id := range lingering {
+		l := r.live.Of(id)
+		if l.Deleted == 0 {
+			continue
+		}
+		t := ledger.Terminating{ID: id, Since: time.Unix(l.Deleted, 0).UTC()}
+		if known := r.trouble[id]; known != nil {
+			t.Why = known.stays
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// deletionWaits returns what the deletions of a placement wait for, sorted.
+func (r *reporter) deletionWaits(p api.PlacementKey) []ledger.DeletionWait {
+	byFirst := map[deletion.Object]ledger.DeletionWait{}
+	for w, first := range r.waiting {
+		if w.placement != p {
+			continue
+		}
+		d, known := byFirst[first]
+		if !known || w.id.Compare(d.Example) < 0 {
+			d.Example = w.id
+		}
+		d.Objects, d.For, d.Of = d.Objects+1, first.ID, first.Placement
+		byFirst[first] = d
+	}
+	return slices.SortedFunc(maps.Values(byFirst), func(a, b ledger.DeletionWait) int {
+		return cmp.Or(a.For.Compare(b.For), a.Of.Compare(b.Of))
+	})
 }
 
 // deletionErrors returns the objects of an inventory that could not be deleted, and why.

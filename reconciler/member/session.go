@@ -118,13 +118,13 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, history: s.history, fresh: map[string]bool{}, written: a.written,
 	}
 	s.pruner = &pruner{
-		cluster: c, ownership: o, progress: p, brake: s.brake, history: s.history, inventories: s.inventories, pruned: map[api.PlacementKey]bool{},
+		cluster: c, ownership: o, progress: p, brake: s.brake, history: s.history, inventories: s.inventories, pruned: map[api.PlacementKey]bool{}, waiting: waitingDeletions{},
 		content: &content.Checker{Conn: conn, Fleet: cfg.Fleet, Owns: o.lists, Timeout: cfg.Timeout},
 	}
 	s.values = &valueChecker{cluster: c, ownership: o, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, pruned: s.pruner.pruned,
+		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, pruned: s.pruner.pruned, waiting: s.pruner.waiting,
 	}
 	return s
 }

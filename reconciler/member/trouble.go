@@ -55,6 +55,9 @@ type trouble struct {
 	unknownKind bool
 	// notDeleted is the reason why the cluster does not delete an undesired object.
 	notDeleted string
+	// stays is the reason why an undesired object was deleted and still exists; empty if it is not
+	// known.
+	stays string
 	// recreate says that the object requests recreation, and that the server refused it because
 	// of immutable fields.
 	recreate bool

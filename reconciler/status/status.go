@@ -5,7 +5,9 @@
 package status
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -153,8 +155,8 @@ type ClusterDetail struct {
 	Braked         []string `json:"braked,omitempty"`
 	DeletionErrors []string `json:"deletionErrors,omitempty"` // objects whose deletion fails and is retried, and why
 	Deleting       int      `json:"deleting,omitempty"`
-	// Lingering are objects that have a deletion timestamp and still exist. Their finalizers are
-	// listed; those of the garbage collector are explained.
+	// Lingering are objects that have a deletion timestamp and still exist, since when, their finalizers,
+	// and conditions that say why. Objects that are deleted once these are gone follow.
 	Lingering []string `json:"lingering,omitempty"`
 }
 
@@ -283,14 +285,44 @@ func clusterDetail(p *plan.Placement, c *plan.OnCluster) ClusterDetail {
 		e.DeletionErrors = append(e.DeletionErrors, f.ID.String()+": "+f.Message)
 	}
 	for _, id := range seen.Lingering {
-		text := id.String()
-		if i := slices.IndexFunc(seen.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
-			text += " (finalizers: " + seen.Finalizing[i].Finalizers + ")"
-		}
-		if slices.Contains(seen.Collecting, id) {
-			text += " (until the garbage collector has deleted what was made of it)"
-		}
-		e.Lingering = append(e.Lingering, text)
+		e.Lingering = append(e.Lingering, lingeringText(seen, id))
+	}
+	for _, w := range seen.Waiting {
+		e.Lingering = append(e.Lingering, waitingText(p.Key, w))
 	}
 	return e
+}
+
+// lingeringText describes an object that was deleted and still exists: since when, and why.
+func lingeringText(seen *ledger.WorkSeen, id api.ID) string {
+	var notes []string
+	at := slices.IndexFunc(seen.Terminating, func(t ledger.Terminating) bool { return t.ID == id })
+	if at >= 0 {
+		notes = append(notes, "since "+seen.Terminating[at].Since.Format(time.RFC3339))
+	}
+	if i := slices.IndexFunc(seen.Finalizing, func(f ledger.Finalizing) bool { return f.ID == id }); i >= 0 {
+		notes = append(notes, "finalizers: "+seen.Finalizing[i].Finalizers)
+	}
+	if slices.Contains(seen.Collecting, id) {
+		notes = append(notes, "until the garbage collector has deleted what was made of it")
+	}
+	if at >= 0 && seen.Terminating[at].Why != "" {
+		notes = append(notes, seen.Terminating[at].Why)
+	}
+	if len(notes) == 0 {
+		return id.String()
+	}
+	return id.String() + " (" + strings.Join(notes, "; ") + ")"
+}
+
+// waitingText describes objects that are not deleted yet.
+func waitingText(placement api.PlacementKey, w ledger.DeletionWait) string {
+	first := w.For.String()
+	if w.Of != placement {
+		first += " of " + w.Of.String()
+	}
+	if w.Objects == 1 {
+		return fmt.Sprintf("%s (not deleted before %s is gone)", w.Example, first)
+	}
+	return fmt.Sprintf("%s and %d more (not deleted before %s is gone)", w.Example, w.Objects-1, first)
 }

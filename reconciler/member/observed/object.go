@@ -41,6 +41,8 @@ type Object struct {
 	// its deletion. Foreground: its dependents are deleted first. Shared: others own fields that we
 	// have applied.
 	Owned, Scaled, Replicas, Kept, Foreground, Shared bool
+	// Deleted is when a terminating object was deleted, in seconds since 1970; zero for others.
+	Deleted int64
 	// Finalizers are the finalizers of a terminating object except the garbage collector's,
 	// separated by commas.
 	Finalizers string
@@ -56,8 +58,9 @@ func Of(m metav1.Object) *Object { return OfFields(m, m.GetManagedFields()) }
 // each call of GetManagedFields, which is expensive.
 func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 	terminating := m.GetDeletionTimestamp() != nil
-	finalizers := ""
+	finalizers, deleted := "", int64(0)
 	if terminating {
+		deleted = m.GetDeletionTimestamp().Unix()
 		finalizers = strings.Join(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents }), ", ")
 	}
 	return &Object{
@@ -69,6 +72,7 @@ func OfFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) *Object {
 		Others:      othersOf(entries),
 		Fleet:       m.GetLabels()[api.ManagedByLabel],
 		Terminating: terminating,
+		Deleted:     deleted,
 		Finalizers:  finalizers,
 		Owned:       len(m.GetOwnerReferences()) > 0,
 		Scaled:      diff.Autoscaled(entries),
