@@ -169,7 +169,8 @@ func (k *Kinds) findVersions(ctx context.Context, asked map[schema.GroupVersion]
 }
 
 // others returns how the server serves a kind in other versions, the preferred one first. Versions
-// that cannot be asked for are left out. An error means that the server did not respond.
+// that cannot be asked for are left out, also if nothing answers: an aggregated API server may be
+// down. An error means that the server did not respond when it was asked for the versions.
 func (k *Kinds) others(ctx context.Context, gvk schema.GroupVersionKind) ([]connection.Resource, error) {
 	client, err := k.client()
 	if err != nil {
@@ -186,10 +187,8 @@ func (k *Kinds) others(ctx context.Context, gvk schema.GroupVersionKind) ([]conn
 			continue
 		}
 		in := New(k.client)
-		if err := in.ask(ctx, map[schema.GroupVersion]bool{other.GroupVersion(): true}, map[schema.GroupVersionKind]bool{other: true}); err != nil {
-			return nil, err
-		}
-		if r, ok := in.Of(other); ok {
+		err := in.ask(ctx, map[schema.GroupVersion]bool{other.GroupVersion(): true}, map[schema.GroupVersionKind]bool{other: true})
+		if r, ok := in.Of(other); err == nil && ok {
 			found = append(found, r)
 		}
 	}

@@ -31,6 +31,7 @@ func TestWhyAKindIsNotServed(t *testing.T) {
 	down := map[string]any{"status": map[string]any{"conditions": []any{
 		map[string]any{"type": "Available", "status": "False", "reason": "MissingEndpoints", "message": "endpoints for service/old in \"default\" have no addresses"},
 	}}}
+	const noAnswer = -1
 	chest := schema.GroupVersionKind{Group: "old.example.com", Version: "v1beta1", Kind: "Chest"}
 	cronJob := schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}
 	for name, test := range map[string]struct {
@@ -47,6 +48,8 @@ func TestWhyAKindIsNotServed(t *testing.T) {
 			"does not serve old.example.com/v1beta1 of kind Chest; it serves v1: change"},
 		"another kind of the group": {chest, false, map[string]any{"/apis/old.example.com": group("v1"), "/apis/old.example.com/v1": kinds("Box")},
 			"the cluster has no CustomResourceDefinition of kind Chest in group old.example.com with version v1beta1: place it"},
+		"another version does not answer": {chest, false, map[string]any{"/apis/old.example.com": group("v2", "v1"), "/apis/old.example.com/v1": kinds("Chest"), "/apis/old.example.com/v2": noAnswer},
+			"the cluster does not serve old.example.com/v1beta1 of kind Chest; it serves v1: change"},
 		"a definition that went": {chest, true, nil, "the cluster no longer has a CustomResourceDefinition of kind Chest in group old.example.com"},
 		"a built-in kind": {cronJob, false, map[string]any{"/apis/batch": group("v1"), "/apis/batch/v1": kinds("Job", "CronJob")},
 			"the cluster does not serve batch/v1beta1 of kind CronJob; it serves v1: change apiVersion in Git"},
@@ -62,6 +65,9 @@ func TestWhyAKindIsNotServed(t *testing.T) {
 				case nil:
 					http.Error(w, "404 page not found", http.StatusNotFound)
 				case int:
+					if a == noAnswer {
+						panic(http.ErrAbortHandler)
+					}
 					apiserver.Refuse(w, a, "not now")
 				default:
 					w.Header().Set("Content-Type", "application/json")
