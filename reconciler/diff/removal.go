@@ -112,6 +112,11 @@ var controlPlane = map[string]bool{
 	"cloud-controller-manager": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "kubelet": true,
 }
 
+// byContract reports whether a part of Kubernetes itself owns the fields of an entry.
+func byContract(e *metav1.ManagedFieldsEntry) bool {
+	return e.Subresource != "" || controlPlane[e.Manager]
+}
+
 // search returns a search with the position of the whole object.
 func (r Request) search() (*search, position) {
 	entries := r.Live.GetManagedFields()
@@ -124,12 +129,23 @@ func (r Request) search() (*search, position) {
 		}
 		o := rival{
 			set: fieldsOf(e), applies: e.Operation == metav1.ManagedFieldsOperationApply,
-			contract: e.Subresource != "" || controlPlane[e.Manager],
+			contract: byContract(e),
 		}
 		s.others = append(s.others, o)
 		p.theirs = append(p.theirs, o.set)
 	}
 	return s, p
+}
+
+// Releases reports whether the field at a path of a live object goes, or gets its default, when
+// manager applies the object without it: manager owns it, and no part of Kubernetes itself does. Whoever
+// else owns it does not keep it; see RemovedFrom.
+func Releases(live *unstructured.Unstructured, manager string, path ...string) bool {
+	o := live.DeepCopy()
+	o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return !applied(&e, manager) && !byContract(&e)
+	}))
+	return OwnsAlone(o, manager, path...)
 }
 
 // A position is a position in an object with the ownership below it.
@@ -440,7 +456,7 @@ func Shared(entries []metav1.ManagedFieldsEntry, manager string) bool {
 	var ours *fieldpath.Set
 	for i := range entries {
 		e := &entries[i]
-		if applied(e, manager) || e.Subresource != "" || controlPlane[e.Manager] {
+		if applied(e, manager) || byContract(e) {
 			continue
 		}
 		if ours == nil {

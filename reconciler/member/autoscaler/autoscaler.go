@@ -61,10 +61,12 @@ func Rivals(ctx context.Context, conn *connection.Conn, manifest, live *unstruct
 	return list
 }
 
-// leftReplicas returns the autoscaler to which a manifest leaves replicas that we still own.
+// leftReplicas returns the autoscaler to which a manifest leaves replicas that would be reset, since we
+// still own them. That others have applied them too, also for us in a handover whose apply failed, does
+// not keep them.
 func leftReplicas(ctx context.Context, conn *connection.Conn, manifest, live *unstructured.Unstructured, placed api.ID) (r Rival, left bool) {
 	value, found, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "replicas")
-	if !found || SetsReplicas(manifest) || !diff.OwnsAlone(live, api.FieldManager, "spec", "replicas") {
+	if !found || SetsReplicas(manifest) || !diff.Releases(live, api.FieldManager, "spec", "replicas") {
 		return r, false
 	}
 	text := diff.Text(value)
