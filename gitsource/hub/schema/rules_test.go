@@ -9,8 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 )
 
-// What every API server refuses is a warning, and what it accepts is none. The same manifests are
-// sent to a real one in test/e2e.
+// A warning of what every API server refuses names the field and what is wrong with it.
 func TestRulesOfAPIServers(t *testing.T) {
 	pod := func(spec string) string {
 		return "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, spec: {containers: [{name: web, image: web}], " + spec + "}}"
