@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -182,4 +184,47 @@ func TestIssuesOfOthersAreIgnored(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
+}
+
+// However many requests are sent at once, only the bodies of a few are in memory.
+func TestFewBodiesAreReadAtOnce(t *testing.T) {
+	h := New(Config{Secret: func() (string, error) { return secret, nil }, Wake: func() {}})
+	arriving, rest := make(chan struct{}), make(chan struct{})
+	var slow sync.WaitGroup
+	for range mostReading {
+		slow.Go(func() {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/webhook", io.MultiReader(signal{arriving}, waiter{rest})))
+		})
+		<-arriving
+	}
+	post := func() *httptest.ResponseRecorder {
+		w, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/webhook", strings.NewReader("{}"))
+		req.Header.Set("X-Gitlab-Token", secret)
+		h.ServeHTTP(w, req)
+		return w
+	}
+	if w := post(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("one more gets %d", w.Code)
+	}
+	close(rest)
+	slow.Wait()
+	if w := post(); w.Code != http.StatusAccepted {
+		t.Errorf("afterwards one gets %d", w.Code)
+	}
+}
+
+// A signal is a body that says when it is read; a waiter is one that ends when its channel closes.
+type (
+	signal struct{ read chan<- struct{} }
+	waiter struct{ end <-chan struct{} }
+)
+
+func (s signal) Read([]byte) (int, error) {
+	s.read <- struct{}{}
+	return 0, io.EOF
+}
+
+func (w waiter) Read([]byte) (int, error) {
+	<-w.end
+	return 0, io.EOF
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -41,9 +40,6 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // maxActionBody is the largest accepted request body in bytes.
 const maxActionBody = 64 << 10
 
-// actionBodyTimeout is the time within which a request body must arrive.
-const actionBodyTimeout = 10 * time.Second
-
 // MountAction handles POST /actions/NAME. The guard has put the user into the request's context;
 // requests without a user are accepted from this machine only. It must not be called after the
 // server has started.
@@ -57,7 +53,6 @@ func (s *Server) MountAction(name string, do Action) {
 			http.Error(w, why, code)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(actionBodyTimeout)) // not every ResponseWriter supports deadlines
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxActionBody))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			w.Header().Set("Connection", "close")

@@ -129,7 +129,7 @@ func TestSlowActionBodiesTimeOut(t *testing.T) {
 	req := httptest.NewRequest(http.MethodPost, "/actions/wave", w)
 	req.RemoteAddr, req.Host = "127.0.0.1:4000", "127.0.0.1:8085"
 	req.Header.Set("Content-Type", "application/json")
-	s.Handler().ServeHTTP(w, req)
+	s.Guarded().ServeHTTP(w, req)
 	if w.Code != http.StatusRequestTimeout || w.Header().Get("Connection") != "close" || w.until.IsZero() {
 		t.Errorf("got %d %s, with a deadline at %s", w.Code, w.Body, w.until)
 	}

@@ -46,7 +46,7 @@ func New(registry *prometheus.Registry) *Server {
 	if registry != nil {
 		registry.MustRegister(&collector{server: s, now: time.Now})
 		registry.MustRegister(s.metrics.collectors()...)
-		metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes}))
 	}
 	s.routes = map[string]http.Handler{
 		"GET /report":           http.HandlerFunc(s.serveReport),
@@ -129,12 +129,13 @@ func (s *Server) Handler() http.Handler {
 // all methods are handled.
 func (s *Server) Patterns() []string { return slices.Sorted(maps.Keys(s.routes)) }
 
-// Guarded returns Handler behind the guard, if there is one.
+// Guarded returns Handler behind the guard, if there is one, and behind limits for all clients.
 func (s *Server) Guarded() http.Handler {
-	if s.guard == nil {
-		return s.Handler()
+	guard := s.guard
+	if guard == nil {
+		guard = func(next http.Handler) http.Handler { return next }
 	}
-	return s.guard(s.Handler())
+	return limited(guard, s.Handler())
 }
 
 // NumberHeader is the header with the number of a report.
