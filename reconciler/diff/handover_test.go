@@ -9,9 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
-// An apply of what KeepOwned returns changes no field that is left to others, although the manifest
+// An apply of what Leave returns changes no field that is left to others, although the manifest
 // no longer sets it and gitfleet owns it.
-func TestKeepOwnedHandsOver(t *testing.T) {
+func TestLeaveHandsOver(t *testing.T) {
 	const replicas, image = "/spec/replicas", "/spec/template/spec/containers/0/image"
 	left := strings.Replace(web, "replicas: 3", "paused: false", 1)
 	for name, do := range map[string]func(*server){
@@ -26,7 +26,7 @@ func TestKeepOwnedHandsOver(t *testing.T) {
 			do(s)
 			desired := object(t, left)
 			before := desired.DeepCopy()
-			sent := KeepOwned(desired, s.live, []string{replicas, image, "/spec/no/such"}, api.FieldManager)
+			sent := leave(t, desired, s.live, replicas, image, "/spec/no/such")
 			for _, d := range Compare(s.dryRunOf(api.FieldManager, sent), s.live, Options{}) {
 				if d.Path == replicas {
 					t.Errorf("applying it would change %v", d)
@@ -38,7 +38,7 @@ func TestKeepOwnedHandsOver(t *testing.T) {
 			if !reflect.DeepEqual(desired, before) {
 				t.Error("the manifest was changed")
 			}
-			if alone := KeepOwned(desired, s.live, nil, api.FieldManager); !reflect.DeepEqual(alone, desired) {
+			if alone := leave(t, desired, s.live); !reflect.DeepEqual(alone, desired) {
 				t.Errorf("without pointers it is %v", alone)
 			}
 		})
