@@ -164,7 +164,7 @@ func (dr *driftRecorder) recordRevert(o *outcome) {
 	}
 	if what.Deleted {
 		change = "deleted"
-	} else if leavesFields(o.manifest) {
+	} else if o.live != nil && leavesFields(o.manifest) { // it may have been deleted before it was sent again
 		by := ""
 		if len(what.By) > 0 {
 			by = what.By[0].Manager

@@ -61,3 +61,36 @@ func TestSharedReplicasAreHandedOver(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// An object with fields that are left to others is created again if it was deleted between two attempts
+// to put back what somebody has changed.
+func TestDeletedBeforeItIsSentAgain(t *testing.T) {
+	const config = `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default, annotations: {gitfleet.dev/ignore-fields: /data/b}}, data: {a: "1", b: "1"}}`
+	synctest.Test(t, func(t *testing.T) {
+		c := newControlled(t)
+		var stale atomic.Bool
+		c.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method != http.MethodPatch || r.URL.Query().Get("fieldManager") != "gitfleet" || !strings.HasSuffix(r.URL.Path, "/configmaps/web") || !stale.CompareAndSwap(true, false) {
+					return next.RoundTrip(r)
+				}
+				if err := c.of("", "v1", "configmaps").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
+				}
+				body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
+				return &http.Response{StatusCode: http.StatusConflict, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+			})
+		})
+		c.start(placed(t, "web", config))
+		defer c.stop()
+		maps := c.of("", "v1", "configmaps")
+		stale.Store(true)
+		c.patch(maps, "web", "kubectl", `{"data":{"a":"2"}}`)
+		c.settle()
+		if live := c.live(maps, "web"); live == nil || stale.Load() {
+			t.Fatalf("live %v, stale %t", live, stale.Load())
+		} else if got, _, _ := unstructured.NestedString(live.Object, "data", "a"); got != "1" {
+			t.Errorf("a is %q", got)
+		}
+	})
+}
