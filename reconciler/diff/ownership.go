@@ -2,7 +2,6 @@ package diff
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -62,16 +61,6 @@ func (o owned) onlyOurs(e fieldpath.PathElement) bool {
 		return o.onlyOurItem(e)
 	}
 	return holds(o.ours, e) && !holds(o.others, e)
-}
-
-// OwnsAlone reports whether manager owns the field at a path of a live object, and nobody else
-// does: the server removes it, or sets its default, once manager no longer applies it.
-func OwnsAlone(live *unstructured.Unstructured, manager string, path ...string) bool {
-	o := ownership(live.GetManagedFields(), manager)
-	for _, key := range path[:len(path)-1] {
-		o = o.descend(name(key))
-	}
-	return o.onlyOurs(name(path[len(path)-1]))
 }
 
 // remainder returns what remains of a value if no part of it is applied any more; nil if

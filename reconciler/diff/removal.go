@@ -141,11 +141,13 @@ func (r Request) search() (*search, position) {
 // manager applies the object without it: manager owns it, and no part of Kubernetes itself does. Whoever
 // else owns it does not keep it; see RemovedFrom.
 func Releases(live *unstructured.Unstructured, manager string, path ...string) bool {
-	o := live.DeepCopy()
-	o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+	o := ownership(slices.DeleteFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return !applied(&e, manager) && !byContract(&e)
-	}))
-	return OwnsAlone(o, manager, path...)
+	}), manager)
+	for _, key := range path[:len(path)-1] {
+		o = o.descend(name(key))
+	}
+	return o.onlyOurs(name(path[len(path)-1]))
 }
 
 // A position is a position in an object with the ownership below it.
