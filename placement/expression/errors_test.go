@@ -73,7 +73,7 @@ func TestErrorsOfAnEvaluation(t *testing.T) {
 		`object.text.contains(object.number)`:             "no such overload",
 		`object.number.matches("1")`:                      "no such overload",
 		`int(object.text) == 1`:                           "type conversion error from 'string' to 'int'",
-		`timestamp(object.text) == timestamp(0)`:          "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+		`timestamp(object.text) == timestamp(0)`:          `invalid RFC 3339 timestamp "text"`,
 		`object.long.matches("(a{9}b{9}){20}")`:           "it costs more than 100000 to evaluate",
 		`object.missing || object.number == 1`:            "",
 		`!(object.missing && object.number == 2)`:         "",
