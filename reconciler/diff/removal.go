@@ -55,10 +55,10 @@ func RemovedFrom(r Request, before *fieldpath.Set) Removal {
 // RenamedIn returns the items of lists that somebody has put in the place of ours by changing the
 // field that identifies an item, such as the port of a Service: the item of the desired object is
 // missing, and another one is there, which nobody has applied and whose other fields are the
-// same. With similar, one equal field is enough.
-func RenamedIn(r Request, similar bool) Removal {
+// same. share is how many of them have to be: 1 for all, and 0 for one.
+func RenamedIn(r Request, share float64) Removal {
 	s, p := r.search()
-	s.renamed(p, r.Live.Object, r.Desired.Object, similar)
+	s.renamed(p, r.Live.Object, r.Desired.Object, share)
 	return s.Removal
 }
 
@@ -171,7 +171,8 @@ func (p position) below(e fieldpath.PathElement) fieldpath.Path {
 	return append(slices.Clone(p.path), e)
 }
 
-// whole reports whether the value at a path element is replaced as a whole.
+// whole reports whether the value at a path element is replaced as a whole, as far as its ownership
+// shows. A field that was applied empty is owned like that, too.
 func (p position) whole(e fieldpath.PathElement, v any) bool {
 	return p.all.Members.Has(e) && child(p.all, e).Empty() && e.FieldName != nil && !emptied(v)
 }
@@ -312,34 +313,52 @@ func (s *search) ignores(path fieldpath.Path) bool {
 	})
 }
 
-func (s *search) renamed(p position, live, desired any, similar bool) {
+func (s *search) renamed(p position, live, desired any, share float64) {
 	parts, merges := p.parts(live, desired)
 	if !merges {
 		return
 	}
 	for _, f := range parts {
-		if f.wanted && !p.whole(f.e, f.live) {
-			s.renamed(p.at(f.e), f.live, f.desired, similar)
+		if f.wanted {
+			s.renamed(p.at(f.e), f.live, f.desired, share)
 		}
 	}
-	items, isList := desired.([]any)
-	if !isList {
+	parts = slices.DeleteFunc(parts, func(f part) bool { return f.wanted || holds(p.ours, f.e) })
+	if fields, isMap := desired.(map[string]any); isMap {
+		if keys := len(p.path) == 1 && p.path[0].FieldName != nil && dataFields[*p.path[0].FieldName]; keys {
+			s.renamedKeys(p, fields, live.(map[string]any), parts)
+		}
 		return
 	}
+	items := desired.([]any)
 	m, _ := p.mergingOf(live.([]any), items)
-	parts = slices.DeleteFunc(parts, func(f part) bool { return f.wanted || holds(p.ours, f.e) })
 	for i, item := range items {
 		rest := m.withoutKeys(item)
 		if rest == nil || element(live, m.element(i, item)) != nil {
 			continue
 		}
-		same := func(f part) bool { return covers(rest, f.live, nil) || similar && alike(rest, f.live) }
+		same := func(f part) bool { return alike(rest, f.live, share) }
 		at := slices.IndexFunc(parts, func(f part) bool { return f.index == i && same(f) })
 		if at < 0 {
 			at = slices.IndexFunc(parts, same)
 		}
 		if at >= 0 && s.take(p, parts[at]) {
 			parts = slices.Delete(parts, at, at+1)
+		}
+	}
+}
+
+// dataFields are the fields of a ConfigMap or Secret whose keys are names that users have chosen.
+var dataFields = map[string]bool{"data": true, "binaryData": true}
+
+// renamedKeys adds the keys that have the values of missing ones.
+func (s *search) renamedKeys(p position, desired, live map[string]any, parts []part) {
+	for _, key := range slices.Sorted(maps.Keys(desired)) {
+		if _, there := live[key]; there || desired[key] == nil || desired[key] == "" {
+			continue
+		}
+		if i := slices.IndexFunc(parts, func(f part) bool { return covers(desired[key], f.live, nil) }); i >= 0 && s.take(p, parts[i]) {
+			parts = slices.Delete(parts, i, i+1)
 		}
 	}
 }
@@ -357,15 +376,16 @@ func (m merging) withoutKeys(item any) map[string]any {
 	return rest
 }
 
-// alike reports whether two items have an equal field.
-func alike(want map[string]any, have any) bool {
+// alike reports whether a share of the fields of an item, and at least one, is equal in another one.
+func alike(want map[string]any, have any, share float64) bool {
 	fields, _ := have.(map[string]any)
+	equal := 0
 	for key, v := range want {
 		if there, has := fields[key]; has && covers(v, there, nil) {
-			return true
+			equal++
 		}
 	}
-	return false
+	return len(want) == 0 || equal > 0 && float64(equal) >= share*float64(len(want))
 }
 
 func (s *search) surplus(p position, live, desired, fresh any, suspect func(string) bool) {
@@ -387,7 +407,7 @@ func (s *search) surplus(p position, live, desired, fresh any, suspect func(stri
 			there = element(fresh, f.e)
 		}
 		switch {
-		case f.wanted && !p.whole(f.e, f.live):
+		case f.wanted:
 			s.surplus(p.at(f.e), f.live, f.desired, there, suspect)
 		case f.wanted || !changes || known && there != nil || holds(p.ours, f.e):
 		case suspect(p.dotted(f.e)):

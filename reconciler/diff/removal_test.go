@@ -47,7 +47,7 @@ func (s *server) request(manifest string) Request {
 func (s *server) applyAll(manifest string) Removal {
 	s.t.Helper()
 	r := s.request(manifest)
-	gone := RemovedFrom(r, nil).Union(RenamedIn(r, false))
+	gone := RemovedFrom(r, nil).Union(RenamedIn(r, 1))
 	if !gone.Empty() {
 		raw, err := gone.Claim(s.live, api.FieldManager)
 		if err != nil {
@@ -158,6 +158,11 @@ func TestRenamedItemsGo(t *testing.T) {
 			variable(o)["name"] = "MODUS"
 			container(o)["env"] = append(container(o)["env"].([]any), map[string]any{"name": "DEBUG", "value": "1"})
 		}, "DEBUG"},
+		"a key of a ConfigMap": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {one: x, two: x}\n", func(o map[string]any) {
+			data := o["data"].(map[string]any)
+			delete(data, "one")
+			data["uno"] = "x"
+		}, ""},
 		"a container port": {web, func(o map[string]any) {
 			container(o)["ports"].([]any)[0].(map[string]any)["containerPort"] = int64(8083)
 		}, ""},

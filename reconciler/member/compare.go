@@ -206,39 +206,49 @@ func (x *executor) target(t task) removing.Target {
 // removal returns what has to go from the live object with an apply, and would not by itself. What
 // others own too is only reported if the drift of the object is not reverted.
 func (x *executor) removal(t task, saw snapshot) diff.Removal {
-	if saw.live == nil {
+	if saw.live == nil || t.item == nil {
 		return diff.Removal{}
 	}
 	r := x.request(t, saw)
 	var renamed diff.Removal
 	if t.item.Hash != "" && diff.ApplyHash(saw.live.GetManagedFields(), api.FieldManager) != t.item.Managed {
-		renamed = diff.RenamedIn(r, false)
+		share := 1.0
+		if t.item.Hash != t.manifest.Hash { // Git has changed the item too
+			share = 0.5
+		}
+		renamed = diff.RenamedIn(r, share)
 	}
 	r.Force = r.Force && (t.rule.Mode == "" || t.rule.Mode == api.DriftRevert)
 	return diff.RemovedFrom(r, t.item.Left.Fields()).Union(renamed)
 }
 
-// applyWithout applies an object that the server has refused, after it has claimed the fields that
-// contradict it. If there are none, it returns the refusal.
+// contradicting returns what contradicts the desired object on the member, after the server has refused it.
+func (x *executor) contradicting(ctx context.Context, t task, saw snapshot, refusal error) diff.Removal {
+	body, err := x.dryRunBody(t, saw)
+	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
+		body, err = withoutAllocated(body, saw.live)
+	}
+	if err != nil {
+		return diff.Removal{}
+	}
+	return x.target(t).Contradicting(ctx, x.request(t, saw), body, refusal)
+}
+
+// applyWithout applies an object that the server has refused, after it has claimed what contradicts
+// it. If there is nothing, it returns the refusal.
 func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw *snapshot, removal diff.Removal, refusal error) (*unstructured.Unstructured, diff.Removal, error) {
 	live, err := x.conn.Read(ctx, t.res, t.manifest.ID)
 	if err != nil || live == nil {
 		return nil, removal, refusal
 	}
-	fresh, err := x.dryRunBody(t, snapshot{live: live, rivals: saw.rivals})
-	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
-		fresh, err = withoutAllocated(fresh, live)
-	}
-	if err != nil {
-		return nil, removal, refusal
-	}
-	r := x.request(t, snapshot{live: live})
-	more := x.target(t).Contradicting(ctx, r, fresh, refusal)
-	if more.Empty() {
-		return nil, removal, refusal
-	}
-	if err := x.target(t).Claim(ctx, more, live); err != nil {
+	more, live, err := x.target(t).Claim(ctx, live, func(live *unstructured.Unstructured) diff.Removal {
+		return x.contradicting(ctx, t, snapshot{live: live, rivals: saw.rivals}, refusal)
+	})
+	switch {
+	case err != nil:
 		return nil, removal, err
+	case more.Empty():
+		return nil, removal, refusal
 	}
 	saw.live = live
 	stored, _, err := x.send(ctx, t, commit, saw)

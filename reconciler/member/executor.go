@@ -244,10 +244,12 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	if saw.live, err = autoscaler.HandOver(ctx, x.conn, t.res, saw.live, saw.rivals); err != nil {
 		return x.readFailed(o, diff.ApplyFailed(do, err), err)
 	}
-	removal := x.removal(t, saw)
+	var removal diff.Removal
 	var stored *unstructured.Unstructured
 	if _, err = x.toSend(t, saw); err == nil {
-		err = x.target(t).Claim(ctx, removal, saw.live)
+		removal, saw.live, err = x.target(t).Claim(ctx, saw.live, func(live *unstructured.Unstructured) diff.Removal {
+			return x.removal(t, snapshot{live: live, rivals: saw.rivals})
+		})
 	}
 	if err == nil {
 		stored, o.created, err = x.send(ctx, t, commit, &saw)

@@ -17,9 +17,11 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/discovery"
+	"github.com/gitfleet/gitfleet/reconciler/member/immutable"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 	"github.com/gitfleet/gitfleet/reconciler/member/permission"
 	"github.com/gitfleet/gitfleet/reconciler/member/rbac"
+	removing "github.com/gitfleet/gitfleet/reconciler/member/removal"
 )
 
 // A Preview reads the state of a cluster, and determines what an agent would do there. Nothing
@@ -264,7 +266,10 @@ func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstruct
 			}
 			facts.Compared, facts.Diffs = true, len(found.diffs)
 		case diff.Nothing:
-			return p.values(ctx, t, c, live, rivals)
+			if found, err := p.values(ctx, t, c, live, rivals); err != nil || found != nil {
+				return found, err
+			}
+			return p.left(t, c, live), nil
 		case diff.Report, diff.Refuse:
 			if do == diff.Report && len(found.diffs) == 0 {
 				return nil, nil
@@ -303,11 +308,32 @@ func (p *Preview) values(ctx context.Context, t task, c *Change, live *unstructu
 	return c, nil
 }
 
+// left returns the change of an object that still has fields that Git has removed; nil if it has none.
+func (p *Preview) left(t task, c *Change, live *unstructured.Unstructured) *Change {
+	var o outcome
+	if o.task = t; t.item == nil || t.item.Left == "" {
+		return nil
+	}
+	if p.executor().recordLeft(&o, t.item.Left, live); *o.left == "" {
+		return nil
+	}
+	c.Effect, c.Message, c.Diffs = Differs, o.cond.Message, o.diffs
+	return c
+}
+
 // applied returns the change that applying an object would make; nil if there is none.
 func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstructured.Unstructured, rivals []autoscaler.Rival) (*Change, error) {
 	c.Effect, c.TakesOver = Changes, diff.OwnerOf(live, p.s.cfg.Fleet, t.placement, p.s.works.markerStale) != diff.Ours
 	opt := diff.Options{Ignore: autoscaler.Paths(rivals)}
-	desired, err := p.executor().merged(ctx, t, snapshot{live, rivals})
+	saw := snapshot{live: live, rivals: rivals}
+	removal := p.executor().removal(t, saw)
+	desired, err := p.executor().merged(ctx, t, saw)
+	if removing.Refused(err) && !immutable.ByAdmission(err) {
+		if more := p.executor().contradicting(ctx, t, saw, err); !more.Empty() {
+			desired, err, removal = t.manifest.Object.Content, nil, removal.Union(more)
+			opt.Structural = true
+		}
+	}
 	isImmutable, unread := p.executor().isImmutable(ctx, t, err)
 	recreates := isImmutable && asksForRecreation(t.manifest) && p.s.applier.notRecreated(t, live) == ""
 	if recreates {
@@ -334,7 +360,10 @@ func (p *Preview) applied(ctx context.Context, t task, c *Change, live *unstruct
 	case err != nil:
 		return nil, t.mask(live, err)
 	}
-	c.Diffs = t.attribute(live, diff.Compare(desired, live, opt))
+	c.Diffs = t.attribute(live, diff.Compare(removal.Without(desired), live, opt))
+	if opt.Structural && !removal.Empty() { // fields that the manifest does not have are no difference then
+		c.Diffs = append(c.Diffs, t.attribute(live, diff.Compare(removal.Without(live), live, diff.Options{}))...)
+	}
 	if len(c.Diffs) == 0 && !c.TakesOver && c.Message == "" {
 		return nil, nil
 	}

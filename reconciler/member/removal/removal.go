@@ -31,20 +31,34 @@ type Target struct {
 	ID       api.ID
 }
 
-// Claim makes gitfleet the only owner of what a removal has, unless it is empty. live is the object as
-// it was read; if it has changed since, the error is a conflict.
-func (t Target) Claim(ctx context.Context, r diff.Removal, live *unstructured.Unstructured) error {
-	if r.Empty() {
-		return nil
+// attempts is how often fields are claimed while others keep writing to the object, such as a
+// controller that has just seen the change of a user.
+const attempts = 5
+
+// Claim makes gitfleet the only owner of what find returns for the live object, unless that is empty. It
+// returns what it has claimed, and the object as it is now.
+func (t Target) Claim(ctx context.Context, live *unstructured.Unstructured, find func(live *unstructured.Unstructured) diff.Removal) (diff.Removal, *unstructured.Unstructured, error) {
+	for attempt := 1; ; attempt++ {
+		r := find(live)
+		if r.Empty() {
+			return r, live, nil
+		}
+		patch, err := r.Claim(live, api.FieldManager)
+		if err == nil {
+			err = t.Conn.Send(ctx, t.Resource, t.ID, types.JSONPatchType, patch)
+		}
+		if err != nil && (!apierrors.IsConflict(err) || attempt == attempts) {
+			return r, live, fmt.Errorf("become the owner of what Git has removed: %w", err)
+		}
+		now, readErr := t.Conn.Read(ctx, t.Resource, t.ID)
+		if readErr == nil && now == nil {
+			readErr = errors.New("the object is gone")
+		}
+		if readErr != nil || err == nil {
+			return r, now, readErr
+		}
+		live = now
 	}
-	patch, err := r.Claim(live, api.FieldManager)
-	if err == nil {
-		err = t.Conn.Send(ctx, t.Resource, t.ID, types.JSONPatchType, patch)
-	}
-	if err != nil {
-		return fmt.Errorf("become the owner of what Git has removed: %w", err)
-	}
-	return nil
 }
 
 // Refused reports whether an error may be a refusal of an object because of fields that are on the member and
@@ -60,7 +74,7 @@ func Refused(err error) bool {
 // creates the object under another name in a dry run. body is what is created. The result is
 // empty if the desired object is invalid by itself.
 func (t Target) Contradicting(ctx context.Context, r diff.Request, body []byte, refusal error) diff.Removal {
-	removal := diff.RemovedFrom(r, nil).Union(diff.RenamedIn(r, true))
+	removal := diff.RemovedFrom(r, nil).Union(diff.RenamedIn(r, 0))
 	if diff.Surplus(r, nil, func(string) bool { return true }).Empty() {
 		return removal
 	}
