@@ -150,7 +150,7 @@ func (l *Ledger) RenameCluster(from, to string) {
 // copyForCluster returns a copy of the entry for another name of its cluster.
 func (e *Entry) copyForCluster(name string) *Entry {
 	next := *e
-	next.Binding.Cluster = name
+	next.Binding.Cluster, next.Binding.Policy = name, "" // a policy may name its clusters
 	next.Binding.Inherited = !e.Binding.Removing
 	if e.Seen != nil {
 		seen := *e.Seen

@@ -117,7 +117,7 @@ func TestRenamedClusterKeepsItsRecords(t *testing.T) {
 	l.RenameCluster("a", "b")
 	p := readAgain(t, l).Placement(key)
 	e := p.Entry("b")
-	if e == nil || e.Binding.Cluster != "b" || e.Binding.Policy != "p" || e.Binding.Assigned.Hash != "h1" || e.Seen == nil || e.Seen.Cluster != "b" {
+	if e == nil || e.Binding.Cluster != "b" || e.Binding.Policy != "" || e.Binding.Assigned.Hash != "h1" || e.Seen == nil || e.Seen.Cluster != "b" {
 		t.Fatalf("entry: %+v", e)
 	}
 	if p.Entry("a") != nil || len(p.Stops) != 2 || p.Stops[0].Cluster != "b" || p.Stops[1].Cluster != "c" {

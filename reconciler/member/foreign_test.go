@@ -134,9 +134,11 @@ func TestNothingIsWrittenUnderASecondName(t *testing.T) {
 			s.store.SetIdentity(test.uid)
 			s.membership = test.now
 			s.last = []work.Work{{Placement: web, Keep: true}}
-			if err := s.inventories.load(t.Context()); err != nil {
-				t.Fatal(err)
+			s.store.SetMembership(ledger.Membership{})
+			if err := s.inventories.load(t.Context()); err != nil || s.store.Claimant() != "west" {
+				t.Fatalf("before the fleet is known, the claim names %q (%v)", s.store.Claimant(), err)
 			}
+			s.store.SetMembership(test.now)
 			if err := s.handle(t.Context(), byWorks); err != nil || s.observingOnly != test.held {
 				t.Errorf("it only observes: %v, want %v (%v)", s.observingOnly, test.held, err)
 			}

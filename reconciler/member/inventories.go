@@ -33,12 +33,14 @@ func (i *inventories) load(ctx context.Context) error {
 	return nil
 }
 
-// renameClaim writes the name of the member into the claim if the member was renamed. Another try
-// follows with the next inventory.
-func (i *inventories) renameClaim(ctx context.Context) {
+// renameClaim writes the name of the member into the claim if the member was renamed, and reports
+// whether it did. Another try follows with the next inventory.
+func (i *inventories) renameClaim(ctx context.Context) (renamed bool) {
+	before := i.store.Claimant()
 	if err := i.store.RenameClaim(ctx); err != nil && ctx.Err() == nil {
 		i.cfg.Log.Warn("claim has a former name of the member, and is not written", "cluster", i.cfg.Name, "err", err)
 	}
+	return i.store.Claimant() != before
 }
 
 // unwritten reports whether an inventory should be written as soon as possible.

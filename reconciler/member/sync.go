@@ -47,7 +47,9 @@ func (s *session) sync(ctx context.Context) {
 	for _, inv := range s.inv {
 		s.store.Adopt(inv) // deletions of objects of adopted inventories are held from now on
 	}
-	s.inventories.renameClaim(ctx)
+	if s.inventories.renameClaim(ctx) {
+		s.reportCluster()
+	}
 	ids := s.inventoried()
 	for id := range s.wanted.all() {
 		ids[id] = true

@@ -47,9 +47,9 @@ func (st *Store) SetMembership(m ledger.Membership) { st.membership = membership
 func (st *Store) SetIdentity(uid string) { st.uid = uid }
 
 // Claimant returns the member that the claim of this fleet on the cluster names; empty if there is
-// no such claim.
+// no such claim. While the fleet has no ID, every claim with its name counts as its own.
 func (st *Store) Claimant() string {
-	if st.claim == nil || st.membership.isOther(st.claim.owner) {
+	if st.claim == nil || st.membership.ID != "" && st.membership.isOther(st.claim.owner) {
 		return ""
 	}
 	return st.claim.member
