@@ -150,102 +150,44 @@ func Releases(live *unstructured.Unstructured, manager string, path ...string) b
 	return o.onlyOurs(name(path[len(path)-1]))
 }
 
-// A position is a position in an object with the ownership below it.
-type position struct {
-	owned
-	path fieldpath.Path
-	// theirs has what each rival owns below it, and before what was applied earlier.
-	theirs []*fieldpath.Set
-	before *fieldpath.Set
-}
-
-func (p position) at(e fieldpath.PathElement) position {
-	below := position{owned: p.owned.descend(e), path: p.below(e), before: child(p.before, e)}
-	for _, set := range p.theirs {
-		below.theirs = append(below.theirs, child(set, e))
-	}
-	return below
-}
-
-func (p position) below(e fieldpath.PathElement) fieldpath.Path {
-	return append(slices.Clone(p.path), e)
-}
-
-// whole reports whether the value at a path element is replaced as a whole, as far as its ownership
-// shows. A field that was applied empty is owned like that, too.
-func (p position) whole(e fieldpath.PathElement, v any) bool {
-	return p.all.Members.Has(e) && child(p.all, e).Empty() && e.FieldName != nil && !emptied(v)
-}
-
-// mergingOf returns how the list at a position is merged: as its items are owned, or else as
-// Kubernetes merges lists of that name.
-func (p position) mergingOf(live, desired []any) (m merging, ok bool) {
-	if m = p.merging(); m.set || m.keys != nil {
-		return m, true
-	}
-	if len(p.path) == 0 || p.path[len(p.path)-1].FieldName == nil {
-		return m, false
-	}
-	for _, m := range listKeys[*p.path[len(p.path)-1].FieldName] {
-		_, there := m.names(live)
-		_, wanted := m.names(desired)
-		if there && wanted {
-			return m, true
-		}
-	}
-	return m, false
-}
-
-// A part is a field of a map or an item of a list.
-type part struct {
-	e             fieldpath.PathElement
-	index         int
-	live, desired any
-	wanted        bool // the desired object has it
-}
-
-// parts returns the parts of a live value, and whether its kind is that of the desired value.
-func (p position) parts(live, desired any) (list []part, merges bool) {
-	switch live := live.(type) {
-	case map[string]any:
-		want, ok := desired.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		for _, key := range slices.Sorted(maps.Keys(live)) {
-			w := want[key] // null is no value
-			list = append(list, part{e: name(key), live: live[key], desired: w, wanted: w != nil})
-		}
-		return list, true
-	case []any:
-		want, ok := desired.([]any)
-		if !ok {
-			return nil, false
-		}
-		m, ok := p.mergingOf(live, want)
-		if !ok {
-			return nil, false
-		}
-		for i, item := range live {
-			e := m.element(i, item)
-			w := element(want, e)
-			list = append(list, part{e: e, index: i, live: item, desired: w, wanted: w != nil})
-		}
-		return list, true
-	}
-	return nil, false
-}
-
 func (s *search) removed(p position, live, desired any) {
 	parts, _ := p.parts(live, desired)
 	for _, f := range parts {
 		switch {
 		case f.wanted && !p.whole(f.e, f.live):
 			s.removed(p.at(f.e), f.live, f.desired)
-		case !f.wanted && (holds(p.ours, f.e) || holds(p.before, f.e)):
+		case f.wanted || !p.applied(f.e):
+		case p.at(f.e).collects(f.live):
+			s.removed(p.at(f.e), f.live, emptyLike(f.live))
+		default:
 			s.remove(p, f)
 		}
 	}
+}
+
+// applied reports whether gitfleet has applied a part.
+func (p position) applied(e fieldpath.PathElement) bool {
+	return holds(p.ours, e) || holds(p.before, e)
+}
+
+// collects reports whether a value is a list of items, or a map of arbitrary keys, that has more than
+// what gitfleet has applied, so that only some of it goes.
+func (p position) collects(v any) bool {
+	if last := p.path[len(p.path)-1]; last.FieldName == nil || scalar(v) {
+		return false
+	} else if _, isMap := v.(map[string]any); isMap && !keyValueFields[*last.FieldName] {
+		return false
+	}
+	parts, _ := p.parts(v, emptyLike(v))
+	return slices.ContainsFunc(parts, func(f part) bool { return !p.applied(f.e) })
+}
+
+// emptyLike returns an empty map or list.
+func emptyLike(v any) any {
+	if _, isMap := v.(map[string]any); isMap {
+		return map[string]any{}
+	}
+	return []any{}
 }
 
 // remove adds a part that was ours, with everything in it of those who own some of ours.
@@ -437,39 +379,6 @@ func (p position) dotted(e fieldpath.PathElement) string {
 		}
 	}
 	return strings.Join(names, ".")
-}
-
-// overlap reports whether two sets have a common field at or below a path element. A field that is
-// owned as a whole overlaps with everything in it.
-func overlap(a, b *fieldpath.Set, e fieldpath.PathElement) bool {
-	aHas, bHas := a.Members.Has(e), b.Members.Has(e)
-	inA, inB := child(a, e), child(b, e)
-	switch {
-	case aHas && bHas:
-		return true
-	case aHas && inA.Empty() && !inB.Empty(), bHas && inB.Empty() && !inA.Empty():
-		return true
-	}
-	return anyOverlap(inA, inB)
-}
-
-// anyOverlap reports whether two sets have a common field.
-func anyOverlap(a, b *fieldpath.Set) bool {
-	found := false
-	look := func(e fieldpath.PathElement) { found = found || overlap(a, b, e) }
-	a.Members.Iterate(look)
-	a.Children.Iterate(look)
-	return found
-}
-
-// only returns the part of a set at or below a path element.
-func only(s *fieldpath.Set, e fieldpath.PathElement) *fieldpath.Set {
-	out := fieldpath.NewSet()
-	if s.Members.Has(e) {
-		out.Members.Insert(e)
-	}
-	child(s, e).Iterate(func(path fieldpath.Path) { out.Insert(append(fieldpath.Path{e}, path...)) })
-	return out
 }
 
 // Shared reports whether somebody else owns fields that a manager has applied too, so that they

@@ -290,3 +290,57 @@ func value(live *unstructured.Unstructured) string {
 	v, _, _ := unstructured.NestedString(live.Object, "data", "key")
 	return v
 }
+
+// What Git has removed and another user has applied too goes with the apply. If drift is only
+// reported, it stays, and is a difference of the object until it is gone.
+func TestRemovedFieldOfAnotherManager(t *testing.T) {
+	for mode, stays := range map[api.DriftMode]bool{api.DriftRevert: false, api.DriftReport: true} {
+		t.Run(string(mode), func(t *testing.T) {
+			f := newFixture(t, work.Work{Strategy: api.ApplyStrategy{WhenToTakeOver: api.TakeOverAlways}})
+			f.manifest.Object.Content.Object["data"] = map[string]any{"key": "git", "more": "x"}
+			next := f.applied(t)
+			theirs := f.manifest.Object.Content.DeepCopy()
+			if _, err := f.user.Apply(t.Context(), "one", theirs, metav1.ApplyOptions{FieldManager: "kubectl", Force: true}); err != nil {
+				t.Fatal(err)
+			}
+			f.manifest.Object.Content.Object["data"] = map[string]any{"key": "git"}
+			next.item.Hash, next.rule.Mode = "older", mode
+			look := func() []string {
+				o := f.applier.executor().do(t.Context(), next)
+				if o.err != nil || o.left == nil || (*o.left != "") != (len(o.diffs) > 0) || strings.Contains(o.cond.Message, "/data/more, owned by kubectl (Apply)") != (len(o.diffs) > 0) {
+					t.Fatalf("%v: left %v, differences %v, %q", o.err, o.left, o.diffs, o.cond.Message)
+				}
+				var paths []string
+				for _, d := range o.diffs {
+					paths = append(paths, d.Path)
+				}
+				if o.written != nil {
+					next.item.Managed = o.written.Managed
+				}
+				next.item.Hash, next.item.Left = "h", *o.left
+				return paths
+			}
+			if got := look(); (len(got) == 1) != stays || len(got) > 0 && got[0] != "/data/more" {
+				t.Errorf("left: %q", got)
+			}
+			live, err := f.user.Get(t.Context(), "one", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, there, _ := unstructured.NestedString(live.Object, "data", "more"); there != stays {
+				t.Errorf("it is there: %t, want %t", there, stays)
+			}
+			if !stays {
+				return
+			}
+			// it is looked at again until it is gone
+			if got := look(); len(got) != 1 {
+				t.Errorf("left afterwards: %q", got)
+			}
+			f.edit(t, `{"data":{"more":null}}`)
+			if got := look(); len(got) != 0 {
+				t.Errorf("left although it is gone: %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,127 @@
+package diff
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// A position is a position in an object with the ownership below it.
+type position struct {
+	owned
+	path fieldpath.Path
+	// theirs has what each rival owns below it, and before what was applied earlier.
+	theirs []*fieldpath.Set
+	before *fieldpath.Set
+}
+
+func (p position) at(e fieldpath.PathElement) position {
+	below := position{owned: p.owned.descend(e), path: p.below(e), before: child(p.before, e)}
+	for _, set := range p.theirs {
+		below.theirs = append(below.theirs, child(set, e))
+	}
+	return below
+}
+
+func (p position) below(e fieldpath.PathElement) fieldpath.Path {
+	return append(slices.Clone(p.path), e)
+}
+
+// whole reports whether the value at a path element is replaced as a whole, as far as its ownership
+// shows. A field that was applied empty is owned like that, too.
+func (p position) whole(e fieldpath.PathElement, v any) bool {
+	return p.all.Members.Has(e) && child(p.all, e).Empty() && e.FieldName != nil && !emptied(v)
+}
+
+// mergingOf returns how the list at a position is merged: as its items are owned, or else as
+// Kubernetes merges lists of that name.
+func (p position) mergingOf(live, desired []any) (m merging, ok bool) {
+	if m = p.merging(); m.set || m.keys != nil {
+		return m, true
+	}
+	if len(p.path) == 0 || p.path[len(p.path)-1].FieldName == nil {
+		return m, false
+	}
+	for _, m := range listKeys[*p.path[len(p.path)-1].FieldName] {
+		_, there := m.names(live)
+		_, wanted := m.names(desired)
+		if there && wanted {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// A part is a field of a map or an item of a list.
+type part struct {
+	e             fieldpath.PathElement
+	index         int
+	live, desired any
+	wanted        bool // the desired object has it
+}
+
+// parts returns the parts of a live value, and whether its kind is that of the desired value.
+func (p position) parts(live, desired any) (list []part, merges bool) {
+	switch live := live.(type) {
+	case map[string]any:
+		want, ok := desired.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		for _, key := range slices.Sorted(maps.Keys(live)) {
+			w := want[key] // null is no value
+			list = append(list, part{e: name(key), live: live[key], desired: w, wanted: w != nil})
+		}
+		return list, true
+	case []any:
+		want, ok := desired.([]any)
+		if !ok {
+			return nil, false
+		}
+		m, ok := p.mergingOf(live, want)
+		if !ok {
+			return nil, false
+		}
+		for i, item := range live {
+			e := m.element(i, item)
+			w := element(want, e)
+			list = append(list, part{e: e, index: i, live: item, desired: w, wanted: w != nil})
+		}
+		return list, true
+	}
+	return nil, false
+}
+
+// overlap reports whether two sets have a common field at or below a path element. A field that is
+// owned as a whole overlaps with everything in it.
+func overlap(a, b *fieldpath.Set, e fieldpath.PathElement) bool {
+	aHas, bHas := a.Members.Has(e), b.Members.Has(e)
+	inA, inB := child(a, e), child(b, e)
+	switch {
+	case aHas && bHas:
+		return true
+	case aHas && inA.Empty() && !inB.Empty(), bHas && inB.Empty() && !inA.Empty():
+		return true
+	}
+	return anyOverlap(inA, inB)
+}
+
+// anyOverlap reports whether two sets have a common field.
+func anyOverlap(a, b *fieldpath.Set) bool {
+	found := false
+	look := func(e fieldpath.PathElement) { found = found || overlap(a, b, e) }
+	a.Members.Iterate(look)
+	a.Children.Iterate(look)
+	return found
+}
+
+// only returns the part of a set at or below a path element.
+func only(s *fieldpath.Set, e fieldpath.PathElement) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	if s.Members.Has(e) {
+		out.Members.Insert(e)
+	}
+	child(s, e).Iterate(func(path fieldpath.Path) { out.Insert(append(fieldpath.Path{e}, path...)) })
+	return out
+}
