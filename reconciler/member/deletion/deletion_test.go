@@ -1,10 +1,13 @@
 package deletion
 
 import (
+	"math/rand/v2"
 	"testing"
 
-	"github.com/gitfleet/gitfleet/placement/api"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 )
 
 var (
@@ -107,5 +110,54 @@ func TestWhyAnObjectStays(t *testing.T) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Whatever is deleted, and however long each object lingers: no object is deleted while one of an
+// earlier wave of its placement exists, no definition while a custom resource of its group is being
+// deleted, and once nothing lingers any more, everything is gone.
+func TestNoObjectIsDeletedBeforeAnEarlierWaveIsGone(t *testing.T) {
+	ids := []api.ID{lake, webhook, operator, service, role, account, space, definition, {Group: "other.example.com", Kind: "Pond", Name: "one"}}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var all []Object
+		lingers := map[Object]int{} // the rounds until it is gone, once it is deleted
+		for _, p := range []api.PlacementKey{{Name: "a"}, {Name: "b"}, {Name: "c"}} {
+			for _, id := range ids {
+				if r.IntN(2) == 0 {
+					o := Object{ID: id, Placement: p, Leaving: r.IntN(4) > 0, Commit: []string{"c1", "c2"}[r.IntN(2)]}
+					all, lingers[o] = append(all, o), r.IntN(4)
+				}
+			}
+		}
+		there, deleted := map[Object]bool{}, map[Object]bool{}
+		for _, o := range all {
+			there[o] = o.Leaving
+		}
+		for range 100 {
+			w := NewWaves(all, func(o Object) bool { return there[o] })
+			for _, o := range all {
+				if _, waits := w.Before(o); !there[o] || deleted[o] || waits {
+					continue
+				}
+				for _, other := range all {
+					earlier := work.Wave(other.ID.GroupKind()) > work.Wave(o.ID.GroupKind())
+					if there[other] && earlier && (other.Placement == o.Placement || o.ID == definition && other.ID == lake) {
+						t.Fatalf("seed %d: %v is deleted while %v exists", seed, o, other)
+					}
+				}
+				deleted[o] = true
+			}
+			for o := range deleted {
+				if lingers[o]--; lingers[o] < 0 {
+					there[o] = false
+				}
+			}
+		}
+		for o, exists := range there {
+			if exists {
+				t.Fatalf("seed %d: %v is never deleted", seed, o)
+			}
+		}
 	}
 }
