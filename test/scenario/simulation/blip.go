@@ -140,6 +140,13 @@ func (t *decision) isOutsideBudget(at bindingKey) bool {
 	return !x.written || t.isBroken(at) || time.Since(x.since) >= longestProgress-reportDelay
 }
 
+// leavesOutResumed reports whether a report leaves out objects as suspended that are not any more.
+func (t *decision) leavesOutResumed(at bindingKey, word workReport) bool {
+	return slices.ContainsFunc(word.leftOut, func(id api.ID) bool {
+		return !slices.ContainsFunc(t.after.suspensions, func(s ledger.Suspension) bool { return !s.Ended(t.now) && covers(s.Subject, at, id) })
+	})
+}
+
 // keepsPlace reports whether a cluster that is out of sight counts as unavailable, because it was lost or suspended a moment
 // ago during its update. One that another fleet holds does not, nor is that known of times before the clock was set.
 func (t *decision) keepsPlace(at bindingKey) bool {
@@ -176,7 +183,7 @@ func (t *decision) updateCounted(names []string) {
 // nothing is known.
 func (w *world) noteAvailable(o *ledger.WorkSeen) {
 	at := bindingKey{o.Placement, o.Cluster}
-	if !o.WithoutSuspended().Available() || o.Compared || w.saved.reports[at].whileSuspended {
+	if !o.WithoutSuspended().Available() || o.Compared || w.saved.suspended(at, w.now()) {
 		return
 	}
 	w.availableSomewhere[o.Revision.Hash] = true

@@ -186,7 +186,7 @@ func (t *decision) isReady(at bindingKey) bool {
 		return false
 	}
 	switch {
-	case t.leavesObjects(at), t.spec.reportDiff && len(t.yields(at)) > 0, word.whileSuspended:
+	case t.leavesObjects(at), t.spec.reportDiff && len(t.yields(at)) > 0, t.leavesOutResumed(at, word):
 		return false
 	case t.spec.reportDiff:
 		return word.applied

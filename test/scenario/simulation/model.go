@@ -81,10 +81,10 @@ type workReport struct {
 	done, applied, available bool
 	failed                   bool // and will not become available without a change
 	untrackable              bool
-	removed                  bool // no object is left
-	compared                 bool // compared only, not applied
-	withSuspended            bool // except for suspended objects
-	whileSuspended           bool // the placement, so that all objects are left out that are not available
+	removed                  bool     // no object is left
+	compared                 bool     // compared only, not applied
+	withSuspended            bool     // except for suspended objects
+	leftOut                  []api.ID // the suspended objects
 }
 
 // fullyAvailable reports whether all objects are applied and available, including suspended
@@ -183,7 +183,11 @@ func (b *model) recordWork(o ledger.WorkSeen) {
 		applied: o.WithoutSuspended().Applied(), available: o.WithoutSuspended().Available(), failed: o.WithoutSuspended().Failed() != nil, untrackable: o.Untrackable > 0, removed: o.Removed,
 		compared: o.Compared, withSuspended: len(o.WithoutSuspended().Exceptions) < len(o.Exceptions),
 	}
-	now.whileSuspended = now.withSuspended && b.suspended(at, o.At)
+	for _, s := range o.Exceptions {
+		if s.Applied.Reason == api.Suspended {
+			now.leftOut = append(now.leftOut, s.ID)
+		}
+	}
 	if was.hash == now.hash && was.fullyAvailable() && now.fullyAvailable() {
 		now.availableSince = was.availableSince
 	}
