@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,39 @@ func ApplyHash(entries []metav1.ManagedFieldsEntry, manager string) string {
 	return ""
 }
 
-// AppliesReplicas reports whether a manager owns a field of the name replicas by server-side apply.
+// AppliesReplicas reports whether a manager owns spec.replicas by server-side apply. It reads no
+// further than that, since it is asked about every observed object.
 func AppliesReplicas(entries []metav1.ManagedFieldsEntry, manager string) bool {
 	e := entryOf(entries, manager)
-	return e != nil && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
+	if e == nil || e.FieldsV1 == nil {
+		return false
+	}
+	raw := e.FieldsV1.GetRawBytes()
+	return bytes.Contains(raw, []byte(`"f:replicas"`)) && ownsField(raw, "f:spec", "f:replicas")
+}
+
+// ownsField reports whether the JSON of a field set has a field, by the path of its names, or anything
+// below it.
+func ownsField(raw []byte, path ...string) bool {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	for _, name := range path {
+		if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+			return false
+		}
+		for {
+			t, err := dec.Token()
+			if key, ok := t.(string); err != nil || !ok {
+				return false // the end of the object
+			} else if key == name {
+				break
+			}
+			var skipped json.RawMessage
+			if dec.Decode(&skipped) != nil {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // CanonicalFields returns the JSON of a field set in the API server's order: list items sorted

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -184,5 +185,38 @@ func TestRivalsAreThoseWhoOwnWhatTheHubSets(t *testing.T) {
 				t.Errorf("rivals = %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// Only spec.replicas is what an autoscaler sets; replicas elsewhere need no read before an apply.
+func TestAppliesReplicas(t *testing.T) {
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	tests := map[string]struct {
+		fields    string
+		operation metav1.ManagedFieldsOperationType
+		want      bool
+	}{
+		"spec.replicas":             {`{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:paused":{},"f:replicas":{},"f:selector":{}}}`, apply, true},
+		"by an update":              {`{"f:spec":{"f:replicas":{}}}`, update, false},
+		"in a list of a RayCluster": {`{"f:spec":{"f:headGroupSpec":{},"f:workerGroupSpecs":{"k:{\"groupName\":\"a\"}":{".":{},"f:replicas":{}}}}}`, apply, false},
+		"below another field":       {`{"f:spec":{"f:redis":{"f:replicas":{}},"f:sentinel":{}}}`, apply, false},
+		"below and beside":          {`{"f:spec":{"f:redis":{"f:replicas":{}},"f:replicas":{}}}`, apply, true},
+		"in the status":             {`{"f:spec":{"f:size":{}},"f:status":{"f:replicas":{}}}`, apply, false},
+		"at the top":                {`{"f:replicas":{},"f:spec":{}}`, apply, false},
+		"a label of the name":       {`{"f:metadata":{"f:labels":{"f:replicas":{}}}}`, apply, false},
+		"a spec below a spec":       {`{"f:spec":{"f:template":{"f:spec":{"f:replicas":{}}}}}`, apply, false},
+		"a value in a set":          {`{"f:spec":{"f:kinds":{"v:\"f:replicas\"":{}}}}`, apply, false},
+		"no spec":                   {`{}`, apply, false},
+		"not a field set":           {`{"f:spec":["f:replicas"]}`, apply, false},
+		"truncated":                 {`{"f:spec":{"f:redis":{"f:replicas"`, apply, false},
+	}
+	for name, test := range tests {
+		entries := []metav1.ManagedFieldsEntry{{Manager: api.FieldManager, Operation: test.operation, FieldsV1: metav1.NewFieldsV1(test.fields)}}
+		if got := AppliesReplicas(entries, api.FieldManager); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+		if AppliesReplicas(entries, "somebody") {
+			t.Errorf("%s: by another manager", name)
+		}
 	}
 }
