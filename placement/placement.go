@@ -101,7 +101,7 @@ type Binding struct {
 	Risked bool
 	// WasAvailable says that the cluster has counted as available since Assigned last changed, or that
 	// this is not known. The rollout sets and clears it.
-	WasAvailable bool `json:",omitempty"`
+	WasAvailable bool
 }
 
 // HasRevision reports whether the rollout has assigned a revision.

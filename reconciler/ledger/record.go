@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -222,8 +223,15 @@ func decodeRecord(l *Ledger, key string, raw []byte) error {
 		if p == nil {
 			return errors.New("its placement is missing")
 		}
-		p.entries[k.Cluster] = &Entry{}
-		return json.Unmarshal(raw, p.entries[k.Cluster])
+		e := &Entry{}
+		p.entries[k.Cluster] = e
+		if err := json.Unmarshal(raw, e); err != nil {
+			return err
+		}
+		if !bytes.Contains(raw, []byte(`"WasAvailable"`)) { // as earlier versions write it
+			e.Binding.WasAvailable = !e.AvailableAt.IsZero()
+		}
+		return nil
 	case suspensionRecord:
 		return decodeInto(l.suspended, k.Subject, raw)
 	case declaredRecord:

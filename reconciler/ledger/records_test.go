@@ -196,3 +196,35 @@ func TestRenamedIsACopyForReading(t *testing.T) {
 		t.Errorf("under the old key %+v, want %+v", left.Binding, want)
 	}
 }
+
+// A binding of an earlier version, which did not record whether its cluster was available since the
+// update, was so if that was observed: a moment's unavailability at the first plan of this version
+// does not take it out of the budget. What this version has recorded stays as it is.
+func TestAvailabilityOfEarlierBindings(t *testing.T) {
+	for name, test := range map[string]struct {
+		record string
+		want   bool
+	}{
+		"an earlier version, observed":     {`{"Binding":{"Cluster":"east"},"AvailableAt":"2026-11-20T12:00:00Z"}`, true},
+		"an earlier version, not observed": {`{"Binding":{"Cluster":"east"}}`, false},
+		"not counted":                      {`{"Binding":{"Cluster":"east","WasAvailable":false},"AvailableAt":"2026-11-20T12:00:00Z"}`, false},
+		"counted":                          {`{"Binding":{"Cluster":"east","WasAvailable":true}}`, true},
+	} {
+		l, err := decode(map[string][]byte{placementKey(web): []byte(`{}`), entryKey(web, "east"): []byte(test.record)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Placement(web).Entry("east").Binding.WasAvailable; got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+		markAll(l)
+		records, err := encode(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decode(records)
+		if err != nil || again.Placement(web).Entry("east").Binding.WasAvailable != test.want {
+			t.Errorf("%s: saved and read again it differs: %v", name, err)
+		}
+	}
+}
