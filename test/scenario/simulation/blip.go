@@ -137,7 +137,7 @@ func (t *decision) isOutsideBudget(at bindingKey) bool {
 	if since.IsZero() || time.Since(since) < repairAfter-reportDelay || time.Since(t.before.disturbed[at]) < repairAfter-reportDelay {
 		return false
 	}
-	return !x.written || t.isBroken(at) || time.Since(x.since) >= longestProgress-reportDelay
+	return !x.written || t.isBroken(at) || time.Since(x.since) >= longestProgress-reportDelay || t.w.clock.changed
 }
 
 // leavesOutResumed reports whether a report leaves out objects as suspended that are not any more.

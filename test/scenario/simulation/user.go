@@ -300,7 +300,11 @@ func (w *world) adoptSuspensions(l *ledger.Ledger) {
 	m.uncertain = false
 	clear(m.requestedSuspensions)
 	for _, s := range l.Suspensions() {
-		m.requestedSuspensions[s.Subject] = requestedSuspension{s.Until, time.Now()}
+		since := time.Now()
+		if !w.clock.changed {
+			since = since.Add(-w.now().Sub(s.Since))
+		}
+		m.requestedSuspensions[s.Subject] = requestedSuspension{s.Until, since}
 	}
 }
 
