@@ -36,6 +36,16 @@ type Drift struct {
 	By     []api.Actor `json:"by,omitempty"` // who changed it, the newest first; empty if they are not known
 }
 
+// Differs reports whether the object differs from Git now, in fields that nobody has left to
+// others.
+func (d Drift) Differs() bool {
+	switch d.State {
+	case api.DriftStanding, api.DriftHeld, api.DriftContested, api.DriftForeign:
+		return true
+	}
+	return false
+}
+
 // drifts returns the drifts of a placement's objects.
 func drifts(p *plan.Placement) []Drift {
 	var out []Drift

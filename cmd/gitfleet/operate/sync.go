@@ -36,7 +36,8 @@ compare their objects with Git and retry at once what failed.
 With --wait it returns when the newest commit is applied and available, or when
 that cannot happen unless a user acts, with the reason. Until then it shows what
 is in progress. If the daemon stops responding, the request is repeated until
-the timeout.
+the timeout. The result also says how many objects differ from Git all the same,
+for example by a field that Git has removed and that somebody else owns.
 
 Exit code 0 when everything is available, 1 when it is not, 2 when the daemon or
 the repository could not be reached.`,
@@ -128,7 +129,7 @@ func progressOf(r *status.Report, placement, commit string) (v outcome, lines []
 		}
 	}
 	if len(lines) == 0 {
-		return met, []string{"commit " + output.ShortHash(s.InForce.Hash) + " is applied and available"}, now
+		return met, []string{"commit " + output.ShortHash(s.InForce.Hash) + " is applied and available" + differing(r, placement)}, now
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(incomplete)) {
 		if why := denied[cluster]; why != "" {
@@ -142,6 +143,24 @@ func progressOf(r *status.Report, placement, commit string) (v outcome, lines []
 		now += fmt.Sprintf("; and %d more placements", more)
 	}
 	return pending, lines, now
+}
+
+// differing says how many objects differ from Git although they are applied, such as by a field
+// that Git has removed and that somebody else owns; empty if none does.
+func differing(r *status.Report, placement string) string {
+	n := 0
+	for i := range r.Drifts {
+		if d := &r.Drifts[i]; (placement == "" || d.Placement == placement) && d.Differs() {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 object differs from Git, see gitfleet drift list"
+	}
+	return fmt.Sprintf("; %d objects differ from Git, see gitfleet drift list", n)
 }
 
 // missingPermissionsByMember returns the missing permissions, by member.

@@ -18,8 +18,13 @@ func TestProgress(t *testing.T) {
 		want      outcome
 		line      string
 	}{
-		"under way":        {func(s *reports.Fleet) { s.Turn(time.Second) }, "crp/web", pending, "crp/web on "},
-		"done":             {func(s *reports.Fleet) { s.SaysAll() }, "crp/web", met, "commit b2b2b2b2 is applied and available"},
+		"under way": {func(s *reports.Fleet) { s.Turn(time.Second) }, "crp/web", pending, "crp/web on "},
+		"done":      {func(s *reports.Fleet) { s.SaysAll() }, "crp/web", met, "commit b2b2b2b2 is applied and available"},
+		"with what differs": {func(s *reports.Fleet) {
+			s.SaysAll()
+			s.Says("ams", "web", reports.Contested("one", "kubectl"))
+			s.Turn(time.Second)
+		}, "crp/web", met, "commit b2b2b2b2 is applied and available; 1 object differs from Git, see gitfleet drift list"},
 		"of no concern":    {func(s *reports.Fleet) { s.Turn(time.Second); s.Turn(time.Second) }, "crp/tools", met, "commit b2b2b2b2 is applied and available"},
 		"cannot be chosen": {func(s *reports.Fleet) { s.SaysAll() }, "", impossible, "crp/spare: could not find all clusters"},
 		"suspended": {func(s *reports.Fleet) {

@@ -154,10 +154,7 @@ func driftsNamed(r *status.Report, what, namespace, cluster string) ([]status.Dr
 
 // endDrifts returns the documented exit code: whether an object still differs.
 func endDrifts(drifts []status.Drift, err error) error {
-	differs := func(d status.Drift) bool {
-		return d.State == api.DriftStanding || d.State == api.DriftHeld || d.State == api.DriftContested || d.State == api.DriftForeign
-	}
-	if err == nil && slices.ContainsFunc(drifts, differs) {
+	if err == nil && slices.ContainsFunc(drifts, status.Drift.Differs) {
 		return exit.Attention
 	}
 	return err
