@@ -90,6 +90,10 @@ type Binding struct {
 
 	// Assigned is the revision the cluster should have; zero until the rollout releases one.
 	Assigned Revision
+	// Leftover is the revision that was still being removed from the cluster when another placement
+	// was renamed to this one; nil if there is none. The next plan hands over the objects of it
+	// that other placements want. It is immutable.
+	Leftover *Revision `json:",omitempty"`
 	// AssignedAt is when Assigned last changed.
 	AssignedAt time.Time
 	// Index is the number of the placement's content when it was assigned, from 0.

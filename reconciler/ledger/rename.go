@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 )
 
@@ -14,8 +15,9 @@ type Rename struct{ From, To api.PlacementKey }
 // suspensions. The record under the old key is marked as deleted. It keeps a binding for each
 // cluster, which is being removed until the cluster has handed over the objects. A removal that
 // is in progress under the new key continues, except on clusters that have been assigned a
-// revision of the renamed placement; the others are selected again, so that no object is left
-// behind. Rename does nothing if the placement is not known.
+// revision of the renamed placement, where what was being removed becomes the leftover revision;
+// the others are selected again, so that no object is left behind. Rename does nothing if the
+// placement is not known.
 func (l *Ledger) Rename(r Rename) {
 	old := l.placements[r.From]
 	if old == nil {
@@ -41,10 +43,13 @@ func (l *Ledger) Rename(r Rename) {
 			left.entries[cluster] = e
 			continue
 		}
-		if was := next.entries[cluster]; was != nil && !e.Binding.HasRevision() && !was.Removed() {
+		was := next.entries[cluster]
+		if was != nil && !e.Binding.HasRevision() && !was.Removed() {
 			continue
 		}
-		next.entries[cluster] = e.copyFor(r.To)
+		moved := e.copyFor(r.To)
+		moved.Binding.Leftover = leftover(was, e)
+		next.entries[cluster] = moved
 		if e.Binding.HasRevision() {
 			going := &Entry{Binding: e.Binding}
 			going.Binding.Unscheduled, going.Binding.Removing, going.Binding.AllowDelete = true, true, false
@@ -64,6 +69,18 @@ func (l *Ledger) Rename(r Rename) {
 		}
 	}
 	l.suspensions.rename(r)
+}
+
+// leftover returns the revision that a cluster still has under the new key of a placement, besides
+// the one of the entry that is moved there; nil if there is none. was may be nil.
+func leftover(was, moved *Entry) *placement.Revision {
+	switch {
+	case was == nil || was.Removed() || !was.Binding.HasRevision():
+		return nil
+	case was.Binding.Assigned.Hash == moved.Binding.Assigned.Hash:
+		return was.Binding.Leftover
+	}
+	return &was.Binding.Assigned
 }
 
 // copyFor returns a copy of the entry for another placement.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -72,26 +73,32 @@ func TestAnEarlierRemovalDoesNotCountAfterARenameBack(t *testing.T) {
 }
 
 // A placement that is renamed to a key whose deletion is in progress leaves nothing behind on a
-// cluster that it has not reached: there it counts as having what is being removed.
+// cluster that it has not reached: there it counts as having what is being removed. On a cluster
+// that it has reached, what is being removed is the leftover revision.
 func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	old, current := api.PlacementKey{Name: "old"}, api.PlacementKey{Name: "new"}
 	was, held := placement.Revision{Commit: "v1", Hash: "h1"}, placement.Revision{Commit: "v2", Hash: "h2"}
 	l, store := New(), Memory()
 	l.SetPlacement(current, Placement{Deleted: true})
-	for _, cluster := range []string{"reached", "waiting", "empty", "another"} {
+	for _, cluster := range []string{"reached", "reached and empty", "waiting", "empty", "another"} {
 		l.Bind(current, placement.Binding{Cluster: cluster, Assigned: was, Removing: true})
 	}
-	l.Fold(WorkSeen{Cluster: "empty", Placement: current, At: time.Now(), Revision: was, Removed: true, Done: true})
+	l.Bind(current, placement.Binding{Cluster: "same", Assigned: held, Removing: true})
+	for _, cluster := range []string{"empty", "reached and empty"} {
+		l.Fold(WorkSeen{Cluster: cluster, Placement: current, At: time.Now(), Revision: was, Removed: true, Done: true})
+	}
 	l.SetPlacement(old, Placement{})
-	l.Bind(old, placement.Binding{Cluster: "reached", Assigned: held})
+	for _, cluster := range []string{"reached", "reached and empty", "same"} {
+		l.Bind(old, placement.Binding{Cluster: cluster, Assigned: held})
+	}
 	l.Bind(old, placement.Binding{Cluster: "waiting"})
 	l.Bind(old, placement.Binding{Cluster: "empty"})
 	l.Rename(Rename{old, current})
 	p := saveAndLoad(t, store, l).Placement(current)
 	for cluster, want := range map[string]placement.Binding{
-		"reached": {Assigned: held}, "waiting": {Assigned: was, Removing: true}, "empty": {}, "another": {Assigned: was, Removing: true},
+		"reached": {Assigned: held, Leftover: &was}, "reached and empty": {Assigned: held}, "same": {Assigned: held}, "waiting": {Assigned: was, Removing: true}, "empty": {}, "another": {Assigned: was, Removing: true},
 	} {
-		if got := p.Entry(cluster); got == nil || got.Binding.Assigned != want.Assigned || got.Binding.Removing != want.Removing {
+		if got := p.Entry(cluster); got == nil || got.Binding.Assigned != want.Assigned || got.Binding.Removing != want.Removing || !reflect.DeepEqual(got.Binding.Leftover, want.Leftover) {
 			t.Errorf("%s: %+v, want %+v", cluster, got, want)
 		}
 	}

@@ -16,6 +16,8 @@ type claim struct {
 	// assigned are the objects of the assigned revision. upcoming are those of the latest revision, if the rollout has
 	// not reached the cluster. held are those that the placement held until now, if they differ.
 	assigned, upcoming, held map[api.ID]*work.Manifest
+	// leftover are the objects of the leftover revision, which the placement gives up.
+	leftover map[api.ID]*work.Manifest
 	// maybeHeld are the objects that the placement may hold if the content of its revision is not known. maybeRemoved
 	// are those that it may have held before.
 	maybeHeld, maybeRemoved map[api.ID]bool
@@ -41,6 +43,9 @@ func (r *resolver) claim(p *Placement, prepared *prepared, c *OnCluster) *claim 
 	}
 	if c.PreviousContent != nil && (w == nil || w.Remove || cl.reassigned()) {
 		cl.held = r.sharedObjects(c.PreviousContent.Manifests)
+	}
+	if c.leftover != nil && c.Binding.Leftover == nil {
+		cl.leftover = r.sharedObjects(c.leftover.Manifests)
 	}
 	if !c.Binding.Unscheduled && !c.Binding.Removing {
 		r.addUpcoming(cl)
@@ -142,6 +147,6 @@ func (cl *claim) wants(id api.ID) bool {
 
 // gaveUp reports whether the placement had the object until now and no longer wants it.
 func (cl *claim) gaveUp(id api.ID) bool {
-	had := cl.held[id] != nil && !cl.yields(id) || cl.maybeRemoved[id] || slices.Contains(cl.on.Claims.Early, id)
+	had := cl.held[id] != nil && !cl.yields(id) || cl.leftover[id] != nil || cl.maybeRemoved[id] || slices.Contains(cl.on.Claims.Early, id)
 	return had && !cl.reportOnly && !cl.asks(id)
 }

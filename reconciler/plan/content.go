@@ -10,29 +10,42 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// loadPreviousContent sets the content that the cluster was assigned before this plan, or before its removal began,
-// since some of it may still be on the cluster.
+// loadPreviousContent sets the content that the cluster was assigned before this plan, or before its removal began, and
+// the leftover content, since some of it may still be on the cluster.
 func (pl *placementPlanner) loadPreviousContent(c *OnCluster) {
 	if c.Entry == nil || !c.Entry.Binding.HasRevision() {
 		return
 	}
-	b := c.Entry.Binding
-	if p, content, known := pl.findContent(b); known {
-		pl.markInUse(p)
-		c.PreviousContent, c.notRenderable = content, content == nil
-		return
+	var known bool
+	c.PreviousContent, known = pl.loadContent(c, c.Entry.Binding.Assigned)
+	c.notRenderable = known && c.PreviousContent == nil
+	if left := c.Entry.Binding.Leftover; left != nil {
+		c.leftover, _ = pl.loadContent(c, *left)
 	}
-	c.contentLoading = pl.stateOf(b.Assigned.Commit) == commitLoading
-	pl.recordMissing(b.Assigned.Commit)
 }
 
-// findContent finds the content of the revision assigned in a binding. It renders the placement for the cluster at each
-// known commit, with the current labels and with those recorded in the revision, until the hash matches. The content is
-// nil if the revision is known and cannot be rendered.
-func (pl *placementPlanner) findContent(b placement.Binding) (from *prepared, content *work.Rendered, known bool) {
-	cluster, _ := pl.memo.fleet.cluster(b.Cluster)
-	for p := range pl.knownContents(b.Assigned.Commit) {
-		if content, known := p.renderedWithHash(cluster, b.Assigned); known {
+// loadContent returns the content of a revision that the cluster was assigned, as findContent does, and requests its
+// commit if it is not known.
+func (pl *placementPlanner) loadContent(c *OnCluster, r placement.Revision) (content *work.Rendered, known bool) {
+	p, content, known := pl.findContent(c.Binding.Cluster, r)
+	if known {
+		pl.markInUse(p)
+		return content, true
+	}
+	if pl.stateOf(r.Commit) == commitLoading {
+		c.loading = r.Commit
+	}
+	pl.recordMissing(r.Commit)
+	return nil, false
+}
+
+// findContent finds the content of a revision for a cluster. It renders the placement for the cluster at each known
+// commit, with the current labels and with those recorded in the revision, until the hash matches. The content is nil
+// if the revision is known and cannot be rendered.
+func (pl *placementPlanner) findContent(name string, r placement.Revision) (from *prepared, content *work.Rendered, known bool) {
+	cluster, _ := pl.memo.fleet.cluster(name)
+	for p := range pl.knownContents(r.Commit) {
+		if content, known := p.renderedWithHash(cluster, r); known {
 			pl.memo.keepContent(pl.current.placement.Key, p)
 			return p, content, true
 		}

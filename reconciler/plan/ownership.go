@@ -20,7 +20,7 @@ func (r *resolver) assignOwners(claims []*claim) {
 	ids := map[api.ID]bool{}
 	for _, cl := range claims {
 		cl.guessHeld(claims)
-		for _, of := range []map[api.ID]*work.Manifest{cl.assigned, cl.upcoming, cl.early, cl.held} {
+		for _, of := range []map[api.ID]*work.Manifest{cl.assigned, cl.upcoming, cl.early, cl.held, cl.leftover} {
 			for id := range of {
 				ids[id] = true
 			}

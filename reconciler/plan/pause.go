@@ -39,12 +39,9 @@ func (pl *planner) clustersLoading() map[string]string {
 			continue
 		}
 		for _, c := range r.placement.Clusters {
-			if !c.contentLoading {
-				continue
-			}
-			commit, known := c.Entry.Binding.Assigned.Commit, out[c.Binding.Cluster]
-			if known == "" || commit < known {
-				out[c.Binding.Cluster] = commit
+			known := out[c.Binding.Cluster]
+			if c.loading != "" && (known == "" || c.loading < known) {
+				out[c.Binding.Cluster] = c.loading
 			}
 		}
 	}

@@ -14,8 +14,10 @@ import (
 func TestClustersLoading(t *testing.T) {
 	of := func(name, cluster, commit string, loading bool) *result {
 		b := placement.Binding{Cluster: cluster, Assigned: placement.Revision{Commit: commit, Hash: commit}}
-		r := &result{placement: &Placement{Key: api.PlacementKey{Name: name}, Clusters: []*OnCluster{{Binding: b, Entry: &ledger.Entry{Binding: b}, contentLoading: loading}}}}
+		c := &OnCluster{Binding: b, Entry: &ledger.Entry{Binding: b}}
+		r := &result{placement: &Placement{Key: api.PlacementKey{Name: name}, Clusters: []*OnCluster{c}}}
 		if loading {
+			c.loading = commit
 			r.missing = map[string]commitState{commit: commitLoading}
 		}
 		return r

@@ -230,6 +230,9 @@ func (pl *placementPlanner) recordedCluster(b placement.Binding, record *ledger.
 		c.Claims = c.Entry.Claims
 	}
 	pl.loadPreviousContent(c)
+	if pl.paused[b.Cluster] == "" && pl.current.unclearRename == "" { // otherwise everything is kept
+		c.Binding.Leftover = nil
+	}
 	return c
 }
 

@@ -182,10 +182,13 @@ type OnCluster struct {
 	Yielded []Yielded
 
 	// PreviousContent is the content assigned before this plan, or before the removal began; nil if there is none, if it
-	// cannot be rendered, or if it is not known. contentLoading says that it will be known once its commit is loaded,
-	// notRenderable that it cannot be rendered.
-	PreviousContent               *work.Rendered
-	contentLoading, notRenderable bool
+	// cannot be rendered, or if it is not known. notRenderable says that it cannot be rendered.
+	PreviousContent *work.Rendered
+	notRenderable   bool
+	// leftover is the content of the leftover revision before this plan; nil as above.
+	leftover *work.Rendered
+	// loading is a commit after whose loading more of these contents will be known; empty if there is none.
+	loading string
 }
 
 // Yielded is an object that two placements select on a cluster and that the other one owns.

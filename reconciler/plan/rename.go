@@ -201,7 +201,7 @@ func (pl *planner) holdings(key api.PlacementKey) (held holdings) {
 			continue
 		}
 		seen[b.Assigned] = true
-		switch _, content, known := pp.findContent(b); {
+		switch _, content, known := pp.findContent(b.Cluster, b.Assigned); {
 		case content != nil:
 			add(content.Manifests)
 		case !known && pl.stateOf(b.Assigned.Commit) == commitLoading:

@@ -99,7 +99,7 @@ func (pl *placementPlanner) stops(p *Placement) []rollout.Stop {
 
 // notRepairedReason returns the reason why changes by others on a waiting cluster are not reverted; empty if they are.
 func (pl *planner) notRepairedReason(c *OnCluster) string {
-	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.PreviousContent != nil || c.notRenderable || c.contentLoading || c.UpToDate() {
+	if c.Entry == nil || !c.Entry.Binding.HasRevision() || c.PreviousContent != nil || c.notRenderable || c.loading != "" || c.UpToDate() {
 		return ""
 	}
 	commit := c.Entry.Binding.Assigned.Commit

@@ -284,7 +284,7 @@ func TestNotRepairedReason(t *testing.T) {
 		"the commit was loaded since":  {func(*OnCluster) {}, Input{Lost: lost, Past: map[string]*hub.Snapshot{"v1": {}}}, prefix + "renders to other content now"},
 		"the content is known":         {func(c *OnCluster) { c.PreviousContent = &work.Rendered{} }, Input{Lost: lost}, ""},
 		"the content is not rendered":  {func(c *OnCluster) { c.notRenderable = true }, Input{Lost: lost}, ""},
-		"the commit is being loaded":   {func(c *OnCluster) { c.contentLoading = true }, Input{}, ""},
+		"the commit is being loaded":   {func(c *OnCluster) { c.loading = "v1" }, Input{}, ""},
 		"it has the latest content":    {func(c *OnCluster) { c.Latest = c.Binding.Assigned }, Input{Lost: lost}, ""},
 		"a new binding":                {func(c *OnCluster) { c.Entry = nil }, Input{Lost: lost}, ""},
 		"nothing was assigned":         {func(c *OnCluster) { c.Entry = &ledger.Entry{} }, Input{Lost: lost}, ""},
