@@ -30,7 +30,12 @@ func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placemen
 	if !p.Record.Rebuilt || policy == nil || policy.PlacementType != api.PickN || policy.NumberOfClusters == nil {
 		return policy
 	}
-	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), len(keptClusters(bound))
+	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), 0
+	for _, name := range keptClusters(bound) {
+		if pl.Ledger.Refusal(name) == "" { // PickN does not keep a cluster that another fleet has claimed meanwhile
+			held++
+		}
+	}
 	if unanswered == 0 || held >= wanted {
 		p.Record.Rebuilt = false
 		return policy

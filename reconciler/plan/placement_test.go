@@ -135,21 +135,28 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy   *api.PlacementPolicy
 		answered string // of a, b and c
+		foreign  string // those that another fleet holds
 		bound    string
 		want     int // 0 if the policy is not reduced
 		rebuilt  bool
 		warning  string
 	}{
-		"one has not answered":         {pickN(3), "a b", "a", 2, true, "1 of 3 clusters are not selected yet: the ledger was lost, and 1 cluster has" + rest},
-		"two have not answered":        {pickN(2), "a", "", 0, true, "2 of 2 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
-		"no less than it holds":        {pickN(3), "a", "a b", 2, true, "1 of 3 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
-		"all have answered":            {pickN(3), "a b c", "a", 3, false, ""},
-		"it is on as many as it wants": {pickN(1), "a", "a", 1, false, ""},
+		"one has not answered":         {pickN(3), "a b", "", "a", 2, true, "1 of 3 clusters are not selected yet: the ledger was lost, and 1 cluster has" + rest},
+		"two have not answered":        {pickN(2), "a", "", "", 0, true, "2 of 2 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
+		"no less than it holds":        {pickN(3), "a", "", "a b", 2, true, "1 of 3 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
+		"one is another fleet's":       {pickN(3), "a", "a", "a b", 1, true, "2 of 3 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
+		"all have answered":            {pickN(3), "a b c", "", "a", 3, false, ""},
+		"it is on as many as it wants": {pickN(1), "a", "", "a", 1, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := ledger.New()
+			l.SetFleet(ledger.Fleet{Name: "fleet", ID: "ours", Source: "https://git.example.com/fleet"})
 			for cluster := range strings.FieldsSeq(test.answered) {
-				l.Fold(ledger.ClusterSeen{Cluster: cluster, At: noon, Healthy: true})
+				seen := ledger.ClusterSeen{Cluster: cluster, At: noon, Healthy: true}
+				if cluster == test.foreign {
+					seen.Owners = []ledger.Owner{{ID: "theirs", Source: "https://git.example.com/other"}}
+				}
+				l.Fold(seen)
 			}
 			pl := &placementPlanner{planner: newPlanner(Input{InForce: snapshot(t, "clusters a b c\n"), Ledger: l, Memo: NewMemo(), Now: noon})}
 			p := &Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: test.policy}}, Record: ledger.Placement{Rebuilt: true}}
