@@ -91,6 +91,7 @@ func (t *decision) check() {
 	}
 	target := t.target()
 	unavailable, surge := intOrPercent(t.spec.maxUnavailable, target), intOrPercent(t.spec.maxSurge, target)
+	t.checkUntried(names, unavailable) // before the budget of the moment, whose violations are often the same
 	if may := max(0, t.ready-(target-t.excused-unavailable)); len(t.takenDown) > may {
 		t.w.violate(invariantUnavailable, "%s takes %v, and %d may go: %d are ready, %d wanted, %d out of reach, maxUnavailable is %d",
 			t.key, t.takenDown, may, t.ready, target, t.excused, unavailable)
@@ -102,7 +103,6 @@ func (t *decision) check() {
 	t.checkStopped(names)
 	t.checkProgress()
 	t.checkStopEnds()
-	t.checkUntried(names, unavailable)
 	t.updateRisked()
 	t.updateCounted(names)
 }
