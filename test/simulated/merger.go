@@ -191,6 +191,19 @@ func (m *merger) fields(k *kind, sub string) (*managedfields.FieldManager, error
 	return made, err
 }
 
+// shared is the merger of all that use FieldManager: to read the types takes long.
+var shared = sync.OnceValue(newMerger)
+
+// FieldManager returns what tracks the ownership of the fields of a built-in kind, as clusters do it,
+// for tests that keep the objects themselves. It may be used concurrently.
+func FieldManager(gvk schema.GroupVersionKind) (*managedfields.FieldManager, error) {
+	i := slices.IndexFunc(builtIn, func(k *kind) bool { return k.GroupVersionKind == gvk })
+	if i < 0 {
+		return nil, fmt.Errorf("%s is no built-in kind", gvk)
+	}
+	return shared().fields(builtIn[i], "")
+}
+
 // resets are the fields that a write does not affect: the status, or everything else.
 func resets(k *kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	var paths []fieldpath.Path

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -189,6 +190,7 @@ func (a *agent) finish() {
 		a.abortPass()
 		return
 	}
+	a.changeIgnoredFields()
 	for _, do := range a.steps() {
 		do()
 	}
@@ -287,11 +289,24 @@ func (a *agent) apply(key api.PlacementKey, m *work.Manifest) {
 		next.since, next.unavailableUntil = old.since, time.Now().Add(a.blipTime())
 	}
 	a.d.w.checkWrite(a, key, m.ID)
+	if m.ID.Kind == ingressKind.Kind {
+		var stored *unstructured.Unstructured
+		if old != nil {
+			stored = old.stored
+		}
+		if next.stored = a.d.w.applyIngress(a.name, m, stored); next.stored == nil {
+			return
+		}
+		next.value = valueOf(next.stored)
+	}
 	a.objects[m.ID] = next
 	a.d.w.logf("cluster %s applies %s %s for %s", a.name, title(m.ID), value, key)
 }
 
 func valueOf(u *unstructured.Unstructured) string {
+	if u.GetKind() == ingressKind.Kind {
+		return strings.TrimPrefix(ingressPath(u)["path"].(string), "/")
+	}
 	value, _, _ := unstructured.NestedString(u.Object, "data", "value")
 	return value
 }

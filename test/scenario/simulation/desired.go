@@ -16,7 +16,7 @@ import (
 // product. It is immutable once it was pushed.
 type desired struct {
 	clusters map[string]cluster
-	// configMaps are the values of the ConfigMaps of each namespace, by name.
+	// configMaps are the values of the ConfigMaps of each namespace, by name. Those of one namespace are Ingresses.
 	configMaps map[string]map[string]string
 	placements map[string]placementSpec
 	overrides  map[api.ID]override
@@ -124,6 +124,7 @@ func (p placementSpec) text() string {
 // files returns the files of the commit.
 func (d *desired) files(t testing.TB) fstest.MapFS {
 	out := hubs.Files(t, d.text())
+	d.putIngresses(out)
 	if d.unreadable {
 		out["broken.yaml"] = &fstest.MapFile{Data: []byte("kind: [\n")}
 	}
@@ -145,7 +146,7 @@ func (d *desired) content(name, on string) map[api.ID]string {
 		}
 		out[namespaceID(space)] = ""
 		for name, value := range values {
-			id := configMapID(space, name)
+			id := objectID(space, name)
 			if o, ok := d.overrides[id]; ok && o.region == d.clusters[on].region {
 				value = o.value
 			}
@@ -165,7 +166,10 @@ func (d *desired) unmatched(name string) []string {
 
 func namespaceID(name string) api.ID { return api.ID{Kind: "Namespace", Name: name} }
 
-func configMapID(space, name string) api.ID {
+func objectID(space, name string) api.ID {
+	if space == ingressNamespace {
+		return api.ID{Group: ingressKind.Group, Kind: ingressKind.Kind, Namespace: space, Name: name}
+	}
 	return api.ID{Kind: "ConfigMap", Namespace: space, Name: name}
 }
 

@@ -138,7 +138,7 @@ func editObject(d *desired, r *rand.Rand) string {
 	space, name := pick(r, keys(d.configMaps)), pick(r, objectNames)
 	if _, ok := d.configMaps[space][name]; ok {
 		delete(d.configMaps[space], name)
-		delete(d.overrides, configMapID(space, name))
+		delete(d.overrides, objectID(space, name))
 		return fmt.Sprintf("%s/%s goes", space, name)
 	}
 	d.configMaps[space][name] = newValue(r)
@@ -244,7 +244,7 @@ func editOverride(d *desired, r *rand.Rand) string {
 	if len(d.configMaps[space]) == 0 {
 		return ""
 	}
-	id := configMapID(space, pick(r, keys(d.configMaps[space])))
+	id := objectID(space, pick(r, keys(d.configMaps[space])))
 	if _, ok := d.overrides[id]; ok && r.IntN(2) == 0 {
 		delete(d.overrides, id)
 		return "the override of " + title(id) + " goes"

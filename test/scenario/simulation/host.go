@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
@@ -27,6 +29,7 @@ type host struct {
 	failingWrites map[api.ID]bool
 	halfPass      time.Duration
 	random, blips *rand.Rand
+	others        *rand.Rand // of what others write
 	// otherFleet is the ID of another fleet that holds it too; empty if there is none.
 	// otherFleetAdopted says that a user has adopted that fleet.
 	otherFleet        string
@@ -44,6 +47,8 @@ type liveObject struct {
 	since time.Time        // of its present value
 	// unavailableUntil is when it is available again, whatever its value says; zero if it is.
 	unavailableUntil time.Time
+	// stored is the whole of an object with ignored fields; nil for others.
+	stored *unstructured.Unstructured
 }
 
 // An inventory has what a placement owns on a cluster.
@@ -58,7 +63,8 @@ func newHost(name string, seed uint64) *host {
 	io.WriteString(sum, name) // never fails
 	return &host{
 		random: rand.New(rand.NewPCG(seed, sum.Sum64())), blips: rand.New(rand.NewPCG(seed+1, sum.Sum64())),
-		name: name, objects: map[api.ID]*liveObject{}, inventories: map[api.PlacementKey]*inventory{},
+		others: rand.New(rand.NewPCG(seed+2, sum.Sum64())),
+		name:   name, objects: map[api.ID]*liveObject{}, inventories: map[api.PlacementKey]*inventory{},
 		failingWrites: map[api.ID]bool{}, halfPass: 20 * time.Millisecond,
 	}
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -102,6 +103,19 @@ var mutants = map[string]Mutant{
 	invariantAllowed: {Applies: func(works []work.Work) []work.Work {
 		for i := range works {
 			works[i].Holds = nil
+		}
+		return works
+	}},
+	invariantIgnored: {Applies: func(works []work.Work) []work.Work {
+		for i := range works {
+			works[i].Manifests = slices.Clone(works[i].Manifests)
+			for j, m := range works[i].Manifests {
+				next, object := *m, *m.Object
+				object.Content = m.Object.Content.DeepCopy()
+				object.Content.SetAnnotations(nil) // the value of Git is sent
+				next.Object = &object
+				works[i].Manifests[j] = &next
+			}
 		}
 		return works
 	}},

@@ -253,7 +253,7 @@ func (w *world) endOutages(r *rand.Rand) {
 func (w *world) failWrites(r *rand.Rand) {
 	w.runEvent(func() {
 		if h := w.anyHost(r); h != nil {
-			id := configMapID(pick(r, namespaceNames), pick(r, objectNames))
+			id := objectID(pick(r, namespaceNames), pick(r, objectNames))
 			w.logf("cluster %s refuses writes of %s", h.name, title(id))
 			w.set(h, func() { h.failingWrites[id] = true })
 		}

@@ -48,7 +48,7 @@ func (w *world) suspendStopped(r *rand.Rand) {
 		case 1:
 			o.Cluster = at.cluster
 		case 2:
-			o.Subject, o.Namespace = "ConfigMap/"+pick(r, objectNames), pick(r, namespaceNames)
+			o.Subject, o.Namespace = anyObject(r)
 		}
 		s = (&userRequest{order: o}).subject()
 		w.suspendFor(o, pick(r, []time.Duration{0, 20 * time.Second, 2 * time.Minute}))

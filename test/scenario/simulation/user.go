@@ -42,7 +42,7 @@ func (a *userRequest) subject() ledger.Subject {
 	case "cluster":
 		return ledger.Subject{Cluster: name}
 	default:
-		return ledger.Subject{Object: configMapID(a.order.Namespace, name), Cluster: a.order.Cluster}
+		return ledger.Subject{Object: objectID(a.order.Namespace, name), Cluster: a.order.Cluster}
 	}
 }
 
@@ -100,13 +100,20 @@ func (w *world) suspend(r *rand.Rand) {
 		case 0:
 			o.Subject = "cluster/" + pick(r, keys(d.clusters))
 		case 1:
-			o.Subject, o.Namespace = "ConfigMap/"+pick(r, objectNames), pick(r, namespaceNames)
+			o.Subject, o.Namespace = anyObject(r)
 		}
 		if r.IntN(2) == 0 && !strings.HasPrefix(o.Subject, "cluster/") {
 			o.Cluster = pick(r, keys(d.clusters))
 		}
 		w.suspendFor(o, pick(r, []time.Duration{0, 20 * time.Second, 2 * time.Minute, 5 * time.Minute}))
 	})
+}
+
+// anyObject returns the subject and the namespace of a request about a random object.
+func anyObject(r *rand.Rand) (subject, namespace string) {
+	name := pick(r, objectNames)
+	id := objectID(pick(r, namespaceNames), name)
+	return id.Kind + "/" + name, id.Namespace
 }
 
 func (w *world) suspendFor(o reconciler.Order, d time.Duration) {
@@ -160,7 +167,7 @@ func (w *world) endSuspension(s ledger.Subject) {
 	o := reconciler.Order{Cluster: s.Cluster}
 	switch {
 	case s.Object != api.ID{}:
-		o.Subject, o.Namespace = "ConfigMap/"+s.Object.Name, s.Object.Namespace
+		o.Subject, o.Namespace = s.Object.Kind+"/"+s.Object.Name, s.Object.Namespace
 	case s.Placement != api.PlacementKey{}:
 		o.Subject = s.Placement.String()
 	default:
