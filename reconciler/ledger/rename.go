@@ -16,8 +16,8 @@ type Rename struct{ From, To api.PlacementKey }
 // cluster, which is being removed until the cluster has handed over the objects. A removal that
 // is in progress under the new key continues, except on clusters that have been assigned a
 // revision of the renamed placement, where what was being removed becomes the leftover revision;
-// the others are selected again, so that no object is left behind. Rename does nothing if the
-// placement is not known.
+// the others are selected again, so that no object is left behind, and keep the objects that the
+// renamed placement has there early. Rename does nothing if the placement is not known.
 func (l *Ledger) Rename(r Rename) {
 	old := l.placements[r.From]
 	if old == nil {
@@ -45,12 +45,13 @@ func (l *Ledger) Rename(r Rename) {
 		}
 		was := next.entries[cluster]
 		if was != nil && !e.Binding.HasRevision() && !was.Removed() {
-			continue
+			next.entries[cluster] = was.withEarly(e.Early)
+		} else {
+			moved := e.copyFor(r.To)
+			moved.Binding.Leftover = leftover(was, e)
+			next.entries[cluster] = moved
 		}
-		moved := e.copyFor(r.To)
-		moved.Binding.Leftover = leftover(was, e)
-		next.entries[cluster] = moved
-		if e.Binding.HasRevision() {
+		if e.Binding.HasRevision() || len(e.Early) > 0 {
 			going := &Entry{Binding: e.Binding}
 			going.Binding.Unscheduled, going.Binding.Removing, going.Binding.AllowDelete = true, true, false
 			left.entries[cluster] = going
@@ -81,6 +82,15 @@ func leftover(was, moved *Entry) *placement.Revision {
 		return was.Binding.Leftover
 	}
 	return &was.Binding.Assigned
+}
+
+// withEarly returns a copy of the entry with objects that were assigned early besides its own.
+func (e *Entry) withEarly(ids []api.ID) *Entry {
+	next := *e
+	next.Early = slices.Concat(e.Early, ids)
+	slices.SortFunc(next.Early, api.ID.Compare)
+	next.Early = slices.Compact(next.Early)
+	return &next
 }
 
 // copyFor returns a copy of the entry for another placement.

@@ -93,8 +93,11 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	}
 	l.Bind(old, placement.Binding{Cluster: "waiting"})
 	l.Bind(old, placement.Binding{Cluster: "empty"})
+	early := Claims{Early: []api.ID{{Kind: "Namespace", Name: "web"}}}
+	l.Claim(old, "waiting", early, time.Now())
 	l.Rename(Rename{old, current})
-	p := saveAndLoad(t, store, l).Placement(current)
+	l = saveAndLoad(t, store, l)
+	p := l.Placement(current)
 	for cluster, want := range map[string]placement.Binding{
 		"reached": {Assigned: held, Leftover: &was}, "reached and empty": {Assigned: held}, "same": {Assigned: held}, "waiting": {Assigned: was, Removing: true}, "empty": {}, "another": {Assigned: was, Removing: true},
 	} {
@@ -104,6 +107,12 @@ func TestARenameToAKeyThatIsBeingRemoved(t *testing.T) {
 	}
 	if p.Deleted {
 		t.Error("the placement is still being deleted")
+	}
+	if !p.Entry("waiting").Claims.Equal(early) {
+		t.Errorf("of the objects that the cluster has early, the placement keeps %v", p.Entry("waiting").Early)
+	}
+	if e := l.Placement(old).Entry("waiting"); e == nil || !e.Binding.Removing {
+		t.Errorf("under the old key, the objects that the cluster has early are not handed over: %+v", e)
 	}
 }
 
