@@ -19,6 +19,7 @@ import (
 // everything that it does is an event.
 type agent struct {
 	*host
+	name   string // of the member, which the host may have others of
 	d      *daemon
 	report func(ledger.Observation)
 
@@ -44,10 +45,10 @@ type agent struct {
 	leaving   chan struct{} // not nil once the cluster is leaving the fleet
 	leftFleet bool          // it has left
 	ended     bool
-	// adopted are the adoptions of other fleets that the loop has sent, reportedFleet is the
-	// other fleet last reported.
-	adopted       []ledger.Adoption
-	reportedFleet string
+	// membership is the one that the loop has sent, reportedFleet and reportedClaim are the other fleet and
+	// the claim last reported.
+	membership                   ledger.Membership
+	reportedFleet, reportedClaim string
 }
 
 // Set implements reconciler.Member.
@@ -107,6 +108,10 @@ const probeInterval = 4 * time.Minute
 
 func (a *agent) probe() {
 	a.observe()
+	if a.heldByMember() {
+		a.after(foreignInterval, a.probe)
+		return
+	}
 	a.after(probeInterval, a.probe)
 }
 
@@ -116,8 +121,8 @@ func (a *agent) observe() {
 	case !a.connected:
 	case a.down:
 		a.healthy = false
-		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: "uid-" + a.name})
-	case !a.healthy, a.reportedFleet != a.otherFleet:
+		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: a.uid()})
+	case !a.healthy, a.reportedFleet != a.otherFleet, a.reportedClaim != a.claim:
 		a.healthy = true
 		a.blip("it answers again")
 		a.reportCluster()
@@ -151,12 +156,14 @@ func (a *agent) announce() {
 		a.abortPass()
 		return
 	}
+	a.renameClaim()
 	for _, w := range a.pass {
 		if a.leaving != nil || !writes(w) || w.Suspended != "" {
 			continue
 		}
 		for _, m := range w.Manifests {
 			if w.SuspendedReason(m.ID) == "" {
+				a.writeClaim()
 				a.addToInventory(w, m.ID)
 			}
 		}
@@ -402,7 +409,7 @@ func (a *agent) writeInventory(w work.Work) {
 	switch {
 	case inv == nil || w.Suspended != "":
 	case w.Remove && len(inv.items) == 0:
-		delete(a.inventories, w.Placement)
+		a.deleteInventory(w.Placement)
 	default:
 		inv.abandon = w.Abandon
 		if a.complete(w) {
@@ -426,10 +433,10 @@ func (a *agent) leaveWrites() []func() {
 	for _, key := range a.keys() {
 		for _, id := range slices.SortedFunc(maps.Keys(a.inventories[key].items), api.ID.Compare) {
 			if t := a.objects[id]; t != nil {
-				steps = append(steps, func() { t.ours = false })
+				steps = append(steps, func() { a.d.w.checkHolder(a, title(id)); t.ours = false })
 			}
 		}
-		steps = append(steps, func() { delete(a.inventories, key) })
+		steps = append(steps, func() { a.deleteInventory(key) })
 	}
 	return steps
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
 
+const invariantLoop = "the loop continues"
+
 // A daemon is one process, from its start to its end.
 type daemon struct {
 	w      *world
@@ -69,18 +71,13 @@ func (d *daemon) member(c *hub.Cluster, report func(ledger.Observation)) reconci
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d.dead {
-		return &agent{host: newHost(c.Name, w.seed), d: d, ended: true}
+		return &agent{host: newHost(c.Name, w.seed), name: c.Name, d: d, ended: true}
 	}
-	h := w.hosts[c.Name]
-	if h == nil {
-		h = newHost(c.Name, w.seed)
-		w.hosts[c.Name] = h
+	h := w.connect(c)
+	if old := d.agent(c.Name); old != nil {
+		old.stop()
 	}
-	if h.agent != nil {
-		h.agent.stop()
-	}
-	a := &agent{host: h, d: d, report: report, wrote: map[api.PlacementKey]bool{}}
-	h.agent = a
+	a := &agent{host: h, name: c.Name, d: d, report: report, wrote: map[api.PlacementKey]bool{}}
 	d.agents = append(d.agents, a)
 	a.after(h.halfPass, a.connect)
 	return a
@@ -207,9 +204,6 @@ func (w *world) end(d *daemon) {
 	w.mu.Lock()
 	for _, a := range d.agents {
 		a.stop()
-		if a.host.agent == a {
-			a.host.agent = nil
-		}
 	}
 	w.mu.Unlock()
 	d.continueStopped()
@@ -218,7 +212,7 @@ func (w *world) end(d *daemon) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		w.violate("the loop continues", "it ended: %v", err)
+		w.violate(invariantLoop, "it ended: %v", err)
 	}
 	d.dead = true
 	if d.torn {

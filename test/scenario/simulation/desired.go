@@ -30,6 +30,8 @@ type desired struct {
 type cluster struct {
 	region  string
 	tainted bool
+	// context leads to the host of that name; empty for the one with the name of the member.
+	context string
 }
 
 // A placementSpec is a ClusterResourcePlacement.
@@ -125,6 +127,7 @@ func (p placementSpec) text() string {
 func (d *desired) files(t testing.TB) fstest.MapFS {
 	out := hubs.Files(t, d.text())
 	d.putIngresses(out)
+	d.putContexts(out)
 	if d.unreadable {
 		out["broken.yaml"] = &fstest.MapFile{Data: []byte("kind: [\n")}
 	}

@@ -268,7 +268,7 @@ func editCluster(d *desired, r *rand.Rand) string {
 
 func editLabels(d *desired, r *rand.Rand) string {
 	name := pick(r, keys(d.clusters))
-	d.clusters[name] = cluster{region: pick(r, regions), tainted: r.IntN(3) == 0}
+	d.clusters[name] = cluster{region: pick(r, regions), tainted: r.IntN(3) == 0, context: d.clusters[name].context}
 	return fmt.Sprintf("cluster %s is %+v", name, d.clusters[name])
 }
 

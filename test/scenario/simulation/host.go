@@ -17,7 +17,8 @@ import (
 	"github.com/gitfleet/gitfleet/placement/work"
 )
 
-// A host is a simulated cluster. It outlives daemons and agents.
+// A host is a simulated cluster. It outlives daemons and agents, and may be declared under several names
+// of members.
 type host struct {
 	name        string
 	objects     map[api.ID]*liveObject
@@ -34,8 +35,9 @@ type host struct {
 	// otherFleetAdopted says that a user has adopted that fleet.
 	otherFleet        string
 	otherFleetAdopted bool
-	// agent is the current agent; nil if there is none.
-	agent *agent
+	// claim is the member that the claim of our fleet names; empty if there is no claim. writer is the member
+	// under whose name anything of ours was last written; empty if nothing of ours is there.
+	claim, writer string
 }
 
 // A liveObject is an object on a cluster.

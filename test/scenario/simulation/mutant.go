@@ -20,6 +20,8 @@ type Mutant struct {
 	Sends     func([]work.Work) []work.Work
 	Applies   func([]work.Work) []work.Work
 	Publishes func(*status.Report)
+	// Joins changes the membership that a member is sent.
+	Joins func(*ledger.Membership)
 	// Updates replaces an update of the Secrets of replicas.
 	Updates func(s *secrets, name string, value []byte, version string) (string, error)
 }
@@ -48,6 +50,12 @@ func (m Mutant) applies(works []work.Work) []work.Work {
 		return works
 	}
 	return m.Applies(slices.Clone(works))
+}
+
+func (m Mutant) joins(to *ledger.Membership) {
+	if m.Joins != nil {
+		m.Joins(to)
+	}
 }
 
 func (m Mutant) updates(s *secrets, name string, value []byte, version string) (string, error) {

@@ -225,6 +225,7 @@ var mutants = map[string]Mutant{
 			d.Internal = "internal error: division by zero"
 		}
 	}},
+	invariantHolder: {Joins: func(m *ledger.Membership) { m.Fleet = ledger.Fleet{} }},
 	invariantTerm: {Updates: func(s *secrets, name string, value []byte, _ string) (string, error) {
 		return s.Update(name, value, strconv.Itoa(s.versions[name]))
 	}},

@@ -57,7 +57,8 @@ func (a *agent) SetMembership(now ledger.Membership) {
 		return
 	}
 	was := a.foreign()
-	a.adopted = now.Adopted
+	a.d.w.mutant.joins(&now)
+	a.membership = now
 	if was && !a.foreign() {
 		a.after(a.halfPass, func() {
 			if a.connected && a.healthy {
@@ -68,16 +69,21 @@ func (a *agent) SetMembership(now ledger.Membership) {
 	}
 }
 
-// foreign reports whether another fleet holds the host.
+// foreign reports whether another fleet or another member holds the host.
 func (a *agent) foreign() bool {
-	return a.otherFleet != "" && !slices.ContainsFunc(a.adopted, func(x ledger.Adoption) bool { return x.ID == a.otherFleet })
+	return a.heldByFleet() || a.heldByMember()
+}
+
+// heldByFleet reports whether another fleet holds the host.
+func (a *agent) heldByFleet() bool {
+	return a.otherFleet != "" && !slices.ContainsFunc(a.membership.Adopted, func(x ledger.Adoption) bool { return x.ID == a.otherFleet })
 }
 
 // reportCluster reports everything that can be observed on a host.
 func (a *agent) reportCluster() {
-	a.reportedFleet = a.otherFleet
+	a.reportedFleet, a.reportedClaim = a.otherFleet, a.claim
 	o := ledger.ClusterSeen{
-		Cluster: a.name, At: a.d.w.now(), Healthy: true, UID: "uid-" + a.name,
+		Cluster: a.name, At: a.d.w.now(), Healthy: true, UID: a.uid(), Claimant: a.claim,
 		Properties: map[string]string{}, Namespaces: []string{}, Holds: []ledger.InventorySeen{}, Owners: []ledger.Owner{},
 	}
 	for _, key := range a.keys() {
@@ -143,8 +149,8 @@ func (b *model) withoutCluster(cluster string) *model {
 func (w *world) recordAdoptions(l *ledger.Ledger) {
 	m := w.savedModelObservations()
 	for name, foreign := range m.foreign {
-		h := w.hosts[name]
-		if foreign && h.otherFleetAdopted && slices.ContainsFunc(l.Adopted(name), func(x ledger.Adoption) bool { return x.ID == h.otherFleet }) {
+		h := w.hostOf(name)
+		if foreign && h != nil && h.otherFleetAdopted && slices.ContainsFunc(l.Adopted(name), func(x ledger.Adoption) bool { return x.ID == h.otherFleet }) {
 			m.foreign[name], m.adopted[name] = false, h.otherFleet
 		}
 	}

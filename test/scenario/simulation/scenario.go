@@ -21,6 +21,8 @@ type Scenario struct {
 	Mutant Mutant
 	// Replicas says that two replicas share the ledger.
 	Replicas bool
+	// Names says that clusters get second names, swap them and are renamed.
+	Names bool
 	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string
 }
@@ -32,10 +34,6 @@ type Step struct {
 	seed uint64
 }
 
-// replicaShare is the share of scenarios that have two replicas: one of so many. They take twice as
-// long as others.
-const replicaShare = 16
-
 // NewScenario returns the scenario of a seed.
 func NewScenario(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -43,7 +41,7 @@ func NewScenario(seed uint64) Scenario {
 	if r.IntN(8) == 0 {
 		steps += 10 + r.IntN(24) // some scenarios are long
 	}
-	sc := Scenario{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3}
+	sc := Scenario{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3, Names: seed%namesShare == 5}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -54,6 +52,9 @@ func NewScenario(seed uint64) Scenario {
 		sc.Steps[i] = Step{kind, r.Uint64()}
 		if sc.Replicas && r.IntN(3) == 0 {
 			sc.Steps[i].kind = pick(r, []int{stopStep, cutOffStep})
+		}
+		if sc.Names && r.IntN(3) == 0 {
+			sc.Steps[i].kind = namesStep
 		}
 	}
 	return sc
@@ -72,7 +73,7 @@ type Outcome struct {
 func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, seed: sc.Seed, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
+			t: t, seed: sc.Seed, names: sc.Names, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
 			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: verbose, queueChanged: make(chan struct{}, 1),
 			contents: map[string]revisionContent{}, availableSomewhere: map[string]bool{}, exposed: map[bindingKey]string{},
 		}
@@ -107,7 +108,7 @@ func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) 
 		if w.daemon != nil {
 			w.stop()
 		}
-		if w.fine() && sc.Seed%freshShare == 0 {
+		if w.fine() && sc.Seed%freshShare == 0 && !sc.Names {
 			w.checkFresh()
 		}
 		out.Violation, out.Log = w.violation, w.text.String()
@@ -147,6 +148,7 @@ var kinds = []kind{
 	{4, (*world).suspendStopped}, {5, (*world).changeFleets},
 	{0, (*world).stopLeader}, {0, (*world).cutOffLeader}, // with replicas only
 	{6, (*world).loseAvailability},
+	{0, (*world).changeNames}, // with names only
 }
 
 // killStep is the kind of step that kills the daemon, resumeStep the kind in which a user
@@ -222,7 +224,7 @@ func (w *world) anyHost(r *rand.Rand) *host {
 // set changes a host, and lets its agent notice it soon.
 func (w *world) set(h *host, change func()) {
 	change()
-	if a := h.agent; a != nil && !a.ended {
+	for _, a := range w.agentsOf(h) {
 		a.after(time.Duration(h.random.IntN(3000))*time.Millisecond, func() {
 			a.observe()
 			a.startPass()
@@ -435,7 +437,7 @@ func (w *world) settled() string {
 		}
 	}
 	for name := range head.clusters {
-		if a := w.hosts[name].agent; a == nil || !a.connected || a.pass != nil {
+		if a := w.daemon.agent(name); a == nil || !a.connected || a.pass != nil {
 			return fmt.Sprintf("%s is still at work", name)
 		}
 		if why := w.checkObjects(w.hosts[name], head.desired); why != "" {

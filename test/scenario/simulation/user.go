@@ -272,7 +272,7 @@ func (b *model) suspended(at bindingKey, now time.Time) bool {
 
 // checkSuspensions compares the suspensions in the ledger with those that users requested.
 func (w *world) checkSuspensions(l *ledger.Ledger) {
-	if w.savedModelObservations().uncertain {
+	if w.savedModelObservations().uncertain || w.names { // a suspension follows a member that is renamed
 		w.adoptSuspensions(l)
 	}
 	now, wishes := w.now(), w.savedModelObservations().requestedSuspensions
@@ -318,6 +318,7 @@ func (w *world) adoptSuspensions(l *ledger.Ledger) {
 // checkWrite is called before every write to a cluster.
 func (w *world) checkWrite(a *agent, key api.PlacementKey, id api.ID) {
 	w.checkForeign(a, key, id)
+	w.checkHolder(a, title(id))
 	for _, s := range w.suspensions() {
 		x := w.saved.requestedSuspensions[s]
 		if !x.ended(w.now()) && covers(s, bindingKey{key, a.name}, id) && !a.passStart.Before(x.since) {

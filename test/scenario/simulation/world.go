@@ -28,6 +28,7 @@ type world struct {
 	seed    uint64
 	loaders *Loaders
 	mutant  Mutant
+	names   bool // see Scenario
 
 	// mu protects the following fields: they are used by the goroutine of the scenario, and by
 	// calls of the loop.
@@ -106,7 +107,7 @@ func (v *Violation) String() string { return "violated: " + v.Invariant + ": " +
 
 // violate records the first violation, which ends the scenario.
 func (w *world) violate(invariant, format string, args ...any) {
-	if w.violation == nil {
+	if w.violation == nil && (!w.names || heldUnderNames[invariant]) {
 		w.violation = &Violation{invariant, fmt.Sprintf(format, args...)}
 		w.logf("%s", w.violation)
 	}
