@@ -149,6 +149,8 @@ func (t *decision) count(at bindingKey) {
 		}
 	case anew && now.Assigned.Hash == b.Assigned.Hash:
 		moved = false // as if it had never been removed
+	case !b.HasRevision() && now.HasRevision() && now.Assigned.Hash == t.before.leftover[at]:
+		moved = false // it keeps what a placement has there that had this name and is being removed
 	case !b.HasRevision() && now.HasRevision():
 		t.added = append(t.added, at.cluster)
 	case anew && !now.HasRevision():

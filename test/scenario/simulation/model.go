@@ -66,6 +66,9 @@ type observations struct {
 	disturbed   map[bindingKey]time.Time
 	leaving     map[bindingKey]bool
 	healthSince map[string]time.Time
+	// leftover are the hashes of what a placement has on a cluster that is being removed there, and whose name another
+	// placement has got.
+	leftover map[bindingKey]string
 }
 
 // A bindingKey is a placement on a cluster.
@@ -96,7 +99,7 @@ func newModel() *model {
 		reported: map[string]bool{}, healthy: map[string]bool{}, reports: map[bindingKey]workReport{}, risked: map[bindingKey]bool{}, failedUpdates: map[bindingKey]map[api.ID]string{},
 		responded: map[string]bool{}, found: map[api.PlacementKey]bool{}, requestedSuspensions: map[ledger.Subject]requestedSuspension{}, excused: map[bindingKey]string{},
 		foreign: map[string]bool{}, adopted: map[string]string{},
-		outages: map[bindingKey]outage{}, counted: map[bindingKey]string{}, disturbed: map[bindingKey]time.Time{}, leaving: map[bindingKey]bool{}, healthSince: map[string]time.Time{},
+		outages: map[bindingKey]outage{}, counted: map[bindingKey]string{}, disturbed: map[bindingKey]time.Time{}, leaving: map[bindingKey]bool{}, healthSince: map[string]time.Time{}, leftover: map[bindingKey]string{},
 	}}
 }
 
@@ -121,7 +124,7 @@ func (m *observations) clone() *observations {
 	return &observations{
 		maps.Clone(m.reported), maps.Clone(m.healthy), maps.Clone(m.reports), maps.Clone(m.risked), maps.Clone(m.failedUpdates),
 		maps.Clone(m.responded), maps.Clone(m.found), maps.Clone(m.requestedSuspensions), m.uncertain, maps.Clone(m.foreign), maps.Clone(m.adopted), maps.Clone(m.excused),
-		maps.Clone(m.outages), maps.Clone(m.counted), maps.Clone(m.disturbed), maps.Clone(m.leaving), maps.Clone(m.healthSince),
+		maps.Clone(m.outages), maps.Clone(m.counted), maps.Clone(m.disturbed), maps.Clone(m.leaving), maps.Clone(m.healthSince), maps.Clone(m.leftover),
 	}
 }
 

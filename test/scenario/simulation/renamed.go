@@ -89,9 +89,13 @@ func (w *world) carryOver(l *ledger.Ledger) {
 			page = map[string]*ledger.Entry{}
 		}
 		for name, e := range b.entries[from] {
-			if !e.Binding.Removing {
-				page[name] = e
+			if e.Binding.Removing {
+				continue
 			}
+			if removed := page[name]; removed != nil && removed.Binding.HasRevision() {
+				b.leftover[bindingKey{to, name}] = removed.Binding.Assigned.Hash
+			}
+			page[name] = e
 		}
 		b.entries[to] = page
 		if stops := b.recordedStops[from]; len(stops) > 0 {
