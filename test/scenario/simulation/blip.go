@@ -183,7 +183,8 @@ func (t *decision) updateCounted(names []string) {
 // nothing is known.
 func (w *world) noteAvailable(o *ledger.WorkSeen) {
 	at := bindingKey{o.Placement, o.Cluster}
-	if !o.WithoutSuspended().Available() || o.Compared || w.saved.suspended(at, w.now()) {
+	judged := o.WithoutSuspended()
+	if !judged.Available() || o.Compared || judged != o && w.saved.suspended(at, w.now()) {
 		return
 	}
 	w.availableSomewhere[o.Revision.Hash] = true
