@@ -105,7 +105,7 @@ func TestRefusedDeletions(t *testing.T) {
 	reasons := []string{
 		object + `: configmaps "one" is forbidden: User "system:serviceaccount:default:` + d.name + `-account" cannot delete`,
 		object + `: configmaps "one" is forbidden: ValidatingAdmissionPolicy '` + d.name + `' with binding '` + d.name + `' denied request: ` + policy,
-		object + " (finalizers: " + finalizer + ")",
+		object + " (since ", "; finalizers: " + finalizer + ")",
 	}
 	says("the placement stays", d.commitAllowing("*", githttp.Change{Remove: []string{"one.yaml"}}), reasons...)
 	says("the placement goes", d.commitAllowing("*", githttp.Change{Remove: []string{"web.yaml", "two.yaml", "namespace.yaml"}}), reasons...)
