@@ -20,6 +20,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"github.com/gitfleet/gitfleet/placement/api.Affinity":                       schema_gitfleet_gitfleet_placement_api_Affinity(ref),
 		"github.com/gitfleet/gitfleet/placement/api.AgentStatus":                    schema_gitfleet_gitfleet_placement_api_AgentStatus(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ApplyStrategy":                  schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref),
+		"github.com/gitfleet/gitfleet/placement/api.Ciphertext":                     schema_gitfleet_gitfleet_placement_api_Ciphertext(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterAffinity":                schema_gitfleet_gitfleet_placement_api_ClusterAffinity(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourceEnvelope":        schema_gitfleet_gitfleet_placement_api_ClusterResourceEnvelope(ref),
 		"github.com/gitfleet/gitfleet/placement/api.ClusterResourceOverride":        schema_gitfleet_gitfleet_placement_api_ClusterResourceOverride(ref),
@@ -323,6 +324,42 @@ func schema_gitfleet_gitfleet_placement_api_ApplyStrategy(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			"github.com/gitfleet/gitfleet/placement/api.ServerSideApplyConfig"},
+	}
+}
+
+func schema_gitfleet_gitfleet_placement_api_Ciphertext(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Ciphertext is encrypted content in a place where a cluster needs the plain one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Tool": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Tool is what encrypted it, such as SOPS.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path is the path of the field; empty for the whole object.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"Tool", "Path"},
+			},
+		},
 	}
 }
 
