@@ -255,7 +255,7 @@ func intOrPercent(text string, of int) int {
 // checkKept checks that a placement keeps its clusters: under the same policy, it leaves one
 // only if fewer are wanted, or if the cluster leaves the fleet.
 func (t *decision) checkKept(names []string) {
-	then := t.w.source.commits[t.before.head]
+	then := t.w.source.commits[t.before.specified[t.key]]
 	if then == nil || !t.before.known[t.key] {
 		return // one that is not known was renamed just now: its clusters were chosen by another policy
 	}

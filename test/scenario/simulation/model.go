@@ -16,10 +16,12 @@ type model struct {
 	head    string
 	entries map[api.PlacementKey]map[string]*ledger.Entry
 	// suspensions are those in the ledger, resumed the times at which rollouts were resumed,
-	// proven the commits that were available on every cluster.
+	// proven the commits that were available on every cluster, specified those that last changed
+	// what a placement asks for when it was planned. A commit in force may not be planned yet.
 	suspensions []ledger.Suspension
 	resumed     map[api.PlacementKey]time.Time
 	proven      map[api.PlacementKey]string
+	specified   map[api.PlacementKey]string
 	// recordedStops are the stops of each placement in the ledger.
 	recordedStops map[api.PlacementKey][]placement.Stop
 	// known are the placements that are not being deleted, renamed those with a new name, by the
@@ -160,7 +162,7 @@ func (w *world) record(o ledger.Observation) {
 }
 
 func (b *model) copy() *model {
-	out := &model{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), b.suspensions, b.resumed, b.proven, b.recordedStops, b.known, b.renamed, b.renames, b.observations}
+	out := &model{b.head, make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), b.suspensions, b.resumed, b.proven, b.specified, b.recordedStops, b.known, b.renamed, b.renames, b.observations}
 	for key, page := range b.entries {
 		out.entries[key] = maps.Clone(page)
 	}
@@ -201,7 +203,7 @@ func (b *model) recordWork(o ledger.WorkSeen) {
 func (b *model) after(l *ledger.Ledger) *model {
 	n := &model{
 		head: l.InForce(), entries: make(map[api.PlacementKey]map[string]*ledger.Entry, len(b.entries)), observations: b.observations, known: map[api.PlacementKey]bool{}, renamed: b.renamed, renames: b.renames,
-		suspensions: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{}, recordedStops: map[api.PlacementKey][]placement.Stop{},
+		suspensions: l.Suspensions(), resumed: map[api.PlacementKey]time.Time{}, proven: map[api.PlacementKey]string{}, specified: map[api.PlacementKey]string{}, recordedStops: map[api.PlacementKey][]placement.Stop{},
 	}
 	for _, key := range l.Placements() {
 		entries := l.Placement(key).Entries()
@@ -212,6 +214,7 @@ func (b *model) after(l *ledger.Ledger) *model {
 		n.entries[key], n.known[key] = page, !l.Placement(key).Deleted
 		n.recordedStops[key] = l.Placement(key).Stops
 		n.resumed[key], n.proven[key] = l.Placement(key).Resumed, l.Placement(key).Proven.Commit
+		n.specified[key] = l.Placement(key).Commit
 	}
 	for name := range b.healthy {
 		if l.Cluster(name) == nil {
