@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/member/autoscaler"
@@ -159,6 +158,16 @@ func (x *executor) dryRunBody(t task, saw snapshot) ([]byte, error) {
 	return x.encoder.encodeAs(o, t.manifest, t.placement, "")
 }
 
+// creationBody returns the body of the request for a dry run that creates the object under another
+// name, while the live one is still there.
+func (x *executor) creationBody(t task, saw snapshot, live *unstructured.Unstructured) ([]byte, error) {
+	body, err := x.dryRunBody(t, saw)
+	if err != nil || t.manifest.ID.GroupKind() != (api.GroupKind{Kind: "Service"}) {
+		return body, err
+	}
+	return withoutAllocated(body, live)
+}
+
 // before returns what others have changed on an object that is about to be applied again, which
 // cannot be determined afterwards. It sends no request, and may miss changes.
 func (x *executor) before(t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) ledger.Drift {
@@ -195,7 +204,7 @@ func (x *executor) request(t task, saw snapshot) diff.Request {
 	ignored, _ := diff.IgnoredFields(t.manifest.Object.Content) // body reports malformed ones
 	return diff.Request{
 		Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,
-		Ignored: slices.Concat(ignored, autoscaler.Paths(saw.rivals), controllers.Pointers(t.manifest.Object.Content)), Force: diff.Force(x.works[t.placement].Strategy),
+		Ignored: leftFields(t, saw, ignored), Force: diff.Force(x.works[t.placement].Strategy),
 	}
 }
 
@@ -224,10 +233,7 @@ func (x *executor) removal(t task, saw snapshot) diff.Removal {
 
 // contradicting returns what contradicts the desired object on the member, after the server has refused it.
 func (x *executor) contradicting(ctx context.Context, t task, saw snapshot, refusal error) diff.Removal {
-	body, err := x.dryRunBody(t, saw)
-	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
-		body, err = withoutAllocated(body, saw.live)
-	}
+	body, err := x.creationBody(t, saw, saw.live)
 	if err != nil {
 		return diff.Removal{}
 	}

@@ -246,7 +246,10 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	}
 	var removal diff.Removal
 	var stored *unstructured.Unstructured
-	if _, err = x.toSend(t, saw); err == nil {
+	if saw.live != nil {
+		_, err = x.toSend(t, saw) // nothing is claimed for what cannot be sent
+	}
+	if saw.live != nil && err == nil {
 		removal, saw.live, err = x.target(t).Claim(ctx, saw.live, func(live *unstructured.Unstructured) diff.Removal {
 			return x.removal(t, snapshot{live: live, rivals: saw.rivals})
 		})
@@ -338,8 +341,13 @@ func (x *executor) toSend(t task, saw snapshot) (*unstructured.Unstructured, err
 	if old := t.replaced; old != nil && saw.live == nil {
 		return diff.Keep(content, old.live, append(pointers, autoscaler.Paths(old.rivals)...)), nil
 	}
-	pointers = slices.Concat(pointers, controllers.Pointers(t.manifest.Object.Content), autoscaler.Paths(saw.rivals))
-	return diff.Leave(content, saw.live, pointers, api.FieldManager)
+	return diff.Leave(content, saw.live, leftFields(t, saw, pointers), api.FieldManager)
+}
+
+// leftFields returns JSON pointers to all fields that are left to others: those of the annotation, of
+// controllers and of the autoscalers of the live object.
+func leftFields(t task, saw snapshot, ignored []string) []string {
+	return slices.Concat(ignored, controllers.Pointers(t.manifest.Object.Content), autoscaler.Paths(saw.rivals))
 }
 
 // clientSide are the field managers of kubectl's client-side apply.

@@ -381,9 +381,11 @@ func (o *ownership) scalerOf(id api.ID) api.ID {
 	if o.scalers == nil {
 		o.scalers = map[api.ID]api.ID{}
 		for _, w := range o.works {
-			for _, m := range slices.Concat(w.Awaited, w.Manifests) {
-				if target, ok := controllers.Scales(m.Object.Content); ok {
-					o.scalers[target] = m.ID
+			for _, list := range [][]*work.Manifest{w.Awaited, w.Manifests} {
+				for _, m := range list {
+					if target, ok := controllers.Scales(m.Object.Content); ok {
+						o.scalers[target] = m.ID
+					}
 				}
 			}
 		}

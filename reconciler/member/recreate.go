@@ -231,10 +231,7 @@ func (a *applier) deleteRead(ctx context.Context, t task, live *unstructured.Uns
 // the live object is deleted.
 func (a *applier) tryRecreation(ctx context.Context, t task, live *unstructured.Unstructured) error {
 	t.replaced = a.replacedBy(ctx, t, live)
-	body, err := a.executor().dryRunBody(t, snapshot{})
-	if err == nil && t.manifest.ID.GroupKind() == (api.GroupKind{Kind: "Service"}) {
-		body, err = withoutAllocated(body, live)
-	}
+	body, err := a.executor().creationBody(t, snapshot{}, live)
 	if err == nil {
 		err = a.conn.DryRunCreate(ctx, t.res, t.manifest.ID, body)
 	}

@@ -31,12 +31,12 @@ type valueChecker struct {
 func (v *valueChecker) check(ctx context.Context, tasks []task) valueResults {
 	x := v.applier.executor()
 	comparisons := make([]valueComparison, len(tasks))
-	prepared := make([]task, len(tasks)) // here, since what is known belongs to this goroutine
-	for i, t := range tasks {
-		prepared[i] = v.applier.withInputs(t)
+	start := func(i int) bool { // on this goroutine, to which what is known belongs
+		tasks[i] = v.applier.withInputs(tasks[i])
+		return true
 	}
-	v.inParallel(ctx, len(tasks), parallelCalls{do: func(i int) {
-		t := prepared[i]
+	v.inParallel(ctx, len(tasks), parallelCalls{start: start, do: func(i int) {
+		t := tasks[i]
 		live, err := v.conn.Read(ctx, t.res, t.manifest.ID)
 		if err != nil || live == nil {
 			comparisons[i].unknown = true // if the object is gone, its watch event follows
