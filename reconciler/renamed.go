@@ -15,10 +15,12 @@ import (
 // cluster, so that placements would choose clusters anew. The UID of the cluster shows it, once the new member has
 // answered.
 
-// identifyTimeout is how long a commit is not planned because a member that it adds may be one that it removes.
+// identifyTimeout is the longest time for which planning waits until the members that a commit adds have answered, if it
+// also removes members: one of them may have been renamed.
 const identifyTimeout = 10 * time.Second
 
-// renameGrace is how long after that a member that was removed is not released, while another one has not answered.
+// renameGrace is the longest time for which the objects on a removed member are kept while a new member has not answered,
+// which may be the same cluster.
 const renameGrace = time.Minute
 
 // resolveRenames moves what the ledger has of a removed member to the member that is the same cluster. It returns false if

@@ -78,7 +78,7 @@ func TestFieldsOfControllers(t *testing.T) {
 	}
 }
 
-// An object without fields of controllers is not copied.
+// Strip returns an object that has none of these fields itself, without a copy.
 func TestStripSharesWhatIsUnchanged(t *testing.T) {
 	o := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: b}}")
 	if Strip(o) != o {

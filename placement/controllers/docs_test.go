@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the tables in docs/drift.md")
 
-// The documentation has the tables of this package.
+// The tables in docs/drift.md are those of this package.
 func TestDocumentation(t *testing.T) {
 	const file = "../../docs/drift.md"
 	raw, err := os.ReadFile(file)

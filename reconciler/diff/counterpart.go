@@ -106,8 +106,8 @@ func onlyOne(n int, fits func(int) bool) (found int, once bool) {
 	return found, once
 }
 
-// pairRest pairs the items that remain, in order, if they are as many on both sides. Otherwise
-// those are new that have another identity than all remaining live items.
+// pairRest pairs the remaining items in order if both lists have the same number of them. Otherwise an
+// item is new if no remaining live item has its identity.
 func (p *pairing) pairRest() {
 	var want, have []int
 	for i := range p.want {

@@ -20,7 +20,7 @@ import (
 
 // An apply changes no field that is left to others: not below lists and maps that the server
 // replaces as a whole, whoever owns them, whatever others have written, and not if they write
-// between the read and the apply. Everything else arrives, and what is left is no difference.
+// between the read and the apply. All other fields are applied, and ignored fields are no difference.
 func TestAnApplyChangesNoFieldThatIsLeft(t *testing.T) { rapid.Check(t, applyChangesNoFieldThatIsLeft) }
 
 func FuzzAnApplyChangesNoFieldThatIsLeft(f *testing.F) {

@@ -94,7 +94,8 @@ func job(live *unstructured.Unstructured) Health {
 	return Health{State: NotTrackable, Message: messageIf(begun == 0 && complete.Status != "True" && !suspended, "no pod of the Job has started")}
 }
 
-// cronJob judges a CronJob, which is not trackable. Its running Jobs may be blocked.
+// cronJob returns the health of a CronJob: it is not trackable. The message names its unfinished Jobs, whose
+// pods may be unable to start.
 func cronJob(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
 	var names []string

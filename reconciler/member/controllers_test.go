@@ -223,8 +223,8 @@ const (
 	hpa        = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: default}, spec: {minReplicas: 5, maxReplicas: 10, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`
 )
 
-// Replicas that a commit leaves to an autoscaler keep their live value until the autoscaler sets
-// them, whatever becomes of it; without an autoscaler they are removed like every field.
+// If a commit removes spec.replicas from a workload that has an autoscaler, the live value stays until
+// the autoscaler sets it, and also if it never does. Without an autoscaler the field is removed.
 func TestReplicasAreHandedOver(t *testing.T) {
 	left := strings.Replace(deployment, "replicas: 6, ", "", 1)
 	later := strings.Replace(left, `v: "1"`, `v: "2"`, 1)

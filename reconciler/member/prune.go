@@ -233,8 +233,8 @@ const (
 	lastLook  = 2 * time.Minute
 )
 
-// linger handles an object that was deleted and still exists. It is read from time to time if no watch
-// reports when it is gone, or if its conditions say why it is not.
+// linger schedules reads of an object that was deleted and still exists. An object is read only if no
+// watch reports its end, or if its conditions say why it still exists.
 func (p *pruner) linger(ctx context.Context, res connection.Resource, st stale) {
 	id, now := st.item.ID(), time.Now()
 	explains := deletion.Explains(id.GroupKind())

@@ -75,8 +75,8 @@ func checkSchema(r *document.Report, schema any) {
 	check(nil, schema)
 }
 
-// isEndless reports whether references lead from one to the next forever. It adds those that do
-// not to ends.
+// isEndless reports whether following references from ref never ends. If it ends, all references on
+// the way are added to ends, so that they are followed once.
 func isEndless(schema any, ref string, ends map[string]bool) bool {
 	seen := map[string]bool{}
 	for ref != "" && !ends[ref] {

@@ -74,7 +74,7 @@ func neighbours() sources {
 	return all
 }
 
-// buildText builds a kustomization, and returns everything that it says.
+// buildText returns the objects and problems of a build as text.
 func buildText(t testing.TB, target Target) string {
 	var out strings.Builder
 	for {

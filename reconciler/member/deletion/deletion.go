@@ -39,9 +39,9 @@ type Waves struct {
 	operators map[string][]api.PlacementKey
 }
 
-// NewWaves returns the waves of some objects. all are the objects of all inventories. exists is called
-// later, and reports whether such an object must
-// still be waited for; once it has returned false for an object, it must not return true.
+// NewWaves returns the waves of the objects of all inventories. exists reports whether an object must
+// still be waited for. It is called when Before is; once it has returned false for an object, it must
+// not return true.
 func NewWaves(all []Object, exists func(Object) bool) *Waves {
 	w := &Waves{exists: exists, leaving: map[api.PlacementKey][]Object{}, operators: map[string][]api.PlacementKey{}}
 	runs := map[api.PlacementKey]bool{}

@@ -113,9 +113,8 @@ func TestWhyAnObjectStays(t *testing.T) {
 	}
 }
 
-// Whatever is deleted, and however long each object lingers: no object is deleted while one of an
-// earlier wave of its placement exists, no definition while a custom resource of its group is being
-// deleted, and once nothing lingers any more, everything is gone.
+// No object is deleted while one of an earlier wave of its placement exists, and no definition while a
+// custom resource of its group is being deleted. Once no finalizer is left, everything is gone.
 func TestNoObjectIsDeletedBeforeAnEarlierWaveIsGone(t *testing.T) {
 	ids := []api.ID{lake, webhook, operator, service, role, account, space, definition, {Group: "other.example.com", Kind: "Pond", Name: "one"}}
 	for seed := range uint64(300) {

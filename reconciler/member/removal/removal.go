@@ -1,8 +1,8 @@
 // Package removal makes an apply remove what it would leave on a member, although Git has removed
 // it or the desired object excludes it.
 //
-// Server-side apply removes a field only from an object that no other manager applies it to, and
-// never a field that nobody owns. So what has to go is claimed first: a patch of managedFields,
+// Server-side apply removes a field only if no other manager owns it, and never a field without an
+// owner. What has to go is therefore claimed first: a patch of managedFields,
 // which changes nothing else, makes gitfleet its only owner. The apply that follows removes it
 // together with everything else that it changes, so that no state in between is invalid.
 package removal
