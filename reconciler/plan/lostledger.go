@@ -31,8 +31,9 @@ func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placemen
 		return policy
 	}
 	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), 0
-	for _, name := range keptClusters(bound) {
-		if pl.Ledger.Refusal(name) == "" { // PickN does not keep a cluster that another fleet has claimed meanwhile
+	for _, b := range bound {
+		// Under another policy, a cluster that another fleet has claimed is not selected again.
+		if !b.Unscheduled && (b.Policy == placement.PolicyHash(policy) || pl.Ledger.Refusal(b.Cluster) == "") {
 			held++
 		}
 	}

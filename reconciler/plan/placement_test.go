@@ -136,8 +136,8 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 		policy   *api.PlacementPolicy
 		answered string // of a, b and c
 		foreign  string // those that another fleet holds
-		bound    string
-		want     int // 0 if the policy is not reduced
+		bound    string // with = if by this policy
+		want     int    // 0 if the policy is not reduced
 		rebuilt  bool
 		warning  string
 	}{
@@ -145,6 +145,7 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 		"two have not answered":        {pickN(2), "a", "", "", 0, true, "2 of 2 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
 		"no less than it holds":        {pickN(3), "a", "", "a b", 2, true, "1 of 3 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
 		"one is another fleet's":       {pickN(3), "a", "a", "a b", 1, true, "2 of 3 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
+		"it was when it was selected":  {pickN(3), "a", "a", "a= b", 2, true, "1 of 3 clusters are not selected yet: the ledger was lost, and 2 clusters have" + rest},
 		"all have answered":            {pickN(3), "a b c", "", "a", 3, false, ""},
 		"it is on as many as it wants": {pickN(1), "a", "", "a", 1, false, ""},
 	} {
@@ -162,7 +163,12 @@ func TestReducePolicyAfterLoss(t *testing.T) {
 			p := &Placement{Key: api.PlacementKey{Name: "web"}, Spec: &hub.Placement{Spec: api.PlacementSpec{Policy: test.policy}}, Record: ledger.Placement{Rebuilt: true}}
 			var bound []placement.Binding
 			for cluster := range strings.FieldsSeq(test.bound) {
-				bound = append(bound, placement.Binding{Cluster: cluster})
+				name, current := strings.CutSuffix(cluster, "=")
+				b := placement.Binding{Cluster: name}
+				if current {
+					b.Policy = placement.PolicyHash(test.policy)
+				}
+				bound = append(bound, b)
 			}
 			got := pl.reducePolicyAfterLoss(p, bound)
 			if n := int(*got.NumberOfClusters); n != test.want || p.Record.Rebuilt != test.rebuilt {
