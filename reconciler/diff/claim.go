@@ -18,12 +18,16 @@ import (
 // since it was read.
 func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte, error) {
 	var entries []metav1.ManagedFieldsEntry
-	found := false
-	for _, e := range live.GetManagedFields() {
+	managed := live.GetManagedFields()
+	if entryOf(managed, manager) == nil {
+		managed = append(managed, metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: live.GetAPIVersion(), FieldsType: "FieldsV1",
+		})
+	}
+	for _, e := range managed {
 		set := fieldsOf(&e)
 		switch {
 		case applied(&e, manager):
-			found = true
 			set = set.Union(r.claims)
 		case e.Subresource == "":
 			if set = set.Difference(r.claims); set.Empty() {
@@ -37,18 +41,8 @@ func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte,
 		if err != nil {
 			return nil, fmt.Errorf("encode the fields of %s: %w", e.Manager, err)
 		}
-		e.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		e.FieldsV1 = metav1.NewFieldsV1(string(raw))
 		entries = append(entries, e)
-	}
-	if !found {
-		raw, err := r.claims.ToJSON()
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: live.GetAPIVersion(),
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw},
-		})
 	}
 	return json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},

@@ -101,7 +101,7 @@ var painted = []Style{reset, Bold, Dim, Red, Green, Yellow, Cyan}
 
 const (
 	reset       Style = "0"
-	firstMarker       = '\uFDD0'
+	firstMarker rune  = '\uFDD0'
 )
 
 func styleOf(r rune) (Style, bool) {
