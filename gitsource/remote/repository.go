@@ -79,38 +79,28 @@ func storageAt(files billy.Filesystem, dir, objects string, depth int) *Reposito
 
 // EncodedObject implements storer.EncodedObjectStorer.
 func (r *Repository) EncodedObject(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
-	o, err := r.Storage.EncodedObject(t, h)
-	for _, lender := range r.lenders {
-		if err == nil {
-			break
-		}
-		o, err = lender.EncodedObject(t, h)
-	}
-	return o, err
+	return readObject(r, func(s *filesystem.Storage) (plumbing.EncodedObject, error) { return s.EncodedObject(t, h) })
 }
 
 // EncodedObjectSize implements storer.EncodedObjectStorer.
 func (r *Repository) EncodedObjectSize(h plumbing.Hash) (int64, error) {
-	size, err := r.Storage.EncodedObjectSize(h)
-	for _, lender := range r.lenders {
-		if err == nil {
-			break
-		}
-		size, err = lender.EncodedObjectSize(h)
-	}
-	return size, err
+	return readObject(r, func(s *filesystem.Storage) (int64, error) { return s.EncodedObjectSize(h) })
 }
 
 // HasEncodedObject implements storer.EncodedObjectStorer.
 func (r *Repository) HasEncodedObject(h plumbing.Hash) error {
-	err := r.Storage.HasEncodedObject(h)
-	for _, lender := range r.lenders {
-		if err == nil {
-			break
-		}
-		err = lender.HasEncodedObject(h)
-	}
+	_, err := readObject(r, func(s *filesystem.Storage) (bool, error) { return true, s.HasEncodedObject(h) })
 	return err
+}
+
+// readObject reads something of an object in the first repository that has the object: r itself, or
+// one of those whose objects it borrows.
+func readObject[T any](r *Repository, read func(*filesystem.Storage) (T, error)) (T, error) {
+	v, err := read(r.Storage)
+	for i := 0; err != nil && i < len(r.lenders); i++ {
+		v, err = readObject(r.lenders[i], read)
+	}
+	return v, err
 }
 
 // Close closes the files that are kept open.
