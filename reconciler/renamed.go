@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub"
@@ -27,17 +28,24 @@ const renameGrace = time.Minute
 // it is too early to plan: a new member may turn out to be a removed one, or the agent of one has not ended yet. Agents of new
 // members are started meanwhile.
 func (r *Reconciler) resolveRenames(ctx context.Context, now time.Time) (resolved bool) {
-	declared, unknown := map[string]bool{}, false
-	waiting := plan.Pending(r.inForce)
+	declared, unknown := make(map[string]bool, len(r.inForce.Clusters)), false
 	for _, c := range r.inForce.Clusters {
 		declared[c.Name] = true
 		unknown = unknown || r.ledger.Cluster(c.Name) == nil
 	}
-	resolved = true
-	for _, name := range r.ledger.Clusters() {
-		if declared[name] || r.ledger.Cluster(name).UID == "" {
-			continue
+	var removed []string
+	for name := range r.ledger.ClusterNames() {
+		if !declared[name] && r.ledger.Cluster(name).UID != "" {
+			removed = append(removed, name)
 		}
+	}
+	if len(removed) == 0 {
+		return true
+	}
+	slices.Sort(removed)
+	resolved = true
+	waiting := plan.Pending(r.inForce)
+	for _, name := range removed {
 		switch to := newNameOf(name, r.inForce, r.ledger); {
 		case r.isLeaving(name):
 			waiting.Left = append(waiting.Left, name)
