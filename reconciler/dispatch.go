@@ -94,7 +94,8 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	}
 	for name, m := range r.members {
 		c := declared[name]
-		if c == nil && !slices.Contains(p.Left, name) || c != nil && (credentials(c) != m.credentials || m.left != nil) {
+		_, removed := r.removedSince[name] // and declared again, before anything was released: a new agent reports what is there
+		if c == nil && !slices.Contains(p.Left, name) || c != nil && (credentials(c) != m.credentials || m.left != nil || removed) {
 			r.stop(name, m)
 		}
 	}

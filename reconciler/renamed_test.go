@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
 // snapshotOf returns a commit that declares some clusters.
@@ -121,4 +122,22 @@ func TestReleaseWaitsForMembersThatHaveNotAnswered(t *testing.T) {
 	if f.mayBeRenamed("east", f.inForce, f.ledger, f.now) {
 		t.Error("it waits although all members are known")
 	}
+}
+
+// A member that is declared again before it was released gets a new agent. That reports what is on the
+// cluster, since its placements do not hold it any more.
+func TestAMemberThatIsDeclaredAgainReportsWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newDispatchedFleet(t)
+		f.holds("east", "1")
+		dispatched := func(left []string, declared *hub.Snapshot, want ...string) {
+			t.Helper()
+			f.inForce = declared
+			f.dispatched(&plan.Plan{Members: declared.Clusters, Left: left}, want...)
+		}
+		dispatched(nil, snapshotOf("east"), "start east", "run east")
+		dispatched([]string{"east"}, snapshotOf("west"), "start west", "run west")
+		dispatched(nil, snapshotOf("east", "west"), "start east", "run east")
+		dispatched(nil, snapshotOf("east", "west"))
+	})
 }
