@@ -31,9 +31,10 @@ func (pl *placementPlanner) reducePolicyAfterLoss(p *Placement, bound []placemen
 		return policy
 	}
 	wanted, unanswered, held := int(*policy.NumberOfClusters), pl.unansweredClusters(), 0
+	current := placement.PolicyHash(policy)
 	for _, b := range bound {
 		// Under another policy, a cluster that another fleet has claimed is not selected again.
-		if !b.Unscheduled && (b.Policy == placement.PolicyHash(policy) || pl.Ledger.Refusal(b.Cluster) == "") {
+		if !b.Unscheduled && (b.Policy == current || pl.Ledger.Refusal(b.Cluster) == "") {
 			held++
 		}
 	}

@@ -148,39 +148,33 @@ func (k *Kinds) fail(gv schema.GroupVersion, err error) {
 }
 
 // findVersions finds the other versions in which the server serves the kinds that it was asked for in
-// vain.
+// vain. An error means that the server did not respond when it was asked for the versions of a group.
 func (k *Kinds) findVersions(ctx context.Context, asked map[schema.GroupVersion]bool, wanted map[schema.GroupVersionKind]bool) error {
+	client, err := k.client()
+	if err != nil {
+		return err
+	}
+	versions := map[string][]string{} // by group
 	for gvk := range wanted {
 		if _, known := k.Of(gvk); known || !asked[gvk.GroupVersion()] || k.failed[gvk.GroupVersion()] != nil {
 			continue
 		}
-		others, err := k.others(ctx, gvk)
-		if err != nil {
-			return err
+		if _, known := versions[gvk.Group]; !known {
+			versions[gvk.Group], err = versionsOf(ctx, client.RESTClient(), gvk.Group)
+			if err != nil && !connection.Answered(err) {
+				return fmt.Errorf("ask for the versions of %s: %w", gvk.Group, err)
+			}
 		}
 		l := k.lookups[gvk]
-		l.versions = nil
-		for _, r := range others {
-			l.versions = append(l.versions, r.Version)
-		}
+		l.versions = k.servedIn(ctx, gvk, versions[gvk.Group])
 		k.lookups[gvk] = l
 	}
 	return nil
 }
 
-// others returns how the server serves a kind in other versions, the preferred one first. Versions
-// that cannot be asked for are left out, also if nothing answers: an aggregated API server may be
-// down. An error means that the server did not respond when it was asked for the versions.
-func (k *Kinds) others(ctx context.Context, gvk schema.GroupVersionKind) ([]connection.Resource, error) {
-	client, err := k.client()
-	if err != nil {
-		return nil, err
-	}
-	versions, err := versionsOf(ctx, client.RESTClient(), gvk.Group)
-	if err != nil && !connection.Answered(err) {
-		return nil, fmt.Errorf("ask for the versions of %s: %w", gvk.Group, err)
-	}
-	var found []connection.Resource
+// servedIn returns the other ones of some versions in which the server serves a kind. Versions that
+// cannot be asked for are left out, also if nothing answers: an aggregated API server may be down.
+func (k *Kinds) servedIn(ctx context.Context, gvk schema.GroupVersionKind, versions []string) (found []string) {
 	for _, version := range versions {
 		other := gvk.GroupKind().WithVersion(version)
 		if version == gvk.Version {
@@ -189,10 +183,10 @@ func (k *Kinds) others(ctx context.Context, gvk schema.GroupVersionKind) ([]conn
 		in := New(k.client)
 		err := in.ask(ctx, map[schema.GroupVersion]bool{other.GroupVersion(): true}, map[schema.GroupVersionKind]bool{other: true})
 		if r, ok := in.Of(other); err == nil && ok {
-			found = append(found, r)
+			found = append(found, r.Version)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // record records how the wanted kinds of a group version are served.
