@@ -102,16 +102,17 @@ const (
 
 // A JSONPatchOverride is one operation of an RFC 6902 patch.
 type JSONPatchOverride struct {
-	// Operator is add, remove or replace.
+	// Operator is add, remove, replace or test.
 	Operator JSONPatchOverrideOperator `json:"op"`
 	// Path is the JSON pointer of the field.
 	Path string `json:"path"`
-	// Value is the new value. In strings, ${MEMBER-CLUSTER-NAME} and
+	// Value is the new value, or the one that a test expects. In strings, ${MEMBER-CLUSTER-NAME} and
 	// ${MEMBER-CLUSTER-LABEL-KEY-…} are replaced by the cluster's name and labels.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// A JSONPatchOverrideOperator is add, remove or replace.
+// A JSONPatchOverrideOperator is add, remove, replace or test. KubeFleet has no test, which changes nothing and fails
+// unless the field has the value.
 type JSONPatchOverrideOperator string
 
 // The operators.
@@ -119,4 +120,5 @@ const (
 	JSONPatchAdd     JSONPatchOverrideOperator = "add"
 	JSONPatchRemove  JSONPatchOverrideOperator = "remove"
 	JSONPatchReplace JSONPatchOverrideOperator = "replace"
+	JSONPatchTest    JSONPatchOverrideOperator = "test"
 )

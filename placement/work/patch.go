@@ -13,6 +13,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // An application is a rule that matches a cluster, with the variables of its patches replaced.
@@ -53,7 +54,36 @@ func (a application) patch(doc []byte) ([]byte, error) {
 			ops[i]["value"] = &value
 		}
 	}
-	return ops.ApplyWithOptions(doc, &jsonpatch.ApplyOptions{SupportNegativeIndices: true})
+	out, err := ops.ApplyWithOptions(doc, applyOptions)
+	if err != nil {
+		for i, p := range a.rule.patches {
+			if p.Operator == api.JSONPatchTest {
+				if why := a.missed(doc, ops, i); why != "" {
+					return nil, fmt.Errorf("the test of %s fails: %s; correct the index in this override", p.Path, why)
+				}
+			}
+		}
+	}
+	return out, err
+}
+
+var applyOptions = &jsonpatch.ApplyOptions{SupportNegativeIndices: true}
+
+// missed returns why the test with an index fails after the operations before it; empty if it does not, or if it is not
+// of an item of a list.
+func (a application) missed(doc []byte, ops jsonpatch.Patch, index int) string {
+	before, err := ops[:index].ApplyWithOptions(doc, applyOptions)
+	if err != nil {
+		return "" // an earlier operation fails
+	}
+	if _, err := ops[index:index+1].ApplyWithOptions(before, applyOptions); err == nil {
+		return ""
+	}
+	var object, value any
+	if utiljson.Unmarshal(before, &object) != nil || utiljson.Unmarshal([]byte(a.values[index]), &value) != nil {
+		return ""
+	}
+	return listitem.Missed(object, a.rule.patches[index].Path, value)
 }
 
 func quoted(s string) json.RawMessage {

@@ -126,7 +126,7 @@ func (a *attempt) prepare() error {
 		if err != nil {
 			return err
 		}
-		if a.want[at], err = withEdits(m, edits); err != nil {
+		if a.want[at], err = withEdits(m.Object.Content.Object, edits); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -134,18 +134,6 @@ func (a *attempt) prepare() error {
 		}
 	}
 	return nil
-}
-
-// withEdits returns an object with edits made.
-func withEdits(m *work.Manifest, edits []FieldEdit) (any, error) {
-	v := canonical(m.Object.Content.Object)
-	for _, e := range edits {
-		var err error
-		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
-			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
-		}
-	}
-	return v, nil
 }
 
 // read returns a file of the tree with the changes of files so far.

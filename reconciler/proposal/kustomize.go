@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // editKustomization makes edits in the files of a kustomization. It prefers entries that already set the
@@ -20,15 +21,9 @@ import (
 func (a *attempt) editKustomization(source *api.Object, edits []FieldEdit) (files []FileChange, err error) {
 	var rest []FieldEdit
 	for _, e := range edits {
-		placed := false
-		for _, site := range a.sites(files, source, e) {
-			next, err := a.inFile(files, site)
-			if placed = err == nil && a.givesValue(next, source, e); placed {
-				files = next
-				break
-			}
-		}
-		if !placed {
+		if next := a.place(files, source, e, edits); next != nil {
+			files = next
+		} else {
 			rest = append(rest, e)
 		}
 	}
@@ -36,6 +31,25 @@ func (a *attempt) editKustomization(source *api.Object, edits []FieldEdit) (file
 		return a.newPatch(files, source, rest)
 	}
 	return files, nil
+}
+
+// place makes one of several edits where the field is set already, or with a new entry in the images or the replicas. It
+// returns nil if none of that is possible.
+func (a *attempt) place(files []FileChange, source *api.Object, e FieldEdit, all []FieldEdit) []FileChange {
+	if files != nil && a.givesValue(files, source, e) {
+		return files // by what another edit has changed, such as the entry of an image that is used twice
+	}
+	for _, site := range a.sites(files, source, e) {
+		if next, err := a.inFile(files, site); err == nil && a.givesValue(next, source, e) {
+			return next
+		}
+	}
+	for _, site := range a.newTransformers(files, source, e) {
+		if next, err := a.inFile(files, site); err == nil && a.givesValue(next, source, e) && a.givesOnly(next, source, all) {
+			return next
+		}
+	}
+	return nil
 }
 
 // A site is a position in a file where edits may be made.
@@ -60,15 +74,11 @@ func (a *attempt) inFile(files []FileChange, s site) ([]FileChange, error) {
 // givesValue reports whether an edited tree gives a field the wanted value, and changes no other
 // object.
 func (a *attempt) givesValue(files []FileChange, source *api.Object, e FieldEdit) bool {
-	after, err := a.Load(treeWith(a.Files, files))
-	if err != nil || checkOthersUnchanged(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
+	object := a.built(files, source)
+	if object == nil {
 		return false
 	}
-	i, found := slices.BinarySearchFunc(after.Objects, source.ID, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
-	if !found {
-		return false
-	}
-	keys, object := api.SplitPointer(e.Path), canonical(after.Objects[i].Content.Object)
+	keys := api.SplitPointer(e.Path)
 	if keys[len(keys)-1] == "-" {
 		list, _ := lookUp(object, keys[:len(keys)-1])
 		items, _ := list.([]any)
@@ -76,6 +86,49 @@ func (a *attempt) givesValue(files []FileChange, source *api.Object, e FieldEdit
 	}
 	v, there := lookUp(object, keys)
 	return there != e.Remove && (e.Remove || reflect.DeepEqual(v, canonical(e.Value)))
+}
+
+// built returns an object as an edited tree has it; nil if it has none, or if it has other objects that differ.
+func (a *attempt) built(files []FileChange, source *api.Object) any {
+	after, err := a.Load(treeWith(a.Files, files))
+	if err != nil || checkOthersUnchanged(a.Head, after, map[api.ID]bool{source.ID: true}) != nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(after.Objects, source.ID, func(o *api.Object, id api.ID) int { return o.ID.Compare(id) })
+	if !found {
+		return nil
+	}
+	return canonical(after.Objects[i].Content.Object)
+}
+
+// givesAll reports whether an edited tree has an object with exactly these edits.
+func (a *attempt) givesAll(files []FileChange, source *api.Object, edits []FieldEdit) bool {
+	want, err := withEdits(source.Content.Object, edits)
+	return err == nil && reflect.DeepEqual(a.built(files, source), want)
+}
+
+// givesOnly reports whether an edited tree changes no field of an object but those of the edits. That is not known if
+// one of them moves items of a list.
+func (a *attempt) givesOnly(files []FileChange, source *api.Object, edits []FieldEdit) bool {
+	object, isMap := a.built(files, source).(map[string]any)
+	if !isMap || slices.ContainsFunc(edits, func(e FieldEdit) bool { return e.Remove || strings.HasSuffix(e.Path, "/-") }) {
+		return false
+	}
+	got, errGot := withEdits(object, edits)
+	want, err := withEdits(source.Content.Object, edits)
+	return errGot == nil && err == nil && reflect.DeepEqual(got, want)
+}
+
+// withEdits returns a copy of an object with edits made.
+func withEdits(object map[string]any, edits []FieldEdit) (any, error) {
+	v := canonical(object)
+	for _, e := range edits {
+		var err error
+		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
+			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
+		}
+	}
+	return v, nil
 }
 
 // A kustomizationText has the parts of a kustomization file that are edited.
@@ -229,7 +282,7 @@ func sitesInPatch(file string, text []byte, source *api.Object, e FieldEdit) []s
 		}
 		if operations, isJSONPatch := v.([]any); isJSONPatch {
 			for i, item := range operations {
-				if o, ok := item.(map[string]any); ok && o["path"] == e.Path && o["op"] != "remove" && !e.Remove {
+				if o, ok := item.(map[string]any); ok && o["path"] == e.Path && (o["op"] == "add" || o["op"] == "replace") && !e.Remove {
 					out = append(out, site{file, nthDocument(n), []FieldEdit{{Path: fmt.Sprintf("/%d/value", i), Value: e.Value}}})
 				}
 			}
@@ -264,9 +317,6 @@ func nthDocument(number int) finder {
 	}
 }
 
-// mergeKeys identify the items of lists that are merged.
-var mergeKeys = []string{"name", "containerPort", "port", "mountPath", "devicePath", "ip", "key", "topologyKey", "type", "uid"}
-
 // findInMergePatch finds the field of a strategic merge patch that sets a field of an object.
 func findInMergePatch(object, patch any, keys []string) (at []string, there bool) {
 	for _, key := range keys {
@@ -278,7 +328,7 @@ func findInMergePatch(object, patch any, keys []string) (at []string, there bool
 			object, _ = lookUp(object, []string{key})
 		case []any:
 			item, _ := lookUp(object, []string{key})
-			i := slices.IndexFunc(in, func(other any) bool { return sameItem(item, other) })
+			i := slices.IndexFunc(in, func(other any) bool { return listitem.Same(item, other) })
 			if i < 0 {
 				return nil, false
 			}
@@ -291,28 +341,23 @@ func findInMergePatch(object, patch any, keys []string) (at []string, there bool
 	return at, there
 }
 
-// sameItem reports whether two items of a list would be merged.
-func sameItem(a, b any) bool {
-	x, isMap := a.(map[string]any)
-	y, ok := b.(map[string]any)
-	if !isMap || !ok {
-		return reflect.DeepEqual(a, b)
-	}
-	for _, key := range mergeKeys {
-		if x[key] != nil && y[key] != nil {
-			return fmt.Sprint(x[key]) == fmt.Sprint(y[key])
+// newPatch adds a patch with some edits to the kustomization. An item of a list is addressed by its name, in a strategic
+// merge patch; in a JSON patch, which addresses it by its index, the operation comes after a test of the item.
+func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []FieldEdit) ([]FileChange, error) {
+	if patch := a.mergePatch(source, edits); patch != nil {
+		text, err := block(patch)
+		if err != nil {
+			return nil, err
+		}
+		if next, err := a.addPatch(files, source, text); err == nil && a.givesAll(next, source, edits) {
+			return next, nil
 		}
 	}
-	return false
-}
-
-// newPatch adds a patch with some edits to the kustomization.
-func (a *attempt) newPatch(files []FileChange, source *api.Object, edits []FieldEdit) ([]FileChange, error) {
-	operations, err := patchOf(source.Content.Object, edits)
+	operations, err := operationsOf(source.Content.Object, edits)
 	if err != nil {
 		return nil, err
 	}
-	text, err := block(operations)
+	text, err := block(slices.Concat(operations...))
 	if err != nil {
 		return nil, err
 	}
@@ -331,13 +376,17 @@ func (a *attempt) addPatch(files []FileChange, source *api.Object, text string) 
 	if err != nil {
 		return nil, err
 	}
-	add := FieldEdit{Path: "/patches", Value: []any{added}}
-	if n, err := firstDocument(before); err == nil {
-		if _, list := entry(n, "patches"); list != nil {
-			add = FieldEdit{Path: "/patches/-", Value: added}
+	return a.inFile(files, site{root, firstDocument, []FieldEdit{appendTo(before, "patches", added)}})
+}
+
+// appendTo returns the edit that appends an item to a list of a kustomization, which it may not have yet.
+func appendTo(kustomization []byte, list string, item any) FieldEdit {
+	if n, err := firstDocument(kustomization); err == nil {
+		if _, there := entry(n, list); there != nil {
+			return FieldEdit{Path: "/" + list + "/-", Value: item}
 		}
 	}
-	return a.inFile(files, site{root, firstDocument, []FieldEdit{add}})
+	return FieldEdit{Path: "/" + list, Value: []any{item}}
 }
 
 // originalName returns the name of an object before the kustomization changed it.

@@ -24,7 +24,7 @@ func TestLimitsOfOverrides(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: web}\ndata:\n")
 		for i := range keys {
-			fmt.Fprintf(&b, "  key-%02d: plain\n", i)
+			fmt.Fprintf(&b, "  key-%03d: plain\n", i)
 		}
 		return b.String()
 	}
@@ -48,7 +48,8 @@ func TestLimitsOfOverrides(t *testing.T) {
 		loads           int    // how often the tree is loaded
 	}{
 		"20 fields":      {webFleet, 20, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one-", 1},
-		"21 fields":      {webFleet, 21, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml", 2},
+		"21 fields":      {webFleet, 21, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one-", 1},
+		"401 fields":     {webFleet, 401, 0, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml", 2},
 		"the 20th rule":  {webFleet, 1, 19, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "ResourceOverride one", 1},
 		"the 21st rule":  {webFleet, 1, 20, []status.Holder{holder("east", "web")}, []status.Holder{holder("west", "web")}, "one.yaml", 3},
 		"two placements": {fleet, 1, 0, []status.Holder{holder("east", "web"), holder("west", "other")}, []status.Holder{holder("north", "web")}, "one.yaml", 1},
@@ -71,7 +72,7 @@ func TestLimitsOfOverrides(t *testing.T) {
 			target := Target{ID: id, Changed: test.changed, Others: test.others}
 			for i := range test.fields {
 				target.Drift = append(target.Drift, api.Difference{
-					PatchDetail: api.PatchDetail{Path: fmt.Sprintf("/data/key-%02d", i), ValueInHub: "plain", ValueInMember: "x"}, MemberJSON: []byte(`"x"`),
+					PatchDetail: api.PatchDetail{Path: fmt.Sprintf("/data/key-%03d", i), ValueInHub: "plain", ValueInMember: "x"}, MemberJSON: []byte(`"x"`),
 				})
 			}
 			loads = 0

@@ -100,12 +100,12 @@ type objectSelector struct{ Group, Version, Kind, Name string }
 
 // overrideText returns the text of an override that makes the change.
 func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error) {
-	rule, err := a.newRule()
+	rules, err := a.newRules()
 	if err != nil {
 		return nil, err
 	}
 	metadata := map[string]any{"name": name}
-	spec := overrideSpec{Placement: map[string]any{"name": key.Name}, Policy: map[string]any{"overrideRules": []any{rule}}}
+	spec := overrideSpec{Placement: map[string]any{"name": key.Name}, Policy: map[string]any{"overrideRules": rules}}
 	selectors := []objectSelector{{a.ID.Group, a.manifest.Object.Content.GroupVersionKind().Version, a.ID.Kind, a.ID.Name}}
 	if a.ID.Namespace == "" {
 		spec.ClusterResourceSelectors = selectors
@@ -119,42 +119,34 @@ func (a *attempt) overrideText(name string, key api.PlacementKey) ([]byte, error
 	return []byte(text), err
 }
 
-// newRule returns a rule of an override that makes the change on the clusters that have it.
-func (a *attempt) newRule() (map[string]any, error) {
-	rule := map[string]any{"clusterSelector": map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
+// newRules returns the rules of an override that make the change on the clusters that have it: one, unless it needs
+// more operations than a rule may have.
+func (a *attempt) newRules() ([]any, error) {
+	rule := func() map[string]any {
+		return map[string]any{"clusterSelector": map[string]any{"clusterSelectorTerms": []any{map[string]any{"labelSelector": a.selector()}}}}
+	}
 	if a.Deleted {
-		rule["overrideType"] = string(api.DeleteOverrideType)
-		return rule, nil
+		deletes := rule()
+		deletes["overrideType"] = string(api.DeleteOverrideType)
+		return []any{deletes}, nil
 	}
-	operations, err := patchOf(a.manifest.Object.Content.Object, a.edits)
-	rule["jsonPatchOverrides"] = operations
-	return rule, err
-}
-
-// patchOf returns the operations of a JSON patch that makes edits of an object.
-func patchOf(object map[string]any, edits []FieldEdit) ([]any, error) {
-	v := canonical(object)
+	operations, err := operationsOf(a.manifest.Object.Content.Object, a.edits)
 	var out []any
-	for _, e := range edits {
-		out = append(out, operationOf(v, e))
-		var err error
-		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
-			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
+	var last []any
+	add := func() {
+		patches := rule()
+		patches["jsonPatchOverrides"] = last
+		out = append(out, patches)
+	}
+	for _, group := range operations {
+		if len(last)+len(group) > mostOperations {
+			add()
+			last = nil
 		}
+		last = append(last, group...)
 	}
-	return out, nil
-}
-
-// operationOf returns the operation of a JSON patch of an object that makes an edit.
-func operationOf(object any, e FieldEdit) map[string]any {
-	if e.Remove {
-		return map[string]any{"op": string(api.JSONPatchRemove), "path": e.Path}
-	}
-	op := api.JSONPatchAdd
-	if _, there := lookUp(object, api.SplitPointer(e.Path)); there {
-		op = api.JSONPatchReplace
-	}
-	return map[string]any{"op": string(op), "path": e.Path, "value": e.Value}
+	add()
+	return out, err
 }
 
 // selector selects the clusters that have the change and no others that get the object: by a
@@ -259,17 +251,24 @@ func (a *attempt) selectsExactly(rule api.OverrideRule) bool {
 func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 	rule := o.rules[index]
 	at := fmt.Sprintf("/spec/policy/overrideRules/%d/jsonPatchOverrides", index)
-	v := canonical(a.manifest.Object.Content.Object)
+	operations, err := operationsOf(a.manifest.Object.Content.Object, a.edits)
+	if err != nil {
+		return nil, err
+	}
 	var edits []FieldEdit
-	for _, e := range a.edits {
-		sets := func(p api.JSONPatchOverride) bool { return p.Path == e.Path && p.Operator != api.JSONPatchRemove }
+	for n, e := range a.edits {
+		sets := func(p api.JSONPatchOverride) bool {
+			return p.Path == e.Path && p.Operator != api.JSONPatchRemove && p.Operator != api.JSONPatchTest
+		}
 		switch i := slices.IndexFunc(rule.JSONPatchOverrides, sets); {
 		case i >= 0 && !e.Remove:
 			edits = append(edits, FieldEdit{Path: fmt.Sprintf("%s/%d/value", at, i), Value: e.Value})
 		case !a.selectsExactly(rule):
 			return nil, fmt.Errorf("%s: the override does not set %s", o.origin, e.Path)
 		default:
-			edits = append(edits, FieldEdit{Path: at + "/-", Value: operationOf(v, e)})
+			for _, operation := range operations[n] {
+				edits = append(edits, FieldEdit{Path: at + "/-", Value: operation})
+			}
 		}
 	}
 	return a.inOverride(o, edits)
@@ -277,11 +276,15 @@ func (a *attempt) inRule(o existingOverride, index int) ([]FileChange, error) {
 
 // inNewRule makes the change in a new rule after the existing ones.
 func (a *attempt) inNewRule(o existingOverride) ([]FileChange, error) {
-	rule, err := a.newRule()
+	rules, err := a.newRules()
 	if err != nil {
 		return nil, err
 	}
-	return a.inOverride(o, []FieldEdit{{Path: "/spec/policy/overrideRules/-", Value: rule}})
+	var edits []FieldEdit
+	for _, rule := range rules {
+		edits = append(edits, FieldEdit{Path: "/spec/policy/overrideRules/-", Value: rule})
+	}
+	return a.inOverride(o, edits)
 }
 
 // inOverride edits the file of an override.

@@ -27,9 +27,10 @@ var mayImport = map[string][]string{
 	"placement/api":     {},
 	"placement":         {"placement/api"},
 	"placement/rollout": {"placement", "placement/api"},
-	"placement/work":    {"placement", "placement/api"},
+	"placement/work":    {"placement", "placement/api", "placement/listitem"},
 
 	"placement/controllers": {"placement/api"},
+	"placement/listitem":    {"placement/api"},
 	"placement/expression":  {},
 
 	"gitsource":                {"gitsource/objects", "gitsource/remote", "gitsource/signature"},
@@ -85,7 +86,7 @@ var mayImport = map[string][]string{
 		"gitsource", "gitsource/hub", "placement", "placement/api", "placement/work",
 		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
-	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/remote", "placement", "placement/api", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},
+	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/remote", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},
 	"reconciler/review":        {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/hub/problem", "placement/api", "placement/work", "reconciler/backoff", "reconciler/diff", "reconciler/forecast", "reconciler/member", "reconciler/plan", "reconciler/status"},
 	"reconciler/replica":       {},
 	"reconciler/tracing":       {},

@@ -1213,7 +1213,7 @@ func schema_gitfleet_gitfleet_placement_api_JSONPatchOverride(ref common.Referen
 				Properties: map[string]spec.Schema{
 					"op": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Operator is add, remove or replace.",
+							Description: "Operator is add, remove, replace or test.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1229,7 +1229,7 @@ func schema_gitfleet_gitfleet_placement_api_JSONPatchOverride(ref common.Referen
 					},
 					"value": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Value is the new value. In strings, ${MEMBER-CLUSTER-NAME} and ${MEMBER-CLUSTER-LABEL-KEY-…} are replaced by the cluster's name and labels.",
+							Description: "Value is the new value, or the one that a test expects. In strings, ${MEMBER-CLUSTER-NAME} and ${MEMBER-CLUSTER-LABEL-KEY-…} are replaced by the cluster's name and labels.",
 							Type:        []string{"string"},
 							Format:      "byte",
 						},

@@ -1,0 +1,147 @@
+package proposal
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
+)
+
+// mostOperations is the maximum number of operations in a rule of an override.
+const mostOperations = 20
+
+// operationsOf returns the operations of a JSON patch that makes edits of an object, by edit. Each edit of an item of a
+// list begins with tests of the items on its path, so that it never changes another item that is there by then.
+func operationsOf(object map[string]any, edits []FieldEdit) ([][]any, error) {
+	v := canonical(object)
+	var out [][]any
+	var tested []map[string]any
+	for _, e := range edits {
+		var group []any
+		for _, step := range listitem.Steps(v, e.Path) {
+			path, value := step.Test()
+			test := map[string]any{"op": string(api.JSONPatchTest), "path": path, "value": canonical(value)} // apply changes it
+			if !slices.ContainsFunc(tested, func(t map[string]any) bool { return reflect.DeepEqual(t, test) }) {
+				tested, group = append(tested, test), append(group, test)
+			}
+			if path == step.Path {
+				break // the whole item, with what is in it
+			}
+		}
+		out = append(out, append(group, operationOf(v, e)))
+		var err error
+		if v, err = apply(v, api.SplitPointer(e.Path), e); err != nil {
+			return nil, &FieldError{Path: e.Path, Reason: err.Error()}
+		}
+		if e.Remove { // the items after it have moved
+			tested = nil
+		}
+	}
+	return out, nil
+}
+
+// operationOf returns the operation of a JSON patch of an object that makes an edit.
+func operationOf(object any, e FieldEdit) map[string]any {
+	if e.Remove {
+		return map[string]any{"op": string(api.JSONPatchRemove), "path": e.Path}
+	}
+	op := api.JSONPatchAdd
+	if _, there := lookUp(object, api.SplitPointer(e.Path)); there {
+		op = api.JSONPatchReplace
+	}
+	return map[string]any{"op": string(op), "path": e.Path, "value": e.Value}
+}
+
+// mergePatch returns a strategic merge patch that makes edits of an object, with items of lists by their names; nil if
+// no edit is of such an item, or if there is no such patch. Whether it does what it should depends on the kind: the
+// lists of custom resources are replaced.
+func (a *attempt) mergePatch(source *api.Object, edits []FieldEdit) map[string]any {
+	object := source.Content.Object
+	patch := map[string]any{
+		"apiVersion": source.Content.GetAPIVersion(), "kind": source.ID.Kind,
+		"metadata": map[string]any{"name": a.originalName(source)},
+	}
+	inList := false
+	for _, e := range edits {
+		inList = inList || len(listitem.Steps(object, e.Path)) > 0
+		if !addToMergePatch(patch, canonical(object), api.SplitPointer(e.Path), e) {
+			return nil
+		}
+	}
+	if !inList {
+		return nil
+	}
+	return patch
+}
+
+// addToMergePatch adds an edit to the part of a strategic merge patch for a map of an object. It reports whether that
+// is possible.
+func addToMergePatch(patch map[string]any, object any, keys []string, e FieldEdit) bool {
+	key := keys[0]
+	in, _ := object.(map[string]any)
+	if len(keys) == 1 {
+		if patch[key] = e.Value; e.Remove {
+			patch[key] = nil
+		}
+		return true
+	}
+	list, isList := in[key].([]any)
+	if !isList {
+		next, isMap := patch[key].(map[string]any)
+		if !isMap {
+			next = map[string]any{}
+			patch[key] = next
+		}
+		return addToMergePatch(next, in[key], keys[1:], e)
+	}
+	index, err := strconv.Atoi(keys[1])
+	if err != nil || index < 0 || index >= len(list) || listitem.Key(list) == "" {
+		return false
+	}
+	items, _ := patch[key].([]any)
+	i := slices.IndexFunc(items, func(item any) bool { return listitem.Same(item, list[index]) })
+	if i < 0 {
+		i, items = len(items), append(items, any(listitem.Identity(list[index])))
+		patch[key] = items
+	}
+	item := items[i].(map[string]any) // from Identity
+	if len(keys) > 2 {
+		return addToMergePatch(item, list[index], keys[2:], e)
+	}
+	item["$patch"] = "delete"
+	return e.Remove
+}
+
+// newTransformers returns new entries in the images and the replicas of a kustomization that may set a field.
+func (a *attempt) newTransformers(files []FileChange, source *api.Object, e FieldEdit) []site {
+	root := source.Origin.Kustomization
+	text, err := a.read(files, root)
+	if err != nil || e.Remove {
+		return nil
+	}
+	add := func(list string, item any) []site {
+		return []site{{root, firstDocument, []FieldEdit{appendTo(text, list, item)}}}
+	}
+	if e.Path == "/spec/replicas" {
+		return add("replicas", map[string]any{"name": a.originalName(source), "count": e.Value})
+	}
+	now, _ := lookUp(source.Content.Object, api.SplitPointer(e.Path))
+	before, wasText := now.(string)
+	after, isText := e.Value.(string)
+	if !wasText || !isText || !strings.HasSuffix(e.Path, "/image") {
+		return nil
+	}
+	name := imageOf(before).name
+	entry := map[string]any{"name": name}
+	for _, field := range (imageEntry{Name: name}).edits("", imageOf(before), imageOf(after)) {
+		entry[field.Path] = fmt.Sprint(field.Value)
+	}
+	if len(entry) == 1 {
+		return nil
+	}
+	return add("images", entry)
+}
