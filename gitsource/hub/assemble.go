@@ -9,6 +9,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // An assembly collects the items of a commit, and runs the checks that need all of them.
@@ -19,6 +20,7 @@ type assembly struct {
 	// sources are the files of each built kustomization.
 	sources map[string][]string
 	unused  []string
+	uses    []listitem.Use
 	// size is the approximate memory of the items. full says that a limit is exceeded, so that the
 	// rest of the commit is not read.
 	size int64
@@ -40,6 +42,7 @@ func (a *assembly) add(p *parsed) {
 	}
 	a.items = append(a.items, p.items...)
 	a.problems = append(a.problems, p.Problems...)
+	a.uses = append(a.uses, p.uses...)
 }
 
 // addUnused adds the errors of the build of a base that nothing uses as warnings. That its objects
@@ -63,7 +66,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	if len(a.items) > a.limits.Objects {
 		a.problem(problem.Error, api.Origin{}, "", "the commit has more than %d objects; split the repository, or raise limits.objects", a.limits.Objects)
 	}
-	s := &Snapshot{Commit: commit, Namespaced: map[api.GroupKind]bool{}, Sources: a.sources, Unused: a.unused}
+	s := &Snapshot{Commit: commit, Namespaced: map[api.GroupKind]bool{}, Sources: a.sources, Unused: a.unused, Uses: a.uses}
 	for _, it := range a.items {
 		if it.scope != nil {
 			s.Namespaced[it.scope.kind] = it.scope.namespaced

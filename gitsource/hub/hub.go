@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // A Commit is the commit of a snapshot.
@@ -43,6 +44,8 @@ type Snapshot struct {
 	// Unused are the sorted kustomization files of components and bases that no kustomization uses
 	// and that are therefore not built.
 	Unused []string
+	// Uses are the indexes by which patches of kustomizations address items of lists.
+	Uses []listitem.Use
 	// Warnings do not refuse the commit; some of them are Failures.
 	Warnings problem.List
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // Limits limit what a repository may contain, and what loading it may cost.
@@ -78,6 +79,7 @@ type cacheKey struct {
 type parsed struct {
 	document.File
 	items     []*item
+	uses      []listitem.Use
 	used      int  // number of the last load that used it
 	transient bool // a build that failed for a reason that may be gone at the next load
 }
@@ -301,9 +303,11 @@ func (l *Loader) buildTarget(t build.Target, maxSize int64) (*parsed, error) {
 	if p == nil {
 		l.built++
 		p = &parsed{}
-		if p.File, p.transient, err = t.Build(maxSize, p.addItems); err != nil {
+		var built build.Built
+		if built, p.transient, err = t.Build(maxSize, p.addItems); err != nil {
 			return nil, err
 		}
+		p.File, p.uses = built.File, built.Uses
 	}
 	l.keep(key, p)
 	return p, nil

@@ -48,6 +48,9 @@ type Forecast struct {
 	Warnings problem.List
 	// Unknown are warnings about clusters on which the objects of the earlier plan are unknown.
 	Unknown problem.List
+	// Moved are the warnings about indexes that mean another item of a list than in the earlier snapshot. Warnings has
+	// them, too.
+	Moved problem.List
 	// before is the earlier plan, with renamed placements under their new keys; nil if there is none.
 	before *Document
 	// compared is before without the placements in same.
@@ -103,7 +106,14 @@ func Of(in Input) (*Forecast, error) {
 		return nil, err
 	}
 	o.Unknown = o.unknown()
+	o.addMoved()
 	return o, nil
+}
+
+// addMoved adds the indexes that mean other items than in the earlier snapshot to the warnings.
+func (o *Forecast) addMoved() {
+	o.Moved = movedItems(o.inForce, o.Snapshot)
+	o.Warnings = append(slices.Clone(o.Warnings), o.Moved...)
 }
 
 // assumeNamespaces keeps ResourcePlacements from clusters without their namespace: if the plan puts the namespace on

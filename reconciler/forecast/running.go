@@ -101,6 +101,7 @@ func (r *Running) Forecast(s *hub.Snapshot) (*Forecast, error) {
 		return nil, err
 	}
 	o.Unknown = o.unknown()
+	o.addMoved()
 	return o, nil
 }
 

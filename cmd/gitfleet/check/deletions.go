@@ -66,7 +66,7 @@ func examineDeletions(in offline.Input, s *hub.Snapshot, brake member.Brake) (fo
 	if len(d.Deletions) > 0 {
 		text += plantext.Deletions(d.Deletions) + "\n"
 	}
-	for _, p := range o.Unknown {
+	for _, p := range slices.Concat(o.Unknown, o.Moved) {
 		found = append(found, finding{p, doubtful})
 	}
 	return slices.Concat(found, unclearFindings(o), heldFindings(o, d.Deletions)), text, nil

@@ -55,7 +55,8 @@ that no MemberCluster declares is not checked.
 
 With --current or REPO@FROM..TO there are also warnings of deletions, since the
 earlier plan or the commit FROM, that the daemon would hold until a commit
-allows them, and of placements that may have been renamed.
+allows them, and of placements that may have been renamed. REPO@FROM..TO also
+warns of indexes in patches that mean another item of a list than at FROM.
 
 Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.`,
 		Example: `  gitfleet validate .

@@ -25,6 +25,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/listitem"
 )
 
 // buildLock is a lock that is held during a build: kustomize keeps schemas in global
@@ -54,6 +55,15 @@ type builder struct {
 	problems  problem.List
 	// inputLeft is how much memory further files may take, each counted once.
 	inputLeft int64
+	// uses are the indexes in the patches, whose lists the build copies.
+	uses []indexUse
+}
+
+// Built is the result of a build.
+type Built struct {
+	document.File
+	// Uses are the indexes by which patches address items of lists.
+	Uses []listitem.Use
 }
 
 // A sourcePosition is the position of a document.
@@ -70,7 +80,7 @@ func (b *builder) fail(path, format string, args ...any) {
 // Build reads the files of a kustomization and builds it. It calls visit with the value of each
 // object, and the report of its problems, until they take more than maxSize bytes. transient says
 // that another attempt may succeed. An error means that the files could not be read, or is ErrBusy.
-func (t Target) Build(maxSize int64, visit func(r *document.Report, object any)) (out document.File, transient bool, err error) {
+func (t Target) Build(maxSize int64, visit func(r *document.Report, object any)) (out Built, transient bool, err error) {
 	b := &builder{
 		Target: t, texts: map[string][]byte{}, positions: map[string][]sourcePosition{}, sizes: map[string]int64{}, inputLeft: t.graph.limits.BuildInput,
 	}
@@ -87,6 +97,7 @@ func (t Target) Build(maxSize int64, visit func(r *document.Report, object any))
 			return out, false, fmt.Errorf("build %s: %w", b.File, err)
 		}
 		if objects != nil {
+			out.Uses = b.replacementUses(objects)
 			b.collect(objects.Resources(), maxSize, &out, visit)
 		}
 	}
@@ -193,20 +204,53 @@ func visitScalars(n *yaml.Node, visit func(string)) {
 // run runs kustomize on a file system that has only the files that the kustomization refers to. An
 // error means that the build could not start.
 func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
+	marked := b.marked()
+	built, failure, tooLong, err := b.kustomize(marked)
+	if failure != nil && len(marked) > 0 { // the message must be about what people have written
+		b.uses = nil
+		built, failure, tooLong, err = b.kustomize(nil)
+	}
+	switch {
+	case err != nil:
+		return nil, false, err
+	case tooLong:
+		b.fail(b.File, "the build took longer than %s; make it smaller, or raise limits.buildTime", b.graph.limits.BuildTime)
+		return nil, true, nil
+	case failure != nil:
+		b.fail(b.File, "kustomize: %s", b.clean(failure.Error()))
+	}
+	b.warnUnusedVariables()
+	return built, false, nil
+}
+
+// kustomize runs kustomize once, with some kustomization files that differ from those in the commit.
+func (b *builder) kustomize(changed map[string]types.Kustomization) (objects resmap.ResMap, failure error, tooLong bool, err error) {
 	fsys := newBuildFiles()
 	for name, data := range b.texts {
 		fsys.add(path.Join(mount, name), data)
 	}
-	spec := b.root.spec
-	spec.BuildMetadata = append([]string{types.OriginAnnotations}, spec.BuildMetadata...)
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return nil, false, err
+	add := func(file string, spec types.Kustomization) error {
+		text, err := json.Marshal(spec)
+		fsys.add(path.Join(mount, file), text)
+		return err
 	}
-	fsys.add(path.Join(mount, b.File), text)
+	root, isChanged := changed[b.File]
+	if !isChanged {
+		root = b.root.spec
+	}
+	root.BuildMetadata = append([]string{types.OriginAnnotations}, root.BuildMetadata...)
+	err = add(b.File, root)
+	for file, spec := range changed {
+		if file != b.File {
+			err = errors.Join(err, add(file, spec))
+		}
+	}
+	if err != nil {
+		return nil, nil, false, err
+	}
 	limit := b.graph.limits.BuildTime
 	if !acquireLock(limit) {
-		return nil, false, fmt.Errorf("%w for %s", ErrBusy, limit)
+		return nil, nil, false, fmt.Errorf("%w for %s", ErrBusy, limit)
 	}
 	start, late := time.Now(), time.After(limit)
 	failed := make(chan error, 1)
@@ -223,21 +267,15 @@ func (b *builder) run() (objects resmap.ResMap, tooLong bool, err error) {
 		failed <- err
 	}()
 	select {
-	case err := <-failed:
-		if time.Since(start) > limit {
-			break
+	case failure := <-failed:
+		if time.Since(start) <= limit {
+			return built, failure, false, nil
 		}
-		if err != nil {
-			b.fail(b.File, "kustomize: %s", b.clean(err.Error()))
-		}
-		b.warnUnusedVariables()
-		return built, false, nil
 	case <-late:
 	}
 	// A running build cannot be stopped, but it can be kept from reading more files.
 	fsys.closed.Store(true)
-	b.fail(b.File, "the build took longer than %s; make it smaller, or raise limits.buildTime", limit)
-	return nil, true, nil
+	return nil, nil, true, nil
 }
 
 // acquireLock waits until no other build runs, for at most the time limit of one build. The

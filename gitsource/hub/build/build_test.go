@@ -16,7 +16,7 @@ import (
 )
 
 type result struct {
-	document.File
+	Built
 	transient bool
 }
 
@@ -29,7 +29,7 @@ func (r sources) build(t testing.TB, limits limit.Limits, budget int64) (objects
 		t.Fatal(g.Roots, g.Problems())
 	}
 	var err error
-	result.File, result.transient, err = g.Target(g.Roots[0]).Build(budget, func(report *document.Report, object any) {
+	result.Built, result.transient, err = g.Target(g.Roots[0]).Build(budget, func(report *document.Report, object any) {
 		o := object.(map[string]any)
 		objects = append(objects, fmt.Sprintf("%s %s %s", o["kind"], o["metadata"].(map[string]any)["name"], report.Origin))
 	})

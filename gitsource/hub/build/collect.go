@@ -18,7 +18,7 @@ const originAnnotation = "config.kubernetes.io/origin"
 
 // collect decodes the objects of a build as if they had been read from files. It visits all of
 // them, or none if they are larger than the limit.
-func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *document.File, visit func(*document.Report, any)) {
+func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *Built, visit func(*document.Report, any)) {
 	var size int64
 	var reports []*document.Report
 	var objects []any
@@ -34,6 +34,7 @@ func (b *builder) collect(resources []*resource.Resource, maxSize int64, out *do
 			continue
 		}
 		b.removeOrigin(value)
+		b.takeLists(value, out)
 		data, _ := json.Marshal(value)
 		if size += int64(len(data)); size > b.graph.limits.BuildOutput {
 			b.fail(b.File, "the build writes more than %s; make it smaller, or raise limits.buildOutput", limit.Size(b.graph.limits.BuildOutput))
