@@ -99,14 +99,6 @@ func TestDeletionOfANamespaceWithContentIsHeld(t *testing.T) {
 		t.Error("what was ours in it is still there")
 	}
 	d.commitAllowing("*", githttp.Change{Files: map[string]string{"README.md": "hello"}})
-	claims := d.clients["member-2"].CoreV1().PersistentVolumeClaims(d.name)
-	d.eventually("the claim is going", func() bool { // nobody here removes the finalizer that protects it
-		c, err := claims.Get(ctx, "data", metav1.GetOptions{})
-		return err == nil && c.DeletionTimestamp != nil
-	})
-	if _, err := claims.Patch(ctx, "data", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	d.eventually("going", func() bool {
 		ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
 		return err != nil || ns.DeletionTimestamp != nil
@@ -193,6 +185,14 @@ func TestNamespaceOfHeldObjectsIsHeld(t *testing.T) {
 		t.Errorf("the namespace is going, and the claim with it: %v", err)
 	}
 	d.commitAllowing("*", githttp.Change{Files: map[string]string{"README.md": "hello"}})
+	claims := d.clients["member-2"].CoreV1().PersistentVolumeClaims(d.name)
+	d.eventually("the claim is going", func() bool { // nobody here removes the finalizer that protects it
+		c, err := claims.Get(ctx, "data", metav1.GetOptions{})
+		return err == nil && c.DeletionTimestamp != nil
+	})
+	if _, err := claims.Patch(ctx, "data", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	d.eventually("going", func() bool {
 		ns, err := d.clients["member-2"].CoreV1().Namespaces().Get(ctx, d.name, metav1.GetOptions{})
 		return err != nil || ns.DeletionTimestamp != nil

@@ -22,7 +22,7 @@ const noImage = `{"status":{"phase":"Pending","containerStatuses":[{"name":"main
 
 // A Deployment that makes no progress reports after a while why its pods fail, without the
 // value of a Secret. That takes one request, and none while it is available. Without the
-// permission to read pods the status is as before.
+// permission to read pods the status says so.
 func TestUnavailableDeploymentHasTheReasonOfItsPods(t *testing.T) {
 	t.Parallel()
 	f := workloadFleet(t, fleet.Options{Clusters: 1})
@@ -56,11 +56,7 @@ func TestUnavailableDeploymentHasTheReasonOfItsPods(t *testing.T) {
 	a.start()
 	a.Set(works)
 	a.podOf(ns, strings.ReplaceAll(noImage, `"phase":"Pending",`, `"phase":"Pending","conditions":[{"type":"Ready","status":"False"}],`))
-	a.available(key, "web", "(0 of 1 replicas available)")
-	a.eventually("asked", func() (bool, error) {
-		return len(a.sent.Requests(requestsBelow("/api/v1/namespaces/"+ns+"/pods"))) > 0, nil
-	})
-	a.available(key, "web", "(0 of 1 replicas available)")
+	a.available(key, "web", "(0 of 1 replicas available; the reason is not known: gitfleet may not read pods there)")
 }
 
 // requestsBelow ignores all requests except those below a path.
