@@ -2,12 +2,16 @@ package forecast
 
 import "slices"
 
-// Changes are the differences between a plan and an earlier one: the clusters that each placement gains and loses, and
-// the objects that each cluster gains and loses.
+// Changes are the differences between a plan and an earlier one: the clusters that each placement gains and loses, the
+// objects that each cluster gains and loses, and the fields of objects that change.
 type Changes struct {
 	Compared   bool // whether there was an earlier plan to compare with
 	Placements []PlacementChange
 	Clusters   []ClusterChange
+	// Contents are the objects whose content changes. ContentsKnown says that the contents of the earlier plan are
+	// known: otherwise an object counts as the same if its name is.
+	Contents      []ContentChange
+	ContentsKnown bool
 }
 
 // A PlacementChange has the differences of one placement.
@@ -59,11 +63,11 @@ func (c *ClusterChange) none() bool {
 // A PassedObject is an object that stays on its cluster and now belongs to another placement.
 type PassedObject struct {
 	Object
-	From string // the placement that it belonged to
+	From string `json:"from"` // the placement that it belonged to
 }
 
 // None reports whether there are no differences.
-func (c Changes) None() bool { return len(c.Placements)+len(c.Clusters) == 0 }
+func (c Changes) None() bool { return len(c.Placements)+len(c.Clusters)+len(c.Contents) == 0 }
 
 // compare returns the differences from an earlier plan; none if before is nil.
 func compare(before *Document, after Document) Changes {

@@ -31,6 +31,12 @@ func (c ContentChange) Note() string {
 	return ", " + string(c.Recreation)
 }
 
+// Fields returns the differences of the fields of the object, with the old value as hub and the new one as member. Values
+// of Secrets are masked. There may be none: what only gitfleet writes is not compared.
+func (c ContentChange) Fields() []api.PatchDetail {
+	return diff.Compare(diff.Normalize(c.Before.Object.Content), diff.Normalize(c.After.Object.Content), diff.Options{})
+}
+
 // ContentChanges returns the objects whose content changes, sorted by placement and ID. It returns none if the contents
 // of the earlier plan are not known. The result must not be modified.
 func (o *Forecast) ContentChanges() []ContentChange {
@@ -91,7 +97,7 @@ func contentChanges(old, now *plan.Placement) []ContentChange {
 		}
 		for _, after := range c.Content.Manifests {
 			before := was[after.ID]
-			if before == nil || before.Hash == after.Hash {
+			if before == nil || before.Hash == after.Hash || keeps(c, after.ID) {
 				continue
 			}
 			key := change{after.ID, before.Hash, after.Hash}

@@ -51,8 +51,8 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	if !changes.Compared {
 		return d, changes
 	}
-	if o.running != nil {
-		changes.Placements = o.withSettings(changes.Placements)
+	if changes.ContentsKnown = o.earlier != nil; changes.ContentsKnown {
+		changes.Placements, changes.Contents = o.withSettings(changes.Placements), o.ContentChanges()
 	}
 	d.Problems = append(slices.Clip(d.Problems), describeProblems(o.Unknown)...)
 	d.Deletions, d.Recreations = []Deletion{}, o.recreations(&d)
@@ -75,6 +75,9 @@ func (o *Forecast) Compared(brake Brake) (Document, Changes) {
 	}
 	for _, c := range changes.Clusters {
 		d.Deletions = append(d.Deletions, c.Deleted...)
+	}
+	if o.running == nil {
+		d.Changes = changes.describe()
 	}
 	return d, changes
 }

@@ -18,6 +18,8 @@ type Document struct {
 	Commit     string      `json:"commit"`
 	Placements []Placement `json:"placements"`
 	Clusters   []Cluster   `json:"clusters"`
+	// Changes are set only if there is an earlier plan.
+	Changes *DescribedChanges `json:"changes,omitempty"`
 	// Deletions are set only if there is an earlier plan, and Recreations only if its contents are known.
 	Deletions   []Deletion   `json:"deletions,omitzero"`
 	Recreations []Recreation `json:"recreations,omitzero"`
@@ -90,6 +92,91 @@ type Problem struct {
 	Severity problem.Severity `json:"severity"`
 	Message  string           `json:"message"`
 }
+
+// DescribedChanges are the differences from an earlier plan in JSON.
+type DescribedChanges struct {
+	// None says that there are no differences.
+	None bool `json:"none"`
+	// ContentsKnown says that the contents of the earlier plan are known. Otherwise only names are compared, and Contents
+	// is empty.
+	ContentsKnown bool                       `json:"contentsKnown"`
+	Placements    []DescribedPlacementChange `json:"placements"`
+	Clusters      []DescribedClusterChange   `json:"clusters"`
+	Contents      []DescribedContentChange   `json:"contents"`
+}
+
+// A DescribedPlacementChange has the differences of one placement.
+type DescribedPlacementChange struct {
+	Placement   string          `json:"placement"`
+	New         bool            `json:"new,omitempty"`
+	Gone        bool            `json:"gone,omitempty"`
+	RenamedFrom string          `json:"renamedFrom,omitempty"`
+	Unclear     bool            `json:"unclear,omitempty"`
+	Gained      []string        `json:"gained"`
+	Lost        []string        `json:"lost"`
+	PolicyFrom  string          `json:"policyFrom,omitempty"`
+	PolicyTo    string          `json:"policyTo,omitempty"`
+	Settings    []SettingChange `json:"settings"`
+}
+
+// A DescribedClusterChange has the differences in the names of the objects of one cluster. Deleted objects are in the
+// document's Deletions.
+type DescribedClusterChange struct {
+	Cluster  string         `json:"cluster"`
+	New      bool           `json:"new,omitempty"`
+	Gone     bool           `json:"gone,omitempty"`
+	Gained   []Object       `json:"gained"`
+	Released []Object       `json:"released"`
+	Passed   []PassedObject `json:"passed"`
+}
+
+// A DescribedContentChange is an object whose content changes on some clusters.
+type DescribedContentChange struct {
+	Object
+	Clusters []string `json:"clusters"`
+	// Fields are masked in Secrets.
+	Fields []DescribedField `json:"fields"`
+}
+
+// A DescribedField is a field that changes.
+type DescribedField struct {
+	Path string `json:"path"`
+	// Before and After are the values as text; empty if there is none.
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// describe returns the changes in JSON.
+func (c Changes) describe() *DescribedChanges {
+	out := &DescribedChanges{
+		None: c.None(), ContentsKnown: c.ContentsKnown,
+		Placements: []DescribedPlacementChange{}, Clusters: []DescribedClusterChange{}, Contents: []DescribedContentChange{},
+	}
+	for _, p := range c.Placements {
+		out.Placements = append(out.Placements, DescribedPlacementChange{
+			p.Placement, p.New, p.Gone, p.RenamedFrom, p.Unclear, notNil(p.Gained), notNil(p.Lost), p.PolicyFrom, p.PolicyTo, notNil(p.Settings),
+		})
+	}
+	for _, on := range c.Clusters {
+		out.Clusters = append(out.Clusters, DescribedClusterChange{on.Cluster, on.New, on.Gone, notNil(on.Gained), notNil(on.Released), notNil(on.Passed)})
+	}
+	for _, changed := range c.Contents {
+		id := changed.After.ID
+		object := Object{
+			Group: id.Group, Version: changed.After.Object.Content.GroupVersionKind().Version, Kind: id.Kind,
+			Namespace: id.Namespace, Name: id.Name, Placement: changed.Placement.String(),
+		}
+		fields := []DescribedField{}
+		for _, f := range changed.Fields() {
+			fields = append(fields, DescribedField{f.Path, f.ValueInHub, f.ValueInMember})
+		}
+		out.Contents = append(out.Contents, DescribedContentChange{object, changed.Clusters, fields})
+	}
+	return out
+}
+
+// notNil returns a list that is not null in JSON.
+func notNil[T any](list []T) []T { return append([]T{}, list...) }
 
 // NotLoaded returns the document of a commit that does not load.
 func NotLoaded(problems problem.List) Document { return newDocument("", problems) }

@@ -175,6 +175,21 @@ var changes = map[string]struct {
 			"refused: the commit has no placement left, and would remove everything from every cluster"},
 }
 
+// changedSettings are the settings that some of the changes change.
+var changedSettings = map[string]string{
+	"a placement leaves a cluster":                 `crp/shop: policy.clusterNames from ["a","b"] to ["a"]`,
+	"a placement leaves its last cluster":          `crp/shop: policy.clusterNames from ["a"] to ["c"]`,
+	"a placement leaves its last cluster, allowed": `crp/shop: policy.clusterNames from ["a"] to ["c"]`,
+}
+
+// wanted is what a change of the table comes to, with its settings.
+func wanted(name, want string) string {
+	if line := changedSettings[name]; line != "" {
+		return line + "\n" + want
+	}
+	return want
+}
+
 // The forecast of a commit names what changes from the plan of another one, and what is held.
 func TestForecasts(t *testing.T) {
 	for name, test := range changes {
@@ -189,8 +204,8 @@ func TestForecasts(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, c := o.Compared(limit(1))
-			if got := describeChanges(o, d, c); got != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			if got, want := describeChanges(o, d, c), wanted(name, test.want); got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})
 	}
@@ -215,26 +230,16 @@ func runningFleet(t *testing.T, text string) *Running {
 	return NewRunning(head, p, in.Now)
 }
 
-// The forecast for a running fleet has the same changes as one from the plan of its commit, and
-// besides them the changed settings of placements.
+// The forecast for a running fleet has the same changes as one from the plan of its commit.
 func TestForecastsOfARunningFleet(t *testing.T) {
-	settings := map[string]string{
-		"a placement leaves a cluster":                 `crp/shop: policy.clusterNames from ["a","b"] to ["a"]`,
-		"a placement leaves its last cluster":          `crp/shop: policy.clusterNames from ["a"] to ["c"]`,
-		"a placement leaves its last cluster, allowed": `crp/shop: policy.clusterNames from ["a"] to ["c"]`,
-	}
 	for name, test := range changes {
 		t.Run(name, func(t *testing.T) {
 			o, err := runningFleet(t, test.base).Forecast(snapshot(t, test.commit, test.text))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := test.want
-			if line := settings[name]; line != "" {
-				want = line + "\n" + want
-			}
 			d, c := o.Compared(limit(1))
-			if got := describeChanges(o, d, c); got != want {
+			if got, want := describeChanges(o, d, c), wanted(name, test.want); got != want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})

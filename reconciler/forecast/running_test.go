@@ -342,6 +342,7 @@ func everything(t *testing.T, r *Running, s *hub.Snapshot) (text string, same in
 		t.Fatal(err)
 	}
 	d, c := o.Compared(limit(2))
+	c.Contents = nil // pointers; describeChanges has them
 	return fmt.Sprint(describeChanges(o, d, c), "\n", o.Rollouts, o.Refusal(), r.NewProblems(o), c), len(o.same)
 }
 

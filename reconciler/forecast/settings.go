@@ -13,9 +13,10 @@ import (
 // A SettingChange is a changed field of the spec of a placement, except for its selectors and the type of its policy.
 type SettingChange struct {
 	// Field is the path of the field below spec.
-	Field string
+	Field string `json:"field"`
 	// From and To are the values as JSON; empty if the field is not set.
-	From, To string
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // settingChanges returns the fields that differ, sorted. Equivalent policies do not differ.

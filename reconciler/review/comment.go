@@ -9,8 +9,6 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/forge/markdown"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
-	"github.com/gitfleet/gitfleet/placement/api"
-	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/status"
 )
@@ -245,30 +243,24 @@ func settingText(value string) string {
 
 // contentsText says which fields of which objects change.
 func (r *Result) contentsText() string {
-	if len(r.Contents) == 0 {
+	if len(r.Changes.Contents) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("**Changed objects** (`-` is on the clusters, `+` is in the pull request)\n\n")
-	for _, c := range r.Contents[:min(maxContents, len(r.Contents))] {
+	for _, c := range r.Changes.Contents[:min(maxContents, len(r.Changes.Contents))] {
 		fmt.Fprintf(&b, "%s of %s%s on %s: %s\n\n", markdown.Code(c.After.ID.String()), markdown.Code(c.Placement.String()), c.Note(), markdown.Count(len(c.Clusters), "cluster"), firstNames(c.Clusters))
 		b.WriteString(markdown.CodeBlock("diff", fieldsText(c)) + "\n")
 	}
-	if rest := len(r.Contents) - maxContents; rest > 0 {
+	if rest := len(r.Changes.Contents) - maxContents; rest > 0 {
 		fmt.Fprintf(&b, "and %s\n\n", markdown.Count(rest, "more object"))
 	}
 	return b.String()
 }
 
-// Fields returns the differences of the fields of an object, with the old value as hub and the
-// new one as member. Values of Secrets are masked.
-func Fields(c forecast.ContentChange) []api.PatchDetail {
-	return diff.Compare(diff.Normalize(c.Before.Object.Content), diff.Normalize(c.After.Object.Content), diff.Options{})
-}
-
 // fieldsText formats the differences of the fields of an object.
 func fieldsText(c forecast.ContentChange) string {
-	details := Fields(c)
+	details := c.Fields()
 	var b strings.Builder
 	for _, d := range details[:min(maxFields, len(details))] {
 		fmt.Fprintf(&b, "  %s\n", shortened(markdown.Plain(d.Path)))

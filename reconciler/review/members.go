@@ -105,7 +105,7 @@ func (r *Result) targets() (by map[string][]member.Target, total int) {
 			total++
 		}
 	}
-	for _, c := range r.Contents {
+	for _, c := range r.Changes.Contents {
 		for _, name := range c.Clusters {
 			add(name, c.Placement, c.After.ID)
 		}

@@ -122,7 +122,7 @@ func planMerge(fleet *forecast.Running, merged *hub.Snapshot, brake forecast.Bra
 		return r, f, nil
 	}
 	_, r.Changes = f.Compared(brake)
-	r.Contents, r.Rollouts = f.ContentChanges(), f.Rollouts
+	r.Rollouts = f.Rollouts
 	slices.SortStableFunc(r.Changes.Clusters, func(a, b forecast.ClusterChange) int { return len(b.Deleted) - len(a.Deleted) })
 	return r, f, nil
 }

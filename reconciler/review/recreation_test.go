@@ -23,7 +23,7 @@ func TestRecreationsAreTold(t *testing.T) {
 		return &work.Manifest{Object: &api.Object{ID: id, Content: o}}
 	}
 	r := &Result{
-		Contents: []forecast.ContentChange{{Placement: web, Before: image("a"), After: image("b"), Clusters: []string{"a"}, Recreation: diff.Recreated}},
+		Changes: forecast.Changes{Contents: []forecast.ContentChange{{Placement: web, Before: image("a"), After: image("b"), Clusters: []string{"a"}, Recreation: diff.Recreated}}},
 		Answers: &Answers{Members: []Answer{{Cluster: "a", Objects: 1, Changes: []member.Change{{
 			ID: id, Placement: web, Effect: member.Recreates, Diffs: []api.Difference{{PatchDetail: api.PatchDetail{Path: "/spec/image"}}},
 		}}}}},

@@ -24,7 +24,6 @@ type Result struct {
 	// Clusters is the number of members.
 	Clusters int
 	Changes  forecast.Changes
-	Contents []forecast.ContentChange
 	Rollouts []forecast.Rollout
 	// Answers are the results of the trials of the plan; nil if none were run, or they have not
 	// finished.
@@ -70,7 +69,7 @@ func (r *Result) totals() totals {
 			}
 		}
 	}
-	for _, c := range r.Contents {
+	for _, c := range r.Changes.Contents {
 		t.changed += len(c.Clusters)
 		for _, name := range c.Clusters {
 			touched[name] = true
@@ -81,7 +80,7 @@ func (r *Result) totals() totals {
 }
 
 // None reports whether nothing changes.
-func (r *Result) None() bool { return r.Changes.None() && len(r.Contents) == 0 }
+func (r *Result) None() bool { return r.Changes.None() }
 
 // errors counts the problems because of which the commit, or a part of it, cannot be applied.
 func (r *Result) errors() int {
@@ -135,7 +134,7 @@ func (r *Result) groups() []clusterGroup {
 	for _, c := range r.Changes.Clusters {
 		lines[c.Cluster] = changesOf(c)
 	}
-	for _, c := range r.Contents {
+	for _, c := range r.Changes.Contents {
 		for _, name := range c.Clusters {
 			lines[name] = append(lines[name], fmt.Sprintf("! %s (%s)%s", c.After.ID, c.Placement, c.Note()))
 		}

@@ -42,7 +42,7 @@ func TestObjectsOfARenamedPlacementAreNotTried(t *testing.T) {
 	changed := func(placement string) forecast.ContentChange {
 		return forecast.ContentChange{Placement: api.PlacementKey{Name: placement}, After: &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Name: "one"}}}, Clusters: []string{"a", "b"}}
 	}
-	r := &Result{Contents: []forecast.ContentChange{changed("web"), changed("renamed")}}
+	r := &Result{Changes: forecast.Changes{Contents: []forecast.ContentChange{changed("web"), changed("renamed")}}}
 	r.Changes.Placements = []forecast.PlacementChange{{Placement: "crp/renamed", RenamedFrom: "crp/old"}}
 	r.Changes.Clusters = []forecast.ClusterChange{{Cluster: "a", Gained: []forecast.Object{object("two", "crp/web"), object("three", "crp/renamed")}}}
 	by, total := r.targets()

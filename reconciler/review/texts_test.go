@@ -173,7 +173,7 @@ func TestListsOfACommentAreCut(t *testing.T) {
 		r.Problems = append(r.Problems, problem.Problem{Message: fmt.Sprint(i)})
 	}
 	for range maxContents + 2 {
-		r.Contents = append(r.Contents, content(1))
+		r.Changes.Contents = append(r.Changes.Contents, content(1))
 	}
 	for i := range maxPlacements + 3 {
 		r.Changes.Placements = append(r.Changes.Placements, forecast.PlacementChange{Placement: fmt.Sprint(i), New: true})

@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 		"reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/plan", "reconciler/status", "reconciler/tracing",
 	},
 	"reconciler/proposal":      {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/remote", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/backoff", "reconciler/plan", "reconciler/diff", "reconciler/faults", "reconciler/history", "reconciler/ledger", "reconciler/status"},
-	"reconciler/review":        {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/hub/problem", "placement/api", "placement/work", "reconciler/backoff", "reconciler/diff", "reconciler/forecast", "reconciler/member", "reconciler/plan", "reconciler/status"},
+	"reconciler/review":        {"gitsource", "gitsource/forge", "gitsource/forge/markdown", "gitsource/hub", "gitsource/hub/problem", "placement/api", "placement/work", "reconciler/backoff", "reconciler/forecast", "reconciler/member", "reconciler/plan", "reconciler/status"},
 	"reconciler/replica":       {},
 	"reconciler/tracing":       {},
 	"reconciler/server":        {"placement/api", "reconciler/history", "reconciler/server/access", "reconciler/status"},

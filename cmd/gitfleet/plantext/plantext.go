@@ -21,9 +21,7 @@ import (
 func Plan(d forecast.Document, changes forecast.Changes) string {
 	var all strings.Builder
 	b := &all
-	if !changes.None() || len(d.Recreations) == 0 {
-		Changes(b, changes, d.Deletions)
-	}
+	Changes(b, changes, d.Deletions)
 	printRecreations(b, d.Recreations)
 	for _, p := range d.Placements {
 		printPlacement(b, p, len(d.Clusters))
@@ -43,21 +41,50 @@ func Changes(b *strings.Builder, c forecast.Changes, deletions []forecast.Deleti
 	switch {
 	case !c.Compared:
 		return
+	case c.None() && !c.ContentsKnown:
+		fmt.Fprint(b, "No cluster gains or loses an object. Only the names of the earlier objects are known, so what they contain is not compared: compare two commits, as REPO@FROM..TO.\n\n")
+		return
 	case c.None():
 		fmt.Fprint(b, "Nothing changes: the same clusters get the same objects.\n\n")
 		return
 	}
-	fmt.Fprintln(b, "Changes:")
-	for _, p := range c.Placements {
-		printPlacementChange(b, p)
+	if len(c.Placements)+len(c.Clusters) > 0 {
+		fmt.Fprintln(b, "Changes:")
+		for _, p := range c.Placements {
+			printPlacementChange(b, p)
+		}
+		for _, p := range c.Clusters {
+			printClusterChange(b, p)
+		}
+		fmt.Fprintln(b)
 	}
-	for _, p := range c.Clusters {
-		printClusterChange(b, p)
-	}
-	fmt.Fprintln(b)
+	printContents(b, c.Contents)
 	if len(deletions) > 0 {
 		fmt.Fprintf(b, "%s\n", Deletions(deletions))
 		printHeld(b, deletions)
+		fmt.Fprintln(b)
+	}
+}
+
+// printContents writes the objects whose content changes, with their fields.
+func printContents(b *strings.Builder, all []forecast.ContentChange) {
+	for i, c := range all {
+		if i == 0 {
+			fmt.Fprintln(b, "Changed objects:")
+		}
+		fmt.Fprintf(b, "  ~ %s  (%s) on %s%s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters), c.Note())
+		fields := c.Fields()
+		for _, d := range fields[:min(len(fields), mostRows)] {
+			fmt.Fprintf(b, "      %s: %s → %s\n", output.Escape(d.Path), output.Escape(cmp.Or(d.ValueInHub, "<none>")), output.Escape(cmp.Or(d.ValueInMember, "<none>")))
+		}
+		switch rest := len(fields) - mostRows; {
+		case rest > 0:
+			fmt.Fprintf(b, "      and %s more\n", output.Count(rest, "field"))
+		case len(fields) == 0:
+			fmt.Fprintln(b, "      only what gitfleet does not compare, such as its own annotations")
+		}
+	}
+	if len(all) > 0 {
 		fmt.Fprintln(b)
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
 	"github.com/gitfleet/gitfleet/reconciler/review"
 )
@@ -37,6 +40,12 @@ func picked(cluster string) string {
 	return fmt.Sprintf("Successfully scheduled resources for placement in %q: picked by scheduling policy", cluster)
 }
 
+// valued is a ConfigMap with a value.
+func valued(value string) *work.Manifest {
+	content := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"value": value}}
+	return &work.Manifest{Object: &api.Object{ID: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "one"}, Content: &unstructured.Unstructured{Object: content}}}
+}
+
 // text is a text of a test, whose first line is empty.
 func text(s string) string { return strings.TrimPrefix(s, "\n") }
 
@@ -50,7 +59,7 @@ func expect(t *testing.T, got, want string) {
 // What changes is said of each placement and each cluster, once.
 func TestChanges(t *testing.T) {
 	compared := func(placements []forecast.PlacementChange, clusters ...forecast.ClusterChange) forecast.Changes {
-		return forecast.Changes{Compared: true, Placements: placements, Clusters: clusters}
+		return forecast.Changes{Compared: true, ContentsKnown: true, Placements: placements, Clusters: clusters}
 	}
 	placements := func(all ...forecast.PlacementChange) []forecast.PlacementChange { return all }
 	for name, test := range map[string]struct {
@@ -60,6 +69,19 @@ func TestChanges(t *testing.T) {
 	}{
 		"nothing was compared": {forecast.Changes{}, nil, ""},
 		"nothing changes":      {compared(nil), nil, "Nothing changes: the same clusters get the same objects.\n\n"},
+		"only contents change": {forecast.Changes{Compared: true, ContentsKnown: true, Contents: []forecast.ContentChange{{
+			Placement: api.PlacementKey{Name: "web"}, Before: valued("a"), After: valued("b"), Clusters: []string{"ams", "ber"},
+		}, {
+			Placement: api.PlacementKey{Name: "web"}, Before: valued("a"), After: valued("a"), Clusters: []string{"chi"},
+		}}}, nil, `
+Changed objects:
+  ~ ConfigMap/web/one  (crp/web) on ams, ber
+      /data/value: a → b
+  ~ ConfigMap/web/one  (crp/web) on chi
+      only what gitfleet does not compare, such as its own annotations
+
+`},
+		"only names are known": {forecast.Changes{Compared: true}, nil, "No cluster gains or loses an object. Only the names of the earlier objects are known, so what they contain is not compared: compare two commits, as REPO@FROM..TO.\n\n"},
 		"a new placement": {compared(placements(forecast.PlacementChange{Placement: "crp/web", New: true, Gained: []string{"east", "west"}})), nil, `
 Changes:
   crp/web is new: gains east, west
@@ -281,7 +303,9 @@ warning: a.yaml: odd
 		"recreated objects, together where they are the same": {
 			forecast.Document{Clusters: []forecast.Cluster{{Name: "ams"}}, Recreations: []forecast.Recreation{
 				{Cluster: "ams", Object: one, Certain: true}, {Cluster: "ber", Object: one, Certain: true}, {Cluster: "chi", Object: one, Certain: true, Held: "too many"}, {Cluster: "ams", Object: two},
-			}}, forecast.Changes{Compared: true}, `
+			}}, forecast.Changes{Compared: true, ContentsKnown: true}, `
+Nothing changes: the same clusters get the same objects.
+
 Recreated objects:
   ConfigMap/web/one  (crp/web) on ams, ber: recreated, since an immutable field changes
   ConfigMap/web/one  (crp/web) on chi: recreated, held: too many
@@ -289,7 +313,7 @@ Recreated objects:
 
 ams holds nothing
 `},
-		"nothing changes": {forecast.Document{Clusters: []forecast.Cluster{{Name: "ams"}}}, forecast.Changes{Compared: true}, `
+		"nothing changes": {forecast.Document{Clusters: []forecast.Cluster{{Name: "ams"}}}, forecast.Changes{Compared: true, ContentsKnown: true}, `
 Nothing changes: the same clusters get the same objects.
 
 ams holds nothing

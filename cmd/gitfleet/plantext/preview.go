@@ -1,7 +1,6 @@
 package plantext
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -40,12 +39,6 @@ func printPreview(b *strings.Builder, p *review.Preview) {
 	}
 	printAnswers(b, p.Answers)
 	Changes(b, p.Changes, p.Deletions())
-	for _, c := range p.Contents {
-		fmt.Fprintf(b, "%s (%s) changes on %s%s\n", c.After.ID, c.Placement, forecast.FewOf(c.Clusters), c.Note())
-		for _, d := range review.Fields(c) {
-			fmt.Fprintf(b, "    %s: %s → %s\n", output.Escape(d.Path), output.Escape(cmp.Or(d.ValueInHub, "<none>")), output.Escape(cmp.Or(d.ValueInMember, "<none>")))
-		}
-	}
 	for _, r := range p.Rollouts {
 		fmt.Fprintf(b, "%s: %s", r.Placement, r.Summary())
 		if len(r.First) > 0 {
