@@ -110,6 +110,31 @@ func (l Left) In(live, desired *unstructured.Unstructured) Left {
 	return leftOf(still)
 }
 
+// Owned returns those of the fields that somebody owns in a live object. Of a field that
+// was claimed and applied without it, nobody owns what is there afterwards: it is a default.
+func (l Left) Owned(live *unstructured.Unstructured) Left {
+	set, still := l.Fields(), fieldpath.NewSet()
+	if set == nil {
+		return ""
+	}
+	all := union(live.GetManagedFields(), func(*metav1.ManagedFieldsEntry) bool { return true })
+	set.Iterate(func(path fieldpath.Path) {
+		above, last := all, path[len(path)-1]
+		for _, e := range path[:len(path)-1] {
+			if next := child(above, e); !next.Empty() || !above.Members.Has(e) {
+				above = next
+			} else {
+				still.Insert(path) // it is owned with something that is owned as a whole
+				return
+			}
+		}
+		if holds(above, last) {
+			still.Insert(path)
+		}
+	})
+	return leftOf(still)
+}
+
 // Differences returns the fields as differences of a live object that has them, with their owners.
 // Values of Secrets are masked.
 func (l Left) Differences(live *unstructured.Unstructured, manager string) []api.Difference {

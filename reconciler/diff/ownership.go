@@ -177,6 +177,14 @@ func element(list any, e fieldpath.PathElement) any {
 	return nil
 }
 
+// partOf returns the field of a map or the item of a list that a path element selects, or nil.
+func partOf(v any, e fieldpath.PathElement) any {
+	if e.FieldName != nil {
+		return field(v, *e.FieldName)
+	}
+	return element(v, e)
+}
+
 // selects reports whether a path element names this item by key or by value.
 func selects(e fieldpath.PathElement, item any) bool {
 	if e.Value != nil {

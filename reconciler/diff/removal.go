@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A Removal is the set of the fields and list items of a live object that have to go, and that an
@@ -29,24 +31,34 @@ func (r Removal) Empty() bool { return r.claims == nil || r.claims.Empty() }
 type Request struct {
 	// Desired is the object that is applied, and Live the one that is there.
 	Desired, Live *unstructured.Unstructured
+	// Before is the object that was applied last; nil if it is not known.
+	Before *unstructured.Unstructured
 	// Manager is the field manager that applies.
 	Manager string
 	// Ignored are JSON pointers to fields that are left to others.
 	Ignored []string
 	// Force says that the apply overrides other managers.
 	Force bool
+	// KeepShared says that fields which others own too stay when Git removes them.
+	KeepShared bool
+	// Whole says that nothing may stay of a field that Git removes, also not what others have added to it.
+	Whole bool
 }
 
 // RemovedFrom returns the fields that gitfleet has applied, that the desired object no longer has, and
 // that others own too: whoever applied the same manifest, or created the object before it was
 // taken over. Whoever owns a part of a removed field with the same content had that field for the
-// same reason, and owns its defaults too, so that everything of theirs in it goes. A field of
-// somebody who owns nothing of what gitfleet applied stays. before are fields of earlier applies
+// same reason, and owns its defaults too, so that everything of theirs in it goes. The same goes for a part of
+// what was applied that somebody has changed, and that gitfleet no longer owns. A field of somebody
+// who owns nothing of what gitfleet applied stays. before are fields of earlier applies
 // that may still be there; nil if there are none.
 func RemovedFrom(r Request, before *fieldpath.Set) Removal {
 	s, p := r.search()
 	if before != nil {
 		p.before = before
+	}
+	if r.Before != nil {
+		p.was = r.Before.Object
 	}
 	s.removed(p, r.Live.Object, r.Desired.Object)
 	return s.Removal
@@ -97,6 +109,8 @@ type search struct {
 	Removal
 	Request
 	others []rival
+	// custom says that it is a custom resource.
+	custom bool
 }
 
 // A rival is an entry in managedFields that is not from our applies.
@@ -121,6 +135,7 @@ func byContract(e *metav1.ManagedFieldsEntry) bool {
 func (r Request) search() (*search, position) {
 	entries := r.Live.GetManagedFields()
 	s := &search{Request: r, Removal: Removal{roots: fieldpath.NewSet(), claims: fieldpath.NewSet(), kept: fieldpath.NewSet()}}
+	s.custom = !api.BuiltInGroup(r.Live.GroupVersionKind().Group)
 	p := position{owned: ownership(entries, r.Manager), before: fieldpath.NewSet()}
 	for i := range entries {
 		e := &entries[i]
@@ -167,7 +182,24 @@ func (s *search) removed(p position, live, desired any) {
 
 // applied reports whether gitfleet has applied a part.
 func (p position) applied(e fieldpath.PathElement) bool {
-	return holds(p.ours, e) || holds(p.before, e)
+	return holds(p.ours, e) || holds(p.before, e) || partOf(p.was, e) != nil
+}
+
+// shares reports whether somebody owns a field at or below a path element that gitfleet has applied.
+func (p position) shares(theirs *fieldpath.Set, e fieldpath.PathElement) bool {
+	return overlap(theirs, p.ours, e) || overlap(theirs, p.before, e)
+}
+
+// changed reports whether somebody has changed a field at or below a path element that gitfleet had
+// applied: the last manifest has it, or it is in a list item that gitfleet has added.
+func (p position) changed(theirs *fieldpath.Set, e fieldpath.PathElement) bool {
+	was := partOf(p.was, e)
+	found := holds(theirs, e) && e.FieldName == nil && p.ours.Members.Has(e) || theirs.Members.Has(e) && was != nil
+	child(theirs, e).Iterate(func(path fieldpath.Path) {
+		_, _, has := locate(was, path)
+		found = found || has
+	})
+	return found
 }
 
 // collects reports whether a value is a list of items, or a map of arbitrary keys, that has more than
@@ -197,13 +229,16 @@ func (s *search) remove(p position, f part) {
 		return
 	}
 	claims, kept := fieldpath.NewSet(), false
-	claimed := !holds(p.all, f.e) // nobody owns it any more
+	claimed := !holds(p.all, f.e) && p.forgotten(f, s.custom)
 	for i, o := range s.others {
-		switch theirs := p.theirs[i]; {
-		case !overlap(theirs, p.ours, f.e) && !overlap(theirs, p.before, f.e):
+		theirs := p.theirs[i]
+		shared := p.shares(theirs, f.e)
+		edited := !shared && !o.applies && (p.changed(theirs, f.e) || s.Whole && holds(theirs, f.e))
+		switch {
+		case !shared && !edited:
 		case o.contract:
 			return
-		case !s.Force:
+		case !s.Force, shared && s.KeepShared:
 			kept = true
 		default:
 			claimed, claims = true, claims.Union(only(theirs, f.e))
@@ -215,6 +250,14 @@ func (s *search) remove(p position, f part) {
 	case claimed:
 		s.add(p, root, claims)
 	}
+}
+
+// forgotten reports whether a part that nobody owns is there only because it was applied, and no
+// default: it is an item of a list, or a field of a custom resource with the value of the last manifest. Their
+// definition may have made an atomic list or map a merged one, and an apply removes nothing of that.
+func (p position) forgotten(f part, custom bool) bool {
+	was := partOf(p.was, f.e)
+	return holds(p.before, f.e) || was != nil && (f.e.FieldName == nil || custom && covers(was, f.live, nil))
 }
 
 // add adds a root with the fields of others in it, whose paths are relative to the position.

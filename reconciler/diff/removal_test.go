@@ -185,3 +185,102 @@ func TestRenamedItemsGo(t *testing.T) {
 		})
 	}
 }
+
+// What somebody has changed or added within a part that Git removes does not keep that part there.
+func TestRemovedFieldsThatOthersHaveChanged(t *testing.T) {
+	edit := func(change func(o map[string]any)) func(*server) {
+		return func(s *server) { s.update("kubectl-edit", "", change) }
+	}
+	probe := func(field string) func(o map[string]any) {
+		return func(o map[string]any) { container(o)["livenessProbe"].(map[string]any)[field] = int64(9) }
+	}
+	value := edit(func(o map[string]any) { variable(o)["value"] = "slow" })
+	seconds := edit(func(o map[string]any) { set(t, o, int64(8), "spec", "minReadySeconds") })
+	const probed = "        livenessProbe: {httpGet: {path: /live, port: 80}, periodSeconds: 5}\n"
+	const waiting = "  minReadySeconds: 5\n"
+	const mode = "        env:\n        - {name: MODE, value: fast}\n"
+	before := strings.Replace(strings.Replace(web, mode, mode+probed, 1), "  replicas: 3\n", "  replicas: 3\n"+waiting, 1)
+	tests := map[string]struct {
+		do                    func(*server)
+		removed               string
+		forgotten, whole      bool
+		keepShared, keepOwned bool
+		stays, goes, kept     string
+	}{
+		"a value of a list item":               {do: value, removed: mode, goes: "MODE"},
+		"the same after a restart":             {do: value, removed: mode, forgotten: true, goes: "MODE"},
+		"the same, reported":                   {do: value, removed: mode, keepShared: true, goes: "MODE"},
+		"the same, without force":              {do: value, removed: mode, keepOwned: true, goes: "MODE", kept: "env"},
+		"a scalar":                             {do: seconds, removed: waiting, goes: "minReadySeconds\":8"},
+		"a scalar, reported":                   {do: seconds, removed: waiting, keepShared: true, goes: "minReadySeconds\":8"},
+		"a scalar, without force":              {do: seconds, removed: waiting, keepOwned: true, stays: "minReadySeconds\":8", kept: "minReadySeconds"},
+		"a field of a probe":                   {do: edit(probe("periodSeconds")), removed: probed, goes: "livenessProbe"},
+		"a field that was added to a probe":    {do: edit(probe("failureThreshold")), removed: probed, stays: "failureThreshold"},
+		"the same, and the server has refused": {do: edit(probe("failureThreshold")), removed: probed, whole: true, goes: "livenessProbe"},
+		"a field of a probe, after a restart":  {do: edit(probe("periodSeconds")), removed: probed, whole: true, forgotten: true, goes: "livenessProbe"},
+		"a scalar that the control plane has": {do: func(s *server) {
+			s.update("kube-controller-manager", "", func(o map[string]any) { set(t, o, int64(8), "spec", "minReadySeconds") })
+		}, removed: waiting, stays: "minReadySeconds\":8"},
+		"a field that somebody applied instead": {do: func(s *server) { s.apply("kubectl", strings.Replace(before, "value: fast", "value: slow", 1)) }, removed: mode, keepShared: true, stays: "slow", kept: "env"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, before)
+			test.do(s)
+			manifest := strings.Replace(before, test.removed, "", 1)
+			r := s.request(manifest)
+			r.Before, r.Force, r.KeepShared, r.Whole = object(t, before), !test.keepOwned, test.keepShared, test.whole
+			if test.forgotten {
+				r.Before = nil
+			}
+			gone := RemovedFrom(r, nil)
+			if !gone.Empty() {
+				raw, err := gone.Claim(s.live, api.FieldManager)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.patch(api.FieldManager, raw)
+			}
+			s.apply(api.FieldManager, manifest)
+			live := s.live.DeepCopy()
+			live.SetManagedFields(nil)
+			raw := string(mustJSON(t, live.Object))
+			if !strings.Contains(raw, test.stays) || test.goes != "" && strings.Contains(raw, test.goes) {
+				t.Errorf("want %q to stay and %q to go:\n%s", test.stays, test.goes, raw)
+			}
+			if got := string(gone.Kept()); !strings.Contains(got, test.kept) || test.kept == "" && got != "" {
+				t.Errorf("reported as left is %q, want %q", got, test.kept)
+			}
+		})
+	}
+}
+
+// An item that nobody owns, because its list was atomic when it was applied, goes when Git removes it. A
+// default, which nobody owns either, stays, and is not reported.
+func TestRemovedItemsThatNobodyOwnsGo(t *testing.T) {
+	const second = "        - {name: SECOND, value: x}\n"
+	before := strings.Replace(web, "        - {name: MODE, value: fast}\n", "        - {name: MODE, value: fast}\n"+second, 1)
+	s := newServer(t, web)
+	container(s.live.Object)["env"] = append(container(s.live.Object)["env"].([]any), map[string]any{"name": "SECOND", "value": "x"})
+	set(t, s.live.Object, int64(0), "spec", "minReadySeconds")
+	r := s.request(web)
+	r.Before = object(t, strings.Replace(before, "  replicas: 3\n", "  replicas: 3\n  minReadySeconds: 5\n", 1))
+	gone := RemovedFrom(r, nil)
+	if got := string(gone.All()); !strings.Contains(got, "SECOND") || strings.Contains(got, "minReady") {
+		t.Errorf("removed are %q", got)
+	}
+	raw, err := gone.Claim(s.live, api.FieldManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.patch(api.FieldManager, raw)
+	s.apply(api.FieldManager, web)
+	if env := container(s.live.Object)["env"].([]any); len(env) != 1 {
+		t.Errorf("the variables are %v", env)
+	}
+	set(t, s.live.Object, int64(30), "spec", "progressDeadlineSeconds")
+	left := Left(`{"f:spec":{"f:progressDeadlineSeconds":{},"f:replicas":{},"f:strategy":{"f:rollingUpdate":{"f:maxUnavailable":{}}}}}`).Owned(s.live)
+	if strings.Contains(string(left), "progress") || !strings.Contains(string(left), "replicas") || !strings.Contains(string(left), "maxUnavailable") {
+		t.Errorf("owned are %q", left)
+	}
+}

@@ -1,11 +1,13 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -52,6 +54,25 @@ metadata:
 %s%s%s`, at["metadata"], at["spec"], at["pod"], at["env"], at["container"], at["containers"])
 }
 
+// edits change or add something within a part, by the mark of that part.
+var edits = map[string]func(t *testing.T, o map[string]any){
+	"1001": func(t *testing.T, o map[string]any) { set(t, o, int64(2001), "spec", "minReadySeconds") },
+	"1002": func(t *testing.T, o map[string]any) {
+		set(t, o, int64(2002), "spec", "strategy", "rollingUpdate", "maxSurge")
+	},
+	"PART5": func(t *testing.T, o map[string]any) { variable(o)["value"] = "changed" },
+	"part7": func(t *testing.T, o map[string]any) {
+		container(o)["livenessProbe"].(map[string]any)["httpGet"].(map[string]any)["port"] = int64(81)
+	},
+	"part9": func(t *testing.T, o map[string]any) {
+		list, _, _ := unstructured.NestedFieldNoCopy(o, "spec", "template", "spec", "containers")
+		list.([]any)[1].(map[string]any)["image"] = "changed"
+	},
+}
+
+// remains are texts that are there while a part is, also if it was changed.
+var remains = map[string]string{"1001": "minReadySeconds", "1002": "maxSurge"}
+
 // What Git removed is gone or named: whoever else has applied a part that a new manifest no longer has,
 // the part is gone after the apply, or reported if others must not be overridden. What only
 // others have applied stays.
@@ -74,9 +95,15 @@ func TestWhatGitRemovedIsGoneOrNamed(t *testing.T) {
 				s.apply(manager, with(theirs[manager]))
 			}
 		}
+		for i, mark := range marks {
+			if edit := edits[mark]; edit != nil && slices.Contains(before, i) && rapid.Bool().Draw(rt, "edit of "+mark) {
+				s.update("kubectl-edit", "", func(o map[string]any) { edit(t, o) })
+			}
+		}
 		others := slices.Concat(theirs["kubectl"], theirs["flux"])
 		r := s.request(with(after))
-		r.Force = rapid.Bool().Draw(rt, "force")
+		r.Force, r.KeepShared = rapid.Bool().Draw(rt, "force"), rapid.Bool().Draw(rt, "keep shared")
+		r.Before = object(t, with(before))
 		gone := RemovedFrom(r, nil)
 		if !gone.Empty() {
 			raw, err := gone.Claim(s.live, api.FieldManager)
@@ -89,12 +116,13 @@ func TestWhatGitRemovedIsGoneOrNamed(t *testing.T) {
 
 		named := ""
 		for _, d := range gone.All().In(s.live, r.Desired).Differences(s.live, api.FieldManager) {
-			named += d.Path + d.ValueInMember + "\n"
+			named += d.Path + d.ValueInMember + d.ValueInHub + "\n"
 		}
 		live := s.live.DeepCopy()
 		live.SetManagedFields(nil)
 		content := string(mustJSON(t, live.Object))
 		for i, mark := range marks {
+			mark := cmp.Or(remains[mark], mark)
 			there := strings.Contains(content, mark)
 			switch {
 			case slices.Contains(after, i):
@@ -102,7 +130,7 @@ func TestWhatGitRemovedIsGoneOrNamed(t *testing.T) {
 					rt.Fatalf("%s is in Git, and not there:\n%s", mark, content)
 				}
 			case slices.Contains(before, i):
-				if there && (r.Force || !strings.Contains(named, mark)) {
+				if there && (r.Force && !r.KeepShared || !strings.Contains(named, mark)) {
 					rt.Fatalf("%s was removed from Git, and is there; named are %q:\n%s", mark, named, content)
 				}
 			case there != slices.Contains(others, i):

@@ -101,7 +101,7 @@ func (a *applier) newTask(w wanted) task {
 // withInputs returns a task with what is known of its object now.
 func (a *applier) withInputs(t task) task {
 	p, id := t.placement, t.manifest.ID
-	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(id), replaced: a.replaced[id]}
+	t.inputs = inputs{known: a.live.Of(id), rule: a.drifts.rule(t), alteredBefore: a.drifts.memory.Altered(p, id), scaler: a.scalerOf(id), replaced: a.replaced[id], lastApplied: a.superseded.of(t.item, id)}
 	if r, known := a.drifts.decision(p, id); known {
 		t.decision = &r
 	}
@@ -122,6 +122,7 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 	if o.written != nil {
 		delete(a.suspects, id)
 		delete(a.replaced, id)
+		delete(a.superseded.manifests, id)
 		l := o.written
 		l.Health = a.healthAfter(id, o, l)
 		a.live.Put(id, l)

@@ -202,9 +202,14 @@ func differences(details []api.PatchDetail) []api.Difference {
 // request describes the apply of a task to a live object.
 func (x *executor) request(t task, saw snapshot) diff.Request {
 	ignored, _ := diff.IgnoredFields(t.manifest.Object.Content) // body reports malformed ones
+	var before *unstructured.Unstructured
+	if t.lastApplied != nil {
+		before = t.lastApplied.Object.Content
+	}
 	return diff.Request{
-		Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,
+		Before: before, Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,
 		Ignored: leftFields(t, saw, ignored), Force: diff.Force(x.works[t.placement].Strategy),
+		KeepShared: t.rule.Mode != "" && t.rule.Mode != api.DriftRevert,
 	}
 }
 
@@ -227,7 +232,6 @@ func (x *executor) removal(t task, saw snapshot) diff.Removal {
 		}
 		renamed = diff.RenamedIn(r, share)
 	}
-	r.Force = r.Force && (t.rule.Mode == "" || t.rule.Mode == api.DriftRevert)
 	return diff.RemovedFrom(r, t.item.Left.Fields()).Union(renamed)
 }
 
@@ -261,6 +265,20 @@ func (x *executor) applyWithout(ctx context.Context, t task, commit string, saw 
 	return stored, removal.Union(more), err
 }
 
+// applyRest applies an object once more, after a commit has changed it, if the answer still has something
+// that the commit has removed. That is claimed first.
+func (x *executor) applyRest(ctx context.Context, t task, commit string, saw snapshot, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	rest, live, err := x.target(t).Claim(ctx, stored, func(live *unstructured.Unstructured) diff.Removal {
+		return diff.RemovedFrom(x.request(t, snapshot{live: live, rivals: saw.rivals}), nil)
+	})
+	if err != nil || rest.Empty() {
+		return stored, err
+	}
+	saw.live = live
+	stored, _, err = x.send(ctx, t, commit, &saw)
+	return stored, err
+}
+
 // recordLeft sets the condition of an applied object, and records which of the fields that should
 // have gone are still there.
 func (x *executor) recordLeft(o *outcome, fields diff.Left, live *unstructured.Unstructured) {
@@ -270,6 +288,11 @@ func (x *executor) recordLeft(o *outcome, fields diff.Left, live *unstructured.U
 	}
 	if *o.left = fields.In(live, x.request(o.task, snapshot{live: live}).Desired); *o.left != "" {
 		o.diffs = append(o.diffs, o.left.Differences(live, api.FieldManager)...)
-		o.cond.Message = "applied, but what Git has removed is still there: " + drift.Paths(o.diffs) + ", owned by " + drift.By(diff.Actors(o.diffs))
+		o.cond.Message = "applied, but " + stillThere(o.diffs)
 	}
+}
+
+// stillThere says that fields are there which Git has removed, and who owns them.
+func stillThere(fields []api.Difference) string {
+	return "what Git has removed is still there: " + drift.Paths(fields) + ", owned by " + drift.By(diff.Actors(fields))
 }

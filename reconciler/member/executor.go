@@ -261,6 +261,9 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		stored, removal, err = x.applyWithout(ctx, t, commit, &saw, removal, err)
 	}
 	o.live = saw.live
+	if err == nil && t.lastApplied != nil {
+		stored, err = x.applyRest(ctx, t, commit, saw, stored)
+	}
 	var entries []metav1.ManagedFieldsEntry
 	if err == nil {
 		entries = stored.GetManagedFields()
@@ -277,6 +280,9 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	if err != nil {
 		o.err = err
 		o.cond = unanswered(diff.ApplyFailed(do, x.scrub(ctx, t, saw.live, err)), err)
+		if kept := removal.Kept().Differences(saw.live, api.FieldManager); len(kept) > 0 && removing.Refused(err) {
+			o.cond.Message += "; " + stillThere(kept) + ", and is not overridden without forceConflicts"
+		}
 		if t.item.Hash != "" {
 			var unread error
 			o.immutable, unread = x.isImmutable(ctx, t, err)
@@ -286,7 +292,7 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 	}
 	o.written, o.made = observed.OfFields(stored, entries), made(stored, entries)
 	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
-	x.recordLeft(&o, removal.All().And(t.item.Left), stored)
+	x.recordLeft(&o, removal.All().And(t.item.Left).Owned(stored), stored)
 	if o.before.Deleted && o.written.UID == t.item.UID {
 		o.before.Deleted = false // the object existed all the time
 	}
@@ -434,7 +440,7 @@ func (x *executor) accept(ctx context.Context, t task) outcome {
 		return x.readAndApply(ctx, t)
 	}
 	accepted, facts := observed.Of(live), x.facts(t, live)
-	if accepted.Managed == "" || facts.Owner != diff.Ours || facts.CoOwned {
+	if accepted.Managed == "" || facts.Owner != diff.Ours || facts.CoOwned || x.removal(t, snapshot{live: live}).All() != "" {
 		return x.readAndApply(ctx, t)
 	}
 	return outcome{task: t, do: diff.Nothing, cond: diff.Applied(), gen: live.GetGeneration(), accepted: accepted}

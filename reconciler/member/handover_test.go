@@ -94,3 +94,36 @@ func TestDeletedBeforeItIsSentAgain(t *testing.T) {
 		}
 	})
 }
+
+// A field that somebody has changed goes when a commit removes it, whatever happens to drift: the change
+// is overwritten by the new version, although gitfleet no longer owns the field.
+func TestChangedFieldsGoWithTheCommitThatRemovesThem(t *testing.T) {
+	for _, mode := range []string{"revert", "report", "propose"} {
+		t.Run(mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newControlled(t)
+				with := strings.Replace(strings.Replace(deployment, "name: web", "name: web, annotations: {gitfleet.dev/drift: "+mode+"}", 1), "replicas: 6, ", "replicas: 6, minReadySeconds: 5, ", 1)
+				c.start(placed(t, "web", with))
+				defer c.stop()
+				deployments := c.of("apps", "v1", "deployments")
+				if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"spec":{"minReadySeconds":7}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+					t.Fatal(err)
+				}
+				if mode != "revert" { // or else the commit arrives before the change is reverted
+					synctest.Wait()
+				}
+				c.set(placed(t, "web", strings.Replace(with, "minReadySeconds: 5, ", "", 1)))
+				if got, has, _ := unstructured.NestedInt64(c.live(deployments, "web").Object, "spec", "minReadySeconds"); has {
+					t.Errorf("minReadySeconds is still there: %d", got)
+				}
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				for _, d := range c.seen.Drifts {
+					if d.State.Present() {
+						t.Errorf("drift: %+v", d)
+					}
+				}
+			})
+		})
+	}
+}

@@ -123,6 +123,8 @@ type Agent struct {
 	leave, left chan struct{}
 	// drifted is what is known about drift. Only Run uses it.
 	drifted driftState
+	// superseded are manifests to be replaced. Only Run uses it.
+	superseded superseded
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
 	// written are the placements of which an object was written, or tried to be written, since their last report.

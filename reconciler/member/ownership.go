@@ -26,7 +26,8 @@ type ownership struct {
 	// hidden are the Secrets whose values no text may contain; nil until a pass needs them.
 	hidden *diff.Secrets
 	// scalers are the placed autoscalers by the object that they scale; nil until a pass needs them.
-	scalers map[api.ID]api.ID
+	scalers    map[api.ID]api.ID
+	superseded *superseded
 }
 
 // desired is what a cluster should have, by placement. It is replaced as a whole, and never
@@ -161,6 +162,7 @@ func (o *ownership) setWorks(works []work.Work) {
 		o.works[w.Placement] = w
 	}
 	o.wanted, o.newOwners, o.hidden, o.scalers = wantedObjectsOf(works, o.better), o.findNewOwners(), nil, nil
+	o.superseded.update(o)
 }
 
 // better reports whether new, and not old, gets an object that both placements want: the one
@@ -391,4 +393,44 @@ func (o *ownership) scalerOf(id api.ID) api.ID {
 		}
 	}
 	return o.scalers[id]
+}
+
+// superseded has the manifests that were applied last, of the objects that are to have another one and
+// do not have it yet. Ownership does not show what others have changed since: gitfleet no longer owns
+// such a field, and would leave it there if the new manifest has no such field. An agent keeps it when its
+// connection is replaced; after a restart it is empty.
+type superseded struct {
+	manifests map[api.ID]*work.Manifest
+	// last are the objects that were wanted by the last works.
+	last wantedObjects
+}
+
+// of returns the manifest that was applied last according to the inventory; nil if it is the one that is
+// wanted, or not known.
+func (s *superseded) of(it *inventory.Item, id api.ID) *work.Manifest {
+	if m := s.manifests[id]; m != nil && it != nil && m.Hash == it.Hash {
+		return m
+	}
+	return nil
+}
+
+// update is called after new works have become those of the owner.
+func (s *superseded) update(o *ownership) {
+	manifests := map[api.ID]*work.Manifest{}
+	for id, w := range o.wanted.all() {
+		old, _ := s.last.of(id)
+		if old.manifest == w.manifest && s.manifests[id] == nil {
+			continue
+		}
+		it := o.item(w.placement, id)
+		if it == nil || it.Hash == w.manifest.Hash {
+			continue
+		}
+		if m := s.of(it, id); m != nil {
+			manifests[id] = m
+		} else if old.manifest != nil && old.manifest.Hash == it.Hash {
+			manifests[id] = old.manifest
+		}
+	}
+	s.manifests, s.last = manifests, o.wanted
 }

@@ -95,7 +95,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c.finder = discovery.NewFinder(conn, c.kinds)
 	c.watch = watch.New(conn, watch.Config{Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Nudge, Log: cfg.Log})
-	o := &ownership{works: desired{}, inv: map[api.PlacementKey]*inventory.Inventory{}}
+	o := &ownership{works: desired{}, inv: map[api.PlacementKey]*inventory.Inventory{}, superseded: &a.superseded}
 	o.store = inventory.NewStore(conn, a.membership, inventory.Config{
 		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: &c.live, Log: cfg.Log,
 	})

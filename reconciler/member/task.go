@@ -59,6 +59,9 @@ type inputs struct {
 	scaler api.ID
 	// replaced is the object that this one replaces; nil if there is none.
 	replaced *snapshot
+	// lastApplied is the manifest that was applied last, if the object is to have another one now; nil if
+	// it is not known.
+	lastApplied *work.Manifest
 }
 
 // An outcome is the result of a task.

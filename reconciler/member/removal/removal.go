@@ -69,11 +69,12 @@ func Refused(err error) bool {
 }
 
 // Contradicting returns what contradicts the desired object on the member, after the server has
-// refused to apply it: defaults of an alternative that it no longer chooses, and list items that
-// somebody has put in the place of ours. To tell a default from a contradiction, the server
+// refused to apply it: defaults of an alternative that it no longer chooses, list items that
+// somebody has put in the place of ours, and what others have added to a field that Git has removed. To tell a default from a contradiction, the server
 // creates the object under another name in a dry run. body is what is created. The result is
 // empty if the desired object is invalid by itself.
 func (t Target) Contradicting(ctx context.Context, r diff.Request, body []byte, refusal error) diff.Removal {
+	r.Whole, r.KeepShared = true, false
 	removal := diff.RemovedFrom(r, nil).Union(diff.RenamedIn(r, 0))
 	if diff.Surplus(r, nil, func(string) bool { return true }).Empty() {
 		return removal
