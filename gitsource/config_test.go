@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
 
@@ -43,8 +44,11 @@ func TestValidateNamesTheField(t *testing.T) {
 		"signatures by nobody":      {func(c *Config) { c.Signatures = &Signatures{} }, []string{"signatures: set openPGP or allowedSigners"}},
 		"signatures since whatever": {func(c *Config) { c.Signatures = &Signatures{AllowedSigners: "/a", Since: "v1"} }, []string{"signatures.since:"}},
 		"signed paths": {func(c *Config) {
-			c.Signatures = &Signatures{AllowedSigners: "/a", Paths: []SignedPath{{"a/", []string{"x"}}, {"b", nil}, {"c", []string{"x"}}, {"c", []string{"y"}}}}
-		}, []string{"signatures.paths[0].path:", "signatures.paths[1].signers:", "signatures.paths[3].path:"}},
+			c.Signatures = &Signatures{AllowedSigners: "/a", Paths: []SignedPath{
+				{grant.Grant{Path: "a/"}, []string{"x"}}, {grant.Grant{Path: "b"}, nil}, {grant.Grant{Path: "c"}, []string{"x"}}, {grant.Grant{Path: "c"}, []string{"y"}},
+				{grant.Grant{Path: "d", Kinds: []string{"["}}, []string{"y"}}, {grant.Grant{Path: "e", SharedBases: []string{"c/base"}}, []string{"y"}},
+			}}
+		}, []string{"signatures.paths[0].path:", "signatures.paths[1].signers:", "signatures.paths[3].path:", "signatures.paths[4].kinds[0]:", "signatures.paths[5].sharedBases[0]:"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

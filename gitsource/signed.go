@@ -11,9 +11,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/gitsource/signature"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Signatures configures whose commits are accepted. Every commit between the last accepted one
@@ -38,10 +40,9 @@ type Signatures struct {
 	AllowRewrite bool
 }
 
-// A SignedPath limits who may change the files below a path.
+// A SignedPath limits who may change the files below a path, and what they may produce.
 type SignedPath struct {
-	// Path is a directory or file; empty is the whole repository.
-	Path string
+	grant.Grant
 	// Signers are fingerprints, e-mail addresses or principals.
 	Signers []string
 }
@@ -69,6 +70,9 @@ func (s *Signatures) validate() error {
 			errs = append(errs, remote.FieldErrorf(field+".path", "%q is there twice", p.Path))
 		}
 		seen[p.Path] = true
+		if of, message := p.Validate(); of != "" {
+			errs = append(errs, remote.FieldErrorf(field+"."+of, "%s", message))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -78,15 +82,22 @@ func (s *Signatures) mayChange(signer signature.Signer, file string) bool {
 	if len(s.Paths) == 0 {
 		return true
 	}
-	var rule *SignedPath
-	for i := range s.Paths {
-		p := &s.Paths[i]
-		matches := p.Path == "" || file == p.Path || strings.HasPrefix(file, p.Path+"/")
-		if matches && (rule == nil || len(p.Path) > len(rule.Path)) {
-			rule = p
+	i := grant.Longest(len(s.Paths), func(i int) string { return s.Paths[i].Path }, file)
+	return i >= 0 && slices.ContainsFunc(s.Paths[i].Signers, signer.Is)
+}
+
+// checkTrailers returns an error if a commit message releases held deletions of a placement that no
+// path of the signer may produce.
+func (s *Signatures) checkTrailers(signer signature.Signer, message string) error {
+	if len(s.Paths) == 0 {
+		return nil
+	}
+	for _, name := range api.AllowedDeletions(message) {
+		if !slices.ContainsFunc(s.Paths, func(p SignedPath) bool { return slices.ContainsFunc(p.Signers, signer.Is) && p.Releases(name) }) {
+			return fmt.Errorf("signed by %s, who may not release deletions of %s; remove it from the trailer %s, or add it to placements of a path of the signer", signer, name, api.AllowTrailer)
 		}
 	}
-	return rule != nil && slices.ContainsFunc(rule.Signers, signer.Is)
+	return nil
 }
 
 // A CommitError is the reason why a commit of the remote is not accepted. Polling again does
@@ -166,6 +177,9 @@ func (v *verifier) verifyAll(c *objects.Commit, from plumbing.Hash, why string) 
 	if err := v.checkPaths(signer, changes); err != nil {
 		return &CommitError{c.Hash.String(), fmt.Errorf("%w (%s)", err, why)}
 	}
+	if err := v.checkTrailers(signer, c.Message); err != nil {
+		return &CommitError{c.Hash.String(), err}
+	}
 	return nil
 }
 
@@ -201,7 +215,7 @@ func (v *verifier) verifyCommit(c *objects.Commit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.checkPaths(signer, changes); err != nil {
+	if err := errors.Join(v.checkPaths(signer, changes), v.checkTrailers(signer, c.Message)); err != nil {
 		return &CommitError{c.Hash.String(), err}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/test/gitrepo"
 	"github.com/gitfleet/gitfleet/test/sshd"
@@ -79,8 +80,8 @@ func (s *signedRepo) config(t *testing.T) Config {
 	t.Helper()
 	cfg := config(t, s.Dir)
 	cfg.Signatures = &Signatures{AllowedSigners: s.allowed, Paths: []SignedPath{
-		{Path: "", Signers: []string{"ada"}},
-		{Path: "apps", Signers: []string{"ada", "bob"}},
+		{Grant: grant.Grant{Path: "", Placements: []string{"*"}}, Signers: []string{"ada"}},
+		{Grant: grant.Grant{Path: "apps", Placements: []string{"crp/apps-*"}}, Signers: []string{"ada", "bob"}},
 	}}
 	return cfg
 }
@@ -95,8 +96,19 @@ func TestSignedHistories(t *testing.T) {
 		says string // empty if the head is accepted
 		set  func(c *Signatures)
 	}{
-		"ada changes anything":       {tell: func(s *signedRepo, _ string) { s.sign("ada", file{"infra/x": "1", "apps/x": "1", "top": "1"}) }},
-		"bob changes apps":           {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps/x": "1", "apps/deep/x": "1"}) }},
+		"ada changes anything": {tell: func(s *signedRepo, _ string) { s.sign("ada", file{"infra/x": "1", "apps/x": "1", "top": "1"}) }},
+		"bob changes apps":     {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps/x": "1", "apps/deep/x": "1"}) }},
+		"bob releases his deletions": {tell: func(s *signedRepo, _ string) {
+			s.sign("bob", file{"apps/x": "1"})
+			s.as("bob", "commit", "-q", "--amend", "-m", "x\n\nGitfleet-Allow-Delete: apps-a, crp/apps-b")
+		}},
+		"bob releases deletions of others": {tell: func(s *signedRepo, _ string) {
+			s.sign("bob", file{"apps/x": "1"})
+			s.as("bob", "commit", "-q", "--amend", "-m", "x\n\nGitfleet-Allow-Delete: apps-a, orders")
+		}, says: "may not release deletions of orders"},
+		"bob releases all deletions": {tell: func(s *signedRepo, _ string) {
+			s.as("bob", "commit", "-q", "--allow-empty", "-m", "x\n\nGitfleet-Allow-Delete: *")
+		}, says: "may not release deletions of *"},
 		"bob changes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/x": "1"}) }, says: "signed by bob (SHA256:"},
 		"bob deletes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/base": ""}) }, says: "who may not change infra/base"},
 		"bob changes what is beside": {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps2/x": "1"}) }, says: "may not change apps2/x"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/validation"
@@ -15,6 +16,7 @@ import (
 // An assembly collects the items of a commit, and runs the checks that need all of them.
 type assembly struct {
 	limits   Limits
+	grants   grant.Set
 	items    []*item
 	problems problem.List
 	// sources are the files of each built kustomization.
@@ -75,6 +77,7 @@ func (a *assembly) finish(commit Commit) (*Snapshot, error) {
 	a.checkScopes(s.Namespaced)
 	slices.SortStableFunc(a.items, func(x, y *item) int { return x.id.Compare(y.id) })
 	a.duplicates()
+	a.checkGrants(s.Namespaced)
 	a.overrides()
 	a.references()
 	a.scaledObjects()
@@ -120,7 +123,7 @@ func (a *assembly) termScopes(it *item, scopes map[api.GroupKind]bool) {
 // checkWrappedScopes checks the contents of an envelope whose kinds the commit defines.
 func (a *assembly) checkWrappedScopes(it *item, scopes map[api.GroupKind]bool) {
 	for _, w := range it.wrapped {
-		if namespaced, declared := scopes[w.id.GroupKind()]; declared {
+		if namespaced, declared := scopes[w.id.GroupKind()]; declared && !w.known {
 			if message := w.scopeFault(it.id, namespaced); message != "" {
 				a.problem(problem.Failure, w.origin, w.field, "in %s: %s", it.id, message)
 			}

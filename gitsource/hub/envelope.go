@@ -24,6 +24,10 @@ type wrapped struct {
 	origin api.Origin
 	// field is its field in the envelope, such as data[app.yaml].
 	field string
+	// unread says that the entry could not be read, so that it may be any object.
+	unread bool
+	// known says that the kind is built in, so that the commit does not define it.
+	known bool
 }
 
 // checkEnvelope validates the entries of a ResourceEnvelope or ClusterResourceEnvelope. An
@@ -71,6 +75,9 @@ func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 				failEntry(r, it, p, "must be a manifest, not "+document.Describe(value))
 			}
 		})
+		if file.Problems.HasErrors() {
+			it.addUnread(r, p)
+		}
 		severity := problem.Failure
 		if file.GaveUp {
 			severity = problem.Error // the entry exceeds a limit, and would have to be read for every plan
@@ -86,6 +93,7 @@ func checkTextEnvelope(r *document.Report, it *item, object map[string]any) {
 func checkWrapped(r *document.Report, it *item, p, at *document.FieldPath, entry map[string]any) {
 	w, fault := readWrapped(entry)
 	if fault != "" {
+		it.addUnread(r, p)
 		failEntry(r, it, p, fault)
 		return
 	}
@@ -101,13 +109,18 @@ func checkWrapped(r *document.Report, it *item, p, at *document.FieldPath, entry
 		// Until the definitions of the commit are known, the entry counts as namespaced if it
 		// has a namespace.
 		namespaced = w.id.Namespace != ""
-		w.field, w.origin = at.String(), r.Origin
-		w.origin.Line = r.LineOf(at)
-		it.wrapped = append(it.wrapped, w)
 	}
+	w.field, w.origin, w.known = at.String(), r.Origin, known
+	w.origin.Line = r.LineOf(at)
+	it.wrapped = append(it.wrapped, w)
 	if fault := w.scopeFault(it.id, namespaced); fault != "" {
 		failEntry(r, it, at, fault)
 	}
+}
+
+// addUnread records that an entry could not be read.
+func (it *item) addUnread(r *document.Report, p *document.FieldPath) {
+	it.wrapped = append(it.wrapped, wrapped{id: it.id, origin: r.Origin, field: p.String(), unread: true, known: true})
 }
 
 // failEntry reports that an entry of an envelope cannot be placed.

@@ -20,7 +20,7 @@ type item struct {
 	clusterOverride *ClusterOverride
 	override        *Override
 
-	// wrapped are the objects of an envelope whose kinds the commit may define.
+	// wrapped are the objects of an envelope.
 	wrapped []wrapped
 	// scope is the scope that a CustomResourceDefinition declares; nil for other kinds.
 	scope *declaredScope

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
@@ -31,6 +32,8 @@ type Options struct {
 	Path string
 	// Limits limit the repository; zero fields mean the defaults.
 	Limits Limits
+	// Grants limit what files may produce, by their path; nil limits nothing.
+	Grants grant.Set
 }
 
 // Validate returns an error that names the invalid field.
@@ -132,7 +135,7 @@ func (l *Loader) keep(key cacheKey, p *parsed) {
 }
 
 func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
-	w := &walk{tree: t, limits: l.opts.Limits}
+	w := &walk{tree: t, limits: l.opts.Limits, grants: l.opts.Grants}
 	if err := w.from(l.opts.Path); err != nil {
 		return nil, err
 	}
@@ -140,10 +143,13 @@ func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{limits: l.opts.Limits, problems: w.problems, sources: map[string][]string{}, size: g.Size}
+	a := &assembly{limits: l.opts.Limits, grants: l.opts.Grants, problems: w.problems, sources: map[string][]string{}, size: g.Size}
 	if a.size > a.limits.CommitSize {
 		a.tooLarge(api.Origin{Path: g.Last})
 		return nil, &LoadError{a.problems.Sort()}
+	}
+	for _, r := range g.References() {
+		a.problems = append(a.problems, a.grants.CheckReference(r)...)
 	}
 	if err := l.readFiles(t, w.manifests, g, a); err != nil {
 		return nil, err
@@ -216,8 +222,13 @@ func (l *Loader) readBatch(t *tree.Tree, names []string, g *build.Graph, a *asse
 	for _, name := range names {
 		if owner, listed := g.Owner(name); owner != "" {
 			if !listed {
+				a.problems = append(a.problems, a.grants.CheckRead(owner, name)...)
 				a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since %s is the kustomization of this directory and does not list it; add it there, or list it in %s", owner, tree.IgnoreFile)
 			}
+			continue
+		}
+		if a.grants.Shared(name) {
+			a.problem(problem.Warning, api.Origin{Path: name}, "", "not read, since it is in a shared base, which is deployed only by kustomizations that refer to it")
 			continue
 		}
 		hash, err := t.Hash(name)
@@ -259,6 +270,10 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 			return nil
 		}
 		t := g.Target(dir)
+		if a.grants.Shared(t.File) {
+			t.Drop("it is a shared base, which is deployed only by kustomizations that refer to it")
+			continue
+		}
 		p, err := l.buildTarget(t, a.rest())
 		if errors.Is(err, build.ErrBusy) && timedOut {
 			a.full = true // the build that timed out, for which the commit is refused, still runs
@@ -274,7 +289,7 @@ func (l *Loader) build(g *build.Graph, a *assembly) error {
 				return err
 			}
 			if base {
-				t.Drop()
+				t.Drop("by itself it cannot be built, since its objects have no namespace")
 				a.addUnused(p)
 				continue
 			}

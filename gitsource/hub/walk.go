@@ -11,6 +11,7 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/build"
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
@@ -21,6 +22,7 @@ import (
 type walk struct {
 	tree   *tree.Tree
 	limits Limits
+	grants grant.Set
 
 	// manifests are the files that may have objects, in order.
 	manifests []string
@@ -128,7 +130,14 @@ func (w *walk) dir(dir string, ignored *tree.Patterns, depth int) error {
 	w.kustomization(dir, l, ignored)
 	for _, e := range l {
 		name := path.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || ignored.Ignores(name, matchesAsDir(e.Type())) {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		skip, by := ignored.Decide(name, matchesAsDir(e.Type()))
+		if by != "" {
+			w.problems = append(w.problems, w.grants.CheckRead(by, name)...)
+		}
+		if skip {
 			continue
 		}
 		if err := w.entry(name, e, ignored, depth); err != nil {

@@ -9,13 +9,9 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
-// AllowTrailer in a commit message releases the held deletions of the placements it names, as crp/NAME,
-// rp/NAMESPACE/NAME or NAME, separated by commas, or of all placements for "*".
-const AllowTrailer = "Gitfleet-Allow-Delete"
-
 // Allows reports whether a commit message allows deletions of a placement.
 func Allows(message string, key api.PlacementKey) bool {
-	for _, name := range allowed(message) {
+	for _, name := range api.AllowedDeletions(message) {
 		if name == "*" || name == key.String() || name == strings.TrimPrefix(key.String(), "crp/") || name == strings.TrimPrefix(key.String(), "rp/") {
 			return true
 		}
@@ -23,33 +19,14 @@ func Allows(message string, key api.PlacementKey) bool {
 	return false
 }
 
-// allowed lists the values of the trailers in a message. As in Git, trailers are lines of the last paragraph.
-func allowed(message string) []string {
-	message = strings.TrimSpace(strings.ReplaceAll(message, "\r\n", "\n"))
-	if at := strings.LastIndex(message, "\n\n"); at >= 0 {
-		message = message[at+2:]
-	}
-	var names []string
-	for line := range strings.Lines(message) {
-		key, value, ok := strings.Cut(line, ":")
-		if !ok || !strings.EqualFold(strings.TrimSpace(key), AllowTrailer) {
-			continue
-		}
-		for name := range strings.SplitSeq(value, ",") {
-			names = append(names, strings.TrimSpace(name))
-		}
-	}
-	return names
-}
-
 // RemovesEverything returns why a snapshot is refused: it has no placement, or no cluster although there are clusters
 // now. Such a commit is usually a mistake, and is accepted only with the trailer "*". The result is empty if the
 // snapshot is acceptable.
 func RemovesEverything(next *hub.Snapshot, l *ledger.Ledger) string {
-	if slices.Contains(allowed(next.Commit.Message), "*") {
+	if slices.Contains(api.AllowedDeletions(next.Commit.Message), "*") {
 		return ""
 	}
-	const hint = "; if this is intended, add the trailer \"" + AllowTrailer + ": *\" to the message of a commit"
+	const hint = "; if this is intended, add the trailer \"" + api.AllowTrailer + ": *\" to the message of a commit"
 	switch {
 	case len(l.Clusters()) > 0 && len(next.Clusters) == 0:
 		return "the commit has no MemberCluster left, and every cluster would leave the fleet" + hint
@@ -63,7 +40,7 @@ func RemovesEverything(next *hub.Snapshot, l *ledger.Ledger) string {
 // that was deployed, since it looks like a base or a component that nothing uses. Most likely a mistake made it look so,
 // and its objects would be deleted. The result is empty if the snapshot is acceptable.
 func StopsBuilding(next, inForce *hub.Snapshot) string {
-	if inForce == nil || slices.Contains(allowed(next.Commit.Message), "*") {
+	if inForce == nil || slices.Contains(api.AllowedDeletions(next.Commit.Message), "*") {
 		return ""
 	}
 	for _, file := range next.Unused {

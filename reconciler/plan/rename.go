@@ -149,7 +149,7 @@ func (c candidate) doubt(of predecessors) (text string, to []successor) {
 		why, fix = named(to)+" select what it holds: each of them may be its new name", "Let only one of them select it"
 	}
 	return fmt.Sprintf("%s is gone from Git, and %s. It keeps what it holds, and nothing new is placed. %s, bring %s back, or allow its deletion with the trailer %q",
-		c.key, why, fix, c.key, AllowTrailer+": "+c.key.String()), to
+		c.key, why, fix, c.key, api.AllowTrailer+": "+c.key.String()), to
 }
 
 func named(all []successor) string {

@@ -90,7 +90,7 @@ func (s *scene) commit(name string, allowed []string, data []byte) {
 	s.t.Helper()
 	message := "a change"
 	if len(allowed) > 0 {
-		message += "\n\n" + AllowTrailer + ": " + strings.Join(allowed, ", ")
+		message += "\n\n" + api.AllowTrailer + ": " + strings.Join(allowed, ", ")
 	}
 	snapshot, err := s.loader.Load(hub.Commit{Hash: name, Time: s.in.Now, Message: message}, world.Files(s.t, string(data)))
 	if err != nil {

@@ -75,7 +75,7 @@ func HeldAdvice(placement string) string {
 
 // AllowTrailer returns the line in a commit message that allows the held deletions of a
 // placement (crp/NAME or rp/NAMESPACE/NAME).
-func AllowTrailer(placement string) string { return plan.AllowTrailer + ": " + placement }
+func AllowTrailer(placement string) string { return api.AllowTrailer + ": " + placement }
 
 // A Deleted is a deletion of objects of a placement on a cluster.
 type Deleted struct {

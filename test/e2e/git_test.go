@@ -374,7 +374,7 @@ func TestUnsignedCommitIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	key := sshd.NewKey(t, filepath.Join(dir, "ada"), "")
 	signers := write(t, filepath.Join(dir, "signers"), "ada@example.com "+read(t, key+".pub"))
-	d.args = append(d.args, "--set", "source.signatures.allowedSigners="+signers, "--set", "source.signatures.paths==ada@example.com")
+	d.args = append(d.args, "--set", "source.signatures.allowedSigners="+signers, "--set", "source.signatures.paths==ada@example.com;namespaces=*;kinds=*;placements=*")
 	d.commitOne("a")
 	signed := d.sign(key)
 	d.args = append(d.args, "--set", "source.signatures.since="+d.repo.Git(t, "rev-parse", "main~1"))

@@ -206,7 +206,7 @@ func ReadRemote(ctx context.Context, c settings.Config, ref string) (*hub.Snapsh
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	c.StateDir, c.Source.Signatures = dir, settings.SignaturesConfig{}
+	c.StateDir, c.Source.Signatures = dir, c.Source.Signatures.Unverified()
 	meanings := refs(ref)
 	for _, r := range meanings {
 		s := &c.Source
@@ -292,7 +292,7 @@ func NewestCommit(ctx context.Context, c settings.Config, inForce string) (s *hu
 			return s, "", err
 		}
 		refused = "the newest commit is not accepted: " + bad.Error()
-		*demand = settings.SignaturesConfig{}
+		*demand = demand.Unverified()
 	}
 	s, err = readCommit(ctx, c)
 	return s, refused, err

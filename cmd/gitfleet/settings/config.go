@@ -5,7 +5,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -108,19 +110,45 @@ type SourceConfig struct {
 type SignaturesConfig struct {
 	OpenPGP        []string     `key:"openPGP" usage:"file of OpenPGP public keys whose signatures are accepted; may be repeated"`
 	AllowedSigners string       `key:"allowedSigners" usage:"file of SSH keys whose signatures are accepted, in the format of ssh-keygen"`
-	Paths          []signedPath `key:"paths" usage:"who may change files below a path, as PATH=SIGNER,SIGNER; may be repeated; every signer may change everything if there is none"`
+	Paths          []signedPath `key:"paths" usage:"who may change files below a path and what these may produce, as PATH=SIGNER,SIGNER;namespaces=NAME;kinds=KIND;placements=NAME;sharedBases=DIR; may be repeated; every signer may change everything if there is none"`
 	Since          string       `key:"since" usage:"commit after which everything must be signed"`
 	AllowRewrite   bool         `key:"allowRewrite" usage:"accept rewritten history, if its newest commit is signed by somebody who may change all that differs"`
 
 	// present is true if the file sets the field. An empty value must not be treated as if no
 	// signatures were required.
 	present bool
+	// unverified is true if signatures are not verified; what files may produce is limited nevertheless.
+	unverified bool
 }
 
-// A signedPath says who may change files below a path. With --set it is PATH=SIGNER,SIGNER.
+// A signedPath says who may change files below a path, and what they may produce. With --set it is
+// PATH=SIGNER,SIGNER, and after a semicolon NAME=VALUE,VALUE for each other field.
 type signedPath struct {
-	Path    string   `key:"path"`
-	Signers []string `key:"signers"`
+	Path        string   `key:"path"`
+	Signers     []string `key:"signers"`
+	Namespaces  []string `key:"namespaces"`
+	Kinds       []string `key:"kinds"`
+	Placements  []string `key:"placements"`
+	SharedBases []string `key:"sharedBases"`
+}
+
+// parseSignedPath parses the form of --set.
+func parseSignedPath(text string) (p signedPath, ok bool) {
+	main, rest, _ := strings.Cut(text, ";")
+	path, signers, ok := strings.Cut(main, "=")
+	p.Path, p.Signers = path, strings.Split(signers, ",")
+	ok = ok && signers != ""
+	for rest != "" {
+		var field string
+		field, rest, _ = strings.Cut(rest, ";")
+		name, values, _ := strings.Cut(field, "=")
+		to, known := fieldOf(reflect.ValueOf(&p).Elem(), name)
+		if ok = ok && known && name != "path" && name != "signers" && values != ""; !ok {
+			return p, false
+		}
+		to.Set(reflect.ValueOf(strings.Split(values, ",")))
+	}
+	return p, ok
 }
 
 // WebhookConfig configures the secret with which the forge signs webhooks. Without one,

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gitfleet/gitfleet/gitsource"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/test/golden"
 )
 
@@ -163,19 +164,25 @@ source:
     allowRewrite: true
     paths:
     - {signers: [ada]}
-    - {path: apps/web, signers: [ada, bob]}
+    - {path: apps/web, signers: [ada, bob], namespaces: [web], kinds: [Namespace, ConfigMap], placements: [crp/web], sharedBases: [apps/web/base]}
 members: {kubeconfigDir: /etc/members}
 `},
 		"flags": {file: smallest, args: []string{
 			"--set", "source.signatures.openPGP=/keys/a", "--set", "source.signatures.openPGP=/keys/b", "--set", "source.signatures.allowedSigners=/keys/signers",
 			"--set", "source.signatures.since=c0ffee6789012345678901234567890123456789", "--set", "source.signatures.allowRewrite=true",
-			"--set", "source.signatures.paths==ada", "--set", "source.signatures.paths=apps/web=ada,bob",
+			"--set", "source.signatures.paths==ada", "--set", "source.signatures.paths=apps/web=ada,bob;namespaces=web;kinds=Namespace,ConfigMap;placements=crp/web;sharedBases=apps/web/base",
 		}},
 	}
 	want := &gitsource.Signatures{
 		OpenPGP: []string{"/keys/a", "/keys/b"}, AllowedSigners: "/keys/signers",
 		Since: "c0ffee6789012345678901234567890123456789", AllowRewrite: true,
-		Paths: []gitsource.SignedPath{{Signers: []string{"ada"}}, {Path: "apps/web", Signers: []string{"ada", "bob"}}},
+		Paths: []gitsource.SignedPath{
+			{Grant: grant.Grant{Field: "source.signatures.paths[0]"}, Signers: []string{"ada"}},
+			{Grant: grant.Grant{
+				Path: "apps/web", Field: "source.signatures.paths[1]", Namespaces: []string{"web"}, Kinds: []string{"Namespace", "ConfigMap"},
+				Placements: []string{"crp/web"}, SharedBases: []string{"apps/web/base"},
+			}, Signers: []string{"ada", "bob"}},
+		},
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -185,6 +192,13 @@ members: {kubeconfigDir: /etc/members}
 			}
 			if got := c.GitConfig(nil).Signatures; !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v", got)
+			}
+			if got := c.HubOptions().Grants; !reflect.DeepEqual(got, grant.Set{&want.Paths[0].Grant, &want.Paths[1].Grant}) {
+				t.Errorf("got %+v", got)
+			}
+			c.Source.Signatures = c.Source.Signatures.Unverified()
+			if c.GitConfig(nil).Signatures != nil || len(c.HubOptions().Grants) != 2 {
+				t.Error("without verification, other files may produce more")
 			}
 		})
 	}
@@ -221,8 +235,8 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 		"neither true nor false":  {file: withURL("https://git.example.com/fleet, allowHTTP: maybe"), says: []string{file + `2: source.allowHTTP: must be true or false, is "maybe"`}},
 		"no list":                 {file: withURL("https://git.example.com/fleet, signatures: {openPGP: a}"), says: []string{file + `2: source.signatures.openPGP: must be a list, is "a"`}},
 		"no list of paths":        {file: withURL("https://git.example.com/fleet, signatures: {paths: [{path: a, singers: [b]}]}"), says: []string{file + "2: source.signatures.paths[0].singers: unknown field; did you mean source.signatures.paths[0].signers?"}},
-		"no paths":                {file: withURL("https://git.example.com/fleet, signatures: {paths: apps}"), says: []string{file + `2: source.signatures.paths: must be a list of {path: PATH, signers: [SIGNER]}, is "apps"`}},
-		"no signed path":          {file: withURL("https://git.example.com/fleet, signatures: {paths: [apps]}"), says: []string{file + `2: source.signatures.paths[0]: must be {path: PATH, signers: [SIGNER]}, is "apps"`}},
+		"no paths":                {file: withURL("https://git.example.com/fleet, signatures: {paths: apps}"), says: []string{file + `2: source.signatures.paths: must be a list of {path: PATH, signers: [SIGNER], namespaces: [NAME], kinds: [KIND], placements: [NAME], sharedBases: [DIRECTORY]}, is "apps"`}},
+		"no signed path":          {file: withURL("https://git.example.com/fleet, signatures: {paths: [apps]}"), says: []string{file + `2: source.signatures.paths[0]: must be {path: PATH, signers: [SIGNER], namespaces: [NAME], kinds: [KIND], placements: [NAME], sharedBases: [DIRECTORY]}, is "apps"`}},
 		"signatures with dots":    {file: withURL("https://git.example.com/fleet, signatures.openPGP: []"), says: []string{"source.signatures: set openPGP or allowedSigners"}},
 		"twice, once with dots":   {file: smallest + "limits: {files: 1}\nlimits.files: 2", says: []string{file + "5: limits.files: is set twice; the first is in line 4"}},
 		"unknown, with dots":      {file: smallest + "limits.filse: 1", says: []string{file + "4: limits.filse: unknown field; did you mean limits.files?"}},

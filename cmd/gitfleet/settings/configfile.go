@@ -70,8 +70,8 @@ var forms = map[string]string{
 var formsOfTypes = map[reflect.Type]string{
 	reflect.TypeFor[KindModes]():    "a mapping of KIND or GROUP/KIND to revert, propose or report",
 	reflect.TypeFor[driftMode]():    "revert, propose or report",
-	reflect.TypeFor[[]signedPath](): "a list of {path: PATH, signers: [SIGNER]}",
-	reflect.TypeFor[signedPath]():   "{path: PATH, signers: [SIGNER]}",
+	reflect.TypeFor[[]signedPath](): "a list of {path: PATH, signers: [SIGNER], namespaces: [NAME], kinds: [KIND], placements: [NAME], sharedBases: [DIRECTORY]}",
+	reflect.TypeFor[signedPath]():   "{path: PATH, signers: [SIGNER], namespaces: [NAME], kinds: [KIND], placements: [NAME], sharedBases: [DIRECTORY]}",
 }
 
 // value sets a field. A null value keeps the default.

@@ -17,6 +17,7 @@ import (
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 	"github.com/gitfleet/gitfleet/reconciler/member"
 	"github.com/gitfleet/gitfleet/reconciler/member/kubeconfig"
@@ -56,14 +57,33 @@ func secret(file, env string) remote.SecretSource {
 
 // Requirements returns the required signatures; nil if none are.
 func (s SignaturesConfig) Requirements() *gitsource.Signatures {
-	if !s.present && len(s.OpenPGP)+len(s.Paths) == 0 && s.AllowedSigners == "" && s.Since == "" && !s.AllowRewrite {
+	if s.unverified || !s.present && len(s.OpenPGP)+len(s.Paths) == 0 && s.AllowedSigners == "" && s.Since == "" && !s.AllowRewrite {
 		return nil
 	}
 	d := &gitsource.Signatures{OpenPGP: s.OpenPGP, AllowedSigners: s.AllowedSigners, Since: s.Since, AllowRewrite: s.AllowRewrite}
-	for _, p := range s.Paths {
-		d.Paths = append(d.Paths, gitsource.SignedPath{Path: p.Path, Signers: p.Signers})
+	grants := s.grants()
+	for i, p := range s.Paths {
+		d.Paths = append(d.Paths, gitsource.SignedPath{Grant: *grants[i], Signers: p.Signers})
 	}
 	return d
+}
+
+// Unverified returns the same without verification of signatures. What files may produce stays limited.
+func (s SignaturesConfig) Unverified() SignaturesConfig {
+	s.unverified = true
+	return s
+}
+
+// grants are what the files of the paths may produce; nil if there are no paths.
+func (s SignaturesConfig) grants() grant.Set {
+	var all grant.Set
+	for i, p := range s.Paths {
+		all = append(all, &grant.Grant{
+			Path: p.Path, Field: fmt.Sprintf("source.signatures.paths[%d]", i),
+			Namespaces: p.Namespaces, Kinds: p.Kinds, Placements: p.Placements, SharedBases: p.SharedBases,
+		})
+	}
+	return all
 }
 
 // plainFile is the maximum size of any file, whether or not it is a manifest, since generators
@@ -81,7 +101,7 @@ func (l LimitsConfig) git() gitsource.Limits {
 // HubOptions returns the configuration of package hub.
 func (c Config) HubOptions() hub.Options {
 	l := c.Limits
-	return hub.Options{Path: c.Source.Path, Limits: hub.Limits{
+	return hub.Options{Path: c.Source.Path, Grants: c.Source.Signatures.grants(), Limits: hub.Limits{
 		Files: l.Files, FileSize: int64(l.FileSize), Documents: l.Documents, AliasExpansion: l.AliasExpansion, Depth: l.Depth,
 		Objects: l.Objects, CommitSize: int64(l.CommitSize), Builds: l.Builds, BuildInput: int64(l.BuildInput),
 		BuildTime: l.BuildTime.Duration, BuildOutput: int64(l.BuildOutput),

@@ -120,11 +120,11 @@ func (s setting) bind(f *pflag.FlagSet, name string) {
 	case *[]signedPath:
 		var given []signedPath
 		f.Func(name, s.usage, func(text string) error {
-			path, signers, ok := strings.Cut(text, "=")
-			if !ok || signers == "" {
-				return fmt.Errorf("%q is not PATH=SIGNER,SIGNER", text)
+			p, ok := parseSignedPath(text)
+			if !ok {
+				return fmt.Errorf("%q is not PATH=SIGNER,SIGNER, followed by ;namespaces=, ;kinds=, ;placements= and ;sharedBases= where they are needed", text)
 			}
-			given = append(given, signedPath{path, strings.Split(signers, ",")})
+			given = append(given, p)
 			*v = given
 			return nil
 		})

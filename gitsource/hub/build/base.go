@@ -89,9 +89,9 @@ func (t Target) namespaces(name string) (lacks, has bool, err error) {
 }
 
 // Drop leaves out the problems of a target that was not meant to be built, and of what only such
-// targets use: they become warnings.
-func (t Target) Drop() {
-	t.root.add(problem.Warning, 1, "", "no kustomization uses this base, and by itself it cannot be built, since its objects have no namespace, so it has no effect; remove it, or list its directory in %s", tree.IgnoreFile)
+// targets use: they become warnings. why continues a sentence about the base.
+func (t Target) Drop(why string) {
+	t.root.add(problem.Warning, 1, "", "no kustomization uses this base, and %s, so it has no effect; remove it, or list its directory in %s", why, tree.IgnoreFile)
 	t.graph.unused = append(t.graph.unused, t.root.dir)
 }
 

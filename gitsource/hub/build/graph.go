@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
 	"github.com/gitfleet/gitfleet/gitsource/hub/limit"
 	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
 	"github.com/gitfleet/gitfleet/gitsource/hub/tree"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // maxVisits limits the kustomizations of one build. Repeated references count each time:
@@ -120,6 +122,30 @@ func (g *Graph) visit(dir string, visits map[string]int, stack []string) int {
 	}
 	visits[dir] = n
 	return n
+}
+
+// References are all references of kustomizations to files, also of those that are not built.
+func (g *Graph) References() []grant.Reference {
+	var all []grant.Reference
+	for _, dir := range slices.Sorted(maps.Keys(g.nodes)) {
+		k := g.nodes[dir]
+		for _, f := range k.files {
+			all = append(all, k.reference(f.path, f.path))
+		}
+		for _, d := range k.dirs {
+			all = append(all, k.reference(d, g.nodes[d].file))
+		}
+	}
+	return all
+}
+
+// reference is the one to a file or a directory of the commit; to is its file.
+func (k *kustomization) reference(name, to string) grant.Reference {
+	r := grant.Reference{Origin: api.Origin{Path: k.file}, To: to}
+	if i := slices.IndexFunc(k.mentions, func(m mention) bool { return path.Join(k.dir, m.value) == name }); i >= 0 {
+		r.Origin.Line, r.Field = k.mentions[i].line, k.mentions[i].field
+	}
+	return r
 }
 
 // Problems are those of all kustomizations. Those of unused ones are warnings.

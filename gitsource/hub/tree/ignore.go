@@ -88,6 +88,12 @@ func trimBlanks(s string) string {
 // Ignores reports whether an entry of a directory is ignored. The last pattern that matches
 // decides. Ignore files closer to the entry take precedence.
 func (g *Patterns) Ignores(name string, isDir bool) bool {
+	ignored, _ := g.Decide(name, isDir)
+	return ignored
+}
+
+// Decide is like Ignores, and also returns the ignore file that decides; empty if none does.
+func (g *Patterns) Decide(name string, isDir bool) (ignored bool, file string) {
 	for ; g != nil; g = g.up {
 		relative := name
 		if g.dir != "" {
@@ -95,11 +101,11 @@ func (g *Patterns) Ignores(name string, isDir bool) bool {
 		}
 		for i := len(g.rules) - 1; i >= 0; i-- {
 			if g.rules[i].matches(relative, isDir) {
-				return !g.rules[i].negated
+				return !g.rules[i].negated, path.Join(g.dir, IgnoreFile)
 			}
 		}
 	}
-	return false
+	return false, ""
 }
 
 func (r *ignoreRule) matches(name string, isDir bool) bool {

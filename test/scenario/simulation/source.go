@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource"
-	"github.com/gitfleet/gitfleet/reconciler/plan"
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // A source is a simulated repository, with the content of its commits.
@@ -37,7 +37,7 @@ func (s *source) push(message string, d *desired) {
 	hash := fmt.Sprintf("v%d", len(s.order)+1)
 	subject := message
 	if !d.withoutTrailer {
-		message += "\n\n" + plan.AllowTrailer + ": crp/" + strings.Join(placementNames, ", crp/")
+		message += "\n\n" + api.AllowTrailer + ": crp/" + strings.Join(placementNames, ", crp/")
 	}
 	s.commits[hash] = &commit{gitsource.Commit{Hash: hash, Subject: subject, Message: message, Time: time.Now()}, d, d.files(s.w.t), false}
 	s.order = append(s.order, hash)

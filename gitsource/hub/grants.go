@@ -1,0 +1,66 @@
+package hub
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+	"github.com/gitfleet/gitfleet/placement/api"
+)
+
+// checkGrants reports what files produce or select that is not granted to them. The files of a build
+// produce its objects together.
+func (a *assembly) checkGrants(scopes map[api.GroupKind]bool) {
+	if a.grants == nil {
+		return
+	}
+	products := map[string][]grant.Product{}
+	for _, it := range a.items {
+		file := it.origin.Path
+		if it.built() {
+			file = it.origin.Kustomization
+		}
+		products[file] = append(products[file], it.products(scopes)...)
+	}
+	for _, file := range slices.Sorted(maps.Keys(products)) {
+		files := a.sources[file]
+		if files == nil {
+			files = []string{file}
+		}
+		a.problems = append(a.problems, a.grants.Check(files, products[file])...)
+	}
+}
+
+// products are the item itself, the objects in it, and those that it selects.
+func (it *item) products(scopes map[api.GroupKind]bool) []grant.Product {
+	all := []grant.Product{{ID: it.id, Namespaced: isNamespaced(it.id, scopes), Origin: it.origin}}
+	for _, w := range it.wrapped {
+		all = append(all, grant.Product{ID: w.id, Namespaced: isNamespaced(w.id, scopes), Origin: w.origin, Field: w.field, Unread: w.unread})
+	}
+	selected := func(by grant.Selector, field string, i int, id api.ID) {
+		field = fmt.Sprintf("spec.%s[%d]", field, i)
+		all = append(all, grant.Product{ID: id, Namespaced: isNamespaced(id, scopes), Origin: it.at(field), Field: field, By: by})
+	}
+	switch {
+	case it.placement != nil:
+		for i, t := range it.placement.Spec.ResourceSelectors {
+			selected(grant.ByPlacement, "resourceSelectors", i, api.ID{Group: t.Group, Kind: t.Kind, Namespace: it.id.Namespace, Name: t.Name})
+		}
+	case it.clusterOverride != nil:
+		for i, t := range it.clusterOverride.Spec.ClusterResourceSelectors {
+			selected(grant.ByOverride, "clusterResourceSelectors", i, api.ID{Group: t.Group, Kind: t.Kind, Name: t.Name})
+		}
+	case it.override != nil:
+		for i, t := range it.override.Spec.ResourceSelectors {
+			selected(grant.ByOverride, "resourceSelectors", i, api.ID{Group: t.Group, Kind: t.Kind, Namespace: it.id.Namespace, Name: t.Name})
+		}
+	}
+	return all
+}
+
+// isNamespaced reports whether the kind of an object is known to be namespaced.
+func isNamespaced(id api.ID, scopes map[api.GroupKind]bool) bool {
+	namespaced, known := api.Namespaced(id.GroupKind())
+	return known && namespaced || scopes[id.GroupKind()]
+}

@@ -1,0 +1,224 @@
+package hub
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+)
+
+// grantedFiles are what everybody may produce in the tests below.
+const grantedFiles = `
+-- fleet.yaml --
+{apiVersion: v1, kind: Namespace, metadata: {name: web}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: orders}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: ClusterResourcePlacement
+metadata: {name: all}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: orders}, {group: "", version: v1, kind: Namespace, name: web}]
+  policy: {placementType: PickAll}
+-- orders/prod/kustomization.yaml --
+namespace: orders
+resources: [config.yaml]
+-- orders/prod/config.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: orders}, data: {image: good}}
+-- orders/plain.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: plain, namespace: orders}}
+-- bases/web/kustomization.yaml --
+resources: [config.yaml]
+-- bases/web/config.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}
+-- apps/note.txt --
+`
+
+// TestGrants loads what apps/evil adds to a commit.
+func TestGrants(t *testing.T) {
+	all := []string{"*"}
+	tests := map[string]struct {
+		files string
+		// grant is that of apps/evil, beside its path.
+		grant grant.Grant
+		// refused is part of the only error; empty if the commit is accepted.
+		refused string
+	}{
+		"what everybody has": {},
+		"its own namespace": {
+			grant: grant.Grant{Namespaces: []string{"evil-*"}},
+			files: "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: evil-1}}\n",
+		},
+		"no namespace is granted": {
+			files:   "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: evil}}\n",
+			refused: `apps/evil/a.yaml:1: files in path apps/evil may not produce ConfigMap/evil/a; move it, or add "evil" to paths[1].namespaces`,
+		},
+		"the namespace of others": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}},
+			files:   "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: orders}}\n",
+			refused: `add "orders" to paths[1].namespaces`,
+		},
+		"a kind that is not granted": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}, Kinds: []string{"ConfigMap"}},
+			files:   "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: evil}}\n",
+			refused: `add "ServiceAccount" to paths[1].kinds`,
+		},
+		"an unknown kind that may be cluster-scoped": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}},
+			files:   "-- apps/evil/a.yaml --\n{apiVersion: example.com/v1, kind: Policy, metadata: {name: a, namespace: evil}}\n",
+			refused: `add "Policy.example.com" to paths[1].kinds`,
+		},
+		"cluster-admin in a list": {
+			grant:   grant.Grant{Namespaces: all},
+			files:   "-- apps/evil/a.yaml --\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}\n",
+			refused: `apps/evil/a.yaml:4: files in path apps/evil may not produce ClusterRoleBinding.rbac.authorization.k8s.io/a; move it, or add "ClusterRoleBinding.rbac.authorization.k8s.io" to paths[1].kinds`,
+		},
+		"a Namespace": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}},
+			files:   "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: evil}}\n",
+			refused: `add "Namespace" to paths[1].kinds`,
+		},
+		"a Namespace of another name": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}, Kinds: []string{"Namespace"}},
+			files:   "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: kube-public-2}}\n",
+			refused: `add "kube-public-2" to paths[1].namespaces`,
+		},
+		"a MemberCluster": {
+			grant:   grant.Grant{Namespaces: all, Placements: all},
+			files:   "-- apps/evil/a.yaml --\n{apiVersion: cluster.kubernetes-fleet.io/v1, kind: MemberCluster, metadata: {name: mine}, spec: {identity: {kind: User, name: a, apiGroup: rbac.authorization.k8s.io}}}\n",
+			refused: `add "MemberCluster.cluster.kubernetes-fleet.io" to paths[1].kinds`,
+		},
+		"the base of others": {
+			grant:   grant.Grant{Namespaces: []string{"evil", "orders"}},
+			files:   "-- apps/evil/kustomization.yaml --\nnameSuffix: -b\nresources: [../../orders/prod]\n",
+			refused: `apps/evil/kustomization.yaml:2: resources[0]: orders/prod/kustomization.yaml is not in path apps/evil, and its own path does not share it; copy it, or add its directory to paths[2].sharedBases`,
+		},
+		"the base of others in an unused component": { // nothing would be built of what it includes
+			files:   "-- apps/evil/kustomization.yaml --\napiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [../../orders/prod]\n",
+			refused: `apps/evil/kustomization.yaml:3: resources[0]: orders/prod/kustomization.yaml is not in path apps/evil`,
+		},
+		"a shared base": {
+			grant: grant.Grant{Namespaces: []string{"evil"}},
+			files: "-- apps/evil/kustomization.yaml --\nnamespace: evil\nresources: [../../bases/web]\n",
+		},
+		"a shared base in the namespace of others": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}},
+			files:   "-- apps/evil/kustomization.yaml --\nnamespace: orders\nresources: [../../bases/web]\n",
+			refused: `bases/web/config.yaml:1: files in path apps/evil may not produce ConfigMap/orders/web`,
+		},
+		"a patch that pretends another origin": {
+			grant: grant.Grant{Namespaces: []string{"evil"}},
+			files: "-- apps/evil/kustomization.yaml --\nresources: [a.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: '[{\"op\": \"add\", \"path\": \"/metadata/annotations\", \"value\": {\"config.kubernetes.io/origin\": \"path: ../../fleet.yaml\"}}]'\n" +
+				"-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: orders}}\n",
+			refused: `files in path apps/evil may not produce ConfigMap/orders/a`,
+		},
+		"an envelope with a cluster-scoped object": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}, Kinds: []string{"ClusterResourceEnvelope.placement.kubernetes-fleet.io"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourceEnvelope\nmetadata: {name: a}\ndata:\n  a.yaml: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}\n",
+			refused: `add "ClusterRole.rbac.authorization.k8s.io" to paths[1].kinds`,
+		},
+		"an envelope in a ConfigMap": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: evil, annotations: {kubernetes-fleet.io/envelope-configmap: \"true\"}}\ndata:\n  a.yaml: |\n    {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: orders}}\n",
+			refused: `data[a.yaml]: files in path apps/evil may not produce Secret/orders/a`,
+		},
+		"an envelope that cannot be read": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: evil, annotations: {kubernetes-fleet.io/envelope-configmap: \"true\"}}\ndata:\n  a.yaml: |\n    {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: [\n",
+			refused: `cannot be read, so that it cannot be told`,
+		},
+		"a placement": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}, Kinds: all},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ResourcePlacement\nmetadata: {name: a, namespace: evil}\nspec: {resourceSelectors: [{group: \"\", version: v1, kind: ConfigMap, name: a}]}\n",
+			refused: `add "rp/evil/a" to paths[1].placements`,
+		},
+		"a placement of objects of others": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}, Placements: []string{"crp/evil"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata: {name: evil}\nspec: {resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: orders}]}\n",
+			refused: `spec.resourceSelectors[0]: files in path apps/evil may not select Namespace/orders; move it, or add "orders" to paths[1].namespaces`,
+		},
+		"a placement by labels": {
+			grant:   grant.Grant{Namespaces: []string{"evil"}, Placements: []string{"crp/evil"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata: {name: evil}\nspec: {resourceSelectors: [{group: \"\", version: v1, kind: Namespace, labelSelector: {matchLabels: {a: b}}}]}\n",
+			refused: `files in path apps/evil may not select Namespace by labels, which can match those of others; write names, or add "*" to paths[1].namespaces`,
+		},
+		"a placement of its own": {
+			grant: grant.Grant{Namespaces: []string{"web"}, Placements: []string{"crp/evil"}},
+			files: "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata: {name: evil}\nspec: {resourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: web}]}\n",
+		},
+		"an override": {
+			grant:   grant.Grant{Namespaces: []string{"web"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ResourceOverride\nmetadata: {name: a, namespace: web}\nspec: {resourceSelectors: [{group: \"\", version: v1, kind: ConfigMap, name: a}], policy: {overrideRules: [{overrideType: Delete, clusterSelector: {}}]}}\n",
+			refused: `add "ResourceOverride.placement.kubernetes-fleet.io" to paths[1].kinds`,
+		},
+		"an override of what is not granted": {
+			grant:   grant.Grant{Kinds: []string{"ClusterResourceOverride.*", "Namespace"}},
+			files:   "-- apps/evil/a.yaml --\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterResourceOverride\nmetadata: {name: a}\nspec: {clusterResourceSelectors: [{group: \"\", version: v1, kind: Namespace, name: orders}], policy: {overrideRules: [{overrideType: Delete, clusterSelector: {}}]}}\n",
+			refused: `files in path apps/evil may not override Namespace/orders`,
+		},
+		"the ignore file of a path above": {
+			files:   "-- apps/.gitfleetignore --\nevil/*.yaml\n-- apps/evil/a.yaml --\n{}\n",
+			refused: `apps/.gitfleetignore: decides whether apps/evil/a.yaml is read, and that is for files in path apps/evil`,
+		},
+		"an ignore file that ignores a whole path": {
+			files:   "-- apps/.gitfleetignore --\nevil\n-- apps/evil/a.yaml --\n{}\n",
+			refused: `apps/.gitfleetignore: decides whether apps/evil is read`,
+		},
+		"an ignore file of its own": {
+			files: "-- apps/evil/.gitfleetignore --\n*.yaml\n-- apps/evil/a.yaml --\n{}\n",
+		},
+		"a kustomization beside the file of others": {
+			files:   "-- apps/kustomization.yaml --\nresources: [b.yaml]\n-- apps/b.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: apps}}\n-- apps/one.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: one}}\n",
+			refused: `apps/kustomization.yaml: decides whether apps/one.yaml is read`,
+		},
+		"everything": {
+			grant: grant.Grant{Namespaces: all, Kinds: all, Placements: all},
+			files: "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: orders}}\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			evil := test.grant
+			evil.Path, evil.Field = "apps/evil", "paths[1]"
+			opts := Options{Grants: grant.Set{
+				{Field: "paths[0]", Namespaces: all, Kinds: all, Placements: all},
+				&evil,
+				{Path: "orders", Field: "paths[2]", Namespaces: []string{"orders"}},
+				{Path: "bases", Field: "paths[3]", Namespaces: all, SharedBases: []string{"bases"}},
+				{Path: "apps", Field: "paths[4]", Namespaces: []string{"apps"}},
+				{Path: "apps/one.yaml", Field: "paths[5]", Namespaces: []string{"one"}},
+			}}
+			files := fstest.MapFS{}
+			for _, f := range txtar.Parse([]byte(grantedFiles + test.files)).Files {
+				files[f.Name] = &fstest.MapFile{Data: f.Data}
+			}
+			_, err := load(Commit{Hash: "c0ffee"}, files, opts)
+			switch {
+			case test.refused == "" && err != nil:
+				t.Error(err)
+			case test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)):
+				t.Errorf("got %v, want %s", err, test.refused)
+			}
+			if _, err := load(Commit{Hash: "c0ffee"}, files, Options{}); err != nil && !strings.Contains(test.files, "{}\n") && !strings.Contains(test.files, "[\n") {
+				t.Errorf("is refused without grants as well: %v", err)
+			}
+		})
+	}
+}
+
+// A shared base is never deployed by itself, so that a reference to it cannot take it away from others.
+func TestSharedBasesAreNotDeployed(t *testing.T) {
+	opts := Options{Grants: grant.Set{{Field: "paths[0]", Namespaces: []string{"*"}, SharedBases: []string{"shared"}}}}
+	files := fstest.MapFS{
+		"shared/kustomization.yaml": {Data: []byte("namespace: web\nresources: [a.yaml]\n")},
+		"shared/a.yaml":             {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n")},
+		"shared/plain/b.yaml":       {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: web}}\n")},
+	}
+	s, err := load(Commit{Hash: "c0ffee"}, files, opts)
+	if err != nil || len(s.Objects) != 0 || len(s.Warnings) != 2 {
+		t.Errorf("got %s", describe(s, err))
+	}
+}
