@@ -18,7 +18,6 @@ import (
 
 	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
-	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/reconciler/status"
@@ -121,8 +120,8 @@ func (idle) Leave() <-chan struct{} { return nil }
 
 func (idle) Check() {}
 
-func (idle) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
-func (idle) SetDriftDecisions(ledger.DriftDecisions)           {}
+func (idle) SetRecord(ledger.MemberRecord)           {}
+func (idle) SetDriftDecisions(ledger.DriftDecisions) {}
 
 // A commit that has crashed the process twice is not loaded a third time, and the last good one
 // stays in force. It is loaded again when a user asks for it. A single crash does not count.

@@ -50,8 +50,8 @@ type agents struct {
 	ending map[string]<-chan struct{}
 }
 
-// start starts the agent of a cluster, with the drifts that are recorded for it.
-func (a *agents) start(ctx context.Context, c *hub.Cluster, drifts map[api.PlacementKey][]ledger.Drift) *runningMember {
+// start starts the agent of a cluster, with what is recorded of it.
+func (a *agents) start(ctx context.Context, c *hub.Cluster, record ledger.MemberRecord) *runningMember {
 	ctx, cancel := context.WithCancel(ctx)
 	report := func(o ledger.Observation) {
 		if ctx.Err() == nil {
@@ -59,7 +59,7 @@ func (a *agents) start(ctx context.Context, c *hub.Cluster, drifts map[api.Place
 		}
 	}
 	m := &runningMember{member: a.cfg.Member(c, report), cancel: cancel, done: make(chan struct{}), credentials: credentials(c)}
-	m.member.RestoreDrifts(drifts)
+	m.member.SetRecord(record)
 	before := a.ending[c.Name]
 	delete(a.ending, c.Name)
 	a.members[c.Name] = m
@@ -108,7 +108,7 @@ func (r *Reconciler) dispatch(ctx context.Context, p *plan.Plan) (saved bool) {
 	for _, c := range p.Members {
 		m := r.members[c.Name]
 		if m == nil {
-			m = r.start(ctx, c, r.ledger.Drifts(c.Name))
+			m = r.start(ctx, c, ledger.RecordOf(r.ledger, c.Name))
 		}
 		if p.Works == nil {
 			continue // nothing was planned yet
@@ -148,7 +148,7 @@ func (m *runningMember) setMembership(now ledger.Membership) {
 func (r *Reconciler) offboard(ctx context.Context, name string) {
 	m := r.members[name]
 	if m == nil {
-		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, r.ledger.Drifts(name))
+		m = r.start(ctx, &hub.Cluster{MemberCluster: &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}}, ledger.RecordOf(r.ledger, name))
 	}
 	m.setMembership(r.ledger.Membership(name))
 	if m.left == nil {

@@ -93,9 +93,9 @@ func (m *recordedMember) Leave() <-chan struct{} {
 	return m.f.left
 }
 func (m *recordedMember) Check() {}
-func (m *recordedMember) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drift) {
-	if len(drifts) > 0 {
-		m.f.call("drifts %s %d", m.name, len(drifts))
+func (m *recordedMember) SetRecord(r ledger.MemberRecord) {
+	if len(r.Drifts) > 0 {
+		m.f.call("drifts %s %d", m.name, len(r.Drifts))
 	}
 }
 func (m *recordedMember) SetDriftDecisions(all ledger.DriftDecisions) {

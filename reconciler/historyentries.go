@@ -169,6 +169,9 @@ func stagesOf(e *ledger.Entry) reachedStages {
 // clusterEntries returns the changes of a member cluster, from its records before and after a probe.
 func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 	denied := is.Denied()
+	if is != nil && (was == nil || !was.Restored.Equal(is.Restored)) && !is.Restored.At.IsZero() {
+		return []history.Entry{{Time: is.Restored.At, Kind: history.Member, Event: history.Restored, Cluster: name, Message: is.Restored.Why}}
+	}
 	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) && (denied == "") == (was.Denied() == "") {
 		return nil
 	}

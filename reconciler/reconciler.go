@@ -48,8 +48,8 @@ type Member interface {
 	Leave() <-chan struct{}
 	// Check checks all objects of the cluster, and retries failures at once; it never blocks.
 	Check()
-	// RestoreDrifts sets the drifts that an earlier process recorded for the cluster. It is called once, before Run.
-	RestoreDrifts(map[api.PlacementKey][]ledger.Drift)
+	// SetRecord sets what an earlier process recorded of the cluster. It is called once, before Run.
+	SetRecord(ledger.MemberRecord)
 	// SetDriftDecisions replaces the decisions about held drift; it never blocks.
 	SetDriftDecisions(ledger.DriftDecisions)
 	// Run works until ctx is done.

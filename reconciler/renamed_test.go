@@ -63,7 +63,7 @@ func TestARenameWaitsForTheFormerAgent(t *testing.T) {
 		f.holds("east", "1")
 		f.ledger.Fold(ledger.ClusterSeen{Cluster: "east-2", At: f.now.Add(time.Second), Healthy: true, UID: "1"})
 		f.inForce = snapshotOf("east", "east-2")
-		f.start(f.ctx, f.inForce.Clusters[0], nil)
+		f.start(f.ctx, f.inForce.Clusters[0], ledger.MemberRecord{})
 		if !f.resolveRenames(f.ctx, f.now) || f.ledger.SameAs("east-2") != "east" {
 			t.Error("a declared member lost its cluster")
 		}

@@ -147,6 +147,9 @@ const (
 	MemberClusterForbidden = "Forbidden"
 	MemberClusterHealthy   = "InternalMemberClusterHealthy"
 	MemberClusterUnhealthy = "InternalMemberClusterUnhealthy"
+	// MemberClusterRestored is the reason of an event: the cluster was restored to an earlier state.
+	// KubeFleet does not have it.
+	MemberClusterRestored = "MemberClusterRestored"
 
 	// PermissionsGranted is False while the cluster does not grant all permissions that applying
 	// the objects needs, and absent otherwise. KubeFleet does not have it.

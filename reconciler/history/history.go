@@ -97,7 +97,9 @@ const (
 	Unreachable Event = "unreachable"
 	// Forbidden: the cluster does not grant all permissions that the work needs.
 	Forbidden Event = "forbidden"
-	Left      Event = "left"
+	// Restored: the cluster was restored to an earlier state, and everything there is read again.
+	Restored Event = "restored"
+	Left     Event = "left"
 	// Foreign: the cluster belongs to another fleet, and nothing is written there. Adopted: a
 	// user made this fleet the owner of that fleet's inventories.
 	Foreign Event = "foreign"

@@ -86,7 +86,7 @@ func (c *Cluster) carryOver(old *Cluster) {
 // same reports whether two records of a cluster are equal except for the time of observation.
 func (c *Cluster) same(o *Cluster) bool {
 	return c.Healthy == o.Healthy && c.Error == o.Error && c.Unrenewed == o.Unrenewed && c.Unread == o.Unread && slices.Equal(c.Forbidden, o.Forbidden) &&
-		c.UID == o.UID && c.Claimant == o.Claimant && c.Joined.Equal(o.Joined) && maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) &&
+		c.UID == o.UID && c.Claimant == o.Claimant && c.Joined.Equal(o.Joined) && maps.Equal(c.Properties, o.Properties) && slices.Equal(c.Owners, o.Owners) && c.Restored.Equal(o.Restored) &&
 		slices.Equal(c.Rivals, o.Rivals) && (c.Namespaces == nil) == (o.Namespaces == nil) && slices.Equal(c.Namespaces, o.Namespaces)
 }
 

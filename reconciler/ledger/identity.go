@@ -69,6 +69,24 @@ func (l *Ledger) Membership(cluster string) Membership {
 	return m
 }
 
+// A MemberRecord is what the ledger has recorded of a member that its agent starts with.
+type MemberRecord struct {
+	Drifts map[api.PlacementKey][]Drift
+	// UID is the UID of the cluster, and Version the resource version at which it was last observed;
+	// zero if they are not known.
+	UID     string
+	Version uint64
+}
+
+// RecordOf returns the record of a member.
+func RecordOf(l *Ledger, cluster string) MemberRecord {
+	r := MemberRecord{Drifts: l.Drifts(cluster)}
+	if c := l.clusters[cluster]; c != nil {
+		r.UID, r.Version = c.UID, c.ClusterSeen.Version
+	}
+	return r
+}
+
 // SameAs returns the member that holds the cluster behind another name; empty if no other member
 // does.
 func (m *members) SameAs(cluster string) string {

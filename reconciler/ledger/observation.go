@@ -44,7 +44,21 @@ type ClusterSeen struct {
 	// Claimant is the member that the claim on the cluster names; empty if there is no claim of this
 	// fleet. It was read with Owners.
 	Claimant string `json:",omitempty"`
+	// Version is the resource version of the namespaces; zero if it was never read.
+	Version uint64 `json:",omitempty"`
+	// Restored is the last time that the cluster was restored to an earlier state; zero if that was
+	// never noticed.
+	Restored Restore `json:",omitzero"`
 }
+
+// A Restore says that a cluster, or what gitfleet stores there, was restored to an earlier state.
+type Restore struct {
+	At  time.Time // it was noticed
+	Why string    // what shows it
+}
+
+// Equal reports whether two restores are the same.
+func (r Restore) Equal(o Restore) bool { return r.At.Equal(o.At) && r.Why == o.Why }
 
 // An InventorySeen is a placement with an inventory on a cluster.
 type InventorySeen struct {
@@ -209,7 +223,10 @@ func (w *WorkSeen) WithoutSuspended() *WorkSeen {
 
 // After returns the observation with what only an earlier one has read.
 func (o ClusterSeen) After(earlier ClusterSeen) ClusterSeen {
-	o.UID = cmp.Or(o.UID, earlier.UID)
+	o.UID, o.Version = cmp.Or(o.UID, earlier.UID), cmp.Or(o.Version, earlier.Version)
+	if o.Restored.At.IsZero() {
+		o.Restored = earlier.Restored
+	}
 	if o.Properties == nil {
 		o.Properties, o.Unread = earlier.Properties, earlier.Unread
 	}

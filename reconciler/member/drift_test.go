@@ -42,7 +42,7 @@ func TestRestoredDriftsContinue(t *testing.T) {
 	}
 	given := len(drifts[shop])
 	a := New(Config{})
-	a.RestoreDrifts(drifts)
+	a.SetRecord(ledger.MemberRecord{Drifts: drifts})
 
 	if got, want := a.drifted.memory.List(web), drifts[web]; !reflect.DeepEqual(got, want) {
 		t.Errorf("restored: %+v\nwant %+v", got, want)

@@ -125,6 +125,11 @@ type Agent struct {
 	drifted driftState
 	// superseded are manifests to be replaced. Only Run uses it.
 	superseded superseded
+	// known is what was last known of the state of the cluster, also by an earlier process.
+	known ledger.MemberRecord
+	// restored is what shows that the cluster was restored to an earlier state, until a session has
+	// read everything again; empty if nothing does.
+	restored string
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
 	// written are the placements of which an object was written, or tried to be written, since their last report.
@@ -185,10 +190,11 @@ func (a *Agent) SetDriftDecisions(all ledger.DriftDecisions) {
 	replace(a.newDriftDecisions, all)
 }
 
-// RestoreDrifts sets the recorded drift of the cluster, as loaded from a ledger. It may be
+// SetRecord sets what an earlier process recorded of the cluster, as loaded from a ledger. It may be
 // called before Run, and does not change its argument.
-func (a *Agent) RestoreDrifts(drifts map[api.PlacementKey][]ledger.Drift) {
-	for p, list := range drifts {
+func (a *Agent) SetRecord(r ledger.MemberRecord) {
+	a.known = r
+	for p, list := range r.Drifts {
 		for _, d := range list {
 			a.drifted.memory.Put(p, d)
 		}

@@ -21,12 +21,14 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/deletion"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/pods"
+	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 )
 
 // reportCluster reports the cluster as the last probe and the inventories show it. holds are the
 // inventories, if they were just read.
 func (s *session) reportCluster(holds ...ledger.InventorySeen) {
 	seen := s.seen(s.health)
+	seen.Restored = s.takeRestore()
 	seen.At, seen.Owners, seen.Claimant, seen.Holds = time.Now(), s.store.Owners(), s.store.Claimant(), holds
 	s.cfg.Report(seen)
 }
@@ -39,6 +41,25 @@ func (s *session) reportHoldings() {
 		holds = append(holds, ledger.InventorySeen{Placement: p, Revision: inv.Revision, Abandon: inv.Abandon})
 	}
 	s.reportCluster(holds...)
+}
+
+// rememberState records the identity and the version of the cluster that a probe has found, and
+// whether that shows a restore to an earlier state. Nothing that was known of the cluster is valid
+// after a restore: the session ends, and a new one reads everything again.
+func (a *Agent) rememberState(p probe.Result) {
+	a.known.UID, a.known.Version = cmp.Or(p.UID, a.known.UID), cmp.Or(p.Version, a.known.Version)
+	a.restored = cmp.Or(a.restored, p.Restored)
+}
+
+// takeRestore returns the restore that a new session was opened after, once; zero if there was none.
+func (a *Agent) takeRestore() ledger.Restore {
+	why := a.restored
+	if a.restored = ""; why == "" {
+		return ledger.Restore{}
+	}
+	clear(a.drifted.flips)
+	a.config.Log.Warn("cluster was restored to an earlier state; everything is read again, and what differs is repaired", "cluster", a.config.Name, "why", why)
+	return ledger.Restore{At: time.Now(), Why: why}
 }
 
 // A reporter reports the state of placements.

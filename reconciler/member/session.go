@@ -82,6 +82,7 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	}
 	s.access.Expire()
 	s.reviewMissing(ctx)
+	s.rememberState(s.health)
 	s.reportHoldings()
 	s.introduced = true
 	return s, nil
@@ -91,9 +92,15 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 func (a *Agent) newSession(conn *connection.Conn) *session {
 	cfg := &a.config
 	expressions := availability.New(&cfg.Encoder.expressions)
+	prober := probe.New(conn, probe.Config{
+		Cluster: cfg.Name, Interval: cfg.Probe, Observe: cfg.Observe, Seconds: cfg.Metrics.ProbeSeconds, Log: cfg.Log, Publish: a.publishProbe,
+		UID: a.known.UID, Version: a.known.Version,
+	})
 	c := &cluster{cfg: cfg, conn: conn, kinds: discovery.New(conn.Discovery), live: observed.Objects{}}
 	c.finder = discovery.NewFinder(conn, c.kinds)
-	c.watch = watch.New(conn, watch.Config{Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions})
+	c.watch = watch.New(conn, watch.Config{
+		Cluster: cfg.Name, Restarts: cfg.Metrics.WatchRestarts, Log: cfg.Log, Expressions: expressions, Interrupted: prober.Doubt,
+	})
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Nudge, Log: cfg.Log})
 	o := &ownership{works: desired{}, inv: map[api.PlacementKey]*inventory.Inventory{}, superseded: &a.superseded}
 	o.store = inventory.NewStore(conn, a.membership, inventory.Config{
@@ -104,11 +111,8 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 		suspects: map[api.ID]bool{}, unprocessed: map[api.ID]bool{}, replaced: map[api.ID]*snapshot{}, done: map[api.PlacementKey]bool{},
 		ended: map[api.PlacementKey]bool{}, cutShort: map[api.ID]bool{},
 	}
-	s := &session{Agent: a, cluster: c, ownership: o, progress: p, expressions: expressions, retry: time.NewTimer(0)}
+	s := &session{Agent: a, cluster: c, ownership: o, progress: p, expressions: expressions, prober: prober, retry: time.NewTimer(0)}
 	s.retry.Stop()
-	s.prober = probe.New(conn, probe.Config{
-		Cluster: cfg.Name, Interval: cfg.Probe, Observe: cfg.Observe, Seconds: cfg.Metrics.ProbeSeconds, Log: cfg.Log, Publish: a.publishProbe,
-	})
 	s.observer = &observer{cluster: c, ownership: o, progress: p}
 	s.inventories = &inventories{cluster: c, ownership: o, progress: p}
 	s.history = &recorder{cluster: c, ownership: o, progress: p, deletions: a.deletions}

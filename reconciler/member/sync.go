@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -206,6 +207,9 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	s.store.SetIdentity(s.health.UID)
 	if p.Another != nil {
 		return reconnect(p.Another)
+	}
+	if s.rememberState(p); s.restored != "" {
+		return reconnect(errors.New(s.restored))
 	}
 	if len(p.Replaced) > 0 {
 		s.moveOn(p.Replaced)

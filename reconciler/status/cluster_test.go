@@ -181,6 +181,7 @@ func TestMemberClusterEvents(t *testing.T) {
 	downWith := func(text string) func(c *ledger.Cluster) {
 		return func(c *ledger.Cluster) { c.Healthy, c.Error = false, text }
 	}
+	restored := func(c *ledger.Cluster) { c.Restored = ledger.Restore{At: noon, Why: "it went back"} }
 	type state struct {
 		seen    *ledger.Cluster
 		foreign string
@@ -209,6 +210,8 @@ func TestMemberClusterEvents(t *testing.T) {
 		"new credentials cannot be used":           {&state{seen: joined()}, state{seen: joined(unrenewed)}, []string{"Warning CredentialsUnusable " + unrenewedText}},
 		"they still cannot":                        {&state{seen: joined(unrenewed)}, state{seen: joined(unrenewed)}, nil},
 		"they are used":                            {&state{seen: joined(unrenewed)}, state{seen: joined()}, []string{"Normal CredentialsRenewed the current credentials are in use"}},
+		"it was restored":                          {&state{seen: joined()}, state{seen: joined(restored)}, []string{"Warning MemberClusterRestored it went back; everything there is read again, and what differs is repaired"}},
+		"its restore is known":                     {&state{seen: joined(restored)}, state{seen: joined(restored)}, nil},
 		"another fleet holds it":                   {&state{seen: joined()}, state{joined(), "held by b"}, []string{"Warning HeldByAnotherFleet held by b"}},
 		"another fleet still holds it":             {&state{joined(), "held by b"}, state{joined(), "held by b"}, nil},
 		"a third fleet holds it":                   {&state{joined(), "held by b"}, state{joined(), "held by c"}, []string{"Warning HeldByAnotherFleet held by c"}},

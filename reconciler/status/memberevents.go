@@ -44,6 +44,9 @@ func (in clusterInput) events(old *clusterEntry, now time.Time) []Event {
 	case denied == "" && was.Denied() != "" && seen.Healthy:
 		out = append(out, normal(api.PermissionsGranted, "no permission is missing any more"))
 	}
+	if !seen.Restored.Equal(was.Restored) {
+		out = append(out, warning(api.MemberClusterRestored, seen.Restored.Why+"; everything there is read again, and what differs is repaired"))
+	}
 	switch outdated := seen.Outdated(); {
 	case outdated != "" && was.Unrenewed == "":
 		out = append(out, warning(api.CredentialsUnusable, outdated))

@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	"reconciler/member/discovery":    {"placement/api", "reconciler/member/connection", "reconciler/member/rbac", "reconciler/member/retry"},
 	"reconciler/member/availability": {"placement/api", "placement/expression", "placement/work", "reconciler/diff", "reconciler/health"},
 	"reconciler/member/watch":        {"placement/api", "placement/controllers", "reconciler/health", "reconciler/member/availability", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
-	"reconciler/member/probe":        {"placement/api", "reconciler/ledger", "reconciler/member/connection", "reconciler/member/retry"},
+	"reconciler/member/probe":        {"placement/api", "reconciler/ledger", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
 	"reconciler/member/drift":        {"placement/api", "placement/work", "reconciler/health", "reconciler/ledger"},
 	"reconciler/member/inventory":    {"placement", "placement/api", "reconciler/diff", "reconciler/ledger", "reconciler/member/compact", "reconciler/member/connection", "reconciler/member/observed", "reconciler/member/retry"},
 	"reconciler/member/kubeconfig":   {"reconciler/member/connection"},

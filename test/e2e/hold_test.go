@@ -70,7 +70,7 @@ func TestHeldDriftIsAcceptedOrPutBack(t *testing.T) {
 	heldAt("c")
 	a.stop()
 	a.start()
-	a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{key: {d}})
+	a.SetRecord(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: {d}}})
 	a.Set([]work.Work{workOf("web", "2", configMap(ns, "one", "b"))})
 	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done })
 	heldAt("c")
@@ -125,7 +125,7 @@ func TestADeletedObjectIsHeld(t *testing.T) {
 	d = deleted()
 	a.stop()
 	a.start()
-	a.RestoreDrifts(map[api.PlacementKey][]ledger.Drift{key: {d}})
+	a.SetRecord(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: {d}}})
 	a.Set(both)
 	a.until(key, "all looked at", func(w ledger.WorkSeen) bool { return w.Done && w.Available() })
 	if _, err := objects.Get(ctx, "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

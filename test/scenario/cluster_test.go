@@ -89,7 +89,7 @@ func newAgent(c *cluster, report func(ledger.Observation)) *agent {
 // SetMembership does nothing, since there is no other fleet, and no cluster has two names.
 func (a *agent) SetMembership(ledger.Membership) {}
 
-func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
+func (a *agent) SetRecord(ledger.MemberRecord) {}
 
 func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
 

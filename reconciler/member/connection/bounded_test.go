@@ -62,7 +62,7 @@ func TestTooLargePagesAreShortened(t *testing.T) {
 	}
 	limits = nil
 	items := 0
-	err := EachItem(t.Context(), func() *rest.Request { return c.Bulk().Get().AbsPath("api/v1/pods") }, func(struct{}) { items++ })
+	_, err := EachItem(t.Context(), func() *rest.Request { return c.Bulk().Get().AbsPath("api/v1/pods") }, func(struct{}) { items++ })
 	if want := []string{"500 from ", "62 from ", "7 from ", "7 from second", "7 from third"}; err != nil || items != 3 || !slices.Equal(limits, want) {
 		t.Errorf("%d items, %v, asked for %q, want %q", items, err, limits, want)
 	}

@@ -39,8 +39,9 @@ func (c *Conn) Page(ctx context.Context, r schema.GroupVersionResource, namespac
 	})
 }
 
-// EachItem reads a list of any length in pages of 500, and calls read with each item.
-func EachItem[T any](ctx context.Context, list func() *rest.Request, read func(T)) error {
+// EachItem reads a list of any length in pages of 500, and calls read with each item. It returns the
+// resource version of the list.
+func EachItem[T any](ctx context.Context, list func() *rest.Request, read func(T)) (resourceVersion string, err error) {
 	for opts := (metav1.ListOptions{Limit: 500}); ; {
 		raw, err := fittingPage(&opts, func(opts metav1.ListOptions) ([]byte, error) {
 			request := list().Param("limit", strconv.FormatInt(opts.Limit, 10))
@@ -50,20 +51,20 @@ func EachItem[T any](ctx context.Context, list func() *rest.Request, read func(T
 			return Answer(request.Do(ctx))
 		})
 		if err != nil {
-			return err
+			return "", err
 		}
 		var page struct {
 			Metadata metav1.ListMeta
 			Items    []T
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
-			return err
+			return "", err
 		}
 		for _, item := range page.Items {
 			read(item)
 		}
 		if opts.Continue = page.Metadata.Continue; opts.Continue == "" {
-			return nil
+			return page.Metadata.ResourceVersion, nil
 		}
 	}
 }

@@ -15,11 +15,13 @@ import (
 
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
 // An observation has the properties of a cluster that its API shows.
 type observation struct {
 	uid        string
+	version    uint64 // the resource version of the namespaces
 	properties map[string]string
 	namespaces map[string]bool
 }
@@ -75,7 +77,7 @@ var summed = []string{"cpu", "memory"}
 
 func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
 	found := map[string]bool{}
-	err := connection.EachItem(ctx, func() *rest.Request {
+	version, err := connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/namespaces").SetHeader("Accept", acceptMetadataList)
 	}, func(n metav1.PartialObjectMetadata) {
 		found[n.Name] = true
@@ -86,7 +88,7 @@ func (pr *Prober) observeNamespaces(ctx context.Context, o *observation) error {
 	if err != nil {
 		return fmt.Errorf("read namespaces: %w", err)
 	}
-	o.namespaces = found
+	o.namespaces, o.version = found, observed.ParseVersion(version)
 	return nil
 }
 
@@ -108,7 +110,7 @@ func (pr *Prober) readVersion(ctx context.Context) (string, error) {
 // is -1 if nodes cannot be read.
 func (pr *Prober) observeNodes(ctx context.Context) (sums resources, nodes int, err error) {
 	sums = resources{}
-	err = connection.EachItem(ctx, func() *rest.Request {
+	_, err = connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/nodes")
 	}, func(n struct {
 		Status struct{ Capacity, Allocatable map[string]string }
@@ -173,7 +175,7 @@ func (r resources) subtract(requested resources) {
 func (pr *Prober) readPods(ctx context.Context) (resources, error) {
 	sums := resources{}
 	running := "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-	err := connection.EachItem(ctx, func() *rest.Request {
+	_, err := connection.EachItem(ctx, func() *rest.Request {
 		return pr.conn.Bulk().Get().AbsPath("api/v1/pods").Param("fieldSelector", running)
 	}, func(p struct {
 		Spec struct {

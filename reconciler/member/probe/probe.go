@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +22,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
-// Config configures a Prober. All fields must be set.
+// Config configures a Prober. All fields must be set except UID and Version.
 type Config struct {
 	Cluster string
 	// Interval is the time between two probes, and Observe the time between two observations of
@@ -31,6 +33,10 @@ type Config struct {
 	Log     *slog.Logger
 	// Publish is called with each result, unless the result is of another cluster than before.
 	Publish func(Result)
+	// UID is the UID of the cluster that was connected before, and Version the highest resource
+	// version that was known of it; zero if none are known.
+	UID     string
+	Version uint64
 }
 
 // A Prober probes a cluster: slowly while it answers, and quickly while it does not, so that
@@ -42,7 +48,9 @@ type Prober struct {
 	Results chan *Result
 
 	uid       string // the UID of the cluster when it was last observed
-	outdated  bool   // the last result says that replaced credentials are not used
+	version   uint64 // the highest resource version of that cluster; zero if none is known
+	doubtful  atomic.Bool
+	outdated  bool // the last result says that replaced credentials are not used
 	failed    retry.Backoff
 	partly    retry.LogLimiter // limits the log lines about incomplete observations
 	next      time.Time        // time of the next probe; credentials are checked more often
@@ -59,14 +67,14 @@ type Prober struct {
 // observation come at random times within their intervals, so that thousands of clusters are not
 // probed all at once.
 func New(conn *connection.Conn, cfg Config) *Prober {
-	return &Prober{cfg: cfg, conn: conn, Results: make(chan *Result, 1), observeAt: time.Now().Add(rand.N(cfg.Observe))}
+	return &Prober{cfg: cfg, conn: conn, Results: make(chan *Result, 1), uid: cfg.UID, version: cfg.Version, observeAt: time.Now().Add(rand.N(cfg.Observe))}
 }
 
 // Start starts the probes, until ctx is done or Stop is called. uid is the UID of the cluster;
 // empty if it is not known.
 func (pr *Prober) Start(ctx context.Context, uid string) {
 	first := rand.N(pr.cfg.Interval)
-	pr.uid, pr.next = uid, time.Now().Add(first)
+	pr.uid, pr.next = cmp.Or(uid, pr.uid), time.Now().Add(first)
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	pr.timer = time.AfterFunc(min(first, connection.CredentialsPoll), func() { pr.run(ctx) })
@@ -162,6 +170,7 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 	p.Err = pr.conn.Ready(ctx)
 	pr.cfg.Seconds.WithLabelValues(pr.cfg.Cluster).Set(time.Since(p.At).Seconds())
 	if p.Err != nil {
+		pr.Doubt()
 		p.Unauthorized = apierrors.IsUnauthorized(p.Err)
 		p.Err = connection.Plain(p.Err)
 		return p
@@ -175,8 +184,12 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 				pr.cfg.Log.Warn("cluster not observed in full", "cluster", pr.cfg.Cluster, "err", p.unread)
 			}
 		}
-		p.UID, p.properties, p.Namespaces = o.uid, o.properties, slices.Sorted(maps.Keys(o.namespaces))
+		p.UID, p.Version, p.properties, p.Namespaces = o.uid, o.version, o.properties, slices.Sorted(maps.Keys(o.namespaces))
 	}
+	if pr.doubtful.Swap(false) && p.Version == 0 {
+		p.Version, _ = pr.currentVersion(ctx) // an error is tried again with the next observation
+	}
+	pr.compareVersions(ctx, &p)
 	return p
 }
 
@@ -186,10 +199,15 @@ type Result struct {
 	Err          error
 	Unauthorized bool
 	UID          string
-	properties   map[string]string
-	unread       string // why some properties were not read
-	Namespaces   []string
-	observed     bool // nodes, pods and namespaces were read
+	// Version is the resource version of the namespaces; zero if it was not read, or is no number.
+	Version uint64
+	// Restored says why the cluster must have been restored to an earlier state; empty if nothing
+	// shows that.
+	Restored   string
+	properties map[string]string
+	unread     string // why some properties were not read
+	Namespaces []string
+	observed   bool // nodes, pods and namespaces were read
 	connection.Rotation
 	// Returned says that an earlier probe failed whose result was not received.
 	Returned bool
@@ -198,9 +216,7 @@ type Result struct {
 // overtakes takes over the information of an older result that was not received.
 func (p *Result) overtakes(old *Result) {
 	p.Returned = p.Err == nil && (old.Err != nil || old.Returned)
-	if p.UID == "" {
-		p.UID = old.UID
-	}
+	p.UID, p.Version, p.Restored = cmp.Or(p.UID, old.UID), cmp.Or(p.Version, old.Version), cmp.Or(p.Restored, old.Restored)
 	p.Replaced = append(old.Replaced, p.Replaced...)
 	if p.Another == nil {
 		p.Another = old.Another
@@ -213,7 +229,7 @@ func (p *Result) overtakes(old *Result) {
 // Seen returns the result as an observation.
 func (p Result) Seen(cluster string) ledger.ClusterSeen {
 	o := ledger.ClusterSeen{
-		Cluster: cluster, At: p.At, Healthy: p.Err == nil, UID: p.UID,
+		Cluster: cluster, At: p.At, Healthy: p.Err == nil, UID: p.UID, Version: p.Version,
 		Properties: p.properties, Unread: p.unread, Namespaces: p.Namespaces, Unrenewed: p.Unrenewed,
 	}
 	if p.Err != nil {

@@ -163,6 +163,7 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 		return
 	}
 	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
+	w.cfg.Interrupted()
 	if k.resumable(err) {
 		w.cfg.Log.Debug("watch is requested again", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
 		retry.Sleep(ctx, k.notStarted.Next(250*time.Millisecond, 30*time.Second))
@@ -239,6 +240,9 @@ func (w *Set) readEvents(k *Kind, events *eventStream) error {
 		case err != nil && empty && time.Since(start) < time.Second:
 			return errShortWatch // otherwise requests would follow without a pause
 		case err != nil:
+			if time.Since(start) < watchTimeout {
+				w.cfg.Interrupted()
+			}
 			return nil
 		}
 		if err := w.recordEvent(k, line); err != nil {

@@ -28,6 +28,9 @@ type Config struct {
 	Log      *slog.Logger
 	// Expressions are the availability expressions of the desired objects.
 	Expressions *availability.Expressions
+	// Interrupted is called by the goroutines of watches when one fails, or ends before its time: the
+	// API server may have been restarted.
+	Interrupted func()
 }
 
 // A Set watches kinds of one cluster. Only one goroutine may start and end watches.

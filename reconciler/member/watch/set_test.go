@@ -32,7 +32,8 @@ func setWith(t *testing.T, connect func(context.Context) (*rest.Config, error), 
 	}
 	t.Cleanup(c.Close)
 	return New(c, Config{
-		Cluster: "east", Log: log, Expressions: availability.New(&availability.Cache{}),
+		Interrupted: func() {},
+		Cluster:     "east", Log: log, Expressions: availability.New(&availability.Cache{}),
 		Restarts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "restarts"}, []string{"cluster"}),
 	})
 }

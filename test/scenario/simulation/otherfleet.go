@@ -42,8 +42,8 @@ func (w *world) changeFleets(r *rand.Rand) {
 	})
 }
 
-// RestoreDrifts implements reconciler.Member. Simulated members have no drift.
-func (a *agent) RestoreDrifts(map[api.PlacementKey][]ledger.Drift) {}
+// SetRecord implements reconciler.Member. Simulated members have no drift.
+func (a *agent) SetRecord(ledger.MemberRecord) {}
 
 // Resolve implements reconciler.Member. Simulated members hold no drift.
 func (a *agent) SetDriftDecisions(ledger.DriftDecisions) {}
