@@ -31,7 +31,7 @@ func (c *change) title() string {
 	if c.holders > len(c.drifts) {
 		where = fmt.Sprintf("%d of %s", len(c.drifts), markdown.Count(c.holders, "cluster"))
 	}
-	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, nameOf(c.id), what, where), longestTitle)
+	return forge.Shorten(fmt.Sprintf("Drift: %s %s: %s on %s", c.id.Kind, markdown.Plain(nameOf(c.id)), what, where), longestTitle)
 }
 
 // fields names the only field of a change, or counts them.
@@ -81,9 +81,9 @@ func trailer(hash string) string { return "Gitfleet-Drift: " + hash }
 func (c *change) message(marker string) string {
 	var b strings.Builder
 	if c.deleted {
-		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", c.files[0].Path, c.id.Kind, nameOf(c.id))
+		fmt.Fprintf(&b, "%s: remove %s %s\n\nIt was deleted on member clusters.\n", markdown.Plain(c.files[0].Path), c.id.Kind, markdown.Plain(nameOf(c.id)))
 	} else {
-		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", c.files[0].Path, c.id.Kind, nameOf(c.id))
+		fmt.Fprintf(&b, "%s: take over drift of %s %s\n\nFields that were changed on member clusters:\n", markdown.Plain(c.files[0].Path), c.id.Kind, markdown.Plain(nameOf(c.id)))
 	}
 	for _, p := range c.paths {
 		fmt.Fprintf(&b, "- %s\n", markdown.Plain(p.Path))

@@ -475,7 +475,7 @@ func TestTextsOfMembersAreEscaped(t *testing.T) {
 	c.drifts[0].By = []api.Actor{{Manager: "``` @admin", Operation: "Update"}}
 	body := c.body("shop", nil)
 	for _, want := range []string{
-		"````diff\n  /data/`key`\n- 1\n+ ```↵@admin <!-- gitfleet: shop 00 -->\uFFFD[31m\uFFFD[x](http://example.com)\n````\n",
+		"````diff\n  /data/`key`\n- 1\n+ ```↵@admin <!-- gitfleet: shop 00 -->\\x1b[31m\\u202e[x](http://example.com)\n````\n",
 		"````text\neast: ``` @admin (Update)\n````\n",
 	} {
 		if !strings.Contains(body, want) {

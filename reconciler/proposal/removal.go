@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path"
@@ -89,6 +90,18 @@ func (a *attempt) removeManifest(source *api.Object) ([]FileChange, error) {
 // withoutDocument removes the document that begins on a line, with the comments before it; nil
 // if no document is left.
 func withoutDocument(text []byte, line int) ([]byte, error) {
+	body, marked := bytes.CutPrefix(text, byteOrderMark)
+	left, err := removeDocument(body, line)
+	if left != nil && marked {
+		left = slices.Concat(byteOrderMark, left)
+	}
+	return left, err
+}
+
+func removeDocument(text []byte, line int) ([]byte, error) {
+	if otherLineEnds(text) {
+		return nil, errors.New("the file has line ends other than LF and CRLF")
+	}
 	s := newSource(text)
 	separates := func(n int) bool { l := s.line(n); return l == "---" || strings.HasPrefix(l, "--- ") }
 	documents, number := 0, 0
@@ -117,7 +130,7 @@ func withoutDocument(text []byte, line int) ([]byte, error) {
 	} else if to <= s.count() {
 		to++
 	}
-	return slices.Concat(text[:s.at(from)], text[s.at(to):]), nil
+	return withFinalNewline(text, slices.Concat(text[:s.at(from)], text[s.at(to):])), nil
 }
 
 // isKustomization reports whether a file is a kustomization by its name.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -15,22 +17,27 @@ import (
 type source struct {
 	text   []byte
 	starts []int // offset of each line, and the end of the text
+	layout layout
 }
 
 // A cut replaces the text between two offsets.
 type cut struct {
 	from, to int
 	text     string
+	// other is another form of the text, if the first one does not give the value; empty if there is none.
+	other string
 }
 
 var (
 	errSpans    = errors.New("its value spans several lines")
 	errNested   = errors.New("its value is a list or a map, and is written in a form that cannot be replaced")
 	errUnclosed = errors.New("the end of its value was not found")
+	// errInvisible is about values that a reviewer would read as others.
+	errInvisible = errors.New("its value has characters that are invisible or turn the direction of the text, and is written in a form in which they cannot be escaped")
 )
 
 func newSource(text []byte) *source {
-	s := &source{text, []int{0}}
+	s := &source{text, []int{0}, usual}
 	for i, b := range text {
 		if b == '\n' {
 			s.starts = append(s.starts, i+1)
@@ -88,7 +95,7 @@ func (s *source) cutFor(f *field, e FieldEdit) (cut, error) {
 	if from == to { // the value is empty
 		text = " " + text
 	}
-	return cut{from, to, text}, err
+	return cut{from: from, to: to, text: text}, err
 }
 
 func collection(v any) bool {
@@ -176,7 +183,7 @@ func scalar(v any, style yaml.Style, flow bool) (string, error) {
 		return string(raw), err
 	}
 	switch {
-	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case hasInvisible(text) || strings.ContainsFunc(text, unicode.IsControl):
 	case style&yaml.SingleQuotedStyle != 0:
 		return "'" + strings.ReplaceAll(text, "'", "''") + "'", nil
 	case style&yaml.DoubleQuotedStyle != 0:
@@ -189,7 +196,7 @@ func scalar(v any, style yaml.Style, flow bool) (string, error) {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	err := e.Encode(text)
-	return strings.TrimSuffix(out.String(), "\n"), err
+	return escapeInvisible(strings.TrimSuffix(out.String(), "\n"), false), err
 }
 
 // indentation returns the number of spaces at the beginning of a line.
@@ -240,9 +247,9 @@ func (s *source) removeBlock(f *field) (cut, error) {
 		if f.key != f.parent.Content[0] || next.Line < end {
 			return cut{}, errNested
 		}
-		return cut{s.offset(f.key), s.offset(next), ""}, nil
+		return cut{from: s.offset(f.key), to: s.offset(next)}, nil
 	}
-	return cut{s.starts[begin.Line-1], s.at(end), ""}, nil
+	return cut{from: s.starts[begin.Line-1], to: s.at(end)}, nil
 }
 
 func (s *source) addBlock(f *field, v any) (cut, error) {
@@ -259,7 +266,7 @@ func (s *source) addBlock(f *field, v any) (cut, error) {
 	if key == nil {
 		wrapped = []any{v}
 	}
-	text, err := block(wrapped)
+	text, err := s.layout.block(wrapped)
 	if err != nil {
 		return cut{}, err
 	}
@@ -268,16 +275,7 @@ func (s *source) addBlock(f *field, v any) (cut, error) {
 	if at > 0 && s.text[at-1] != '\n' {
 		text = "\n" + strings.TrimSuffix(text, "\n")
 	}
-	return cut{at, at, text}, nil
-}
-
-// block formats a value as YAML, indented by two spaces.
-func block(v any) (string, error) {
-	var out bytes.Buffer
-	e := yaml.NewEncoder(&out)
-	e.SetIndent(2)
-	err := e.Encode(v)
-	return out.String(), err
+	return cut{from: at, to: at, text: text}, nil
 }
 
 func (s *source) addFlow(f *field, v any) (cut, error) {
@@ -298,7 +296,7 @@ func (s *source) addFlow(f *field, v any) (cut, error) {
 		}
 		at, text = last, ", "+text
 	}
-	return cut{at, at, text}, err
+	return cut{from: at, to: at, text: text}, err
 }
 
 // isJSON reports whether the keys of a flow mapping are quoted, as in JSON.
@@ -326,7 +324,7 @@ func (s *source) removeFlow(f *field) (cut, error) {
 			continue
 		}
 		if i+width < len(f.parent.Content) {
-			return cut{from, s.offset(f.parent.Content[i+width]), ""}, nil
+			return cut{from: from, to: s.offset(f.parent.Content[i+width])}, nil
 		}
 		if i > 0 {
 			if from, err = s.end(f.parent.Content[i-1]); err != nil {
@@ -334,24 +332,33 @@ func (s *source) removeFlow(f *field) (cut, error) {
 			}
 		}
 	}
-	return cut{from, to, ""}, nil
+	return cut{from: from, to: to}, nil
 }
 
-// replaceBlockScalar replaces the lines of a literal or folded scalar.
+// blockHeader matches the header of a literal or folded scalar: its style, the number of spaces of its indentation, what
+// becomes of the line ends at its end, and a comment.
+var blockHeader = regexp.MustCompile(`^([|>])(?:([1-9])[+-]?|[+-]([1-9]?))?(.*)$`)
+
+// replaceBlockScalar replaces the lines of a literal or folded scalar. A folded one stays folded if it can express the
+// text, with the lines that it has.
 func (s *source) replaceBlockScalar(f *field, v any) (cut, error) {
 	text, isText := v.(string)
 	if !isText || text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
 		return cut{}, errSpans
 	}
-	from, indent := s.offset(f.node), f.parent.Column+1
+	from, indent := s.offset(f.node), f.parent.Column-1+s.layout.indent
 	end := s.after(f.node.Line, f.parent.Column-1, false)
-	if first := f.node.Line + 1; first < end {
-		for n := first; n < end; n++ {
-			if line := s.line(n); strings.TrimSpace(line) != "" {
-				indent = indentation(line)
-				break
-			}
+	var old []string
+	for n := f.node.Line + 1; n < end; n++ {
+		line := s.line(n)
+		if strings.TrimSpace(line) != "" && strings.TrimSpace(strings.Join(old, "")) == "" {
+			indent = indentation(line)
 		}
+		old = append(old, strings.TrimPrefix(line, strings.Repeat(" ", min(indent, indentation(line)))))
+	}
+	header := blockHeader.FindStringSubmatch(string(s.text[from : from+len(s.line(f.node.Line))-(from-s.starts[f.node.Line-1])]))
+	if header == nil || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
+		return cut{}, errSpans
 	}
 	chomp := ""
 	switch body := strings.TrimRight(text, "\n"); {
@@ -360,18 +367,50 @@ func (s *source) replaceBlockScalar(f *field, v any) (cut, error) {
 	case body+"\n" != text:
 		chomp = "+"
 	}
-	if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
-		return cut{}, errSpans
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if slices.ContainsFunc(lines, func(line string) bool { return hasInvisible(line) && !slices.Contains(old, line) }) {
+		return cut{}, errInvisible
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "|%s\n", chomp)
-	for line := range strings.Lines(strings.TrimSuffix(text, "\n") + "\n") {
-		if line != "\n" {
-			out.WriteString(strings.Repeat(" ", indent))
+	form := func(style string, lines []string) string {
+		out := style + header[2] + header[3] + chomp + header[4] + "\n"
+		for _, line := range lines {
+			if line != "" {
+				line = strings.Repeat(" ", indent) + line
+			}
+			out += line + "\n"
 		}
-		out.WriteString(line)
+		return out
 	}
-	return cut{from, s.at(end), out.String()}, nil
+	literal := cut{from: from, to: s.at(end), text: form("|", lines)}
+	if header[1] == ">" && chomp != "+" {
+		literal.text, literal.other = form(">", folded(old, lines)), literal.text
+	}
+	return literal, nil
+}
+
+// folded returns the lines of a folded scalar with the given lines of text. A text of one line keeps the lines that
+// the scalar had at its beginning and at its end.
+func folded(old, lines []string) []string {
+	if len(lines) == 1 && !slices.Contains(old, "") {
+		rest, first, last := lines[0], 0, len(old)
+		for first < last && strings.HasPrefix(rest, old[first]+" ") {
+			rest, first = rest[len(old[first])+1:], first+1
+		}
+		for last > first && strings.HasSuffix(rest, " "+old[last-1]) {
+			rest, last = rest[:len(rest)-len(old[last-1])-1], last-1
+		}
+		return slices.Concat(old[:first], []string{rest}, old[last:])
+	}
+	var out []string
+	for i, line := range lines {
+		if i > 0 {
+			out = append(out, "")
+		}
+		if line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
 }
 
 // replaceEntry replaces a value where the old or the new one is a list or a map.
@@ -383,7 +422,7 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 			return cut{}, err
 		}
 		text, err := flowText(v, s.isJSON(f.parent))
-		return cut{from, to, text}, err
+		return cut{from: from, to: to, text: text}, err
 	}
 	if !collection(v) { // the old value is a list or a map
 		v = canonical(v)
@@ -393,10 +432,12 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 	indent := f.parent.Column - 1
 	if f.key == nil {
 		indent = f.node.Column - 1
-		text, err = block(v)
+		text, err = s.layout.block(v)
 	} else if from, err = s.end(f.key); err == nil { // the key stays as it is written
-		text, err = block(map[string]any{"k": v})
-		text = strings.TrimPrefix(text, "k")
+		text, err = s.layout.block(map[string]any{"k": v})
+		if text = strings.TrimPrefix(text, "k"); f.node.Line > f.key.Line && strings.HasPrefix(text, ":\n") {
+			from, text = s.starts[f.key.Line], strings.Repeat(" ", indent)+text[2:] // and so does what is behind it
+		}
 	}
 	if err != nil {
 		return cut{}, err
@@ -406,7 +447,7 @@ func (s *source) replaceEntry(f *field, v any, flow bool) (cut, error) {
 	if end > 0 && s.text[end-1] == '\n' {
 		text += "\n"
 	}
-	return cut{from, end, text}, nil
+	return cut{from: from, to: end, text: text}, nil
 }
 
 // flowText formats a value on one line: as JSON, or as YAML in flow style.
@@ -417,12 +458,13 @@ func flowText(v any, isJSON bool) (string, error) {
 	var n yaml.Node
 	if !isJSON && n.Encode(v) == nil {
 		setFlow(&n)
+		quoteInvisible(&n)
 		if text, err := yaml.Marshal(&n); err == nil && strings.Count(string(text), "\n") == 1 {
-			return strings.TrimSuffix(string(text), "\n"), nil
+			return escapeInvisible(strings.TrimSuffix(string(text), "\n"), false), nil
 		}
 	}
 	raw, err := json.Marshal(v)
-	return string(raw), err
+	return escapeInvisible(string(raw), true), err
 }
 
 func setFlow(n *yaml.Node) {

@@ -68,14 +68,21 @@ func firstDocument(text []byte) (*yaml.Node, error) {
 // the other, as in RFC 6902; either all are made or none. The error is a *FieldError if one of them
 // cannot be expressed in this text, for instance because the field comes from a YAML anchor.
 func editAll(text []byte, in finder, edits []FieldEdit) ([]byte, error) {
+	body, marked := bytes.CutPrefix(text, byteOrderMark)
+	if otherLineEnds(body) {
+		return nil, errors.New("the file has line ends other than LF and CRLF")
+	}
 	for _, e := range edits {
-		edited, err := edit(text, in, e)
+		edited, err := edit(body, in, e)
 		if err != nil {
 			return nil, err
 		}
-		text = edited
+		body = edited
 	}
-	return text, nil
+	if marked {
+		return slices.Concat(byteOrderMark, body), nil
+	}
+	return body, nil
 }
 
 // edit makes one edit. It parses the result, and returns an error if anything else in the
@@ -105,19 +112,33 @@ func edit(text []byte, in finder, e FieldEdit) ([]byte, error) {
 			return nil, err
 		}
 	}
-	cut, err := newSource(text).cutFor(at, e)
+	s := newSource(text)
+	s.layout = layoutOf(before)
+	cut, err := s.cutFor(at, e)
 	if err != nil {
 		return nil, f.fail(err.Error())
 	}
-	out := slices.Concat(text[:cut.from], []byte(cut.text), text[cut.to:])
-	after, err := in(out)
-	if err != nil {
-		return nil, f.fail("the file would not be valid YAML: " + err.Error())
+	forms := []string{cut.text}
+	if cut.other != "" {
+		forms = append(forms, cut.other)
 	}
-	if got, err := value(after); err != nil || !reflect.DeepEqual(got, want) {
-		return nil, f.fail("it cannot be edited in the form in which it is written")
+	reason := ""
+	for _, form := range forms {
+		form = strings.ReplaceAll(form, "\n", lineEnd(text, cut.from))
+		edited := slices.Concat(text[:cut.from], []byte(form), text[cut.to:])
+		for _, out := range [][]byte{withFinalNewline(text, edited), edited} {
+			after, err := in(out)
+			if err != nil {
+				reason = "the file would not be valid YAML: " + err.Error()
+				continue
+			}
+			if got, err := value(after); err == nil && reflect.DeepEqual(got, want) {
+				return out, nil
+			}
+			reason = "it cannot be edited in the form in which it is written"
+		}
 	}
-	return out, nil
+	return nil, f.fail(reason)
 }
 
 // isOnlyEntry reports whether the field is the only one in a block mapping or sequence.

@@ -5,19 +5,42 @@ package markdown
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 )
 
-// Plain returns a text on one line without control characters.
+// Plain returns a text on one line, in which characters that a reader does not see are escaped.
 func Plain(text string) string {
-	text = strings.ReplaceAll(text, "\n", "↵")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return '\uFFFD'
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\n", "↵")
+	if !strings.ContainsFunc(text, Invisible) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if Invisible(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
 		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
+	}
+	return b.String()
+}
+
+// blank are letters, marks and symbols of no width, or that look like a space.
+var blank = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x034f, Hi: 0x034f, Stride: 1}, {Lo: 0x115f, Hi: 0x1160, Stride: 1}, {Lo: 0x17b4, Hi: 0x17b5, Stride: 1},
+		{Lo: 0x180b, Hi: 0x180f, Stride: 1}, {Lo: 0x2800, Hi: 0x2800, Stride: 1}, {Lo: 0x3164, Hi: 0x3164, Stride: 1},
+		{Lo: 0xfe00, Hi: 0xfe0f, Stride: 1}, {Lo: 0xffa0, Hi: 0xffa0, Stride: 1},
+	},
+	R32: []unicode.Range32{{Lo: 0xe0100, Hi: 0xe01ef, Stride: 1}},
+}
+
+// Invisible reports whether a reader does not see a character, sees it as a space, or sees the text around it in
+// another order: a control or format character, such as U+202E and U+200B, or another one without a shape.
+func Invisible(r rune) bool {
+	return r != ' ' && unicode.In(r, unicode.C, unicode.Z, blank)
 }
 
 var backticks = regexp.MustCompile("`+")

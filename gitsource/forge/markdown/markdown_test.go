@@ -9,7 +9,9 @@ func TestCode(t *testing.T) {
 		"a `b` c":             "`` a `b` c ``",
 		"``":                  "``` `` ```",
 		"one\ntwo":            "`one↵two`",
-		"\x1b[31m\u202e\xff!": "`\uFFFD[31m\uFFFD\uFFFD!`",
+		"\x1b[31m\u202e\xff!": "`\\x1b[31m\\u202e\uFFFD!`",
+		"a\u200bb\u2066\u2028\u3164\u00a0\ufe0f\U000e0041": "`a\\u200bb\\u2066\\u2028\\u3164\\u00a0\\ufe0f\\U000e0041`",
+		"naïve 日本 🚀 e\u0301":                               "`naïve 日本 🚀 e\u0301`",
 	} {
 		if got := Code(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
