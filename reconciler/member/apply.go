@@ -140,6 +140,11 @@ func (a *applier) recordOutcome(o outcome, touched map[api.PlacementKey]bool) {
 		it.Version, it.Hash, it.Managed, it.OthersState, it.UID = o.res.Version, o.manifest.Hash, l.Managed, "", l.UID
 		a.inv[o.placement].Items.Put(*it)
 	}
+	if k := a.watch.Of(o.gvk()); o.do == diff.Nothing && o.snapshot.live != nil && k.Refused() {
+		l := observed.Of(o.snapshot.live) // no watch will report it
+		l.Health = k.HealthOf(o.snapshot.live)
+		a.live.Put(id, l)
+	}
 	if o.left != nil && o.item.Left != *o.left {
 		o.item.Left = *o.left
 		a.inv[o.placement].Items.Put(*o.item)
@@ -180,6 +185,9 @@ func (a *applier) recordAccepted(o *outcome, touched map[api.PlacementKey]bool) 
 func (a *applier) healthAfter(id api.ID, o outcome, l *observed.Object) health.Health {
 	if !needsStatus(o.manifest) {
 		return health.OfKind(o.gvk())
+	}
+	if k := a.watch.Of(o.gvk()); k.Refused() && o.stored != nil {
+		return k.HealthOf(o.stored)
 	}
 	if old := a.live.Of(id); old != nil && old.Version == l.Version {
 		return old.Health

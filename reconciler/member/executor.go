@@ -291,6 +291,9 @@ func (x *executor) write(ctx context.Context, t task, do diff.Operation, saw sna
 		return o
 	}
 	o.written, o.made = observed.OfFields(stored, entries), made(stored, entries)
+	if needsStatus(t.manifest) {
+		o.stored = stored
+	}
 	o.altered = diff.Altered(t.manifest.Object.Content, stored, autoscaler.Paths(saw.rivals))
 	x.recordLeft(&o, removal.All().And(t.item.Left).Owned(stored), stored)
 	if o.before.Deleted && o.written.UID == t.item.UID {

@@ -127,3 +127,31 @@ func TestChangedFieldsGoWithTheCommitThatRemovesThem(t *testing.T) {
 		})
 	}
 }
+
+// An object of a kind that may be written and not listed is as available as its apply shows: a claim does not
+// hold a rollout, and a workload that is not available says which permission is missing. That is
+// also so after a restart, when nothing is written.
+func TestKindsThatMayNotBeListed(t *testing.T) {
+	const claim = `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: default}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`
+	synctest.Test(t, func(t *testing.T) {
+		c := newControlled(t)
+		c.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/persistentvolumeclaims") || strings.HasSuffix(r.URL.Path, "/deployments")) {
+					body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"forbidden","code":403}`
+					return &http.Response{StatusCode: http.StatusForbidden, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		for _, when := range []string{"at first", "after a restart"} {
+			c.start(placed(t, "web", claim, deployment))
+			c.mu.Lock()
+			if len(c.seen.Exceptions) != 1 || c.seen.Exceptions[0].ID.Kind != "Deployment" || !strings.Contains(c.seen.Exceptions[0].Available.Message, "may not list and watch deployments.apps") {
+				t.Errorf("%s: exceptions: %+v", when, c.seen.Exceptions)
+			}
+			c.mu.Unlock()
+			c.stop()
+		}
+	})
+}

@@ -262,6 +262,9 @@ func ranAvailability(m *work.Manifest, end inventory.End) (ledger.Verdict, strin
 // availability sets whether an applied object is available.
 func (r *reporter) availability(out *ledger.ObjectState, id api.ID) {
 	h, generation, ok := r.live.Health(id)
+	if w, _ := r.wanted.of(id); !ok && r.watch.Of(w.gvk()).Refused() {
+		h, ok = r.watch.Of(w.gvk()).HealthUnread(), true // it was applied, and is trusted to be there
+	}
 	if !ok {
 		out.Available = ledger.Verdict{Reason: api.ManifestNotAvailableYet, Message: "not seen on the cluster yet"}
 		return

@@ -70,9 +70,10 @@ type outcome struct {
 	do      diff.Operation
 	cond    metav1.Condition
 	err     error
-	written *observed.Object // nil if nothing was written
-	created bool             // the object did not exist before
-	made    bool             // our last apply created the object, now or earlier
+	written *observed.Object           // nil if nothing was written
+	stored  *unstructured.Unstructured // what was written; only if its health depends on its content
+	created bool                       // the object did not exist before
+	made    bool                       // our last apply created the object, now or earlier
 	diffs   []api.Difference
 	gen     int64
 	snapshot
@@ -197,7 +198,9 @@ func (a *applier) task(id api.ID, w wanted) (task, bool) {
 		return t, true
 	}
 	if l == nil && !a.watch.Of(gvk).Complete() {
-		return t, a.trouble[id] != nil // no watch reports the object, so that the last apply has to be trusted
+		// No watch reports the object, so that the last apply has to be trusted. Its health is read once.
+		unknown := needsStatus(w.manifest) && a.watch.Of(gvk).Refused() && !a.drifts.holds(t, &observed.Object{Fleet: a.cfg.Fleet})
+		return t, a.trouble[id] != nil || unknown
 	}
 	if l != nil && l.Terminating {
 		return t, false // it is created again once its deletion is finished

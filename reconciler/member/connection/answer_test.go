@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/test/apiserver"
 )
 
 // A response that is not the requested object is an error, whatever its status code, and its
@@ -76,5 +77,20 @@ func TestAnswerThatIsNotTheObject(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Problems that an API server lists in no order always give the same message.
+func TestListedProblemsAreSorted(t *testing.T) {
+	var messages []string
+	for _, list := range []string{"  .spec.a: duplicate entries\n  .spec.b: duplicate entries", "  .spec.b: duplicate entries\n  .spec.a: duplicate entries"} {
+		c := connAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			apiserver.Refuse(w, http.StatusInternalServerError, "failed to create typed patch object: errors:\n"+list)
+		}))
+		_, _, err := c.ApplyWhole(t.Context(), configMapKind, api.ID{Kind: "ConfigMap", Namespace: "app", Name: "a"}, []byte("{}"), true)
+		messages = append(messages, err.Error())
+	}
+	if messages[0] != messages[1] || strings.Index(messages[0], ".spec.a") > strings.Index(messages[0], ".spec.b") {
+		t.Errorf("the messages are %q", messages)
 	}
 }

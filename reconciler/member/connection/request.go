@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,9 +188,27 @@ func (c *Conn) send(ctx context.Context, r *rest.Request) (raw []byte, code int,
 // does not decode it.
 func Answer(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
-		return nil, err
+		return nil, inOrder(err)
 	}
 	return r.Raw()
+}
+
+// inOrder sorts what an API server lists in a message, one problem a line and in no order, so that the
+// same problems give the same message.
+func inOrder(err error) error {
+	const listed = "errors:\n"
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return err
+	}
+	before, list, found := strings.Cut(status.ErrStatus.Message, listed)
+	if !found {
+		return err
+	}
+	lines := strings.Split(list, "\n")
+	slices.Sort(lines)
+	status.ErrStatus.Message = before + listed + strings.Join(lines, "\n")
+	return err
 }
 
 // A DeleteResult is the result of a deletion request.

@@ -24,7 +24,8 @@ const (
 	stuckAfter  = 10 * time.Second
 	askAgain    = 40 * time.Second // with jitter at least 30
 	askSeldom   = 10 * time.Minute
-	askTogether = 4 // workloads of one cluster, and no more within stuckAfter
+	askRefused  = 30 * time.Second // after something may not be read: the permission may be granted
+	askTogether = 4                // workloads of one cluster, and no more within stuckAfter
 )
 
 // Config configures a tracker. All fields must be set.
@@ -247,6 +248,9 @@ func (t *Tracker) Answers() (news []api.ID) {
 		if w.record(a.Diagnosis, t.cfg.FailureTimeout) {
 			news = append(news, id)
 		}
+		if a.refused != nil {
+			w.next = retry.Earlier(w.next, time.Now().Add(askRefused))
+		}
 	}
 	t.schedule()
 	return news
@@ -280,7 +284,7 @@ func (t *Tracker) unanswered(w *workload, err error) (news bool) {
 		t.cfg.Log.Debug("pods not read", "cluster", t.cfg.Cluster, "err", err)
 		return false
 	}
-	w.next = time.Now().Add(askSeldom)
+	w.next, w.times = time.Now().Add(askRefused), 0
 	refused := &forbiddenError{"pods", err}
 	t.recordRefusal(refused)
 	was := w.why

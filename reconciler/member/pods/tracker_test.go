@@ -254,3 +254,28 @@ func TestSelector(t *testing.T) {
 		}
 	}
 }
+
+// What may not be read is asked for again soon, however often that was refused, since somebody may grant the
+// permission.
+func TestForbiddenPodsAreAskedForAgainSoon(t *testing.T) {
+	server := &podsAsked{refuse: true, pages: map[string]string{"": pullsCanary}}
+	tr := trackerAt(t, server)
+	missing := health.Health{State: health.NotAvailableYet, Message: "0 of 2 replicas updated"}
+	tr.says(missing)
+	for range 5 {
+		tr.due(t)
+		if got := tr.says(missing); got != "the reason is not known: gitfleet may not read pods there" {
+			t.Errorf("it says %s", got)
+		}
+		if wait := time.Until(tr.stuck[webID].next); wait > 30*time.Second {
+			t.Errorf("it asks again in %s", wait)
+		}
+	}
+	server.mu.Lock()
+	server.refuse = false
+	server.mu.Unlock()
+	tr.due(t)
+	if got := tr.says(missing); !strings.Contains(got, "ErrImagePull") {
+		t.Errorf("it says %s", got)
+	}
+}

@@ -98,6 +98,35 @@ func (k *Kind) requestContext(ctx context.Context) (context.Context, context.Can
 // it does not know may still exist.
 func (k *Kind) Complete() bool { return k != nil && k.synced.Load() }
 
+// Refused reports whether the kind may not be listed, so that no watch reports its objects.
+func (k *Kind) Refused() bool { return k != nil && k.refused.Load() && !k.Complete() }
+
+// HealthOf returns the health of an object of a kind that may not be listed, as a request for it has shown
+// it. If the object is not available, the message says why that may not be true any more.
+func (k *Kind) HealthOf(o *unstructured.Unstructured) health.Health {
+	h := k.health(o, k.expressions.Of(api.IDOf(o)))
+	if !h.Counts() {
+		about := "when gitfleet last wrote or read it; " + k.unfollowed()
+		if h.Message != "" {
+			about = h.Message + " " + about
+		}
+		h.Message, h.Failure = about, ""
+	}
+	return h
+}
+
+// HealthUnread returns the health of an object of a kind that may not be listed, of which nothing was read.
+func (k *Kind) HealthUnread() health.Health {
+	if k.Full {
+		return health.Health{State: health.NotAvailableYet, Message: k.unfollowed()}
+	}
+	return health.OfKind(k.GVK)
+}
+
+func (k *Kind) unfollowed() string {
+	return "its status cannot be followed, since gitfleet may not list and watch " + k.res.GroupResource().String()
+}
+
 // Unserved reports whether the server has answered that it does not serve the kind any more.
 func (k *Kind) Unserved() bool { return k.unserved.Load() }
 
