@@ -48,6 +48,8 @@ var (
 	memberLag        = describe("gitfleet_member_lag_commits", "Commits that a member cluster is behind, counting those that changed its content; the maximum over its placements.", "cluster")
 	memberLagSeconds = describe("gitfleet_member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date.", "cluster")
 
+	memberProblems = describe("gitfleet_member_problems", "Always 1, by what keeps gitfleet from using a member cluster in full: duplicate (another member is the same cluster), foreign (another fleet holds it), credentials (new ones do not work) or permissions (some are missing); a member without problems has no series.", "cluster", "problem")
+
 	placementClusters   = describe("gitfleet_placement_clusters", "Clusters of a placement by state: "+statesHelp, "placement", "state")
 	placementSelected   = describe("gitfleet_placement_selected_objects", "Objects that a placement selects.", "placement")
 	placementFailed     = describe("gitfleet_placement_failed_objects", "Objects of a placement that were refused or will not become available by themselves, summed over its clusters.", "placement")
@@ -258,8 +260,18 @@ func (p *scrape) members() {
 			up = 1
 		}
 		p.gauge(memberUp, up, m.Name)
+		for _, c := range m.Status.Conditions {
+			if problem := problems[c.Reason]; problem != "" && c.Status == metav1.ConditionFalse {
+				p.gauge(memberProblems, 1, m.Name, problem)
+			}
+		}
 		p.summary(sums[m.Name], memberPlacements, memberLag, memberLagSeconds, m.Name)
 	}
+}
+
+// problems are the values of the label problem by the reason of the condition that says it.
+var problems = map[string]string{
+	api.MemberClusterDuplicate: "duplicate", api.MemberClusterForeign: "foreign", api.CredentialsUnusable: "credentials", api.PermissionsMissing: "permissions",
 }
 
 // countDrifts counts the objects that differ from Git, by placement and state. It leaves out

@@ -145,6 +145,32 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// What keeps gitfleet from using a member is exported by its reason, while that lasts.
+func TestMetricOfMemberProblems(t *testing.T) {
+	s := New(prometheus.NewRegistry())
+	no := func(typ, reason string) metav1.Condition {
+		return metav1.Condition{Type: typ, Status: metav1.ConditionFalse, Reason: reason}
+	}
+	east := &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}}
+	east.Status.Conditions = []metav1.Condition{no(api.Joined, api.MemberClusterDuplicate), no(api.CredentialsRenewed, api.CredentialsUnusable)}
+	west := &api.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+	west.Status.Conditions = []metav1.Condition{no(api.Joined, api.MemberClusterForeign), no(api.PermissionsGranted, api.PermissionsMissing), no(api.Healthy, "NotReady")}
+	s.Publish(&status.Report{Clusters: []*api.MemberCluster{east, west}})
+	got := page(t, s)
+	for _, series := range []string{`cluster="east",problem="duplicate"`, `cluster="east",problem="credentials"`, `cluster="west",problem="foreign"`, `cluster="west",problem="permissions"`} {
+		if !strings.Contains(got, "gitfleet_member_problems{"+series+"} 1\n") {
+			t.Errorf("no %s in\n%s", series, got)
+		}
+	}
+	if n := strings.Count(got, "gitfleet_member_problems{"); n != 4 {
+		t.Errorf("%d series, want 4", n)
+	}
+	s.Publish(&status.Report{Clusters: []*api.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}}})
+	if got := page(t, s); strings.Contains(got, "gitfleet_member_problems{") {
+		t.Errorf("of problems that are gone:\n%s", got)
+	}
+}
+
 // A standby exports the state of its polls, and nothing that the leader exports as well.
 func TestMetricsOfStandby(t *testing.T) {
 	s := New(nil)

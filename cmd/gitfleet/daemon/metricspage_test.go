@@ -89,7 +89,9 @@ func oneOfEach() *status.Report {
 		At: at, InForce: &hub.Snapshot{},
 		Source:     status.Source{InForce: hub.Commit{Hash: "0123456789abcdef"}, Since: at, Git: status.Git{LastSuccess: at}},
 		Placements: []*api.ClusterResourcePlacement{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}},
-		Clusters:   []*api.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}},
+		Clusters: []*api.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Status: api.MemberClusterStatus{Conditions: []metav1.Condition{
+			{Type: api.PermissionsGranted, Status: metav1.ConditionFalse, Reason: api.PermissionsMissing},
+		}}}},
 		Details: []*status.Detail{{
 			Placement: "crp/web", Rollout: &status.Rollout{Started: at},
 			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at}},
