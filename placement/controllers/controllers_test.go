@@ -159,3 +159,42 @@ func TestRulesAreComplete(t *testing.T) {
 		}
 	}
 }
+
+// What a controller has added to a field of the manifest is applied with it, and nothing else is.
+func TestKeep(t *testing.T) {
+	claim := func(size string) string {
+		return `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"` + size + `"}}}}`
+	}
+	account := func(secrets string) string {
+		return `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"web"}` + secrets + `}`
+	}
+	tests := map[string]struct{ git, live, want string }{
+		"a larger claim":             {claim("1Gi"), claim("5Gi"), claim("5Gi")},
+		"a claim that Git enlarges":  {claim("10Gi"), claim("5Gi"), claim("10Gi")},
+		"the same size, in MiB":      {claim("1Gi"), claim("1024Mi"), claim("1Gi")},
+		"no size":                    {claim("x"), claim("5Gi"), claim("x")},
+		"a pull secret of OpenShift": {account(`,"imagePullSecrets":[{"name":"mine"}]`), account(`,"imagePullSecrets":[{"name":"web-dockercfg-x"},{"name":"mine"}]`), account(`,"imagePullSecrets":[{"name":"mine"},{"name":"web-dockercfg-x"}]`)},
+		"a pull secret of a user":    {account(`,"imagePullSecrets":[{"name":"mine"}]`), account(`,"imagePullSecrets":[{"name":"mine"},{"name":"other"}]`), account(`,"imagePullSecrets":[{"name":"mine"}]`)},
+		"of another ServiceAccount":  {account(`,"imagePullSecrets":[{"name":"mine"}]`), account(`,"imagePullSecrets":[{"name":"api-dockercfg-x"}]`), account(`,"imagePullSecrets":[{"name":"mine"}]`)},
+		"Git sets no pull secrets":   {account(``), account(`,"imagePullSecrets":[{"name":"web-dockercfg-x"}]`), account(``)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			parse := func(text string) *unstructured.Unstructured {
+				o := &unstructured.Unstructured{}
+				if err := o.UnmarshalJSON([]byte(text)); err != nil {
+					t.Fatal(err)
+				}
+				return o
+			}
+			git := parse(test.git)
+			got := Keep(git, parse(test.live))
+			if !reflect.DeepEqual(got, parse(test.want)) || !reflect.DeepEqual(git, parse(test.git)) {
+				t.Errorf("it is %v, want %s", got, test.want)
+			}
+			if test.git == test.want && got != git {
+				t.Error("it was copied")
+			}
+		})
+	}
+}

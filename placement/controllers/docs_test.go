@@ -18,7 +18,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(raw)
-	for name, table := range map[string]string{"fields": fieldTable(), "autoscalers": autoscalerTable(), "runs": runTable()} {
+	for name, table := range map[string]string{"fields": fieldTable(), "autoscalers": autoscalerTable(), "runs": runTable(), "keeps": keepTable()} {
 		begin := "<!-- " + name + " -->\n"
 		before, rest, found := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, "<!-- end -->")
@@ -56,6 +56,15 @@ func autoscalerTable() string {
 	b.WriteString("| kind | field with the object |\n|---|---|\n")
 	for _, a := range Autoscalers {
 		fmt.Fprintf(&b, "| %s | `%s` |\n", a.GroupKind, Pointer(a.Target))
+	}
+	return b.String()
+}
+
+func keepTable() string {
+	var b strings.Builder
+	b.WriteString("| kind | field | what stays | belongs to |\n|---|---|---|---|\n")
+	for _, k := range Keeps {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", k.Kind, Pointer(k.Path), k.Sign, k.Owner)
 	}
 	return b.String()
 }

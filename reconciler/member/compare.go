@@ -32,6 +32,7 @@ type comparison struct {
 // them. Fields of rivals are left out. A partial comparison uses a server-side dry run; if the
 // server refuses it, the comparison is made without one.
 func (x *executor) compare(ctx context.Context, t task, live *unstructured.Unstructured, rivals []autoscaler.Rival) (comparison, error) {
+	t = t.beside(live)
 	desired, opt := t.manifest.Object.Content, diff.Options{Ignore: autoscaler.Paths(rivals)}
 	var c comparison
 	if live != nil && x.works[t.placement].Strategy.ComparisonOption != api.FullComparison {

@@ -272,7 +272,7 @@ func (dr *driftRecorder) contest(t task, l *observed.Object, f flips) {
 }
 
 // ignoredMessage says why a difference is not reverted.
-const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks"
+const ignoredMessage = "left alone, as " + api.IgnoreFieldsAnnotation + " asks or as a controller has extended them"
 
 // ignoredDrift returns the record of differences in fields that an object leaves to others.
 func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
@@ -281,7 +281,11 @@ func ignoredDrift(generation int64, left []api.Difference) ledger.Drift {
 
 // ignoredIn returns the differences in fields that an object leaves to others.
 func ignoredIn(t task, live *unstructured.Unstructured) []api.Difference {
-	return diff.Differences(live, api.FieldManager, diff.Ignored(t.manifest.Object.Content, live))
+	left := diff.Ignored(t.manifest.Object.Content, live)
+	if t.inGit != nil {
+		left = append(left, diff.Compare(t.inGit, t.manifest.Object.Content, diff.Options{Structural: true})...)
+	}
+	return diff.Differences(live, api.FieldManager, left)
 }
 
 // endUnobserved records the end of drift that was not reverted here: it was still there when it

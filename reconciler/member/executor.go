@@ -113,7 +113,7 @@ func (x *executor) foundOperation(t task) diff.Operation {
 
 // leavesFields reports whether a manifest leaves fields to others, of which we may own live values.
 func leavesFields(m *work.Manifest) bool {
-	return ignoresFields(m) || len(controllers.Pointers(m.Object.Content)) > 0
+	return ignoresFields(m) || controllers.MayKeep(m.Object.Content) || len(controllers.Pointers(m.Object.Content)) > 0
 }
 
 // ignoresFields reports whether the annotation of a manifest lists fields.
@@ -140,6 +140,7 @@ func (x *executor) readAndApply(ctx context.Context, t task) outcome {
 	if err != nil {
 		return x.readFailed(o, diff.ReadFailed(err), err)
 	}
+	t = t.beside(live)
 	saw := snapshot{live: live}
 	if !x.works.onlyCompares(t.placement) {
 		saw.rivals = autoscaler.Rivals(ctx, x.conn, t.manifest.Object.Content, live, t.scaler)

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 // Replicas that a commit leaves to an autoscaler keep their live value although somebody else has
@@ -154,4 +156,47 @@ func TestKindsThatMayNotBeListed(t *testing.T) {
 			c.stop()
 		}
 	})
+}
+
+// A claim that somebody has enlarged is no drift, keeps its size, and does not keep other changes of Git from
+// arriving.
+func TestEnlargedClaimKeepsItsSize(t *testing.T) {
+	claim := `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: default, labels: {v: "1"}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`
+	for _, mode := range []string{"revert", "report", "propose"} {
+		t.Run(mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newControlled(t)
+				claim := strings.Replace(claim, "labels:", "annotations: {gitfleet.dev/drift: "+mode+"}, labels:", 1)
+				c.start(placed(t, "web", claim))
+				defer c.stop()
+				claims := c.of("", "v1", "persistentvolumeclaims")
+				expect := func(size, version string) {
+					t.Helper()
+					o := c.live(claims, "data")
+					if got, _, _ := unstructured.NestedString(o.Object, "spec", "resources", "requests", "storage"); got != size || o.GetLabels()["v"] != version {
+						t.Errorf("the size is %s of version %s, want %s of %s", got, o.GetLabels()["v"], size, version)
+					}
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					for _, d := range c.seen.Drifts {
+						if d.State != api.DriftIgnored && d.State != api.DriftEnded {
+							t.Errorf("drift: %+v", d)
+						}
+					}
+					if len(c.seen.Exceptions) > 0 {
+						t.Errorf("exceptions: %+v", c.seen.Exceptions)
+					}
+				}
+				for range 4 {
+					c.patch(claims, "data", "pvc-autoresizer", `{"spec":{"resources":{"requests":{"storage":"5Gi"}}}}`)
+					c.settle()
+				}
+				expect("5Gi", "1")
+				c.set(placed(t, "web", strings.Replace(claim, `v: "1"`, `v: "2"`, 1)))
+				expect("5Gi", "2")
+				c.set(placed(t, "web", strings.NewReplacer(`v: "1"`, `v: "3"`, "1Gi", "9Gi").Replace(claim)))
+				expect("9Gi", "3")
+			})
+		})
+	}
 }

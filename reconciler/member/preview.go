@@ -254,6 +254,7 @@ func (p *Preview) look(ctx context.Context, t task) (*Change, error) {
 
 // compare uses the same decision table as an agent.
 func (p *Preview) compare(ctx context.Context, t task, c *Change, live *unstructured.Unstructured) (*Change, error) {
+	t = t.beside(live)
 	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)
 	facts := p.executor().facts(t, live)
 	var found comparison

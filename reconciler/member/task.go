@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
@@ -42,6 +43,8 @@ type task struct {
 	// survey.
 	found *finding
 	inputs
+	// inGit is the content in Git, if that of the manifest was extended; otherwise nil.
+	inGit *unstructured.Unstructured
 }
 
 // inputs are what an executor needs to know of the object of a task.
@@ -62,6 +65,18 @@ type inputs struct {
 	// lastApplied is the manifest that was applied last, if the object is to have another one now; nil if
 	// it is not known.
 	lastApplied *work.Manifest
+}
+
+// beside returns a task that applies what controllers have added to fields of the live object with the
+// content in Git. live may be nil.
+func (t task) beside(live *unstructured.Unstructured) task {
+	in := t.manifest.Object
+	if content := controllers.Keep(in.Content, live); content != in.Content {
+		m, o := *t.manifest, *in
+		o.Content, m.Object = content, &o
+		t.manifest, t.inGit = &m, in.Content
+	}
+	return t
 }
 
 // An outcome is the result of a task.

@@ -172,6 +172,7 @@ func (p *Preview) askServer(ctx context.Context, manager *ssa.ResourceManager, t
 	if live == nil && p.s.hasRun(t.manifest, t.item) {
 		return nil, nil
 	}
+	t = t.beside(live)
 	rivals := autoscaler.Rivals(ctx, p.s.conn, t.manifest.Object.Content, live, t.scaler)
 	desired, err := p.asApplied(t, snapshot{live, rivals})
 	if err != nil {

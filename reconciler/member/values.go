@@ -134,6 +134,7 @@ type valueComparison struct {
 // that a structural comparison finds is confirmed by a server-side dry run, which includes
 // admission webhooks.
 func (x *executor) compareValues(ctx context.Context, t task, live *unstructured.Unstructured) valueComparison {
+	t = t.beside(live)
 	desired := t.manifest.Object.Content
 	var ignored []api.Difference
 	if leavesFields(t.manifest) {
