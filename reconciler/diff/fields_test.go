@@ -163,6 +163,15 @@ func TestRivalsAreThoseWhoOwnWhatTheHubSets(t *testing.T) {
 		"an autoscaler where the hub leaves the count open": {
 			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, labels: {tier: front}}}",
 			func(s *server) { s.scale("kube-controller-manager", 5) }, nil},
+		"Flagger": {web, func(s *server) {
+			s.update("flagger", "", func(o map[string]any) {
+				set(s.t, o, int64(0), "spec", "replicas")
+				variable(o)["value"] = "slow"
+			})
+		}, []Rival{{Path: "/spec/replicas", Value: "0", Wanted: "3", Autoscaler: true, By: api.Actor{Manager: "flagger", Operation: "Update"}}}},
+		"Flagger, of something else": {web, func(s *server) {
+			s.update("flagger", "", func(o map[string]any) { variable(o)["value"] = "slow" })
+		}, nil},
 		"an ordinary edit": {web, func(s *server) {
 			s.update("kubectl-edit", "", func(o map[string]any) { set(s.t, o, int64(5), "spec", "replicas") })
 		}, nil},

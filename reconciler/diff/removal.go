@@ -121,9 +121,10 @@ type rival struct {
 	applies, contract bool
 }
 
-// controlPlane are the field managers of the control plane.
+// controlPlane are the field managers of the control plane, which is one process in K3s and MicroK8s.
 var controlPlane = map[string]bool{
 	"cloud-controller-manager": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "kubelet": true,
+	"k3s": true, "kubelite": true,
 }
 
 // byContract reports whether a part of Kubernetes itself owns the fields of an entry.

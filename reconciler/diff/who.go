@@ -135,8 +135,8 @@ func owns(set *fieldpath.Set, live any, path []string) bool {
 	return owns(sub, below, path[1:])
 }
 
-// A Rival owns a field that the hub also sets, through a subresource. Each of them would keep
-// overwriting the other.
+// A Rival owns a field that the hub also sets, through a subresource, or replicas as a controller of
+// progressive delivery. Each of them would keep overwriting the other.
 type Rival struct {
 	Path  string // a JSON pointer into the live object
 	Value string // the current value
@@ -147,17 +147,25 @@ type Rival struct {
 	Autoscaler bool
 }
 
-// Rivals lists the fields that desired sets and somebody else owns through a subresource other
-// than status, such as spec.replicas through scale.
+// progressive are the field managers of controllers of progressive delivery. They scale a workload by an
+// update of it: to zero while another one takes its traffic, and back.
+var progressive = map[string]bool{"flagger": true, "rollouts-controller": true}
+
+// Rivals lists the fields that desired sets and that belong to a Rival in the live object, such as
+// spec.replicas that were set through scale.
 func Rivals(desired, live *unstructured.Unstructured) []Rival {
 	var list []Rival
 	entries := live.GetManagedFields()
 	for i := range entries {
 		e := &entries[i]
-		if e.Subresource == "" || e.Subresource == "status" {
+		fields := fieldsOf(e)
+		switch {
+		case e.Subresource == "status" || e.Subresource == "" && !autoscaler(e):
 			continue
+		case e.Subresource == "":
+			fields = fields.Intersection(fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas")))
 		}
-		fieldsOf(e).Leaves().Iterate(func(path fieldpath.Path) {
+		fields.Leaves().Iterate(func(path fieldpath.Path) {
 			_, wanted, sets := locate(desired.Object, path)
 			if pointer, value, ok := locate(live.Object, path); ok && sets {
 				list = append(list, Rival{
@@ -170,7 +178,7 @@ func Rivals(desired, live *unstructured.Unstructured) []Rival {
 	return list
 }
 
-// Autoscaled reports whether a controller owns fields through the scale subresource.
+// Autoscaled reports whether a controller that scales owns fields.
 func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
 	for i := range entries {
 		if autoscaler(&entries[i]) {
@@ -183,6 +191,9 @@ func Autoscaled(entries []metav1.ManagedFieldsEntry) bool {
 // autoscaler distinguishes a controller from a person, since kubectl scale uses the same
 // subresource as a HorizontalPodAutoscaler.
 func autoscaler(e *metav1.ManagedFieldsEntry) bool {
+	if e.Subresource == "" {
+		return progressive[e.Manager] && e.FieldsV1 != nil && ownsField(e.FieldsV1.GetRawBytes(), "f:spec", "f:replicas")
+	}
 	return e.Subresource == "scale" && !strings.HasPrefix(e.Manager, "kubectl")
 }
 

@@ -110,11 +110,11 @@ func HandOver(ctx context.Context, conn *connection.Conn, res connection.Resourc
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 
-// scalers are substrings of the field managers of autoscalers, and throughOthers those of
+// scalers are substrings of the field managers of autoscalers and controllers of progressive delivery, and throughOthers those of
 // autoscalers that scale through a HorizontalPodAutoscaler. Any other manager is a user with
 // some tool.
 var (
-	scalers       = []string{"autoscal", "scaler", "knative"}
+	scalers       = []string{"autoscal", "scaler", "knative", "flagger", "rollouts-controller"}
 	throughOthers = []string{"kube-controller-manager", "keda"}
 )
 
