@@ -84,7 +84,7 @@ func (r *Repo) Publisher(cfg Config, signingKey string) (*Publisher, error) {
 }
 
 // Publish makes a branch point to its commit. A missing branch is created. A branch that
-// already has the change stays as it is, whatever was committed to the base since. A branch
+// already has the change and the message stays as it is, whatever was committed to the base since. A branch
 // whose only commit is gitfleet's own is replaced, unless it moves before the push arrives. A
 // branch to which other people have pushed is not changed.
 func (p *Publisher) Publish(ctx context.Context, c BranchCommit) (BranchState, error) {
@@ -116,7 +116,7 @@ func (p *Publisher) publish(ctx context.Context, b *remoteBranch, c BranchCommit
 			if err != nil {
 				return state, err
 			}
-			if tree == b.commit.TreeHash {
+			if tree == b.commit.TreeHash && b.commit.Message == c.Message {
 				return state, nil
 			}
 		}

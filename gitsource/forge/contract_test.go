@@ -70,7 +70,7 @@ func keepsContract(t *testing.T, h host) {
 	opened, err := c.OpenPullRequest(ctx, forge.NewPullRequest{Base: "main", Branch: branch, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"}})
 	must(err)
 	want := forge.PullRequest{
-		Number: opened.Number, URL: opened.URL, Body: "one", Labels: []string{driftLabel, "placement/web"},
+		Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Labels: []string{driftLabel, "placement/web"},
 		Base: "main", Branch: branch, Head: head, HeadRef: h.headRef(opened.Number), State: forge.Open,
 	}
 	check := func(what string, got, want forge.PullRequest) {
@@ -94,13 +94,19 @@ func keepsContract(t *testing.T, h host) {
 	}
 
 	h.step("edit")
-	must(c.EditPullRequest(ctx, opened.Number, "edited"))
+	must(c.EditPullRequest(ctx, opened.Number, forge.Edit{Title: "Another drift", Body: "edited", AddLabels: []string{"placement/shop"}, RemoveLabels: []string{"placement/web", "not there"}}))
+
+	h.step("read the edited")
+	edited, err := c.PullRequest(ctx, opened.Number)
+	must(err)
+	want.Title, want.Body, want.Labels = "Another drift", "edited", []string{driftLabel, "placement/shop"}
+	check("edited", edited, want)
 
 	h.step("read")
 	h.label(opened.Number, driftLabel, "gitfleet/hold")
 	got, err := c.PullRequest(ctx, opened.Number)
 	must(err)
-	want.Body, want.Labels = "edited", []string{driftLabel, "gitfleet/hold"}
+	want.Labels = []string{driftLabel, "gitfleet/hold"}
 	check("read", got, want)
 
 	h.step("fork")
@@ -114,7 +120,7 @@ func keepsContract(t *testing.T, h host) {
 	}
 	check("listed", list[0], want)
 	check("listed of a fork", list[1], forge.PullRequest{
-		Number: number, URL: list[1].URL, Body: "please",
+		Number: number, URL: list[1].URL, Title: list[1].Title, Body: "please",
 		Base: "main", Branch: "proposal", Fork: true, Head: forkHead, HeadRef: h.headRef(number), State: forge.Open,
 	})
 
@@ -216,7 +222,7 @@ func keepsContract(t *testing.T, h host) {
 		t.Errorf("the merge commit is %q", found.MergeCommit)
 	}
 	check("merged", *found, forge.PullRequest{
-		Number: opened.Number, URL: opened.URL, Body: "one",
+		Number: opened.Number, Title: "Drift", URL: opened.URL, Body: "one",
 		Base: "main", Branch: "gitfleet/drift/2", Head: head, HeadRef: h.headRef(opened.Number), State: forge.Merged, MergeCommit: found.MergeCommit,
 	})
 

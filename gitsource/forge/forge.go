@@ -33,8 +33,8 @@ type Client interface {
 	// OpenPullRequest opens a pull request. Labels that the repository does not have are created.
 	// If it was opened but could not be labeled, both the pull request and the error are returned.
 	OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error)
-	// EditPullRequest replaces the body of a pull request.
-	EditPullRequest(ctx context.Context, number int64, body string) error
+	// EditPullRequest changes the labels of a pull request, and then its title and its body.
+	EditPullRequest(ctx context.Context, number int64, e Edit) error
 	// ClosePullRequest adds a comment to a pull request, replaces its body and closes it.
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
 
@@ -64,8 +64,8 @@ type Client interface {
 	Issue(ctx context.Context, number int64) (*Issue, error)
 	// OpenIssue opens an issue. The error is [ErrIssuesDisabled] if the repository has no issues.
 	OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
-	// EditIssue replaces the body of an issue.
-	EditIssue(ctx context.Context, number int64, body string) error
+	// EditIssue changes the labels of an issue, and then its title and its body.
+	EditIssue(ctx context.Context, number int64, e Edit) error
 	// CloseIssue adds a comment to an issue, replaces its body and closes it.
 	CloseIssue(ctx context.Context, number int64, comment, body string) error
 
@@ -98,8 +98,8 @@ const (
 type PullRequest struct {
 	Number int64
 	// URL is its address in a browser.
-	URL  string
-	Body string
+	URL         string
+	Title, Body string
 	// Labels are sorted. They are empty for pull requests from forks on Gitea, where anybody
 	// can set them.
 	Labels []string
@@ -125,6 +125,24 @@ type NewPullRequest struct {
 	Base, Branch string
 	Title, Body  string
 	Labels       []string
+}
+
+// An Edit has the changes of a pull request or of an issue.
+type Edit struct {
+	// Title is the new title; empty if it stays.
+	Title string
+	Body  string
+	// AddLabels and RemoveLabels are the labels to add and to remove. Labels that the repository does not have are
+	// created, and one that is not there is not removed.
+	AddLabels, RemoveLabels []string
+}
+
+// titled returns the new title for a request; nil if it stays.
+func (e Edit) titled() *string {
+	if e.Title == "" {
+		return nil
+	}
+	return &e.Title
 }
 
 // A Comment is a comment on a pull request.

@@ -80,7 +80,7 @@ func (g *giteaClient) PullRequest(ctx context.Context, number int64) (PullReques
 
 func fromGitea(pr *gitea.PullRequest) PullRequest {
 	out := PullRequest{
-		Number: pr.Index, URL: pr.HTMLURL, Body: pr.Body,
+		Number: pr.Index, URL: pr.HTMLURL, Title: pr.Title, Body: pr.Body,
 		HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.Index), State: Open,
 	}
 	out.Labels = giteaLabels(pr.Labels)
@@ -131,8 +131,41 @@ func (g *giteaClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (Pu
 	return fromGitea(pr), nil
 }
 
-func (g *giteaClient) EditPullRequest(ctx context.Context, number int64, body string) error {
-	return g.edit(ctx, number, gitea.EditPullRequestOption{Body: &body})
+func (g *giteaClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
+	if err := g.editLabels(ctx, number, e); err != nil {
+		return err
+	}
+	return g.edit(ctx, number, gitea.EditPullRequestOption{Title: e.Title, Body: &e.Body}) // an empty title stays
+}
+
+// editLabels changes labels of a pull request or of an issue one by one, since others change them as well.
+func (g *giteaClient) editLabels(ctx context.Context, number int64, e Edit) error {
+	c := g.api(ctx)
+	if len(e.AddLabels) > 0 {
+		ids, err := g.labelIDs(c, e.AddLabels)
+		if err != nil {
+			return err
+		}
+		if _, _, err := c.AddIssueLabels(g.owner, g.name, number, gitea.IssueLabelsOption{Labels: ids}); err != nil {
+			return fmt.Errorf("label %d: %w", number, err)
+		}
+	}
+	if len(e.RemoveLabels) == 0 {
+		return nil
+	}
+	labels, _, err := c.GetIssueLabels(g.owner, g.name, number, gitea.ListLabelsOptions{})
+	if err != nil {
+		return fmt.Errorf("read the labels of %d: %w", number, err)
+	}
+	for _, l := range labels {
+		if !slices.Contains(e.RemoveLabels, l.Name) {
+			continue
+		}
+		if _, err := c.DeleteIssueLabel(g.owner, g.name, number, l.ID); err != nil && statusOf(err) != http.StatusNotFound {
+			return fmt.Errorf("remove label %s of %d: %w", l.Name, number, err)
+		}
+	}
+	return nil
 }
 
 func (g *giteaClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
@@ -343,7 +376,7 @@ func (g *giteaClient) hasIssues(c *gitea.Client) (bool, error) {
 }
 
 func fromGiteaIssue(i *gitea.Issue) Issue {
-	out := Issue{Number: i.Index, URL: i.HTMLURL, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open}
+	out := Issue{Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Labels: giteaLabels(i.Labels), State: Open}
 	if i.State == gitea.StateClosed {
 		out.State = Closed
 		if i.Closed != nil {
@@ -386,8 +419,11 @@ func (g *giteaClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error) 
 	return fromGiteaIssue(opened), nil
 }
 
-func (g *giteaClient) EditIssue(ctx context.Context, number int64, body string) error {
-	return g.editIssue(ctx, number, gitea.EditIssueOption{Body: &body})
+func (g *giteaClient) EditIssue(ctx context.Context, number int64, e Edit) error {
+	if err := g.editLabels(ctx, number, e); err != nil {
+		return err
+	}
+	return g.editIssue(ctx, number, gitea.EditIssueOption{Title: e.Title, Body: &e.Body}) // an empty title stays
 }
 
 func (g *giteaClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {

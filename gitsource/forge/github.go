@@ -78,7 +78,7 @@ func (g *githubClient) PullRequest(ctx context.Context, number int64) (PullReque
 
 func fromGitHub(pr *github.PullRequest) PullRequest {
 	out := PullRequest{
-		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Body: pr.GetBody(),
+		Number: int64(pr.GetNumber()), URL: pr.GetHTMLURL(), Title: pr.GetTitle(), Body: pr.GetBody(),
 		Base: pr.GetBase().GetRef(), Branch: pr.GetHead().GetRef(), Head: pr.GetHead().GetSHA(), HeadRef: fmt.Sprintf("refs/pull/%d/head", pr.GetNumber()), State: Open,
 	}
 	out.Fork = pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID()
@@ -101,19 +101,47 @@ func (g *githubClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (P
 	if len(p.Labels) == 0 {
 		return opened, nil
 	}
-	if err := g.createLabels(ctx, p.Labels); err != nil {
+	labels, err := g.addLabels(ctx, opened.Number, p.Labels)
+	if err != nil {
 		return opened, err
 	}
-	labels, _, err := g.api.Issues.AddLabelsToIssue(ctx, g.owner, g.name, int(opened.Number), p.Labels)
-	if err != nil {
-		return opened, fmt.Errorf("label pull request %d: %w", opened.Number, err)
-	}
-	opened.Labels = sortedNames(labels, (*github.Label).GetName)
+	opened.Labels = labels
 	return opened, nil
 }
 
-func (g *githubClient) EditPullRequest(ctx context.Context, number int64, body string) error {
-	return g.edit(ctx, number, &github.PullRequest{Body: &body})
+// addLabels adds labels to a pull request or to an issue, and returns all that it has.
+func (g *githubClient) addLabels(ctx context.Context, number int64, names []string) ([]string, error) {
+	if err := g.createLabels(ctx, names); err != nil {
+		return nil, err
+	}
+	labels, _, err := g.api.Issues.AddLabelsToIssue(ctx, g.owner, g.name, int(number), names)
+	if err != nil {
+		return nil, fmt.Errorf("label %d: %w", number, err)
+	}
+	return sortedNames(labels, (*github.Label).GetName), nil
+}
+
+// editLabels changes labels of a pull request or of an issue one by one, since others change them as well.
+func (g *githubClient) editLabels(ctx context.Context, number int64, e Edit) error {
+	if len(e.AddLabels) > 0 {
+		if _, err := g.addLabels(ctx, number, e.AddLabels); err != nil {
+			return err
+		}
+	}
+	for _, name := range e.RemoveLabels {
+		_, err := g.api.Issues.RemoveLabelForIssue(ctx, g.owner, g.name, int(number), url.PathEscape(name))
+		if err != nil && statusOf(err) != http.StatusNotFound {
+			return fmt.Errorf("remove label %s of %d: %w", name, number, err)
+		}
+	}
+	return nil
+}
+
+func (g *githubClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
+	if err := g.editLabels(ctx, number, e); err != nil {
+		return err
+	}
+	return g.edit(ctx, number, &github.PullRequest{Title: e.titled(), Body: &e.Body})
 }
 
 func (g *githubClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
@@ -282,7 +310,7 @@ func (g *githubClient) issuesError(ctx context.Context, err error) error {
 }
 
 func fromGitHubIssue(i *github.Issue) Issue {
-	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Body: i.GetBody(), Labels: sortedNames(i.Labels, (*github.Label).GetName), State: Open}
+	out := Issue{Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(), Labels: sortedNames(i.Labels, (*github.Label).GetName), State: Open}
 	if i.GetState() == "closed" {
 		out.State, out.Ended = Closed, i.GetClosedAt().Time
 	}
@@ -313,8 +341,11 @@ func (g *githubClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
 	return fromGitHubIssue(opened), nil
 }
 
-func (g *githubClient) EditIssue(ctx context.Context, number int64, body string) error {
-	return g.editIssue(ctx, number, &github.IssueRequest{Body: &body})
+func (g *githubClient) EditIssue(ctx context.Context, number int64, e Edit) error {
+	if err := g.editLabels(ctx, number, e); err != nil {
+		return err
+	}
+	return g.editIssue(ctx, number, &github.IssueRequest{Title: e.titled(), Body: &e.Body})
 }
 
 func (g *githubClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {

@@ -77,7 +77,7 @@ func (g *gitlabClient) PullRequest(ctx context.Context, number int64) (PullReque
 
 func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 	out := PullRequest{
-		Number: mr.IID, URL: mr.WebURL, Body: mr.Description, Labels: slices.Sorted(slices.Values(mr.Labels)),
+		Number: mr.IID, URL: mr.WebURL, Title: mr.Title, Body: mr.Description, Labels: slices.Sorted(slices.Values(mr.Labels)),
 		Base: mr.TargetBranch, Branch: mr.SourceBranch, Fork: mr.SourceProjectID != mr.TargetProjectID, Head: mr.SHA, HeadRef: fmt.Sprintf("refs/merge-requests/%d/head", mr.IID), State: Open,
 	}
 	var ended *time.Time
@@ -101,10 +101,7 @@ func fromGitLab(mr *gitlab.BasicMergeRequest) PullRequest {
 }
 
 func (g *gitlabClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error) {
-	options := &gitlab.CreateMergeRequestOptions{Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Base}
-	if len(p.Labels) > 0 { // GitLab creates missing labels
-		options.Labels = new(gitlab.LabelOptions(p.Labels))
-	}
+	options := &gitlab.CreateMergeRequestOptions{Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Base, Labels: gitlabLabels(p.Labels)}
 	mr, _, err := g.api.MergeRequests.CreateMergeRequest(g.project, options, gitlab.WithContext(ctx))
 	if err != nil {
 		return PullRequest{}, fmt.Errorf("open a merge request of %s: %w", p.Branch, err)
@@ -112,8 +109,18 @@ func (g *gitlabClient) OpenPullRequest(ctx context.Context, p NewPullRequest) (P
 	return fromGitLab(&mr.BasicMergeRequest), nil
 }
 
-func (g *gitlabClient) EditPullRequest(ctx context.Context, number int64, body string) error {
-	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{Description: &body})
+func (g *gitlabClient) EditPullRequest(ctx context.Context, number int64, e Edit) error {
+	return g.edit(ctx, number, &gitlab.UpdateMergeRequestOptions{
+		Title: e.titled(), Description: &e.Body, AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
+	})
+}
+
+// gitlabLabels returns labels for a request; nil if there are none. GitLab creates missing ones.
+func gitlabLabels(names []string) *gitlab.LabelOptions {
+	if len(names) == 0 {
+		return nil
+	}
+	return new(gitlab.LabelOptions(names))
 }
 
 func (g *gitlabClient) ClosePullRequest(ctx context.Context, number int64, comment, body string) error {
@@ -312,7 +319,7 @@ func (g *gitlabClient) issuesError(ctx context.Context, err error) error {
 }
 
 func fromGitLabIssue(i *gitlab.Issue) Issue {
-	out := Issue{Number: i.IID, URL: i.WebURL, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
+	out := Issue{Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: slices.Sorted(slices.Values(i.Labels)), State: Open}
 	if i.State == "closed" {
 		out.State = Closed
 		if i.ClosedAt != nil {
@@ -343,8 +350,10 @@ func (g *gitlabClient) OpenIssue(ctx context.Context, i NewIssue) (Issue, error)
 	return fromGitLabIssue(opened), nil
 }
 
-func (g *gitlabClient) EditIssue(ctx context.Context, number int64, body string) error {
-	return g.editIssue(ctx, number, &gitlab.UpdateIssueOptions{Description: &body})
+func (g *gitlabClient) EditIssue(ctx context.Context, number int64, e Edit) error {
+	return g.editIssue(ctx, number, &gitlab.UpdateIssueOptions{
+		Title: e.titled(), Description: &e.Body, AddLabels: gitlabLabels(e.AddLabels), RemoveLabels: gitlabLabels(e.RemoveLabels),
+	})
 }
 
 func (g *gitlabClient) CloseIssue(ctx context.Context, number int64, comment, body string) error {

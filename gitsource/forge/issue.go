@@ -12,8 +12,8 @@ import (
 type Issue struct {
 	Number int64
 	// URL is its address in a browser.
-	URL  string
-	Body string
+	URL         string
+	Title, Body string
 	// Labels are sorted.
 	Labels []string
 	// State is Open or Closed.

@@ -47,12 +47,12 @@ func keepsIssueContract(t *testing.T, h host) {
 	draft := forge.NewIssue{Title: "Drift", Body: "one", Labels: []string{driftLabel, issueLabel}}
 	opened, err := c.OpenIssue(ctx, draft)
 	must(err)
-	want := forge.Issue{Number: opened.Number, URL: opened.URL, Body: "one", Labels: draft.Labels, State: forge.Open}
+	want := forge.Issue{Number: opened.Number, URL: opened.URL, Title: "Drift", Body: "one", Labels: draft.Labels, State: forge.Open}
 	check("opened", opened, want)
 
 	h.step("edit an issue")
-	must(c.EditIssue(ctx, opened.Number, "edited"))
-	want.Body = "edited"
+	must(c.EditIssue(ctx, opened.Number, forge.Edit{Title: "Another drift", Body: "edited", AddLabels: []string{"placement/shop"}, RemoveLabels: []string{driftLabel}}))
+	want.Title, want.Body, want.Labels = "Another drift", "edited", []string{issueLabel, "placement/shop"}
 
 	h.step("list open issues")
 	h.issue(draft)

@@ -56,9 +56,9 @@ func (s *Shared) OpenPullRequest(ctx context.Context, p NewPullRequest) (PullReq
 }
 
 // EditPullRequest implements Client.
-func (s *Shared) EditPullRequest(ctx context.Context, number int64, body string) error {
+func (s *Shared) EditPullRequest(ctx context.Context, number int64, e Edit) error {
 	defer s.ForgetList()
-	return s.Client.EditPullRequest(ctx, number, body)
+	return s.Client.EditPullRequest(ctx, number, e)
 }
 
 // ClosePullRequest implements Client.

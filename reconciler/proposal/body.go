@@ -304,7 +304,7 @@ func (c *change) severity() string {
 	return defaultSeverity
 }
 
-// labels returns the labels with which a pull request or issue is opened.
+// labels returns the labels of the pull request or issue.
 func (c *change) labels() []string {
 	all := []string{driftLabel, severityLabel + c.severity()}
 	for _, d := range c.drifts {
@@ -313,6 +313,9 @@ func (c *change) labels() []string {
 		if label = label[:min(len(label), longestLabel)]; !slices.Contains(all, label) {
 			all = append(all, label)
 		}
+	}
+	if c.reason != nil {
+		all = append(all, issueLabel)
 	}
 	return all
 }

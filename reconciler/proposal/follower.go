@@ -71,8 +71,10 @@ type offerState struct {
 	hold bool
 	// recheck requests one more query about a pull request or issue that is closed.
 	recheck bool
-	// published are the files that the branch was last found to have.
+	// published are the files that the branch was last found to have, and message is that of its
+	// commit.
 	published []FileChange
+	message   string
 	// waits is the reason why no pull request was opened yet.
 	waits string
 	// retry is the backoff of a change whose pull request could not be opened or updated.

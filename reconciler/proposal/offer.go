@@ -89,7 +89,7 @@ func (f *follower) findOrOpen(ctx context.Context, c *change, s *offerState, now
 	}
 	found, err = f.create(ctx, c, branch, now)
 	if err == nil {
-		s.published = c.files
+		s.published, s.message = c.files, f.commit(c, branch, now).Message
 	}
 	return found, err
 }
@@ -149,7 +149,9 @@ func (f *follower) create(ctx context.Context, c *change, branch string, now tim
 	if state.Others {
 		return nil, fmt.Errorf("branch %s has commits of other people and no pull request: open one, or delete the branch", branch)
 	}
-	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{Base: f.cfg.Base, Branch: branch, Title: c.title(), Body: c.body(f.cfg.Fleet, nil), Labels: c.labels()})
+	pr, err := f.cfg.Forge.OpenPullRequest(ctx, forge.NewPullRequest{
+		Base: f.cfg.Base, Branch: branch, Title: c.title(), Body: c.body(f.cfg.Fleet, nil) + recordOf(c.title(), c.labels()).String(), Labels: c.labels(),
+	})
 	faults.At("after pull request")
 	if err != nil && pr.Number == 0 {
 		return nil, err
@@ -176,31 +178,42 @@ func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// update updates the branch and the body of an open pull request or issue.
+// update updates an open pull request or issue: the branch with its commit, the body, and the title and the labels as
+// far as nobody has edited them.
 func (f *follower) update(ctx context.Context, c *change, s *offerState, now time.Time) error {
 	pr := f.open[s.branch]
-	if !reflect.DeepEqual(s.published, c.files) && !isIssue(s.branch) {
-		state, err := f.cfg.Branches.Publish(ctx, f.commit(c, s.branch, now))
-		if err == nil && state.Outdated {
-			err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
-		}
-		if err != nil {
+	if !isIssue(s.branch) {
+		if err := f.updateBranch(ctx, c, s, pr, now); err != nil {
 			return err
 		}
-		s.published = c.files
 	}
 	var waiting []*change
 	if s.branch == f.newest() {
 		waiting = f.listWaiting(now)
 	}
-	body := c.body(f.cfg.Fleet, waiting)
-	if sameText(pr.Body, body) {
+	edit, after, needed := editTo(pr, c.title(), c.labels(), c.body(f.cfg.Fleet, waiting))
+	if !needed {
 		return nil
 	}
-	if err := f.edit(ctx, pr, body); err != nil {
+	if err := f.edit(ctx, pr, edit); err != nil {
 		return err
 	}
-	pr.Body = body
-	f.open[s.branch] = pr
+	f.open[s.branch] = after
 	return nil
+}
+
+// updateBranch updates the branch of an open pull request, unless it has the files and the message of the change.
+func (f *follower) updateBranch(ctx context.Context, c *change, s *offerState, pr forge.PullRequest, now time.Time) error {
+	commit := f.commit(c, s.branch, now)
+	if s.message == commit.Message && reflect.DeepEqual(s.published, c.files) {
+		return nil
+	}
+	state, err := f.cfg.Branches.Publish(ctx, commit)
+	if err == nil && state.Outdated {
+		err = f.commentOnce(ctx, pr, outdatedMarker, outdatedComment)
+	}
+	if err == nil {
+		s.published, s.message = c.files, commit.Message
+	}
+	return err
 }

@@ -45,12 +45,12 @@ type Forge interface {
 	ListOpen(ctx context.Context, base string) ([]forge.PullRequest, error)
 	FindPullRequest(ctx context.Context, base, branch string) (*forge.PullRequest, error)
 	OpenPullRequest(ctx context.Context, p forge.NewPullRequest) (forge.PullRequest, error)
-	EditPullRequest(ctx context.Context, number int64, body string) error
+	EditPullRequest(ctx context.Context, number int64, e forge.Edit) error
 	ClosePullRequest(ctx context.Context, number int64, comment, body string) error
 	ListIssues(ctx context.Context, label string, state forge.State) ([]forge.Issue, error)
 	Issue(ctx context.Context, number int64) (*forge.Issue, error)
 	OpenIssue(ctx context.Context, i forge.NewIssue) (forge.Issue, error)
-	EditIssue(ctx context.Context, number int64, body string) error
+	EditIssue(ctx context.Context, number int64, e forge.Edit) error
 	CloseIssue(ctx context.Context, number int64, comment, body string) error
 	FindComment(ctx context.Context, number int64, marker string) (*forge.Comment, error)
 	AddComment(ctx context.Context, number int64, body string) (forge.Comment, error)

@@ -2,6 +2,7 @@ package proposal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -79,7 +80,7 @@ func (f *fakeForge) Publish(_ context.Context, c gitsource.BranchCommit) (gitsou
 	if f.others[c.Branch] {
 		return gitsource.BranchState{Others: true, Outdated: was.Base != c.Base}, nil
 	}
-	if !there || !maps.EqualFunc(was.Files, c.Files, bytes.Equal) {
+	if !there || was.Message != c.Message || !maps.EqualFunc(was.Files, c.Files, bytes.Equal) {
 		f.branches[c.Branch] = c
 	}
 	return gitsource.BranchState{}, nil
@@ -112,15 +113,22 @@ func (f *fakeForge) OpenPullRequest(_ context.Context, p forge.NewPullRequest) (
 			return forge.PullRequest{}, &forge.StatusError{Status: 409, Message: "pull request already exists"}
 		}
 	}
-	pr := &forge.PullRequest{Number: int64(len(f.pulls) + 1), Branch: p.Branch, Body: p.Body, Labels: p.Labels, State: forge.Open}
+	pr := &forge.PullRequest{Number: int64(len(f.pulls) + 1), Branch: p.Branch, Title: p.Title, Body: p.Body, Labels: p.Labels, State: forge.Open}
 	pr.URL = fmt.Sprint("https://git.example.com/pulls/", pr.Number)
 	f.pulls = append(f.pulls, pr)
 	return *pr, f.ask()
 }
 
-func (f *fakeForge) EditPullRequest(_ context.Context, number int64, body string) error {
-	f.pulls[number-1].Body = body
+func (f *fakeForge) EditPullRequest(_ context.Context, number int64, e forge.Edit) error {
+	pr := f.pulls[number-1]
+	pr.Title, pr.Body, pr.Labels = cmp.Or(e.Title, pr.Title), e.Body, editedLabels(pr.Labels, e)
 	return f.ask()
+}
+
+// editedLabels returns labels after an edit.
+func editedLabels(labels []string, e forge.Edit) []string {
+	labels = slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(e.RemoveLabels, l) })
+	return append(labels, e.AddLabels...)
 }
 
 func (f *fakeForge) ClosePullRequest(_ context.Context, number int64, comment, body string) error {
@@ -243,10 +251,11 @@ func TestChangesAreOfferedOnce(t *testing.T) {
 // If it is killed between two steps, it continues with what exists on the forge.
 func TestABranchWithoutAPullRequestIsUsed(t *testing.T) {
 	p := newProposing(10)
-	branch := branchPrefix + heldChange(7).hash
-	p.forge.branches[branch] = gitsource.BranchCommit{Files: map[string][]byte{"web.yaml": []byte("b")}, Message: "made before the crash"}
+	c := heldChange(7, "east")
+	branch := branchPrefix + c.hash
+	p.forge.branches[branch] = gitsource.BranchCommit{Files: map[string][]byte{"web.yaml": []byte("b")}, Message: c.message(trailer(c.hash)), Base: "before the crash"}
 	p.after(t, 3*time.Minute, heldChange(7, "east"))
-	if got := p.forge.pulls; len(got) != 1 || got[0].Branch != branch || p.forge.branches[branch].Message != "made before the crash" {
+	if got := p.forge.pulls; len(got) != 1 || got[0].Branch != branch || p.forge.branches[branch].Base != "before the crash" {
 		t.Errorf("pull requests: %+v", got)
 	}
 }

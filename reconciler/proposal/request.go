@@ -215,7 +215,7 @@ func (p *Proposer) supersede(ctx context.Context, s *offerState) error {
 	}
 	if pr != nil && pr.State == forge.Closed && !endedByGitfleet(pr.Body) {
 		p.allIssues = nil
-		if err := p.edit(ctx, *pr, markEnded(pr.Body)); err != nil {
+		if err := p.edit(ctx, *pr, forge.Edit{Body: markEnded(pr.Body)}); err != nil {
 			return err
 		}
 	}

@@ -44,12 +44,12 @@ func (t *tracker) current(ctx context.Context, branch string, number int64) (*fo
 	return &found, nil
 }
 
-// edit replaces the body of a pull request or an issue.
-func (t *tracker) edit(ctx context.Context, pr forge.PullRequest, body string) error {
+// edit edits a pull request or an issue.
+func (t *tracker) edit(ctx context.Context, pr forge.PullRequest, e forge.Edit) error {
 	if isIssue(pr.Branch) {
-		return t.cfg.Forge.EditIssue(ctx, pr.Number, body)
+		return t.cfg.Forge.EditIssue(ctx, pr.Number, e)
 	}
-	return t.cfg.Forge.EditPullRequest(ctx, pr.Number, body)
+	return t.cfg.Forge.EditPullRequest(ctx, pr.Number, e)
 }
 
 // end closes a pull request or an issue.
@@ -129,7 +129,7 @@ func (t *tracker) findIssueIfListed(ctx context.Context, hash string, s *offerSt
 
 func (t *tracker) createIssue(ctx context.Context, c *change) (*forge.PullRequest, error) {
 	faults.At("before issue")
-	i, err := t.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: c.title(), Body: c.body(t.cfg.Fleet, nil), Labels: append(c.labels(), issueLabel)})
+	i, err := t.cfg.Forge.OpenIssue(ctx, forge.NewIssue{Title: c.title(), Body: c.body(t.cfg.Fleet, nil) + recordOf(c.title(), c.labels()).String(), Labels: c.labels()})
 	faults.At("after issue")
 	if err != nil {
 		t.allIssues = nil // only the answer may be lost
