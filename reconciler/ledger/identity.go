@@ -76,11 +76,18 @@ type MemberRecord struct {
 	// zero if they are not known.
 	UID     string
 	Version uint64
+	// Inventories are the serial numbers of the inventories that were reported last.
+	Inventories map[api.PlacementKey]uint64
 }
 
 // RecordOf returns the record of a member.
 func RecordOf(l *Ledger, cluster string) MemberRecord {
-	r := MemberRecord{Drifts: l.Drifts(cluster)}
+	r := MemberRecord{Drifts: l.Drifts(cluster), Inventories: map[api.PlacementKey]uint64{}}
+	for key, p := range l.placements {
+		if e := p.entries[cluster]; e != nil && e.Seen != nil && e.Seen.Inventory > 0 {
+			r.Inventories[key] = e.Seen.Inventory
+		}
+	}
 	if c := l.clusters[cluster]; c != nil {
 		r.UID, r.Version = c.UID, c.ClusterSeen.Version
 	}

@@ -80,7 +80,9 @@ type WorkSeen struct {
 	// is not known.
 	Compared bool `json:",omitempty"`
 	// Wrote says that the member has written an object, or has tried to, since the last report.
-	Wrote       bool          `json:",omitempty"`
+	Wrote bool `json:",omitempty"`
+	// Inventory is the serial number of the inventory; zero if it was never written.
+	Inventory   uint64        `json:",omitempty"`
 	Total       int           // the objects of the work
 	Untrackable int           // the applied objects without a health check
 	Exceptions  []ObjectState // the objects that are not applied, not available, or differ

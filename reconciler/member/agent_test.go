@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,8 +117,12 @@ type watched struct {
 	cancel     context.CancelFunc
 	done       chan struct{}
 
-	mu   sync.Mutex
-	seen ledger.WorkSeen
+	// record is what an earlier process has recorded.
+	record ledger.MemberRecord
+
+	mu       sync.Mutex
+	seen     ledger.WorkSeen
+	restored []ledger.Restore
 }
 
 // newMutated returns an agent that was not started, for a simulated cluster behind a mutator.
@@ -135,20 +140,35 @@ func startMutated(t *testing.T) (hook *mutator, direct *rest.Config, a *watched)
 	return hook, direct, a
 }
 
-func (a *watched) start() {
+func (a *watched) start() { a.startWith(a.works()) }
+
+// restores returns the restores that were reported.
+func (a *watched) restores() []ledger.Restore {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.restored)
+}
+
+func (a *watched) startWith(works []work.Work) {
 	a.Agent = member.New(member.Config{
 		Name: "east", Fleet: "prod", Sweep: 6 * time.Hour, DriftMode: a.mode, Encoder: member.NewEncoder("prod", "https://git.example.com/fleet"),
 		Connect: func(context.Context) (*rest.Config, error) { return a.config, nil },
 		Log:     slog.New(slog.NewTextHandler(a.t.Output(), nil)),
 		Report: func(o ledger.Observation) {
-			if w, ok := o.(ledger.WorkSeen); ok {
-				a.mu.Lock()
-				defer a.mu.Unlock()
-				a.seen = w
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			switch o := o.(type) {
+			case ledger.WorkSeen:
+				a.seen = o
+			case ledger.ClusterSeen:
+				if !o.Restored.At.IsZero() {
+					a.restored = append(a.restored, o.Restored)
+				}
 			}
 		},
 	})
-	a.Set(a.works())
+	a.SetRecord(a.record)
+	a.Set(works)
 	if a.checkFirst {
 		a.Check()
 	}
@@ -233,11 +253,16 @@ func (a *watched) applyAs(config *rest.Config, value string) {
 
 func mapsOf(t *testing.T, config *rest.Config) dynamic.ResourceInterface {
 	t.Helper()
+	return inNamespace(t, config, "default")
+}
+
+func inNamespace(t *testing.T, config *rest.Config, namespace string) dynamic.ResourceInterface {
+	t.Helper()
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
 }
 
 func get(t *testing.T, maps dynamic.ResourceInterface) *unstructured.Unstructured {

@@ -13,6 +13,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
 )
 
 // inventories writes what placements own to the cluster.
@@ -31,6 +32,22 @@ func (i *inventories) load(ctx context.Context) error {
 	i.inv = all
 	i.newOwners = i.findNewOwners()
 	return nil
+}
+
+// add adds objects to the inventories of their placements, unless they are listed, are wanted, or belong
+// to a placement that only compares. It reports whether a placement got an inventory.
+func (i *inventories) add(found []unlisted.Object) (news bool) {
+	for _, o := range found {
+		id := o.Item.ID()
+		if _, isWanted := i.wanted.of(id); isWanted || i.lists(id) || i.works.onlyCompares(o.Placement) {
+			continue
+		}
+		news = news || i.inv[o.Placement] == nil
+		inv := i.inventory(o.Placement)
+		inv.Items.Put(o.Item)
+		inv.Invalidate()
+	}
+	return news
 }
 
 // renameClaim writes the name of the member into the claim if the member was renamed, and reports

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -130,6 +131,8 @@ type Agent struct {
 	// restored is what shows that the cluster was restored to an earlier state, until a session has
 	// read everything again; empty if nothing does.
 	restored string
+	// unlisted says that there may be objects of ours that no inventory lists any more.
+	unlisted bool
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
 	// written are the placements of which an object was written, or tried to be written, since their last report.
@@ -149,6 +152,7 @@ func New(cfg Config) *Agent {
 		config: cfg.withDefaults(), check: make(chan struct{}, 1), leave: make(chan struct{}), left: make(chan struct{}),
 		newWorks: make(chan []work.Work, 1), newMembership: make(chan ledger.Membership, 1), newDriftDecisions: make(chan ledger.DriftDecisions, 1),
 		drifted: driftState{memory: drift.Memory{}, flips: map[api.ID]flips{}}, deletions: deletions{}, written: map[api.PlacementKey]bool{},
+		known: ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{}},
 	}
 	a.access = permission.New(permission.Config{Cluster: a.config.Name, Concurrency: a.config.Concurrency, Log: a.config.Log})
 	a.connection = connection.Config{
@@ -194,6 +198,8 @@ func (a *Agent) SetDriftDecisions(all ledger.DriftDecisions) {
 // called before Run, and does not change its argument.
 func (a *Agent) SetRecord(r ledger.MemberRecord) {
 	a.known = r
+	a.known.Inventories = map[api.PlacementKey]uint64{} // which the agent changes
+	maps.Copy(a.known.Inventories, r.Inventories)
 	for p, list := range r.Drifts {
 		for _, d := range list {
 			a.drifted.memory.Put(p, d)

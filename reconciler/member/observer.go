@@ -100,15 +100,15 @@ func (o *observer) recordEnd(id api.ID, l *observed.Object) {
 const clockSkew = 2 // seconds
 
 // writtenWhileAway reports whether an object of which only the inventory is known may have been
-// changed while the agent was not running: it was applied under our name after the inventory
-// was last written, or it was accepted with the values of others and they have written to it
+// changed while the agent was not running: it is another object, it was applied under our name after the
+// inventory was last written, or it was accepted with the values of others and they have written to it
 // since.
 func (o *observer) writtenWhileAway(id api.ID, now *observed.Object) bool {
 	w, isWanted := o.wanted.of(id)
 	if !isWanted {
 		return false
 	}
-	if it := o.item(w.placement, id); it != nil && it.OthersState != "" && it.OthersState != now.OthersState() {
+	if it := o.item(w.placement, id); it != nil && (it.UID != "" && it.UID != now.UID || it.OthersState != "" && it.OthersState != now.OthersState()) {
 		return true
 	}
 	inv := o.live.Of(inventory.FirstPart(o.cfg.Fleet, w.placement))
@@ -121,7 +121,10 @@ func (o *observer) writtenByOthers(id api.ID, old, now *observed.Object) bool {
 	if old == nil {
 		return o.writtenWhileAway(id, now)
 	}
-	if old.UID != now.UID || now.Version <= old.Version {
+	if old.UID != now.UID {
+		return true // somebody has created it again, for example from a backup, which may also have its managedFields
+	}
+	if now.Version <= old.Version {
 		return false
 	}
 	if o.store.Has(id) {

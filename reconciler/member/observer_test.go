@@ -108,7 +108,8 @@ func TestEventsOfAnEndedWatchAreDropped(t *testing.T) {
 }
 
 // An object is suspect if its values may have changed without a trace in the metadata: after
-// any write that is not ours, but not after a change of the status.
+// any write that is not ours, but not after a change of the status. An object that was created again may
+// have the managedFields of a backup.
 func TestWrittenByOthers(t *testing.T) {
 	was := observed.Object{UID: "1", Version: 5, Generation: 2, Applied: 100, Others: 7}
 	tests := map[string]struct {
@@ -122,7 +123,7 @@ func TestWrittenByOthers(t *testing.T) {
 		"the same within the second":          {observed.Object{UID: "1", Version: 6, Generation: 3, Applied: 100, Others: 7}, true, true},
 		"another writer":                      {observed.Object{UID: "1", Version: 6, Generation: 2, Applied: 100, Others: 8}, true, true},
 		"older than what we know":             {observed.Object{UID: "1", Version: 4, Generation: 1, Applied: 90, Others: 6}, true, false},
-		"another object of the name":          {observed.Object{UID: "2", Version: 6, Generation: 1, Applied: 101, Others: 7}, true, false},
+		"another object of the name":          {observed.Object{UID: "2", Version: 6, Generation: 1, Applied: 101, Others: 7}, true, true},
 		"without generations, whole":          {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, true, false},
 		"without generations, metadata alone": {observed.Object{UID: "1", Version: 6, Applied: 100, Others: 7}, false, true},
 	}

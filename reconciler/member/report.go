@@ -43,12 +43,40 @@ func (s *session) reportHoldings() {
 	s.reportCluster(holds...)
 }
 
+// rememberSetBack records that inventories were deleted, or are earlier ones than were written last.
+func (a *Agent) rememberSetBack(back []api.PlacementKey) {
+	if len(back) == 0 {
+		return
+	}
+	a.unlisted = true
+	a.restored = cmp.Or(a.restored, fmt.Sprintf("the inventories in the namespace %s were deleted or restored to an earlier state (%s)", api.Namespace, few(back)))
+}
+
+// few joins the first placements of a list.
+func few(all []api.PlacementKey) string {
+	const most = 3
+	var names []string
+	for _, p := range all[:min(most, len(all))] {
+		names = append(names, p.String())
+	}
+	if n := len(all) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
 // rememberState records the identity and the version of the cluster that a probe has found, and
 // whether that shows a restore to an earlier state. Nothing that was known of the cluster is valid
-// after a restore: the session ends, and a new one reads everything again.
-func (a *Agent) rememberState(p probe.Result) {
+// after a restore: the session ends, and a new one reads everything again. It reports whether the
+// cluster is another one than before.
+func (a *Agent) rememberState(p probe.Result) (another bool) {
+	if another = p.UID != "" && a.known.UID != "" && p.UID != a.known.UID; another {
+		clear(a.known.Inventories)
+		a.known.Version, a.restored, a.unlisted = 0, "", false
+	}
 	a.known.UID, a.known.Version = cmp.Or(p.UID, a.known.UID), cmp.Or(p.Version, a.known.Version)
 	a.restored = cmp.Or(a.restored, p.Restored)
+	return another
 }
 
 // takeRestore returns the restore that a new session was opened after, once; zero if there was none.
@@ -72,6 +100,8 @@ type reporter struct {
 	deletions deletions
 	// written are the placements of which something was written since their last report; see Agent.
 	written map[api.PlacementKey]bool
+	// serials are the serial numbers of the inventories.
+	serials inventory.Serials
 	// pruned are the placements that have removed something, or failed to, since their last
 	// report.
 	pruned map[api.PlacementKey]bool
@@ -111,6 +141,7 @@ func (r *reporter) report(ctx context.Context, p api.PlacementKey) {
 		return
 	}
 	o := ledger.WorkSeen{Cluster: r.cfg.Name, Placement: p, At: time.Now(), Revision: w.Revision, Done: r.done[p], Compared: r.works.onlyCompares(p), Total: len(w.Manifests)}
+	o.Inventory = r.serials[p]
 	o.Removed = w.Remove && r.inv[p] == nil
 	o.Lingering, o.Collecting, o.Finalizing = r.lingering(p)
 	o.Terminating, o.Waiting = r.terminating(o.Lingering), r.deletionWaits(p)

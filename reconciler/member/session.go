@@ -82,7 +82,13 @@ func (a *Agent) open(ctx context.Context) (*session, error) {
 	}
 	s.access.Expire()
 	s.reviewMissing(ctx)
-	s.rememberState(s.health)
+	if s.rememberState(s.health) {
+		if err := s.inventories.load(ctx); err != nil { // they were compared with those of the other cluster
+			c.Close()
+			return nil, err
+		}
+	}
+	s.rememberSetBack(s.store.SetBack())
 	s.reportHoldings()
 	s.introduced = true
 	return s, nil
@@ -104,7 +110,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	c.pods = pods.New(conn, pods.Config{Cluster: cfg.Name, FailureTimeout: cfg.PodFailureTimeout, Wake: c.watch.Changes.Nudge, Log: cfg.Log})
 	o := &ownership{works: desired{}, inv: map[api.PlacementKey]*inventory.Inventory{}, superseded: &a.superseded}
 	o.store = inventory.NewStore(conn, a.membership, inventory.Config{
-		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: &c.live, Log: cfg.Log,
+		Cluster: cfg.Name, Fleet: cfg.Fleet, HasCommit: cfg.HasCommit, Live: &c.live, Serials: a.known.Inventories, Log: cfg.Log,
 	})
 	p := &progress{
 		trouble: map[api.ID]*trouble{}, verified: map[api.ID]observed.OwnershipState{},
@@ -128,7 +134,7 @@ func (a *Agent) newSession(conn *connection.Conn) *session {
 	s.values = &valueChecker{cluster: c, ownership: o, progress: p, applier: s.applier, drifts: s.drifts}
 	s.sweeper = newSweeper(s.values)
 	s.reporter = &reporter{
-		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, pruned: s.pruner.pruned, waiting: s.pruner.waiting,
+		cluster: c, ownership: o, progress: p, brake: s.brake, drifts: s.drifts, deletions: a.deletions, written: a.written, serials: a.known.Inventories, pruned: s.pruner.pruned, waiting: s.pruner.waiting,
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
+	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
 )
 
 // setWorks replaces the desired state of the cluster.
@@ -51,6 +52,7 @@ func (s *session) sync(ctx context.Context) {
 	if s.inventories.renameClaim(ctx) {
 		s.reportCluster()
 	}
+	s.addUnlisted(ctx)
 	ids := s.inventoried()
 	for id := range s.wanted.all() {
 		ids[id] = true
@@ -72,6 +74,24 @@ func (s *session) sync(ctx context.Context) {
 		s.done[p] = s.done[p] || ctx.Err() == nil && !s.conn.CutOff() && !s.blocked
 	}
 	s.reporter.all(ctx)
+}
+
+// addUnlisted adds to inventories what they do not list although it is ours, after they were deleted or
+// set back: what Git no longer has could not be deleted otherwise.
+func (s *session) addUnlisted(ctx context.Context) {
+	if !s.unlisted {
+		return
+	}
+	found, err := unlisted.Find(ctx, s.conn, s.cfg.Fleet, s.cfg.Timeout)
+	if ctx.Err() != nil {
+		return // it is still due
+	}
+	if err != nil {
+		s.cfg.Log.Warn("not all objects were found that inventories should list; those of other kinds are not deleted", "cluster", s.cfg.Name, "err", err)
+	}
+	if s.unlisted = false; s.inventories.add(found) {
+		s.reportHoldings()
+	}
 }
 
 // recheck checks everything again because a user requested it.

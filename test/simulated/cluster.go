@@ -26,6 +26,7 @@ type Cluster struct {
 	history  []event
 	forgot   uint64        // the newest version that was removed from history
 	changed  chan struct{} // closed at the next write; nil if no watch waits
+	restored int           // how many times an earlier snapshot was put back
 	requests fleet.Counts
 	down     http.Handler
 	place    *place // where it listens; nil if it does not
@@ -77,6 +78,39 @@ func (c *Cluster) Forget() {
 	defer c.mu.Unlock()
 	c.history, c.forgot = nil, c.version
 	c.wakeWatches()
+}
+
+// A Snapshot is the content of a cluster at one time.
+type Snapshot struct {
+	version uint64
+	objects map[schema.GroupResource]map[key]*object
+	defined map[string][]*kind
+}
+
+// Snapshot returns the present content of the cluster.
+func (c *Cluster) Snapshot() Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Snapshot{c.version, cloneObjects(c.objects), maps.Clone(c.defined)}
+}
+
+// Restore puts an earlier snapshot back, as a restore of etcd from a backup does: resource versions go
+// back too, and watches end. A watch from a later version gets no events until that version is reached.
+func (c *Cluster) Restore(s Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version, c.objects, c.defined = s.version, cloneObjects(s.objects), maps.Clone(s.defined)
+	c.history, c.forgot = nil, s.version
+	c.restored++
+	c.wakeWatches()
+}
+
+func cloneObjects(all map[schema.GroupResource]map[key]*object) map[schema.GroupResource]map[key]*object {
+	out := maps.Clone(all)
+	for r, objects := range out {
+		out[r] = maps.Clone(objects)
+	}
+	return out
 }
 
 // Instead lets a handler serve all requests until it is called with nil, to simulate a cluster

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,6 +18,8 @@ type stream struct {
 	cluster *Cluster
 	chosen  func(*object) bool
 	version uint64 // the last version that was sent
+	// restored is that of the cluster when the watch began.
+	restored int
 }
 
 // watch sends changes until the client disconnects.
@@ -73,6 +76,7 @@ func (s *stream) begin() bool {
 	}
 	c := s.cluster
 	c.mu.Lock()
+	s.restored = c.restored
 	_, _, gone := c.since(version, s.kind, s.namespace)
 	initial := query.Get("sendInitialEvents") == "true"
 	var there []*object
@@ -100,6 +104,9 @@ func (s *stream) begin() bool {
 	return true
 }
 
+// errRestored ends the watches of a cluster that was restored.
+var errRestored = errors.New("restored")
+
 func statusOf(err error) metav1.Status {
 	status := err.(apierrors.APIStatus).Status()
 	status.Kind, status.APIVersion = "Status", "v1"
@@ -112,11 +119,18 @@ func (s *stream) follow() (<-chan struct{}, error) {
 	c := s.cluster
 	c.mu.Lock()
 	events, version, err := c.since(s.version, s.kind, s.namespace)
+	if version < s.version {
+		version = s.version
+	}
+	ended := s.restored != c.restored
 	if c.changed == nil {
 		c.changed = make(chan struct{})
 	}
 	changed := c.changed
 	c.mu.Unlock()
+	if ended {
+		return nil, errRestored
+	}
 	if err != nil {
 		_ = s.send("ERROR", statusOf(err))
 		s.flush()

@@ -21,6 +21,7 @@ const (
 	dataKey   = "inventory"
 	digestKey = "gitfleet.dev/inventory-digest"
 	partsKey  = "gitfleet.dev/inventory-parts"
+	serialKey = "gitfleet.dev/inventory-serial"
 )
 
 // partSize keeps a ConfigMap with its base64 data below the 1 MiB that an API server accepts.

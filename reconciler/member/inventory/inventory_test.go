@@ -365,3 +365,51 @@ func TestUnpackRefusesGarbage(t *testing.T) {
 		}
 	}
 }
+
+// An inventory that was deleted, or is an earlier one than was written last, is noticed, also by
+// another process that knows the serial number, and is written again with a higher number.
+func TestEarlierInventoryIsNoticed(t *testing.T) {
+	server := apiserver.NewConfigMaps()
+	st := storeAt(t, server)
+	save(t, st, held(1))
+	backup := server.Clone()
+	save(t, st, held(2))
+	serial := st.cfg.Serials[web]
+	for name, test := range map[string]struct {
+		at    *apiserver.ConfigMaps
+		known uint64
+		want  bool
+	}{
+		"the last one":         {server.Clone(), serial, false},
+		"newer than known":     {server.Clone(), serial - 1, false},
+		"nothing known":        {backup.Clone(), 0, false},
+		"an earlier one":       {backup.Clone(), serial, true},
+		"deleted":              {apiserver.NewConfigMaps(), serial, true},
+		"deleted, and unknown": {apiserver.NewConfigMaps(), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := storeAt(t, test.at)
+			if test.known > 0 {
+				st.cfg.Serials[web] = test.known
+			}
+			all := load(t, st)
+			if got := slices.Contains(st.SetBack(), web); got != test.want {
+				t.Fatalf("set back: %v, want %t", st.SetBack(), test.want)
+			}
+			inv := all[web]
+			if inv == nil {
+				inv = held(2)
+			}
+			writes := len(test.at.Writes)
+			if save(t, st, inv); (len(test.at.Writes) > writes) != (test.want || all[web] == nil) {
+				t.Errorf("writes: %v", test.at.Writes[writes:])
+			}
+			if load(t, st); len(st.SetBack()) > 0 {
+				t.Errorf("set back again: %v", st.SetBack())
+			}
+			if got := st.cfg.Serials[web]; test.want && got != serial+1 {
+				t.Errorf("serial number %d, want %d", got, serial+1)
+			}
+		})
+	}
+}

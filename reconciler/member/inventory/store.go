@@ -19,7 +19,7 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
-// Config configures a store. All fields must be set except HasCommit.
+// Config configures a store. All fields must be set except HasCommit and Serials.
 type Config struct {
 	// Cluster is the name of the member, Fleet the value of the managed-by label.
 	Cluster, Fleet string
@@ -28,7 +28,35 @@ type Config struct {
 	// Live are the objects that are known on the cluster. The store adds and removes its
 	// ConfigMaps.
 	Live *observed.Objects
-	Log  *slog.Logger
+	// Serials are the highest serial numbers of inventories that are known. The store changes them; nil
+	// means that none are known.
+	Serials Serials
+	Log     *slog.Logger
+}
+
+// Serials count how many times the inventory of each placement was written. The number is on the
+// cluster too, so that a lower one there shows that an earlier inventory was put back, or that the
+// inventory was deleted.
+type Serials map[api.PlacementKey]uint64
+
+// compare returns the placements whose inventory on the cluster is missing or has a lower serial number
+// than the last that was written, sorted. Such an inventory is written again. The numbers of all others
+// are recorded.
+func (s Serials) compare(all map[api.PlacementKey]*Inventory, serial func(api.PlacementKey) uint64) (setBack []api.PlacementKey) {
+	for p, known := range s {
+		if all[p] == nil || serial(p) < known {
+			setBack = append(setBack, p)
+		}
+	}
+	for p, inv := range all {
+		if n := serial(p); n < s[p] {
+			inv.Invalidate()
+		} else {
+			s[p] = n
+		}
+	}
+	slices.SortFunc(setBack, api.PlacementKey.Compare)
+	return setBack
 }
 
 // A Store reads and writes the inventories of a fleet on one cluster. One goroutine uses it.
@@ -43,6 +71,7 @@ type Store struct {
 	// owners are the fleets that inventories name, damaged those of inventories that cannot be
 	// read.
 	owners, damaged []ledger.Owner
+	setBack         []api.PlacementKey
 	// noNamespace says that the cluster does not have our namespace, namespaceMade that it was
 	// created, or existed.
 	noNamespace, namespaceMade bool
@@ -50,6 +79,9 @@ type Store struct {
 
 // NewStore returns a store that writes for a membership.
 func NewStore(conn *connection.Conn, m ledger.Membership, cfg Config) *Store {
+	if cfg.Serials == nil {
+		cfg.Serials = Serials{}
+	}
 	return &Store{conn: conn, membership: membership{m}, cfg: cfg}
 }
 
@@ -96,8 +128,26 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		}
 	}
 	st.owners = sorted(append(owners, st.damaged...))
+	st.setBack = st.cfg.Serials.compare(all, func(p api.PlacementKey) uint64 { return serialOf(chunks[nameOf(st.cfg.Fleet, p)]) })
+	if len(st.damaged) > 0 {
+		st.setBack = slices.DeleteFunc(st.setBack, func(p api.PlacementKey) bool { return all[p] == nil }) // they may be damaged
+	}
 	return all, nil
 }
+
+// serialOf returns the serial number in the first part of an inventory; zero if that is of an older
+// version.
+func serialOf(first *unstructured.Unstructured) uint64 {
+	if first == nil {
+		return 0
+	}
+	n, _ := strconv.ParseUint(first.GetAnnotations()[serialKey], 10, 64)
+	return n
+}
+
+// SetBack returns the placements whose inventory was deleted, or is an earlier one than the last that
+// was written, as of the last Load. They are sorted.
+func (st *Store) SetBack() []api.PlacementKey { return st.setBack }
 
 // put records a ConfigMap as the server has it.
 func (st *Store) put(p api.PlacementKey, o metav1.Object) {
@@ -140,13 +190,14 @@ func (st *Store) Save(ctx context.Context, inv *Inventory) error {
 	if err := st.ensureClaim(ctx); err != nil {
 		return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
 	}
+	serial := st.cfg.Serials[inv.Placement] + 1
 	name := nameOf(st.cfg.Fleet, inv.Placement)
 	parts := max(1, (len(raw)+partSize-1)/partSize)
 	// The first part has the digest of the whole and is written last. So the digest of an
 	// interrupted write does not match, and that inventory is not used.
 	for part := parts - 1; part >= 0; part-- {
 		chunk := raw[part*partSize : min(len(raw), (part+1)*partSize)]
-		if err := st.savePart(ctx, partName(name, part), inv.Placement, part, chunk, digest, parts); err != nil {
+		if err := st.savePart(ctx, partName(name, part), inv.Placement, part, chunk, digest, parts, serial); err != nil {
 			return fmt.Errorf("write inventory of %s: %w", inv.Placement, err)
 		}
 	}
@@ -156,12 +207,13 @@ func (st *Store) Save(ctx context.Context, inv *Inventory) error {
 		}
 	}
 	inv.parts, inv.written, inv.owner = parts, digest, st.membership.owner()
+	st.cfg.Serials[inv.Placement] = serial
 	return nil
 }
 
-func (st *Store) savePart(ctx context.Context, name string, p api.PlacementKey, n int, chunk []byte, digest string, parts int) error {
+func (st *Store) savePart(ctx context.Context, name string, p api.PlacementKey, n int, chunk []byte, digest string, parts int, serial uint64) error {
 	annotations := map[string]any{
-		api.PlacementAnnotation: p.String(), digestKey: digest, partsKey: strconv.Itoa(parts),
+		api.PlacementAnnotation: p.String(), digestKey: digest, partsKey: strconv.Itoa(parts), serialKey: strconv.FormatUint(serial, 10),
 	}
 	st.membership.annotate(annotations)
 	o := map[string]any{
@@ -206,6 +258,7 @@ func (st *Store) Delete(ctx context.Context, inv *Inventory) error {
 		}
 	}
 	inv.written, inv.parts = "", 0
+	delete(st.cfg.Serials, inv.Placement)
 	return nil
 }
 

@@ -1,0 +1,124 @@
+package member_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/work"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/test/simulated"
+)
+
+// withValue makes the work want its ConfigMap with a value, or no ConfigMap if the value is empty.
+func (a *watched) withValue(value string) []work.Work {
+	a.content, a.hash = a.configMap(), "h-"+value
+	a.content.Object["data"] = map[string]any{"key": value}
+	w := a.work()
+	if w.AllowDelete = true; value == "" {
+		w.Manifests = nil
+	}
+	return []work.Work{w}
+}
+
+// A cluster that is restored to an earlier state while the agent runs gets the desired state again, and
+// that is reported once: what has changed since the backup, what was created, and what was deleted.
+func TestRestoredClusterIsRepaired(t *testing.T) {
+	for name, values := range map[string][2]string{"changed": {"one", "two"}, "created": {"", "two"}, "deleted": {"one", ""}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := simulated.New(simulated.Options{}).Cluster("east")
+				a := &watched{t: t, config: &rest.Config{Host: cluster.Config().Host, Transport: cluster.RoundTripper(), QPS: -1}}
+				a.start()
+				defer a.stop()
+				a.Set(a.withValue(values[0]))
+				synctest.Wait()
+				backup := cluster.Snapshot()
+				a.Set(a.withValue(values[1]))
+				synctest.Wait()
+				time.Sleep(2 * time.Minute) // it is observed
+				expectValue(t, cluster.Config(), values[1])
+				cluster.Restore(backup)
+				expectValue(t, cluster.Config(), values[0])
+				time.Sleep(20 * time.Second)
+				expectValue(t, cluster.Config(), values[1])
+				time.Sleep(5 * time.Minute)
+				if n := len(a.restores()); n != 1 {
+					t.Errorf("reported %d restores: %v", n, a.restores())
+				}
+			})
+		})
+	}
+}
+
+// What was deleted or set back in our namespace while no agent ran does not keep objects from being
+// deleted that Git has deleted since.
+func TestUnlistedObjectsAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := simulated.New(simulated.Options{}).Cluster("east")
+		a := &watched{t: t, config: &rest.Config{Host: cluster.Config().Host, Transport: cluster.RoundTripper(), QPS: -1}}
+		a.start()
+		a.Set(a.withValue("one"))
+		synctest.Wait()
+		a.stop()
+		if a.seen.Inventory == 0 {
+			t.Fatal("the serial number of the inventory is not reported")
+		}
+		copied := get(t, mapsOf(t, cluster.Config()))
+		copied.SetName("copied") // as a controller does, with the labels of what it copies
+		copied.SetUID("")
+		copied.SetResourceVersion("")
+		copied.SetManagedFields(nil)
+		if _, err := mapsOf(t, cluster.Config()).Create(t.Context(), copied, metav1.CreateOptions{FieldManager: "copier"}); err != nil {
+			t.Fatal(err)
+		}
+		deleteInventories(t, cluster.Config())
+		a.record = ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{a.seen.Placement: a.seen.Inventory}}
+		first := a.withValue("")
+		a.startWith(first)
+		time.Sleep(20 * time.Second)
+		expectValue(t, cluster.Config(), "")
+		if _, err := mapsOf(t, cluster.Config()).Get(t.Context(), "copied", metav1.GetOptions{}); err != nil {
+			t.Errorf("an object that was not applied: %v", err)
+		}
+		a.stop()
+		if n := len(a.restores()); n != 1 {
+			t.Errorf("reported %d restores: %v", n, a.restores())
+		}
+	})
+}
+
+func deleteInventories(t *testing.T, config *rest.Config) {
+	t.Helper()
+	maps := inNamespace(t, config, api.Namespace)
+	all, err := maps.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Items {
+		if err := maps.Delete(t.Context(), all.Items[i].GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expectValue checks the value of the ConfigMap; empty if it must not exist.
+func expectValue(t *testing.T, config *rest.Config, want string) {
+	t.Helper()
+	live, err := mapsOf(t, config).Get(t.Context(), "mutated", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		live, err = &unstructured.Unstructured{Object: map[string]any{}}, nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := value(live); got != want {
+		t.Errorf("the ConfigMap has %q, want %q", got, want)
+	}
+}

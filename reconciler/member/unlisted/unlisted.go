@@ -1,0 +1,101 @@
+// Package unlisted finds objects that a fleet has applied to a cluster and that its inventories may not
+// list, because the inventories were lost or are those of an earlier time.
+package unlisted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/diff"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
+)
+
+// An Object is an object that was applied for a placement.
+type Object struct {
+	Placement api.PlacementKey
+	Item      inventory.Item
+}
+
+// Find lists the objects of every kind that have the label of a fleet and fields that our field manager
+// has applied. The label alone shows nothing, since controllers copy labels to what they create. Kinds
+// that may not be listed are left out, and named by the error, as are those of an API group that does not
+// answer; the result is valid nevertheless. timeout bounds the discovery.
+func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time.Duration) ([]Object, error) {
+	kinds, err := listable(ctx, conn, timeout)
+	problems := []error{err}
+	var out []Object
+	for _, k := range kinds {
+		found, err := find(ctx, conn, k, fleet)
+		out = append(out, found...)
+		if err != nil && !connection.NotFound(err) {
+			problems = append(problems, fmt.Errorf("list %s: %w", k.gvr.GroupResource(), connection.Plain(err)))
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return out, errors.Join(problems...)
+}
+
+// A kind is one that can be listed, in the version that the server prefers.
+type kind struct {
+	gvk schema.GroupVersionKind
+	gvr schema.GroupVersionResource
+}
+
+func listable(ctx context.Context, conn *connection.Conn, timeout time.Duration) ([]kind, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	client, err := conn.Discovery()
+	if err != nil {
+		return nil, err
+	}
+	lists, err := discovery.ServerPreferredResourcesWithContext(ctx, client)
+	var out []kind
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range l.APIResources {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") {
+				out = append(out, kind{gv.WithKind(r.Kind), gv.WithResource(r.Name)})
+			}
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("discover kinds: %w", connection.Plain(err))
+	}
+	return out, err
+}
+
+func find(ctx context.Context, conn *connection.Conn, k kind, fleet string) ([]Object, error) {
+	var out []Object
+	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + fleet, Limit: 500}
+	for {
+		page, err := conn.Page(ctx, k.gvr, "", &opts)
+		if err != nil {
+			return out, err
+		}
+		for i := range page.Items {
+			o := &page.Items[i]
+			p, err := api.ParsePlacement(o.GetAnnotations()[api.PlacementAnnotation])
+			if err != nil || o.Namespace == api.Namespace || diff.ApplyHash(o.ManagedFields, api.FieldManager) == "" {
+				continue
+			}
+			out = append(out, Object{p, inventory.Item{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}})
+		}
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			return out, nil
+		}
+	}
+}
