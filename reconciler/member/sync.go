@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,6 +108,10 @@ func (s *session) recheck(ctx context.Context) {
 
 // react processes the changes that the watches reported.
 func (s *session) react(ctx context.Context) error {
+	if why := s.watch.Changes.Restored(); why != "" {
+		s.restored = cmp.Or(s.restored, why)
+		return reconnect(errors.New(why))
+	}
 	touched := s.observer.absorb()
 	if s.store.LostToOther(ctx, touched) {
 		s.observingOnly = true

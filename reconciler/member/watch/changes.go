@@ -15,6 +15,7 @@ import (
 type Changes struct {
 	mu        sync.Mutex
 	collected Collected
+	restored  string
 	Wake      chan struct{} // capacity one
 }
 
@@ -71,6 +72,21 @@ func (c *Changes) List(by *Kind, l observed.List) {
 		t.Lists[kind] = l
 		maps.DeleteFunc(t.Seen, func(id api.ID, _ *observed.Object) bool { return id.GroupKind() == kind && !l.Found[id] })
 	})
+}
+
+func (c *Changes) setRestored(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restored = why
+	c.Nudge()
+}
+
+// Restored says why the cluster must have been restored to an earlier state; empty if no list has shown
+// that. Nothing that is known of the cluster is valid then.
+func (c *Changes) Restored() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.restored
 }
 
 // Nudge wakes the receiver of Wake, which drains the changes.

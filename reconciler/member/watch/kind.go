@@ -39,6 +39,7 @@ type Kind struct {
 	// the failures since then, and notStarted the consecutive watches that the server has not
 	// started.
 	resourceVersion string
+	listed          uint64 // the version of the last list
 	since           time.Time
 	failed          retry.Backoff
 	notStarted      retry.Backoff
@@ -242,9 +243,29 @@ func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 			return "", err
 		}
 		if opts.Continue = m.GetContinue(); opts.Continue == "" {
-			w.Changes.List(k, observed.List{Found: found, Version: observed.ParseVersion(m.GetResourceVersion())})
+			version := observed.ParseVersion(m.GetResourceVersion())
+			w.compareVersions(ctx, k, version)
+			w.Changes.List(k, observed.List{Found: found, Version: version})
 			return m.GetResourceVersion(), nil
 		}
+	}
+}
+
+// compareVersions records that the cluster was restored to an earlier state if a list is older than an
+// earlier one of the kind, and a second request confirms it. It notices what probes do not: servers may
+// keep some kinds in an etcd of their own.
+func (w *Set) compareVersions(ctx context.Context, k *Kind, version uint64) {
+	if version == 0 || version >= k.listed {
+		k.listed = max(k.listed, version)
+		return
+	}
+	again, err := w.conn.Page(ctx, k.res.GroupVersionResource, "", &metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return
+	}
+	if v := observed.ParseVersion(again.GetResourceVersion()); v > 0 && v < k.listed {
+		w.Changes.setRestored(fmt.Sprintf("the cluster was restored to an earlier state (the resource version of %s is %d, and was %d)", k.res.Resource, version, k.listed))
+		k.listed = version
 	}
 }
 
