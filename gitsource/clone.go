@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +73,7 @@ func (c *Clone) Files(revision string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &files{objects: c, root: o.TreeHash, time: o.Committer.When, commit: o.Hash.String()}, nil
+	return &files{ctx: context.Background(), objects: c, root: o.TreeHash, time: o.Committer.When, commit: o.Hash.String()}, nil
 }
 
 func (c *Clone) object(t plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {

@@ -45,7 +45,8 @@ type Limits struct {
 	// Limits limit one poll: 512 MiB, of which the list of references may take 64 MiB (about a
 	// million references) and 30 s.
 	remote.Limits
-	// FetchTime limits one poll as a whole, 10 min by default.
+	// FetchTime limits one poll as a whole, or one FetchRef, 10 min by default, also the time for
+	// unpacking and checking what was received.
 	FetchTime time.Duration
 	// FileBytes is the largest file that can be read, 16 MiB by default.
 	FileBytes int64
@@ -54,6 +55,9 @@ type Limits struct {
 	// ObjectBytes limits the size of an object that is rebuilt from a delta, 128 MiB by
 	// default. Other objects are never in memory during a fetch.
 	ObjectBytes int64
+	// UnpackedBytes limits what the objects of one fetch take together when they are unpacked,
+	// 16 GiB by default. Deltas of a few bytes can make large objects.
+	UnpackedBytes int64
 	// Packs is the maximum number of pack files before they are joined, 50 by default.
 	Packs int
 }
@@ -63,6 +67,9 @@ type Hooks struct {
 	// Polled is called after each poll with its duration. If the poll brought a commit, head
 	// has returned before; its time is not included.
 	Polled func(took time.Duration, err error)
+	// Fetching is called before each fetch for Run, with the object to fetch. It returns a
+	// function that is called when the fetch has ended, or an error if it must not begin.
+	Fetching func(object string) (end func(), err error)
 	// Fetched is called after each fetch with the bytes received.
 	Fetched func(took time.Duration, bytes int64, err error)
 }
@@ -98,6 +105,7 @@ func (c Config) withDefaults() Config {
 	l.FileBytes = cmp.Or(l.FileBytes, 16*mib)
 	l.Objects = cmp.Or(l.Objects, 5_000_000)
 	l.ObjectBytes = cmp.Or(l.ObjectBytes, 128*mib)
+	l.UnpackedBytes = cmp.Or(l.UnpackedBytes, 16*1024*mib)
 	l.Packs = cmp.Or(l.Packs, 50)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -155,6 +163,7 @@ func (l Limits) validate() error {
 		{"limits.fileBytes", l.FileBytes < 0},
 		{"limits.fetchObjects", l.Objects < 0},
 		{"limits.objectBytes", l.ObjectBytes < 0},
+		{"limits.unpackedBytes", l.UnpackedBytes < 0},
 		{"limits.packs", l.Packs < 0},
 	} {
 		if f.negative {

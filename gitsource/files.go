@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,8 @@ type objectReader interface {
 // files is the tree of a commit. A symbolic link has the mode fs.ModeSymlink and a submodule
 // fs.ModeIrregular. Neither is followed, and reading one is an error.
 type files struct {
+	// ctx ends the reads of packages that know no context.
+	ctx     context.Context
 	objects objectReader
 	root    plumbing.Hash
 	time    time.Time
@@ -53,9 +56,15 @@ var (
 	errNotDir     = errors.New("is not a directory")
 )
 
+// Done is closed when nothing can be read any more. Package hub ends builds then.
+func (f *files) Done() <-chan struct{} { return f.ctx.Done() }
+
 // find looks up a path, one directory at a time.
 func (f *files) find(op, name string) (object.TreeEntry, error) {
 	at := object.TreeEntry{Name: ".", Mode: filemode.Dir, Hash: f.root}
+	if err := f.ctx.Err(); err != nil {
+		return at, &fs.PathError{Op: op, Path: name, Err: err}
+	}
 	if !fs.ValidPath(name) {
 		return at, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}

@@ -103,6 +103,7 @@ type Repo struct {
 	last   lastPoll
 	clones cloneHistory
 
+	steps  steps
 	mu     sync.Mutex
 	status Status
 	// remoteFailures counts consecutive failed polls, for the backoff. A poll that finds a commit
@@ -180,9 +181,9 @@ func (r *Repo) Commit(_ context.Context, hash string) (Commit, error) {
 
 // Files returns the tree of a commit that was fetched at any time, or of the commit of the last
 // FetchRef. The file system reads from the object store on demand, and implements fs.ReadDirFS,
-// fs.ReadFileFS, fs.ReadLinkFS and fs.StatFS. Its method Hash(name string) (string, error) returns
+// fs.ReadFileFS, fs.ReadLinkFS and fs.StatFS. Nothing can be read any more once ctx is done. Its method Hash(name string) (string, error) returns
 // the hash of a file or directory.
-func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
+func (r *Repo) Files(ctx context.Context, commit string) (fs.FS, error) {
 	h, err := objects.ParseHash(commit)
 	if err != nil {
 		return nil, err
@@ -192,7 +193,7 @@ func (r *Repo) Files(_ context.Context, commit string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &files{objects: repo, root: c.Tree, time: c.Time, commit: commit}, nil
+	return &files{ctx: ctx, objects: repo, root: c.Tree, time: c.Time, commit: commit}, nil
 }
 
 // Nudge makes Run poll soon. It never blocks, and several nudges before that poll count as one.

@@ -38,8 +38,8 @@ func (r *Repo) HeadLines(ctx context.Context, base, head string, merged fs.FS, p
 		return nil, err
 	}
 	l := headLines{
-		before: &files{objects: repo, root: ancestor.Tree, commit: ancestor.Hash.String()},
-		head:   &files{objects: repo, root: sides[1].Tree, commit: head},
+		before: &files{ctx: ctx, objects: repo, root: ancestor.Tree, commit: ancestor.Hash.String()},
+		head:   &files{ctx: ctx, objects: repo, root: sides[1].Tree, commit: head},
 		merged: merged, deadline: time.Now().Add(mergeTime),
 	}
 	changes, err := diffTrees(repo.tree, ancestor.Tree, sides[1].Tree)

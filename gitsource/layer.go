@@ -3,6 +3,7 @@ package gitsource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -15,21 +16,27 @@ import (
 
 // The limits of a fetch by FetchRef and of a commit that is pushed.
 const (
-	branchBytes   = 32 * mib
-	branchObjects = 100_000
-	branchCommits = 1000
+	branchBytes    = 32 * mib
+	branchUnpacked = 2048 * mib
+	branchObjects  = 100_000
+	branchCommits  = 1000
 )
 
 // ofBranch returns the limits for a branch that anybody may have pushed, such as that of a pull
 // request.
 func (l Limits) ofBranch() Limits {
-	l.FetchBytes, l.Objects = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects)
+	l.FetchBytes, l.Objects, l.UnpackedBytes = min(l.FetchBytes, branchBytes), min(l.Objects, branchObjects), min(l.UnpackedBytes, branchUnpacked)
 	return l
 }
 
 // pack returns the limits of a pack.
 func (l Limits) pack() objects.Limits {
-	return objects.Limits{Objects: l.Objects, ObjectBytes: l.ObjectBytes}
+	return objects.Limits{Objects: l.Objects, ObjectBytes: l.ObjectBytes, UnpackedBytes: l.UnpackedBytes}
+}
+
+// withFetchTime limits the time of a fetch, with everything that is computed for it.
+func (l Limits) withFetchTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, l.FetchTime, fmt.Errorf("%w: it takes longer than %s (limits.fetchTime)", ErrTooLarge, l.FetchTime))
 }
 
 // fetchLayer fetches a commit into a new store on top of the main one. The new store has only
@@ -52,7 +59,7 @@ func (r *Repo) fetchLayer(ctx context.Context, s remote.Session, dir string, h p
 		return nil, errors.Join(err, pack.Close(), os.RemoveAll(dir))
 	}
 	layer.Below = st
-	if err := errors.Join(layer.AddPack(pack, r.cfg.Limits.ofBranch().pack()), pack.Close()); err != nil {
+	if err := errors.Join(layer.AddPack(ctx, pack, r.cfg.Limits.ofBranch().pack()), pack.Close()); err != nil {
 		return nil, errors.Join(err, layer.Remove())
 	}
 	return layer, nil

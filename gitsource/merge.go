@@ -31,11 +31,14 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	if err := r.dropBranch(); err != nil {
 		return err
 	}
+	ctx, cancel := r.cfg.Limits.withFetchTime(ctx)
+	defer cancel()
+	defer r.steps.set(branchStep, "")
 	st := r.stored.Load()
 	layer := st
 	if !st.Has(h) {
 		if layer, err = r.fetchRef(ctx, ref, h); err != nil {
-			return fmt.Errorf("fetch %s: %w", ref, err)
+			return fmt.Errorf("fetch %s: %w", ref, orCause(ctx, err))
 		}
 		r.branchMu.Lock()
 		r.branch = layer
@@ -44,7 +47,8 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 	c, err := readCommit(layer, h)
 	if err == nil {
 		accepted, _ := st.AcceptedRef(r.key())
-		err = objects.Complete(layer, c.Tree, r.directoriesOf(accepted))
+		r.steps.set(branchStep, "checking "+ref)
+		err = objects.Complete(ctx, layer, c.Tree, r.directoriesOf(accepted))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("commit %s is incomplete: %w", h, err), r.dropBranch())
@@ -53,9 +57,8 @@ func (r *Repo) FetchRef(ctx context.Context, ref, commit string) error {
 }
 
 func (r *Repo) fetchRef(ctx context.Context, ref string, h plumbing.Hash) (*objects.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
-	defer cancel()
 	defer r.branches.Close()
+	r.steps.set(branchStep, "receiving and unpacking "+ref)
 	s, err := r.branches.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -97,6 +100,7 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 		return nil, fmt.Errorf("merge %s into %s: %w", head, base, err)
 	}
 	m := newMerger(repo, time.Now().Add(mergeTime))
+	m.done = ctx.Err
 	root, err := m.dirs("", ancestor.Tree, sides[0].Tree, sides[1].Tree, 0)
 	if err != nil {
 		return nil, err
@@ -105,7 +109,7 @@ func (r *Repo) Merge(ctx context.Context, base, head string) (fs.FS, error) {
 		slices.Sort(m.conflicts)
 		return nil, &ConflictError{m.conflicts}
 	}
-	return &files{objects: m.merged, root: root, time: sides[1].Time, commit: head}, nil
+	return &files{ctx: ctx, objects: m.merged, root: root, time: sides[1].Time, commit: head}, nil
 }
 
 // maxMergedBytes bounds the files that one merge makes, which are kept in memory.
@@ -169,10 +173,12 @@ type merger struct {
 	conflicts   []string
 	// deadline is when files are not compared line by line any more.
 	deadline time.Time
+	// done returns an error once the work has to end.
+	done func() error
 }
 
 func newMerger(from objectReader, deadline time.Time) *merger {
-	return &merger{deadline: deadline, merged: mergedObjects{from, map[plumbing.Hash][]object.TreeEntry{}, map[plumbing.Hash][]byte{}}}
+	return &merger{deadline: deadline, done: func() error { return nil }, merged: mergedObjects{from, map[plumbing.Hash][]object.TreeEntry{}, map[plumbing.Hash][]byte{}}}
 }
 
 // dirs merges one directory. The zero hash stands for an empty one.
@@ -182,6 +188,8 @@ func (m *merger) dirs(path string, base, one, other plumbing.Hash, depth int) (p
 		return one, nil
 	case one == base:
 		return other, nil
+	case m.done() != nil:
+		return plumbing.ZeroHash, m.done()
 	}
 	var sides [3][]object.TreeEntry
 	for i, h := range []plumbing.Hash{base, one, other} {

@@ -25,10 +25,11 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 	st := r.stored.Load()
 	damage := r.damage.Load()
 	if h := r.cfg.Ref.pinned(); damage == nil && !h.IsZero() && st.Has(h) {
-		return r.acceptHead(st, h) // a pinned commit never moves
+		return r.acceptHead(ctx, st, h) // a pinned commit never moves
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.FetchTime)
+	ctx, cancel := r.cfg.Limits.withFetchTime(ctx)
 	defer cancel()
+	r.steps.set(pollStep, "connecting")
 	s, err := r.remote.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -43,19 +44,27 @@ func (r *Repo) poll(ctx context.Context) (*objects.Commit, error) {
 	}
 	if want.object != r.last.object && !st.Has(want.object) {
 		if err := r.fetch(ctx, s, st, want); err != nil {
-			return nil, fmt.Errorf("fetch: %w", err)
+			return nil, fmt.Errorf("fetch: %w", orCause(ctx, err))
 		}
 	}
-	return r.acceptHead(st, want.object)
+	return r.acceptHead(ctx, st, want.object)
+}
+
+// orCause returns the limit that has ended the work, or else the error.
+func orCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrTooLarge) {
+		return cause
+	}
+	return err
 }
 
 // acceptHead accepts the commit that the remote's reference points to, if it has changed.
-func (r *Repo) acceptHead(st *objects.Store, want plumbing.Hash) (*objects.Commit, error) {
+func (r *Repo) acceptHead(ctx context.Context, st *objects.Store, want plumbing.Hash) (*objects.Commit, error) {
 	if want == r.last.object {
 		return nil, nil
 	}
 	base, _ := st.AcceptedRef(r.key())
-	c, err := r.accept(st, want, base)
+	c, err := r.accept(ctx, st, want, base)
 	if err != nil {
 		if objects.IsDamage(err) {
 			r.damaged(err) // the store lacks objects that a have has announced to the remote
@@ -93,7 +102,7 @@ func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why e
 	base, _ := r.stored.Load().AcceptedRef(r.key())
 	var c *objects.Commit
 	if err = r.fetch(ctx, s, next, want); err == nil {
-		c, err = r.accept(next, want.object, base)
+		c, err = r.accept(ctx, next, want.object, base)
 	}
 	if err == nil {
 		refs := objects.AcceptedRefs(r.stored.Load().Dir)
@@ -118,6 +127,7 @@ func (r *Repo) reclone(ctx context.Context, s remote.Session, want target, why e
 var errEmptyRepository = errors.New("the remote repository has no branch and no tag: it is empty, or its only branch was deleted")
 
 func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
+	r.steps.set(pollStep, "listing references")
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Limits.ListTime)
 	defer cancel()
 	refs, err := s.List(ctx)
@@ -132,7 +142,15 @@ func (r *Repo) list(ctx context.Context, s remote.Session) (target, error) {
 
 // fetch fetches a target with its history into a store.
 func (r *Repo) fetch(ctx context.Context, s remote.Session, st *objects.Store, want target) error {
+	if r.cfg.Hooks.Fetching != nil {
+		end, err := r.cfg.Hooks.Fetching(want.object.String())
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	start := time.Now()
+	r.steps.set(pollStep, "receiving and unpacking objects")
 	err := r.receive(ctx, s, st, want)
 	if r.cfg.Hooks.Fetched != nil {
 		r.cfg.Hooks.Fetched(time.Since(start), s.Received(), err)
@@ -158,7 +176,7 @@ func (r *Repo) receive(ctx context.Context, s remote.Session, st *objects.Store,
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(st.AddPack(pack, r.cfg.Limits.pack()), pack.Close()); err != nil {
+		if err := errors.Join(st.AddPack(ctx, pack, r.cfg.Limits.pack()), pack.Close()); err != nil {
 			return err
 		}
 	}
@@ -200,7 +218,8 @@ func (r *Repo) haves(st *objects.Store) ([]plumbing.Hash, error) {
 // accept checks that the store has every object of a commit and, if signatures are required,
 // that each commit since base is signed. Then it records the commit as accepted. base is the
 // commit that was accepted before; zero if there was none.
-func (r *Repo) accept(st *objects.Store, want, base plumbing.Hash) (*objects.Commit, error) {
+func (r *Repo) accept(ctx context.Context, st *objects.Store, want, base plumbing.Hash) (*objects.Commit, error) {
+	r.steps.set(pollStep, "checking the commit and its signatures")
 	h, err := st.Peel(want)
 	if err != nil {
 		return nil, err
@@ -213,12 +232,14 @@ func (r *Repo) accept(st *objects.Store, want, base plumbing.Hash) (*objects.Com
 	if st == r.stored.Load() {
 		known = r.directoriesOf(r.last.commit)
 	}
-	if err := objects.Complete(st, c.Tree, known); objects.IsDamage(err) {
+	if err := objects.Complete(ctx, st, c.Tree, known); objects.IsDamage(err) {
 		return nil, fmt.Errorf("commit %s is incomplete: %w", h, err)
+	} else if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	} else if err != nil {
 		return nil, &CommitError{h.String(), err}
 	}
-	if err := r.verify(st, base, c); err != nil {
+	if err := r.verify(ctx, st, base, c); err != nil {
 		return nil, err
 	}
 	if err := st.SetAcceptedRef(r.key(), h); err != nil {

@@ -15,12 +15,13 @@ import (
 // backoff. When a damaged store was cloned again, head is called again with its commit. Run
 // returns nil when ctx is done, after everything it started has ended.
 func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
-	if c := r.restore(); c != nil {
+	if c := r.restore(ctx); c != nil {
 		r.hand(c, head)
 	}
 	for ctx.Err() == nil {
 		start := time.Now()
 		c, err := r.poll(ctx)
+		r.steps.set(pollStep, "")
 		if ctx.Err() != nil {
 			break
 		}
@@ -40,7 +41,9 @@ func (r *Repo) Run(ctx context.Context, head func(Commit)) error {
 func (r *Repo) hand(c *objects.Commit, head func(Commit)) {
 	public := publicCommit(c)
 	r.recordHead(public)
+	r.steps.set(pollStep, "loading commit "+public.Hash)
 	head(public)
+	r.steps.set(pollStep, "")
 	// The bases of deltas are needed while a commit is loaded, but not until the next one.
 	r.stored.Load().DropBases()
 }
@@ -73,7 +76,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 }
 
 // restore returns the last accepted commit, if the store has all of it.
-func (r *Repo) restore() *objects.Commit {
+func (r *Repo) restore(ctx context.Context) *objects.Commit {
 	st := r.stored.Load()
 	h, ok := st.AcceptedRef(r.key())
 	if !ok {
@@ -81,7 +84,10 @@ func (r *Repo) restore() *objects.Commit {
 	}
 	c, err := r.commit(h)
 	if err == nil {
-		err = objects.Complete(st, c.Tree, noneKnown)
+		err = objects.Complete(ctx, st, c.Tree, noneKnown)
+	}
+	if ctx.Err() != nil {
+		return nil
 	}
 	if err != nil {
 		r.cfg.Logger.Warn("the stored commit cannot be read; the repository will be cloned again",

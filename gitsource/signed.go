@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -120,11 +121,13 @@ type verifier struct {
 	now  time.Time
 	st   *objects.Store
 	tree treeReader
+	// done returns an error once the work has to end.
+	done func() error
 }
 
 // verify returns nil if every commit from base, which was accepted last, to head is signed by a
 // signer who may make its changes. base is zero if no commit was accepted before.
-func (r *Repo) verify(st *objects.Store, base plumbing.Hash, head *objects.Commit) error {
+func (r *Repo) verify(ctx context.Context, st *objects.Store, base plumbing.Hash, head *objects.Commit) error {
 	if r.cfg.Signatures == nil {
 		return nil
 	}
@@ -132,8 +135,14 @@ func (r *Repo) verify(st *objects.Store, base plumbing.Hash, head *objects.Commi
 	if err != nil {
 		return fmt.Errorf("signatures: %w", err)
 	}
-	tree := func(h plumbing.Hash) ([]object.TreeEntry, error) { return r.trees.Read(h, st.Tree) }
-	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, tree}
+	done := func() error { return context.Cause(ctx) }
+	tree := func(h plumbing.Hash) ([]object.TreeEntry, error) {
+		if err := done(); err != nil {
+			return nil, err
+		}
+		return r.trees.Read(h, st.Tree)
+	}
+	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, tree, done}
 	return v.verifySince(base, head)
 }
 
@@ -145,7 +154,7 @@ func (v *verifier) verifySince(base plumbing.Hash, head *objects.Commit) error {
 	if base.IsZero() {
 		return v.verifyAll(head, plumbing.ZeroHash, "it is the first commit seen, so its signer must be allowed to change every file in it; or set signatures.since to a commit you trust")
 	}
-	added, descends, err := between(v.st, base, head, nil)
+	added, descends, err := between(v.st, base, head, v.done)
 	switch {
 	case err != nil:
 		return err
@@ -191,6 +200,9 @@ const maxReported = 5
 func (v *verifier) verifyEach(commits []*objects.Commit) error {
 	var errs []error
 	for _, c := range commits {
+		if err := v.done(); err != nil {
+			return err
+		}
 		err := v.verifyCommit(c)
 		var bad *CommitError
 		if err != nil && !errors.As(err, &bad) {
@@ -253,7 +265,7 @@ func (v *verifier) changes(c *objects.Commit) ([]pathChange, error) {
 	case 0:
 		return diffTrees(v.tree, plumbing.ZeroHash, c.Tree)
 	case 2:
-		bases, err := mergeBases(v.st, parents[0], parents[1], nil)
+		bases, err := mergeBases(v.st, parents[0], parents[1], v.done)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,8 @@ package gitsource
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/gitfleet/gitfleet/gitsource/remote"
@@ -23,6 +25,41 @@ type Status struct {
 	Failures int
 	// Error is the error of the last poll on one line; empty after a success.
 	Error string
+}
+
+// A Step is work on what a remote has sent.
+type Step struct {
+	What  string    `json:"what"`
+	Since time.Time `json:"since"`
+}
+
+// The work that has steps.
+const (
+	pollStep = iota
+	branchStep
+	stepKinds
+)
+
+// Steps returns what is being done now, for Run and for FetchRef. Any goroutine may call it.
+func (r *Repo) Steps() []Step { return r.steps.all() }
+
+// steps are what is being done now, each kind of work by itself.
+type steps struct {
+	mu  sync.Mutex
+	now [stepKinds]Step
+}
+
+// set records what is done now; empty for nothing.
+func (s *steps) set(kind int, what string) {
+	s.mu.Lock()
+	s.now[kind] = Step{What: what, Since: time.Now()}
+	s.mu.Unlock()
+}
+
+func (s *steps) all() []Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.now[:]), func(s Step) bool { return s.What == "" })
 }
 
 // Status returns the current status. Any goroutine may call it.

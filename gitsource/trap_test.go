@@ -75,7 +75,7 @@ func TestTheShallowTrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	if err := objects.Complete(st, to.Hash, noneKnown); !objects.IsDamage(err) {
+	if err := objects.Complete(t.Context(), st, to.Hash, noneKnown); !objects.IsDamage(err) {
 		t.Errorf("our walker does not miss anything: %v", err)
 	}
 	if changes, err := diffTrees(st.Tree, from.Hash, to.Hash); !objects.IsDamage(err) || changes != nil {

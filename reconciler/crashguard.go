@@ -88,8 +88,8 @@ func (g *CrashGuard) Begin(commit string) (end func(), err error) {
 	}, nil
 }
 
-// reset allows commits that have crashed the process to be loaded again.
-func (g *CrashGuard) reset() {
+// Reset allows commits that have crashed the process to be loaded again.
+func (g *CrashGuard) Reset() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for commit, n := range g.begun {

@@ -210,7 +210,7 @@ func TestCrashesAreCountedOncePerProcess(t *testing.T) {
 	} else {
 		end()
 	}
-	g.reset()
+	g.Reset()
 	if _, err := g.Begin("b"); err != nil {
 		t.Errorf("b after a reset: %v", err)
 	}

@@ -121,7 +121,7 @@ func (r *loader) loadPast(ctx context.Context, hash string) {
 
 // loadAgain loads the newest commit although loading it has crashed the process before.
 func (r *Reconciler) loadAgain(ctx context.Context) {
-	r.guard.reset()
+	r.guard.Reset()
 	c := r.source.Newest
 	r.source.LoadError, r.newestFatal = "", false
 	r.cfg.Log.Info("loading a commit again that ended the daemon", "commit", c.Hash)

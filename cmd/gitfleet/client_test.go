@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/overview"
+	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/reconciler/server"
 	"github.com/gitfleet/gitfleet/test/reports"
 	"github.com/gitfleet/gitfleet/test/tempfile"
@@ -127,15 +128,17 @@ func TestAgesAreThoseOfTheAnswer(t *testing.T) {
 func TestStatusTellsTheLastPoll(t *testing.T) {
 	report := reports.Settled(t).Report
 	daemon := server.New(nil)
-	overview.Serve(daemon, func() (last, success time.Time) {
-		return report.At.Add(2*time.Hour - 3*time.Second), report.At.Add(2*time.Hour - time.Minute)
+	overview.Serve(daemon, func() (gitsource.Status, []gitsource.Step) {
+		at := report.At.Add(2 * time.Hour)
+		steps := []gitsource.Step{{What: "unpacking", Since: at.Add(-time.Minute)}, {What: "listing", Since: at.Add(-time.Second)}}
+		return gitsource.Status{LastPoll: at.Add(-3 * time.Second), LastSuccess: at.Add(-time.Minute)}, steps
 	}, func() []string { return []string{"pull requests are not planned since 09:00: the forge answered 401"} })
 	daemon.Publish(report)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		daemon.Handler().ServeHTTP(&aged{w}, req)
 	}))
 	t.Cleanup(srv.Close)
-	if said := say("status", "--server", srv.URL); !strings.Contains(said, "polled 3s ago") || !strings.Contains(said, "\n  forge: pull requests are not planned since 09:00: the forge answered 401\n") {
+	if said := say("status", "--server", srv.URL); !strings.Contains(said, "polled 3s ago") || !strings.Contains(said, "\n  now: unpacking, for 60s\n") || strings.Contains(said, "listing") || !strings.Contains(said, "\n  forge: pull requests are not planned since 09:00: the forge answered 401\n") {
 		t.Errorf("it says %s", said)
 	}
 }

@@ -110,7 +110,7 @@ func TestAnIndexIsWhatGitMakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			entries, checksum, err := indexPack(f, bytes.NewReader([]byte(pack)), Limits{Objects: 1000, ObjectBytes: mib})
+			entries, checksum, err := indexPack(t.Context(), f, bytes.NewReader([]byte(pack)), Limits{Objects: 1000, ObjectBytes: mib, UnpackedBytes: mib})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,14 +131,14 @@ func TestADamagedPackIsRefused(t *testing.T) {
 	g.Commit("first", map[string]string{"a": gitrepo.Noise(300), "b": gitrepo.Noise(299)})
 	all := g.Git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)") + "\n"
 	pack := []byte(g.Output(all, "pack-objects", "-q", "--stdout"))
-	limits := Limits{Objects: 5_000_000, ObjectBytes: 128 * mib}
+	limits := Limits{Objects: 5_000_000, ObjectBytes: 128 * mib, UnpackedBytes: 128 * mib}
 	try := func(pack []byte) error {
 		f, err := os.Create(filepath.Join(t.TempDir(), "pack"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		_, _, err = indexPack(f, bytes.NewReader(pack), limits)
+		_, _, err = indexPack(t.Context(), f, bytes.NewReader(pack), limits)
 		return err
 	}
 	if err := try(pack); err != nil {
@@ -170,7 +170,7 @@ func FuzzIndexPack(f *testing.F) {
 	all := g.Git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)") + "\n"
 	f.Add([]byte(g.Output(all, "pack-objects", "-q", "--stdout", "--window=10")))
 	f.Add([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"))
-	limits := Limits{Objects: 5_000_000, ObjectBytes: 128 * mib}
+	limits := Limits{Objects: 5_000_000, ObjectBytes: 128 * mib, UnpackedBytes: 128 * mib}
 	limits.ObjectBytes = mib
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -180,7 +180,7 @@ func FuzzIndexPack(f *testing.F) {
 		}
 		defer os.Remove(file.Name())
 		defer file.Close()
-		entries, checksum, err := indexPack(file, bytes.NewReader(raw), limits)
+		entries, checksum, err := indexPack(t.Context(), file, bytes.NewReader(raw), limits)
 		if err != nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -16,12 +17,15 @@ type Limits struct {
 	Objects int
 	// ObjectBytes is the maximum size of an object that is rebuilt from a delta.
 	ObjectBytes int64
+	// UnpackedBytes is the maximum size of all objects together, where bases that have to be
+	// unpacked again count again. It limits the time that a small pack can take.
+	UnpackedBytes int64
 }
 
-// AddPack stores a pack while it is received from a remote. After an error nothing of the pack
-// is stored. Only one goroutine may add or join packs.
-func (s *Store) AddPack(r io.Reader, limits Limits) error {
-	_, err := s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return indexPack(f, r, limits) })
+// AddPack stores a pack while it is received from a remote. After an error, or when ctx is done,
+// nothing of the pack is stored. Only one goroutine may add or join packs.
+func (s *Store) AddPack(ctx context.Context, r io.Reader, limits Limits) error {
+	_, err := s.addPack(func(f *os.File) ([]indexed, plumbing.Hash, error) { return indexPack(ctx, f, r, limits) })
 	return err
 }
 

@@ -2,6 +2,8 @@ package objects
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,11 +26,14 @@ type indexer struct {
 	byHash   map[plumbing.Hash][]int
 	scan     *packfile.Scanner // reads the file again
 	held     int64             // total size of the bases in memory
+	unpacked int64             // total size of what was unpacked
+	// done returns an error once the work has to end.
+	done func() error
 }
 
 // indexPack copies a pack to f and returns its entries and checksum.
-func indexPack(f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash, error) {
-	x := &indexer{limits: limits, byOffset: map[int64][]int{}, byHash: map[plumbing.Hash][]int{}}
+func indexPack(ctx context.Context, f *os.File, r io.Reader, limits Limits) ([]indexed, plumbing.Hash, error) {
+	x := &indexer{limits: limits, done: func() error { return context.Cause(ctx) }, byOffset: map[int64][]int{}, byHash: map[plumbing.Hash][]int{}}
 	w := bufio.NewWriterSize(f, 64*kib)
 	checksum, end, err := x.scanPack(io.TeeReader(r, w))
 	if err = errors.Join(err, w.Flush()); err != nil {
@@ -89,7 +94,10 @@ func (x *indexer) object(s *packfile.Scanner) error {
 	default:
 		return fmt.Errorf("object at %d is of unknown type %d", h.Offset, h.Type)
 	}
-	n, crc, err := s.NextObject(sink)
+	if err := x.unpack(h.Length); err != nil {
+		return err
+	}
+	n, crc, err := s.NextObject(&endingWriter{sink, x.done})
 	if err != nil {
 		return err
 	}
@@ -165,6 +173,9 @@ func (x *indexer) patched(base []byte, i int) ([]byte, error) {
 	if err == nil {
 		err = x.fits(size)
 	}
+	if err == nil {
+		err = x.unpack(size)
+	}
 	var content []byte
 	if err == nil {
 		content, err = packfile.PatchDelta(base, delta)
@@ -173,6 +184,31 @@ func (x *indexer) patched(base []byte, i int) ([]byte, error) {
 		return nil, fmt.Errorf("object at %d: %w", x.entries[i].offset, err)
 	}
 	return content, nil
+}
+
+// endingWriter fails once the work has to end.
+type endingWriter struct {
+	to   io.Writer
+	done func() error
+}
+
+// Write implements io.Writer.
+func (w *endingWriter) Write(p []byte) (int, error) {
+	if err := w.done(); err != nil {
+		return 0, err
+	}
+	return w.to.Write(p)
+}
+
+// unpack counts what is unpacked, and returns an error if it is too much or the work has to end.
+func (x *indexer) unpack(size int64) error {
+	if err := x.done(); err != nil {
+		return err
+	}
+	if x.unpacked += size; size < 0 || x.unpacked > x.limits.UnpackedBytes {
+		return fmt.Errorf("%w: its objects take more than %d bytes when they are unpacked (limits.unpackedBytes)", ErrTooLarge, x.limits.UnpackedBytes)
+	}
+	return nil
 }
 
 func (x *indexer) fits(size int64) error {
@@ -184,7 +220,7 @@ func (x *indexer) fits(size int64) error {
 
 // inflate reads an entry again, and returns the object or the delta.
 func (x *indexer) inflate(i int) ([]byte, error) {
-	_, raw, err := readEntry(x.scan, x.entries[i].offset, func(h *packfile.ObjectHeader) error { return x.fits(h.Length) })
+	_, raw, err := readEntry(x.scan, x.entries[i].offset, func(h *packfile.ObjectHeader) error { return cmp.Or(x.fits(h.Length), x.unpack(h.Length)) })
 	if err != nil {
 		return nil, fmt.Errorf("object at %d: %w", x.entries[i].offset, err)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 )
 
-var testLimits = Limits{Objects: 1000, ObjectBytes: mib}
+var testLimits = Limits{Objects: 1000, ObjectBytes: mib, UnpackedBytes: 64 * mib}
 
 // A source has objects in memory, from which packs are made.
 type source struct {
@@ -81,7 +81,7 @@ func create(t testing.TB) *Store {
 
 func addPack(t testing.TB, st *Store, pack []byte) {
 	t.Helper()
-	if err := st.AddPack(bytes.NewReader(pack), testLimits); err != nil {
+	if err := st.AddPack(t.Context(), bytes.NewReader(pack), testLimits); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -202,15 +202,16 @@ func TestPackLimits(t *testing.T) {
 		limits Limits
 		says   string
 	}{
-		"as many as allowed":  {Limits{Objects: 2, ObjectBytes: 4004}, ""},
-		"too many objects":    {Limits{Objects: 1, ObjectBytes: 4004}, "2 objects, at most 1 (limits.fetchObjects)"},
-		"too large a base":    {Limits{Objects: 2, ObjectBytes: 3999}, "at most 3999 (limits.objectBytes)"},
-		"too large a rebuild": {Limits{Objects: 2, ObjectBytes: 4003}, "4004 bytes to rebuild, at most 4003 (limits.objectBytes)"},
+		"as many as allowed":  {Limits{Objects: 2, ObjectBytes: 4004, UnpackedBytes: mib}, ""},
+		"too many objects":    {Limits{Objects: 1, ObjectBytes: 4004, UnpackedBytes: mib}, "2 objects, at most 1 (limits.fetchObjects)"},
+		"too large a base":    {Limits{Objects: 2, ObjectBytes: 3999, UnpackedBytes: mib}, "at most 3999 (limits.objectBytes)"},
+		"too much altogether": {Limits{Objects: 2, ObjectBytes: 4004, UnpackedBytes: 8000}, "take more than 8000 bytes when they are unpacked (limits.unpackedBytes)"},
+		"too large a rebuild": {Limits{Objects: 2, ObjectBytes: 4003, UnpackedBytes: mib}, "4004 bytes to rebuild, at most 4003 (limits.objectBytes)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			st := create(t)
-			err := st.AddPack(bytes.NewReader(delta), test.limits)
+			err := st.AddPack(t.Context(), bytes.NewReader(delta), test.limits)
 			files, globErr := filepath.Glob(filepath.Join(st.packDir(), "*"))
 			if globErr != nil {
 				t.Fatal(globErr)
@@ -234,7 +235,7 @@ func TestAddPackKeepsWholePacksOnce(t *testing.T) {
 	pack := s.pack(0, false, s.blob("one"))
 	addPack(t, st, pack)
 	addPack(t, st, pack)
-	if err := st.AddPack(io.MultiReader(bytes.NewReader(pack[:len(pack)-5])), testLimits); err == nil {
+	if err := st.AddPack(t.Context(), io.MultiReader(bytes.NewReader(pack[:len(pack)-5])), testLimits); err == nil {
 		t.Error("a pack that ends early is stored")
 	}
 	files, err := filepath.Glob(filepath.Join(st.packDir(), "*"))

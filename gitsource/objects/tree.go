@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,8 +99,8 @@ func (s *Store) Tree(h plumbing.Hash) ([]object.TreeEntry, error) {
 }
 
 // Complete returns an error unless the store has every object of a tree. It skips directories
-// that known reports as complete.
-func Complete(s *Store, root plumbing.Hash, known func(plumbing.Hash) bool) error {
+// that known reports as complete, and ends when ctx is done.
+func Complete(ctx context.Context, s *Store, root plumbing.Hash, known func(plumbing.Hash) bool) error {
 	seen := map[plumbing.Hash]bool{}
 	var walk func(h plumbing.Hash, path string, depth int) error
 	walk = func(h plumbing.Hash, path string, depth int) error {
@@ -107,6 +108,9 @@ func Complete(s *Store, root plumbing.Hash, known func(plumbing.Hash) bool) erro
 			return nil
 		}
 		seen[h] = true
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		if depth > MaxDepth {
 			return fmt.Errorf("%.100s...: directories nest more than %d deep", path, MaxDepth)
 		}

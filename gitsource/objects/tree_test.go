@@ -36,11 +36,11 @@ func TestComplete(t *testing.T) {
 	for _, test := range tests {
 		hashes = append(hashes, test.root)
 	}
-	if err := st.AddPack(strings.NewReader(string(s.pack(0, false, hashes...))), Limits{Objects: 10_000, ObjectBytes: mib}); err != nil {
+	if err := st.AddPack(t.Context(), strings.NewReader(string(s.pack(0, false, hashes...))), Limits{Objects: 10_000, ObjectBytes: mib, UnpackedBytes: mib}); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range tests {
-		err := Complete(st, test.root, test.known)
+		err := Complete(t.Context(), st, test.root, test.known)
 		switch {
 		case test.says == "" && err != nil:
 			t.Errorf("%s: %v", name, err)

@@ -97,7 +97,7 @@ func TestALocalFetchBringsWhatIsMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(st.AddPack(pack, objects.Limits{Objects: 100, ObjectBytes: 1 << 20}), pack.Close()); err != nil {
+		if err := errors.Join(st.AddPack(t.Context(), pack, objects.Limits{Objects: 100, ObjectBytes: 1 << 20, UnpackedBytes: 1 << 20}), pack.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if wants[0].String() != want {

@@ -147,12 +147,13 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 // sync that wait for it.
 func (d *daemon) openRepository() (err error) {
 	git := d.cfg.GitConfig(d.log)
-	d.polls = &poller{}
+	d.polls = &poller{guard: reconciler.NewCrashGuard(filepath.Join(d.cfg.StateDir, "fetching.json"), d.log)}
 	notify := notifyOnFailure(d.candidate.notice)
 	git.Hooks = d.metrics.git.hooks(func(took time.Duration, err error) {
 		notify(took, err)
 		d.polls.polled(took, err)
 	})
+	git.Hooks.Fetching = d.polls.fetching
 	d.repo, err = gitsource.Open(git)
 	d.polls.repo = d.repo
 	return err

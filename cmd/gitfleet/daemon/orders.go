@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -106,6 +107,8 @@ func (o *orders) sync(ctx context.Context, order reconciler.Order) (any, error) 
 // A poller polls the repository on request.
 type poller struct {
 	repo *gitsource.Repo
+	// guard records fetches that ended the process.
+	guard *reconciler.CrashGuard
 
 	mu      sync.Mutex
 	waiting []waiter
@@ -115,6 +118,14 @@ type poller struct {
 type waiter struct {
 	asked time.Time
 	done  chan struct{}
+}
+
+// fetching records that a fetch begins. It returns the function to call when the fetch ends.
+func (p *poller) fetching(object string) (end func(), err error) {
+	if end, err = p.guard.Begin(object); err != nil {
+		return nil, fmt.Errorf("fetching %s has ended the daemon before, probably because of a lack of memory, so it is not fetched again; lower limits.objectBytes, or give the daemon more memory, and run gitfleet sync to retry it", object)
+	}
+	return end, nil
 }
 
 // longestPoll is how long a request waits for a poll.
@@ -127,6 +138,7 @@ func (p *poller) poll(ctx context.Context) (commit, trouble string) {
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
 	p.mu.Unlock()
+	p.guard.Reset()
 	p.repo.Nudge()
 	late := time.NewTimer(longestPoll)
 	defer late.Stop()

@@ -39,10 +39,7 @@ type pullRequests struct {
 func newServer(ctx context.Context, c settings.Config, repo *gitsource.Repo, ledgers ledger.Archive, registry *prometheus.Registry, metrics *metrics, log *slog.Logger, pulls pullRequests) (*server.Server, func(*status.Report), *history.Record, error) {
 	srv := server.New(registry)
 	srv.Mount("GET /state", server.StateHandler(ledgers.Export))
-	overview.Serve(srv, func() (last, success time.Time) {
-		s := repo.Status()
-		return s.LastPoll, s.LastSuccess
-	}, pulls.troubles)
+	overview.Serve(srv, func() (gitsource.Status, []gitsource.Step) { return repo.Status(), repo.Steps() }, pulls.troubles)
 	publish, err := serveKube(ctx, c, srv)
 	if err != nil {
 		return nil, nil, nil, err

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/output"
+	"github.com/gitfleet/gitfleet/gitsource"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/forecast"
@@ -58,6 +59,8 @@ type Source struct {
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	Failures    int       `json:"failures"`
 	Error       string    `json:"error,omitempty"`
+	// Steps are what is being done now with what the repository has sent.
+	Steps []gitsource.Step `json:"steps,omitempty"`
 }
 
 // A Fleet identifies this fleet on its members.
@@ -159,7 +162,7 @@ func New(r *status.Report) *Overview {
 	git := r.Source.Git
 	o := &Overview{
 		APIVersion: schemaVersion, At: r.At,
-		Source:     Source{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error},
+		Source:     Source{git.URL, git.Ref, git.LastPoll, git.LastSuccess, git.Failures, git.Error, nil},
 		Fleet:      Fleet{r.Fleet.Name, r.Fleet.ID},
 		Standby:    r.Standby,
 		Placements: []Placement{}, Drifts: []Drift{}, HeldDeletions: []Deletions{},
@@ -437,15 +440,15 @@ func HeldText(placement string, held []string) string {
 // Path is the path at which the daemon serves the overview.
 const Path = "/overview"
 
-// Serve serves the overview of the newest report. polled returns the times of the last poll of
-// the repository and of the last successful one, since a poll without a new commit causes no
-// report; if it is nil, the times in the report are used. forgeTroubles lists what cannot be
+// Serve serves the overview of the newest report. git returns the state of the repository, since a
+// poll without a new commit causes no report; if it is nil, that in the report is used. forgeTroubles lists what cannot be
 // done on the forge; it may be nil.
-func Serve(srv *server.Server, polled func() (last, success time.Time), forgeTroubles func() []string) {
+func Serve(srv *server.Server, git func() (gitsource.Status, []gitsource.Step), forgeTroubles func() []string) {
 	srv.MountReport("GET "+Path, func(r *status.Report) any {
 		o := New(r)
-		if polled != nil {
-			o.Source.LastPoll, o.Source.LastSuccess = polled()
+		if git != nil {
+			now, steps := git()
+			o.Source.LastPoll, o.Source.LastSuccess, o.Source.Steps = now.LastPoll, now.LastSuccess, steps
 		}
 		if forgeTroubles != nil {
 			o.Forge = forgeTroubles()

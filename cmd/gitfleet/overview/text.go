@@ -65,6 +65,9 @@ func (t *textWriter) since(at time.Time) string {
 	return t.span(at) + " ago"
 }
 
+// longStep is how long a step takes before it is shown.
+const longStep = 2 * time.Second
+
 func (t *textWriter) span(since time.Time) string {
 	return duration.HumanDuration(max(0, t.now.Sub(since)))
 }
@@ -79,6 +82,11 @@ func (t *textWriter) source(o *Overview) {
 	t.line(t.Paint(output.Bold, output.Truncate(head, t.Width-output.Width(polled))) + polled)
 	if s.Failures > 0 {
 		t.indented(output.Red, "cannot be read: ", fmt.Sprintf("%s (%s)", s.Error, FailuresText(s.Failures, s.LastSuccess)))
+	}
+	for _, step := range s.Steps {
+		if t.now.Sub(step.Since) >= longStep {
+			t.indented(output.Yellow, "now: ", step.What+", for "+t.span(step.Since))
+		}
 	}
 	for _, trouble := range o.Forge {
 		t.indented(output.Yellow, "forge: ", trouble)

@@ -166,6 +166,7 @@ type LimitsConfig struct {
 	FetchTime    metav1.Duration `key:"fetchTime" usage:"how long one poll may take altogether"`
 	ListTime     metav1.Duration `key:"listTime" usage:"how long the listing of references may take"`
 	ObjectBytes  size            `key:"objectBytes" usage:"largest Git object that is rebuilt from a difference"`
+	Unpacked     size            `key:"unpackedBytes" usage:"how much the Git objects of one fetch may take together when they are unpacked"`
 	Packs        int             `key:"packs" usage:"pack files of the local clone before they are joined"`
 
 	Files          int             `key:"files" usage:"files and directories below the path"`
@@ -299,7 +300,7 @@ func Default() Config {
 		LogLevel: "info", LogFormat: logText,
 		Source: SourceConfig{Path: ".", Interval: Seconds(30)},
 		Limits: LimitsConfig{
-			FetchBytes: 512 << 20, FetchObjects: 5_000_000, FetchTime: Seconds(600), ListTime: Seconds(30), ObjectBytes: 128 << 20, Packs: 50,
+			FetchBytes: 512 << 20, FetchObjects: 5_000_000, FetchTime: Seconds(600), ListTime: Seconds(30), ObjectBytes: 128 << 20, Unpacked: 16 << 30, Packs: 50,
 			Files: 50_000, FileSize: 4 << 20, Documents: 1_000, AliasExpansion: 100, Depth: 100, Objects: 100_000,
 			CommitSize: 512 << 20, Builds: 5_000, BuildInput: 64 << 20, BuildTime: Seconds(60), BuildOutput: 10 << 20,
 		},

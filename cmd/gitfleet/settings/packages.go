@@ -94,7 +94,7 @@ func (l LimitsConfig) git() gitsource.Limits {
 	return gitsource.Limits{
 		Limits:  remote.Limits{FetchBytes: int64(l.FetchBytes), ListTime: l.ListTime.Duration},
 		Objects: l.FetchObjects, FetchTime: l.FetchTime.Duration,
-		ObjectBytes: int64(l.ObjectBytes), Packs: l.Packs, FileBytes: max(plainFile, int64(l.FileSize)),
+		ObjectBytes: int64(l.ObjectBytes), UnpackedBytes: int64(l.Unpacked), Packs: l.Packs, FileBytes: max(plainFile, int64(l.FileSize)),
 	}
 }
 

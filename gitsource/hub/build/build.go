@@ -36,6 +36,8 @@ var buildLock = make(chan struct{}, 1)
 // still runs.
 var ErrBusy = errors.New("another build has not ended")
 
+var errEnded = errors.New("the commit is not needed any more")
+
 // maxPatchCopies limits the bytes that the copy operations of one JSON patch may add, as an API
 // server does. The limit is global to the process; code that serves an API sets the same value.
 const maxPatchCopies = 3 << 20
@@ -249,7 +251,7 @@ func (b *builder) kustomize(changed map[string]types.Kustomization) (objects res
 		return nil, nil, false, err
 	}
 	limit := b.graph.limits.BuildTime
-	if !acquireLock(limit) {
+	if !acquireLock(limit, b.graph.tree.Done()) {
 		return nil, nil, false, fmt.Errorf("%w for %s", ErrBusy, limit)
 	}
 	start, late := time.Now(), time.After(limit)
@@ -272,15 +274,18 @@ func (b *builder) kustomize(changed map[string]types.Kustomization) (objects res
 			return built, failure, false, nil
 		}
 	case <-late:
+	case <-b.graph.tree.Done():
+		fsys.closed.Store(true)
+		return nil, nil, false, errEnded
 	}
 	// A running build cannot be stopped, but it can be kept from reading more files.
 	fsys.closed.Store(true)
 	return nil, nil, true, nil
 }
 
-// acquireLock waits until no other build runs, for at most the time limit of one build. The
+// acquireLock waits until no other build runs, for at most the time limit of one build, or until done. The
 // build releases the lock when it ends, which may be after its time limit.
-func acquireLock(timeout time.Duration) bool {
+func acquireLock(timeout time.Duration, done <-chan struct{}) bool {
 	select {
 	case buildLock <- struct{}{}:
 		return true
@@ -290,6 +295,8 @@ func acquireLock(timeout time.Duration) bool {
 	case buildLock <- struct{}{}:
 		return true
 	case <-time.After(timeout):
+		return false
+	case <-done:
 		return false
 	}
 }

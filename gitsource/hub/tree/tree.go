@@ -21,6 +21,11 @@ type Hasher interface {
 	Hash(name string) (string, error)
 }
 
+// An Ender is a file system that cannot be read any more once Done is closed.
+type Ender interface {
+	Done() <-chan struct{}
+}
+
 // A Tree reads one commit, and lists each directory once.
 type Tree struct {
 	fsys     fs.FS
@@ -33,6 +38,14 @@ type Listing []fs.DirEntry
 
 // New returns the tree of one commit. Files of more than fileSize bytes are not read.
 func New(fsys fs.FS, fileSize int64) *Tree { return &Tree{fsys, fileSize, map[string]Listing{}} }
+
+// Done is closed once the commit cannot be read any more; nil if that never happens.
+func (t *Tree) Done() <-chan struct{} {
+	if ender, ok := t.fsys.(Ender); ok {
+		return ender.Done()
+	}
+	return nil
+}
 
 // List returns the entries of a directory.
 func (t *Tree) List(dir string) (Listing, error) {
