@@ -51,6 +51,24 @@ func (r Removal) Claim(live *unstructured.Unstructured, manager string) ([]byte,
 	})
 }
 
+// Recorded returns what is known of the object that was applied last from recorded drift of the live object:
+// the fields that Git had and that somebody has changed, except fields in lists, whose items may have moved
+// since. Their values are those of live. nil means that nothing is known.
+func Recorded(live *unstructured.Unstructured, drift []api.Difference) *unstructured.Unstructured {
+	out := map[string]any{}
+	for _, d := range drift {
+		path := api.SplitPointer(d.Path)
+		value, there, err := unstructured.NestedFieldCopy(live.Object, path...) // an error below a list
+		if d.ValueInHub == "" || !there || err != nil || unstructured.SetNestedField(out, value, path...) != nil {
+			continue
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return &unstructured.Unstructured{Object: out}
+}
+
 // Without returns an object without the fields of a removal that would go.
 func (r Removal) Without(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if r.Empty() {

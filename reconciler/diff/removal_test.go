@@ -284,3 +284,22 @@ func TestRemovedItemsThatNobodyOwnsGo(t *testing.T) {
 		t.Errorf("owned are %q", left)
 	}
 }
+
+// From recorded drift only fields that Git had, outside of lists, are known of the last manifest.
+func TestRecorded(t *testing.T) {
+	live := object(t, web)
+	path := func(path, hub string) api.Difference {
+		return api.Difference{PatchDetail: api.PatchDetail{Path: path, ValueInHub: hub, ValueInMember: "x"}}
+	}
+	got := Recorded(live, []api.Difference{
+		path("/spec/replicas", "5"), path("/metadata/labels/tier", "back"), path("/spec/strategy", ""), path("/spec/paused", "true"),
+		path("/spec/template/spec/containers/0/image", "nginx:1.28"),
+	})
+	want := `{"metadata":{"labels":{"tier":"front"}},"spec":{"replicas":3}}`
+	if raw := string(mustJSON(t, got.Object)); raw != want {
+		t.Errorf("it is %s, want %s", raw, want)
+	}
+	if got := Recorded(live, []api.Difference{path("/spec/paused", "true")}); got != nil {
+		t.Errorf("of nothing: %v", got)
+	}
+}

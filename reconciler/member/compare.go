@@ -206,6 +206,8 @@ func (x *executor) request(t task, saw snapshot) diff.Request {
 	var before *unstructured.Unstructured
 	if t.lastApplied != nil {
 		before = t.lastApplied.Object.Content
+	} else if t.item != nil && t.item.Hash != t.manifest.Hash && saw.live != nil {
+		before = diff.Recorded(saw.live, t.changed)
 	}
 	return diff.Request{
 		Before: before, Desired: x.encoder.object(diff.Normalize(t.manifest.Object.Content), t.manifest, t.placement, ""), Live: saw.live, Manager: api.FieldManager,

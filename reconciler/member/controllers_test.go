@@ -35,6 +35,8 @@ type controlled struct {
 	agent   *member.Agent
 	cancel  context.CancelFunc
 	done    chan struct{}
+	// recorded is the drift that the next agent knows of.
+	recorded map[api.PlacementKey][]ledger.Drift
 
 	mu   sync.Mutex
 	seen ledger.WorkSeen
@@ -65,6 +67,7 @@ func (c *controlled) start(works ...work.Work) {
 			}
 		},
 	})
+	c.agent.SetRecord(ledger.MemberRecord{Drifts: c.recorded})
 	c.agent.Set(works)
 	ctx, cancel := context.WithCancel(c.t.Context())
 	c.cancel, c.done = cancel, make(chan struct{})

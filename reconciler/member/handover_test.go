@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 )
 
 // Replicas that a commit leaves to an autoscaler keep their live value although somebody else has
@@ -100,8 +101,9 @@ func TestDeletedBeforeItIsSentAgain(t *testing.T) {
 // A field that somebody has changed goes when a commit removes it, whatever happens to drift: the change
 // is overwritten by the new version, although gitfleet no longer owns the field.
 func TestChangedFieldsGoWithTheCommitThatRemovesThem(t *testing.T) {
-	for _, mode := range []string{"revert", "report", "propose"} {
-		t.Run(mode, func(t *testing.T) {
+	for _, name := range []string{"revert", "report", "propose", "report, with a restart", "propose, with a restart"} {
+		mode, _, restarted := strings.Cut(name, ", ")
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newControlled(t)
 				with := strings.Replace(strings.Replace(deployment, "name: web", "name: web, annotations: {gitfleet.dev/drift: "+mode+"}", 1), "replicas: 6, ", "replicas: 6, minReadySeconds: 5, ", 1)
@@ -114,7 +116,17 @@ func TestChangedFieldsGoWithTheCommitThatRemovesThem(t *testing.T) {
 				if mode != "revert" { // or else the commit arrives before the change is reverted
 					synctest.Wait()
 				}
-				c.set(placed(t, "web", strings.Replace(with, "minReadySeconds: 5, ", "", 1)))
+				less := placed(t, "web", strings.Replace(with, "minReadySeconds: 5, ", "", 1))
+				if restarted {
+					c.stop()
+					c.mu.Lock()
+					c.recorded = map[api.PlacementKey][]ledger.Drift{less.Placement: c.seen.Drifts}
+					c.mu.Unlock()
+					c.start(less)
+					c.settle()
+				} else {
+					c.set(less)
+				}
 				if got, has, _ := unstructured.NestedInt64(c.live(deployments, "web").Object, "spec", "minReadySeconds"); has {
 					t.Errorf("minReadySeconds is still there: %d", got)
 				}

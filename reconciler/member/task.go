@@ -65,6 +65,9 @@ type inputs struct {
 	// lastApplied is the manifest that was applied last, if the object is to have another one now; nil if
 	// it is not known.
 	lastApplied *work.Manifest
+	// changed is the recorded drift that is left as it is, from which something is known of the last manifest
+	// after a restart, too.
+	changed []api.Difference
 }
 
 // beside returns a task that applies what controllers have added to fields of the live object with the
