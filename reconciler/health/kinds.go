@@ -3,9 +3,14 @@ package health
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gitfleet/gitfleet/placement/api"
 )
 
 func service(live *unstructured.Unstructured) Health {
@@ -95,17 +100,31 @@ func job(live *unstructured.Unstructured) Health {
 }
 
 // cronJob returns the health of a CronJob: it is not trackable. The message names its unfinished Jobs, whose
-// pods may be unable to start.
+// pods may be unable to start. Jobs from before the CronJob was last applied say nothing about it as it is now.
 func cronJob(live *unstructured.Unstructured) Health {
 	f := fields{live: live}
+	var applied time.Time
+	for _, e := range live.GetManagedFields() {
+		if e.Manager == api.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Time != nil {
+			applied = e.Time.Time
+		}
+	}
 	var names []string
 	for _, active := range get[[]any](&f, "status", "active") {
 		reference, _ := active.(map[string]any)
 		name, _ := reference["name"].(string)
-		names = append(names, name)
+		if at, known := scheduled(live.GetName(), name); !known || at.After(applied) {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return Health{State: NotTrackable, Message: messageIf(len(names) > 0 && f.err == nil, "its Job %s has not finished", strings.Join(names, ", "))}
+}
+
+// scheduled returns the time for which a CronJob has created a Job, which the name of the Job has in minutes.
+func scheduled(cronJob, job string) (at time.Time, known bool) {
+	minutes, err := strconv.ParseInt(strings.TrimPrefix(job, cronJob+"-"), 10, 64)
+	return time.Unix(60*minutes, 0), err == nil
 }
 
 // replicaSet judges a ReplicaSet or ReplicationController: it is not trackable unless pods cannot be
