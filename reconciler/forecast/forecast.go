@@ -112,7 +112,7 @@ func Of(in Input) (*Forecast, error) {
 
 // addMoved adds the indexes that mean other items than in the earlier snapshot to the warnings.
 func (o *Forecast) addMoved() {
-	o.Moved = movedItems(o.inForce, o.Snapshot)
+	o.Moved = MovedItems(func() *hub.Snapshot { return o.inForce }, o.Snapshot)
 	o.Warnings = append(slices.Clone(o.Warnings), o.Moved...)
 }
 

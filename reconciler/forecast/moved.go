@@ -13,14 +13,20 @@ import (
 	"github.com/gitfleet/gitfleet/reconciler/plan"
 )
 
-// movedItems returns a warning for each index in a patch of a kustomization, a patch of an override or an annotation
-// that means another item of a list than in an earlier snapshot; none without one.
-func movedItems(before, after *hub.Snapshot) problem.List {
-	if before == nil {
+// MovedItems returns a warning for each index in a patch or a replacement of a kustomization, a patch of an override or
+// an annotation that means another item of a list than in an earlier snapshot. That is only asked for if there are
+// indexes; it may be nil.
+func MovedItems(before func() *hub.Snapshot, after *hub.Snapshot) problem.List {
+	now := uses(after)
+	if len(now) == 0 {
+		return nil
+	}
+	earlier := before()
+	if earlier == nil {
 		return nil
 	}
 	var out problem.List
-	for _, m := range listitem.Moves(uses(before), uses(after)) {
+	for _, m := range listitem.Moves(uses(earlier), now) {
 		p := problem.Problem{Origin: m.Origin, Field: m.Field, Severity: problem.Warning, Message: fmt.Sprintf(
 			"%s means another item of %s than before: %s; correct the index, or name the item: by a strategic merge patch, or with an operation test before it", m.Pointer, m.Object, m.Text)}
 		if !slices.Contains(out, p) {

@@ -170,7 +170,7 @@ func TestMovedItems(t *testing.T) {
 			before := commit(t, patchedByIndex, "nginx:1", "nginx:1")
 			after := commit(t, patchedByIndex, test.old, test.replacement)
 			var got []string
-			for _, p := range movedItems(before, after) {
+			for _, p := range MovedItems(func() *hub.Snapshot { return before }, after) {
 				text, _, _ := strings.Cut(p.Error(), "; correct the index")
 				got = append(got, text)
 			}

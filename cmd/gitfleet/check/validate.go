@@ -55,8 +55,10 @@ that no MemberCluster declares is not checked.
 
 With --current or REPO@FROM..TO there are also warnings of deletions, since the
 earlier plan or the commit FROM, that the daemon would hold until a commit
-allows them, and of placements that may have been renamed. REPO@FROM..TO also
-warns of indexes in patches that mean another item of a list than at FROM.
+allows them, and of placements that may have been renamed.
+
+Indexes in patches that mean another item of a list than before are warnings as
+well: than at FROM, or for PATH in a clone, than in its last commit.
 
 Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.`,
 		Example: `  gitfleet validate .
@@ -77,6 +79,11 @@ Exit codes: 0 valid, 2 problems, and with --strict 1 if there are warnings only.
 					return err
 				}
 				found = sortFindings(append(found, held...))
+			}
+			if snapshot != nil && base == nil {
+				for _, p := range forecast.MovedItems(func() *hub.Snapshot { return r.Head(cmd.Flags(), args[0]) }, snapshot) {
+					found = sortFindings(append(found, finding{p, doubtful}))
+				}
 			}
 			if write, known := writers[out.Name]; known {
 				err = write(cmd.OutOrStdout(), found)

@@ -78,6 +78,22 @@ func (r *Reader) ReadChange(ctx context.Context, flags *pflag.FlagSet, what stri
 	return base, s, err
 }
 
+// Head reads the last commit of the clone that contains a directory; nil if that is not possible.
+func (r *Reader) Head(flags *pflag.FlagSet, dir string) *hub.Snapshot {
+	cfg, err := settings.Read(r.config, flags)
+	if err != nil {
+		return nil
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil
+	}
+	s, err := readClone(dir, "HEAD", cfg.HubOptions())
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
 // ReadDir reads a directory as if it were the tracked path in a commit of its repository:
 // kustomizations may refer to files outside of it, ignore files above it apply, and problems
 // have file names relative to the repository. A directory outside of a repository is treated as
