@@ -174,6 +174,14 @@ func TestGrants(t *testing.T) {
 			files:   "-- apps/kustomization.yaml --\nresources: [b.yaml]\n-- apps/b.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: apps}}\n-- apps/one.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: one}}\n",
 			refused: `apps/kustomization.yaml: decides whether apps/one.yaml is read`,
 		},
+		"a generator that copies the file of others": {
+			files:   "-- apps/kustomization.yaml --\nnamespace: apps\nconfigMapGenerator: [{name: a, files: [one.yaml]}]\n-- apps/one.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: one}}\n",
+			refused: `apps/kustomization.yaml:2: configMapGenerator[0].files[0]: apps/one.yaml is not in path apps, and its own path does not share it`,
+		},
+		"a transformer's configuration of others": {
+			files:   "-- apps/kustomization.yaml --\nnamespace: apps\nconfigurations: [one.yaml]\nresources: [b.yaml]\n-- apps/b.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n-- apps/one.yaml --\nnamespace: [{path: spec/x, kind: ConfigMap}]\n",
+			refused: `configurations[0]: apps/one.yaml is not in path apps`,
+		},
 		"everything": {
 			grant: grant.Grant{Namespaces: all, Kinds: all, Placements: all},
 			files: "-- apps/evil/a.yaml --\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: orders}}\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n",
@@ -220,5 +228,22 @@ func TestSharedBasesAreNotDeployed(t *testing.T) {
 	s, err := load(Commit{Hash: "c0ffee"}, files, opts)
 	if err != nil || len(s.Objects) != 0 || len(s.Warnings) != 2 {
 		t.Errorf("got %s", describe(s, err))
+	}
+}
+
+// endedFiles cannot be read any more.
+type endedFiles struct{ fstest.MapFS }
+
+func (endedFiles) Done() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// A build ends when its commit is not needed any more, although kustomize knows no context.
+func TestBuildsEnd(t *testing.T) {
+	files := fstest.MapFS{"kustomization.yaml": {Data: []byte("namespace: web\nresources: [a.yaml]\n")}, "a.yaml": {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n")}}
+	if _, err := load(Commit{Hash: "c0ffee"}, endedFiles{files}, Options{}); err == nil || !strings.Contains(err.Error(), "not needed any more") {
+		t.Errorf("got %v", err)
 	}
 }
