@@ -48,6 +48,7 @@ type agent struct {
 	// membership is the one that the loop has sent, reportedFleet and reportedClaim are the other fleet and
 	// the claim last reported.
 	membership                   ledger.Membership
+	sawRestores                  int // see host.restores
 	reportedFleet, reportedClaim string
 }
 
@@ -96,7 +97,7 @@ func (a *agent) connect() {
 		a.after(5*time.Second, a.connect)
 		return
 	}
-	a.connected, a.healthy = true, true
+	a.connected, a.healthy, a.sawRestores = true, true, a.restores
 	a.blip("gitfleet has started")
 	a.reportCluster()
 	a.startPass()
@@ -122,6 +123,9 @@ func (a *agent) observe() {
 	case a.down:
 		a.healthy = false
 		a.send(ledger.ClusterSeen{Cluster: a.name, At: a.d.w.now(), Error: "no answer", UID: a.uid()})
+	case a.sawRestores != a.restores && !a.foreign():
+		a.healthy = true
+		a.beginAnew()
 	case !a.healthy, a.reportedFleet != a.otherFleet, a.reportedClaim != a.claim:
 		a.healthy = true
 		a.blip("it answers again")
@@ -157,6 +161,7 @@ func (a *agent) announce() {
 		return
 	}
 	a.renameClaim()
+	a.listUnlisted()
 	for _, w := range a.pass {
 		if a.leaving != nil || !writes(w) || w.Suspended != "" {
 			continue

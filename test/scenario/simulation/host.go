@@ -38,6 +38,11 @@ type host struct {
 	// claim is the member that the claim of our fleet names; empty if there is no claim. writer is the member
 	// under whose name anything of ours was last written; empty if nothing of ours is there.
 	claim, writer string
+	// backup is the last backup; nil if there is none. restores counts how many times it was restored as a whole.
+	// unlisted says that its inventories were deleted or set back.
+	backup   *backup
+	restores int
+	unlisted bool
 }
 
 // A liveObject is an object on a cluster.

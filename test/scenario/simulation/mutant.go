@@ -22,6 +22,8 @@ type Mutant struct {
 	Publishes func(*status.Report)
 	// Joins changes the membership that a member is sent.
 	Joins func(*ledger.Membership)
+	// Notices changes what a member reports of its cluster.
+	Notices func(*ledger.ClusterSeen)
 	// Updates replaces an update of the Secrets of replicas.
 	Updates func(s *secrets, name string, value []byte, version string) (string, error)
 }
@@ -55,6 +57,12 @@ func (m Mutant) applies(works []work.Work) []work.Work {
 func (m Mutant) joins(to *ledger.Membership) {
 	if m.Joins != nil {
 		m.Joins(to)
+	}
+}
+
+func (m Mutant) notices(o *ledger.ClusterSeen) {
+	if m.Notices != nil {
+		m.Notices(o)
 	}
 }
 

@@ -95,6 +95,8 @@ func (a *agent) reportCluster() {
 	if a.otherFleet != "" {
 		o.Owners = append(o.Owners, ledger.Owner{ID: a.otherFleet, Source: "https://git.example/other"})
 	}
+	o.Restored = a.restored()
+	a.d.w.mutant.notices(&o)
 	a.send(o)
 }
 

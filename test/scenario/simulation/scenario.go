@@ -23,6 +23,8 @@ type Scenario struct {
 	Replicas bool
 	// Names says that clusters get second names, swap them and are renamed.
 	Names bool
+	// Restores says that clusters are restored from backups.
+	Restores bool
 	// Dir is the directory of a ledger in a real file; empty for one in memory.
 	Dir string
 }
@@ -41,7 +43,7 @@ func NewScenario(seed uint64) Scenario {
 	if r.IntN(8) == 0 {
 		steps += 10 + r.IntN(24) // some scenarios are long
 	}
-	sc := Scenario{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3, Names: seed%namesShare == 5}
+	sc := Scenario{Seed: seed, Steps: make([]Step, steps), Replicas: seed%replicaShare == 3, Names: seed%namesShare == 5, Restores: seed%restoresShare == 7}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -55,6 +57,9 @@ func NewScenario(seed uint64) Scenario {
 		}
 		if sc.Names && r.IntN(3) == 0 {
 			sc.Steps[i].kind = namesStep
+		}
+		if sc.Restores && r.IntN(3) == 0 {
+			sc.Steps[i].kind = restoreStep
 		}
 	}
 	return sc
@@ -73,7 +78,7 @@ type Outcome struct {
 func (sc Scenario) Run(t *testing.T, with *Loaders, verbose bool) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, seed: sc.Seed, names: sc.Names, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
+			t: t, seed: sc.Seed, names: sc.Names, restores: sc.Restores, loaders: with, mutant: sc.Mutant, began: time.Now(), hosts: map[string]*host{},
 			state: state{Store: ledger.Memory()}, saved: newModel(), verbose: verbose, queueChanged: make(chan struct{}, 1),
 			contents: map[string]revisionContent{}, availableSomewhere: map[string]bool{}, exposed: map[bindingKey]string{},
 		}
@@ -149,6 +154,7 @@ var kinds = []kind{
 	{0, (*world).stopLeader}, {0, (*world).cutOffLeader}, // with replicas only
 	{6, (*world).loseAvailability},
 	{0, (*world).changeNames}, // with names only
+	{0, (*world).restoreHost}, // with restores only
 }
 
 // killStep is the kind of step that kills the daemon, resumeStep the kind in which a user
@@ -172,16 +178,6 @@ func (w *world) step(s Step) {
 		w.advance(time.Duration(r.IntN(20)) * time.Second)
 		w.wake()
 	}
-}
-
-// newestValid returns the newest valid commit.
-func (w *world) newestValid() *desired {
-	for _, hash := range slices.Backward(w.source.order) {
-		if c := w.source.commits[hash]; !c.unreadable && !c.lost {
-			return c.desired
-		}
-	}
-	return w.source.commits[w.source.order[0]].desired
 }
 
 func (w *world) commit(r *rand.Rand) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing/fstest"
 	"time"
@@ -117,4 +118,14 @@ func (s *source) Status() gitsource.Status {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	return gitsource.Status{URL: "https://git.example/fleet", Ref: "main", Head: s.head}
+}
+
+// newestValid returns the newest valid commit.
+func (w *world) newestValid() *desired {
+	for _, hash := range slices.Backward(w.source.order) {
+		if c := w.source.commits[hash]; !c.unreadable && !c.lost {
+			return c.desired
+		}
+	}
+	return w.source.commits[w.source.order[0]].desired
 }

@@ -29,6 +29,8 @@ type world struct {
 	loaders *Loaders
 	mutant  Mutant
 	names   bool // see Scenario
+	// restores says that clusters are restored; see Scenario.
+	restores bool
 
 	// mu protects the following fields: they are used by the goroutine of the scenario, and by
 	// calls of the loop.
@@ -107,7 +109,7 @@ func (v *Violation) String() string { return "violated: " + v.Invariant + ": " +
 
 // violate records the first violation, which ends the scenario.
 func (w *world) violate(invariant, format string, args ...any) {
-	if w.violation == nil && (!w.names || heldUnderNames[invariant]) {
+	if w.violation == nil && (!w.names || heldUnderNames[invariant]) && (!w.restores || heldAfterRestores[invariant]) {
 		w.violation = &Violation{invariant, fmt.Sprintf(format, args...)}
 		w.logf("%s", w.violation)
 	}
