@@ -89,6 +89,12 @@ func TestABranchIsPublishedOnce(t *testing.T) {
 	if again := p.publish(files); again != first {
 		t.Errorf("another file changed: %+v, was %+v", again, first)
 	}
+	const message = "web: take over more\n\n" + driftMarker + "\n"
+	other, err := p.Publish(t.Context(), BranchCommit{Branch: driftBranch, Base: p.main, Files: files, Message: message, Marker: driftMarker, Time: time.Unix(1e9, 0)})
+	if got := p.repo.Git(t, "log", "-1", "--format=%B", driftBranch); err != nil || other.Head == first.Head || strings.TrimSpace(got) != strings.TrimSpace(message) {
+		t.Errorf("with another message: %v, %+v\n%s", err, other, got)
+	}
+	first = p.publish(files)
 	p.advance(map[string]string{"apps/web.yaml": "replicas: 1\n# more\n"})
 	files["apps/web.yaml"] = []byte("replicas: 2\n# more\n")
 	if again := p.publish(files); again.Head == first.Head || strings.TrimSpace(p.repo.Git(t, "rev-parse", driftBranch+"^")) != p.main {
@@ -106,7 +112,7 @@ func TestABranchIsPublishedOnce(t *testing.T) {
 	if got := p.repo.Git(t, "branch", "--list", driftBranch); got != "" {
 		t.Errorf("the branch is there: %s", got)
 	}
-	_, err := p.Publish(t.Context(), BranchCommit{Branch: driftBranch, Base: p.main, Files: map[string][]byte{"other": []byte("1")}, Message: driftMarker, Marker: driftMarker})
+	_, err = p.Publish(t.Context(), BranchCommit{Branch: driftBranch, Base: p.main, Files: map[string][]byte{"other": []byte("1")}, Message: driftMarker, Marker: driftMarker})
 	wantError(t, err, "the commit would change nothing")
 }
 

@@ -14,8 +14,8 @@
 //   - sends the decisions to the members: leave the object as it is, revert the change, or compare
 //     the object again.
 //
-// It stores nothing. The name of a branch and the marker in a body are derived from the change, and
-// the forge has what was decided about it.
+// It stores nothing. The name of a branch and the marker in a body are derived from the change, the
+// record in a body has what was written last, and the forge has what was decided about it.
 package proposal
 
 import (
