@@ -90,9 +90,6 @@ func (s *Signatures) mayChange(signer signature.Signer, file string) bool {
 // checkTrailers returns an error if a commit message releases held deletions of a placement that no
 // path of the signer may produce.
 func (s *Signatures) checkTrailers(signer signature.Signer, message string) error {
-	if len(s.Paths) == 0 {
-		return nil
-	}
 	for _, name := range api.AllowedDeletions(message) {
 		if !slices.ContainsFunc(s.Paths, func(p SignedPath) bool { return slices.ContainsFunc(p.Signers, signer.Is) && p.Releases(name) }) {
 			return fmt.Errorf("signed by %s, who may not release deletions of %s; remove it from the trailer %s, or add it to placements of a path of the signer", signer, name, api.AllowTrailer)
@@ -143,7 +140,10 @@ func (r *Repo) verify(ctx context.Context, st *objects.Store, base plumbing.Hash
 		return r.trees.Read(h, st.Tree)
 	}
 	v := &verifier{r.cfg.Signatures, keys, time.Now(), st, tree, done}
-	return v.verifySince(base, head)
+	if err := v.verifySince(base, head); err != nil {
+		return err
+	}
+	return v.verifyTrailers(head)
 }
 
 func (v *verifier) verifySince(base plumbing.Hash, head *objects.Commit) error {
@@ -186,8 +186,21 @@ func (v *verifier) verifyAll(c *objects.Commit, from plumbing.Hash, why string) 
 	if err := v.checkPaths(signer, changes); err != nil {
 		return &CommitError{c.Hash.String(), fmt.Errorf("%w (%s)", err, why)}
 	}
-	if err := v.checkTrailers(signer, c.Message); err != nil {
-		return &CommitError{c.Hash.String(), err}
+	return nil
+}
+
+// verifyTrailers returns nil if the signer of a head may use its trailers. Those of other commits
+// have no effect, and the commit in Since is trusted.
+func (v *verifier) verifyTrailers(head *objects.Commit) error {
+	if len(v.Paths) == 0 || head.Hash == plumbing.NewHash(v.Since) {
+		return nil
+	}
+	signer, err := v.keys.Verify(head.Raw, head.Time, v.now)
+	if err == nil {
+		err = v.checkTrailers(signer, head.Message)
+	}
+	if err != nil {
+		return &CommitError{head.Hash.String(), err}
 	}
 	return nil
 }
@@ -227,7 +240,7 @@ func (v *verifier) verifyCommit(c *objects.Commit) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(v.checkPaths(signer, changes), v.checkTrailers(signer, c.Message)); err != nil {
+	if err := v.checkPaths(signer, changes); err != nil {
 		return &CommitError{c.Hash.String(), err}
 	}
 	return nil

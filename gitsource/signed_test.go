@@ -109,6 +109,11 @@ func TestSignedHistories(t *testing.T) {
 		"bob releases all deletions": {tell: func(s *signedRepo, _ string) {
 			s.as("bob", "commit", "-q", "--allow-empty", "-m", "x\n\nGitfleet-Allow-Delete: *")
 		}, says: "may not release deletions of *"},
+		"ada after bob released deletions": { // which have no effect, since bob's commit was never the head
+			tell: func(s *signedRepo, _ string) {
+				s.as("bob", "commit", "-q", "--allow-empty", "-m", "x\n\nGitfleet-Allow-Delete: *")
+				s.sign("ada", file{"apps/x": "1"})
+			}},
 		"bob changes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/x": "1"}) }, says: "signed by bob (SHA256:"},
 		"bob deletes infra":          {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"infra/base": ""}) }, says: "who may not change infra/base"},
 		"bob changes what is beside": {tell: func(s *signedRepo, _ string) { s.sign("bob", file{"apps2/x": "1"}) }, says: "may not change apps2/x"},
