@@ -3,12 +3,14 @@ package member
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/placement/controllers"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/faults"
@@ -196,6 +198,26 @@ func (a *applier) healthAfter(id api.ID, o outcome, l *observed.Object) health.H
 		return old.Health
 	}
 	return health.Health{State: health.NotAvailableYet, Message: "applied; its status is not known yet"}
+}
+
+// unfollowed yields the objects that were not available when they were last written or read, and whose
+// kinds may not be listed, so that only another read shows whether they are now. What runs to its end
+// is left out: not to know it means that it has run.
+func (a *applier) unfollowed() iter.Seq[api.ID] {
+	return func(yield func(api.ID) bool) {
+		if !a.watch.Refuses() {
+			return
+		}
+		for id, w := range a.wanted.all() {
+			l := a.live.Of(id)
+			if l == nil || l.Health.Counts() || !a.watch.Of(w.gvk()).Refused() || controllers.RunOf(w.manifest.Object.Content) != nil || a.drifts.holds(a.newTask(w), l) {
+				continue
+			}
+			if !yield(id) {
+				return
+			}
+		}
+	}
 }
 
 // A finding is the state of an object before it is first applied.

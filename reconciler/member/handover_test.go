@@ -165,6 +165,16 @@ func TestKindsThatMayNotBeListed(t *testing.T) {
 				t.Errorf("%s: exceptions: %+v", when, c.seen.Exceptions)
 			}
 			c.mu.Unlock()
+			if when == "after a restart" {
+				c.patch(c.of("apps", "v1", "deployments"), "web", "kube-controller-manager",
+					`{"status":{"observedGeneration":1,"replicas":6,"updatedReplicas":6,"availableReplicas":6,"readyReplicas":6}}`, "status")
+				c.settle()
+				c.mu.Lock()
+				if len(c.seen.Exceptions) > 0 {
+					t.Errorf("it has become available, and the exceptions are %+v", c.seen.Exceptions)
+				}
+				c.mu.Unlock()
+			}
 			c.stop()
 		}
 	})

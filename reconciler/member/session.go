@@ -50,6 +50,8 @@ type session struct {
 	// kinds that are not known.
 	blocked bool
 	unknown retry.LogLimiter
+	// readNext is when unavailable objects that no watch reports are read again.
+	readNext time.Time
 	// introduced says that the inventories of the cluster were reported.
 	introduced bool
 	// leaving says that everything on this cluster is being released.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/gitfleet/gitfleet/placement/api"
@@ -151,6 +152,13 @@ func (s *session) again(ctx context.Context) {
 			s.saveInventories(ctx, map[api.PlacementKey]bool{p: true})
 		}
 	}
+	if !now.Before(s.readNext) {
+		s.readNext = now.Add(unfollowedInterval)
+		for _, id := range slices.Collect(s.applier.unfollowed()) {
+			s.live.Drop(id) // so that it is read
+			due[id] = true
+		}
+	}
 	if !now.Before(s.compared.Add(reportInterval)) {
 		s.compared = now
 		for id, w := range s.wanted.all() {
@@ -201,6 +209,10 @@ func (s *session) reschedule() {
 			first = retry.Earlier(first, s.compared.Add(reportInterval))
 		}
 	}
+	for range s.applier.unfollowed() {
+		first = retry.Earlier(first, retry.Later(s.readNext, time.Now().Add(time.Second)))
+		break
+	}
 	if len(s.access.Missing()) > 0 {
 		first = retry.Earlier(first, s.access.NextRetry())
 	}
@@ -210,6 +222,10 @@ func (s *session) reschedule() {
 	}
 	s.schedule(time.Until(first))
 }
+
+// unfollowedInterval is the time between two reads of objects that are not available, and that no
+// watch reports.
+const unfollowedInterval = 30 * time.Second
 
 // reportInterval is the time between two comparisons of placements that only report
 // differences. They have to be repeated, since objects that are not ours are not watched.

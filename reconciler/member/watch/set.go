@@ -107,6 +107,9 @@ func (w *Set) Of(gvk schema.GroupVersionKind) *Kind {
 	return nil
 }
 
+// Refuses reports whether some kind may not be listed.
+func (w *Set) Refuses() bool { return slices.ContainsFunc(w.kinds, (*Kind).Refused) }
+
 // AllowOpen lets the watches of new kinds be opened after their first list. During a pass nobody
 // could process their events, and sending the events about the writes of that pass would cost the
 // server most.
