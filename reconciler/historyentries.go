@@ -169,11 +169,12 @@ func stagesOf(e *ledger.Entry) reachedStages {
 // clusterEntries returns the changes of a member cluster, from its records before and after a probe.
 func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 	denied := is.Denied()
-	if is != nil && (was == nil || !was.Restored.Equal(is.Restored)) && !is.Restored.At.IsZero() {
-		return []history.Entry{{Time: is.Restored.At, Kind: history.Member, Event: history.Restored, Cluster: name, Message: is.Restored.Why}}
+	var out []history.Entry
+	if is != nil && !is.Restored.At.IsZero() && (was == nil || !was.Restored.Equal(is.Restored)) {
+		out = append(out, history.Entry{Time: is.Restored.At, Kind: history.Member, Event: history.Restored, Cluster: name, Message: is.Restored.Why})
 	}
 	if is == nil || was != nil && was.Healthy == is.Healthy && was.Joined.Equal(is.Joined) && (denied == "") == (was.Denied() == "") {
-		return nil
+		return out
 	}
 	e := history.Entry{Time: is.At, Kind: history.Member, Cluster: name, Message: is.Error}
 	switch {
@@ -186,7 +187,7 @@ func clusterEntries(name string, was, is *ledger.Cluster) []history.Entry {
 	default:
 		e.Event = history.Ready
 	}
-	return []history.Entry{e}
+	return append(out, e)
 }
 
 // foldOne folds one observation, and records the changes in the history.

@@ -299,3 +299,36 @@ func TestTheHistoryOfPersons(t *testing.T) {
 type full struct{ ledger.Store }
 
 func (full) Save(*ledger.Ledger) error { return errors.New("no space left on device") }
+
+// A restore of a cluster is recorded once, also if the cluster answers again with it.
+func TestRestoresAreRecorded(t *testing.T) {
+	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	seen := func(healthy bool, restored time.Time) *ledger.Cluster {
+		c := &ledger.Cluster{Joined: noon}
+		if c.Healthy = healthy; !restored.IsZero() {
+			c.Restored = ledger.Restore{At: restored, Why: "it went back"}
+		}
+		return c
+	}
+	for name, test := range map[string]struct {
+		was, is *ledger.Cluster
+		want    string
+	}{
+		"none":            {seen(true, time.Time{}), seen(true, time.Time{}), "[]"},
+		"restored":        {seen(true, time.Time{}), seen(true, noon), "[restored]"},
+		"known":           {seen(true, noon), seen(true, noon), "[]"},
+		"again":           {seen(true, noon), seen(true, noon.Add(time.Hour)), "[restored]"},
+		"answering again": {seen(false, time.Time{}), seen(true, noon), "[restored ready]"},
+		"lost later":      {seen(true, noon), seen(false, noon), "[unreachable]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := []history.Event{}
+			for _, e := range clusterEntries("east", test.was, test.is) {
+				events = append(events, e.Event)
+			}
+			if got := fmt.Sprint(events); got != test.want {
+				t.Errorf("events %s, want %s", got, test.want)
+			}
+		})
+	}
+}
