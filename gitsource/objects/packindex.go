@@ -123,7 +123,7 @@ func (x *indexer) rebuild() error {
 		if err != nil {
 			return err
 		}
-		if err := x.dependents(i, x.types[i], content); err != nil {
+		if err := x.dependents(i, x.types[i], content, 1); err != nil {
 			return err
 		}
 	}
@@ -140,8 +140,12 @@ func (x *indexer) hasDependents(i int) bool {
 }
 
 // dependents rebuilds the objects whose delta is based on entry i, and recursively those based
-// on them. The bases in memory count against the limit together.
-func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
+// on them. The bases in memory count against the limit together. depth is the number of deltas to
+// apply, of which reading an object allows only so many.
+func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte, depth int) error {
+	if depth > maxChain {
+		return fmt.Errorf("object at %d is the base of a chain of more than %d deltas", x.entries[i].offset, maxChain)
+	}
 	x.held += int64(len(base))
 	defer func() { x.held -= int64(len(base)) }()
 	below := slices.Concat(x.byOffset[x.entries[i].offset], x.byHash[x.entries[i].hash])
@@ -155,7 +159,7 @@ func (x *indexer) dependents(i int, t plumbing.ObjectType, base []byte) error {
 		}
 		x.entries[j].hash = plumbing.ComputeHash(t, content)
 		if x.hasDependents(j) {
-			if err := x.dependents(j, t, content); err != nil {
+			if err := x.dependents(j, t, content, depth+1); err != nil {
 				return err
 			}
 		}
