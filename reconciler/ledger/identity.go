@@ -76,7 +76,8 @@ type MemberRecord struct {
 	// zero if they are not known.
 	UID     string
 	Version uint64
-	// Inventories are the serial numbers of the inventories that were reported last.
+	// Inventories are the serial numbers of the inventories that were reported last, without those that
+	// are being removed.
 	Inventories map[api.PlacementKey]uint64
 }
 
@@ -84,7 +85,7 @@ type MemberRecord struct {
 func RecordOf(l *Ledger, cluster string) MemberRecord {
 	r := MemberRecord{Drifts: l.Drifts(cluster), Inventories: map[api.PlacementKey]uint64{}}
 	for key, p := range l.placements {
-		if e := p.entries[cluster]; e != nil && e.Seen != nil && e.Seen.Inventory > 0 {
+		if e := p.entries[cluster]; e != nil && !e.Binding.Removing && e.Seen != nil && e.Seen.Inventory > 0 {
 			r.Inventories[key] = e.Seen.Inventory
 		}
 	}

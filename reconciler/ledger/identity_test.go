@@ -127,3 +127,24 @@ func TestRenamedClusterKeepsItsRecords(t *testing.T) {
 		t.Error("the suspension has ended")
 	}
 }
+
+// An agent starts with the version of its cluster and the serial numbers of its inventories, as last
+// reported. An inventory that is being removed may be gone.
+func TestRecordOfAMember(t *testing.T) {
+	l := New()
+	l.Fold(ClusterSeen{Cluster: "east", At: at(0), Healthy: true, UID: "1", Version: 222})
+	l.Fold(ClusterSeen{Cluster: "east", At: at(1), Healthy: true}) // a probe that did not read it
+	for name, removing := range map[string]bool{"web": false, "going": true} {
+		p := api.PlacementKey{Name: name}
+		l.SetPlacement(p, Placement{})
+		l.Bind(p, placement.Binding{Cluster: "east", Removing: removing})
+		l.Fold(WorkSeen{Cluster: "east", Placement: p, At: at(0), Inventory: 7})
+	}
+	r := RecordOf(l, "east")
+	if r.UID != "1" || r.Version != 222 || !maps.Equal(r.Inventories, map[api.PlacementKey]uint64{{Name: "web"}: 7}) {
+		t.Errorf("%+v", r)
+	}
+	if r := RecordOf(l, "west"); r.UID != "" || r.Version != 0 || len(r.Inventories) > 0 {
+		t.Errorf("of a member that is not known: %+v", r)
+	}
+}
