@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -48,6 +49,10 @@ func (o *observer) absorb() map[api.ID]bool {
 	}
 	for id, l := range news.Seen {
 		old := o.live.Of(id)
+		if old != nil && l.Version > 0 && l.Version < old.Version && old.Version <= news.Lists[id.GroupKind()].Version {
+			// A restore may raise the version of the cluster beyond all that were known, which makes watches list again.
+			o.watch.Changes.SetRestored(fmt.Sprintf("the cluster was restored to an earlier state (%s has the resource version %d in a list, and had %d before)", id, l.Version, old.Version))
+		}
 		if old != nil && (l.Version < old.Version || l.Version == old.Version && *l == *old) {
 			continue // already known or superseded
 		}

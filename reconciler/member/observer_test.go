@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -104,6 +105,40 @@ func TestEventsOfAnEndedWatchAreDropped(t *testing.T) {
 	s.watch.Changes.Put(old, cm("y"), &observed.Object{Version: 4})
 	if s.observer.absorb(); s.live.Of(cm("x")) == nil || s.live.Of(cm("y")) != nil {
 		t.Errorf("x is %v, y is %v", s.live.Of(cm("x")), s.live.Of(cm("y")))
+	}
+}
+
+// A list that has an object in an earlier version than was known before the list was made shows a
+// restore. A list that was made before a write of our own does not.
+func TestEarlierVersionInANewerListShowsRestore(t *testing.T) {
+	tests := map[string]struct {
+		known, listed, list uint64
+		restored            bool
+	}{
+		"earlier":                {222, 150, 1_000_207, true},
+		"earlier, just as new":   {222, 150, 222, true},
+		"our write came later":   {222, 150, 200, false},
+		"the same":               {222, 222, 300, false},
+		"newer":                  {222, 250, 300, false},
+		"the list has no number": {222, 150, 0, false},
+		"it has no number":       {222, 0, 300, false},
+		"it was not known":       {0, 150, 300, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := sessionAt(t, apiserver.NewConfigMaps())
+			k := watch.NewKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, inventory.ConfigMaps)
+			if test.known > 0 {
+				s.live.Put(cm("x"), &observed.Object{Version: test.known})
+			}
+			s.watch.Changes.Put(k, cm("x"), &observed.Object{Version: test.listed})
+			s.watch.Changes.List(k, observed.List{Found: map[api.ID]bool{cm("x"): true}, Version: test.list})
+			s.observer.absorb()
+			err := s.react(t.Context())
+			if got := errors.Is(err, errReconnect); got != test.restored || (s.restored != "") != test.restored {
+				t.Errorf("the session ends: %v", err)
+			}
+		})
 	}
 }
 

@@ -74,14 +74,16 @@ func (c *Changes) List(by *Kind, l observed.List) {
 	})
 }
 
-func (c *Changes) setRestored(why string) {
+// SetRestored records why the cluster must have been restored to an earlier state, and wakes the receiver
+// of Wake.
+func (c *Changes) SetRestored(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.restored = why
 	c.Nudge()
 }
 
-// Restored says why the cluster must have been restored to an earlier state; empty if no list has shown
+// Restored says why the cluster must have been restored to an earlier state; empty if nothing has shown
 // that. Nothing that is known of the cluster is valid then.
 func (c *Changes) Restored() string {
 	c.mu.Lock()

@@ -264,7 +264,7 @@ func (w *Set) compareVersions(ctx context.Context, k *Kind, version uint64) {
 		return
 	}
 	if v := observed.ParseVersion(again.GetResourceVersion()); v > 0 && v < k.listed {
-		w.Changes.setRestored(fmt.Sprintf("the cluster was restored to an earlier state (the resource version of %s is %d, and was %d)", k.res.Resource, version, k.listed))
+		w.Changes.SetRestored(fmt.Sprintf("the cluster was restored to an earlier state (the resource version of %s is %d, and was %d)", k.res.Resource, version, k.listed))
 		k.listed = version
 	}
 }
