@@ -133,6 +133,8 @@ type Agent struct {
 	restored string
 	// unlisted says that there may be objects of ours that no inventory lists any more.
 	unlisted bool
+	// setBackAt is when a session last ended because inventories were missing or earlier ones.
+	setBackAt time.Time
 	// deletions are those that were not reported yet. They outlive a session.
 	deletions deletions
 	// written are the placements of which an object was written, or tried to be written, since their last report.

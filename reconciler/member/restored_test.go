@@ -1,6 +1,7 @@
 package member_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,35 @@ func TestRestoredClusterIsRepaired(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A restore is noticed although the versions of the cluster have reached again what was known, by other
+// writes, before a probe could compare them.
+func TestRestoreThatHasCaughtUpIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := simulated.New(simulated.Options{}).Cluster("east")
+		a := &watched{t: t, config: &rest.Config{Host: cluster.Config().Host, Transport: cluster.RoundTripper(), QPS: -1}}
+		a.start()
+		defer a.stop()
+		a.Set(a.withValue("one"))
+		synctest.Wait()
+		backup := cluster.Snapshot()
+		a.Set(a.withValue("two"))
+		synctest.Wait()
+		time.Sleep(2 * time.Minute)
+		cluster.Restore(backup)
+		for i := range 50 {
+			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprint("other-", i)}}}
+			if _, err := mapsOf(t, cluster.Config()).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(30 * time.Second)
+		expectValue(t, cluster.Config(), "two")
+		if n := len(a.restores()); n != 1 {
+			t.Errorf("reported %d restores: %v", n, a.restores())
+		}
+	})
 }
 
 // What was deleted or set back in our namespace while no agent ran does not keep objects from being

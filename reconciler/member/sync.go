@@ -12,6 +12,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/placement/work"
 	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+	"github.com/gitfleet/gitfleet/reconciler/member/inventory"
 	"github.com/gitfleet/gitfleet/reconciler/member/probe"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 	"github.com/gitfleet/gitfleet/reconciler/member/unlisted"
@@ -231,6 +232,10 @@ const unfollowedInterval = 30 * time.Second
 // differences. They have to be repeated, since objects that are not ours are not watched.
 const reportInterval = 5 * time.Minute
 
+// setBackInterval is the least time between two sessions that end because inventories are missing or
+// earlier ones: a server may lose whatever is written.
+const setBackInterval = 10 * time.Minute
+
 // probed processes the result of a probe. A cluster that answers again is reconciled at once.
 func (s *session) probed(ctx context.Context, p probe.Result) error {
 	before := s.health
@@ -260,6 +265,13 @@ func (s *session) probed(ctx context.Context, p probe.Result) error {
 	}
 	if p.Err != nil {
 		return nil
+	}
+	if p.Doubted && !s.store.HeldByOther() && time.Since(s.setBackAt) > setBackInterval {
+		if back, err := inventory.SetBack(ctx, s.conn, s.cfg.Fleet, s.known.Inventories); err == nil && back {
+			// The versions of a restored cluster may have reached again what was known.
+			s.setBackAt = time.Now()
+			return reconnect(errors.New("inventories are earlier ones than were written, or missing"))
+		}
 	}
 	if before.Err != nil || p.Returned || s.conn.CutOff() {
 		s.conn.Restored()

@@ -128,19 +128,46 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		}
 	}
 	st.owners = sorted(append(owners, st.damaged...))
-	st.setBack = st.cfg.Serials.compare(all, func(p api.PlacementKey) uint64 { return serialOf(chunks[nameOf(st.cfg.Fleet, p)]) })
+	st.setBack = st.cfg.Serials.compare(all, func(p api.PlacementKey) uint64 {
+		if first := chunks[nameOf(st.cfg.Fleet, p)]; first != nil {
+			return serialOf(first)
+		}
+		return 0
+	})
 	if len(st.damaged) > 0 {
 		st.setBack = slices.DeleteFunc(st.setBack, func(p api.PlacementKey) bool { return all[p] == nil }) // they may be damaged
 	}
 	return all, nil
 }
 
+// SetBack reports whether an inventory of a fleet on a cluster is missing, or has a lower serial number
+// than is known. It reads metadata alone.
+func SetBack(ctx context.Context, conn *connection.Conn, fleet string, known Serials) (bool, error) {
+	serials := map[string]uint64{}
+	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + fleet + "," + label + "=0", Limit: 500}
+	for {
+		page, err := conn.Page(ctx, ConfigMaps.GroupVersionResource, api.Namespace, &opts)
+		if err != nil {
+			return false, fmt.Errorf("read inventories: %w", err)
+		}
+		for i := range page.Items {
+			serials[page.Items[i].Name] = serialOf(&page.Items[i])
+		}
+		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+			break
+		}
+	}
+	for p, n := range known {
+		if serials[nameOf(fleet, p)] < n {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // serialOf returns the serial number in the first part of an inventory; zero if that is of an older
 // version.
-func serialOf(first *unstructured.Unstructured) uint64 {
-	if first == nil {
-		return 0
-	}
+func serialOf(first metav1.Object) uint64 {
 	n, _ := strconv.ParseUint(first.GetAnnotations()[serialKey], 10, 64)
 	return n
 }

@@ -186,7 +186,7 @@ func (pr *Prober) Probe(ctx context.Context, observe bool) Result {
 		}
 		p.UID, p.Version, p.properties, p.Namespaces = o.uid, o.version, o.properties, slices.Sorted(maps.Keys(o.namespaces))
 	}
-	if pr.doubtful.Swap(false) && p.Version == 0 {
+	if p.Doubted = pr.doubtful.Swap(false); p.Doubted && p.Version == 0 {
 		p.Version, _ = pr.currentVersion(ctx) // an error is tried again with the next observation
 	}
 	pr.compareVersions(ctx, &p)
@@ -203,7 +203,9 @@ type Result struct {
 	Version uint64
 	// Restored says why the cluster must have been restored to an earlier state; empty if nothing
 	// shows that.
-	Restored   string
+	Restored string
+	// Doubted says that Doubt was called, or an earlier probe failed.
+	Doubted    bool
 	properties map[string]string
 	unread     string // why some properties were not read
 	Namespaces []string
@@ -221,6 +223,7 @@ func (p *Result) overtakes(old *Result) {
 	if p.Another == nil {
 		p.Another = old.Another
 	}
+	p.Doubted = p.Doubted || old.Doubted
 	if p.Namespaces == nil {
 		p.Namespaces = old.Namespaces
 	}

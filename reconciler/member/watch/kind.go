@@ -193,7 +193,9 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 		return
 	}
 	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
-	w.cfg.Interrupted()
+	if k.resourceVersion != "" { // it is not a list that has failed
+		w.cfg.Interrupted()
+	}
 	if k.resumable(err) {
 		w.cfg.Log.Debug("watch is requested again", "cluster", w.cfg.Cluster, "kind", k.GVK.String(), "err", err)
 		retry.Sleep(ctx, k.notStarted.Next(250*time.Millisecond, 30*time.Second))
