@@ -48,6 +48,14 @@ func (c *cluster) present(ctx context.Context, it *inventory.Item) (*observed.Ob
 	return observed.Of(found), nil
 }
 
+// overBudget returns an error if the cluster has exceeded the budget of a member.
+func (c *cluster) overBudget() error {
+	if most := connection.MaxKeptItems; len(c.live.Map) > most {
+		return connection.Exceeded(most, "objects with the managed-by label")
+	}
+	return c.watch.Changes.Exceeded()
+}
+
 // watchedKinds returns the kinds that are watched.
 func (c *cluster) watchedKinds() []schema.GroupVersionKind {
 	var gvks []schema.GroupVersionKind

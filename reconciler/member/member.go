@@ -232,7 +232,7 @@ func (a *Agent) Leave() <-chan struct{} {
 func (a *Agent) Run(ctx context.Context) {
 	a.config.Metrics.begin(a.config.Name)
 	defer a.config.Metrics.forget(a.config.Name)
-	var lost retry.Backoff
+	var lost, overBudget retry.Backoff
 	for ctx.Err() == nil {
 		s, err := a.arrive(ctx, lost)
 		if err == nil {
@@ -240,7 +240,11 @@ func (a *Agent) Run(ctx context.Context) {
 			lost = 0
 			err = s.run(ctx)
 		}
-		a.lost(ctx, err, &lost)
+		if connection.IsExceeded(err) { // although the server answers, so that lost does not grow
+			a.lost(ctx, err, overBudget.Next(30*time.Second, 10*time.Minute))
+			continue
+		}
+		a.lost(ctx, err, lost.Next(time.Second, 30*time.Second))
 	}
 }
 
@@ -255,7 +259,7 @@ func (a *Agent) arrive(ctx context.Context, lost retry.Backoff) (*session, error
 
 // lost reports that there is no connection, and waits before the next attempt, unless ctx is
 // done.
-func (a *Agent) lost(ctx context.Context, err error, times *retry.Backoff) {
+func (a *Agent) lost(ctx context.Context, err error, wait time.Duration) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -265,7 +269,7 @@ func (a *Agent) lost(ctx context.Context, err error, times *retry.Backoff) {
 		seen.Forbidden = a.access.Forbidden()
 	}
 	a.config.Report(seen)
-	a.connection.SleepUntilRenewed(ctx, times.Next(time.Second, 30*time.Second))
+	a.connection.SleepUntilRenewed(ctx, wait)
 }
 
 // answers logs that the cluster does not answer and why, or that it answers again.

@@ -252,6 +252,9 @@ func (s *session) wait(ctx context.Context) waking {
 // handle does what one waking requires. An error ends the session.
 func (s *session) handle(ctx context.Context, woken waking) error {
 	defer s.handled(ctx)
+	if err := s.overBudget(); err != nil {
+		return err
+	}
 	s.receiveFleet() // it is sent before the works that belong to it
 	if s.store.HeldByOther() || s.observingOnly {
 		return s.observeOnly(ctx, woken)

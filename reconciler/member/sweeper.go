@@ -73,9 +73,13 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 	var tasks []task
 	x := w.applier.executor()
 	var comparisons []valueComparison
-	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + w.cfg.Fleet, Limit: 250}, Kept: true}
 	for {
-		page, err := w.conn.WholePage(ctx, res, "", &opts)
+		page, err := w.conn.WholePage(ctx, res, "", &at.ListOptions)
+		more := false
+		if err == nil {
+			more, err = at.Next(page, len(page.Items))
+		}
 		if err = w.conn.RecordResult(err); err != nil {
 			if ctx.Err() == nil {
 				w.cfg.Log.Warn("kind cannot be read to prove what is known of it", "cluster", w.cfg.Name, "kind", gvk.String(), "err", connection.Plain(err))
@@ -97,7 +101,7 @@ func (w *sweeper) checkKind(ctx context.Context, gvk schema.GroupVersionKind) va
 				tasks, comparisons = append(tasks, t), append(comparisons, x.compareValues(ctx, w.applier.withInputs(t), o))
 			}
 		}
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+		if !more {
 			break
 		}
 	}

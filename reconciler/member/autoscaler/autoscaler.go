@@ -127,8 +127,8 @@ func among(manager string, parts []string) bool {
 // manager is no autoscaler, or one that no longer exists.
 func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor) (name string, there bool) {
 	unknown := true
-	for opts := (metav1.ListOptions{Limit: 500}); unknown; {
-		list, err := conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &opts)
+	for at := (connection.Listing{ListOptions: metav1.ListOptions{Limit: 500}}); unknown; {
+		list, err := conn.WholePage(ctx, connection.Resource{GroupVersionResource: autoscalers, Namespaced: true}, id.Namespace, &at.ListOptions)
 		if err != nil {
 			break
 		}
@@ -137,8 +137,11 @@ func find(ctx context.Context, conn *connection.Conn, id api.ID, by api.Actor) (
 				return described(hpa), true
 			}
 		}
-		opts.Continue = list.GetContinue()
-		unknown = opts.Continue != ""
+		more, err := at.Next(list, len(list.Items))
+		if err != nil {
+			break
+		}
+		unknown = more
 	}
 	return "the field manager " + by.Manager, among(by.Manager, scalers) || unknown && among(by.Manager, throughOthers)
 }

@@ -85,9 +85,12 @@ func Plain(err error) error {
 	var dial *net.OpError
 	var u *url.Error
 	var tooLarge *tooLargeError
+	var exceeded *exceededError
 	switch {
 	case errors.As(err, &tooLarge):
 		return tooLarge
+	case errors.As(err, &exceeded):
+		return exceeded
 	case errors.Is(err, context.DeadlineExceeded):
 		return errTimeout
 	case errors.As(err, &dial):

@@ -42,8 +42,8 @@ func (c *Conn) Page(ctx context.Context, r schema.GroupVersionResource, namespac
 // EachItem reads a list of any length in pages of 500, and calls read with each item. It returns the
 // resource version of the list.
 func EachItem[T any](ctx context.Context, list func() *rest.Request, read func(T)) (resourceVersion string, err error) {
-	for opts := (metav1.ListOptions{Limit: 500}); ; {
-		raw, err := fittingPage(&opts, func(opts metav1.ListOptions) ([]byte, error) {
+	for at := (Listing{ListOptions: metav1.ListOptions{Limit: 500}}); ; {
+		raw, err := fittingPage(&at.ListOptions, func(opts metav1.ListOptions) ([]byte, error) {
 			request := list().Param("limit", strconv.FormatInt(opts.Limit, 10))
 			if opts.Continue != "" {
 				request.Param("continue", opts.Continue)
@@ -63,8 +63,8 @@ func EachItem[T any](ctx context.Context, list func() *rest.Request, read func(T
 		for _, item := range page.Items {
 			read(item)
 		}
-		if opts.Continue = page.Metadata.Continue; opts.Continue == "" {
-			return page.Metadata.ResourceVersion, nil
+		if more, err := at.Next(&page.Metadata, len(page.Items)); !more {
+			return page.Metadata.ResourceVersion, err
 		}
 	}
 }

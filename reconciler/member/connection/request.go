@@ -281,9 +281,9 @@ func (c *Conn) RecordResult(err error) error {
 		return err
 	}
 	var tooLarge *tooLargeError
-	if errors.As(err, &tooLarge) {
+	if errors.As(err, &tooLarge) || IsExceeded(err) {
 		c.silent.Store(0)
-		return tooLarge
+		return Plain(err)
 	}
 	c.silent.Add(1)
 	return &unreachableError{Plain(err)}

@@ -126,9 +126,9 @@ var ephemeral = map[schema.GroupKind]bool{
 
 // firstLost returns an object of one kind that would be lost, in one namespace or in all.
 func (c *Checker) firstLost(ctx context.Context, r schema.GroupVersionResource, kind, namespace string, lost func(*metav1.PartialObjectMetadata) bool) (string, error) {
-	opts := metav1.ListOptions{Limit: 500}
+	at := connection.Listing{ListOptions: metav1.ListOptions{Limit: 500}}
 	for {
-		list, err := c.Conn.Page(ctx, r, namespace, &opts)
+		list, err := c.Conn.Page(ctx, r, namespace, &at.ListOptions)
 		if err != nil {
 			return "", err
 		}
@@ -137,8 +137,8 @@ func (c *Checker) firstLost(ctx context.Context, r schema.GroupVersionResource, 
 				return kind + " " + o.Name, nil
 			}
 		}
-		if opts.Continue = list.Continue; opts.Continue == "" {
-			return "", nil
+		if more, err := at.Next(list, len(list.Items)); !more {
+			return "", err
 		}
 	}
 }

@@ -98,9 +98,9 @@ func (f *Finder) undefined(ctx context.Context, kind schema.GroupKind) error {
 		}
 		return nil
 	}
-	opts := metav1.ListOptions{Limit: 500}
+	at := connection.Listing{ListOptions: metav1.ListOptions{Limit: 500}}
 	for {
-		page, err := f.conn.Page(ctx, CustomResourceDefinitions.GroupVersionResource, "", &opts)
+		page, err := f.conn.Page(ctx, CustomResourceDefinitions.GroupVersionResource, "", &at.ListOptions)
 		if f.conn.RecordResult(err) != nil {
 			return fmt.Errorf("whether the kind %s is gone for good cannot be told: %w", kind, err)
 		}
@@ -120,8 +120,8 @@ func (f *Finder) undefined(ctx context.Context, kind schema.GroupKind) error {
 				return fmt.Errorf("the cluster does not serve the kind %s, but has its CustomResourceDefinition %s: the object may still be there, and is removed once the kind is served again", kind, name)
 			}
 		}
-		if opts.Continue = page.Continue; opts.Continue == "" {
-			return nil
+		if more, err := at.Next(page, len(page.Items)); !more {
+			return err
 		}
 	}
 }

@@ -67,7 +67,7 @@ type part struct {
 }
 
 // join returns the inventory that some ConfigMaps hold, given the first of them, and all by name.
-func join(first *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured) (*Inventory, error) {
+func join(first *unstructured.Unstructured, chunks map[string]*unstructured.Unstructured, left *unpacking) (*Inventory, error) {
 	name := first.GetName()
 	parts, err := strconv.Atoi(first.GetAnnotations()[partsKey])
 	if err != nil {
@@ -89,7 +89,7 @@ func join(first *unstructured.Unstructured, chunks map[string]*unstructured.Unst
 	if want := first.GetAnnotations()[digestKey]; digestOf(raw) != want {
 		return nil, fmt.Errorf("its digest is not %s", want)
 	}
-	inv, err := unpack(raw)
+	inv, err := left.unpack(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -32,26 +32,34 @@ func Holdings(ctx context.Context, cfg *rest.Config) ([]Holding, error) {
 		return nil, err
 	}
 	chunks := map[string]*unstructured.Unstructured{}
-	opts := metav1.ListOptions{LabelSelector: label, Limit: 100}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: label, Limit: 100}, Kept: true}
 	for {
-		page, err := client.Resource(ConfigMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, opts)
+		page, err := client.Resource(ConfigMaps.GroupVersionResource).Namespace(api.Namespace).List(ctx, at.ListOptions)
 		if err != nil {
 			return nil, fmt.Errorf("read inventories: %w", connection.Plain(err))
 		}
 		for i := range page.Items {
+			if err := keepChunk(&at, &page.Items[i]); err != nil {
+				return nil, err
+			}
 			chunks[page.Items[i].GetName()] = &page.Items[i]
 		}
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+		more, err := at.Next(page, len(page.Items))
+		if err != nil {
+			return nil, fmt.Errorf("read inventories: %w", err)
+		}
+		if !more {
 			break
 		}
 	}
 	var all []Holding
+	left := newUnpacking()
 	for _, first := range chunks {
 		if first.GetLabels()[label] != "0" {
 			continue
 		}
 		h := Holding{Fleet: first.GetLabels()[api.ManagedByLabel], Placement: first.GetAnnotations()[api.PlacementAnnotation]}
-		if inv, err := join(first, chunks); err != nil {
+		if inv, err := join(first, chunks, left); err != nil {
 			h.Damaged = err.Error()
 		} else {
 			h.Objects = slices.Collect(inv.Items.All())

@@ -12,8 +12,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/gitfleet/gitfleet/placement/api"
 	"github.com/gitfleet/gitfleet/reconciler/diff"
 	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/retry"
 )
 
@@ -103,7 +106,7 @@ type encoded struct {
 	Revision  placement.Revision `json:"revision"`
 	Abandon   bool               `json:"abandon,omitempty"`
 	Adopted   bool               `json:"adopted,omitempty"`
-	Items     []Item             `json:"items"`
+	Items     items              `json:"items"`
 }
 
 // pack returns the inventory's bytes and their digest. Equal inventories give
@@ -111,7 +114,7 @@ type encoded struct {
 func (inv *Inventory) pack() (raw []byte, digest string, err error) {
 	e := encoded{Placement: inv.Placement, Revision: inv.Revision, Abandon: inv.Abandon, Adopted: inv.Adopted}
 	for it := range inv.Items.All() {
-		e.Items = append(e.Items, it)
+		e.Items.list = append(e.Items.list, it)
 	}
 	raw, err = ledger.Compress(func(w io.Writer) error { return json.NewEncoder(w).Encode(e) })
 	if err != nil {
@@ -125,22 +128,72 @@ func digestOf(raw []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func unpack(raw []byte) (*Inventory, error) {
+// keepChunk counts a ConfigMap that is kept while the inventories are read.
+func keepChunk(at *connection.Listing, o *unstructured.Unstructured) error {
+	text, _, _ := unstructured.NestedString(o.Object, "binaryData", dataKey)
+	return at.Keep(len(o.GetName()) + len(text))
+}
+
+// An unpacking is what the inventories of a cluster may still decompress to.
+type unpacking struct{ bytes, items int }
+
+func newUnpacking() *unpacking {
+	return &unpacking{connection.MaxInventories, connection.MaxKeptItems}
+}
+
+// unpack decodes an inventory. It refuses one that exceeds what is left.
+func (u *unpacking) unpack(raw []byte) (*Inventory, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
-	plain, err := io.ReadAll(io.LimitReader(zip, 256<<20))
+	plain, err := io.ReadAll(io.LimitReader(zip, int64(u.bytes)+1))
 	if err != nil {
 		return nil, err
 	}
+	if u.bytes -= len(plain); u.bytes < 0 {
+		return nil, connection.Exceeded(connection.MaxInventories>>20, "MiB of decompressed inventories")
+	}
 	var e encoded
+	e.Items.left = &u.items
 	if err := json.Unmarshal(plain, &e); err != nil {
 		return nil, err
 	}
 	inv := &Inventory{Placement: e.Placement, Revision: e.Revision, Abandon: e.Abandon, Adopted: e.Adopted}
-	for _, it := range e.Items {
+	for _, it := range e.Items.list {
 		inv.Items.Put(it)
 	}
 	return inv, nil
+}
+
+// items are the items of an inventory as they are stored, of which left is the number that may
+// still be decoded: as Go values, small items are many times larger than their text.
+type items struct {
+	list []Item
+	left *int
+}
+
+// MarshalJSON implements json.Marshaler.
+func (is items) MarshalJSON() ([]byte, error) { return json.Marshal(is.list) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (is *items) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	if start, err := in.Token(); err != nil || start != json.Delim('[') {
+		return errors.Join(errors.New("its items are not a list"), err)
+	}
+	for in.More() {
+		if *is.left--; *is.left < 0 {
+			return connection.Exceeded(connection.MaxKeptItems, "objects in its inventories")
+		}
+		var it Item
+		if err := in.Decode(&it); err != nil {
+			return err
+		}
+		is.list = append(is.list, it)
+	}
+	return nil
 }

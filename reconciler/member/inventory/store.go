@@ -103,13 +103,16 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 		st.setClaim(o)
 		owners = append(owners, st.claim.owner)
 	}
-	all := map[api.PlacementKey]*Inventory{}
+	all, left := map[api.PlacementKey]*Inventory{}, newUnpacking()
 	for i := range list {
 		first := &list[i]
 		if first.GetLabels()[label] != "0" {
 			continue
 		}
-		inv, err := join(first, chunks)
+		inv, err := join(first, chunks, left)
+		if connection.IsExceeded(err) {
+			return nil, fmt.Errorf("read inventories: %w", err)
+		}
 		if err != nil {
 			st.cfg.Log.Error("inventory is damaged; nothing it held will be deleted until it is written anew",
 				"cluster", st.cfg.Cluster, "object", first.GetName(), "err", err)
@@ -144,16 +147,20 @@ func (st *Store) Load(ctx context.Context) (map[api.PlacementKey]*Inventory, err
 // than is known. It reads metadata alone.
 func SetBack(ctx context.Context, conn *connection.Conn, fleet string, known Serials) (bool, error) {
 	serials := map[string]uint64{}
-	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + fleet + "," + label + "=0", Limit: 500}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + fleet + "," + label + "=0", Limit: 500}, Kept: true}
 	for {
-		page, err := conn.Page(ctx, ConfigMaps.GroupVersionResource, api.Namespace, &opts)
+		page, err := conn.Page(ctx, ConfigMaps.GroupVersionResource, api.Namespace, &at.ListOptions)
 		if err != nil {
 			return false, fmt.Errorf("read inventories: %w", err)
 		}
 		for i := range page.Items {
 			serials[page.Items[i].Name] = serialOf(&page.Items[i])
 		}
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
+		more, err := at.Next(page, len(page.Items))
+		if err != nil {
+			return false, fmt.Errorf("read inventories: %w", err)
+		}
+		if !more {
 			break
 		}
 	}
@@ -191,15 +198,20 @@ func (st *Store) drop(id api.ID) {
 
 func (st *Store) list(ctx context.Context) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
-	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label, Limit: 100}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + st.cfg.Fleet + "," + label, Limit: 100}, Kept: true}
 	for {
-		page, err := st.conn.WholePage(ctx, ConfigMaps, api.Namespace, &opts)
+		page, err := st.conn.WholePage(ctx, ConfigMaps, api.Namespace, &at.ListOptions)
 		if err != nil {
 			return nil, err
 		}
+		for i := range page.Items {
+			if err := keepChunk(&at, &page.Items[i]); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, page.Items...)
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
-			return out, nil
+		if more, err := at.Next(page, len(page.Items)); !more {
+			return out, err
 		}
 	}
 }

@@ -51,6 +51,11 @@ type Object struct {
 	Ended bool
 }
 
+// Text returns the size of the texts that are kept of an object, in bytes.
+func (o *Object) Text() int {
+	return len(o.UID) + len(o.Fleet) + len(o.Writer) + len(o.Finalizers) + len(o.Health.Message) + len(o.Health.Failure)
+}
+
 // Of returns the state of an object, except its health and whether it has ended.
 func Of(m metav1.Object) *Object { return OfFields(m, m.GetManagedFields()) }
 

@@ -80,9 +80,9 @@ func listable(ctx context.Context, conn *connection.Conn, timeout time.Duration)
 
 func find(ctx context.Context, conn *connection.Conn, k kind, fleet string) ([]Object, error) {
 	var out []Object
-	opts := metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + fleet, Limit: 500}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: api.ManagedByLabel + "=" + fleet, Limit: 500}, Kept: true}
 	for {
-		page, err := conn.Page(ctx, k.gvr, "", &opts)
+		page, err := conn.Page(ctx, k.gvr, "", &at.ListOptions)
 		if err != nil {
 			return out, err
 		}
@@ -94,8 +94,8 @@ func find(ctx context.Context, conn *connection.Conn, k kind, fleet string) ([]O
 			}
 			out = append(out, Object{p, inventory.Item{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}})
 		}
-		if opts.Continue = page.GetContinue(); opts.Continue == "" {
-			return out, nil
+		if more, err := at.Next(page, len(page.Items)); !more {
+			return out, err
 		}
 	}
 }

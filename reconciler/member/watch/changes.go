@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gitfleet/gitfleet/placement/api"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
 	"github.com/gitfleet/gitfleet/reconciler/member/observed"
 )
 
@@ -15,6 +16,7 @@ import (
 type Changes struct {
 	mu        sync.Mutex
 	collected Collected
+	exceeded  error // the budget that the member has exceeded; nil if it has not
 	restored  string
 	Wake      chan struct{} // capacity one
 }
@@ -32,12 +34,30 @@ func newCollected() Collected {
 
 func newChanges() *Changes { return &Changes{collected: newCollected(), Wake: make(chan struct{}, 1)} }
 
+// exceed records that the member has exceeded its budget. Nothing is recorded any more.
+func (c *Changes) exceed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.exceeded, c.collected = err, newCollected()
+	c.Nudge()
+}
+
+// Exceeded returns the error of a member that has exceeded its budget; nil if it has not.
+func (c *Changes) Exceeded() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exceeded
+}
+
 // record adds a change, unless the watch is retired.
 func (c *Changes) record(by *Kind, saw func(*Collected)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !by.retired {
+	if !by.retired && c.exceeded == nil {
 		saw(&c.collected)
+		if most := connection.MaxKeptItems; len(c.collected.Seen)+len(c.collected.Gone) > most {
+			c.exceeded, c.collected = connection.Exceeded(most, "changed objects in its watches"), newCollected()
+		}
 		c.Nudge()
 	}
 }

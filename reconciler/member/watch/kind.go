@@ -193,6 +193,9 @@ func (w *Set) falter(ctx context.Context, k *Kind, err error) {
 		return
 	}
 	w.cfg.Restarts.WithLabelValues(w.cfg.Cluster).Inc()
+	if connection.IsExceeded(err) {
+		w.Changes.exceed(connection.Plain(err))
+	}
 	if k.resourceVersion != "" { // it is not a list that has failed
 		w.cfg.Interrupted()
 	}
@@ -225,14 +228,17 @@ const selector = api.ManagedByLabel
 // complete.
 func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 	found := map[api.ID]bool{}
-	opts := metav1.ListOptions{LabelSelector: selector, Limit: 500}
+	at := connection.Listing{ListOptions: metav1.ListOptions{LabelSelector: selector, Limit: 500}, Kept: true}
 	for {
-		page, err := w.listPage(ctx, k, &opts)
+		page, err := w.listPage(ctx, k, &at.ListOptions)
 		if err != nil {
 			return "", err
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error {
 			id, l := k.look(o.(object))
+			if err := at.Keep(len(id.Name) + len(id.Namespace) + l.Text()); err != nil {
+				return err
+			}
 			found[id] = true
 			w.Changes.Put(k, id, l)
 			return nil
@@ -244,7 +250,11 @@ func (w *Set) list(ctx context.Context, k *Kind) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if opts.Continue = m.GetContinue(); opts.Continue == "" {
+		more, err := at.Next(m, meta.LenList(page))
+		if err != nil {
+			return "", err
+		}
+		if !more {
 			version := observed.ParseVersion(m.GetResourceVersion())
 			w.compareVersions(ctx, k, version)
 			w.Changes.List(k, observed.List{Found: found, Version: version})

@@ -1,0 +1,37 @@
+package member
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
+	"github.com/gitfleet/gitfleet/reconciler/member/connection"
+)
+
+// A member that exceeds its budget is named with the reason, and tried again ever more rarely.
+func TestMemberOverBudgetIsTriedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries []time.Time
+		a := New(Config{
+			Name: "east", Fleet: "prod", Log: slog.New(slog.DiscardHandler), Encoder: NewEncoder("prod", "url"),
+			Report: func(o ledger.Observation) {
+				tries = append(tries, time.Now())
+				if c, ok := o.(ledger.ClusterSeen); !ok || c.Healthy || c.Error != connection.Exceeded(7, "pages").Error() {
+					t.Errorf("told %+v", o)
+				}
+			},
+			Connect: func(context.Context) (*rest.Config, error) { return nil, connection.Exceeded(7, "pages") },
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+		defer cancel()
+		a.Run(ctx)
+		if n := len(tries); n < 14 || n > 22 {
+			t.Errorf("tried %d times in two hours", n)
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package connection
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The budget of one member: far above what a cluster needs, and small enough that a server which
+// never stops answering cannot take the memory of all others.
+const (
+	// MaxPages is the maximum number of pages of one list.
+	MaxPages = 10_000
+	// MaxEmptyPages is the maximum number of consecutive pages of a list without an object.
+	MaxEmptyPages = 100
+	// MaxItems is the maximum number of objects of a list that is read page by page and not kept.
+	MaxItems = 5_000_000
+	// MaxKeptItems is the maximum number of objects of one list, or of a cluster, that are kept: those
+	// with the managed-by label, namespaces, and the items of all inventories.
+	MaxKeptItems = 200_000
+	// MaxKeptText is the maximum size of the names and messages that are kept of one list, in bytes.
+	MaxKeptText = 64 << 20
+	// MaxInventories is the maximum size of the inventories of a cluster, and of what they
+	// decompress to, in bytes.
+	MaxInventories = 64 << 20
+)
+
+// An exceededError says which budget a member has exceeded.
+type exceededError struct {
+	what  string
+	limit int
+}
+
+func (e *exceededError) Error() string {
+	return fmt.Sprintf("the cluster is given up for now, since its API server answered with more than %d %s; it is tried again with growing delays, and other clusters are not affected", e.limit, e.what)
+}
+
+// Exceeded returns the error of a member that has exceeded a limit, of which what is the unit.
+func Exceeded(limit int, what string) error { return &exceededError{what, limit} }
+
+// IsExceeded reports whether an error says that a member has exceeded its budget.
+func IsExceeded(err error) bool {
+	_, ok := errors.AsType[*exceededError](err)
+	return ok
+}
+
+// A Listing is the position in a list that is read page by page, within the budget. Its options are
+// those of the next request.
+type Listing struct {
+	metav1.ListOptions
+	// Kept says that what was read is kept.
+	Kept bool
+
+	pages, empty, items, text int
+}
+
+// Next continues after a page with some items, and reports whether there are more pages.
+func (l *Listing) Next(page metav1.ListInterface, items int) (more bool, err error) {
+	next := page.GetContinue()
+	l.pages, l.empty, l.items = l.pages+1, l.empty+1, l.items+items
+	if items > 0 {
+		l.empty = 0
+	}
+	most := MaxItems
+	if l.Kept {
+		most = MaxKeptItems
+	}
+	switch {
+	case l.items > most:
+		return false, Exceeded(most, "objects in one list")
+	case next == "":
+		l.Continue = ""
+		return false, nil
+	case l.pages >= MaxPages:
+		return false, Exceeded(MaxPages, "pages of one list")
+	case l.empty >= MaxEmptyPages || next == l.Continue && items == 0:
+		return false, Exceeded(l.empty, "consecutive pages of a list without an object")
+	}
+	l.Continue = next
+	return true, nil
+}
+
+// Keep counts text that is kept of an item.
+func (l *Listing) Keep(text int) error {
+	if l.text += text; l.text > MaxKeptText {
+		return Exceeded(MaxKeptText>>20, "MiB of names and messages in one list")
+	}
+	return nil
+}
