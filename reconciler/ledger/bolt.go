@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -86,12 +87,19 @@ func (s *boltStore) guard(what string, do func() error) (err error) {
 	return do()
 }
 
+// ofFileSystem reports whether an error is that the file cannot be opened or written, as on a full or
+// read-only file system, which says nothing about its content.
+func ofFileSystem(err error) bool {
+	_, ok := errors.AsType[*fs.PathError](err)
+	return ok || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS)
+}
+
 func (s *boltStore) open() error {
 	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return ErrInUse
-	case errors.Is(err, os.ErrPermission):
+	case err != nil && ofFileSystem(err):
 		return err
 	case err != nil:
 		return damaged("%v", err)
