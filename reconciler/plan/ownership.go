@@ -43,6 +43,9 @@ func (r *resolver) assignOwners(claims []*claim) {
 		if owner != nil && owner.early[id] != nil {
 			owner.outcome.Early = append(owner.outcome.Early, id)
 		}
+		if owner == nil {
+			keepDropped(claims, id)
+		}
 		r.recordConflicts(claims, owner, id)
 	}
 }
@@ -73,6 +76,17 @@ func handOver(claims []*claim, id api.ID) {
 		if m := cl.upcoming[id]; m != nil && !cl.reportOnly {
 			cl.early[id] = m
 			return
+		}
+	}
+}
+
+// keepDropped keeps an object that was assigned early and that nobody wants any more with the placement that has it, until
+// the rollout of that placement reaches the cluster: another placement may come to want the object until then.
+func keepDropped(claims []*claim, id api.ID) {
+	for _, cl := range claims {
+		b := cl.on.Binding
+		if !cl.contentUnknown && !b.HasRevision() && !b.Unscheduled && !b.Removing && slices.Contains(cl.on.Claims.Early, id) {
+			cl.outcome.Early = append(cl.outcome.Early, id)
 		}
 	}
 }

@@ -102,13 +102,16 @@ func (cl *claim) finalWork(paused bool) *work.Work {
 		w.Awaited = cl.on.Content.Manifests // objects left to another placement are not given up
 	}
 	if len(cl.outcome.Early) > 0 {
+		dropped := false
 		for _, id := range cl.outcome.Early {
 			if m := cl.early[id]; m != nil {
 				w.Manifests = append(w.Manifests, m)
+			} else {
+				dropped = true
 			}
 		}
 		w.Manifests = work.Sorted(w.Manifests)
-		w.Keep = cl.contentUnknown || paused || w.Keep && cl.on.Binding.HasRevision()
+		w.Keep = dropped || paused || w.Keep && cl.on.Binding.HasRevision()
 	}
 	return w
 }
