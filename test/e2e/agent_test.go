@@ -60,8 +60,11 @@ func newAgentOn(t *testing.T, m fleet.Member, adjust ...func(*member.Config)) *a
 	return a
 }
 
-// start runs a new agent, as after a restart of the daemon.
-func (a *agent) start() {
+// start runs a new agent, as after a restart of the daemon whose ledger is lost.
+func (a *agent) start() { a.startWith(ledger.MemberRecord{}) }
+
+// startWith runs a new agent that gets what an earlier one recorded.
+func (a *agent) startWith(record ledger.MemberRecord) {
 	a.sent = &fleet.Recorder{}
 	a.seen = map[api.PlacementKey]ledger.WorkSeen{}
 	cfg := member.Config{
@@ -75,6 +78,7 @@ func (a *agent) start() {
 		adjust(&cfg)
 	}
 	a.Agent = member.New(cfg)
+	a.SetRecord(record)
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel, a.done = cancel, make(chan struct{})
 	go func(agent *member.Agent, done chan struct{}) {

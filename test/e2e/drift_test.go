@@ -96,8 +96,7 @@ func TestRepairedDriftIsRecorded(t *testing.T) {
 		t.Errorf("a secret is reported: %s %v", raw, err)
 	}
 	a.stop()
-	a.start()
-	a.SetRecord(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: last.Drifts}})
+	a.startWith(ledger.MemberRecord{Drifts: map[api.PlacementKey][]ledger.Drift{key: last.Drifts}})
 	a.Set([]work.Work{workOf("web", "1", configMap(ns, "one", "a"), configMap(ns, "two", "a"), secret)})
 	a.applied(key, "1")
 	noError(t, situation{a, ns, "one"}.edit(ctx, `{"data":{"key":null}}`))
