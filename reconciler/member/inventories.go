@@ -34,12 +34,19 @@ func (i *inventories) load(ctx context.Context) error {
 	return nil
 }
 
-// add adds objects to the inventories of their placements, unless they are listed, are wanted, or belong
-// to a placement that only compares. It reports whether a placement got an inventory.
+// add adds objects to the inventories of their placements, unless they are listed, are wanted, belong to a
+// placement that only compares, or are in a namespace in which the fleet has nothing else: those may be
+// copies that a backup tool has made elsewhere, with all metadata. It reports whether a placement got an
+// inventory.
 func (i *inventories) add(found []unlisted.Object) (news bool) {
+	ours := i.namespaces(found)
 	for _, o := range found {
 		id := o.Item.ID()
 		if _, isWanted := i.wanted.of(id); isWanted || i.lists(id) || i.works.onlyCompares(o.Placement) {
+			continue
+		}
+		if id.Namespace != "" && !ours[id.Namespace] {
+			i.cfg.Log.Warn("object looks like one that gitfleet applied, but the fleet has nothing else in its namespace; it is left as it is", "cluster", i.cfg.Name, "object", id)
 			continue
 		}
 		news = news || i.inv[o.Placement] == nil
@@ -48,6 +55,31 @@ func (i *inventories) add(found []unlisted.Object) (news bool) {
 		inv.Invalidate()
 	}
 	return news
+}
+
+// namespaces returns the namespaces that are the fleet's, or in which it wants or lists objects.
+func (i *inventories) namespaces(found []unlisted.Object) map[string]bool {
+	out := map[string]bool{}
+	add := func(id api.ID) {
+		out[id.Namespace] = true
+		if id.Group == "" && id.Kind == "Namespace" {
+			out[id.Name] = true
+		}
+	}
+	for id := range i.wanted.all() {
+		add(id)
+	}
+	for _, inv := range i.inv {
+		for id := range inv.Items.IDs() {
+			add(id)
+		}
+	}
+	for _, o := range found {
+		if o.Item.Namespace == "" {
+			add(o.Item.ID())
+		}
+	}
+	return out
 }
 
 // renameClaim writes the name of the member into the claim if the member was renamed, and reports

@@ -108,14 +108,29 @@ func TestUnlistedObjectsAreDeleted(t *testing.T) {
 		if _, err := mapsOf(t, cluster.Config()).Create(t.Context(), copied, metav1.CreateOptions{FieldManager: "copier"}); err != nil {
 			t.Fatal(err)
 		}
+		elsewhere := inNamespace(t, cluster.Config(), metav1.NamespaceSystem) // as a backup tool does, with all metadata
+		copied = get(t, mapsOf(t, cluster.Config()))
+		copied.SetNamespace(metav1.NamespaceSystem)
+		copied.SetUID("")
+		copied.SetResourceVersion("")
+		copied.SetManagedFields(nil)
+		if _, err := elsewhere.Apply(t.Context(), "mutated", copied, metav1.ApplyOptions{FieldManager: api.FieldManager, Force: true}); err != nil {
+			t.Fatal(err)
+		}
 		deleteInventories(t, cluster.Config())
 		a.record = ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{a.seen.Placement: a.seen.Inventory}}
 		first := a.withValue("")
+		stays := a.configMap()
+		stays.SetName("stays")
+		first[0].Manifests = []*work.Manifest{{Object: &api.Object{ID: api.IDOf(stays), Content: stays, Hash: "h"}}}
 		a.startWith(first)
 		time.Sleep(20 * time.Second)
 		expectValue(t, cluster.Config(), "")
 		if _, err := mapsOf(t, cluster.Config()).Get(t.Context(), "copied", metav1.GetOptions{}); err != nil {
 			t.Errorf("an object that was not applied: %v", err)
+		}
+		if _, err := elsewhere.Get(t.Context(), "mutated", metav1.GetOptions{}); err != nil {
+			t.Errorf("a copy in a namespace in which the fleet has nothing: %v", err)
 		}
 		a.stop()
 		if n := len(a.restores()); n != 1 {
