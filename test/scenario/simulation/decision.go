@@ -39,6 +39,7 @@ func (w *world) checkDecided(l *ledger.Ledger) {
 		p, ok := head.placements[key.Name]
 		if !ok {
 			maps.DeleteFunc(before.failedUpdates, func(at bindingKey, _ map[api.ID]string) bool { return at.key == key })
+			maps.DeleteFunc(before.counted, func(at bindingKey, _ string) bool { return at.key == key })
 			delete(after.recordedStops, key) // if it comes back, that is another rollout
 			continue                         // it is removed from all clusters at once
 		}
