@@ -131,8 +131,10 @@ type Agent struct {
 	// restored is what shows that the cluster was restored to an earlier state, until a session has
 	// read everything again; empty if nothing does.
 	restored string
-	// unlisted says that there may be objects of ours that no inventory lists any more.
+	// unlisted says that there may be objects of ours that no inventory lists any more. searched is when
+	// they were last looked for.
 	unlisted bool
+	searched time.Time
 	// setBackAt is when a session last ended because inventories were missing or earlier ones.
 	setBackAt time.Time
 	// deletions are those that were not reported yet. They outlive a session.

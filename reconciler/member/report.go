@@ -48,7 +48,7 @@ func (a *Agent) rememberSetBack(back []api.PlacementKey) {
 	if len(back) == 0 {
 		return
 	}
-	a.unlisted = true
+	a.unlisted, a.searched = true, time.Time{}
 	a.restored = cmp.Or(a.restored, fmt.Sprintf("the inventories in the namespace %s were deleted or restored to an earlier state (%s)", api.Namespace, few(back)))
 }
 

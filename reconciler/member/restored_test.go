@@ -1,7 +1,9 @@
 package member_test
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +137,37 @@ func TestUnlistedObjectsAreDeleted(t *testing.T) {
 		a.stop()
 		if n := len(a.restores()); n != 1 {
 			t.Errorf("reported %d restores: %v", n, a.restores())
+		}
+	})
+}
+
+// A kind that is not answered for while objects are searched that no inventory lists is searched again
+// with the next works, until there is an answer.
+func TestUnlistedObjectsAreSearchedUntilAllKindsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := simulated.New(simulated.Options{}).Cluster("east")
+		searches := 0
+		next := cluster.RoundTripper()
+		a := &watched{t: t, config: &rest.Config{Host: cluster.Config().Host, QPS: -1, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path != "/api/v1/secrets" || r.URL.Query().Get("labelSelector") == "" {
+				return next.RoundTrip(r)
+			}
+			if searches++; searches == 1 {
+				return nil, errors.New("no answer")
+			}
+			return next.RoundTrip(r)
+		})}}
+		a.record = ledger.MemberRecord{Inventories: map[api.PlacementKey]uint64{{Name: "web"}: 7}}
+		a.startWith(a.withValue("one"))
+		defer a.stop()
+		time.Sleep(20 * time.Second)
+		for i, want := range []int{1, 2, 2} {
+			if searches != want {
+				t.Errorf("works %d: the Secrets were listed %d times, want %d", i, searches, want)
+			}
+			time.Sleep(10 * time.Minute)
+			a.Set(a.withValue(fmt.Sprint("next-", i)))
+			time.Sleep(20 * time.Second)
 		}
 	})
 }

@@ -79,26 +79,31 @@ func (s *session) sync(ctx context.Context) {
 	s.reporter.all(ctx)
 }
 
+// searchInterval is the minimum time between two searches for objects that inventories do not list.
+const searchInterval = 5 * time.Minute
+
 // addUnlisted adds to inventories what they do not list although it is ours, after they were deleted or
 // set back: what Git no longer has could not be deleted otherwise.
 func (s *session) addUnlisted(ctx context.Context) {
-	if !s.unlisted {
+	if !s.unlisted || time.Since(s.searched) < searchInterval {
 		return
 	}
-	found, err := unlisted.Find(ctx, s.conn, s.cfg.Fleet, s.cfg.Timeout)
+	found, again, err := unlisted.Find(ctx, s.conn, s.cfg.Fleet, s.cfg.Timeout)
 	if ctx.Err() != nil {
 		return // it is still due
 	}
+	s.searched = time.Now()
 	if err != nil {
-		s.cfg.Log.Warn("not all objects were found that inventories should list; those of other kinds are not deleted", "cluster", s.cfg.Name, "err", err)
+		s.cfg.Log.Warn("not all objects were found that inventories should list; those of other kinds are not deleted", "again", again, "cluster", s.cfg.Name, "err", err)
 	}
-	if s.unlisted = false; s.inventories.add(found) {
+	if s.unlisted = again; s.inventories.add(found) {
 		s.reportHoldings()
 	}
 }
 
 // recheck checks everything again because a user requested it.
 func (s *session) recheck(ctx context.Context) {
+	s.searched = time.Time{}
 	s.retryAll()
 	s.kinds.LookAgain(nil)
 	clear(s.verified)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -27,23 +28,25 @@ type Object struct {
 
 // Find lists the objects of every kind that have the label of a fleet and fields that our field manager
 // has applied. The label alone shows nothing, since controllers copy labels to what they create. Kinds
-// that may not be listed are left out, and named by the error, as are those of an API group that does not
-// answer; the result is valid nevertheless. timeout bounds the discovery.
-func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time.Duration) ([]Object, error) {
+// that may not be listed are left out, and named by the error, as are those that are not answered for at
+// the moment; the result is valid nevertheless. again says that another try may find more. timeout bounds
+// the discovery.
+func Find(ctx context.Context, conn *connection.Conn, fleet string, timeout time.Duration) (out []Object, again bool, err error) {
 	kinds, err := listable(ctx, conn, timeout)
 	problems := []error{err}
-	var out []Object
+	again = err != nil
 	for _, k := range kinds {
 		found, err := find(ctx, conn, k, fleet)
 		out = append(out, found...)
 		if err != nil && !connection.NotFound(err) {
 			problems = append(problems, fmt.Errorf("list %s: %w", k.gvr.GroupResource(), connection.Plain(err)))
+			again = again || !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err)
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, true, ctx.Err()
 		}
 	}
-	return out, errors.Join(problems...)
+	return out, again, errors.Join(problems...)
 }
 
 // A kind is one that can be listed, in the version that the server prefers.
