@@ -48,7 +48,8 @@ func Open(dir string) (Archive, error) {
 var ErrInUse = errors.New("another gitfleet uses this state directory")
 
 // InUse reports whether another process has the ledger in a directory open. It writes
-// nothing; a directory without a ledger is not in use.
+// nothing; a directory without a ledger is not in use. The error of a damaged ledger is a
+// DamagedError; others are those of the file system.
 func InUse(dir string) (bool, error) {
 	db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, &bbolt.Options{Timeout: 100 * time.Millisecond, ReadOnly: true})
 	switch {
@@ -56,8 +57,10 @@ func InUse(dir string) (bool, error) {
 		return true, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	case err != nil:
+	case err != nil && ofFileSystem(err):
 		return false, fmt.Errorf("open ledger: %w", err)
+	case err != nil:
+		return false, fmt.Errorf("open ledger: %w", damaged("%v", err))
 	}
 	return false, db.Close()
 }
@@ -87,11 +90,12 @@ func (s *boltStore) guard(what string, do func() error) (err error) {
 	return do()
 }
 
-// ofFileSystem reports whether an error is that the file cannot be opened or written, as on a full or
-// read-only file system, which says nothing about its content.
+// ofFileSystem reports whether an error is one of the operating system, as on a full or read-only file
+// system, which says nothing about the content of the file.
 func ofFileSystem(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
-	return ok || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS)
+	_, errno := errors.AsType[syscall.Errno](err)
+	return ok || errno
 }
 
 func (s *boltStore) open() error {

@@ -19,7 +19,7 @@ func TestErrorsOfTheFileSystemAreNotDamage(t *testing.T) {
 	if _, damaged := errors.AsType[*DamagedError](err); err == nil || damaged {
 		t.Errorf("a directory in place of the file: %v", err)
 	}
-	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EIO} {
+	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC, syscall.EIO, syscall.EDQUOT, syscall.ENOMEM} {
 		for _, err := range []error{fmt.Errorf("file resize error: %w", errno), &os.PathError{Op: "open", Path: "ledger.db", Err: errno}} {
 			if !ofFileSystem(err) {
 				t.Errorf("%v counts as damage", err)

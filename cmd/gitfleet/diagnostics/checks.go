@@ -69,7 +69,11 @@ func checkState(c settings.Config) []check {
 	use := "no daemon uses it"
 	switch used, err := ledger.InUse(filepath.Join(c.StateDir, "ledger")); {
 	case err != nil:
-		return []check{{"state", c.StateDir, checkFail, err.Error(), "move the file of the ledger away; it is rebuilt from Git and the members"}}
+		fix := "mend the file system or its permissions, and leave the ledger where it is: it may be whole"
+		if _, damaged := errors.AsType[*ledger.DamagedError](err); damaged {
+			fix = "move the file of the ledger away; it is rebuilt from Git and the members"
+		}
+		return []check{{"state", c.StateDir, checkFail, err.Error(), fix}}
 	case used:
 		use = "a running daemon uses it"
 	}

@@ -86,12 +86,20 @@ func TestDoctorChecksTheStateDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(damaged, "ledger", "ledger.db"), []byte("this is no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	unreadable := t.TempDir()
+	if err := os.Mkdir(filepath.Join(unreadable, "ledger"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("ledger.db", filepath.Join(unreadable, "ledger", "ledger.db")); err != nil { // to itself
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct{ dir, state, says, fix string }{
-		"writable":         {parent, checkOK, "writable; no daemon uses it", ""},
-		"to be created":    {filepath.Join(parent, "state"), checkOK, "does not exist yet; the daemon creates it", ""},
-		"without a parent": {filepath.Join(parent, "no", "state"), checkFail, "no such file or directory", "create it, owned by the daemon's user"},
-		"no directory":     {tempfile.Write(t, "file", ""), checkFail, "not a directory", "let the daemon's user write it"},
-		"a damaged ledger": {damaged, checkFail, "open ledger: invalid database", "move the file of the ledger away; it is rebuilt from Git and the members"},
+		"writable":                       {parent, checkOK, "writable; no daemon uses it", ""},
+		"to be created":                  {filepath.Join(parent, "state"), checkOK, "does not exist yet; the daemon creates it", ""},
+		"without a parent":               {filepath.Join(parent, "no", "state"), checkFail, "no such file or directory", "create it, owned by the daemon's user"},
+		"no directory":                   {tempfile.Write(t, "file", ""), checkFail, "not a directory", "let the daemon's user write it"},
+		"a damaged ledger":               {damaged, checkFail, "open ledger: the file is damaged (invalid database)", "move the file of the ledger away; it is rebuilt from Git and the members"},
+		"a ledger that cannot be opened": {unreadable, checkFail, "open ledger: ", "mend the file system or its permissions, and leave the ledger where it is: it may be whole"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := checkState(settings.Config{StateDir: test.dir})[0]
