@@ -142,10 +142,10 @@ func (o WorkSeen) fold(l *Ledger) bool {
 	if next.reportedSince.IsZero() {
 		next.reportedSince = o.At
 	}
-	// The first report about an assignment, or about content that was not available before the cluster was unreachable,
-	// is news whatever it says.
+	// The first report about an assignment, or after the cluster was unreachable, is news whatever it says: content may
+	// count as failed for a reason that the member does not know, and is replaced only after the member has reported.
 	since := e.Binding.AssignedAt
-	if back := healthSince(l, o.Cluster); !next.UnavailableSince.IsZero() && back.After(since) && !o.At.Before(back) {
+	if back := healthSince(l, o.Cluster); back.After(since) && !o.At.Before(back) {
 		since = back
 	}
 	confirmed := e.Reported() && e.Seen != nil && !e.Seen.At.Before(since)

@@ -56,6 +56,29 @@ func TestADeletionIsNewsOnce(t *testing.T) {
 	}
 }
 
+// The first report about an assignment is news even if it says the same as the one before, and so is the first one after
+// the cluster was unreachable: what waits for a report goes on.
+func TestTheFirstReportIsNews(t *testing.T) {
+	key, start := api.PlacementKey{Name: "web"}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+	revision := placement.Revision{Commit: "c1", Hash: "1"}
+	l := New()
+	l.Fold(ClusterSeen{Cluster: "east", At: at(0), Healthy: true})
+	l.SetPlacement(key, Placement{})
+	l.Bind(key, placement.Binding{Cluster: "east", Assigned: revision, AssignedAt: at(1)})
+	report := func(second int) bool {
+		return l.Fold(WorkSeen{Cluster: "east", Placement: key, At: at(second), Revision: revision, Done: true})
+	}
+	if !report(2) || report(3) {
+		t.Error("only the first report about an assignment is news")
+	}
+	l.Fold(ClusterSeen{Cluster: "east", At: at(4), Error: "no answer"})
+	l.Fold(ClusterSeen{Cluster: "east", At: at(5), Healthy: true})
+	if !report(6) || report(7) {
+		t.Error("only the first report after the cluster was unreachable is news")
+	}
+}
+
 // The deletions of a report that was never folded are added to the next report. If there
 // are too many, the oldest are dropped.
 func TestReportsCarryDeletionsOn(t *testing.T) {
