@@ -189,7 +189,7 @@ func (a *assembly) duplicate(same []*item) {
 			others = append(others, fmt.Sprintf("%d more places", more))
 		}
 		slices.Sort(others)
-		a.problem(problem.Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one", it.id, strings.Join(others, ", "))
+		a.problem(problem.Error, it.origin, "", "%s is defined more than once: also at %s; remove all but one%s", it.id, strings.Join(others, ", "), overlayHint(same))
 	}
 }
 

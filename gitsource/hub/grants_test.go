@@ -217,6 +217,24 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// Who may not decide for the files of others may not leave them out of the hub.
+func TestRootsLeaveOutNoPathOfOthers(t *testing.T) {
+	files := fstest.MapFS{
+		ConfigFile:    {Data: []byte("roots: [web]\n")},
+		"web/a.yaml":  {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: web}}\n")},
+		"shop/b.yaml": {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: shop}}\n")},
+	}
+	grants := grant.Set{{Field: "paths[0]", Namespaces: []string{"web"}}, {Path: "shop", Field: "paths[1]", Namespaces: []string{"shop"}}}
+	const refused = ".gitfleet.yaml: decides whether shop is read, and that is for files in path shop"
+	if _, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: grants}); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("got %v", err)
+	}
+	files[ConfigFile] = &fstest.MapFile{Data: []byte("roots: [web, shop]\n")}
+	if _, err := load(Commit{Hash: "c0ffee"}, files, Options{Grants: grants}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A shared base is never deployed by itself, so that a reference to it cannot take it away from others.
 func TestSharedBasesAreNotDeployed(t *testing.T) {
 	opts := Options{Grants: grant.Set{{Field: "paths[0]", Namespaces: []string{"*"}, SharedBases: []string{"shared"}}}}

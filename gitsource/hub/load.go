@@ -136,7 +136,7 @@ func (l *Loader) keep(key cacheKey, p *parsed) {
 
 func (l *Loader) read(commit Commit, t *tree.Tree) (*Snapshot, error) {
 	w := &walk{tree: t, limits: l.opts.Limits, grants: l.opts.Grants}
-	if err := w.from(l.opts.Path); err != nil {
+	if err := w.below(l.opts.Path); err != nil {
 		return nil, err
 	}
 	g, err := build.Read(t, w.kustomizations, l.opts.Limits)

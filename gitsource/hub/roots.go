@@ -1,0 +1,145 @@
+package hub
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gitfleet/gitfleet/gitsource/hub/document"
+	"github.com/gitfleet/gitfleet/gitsource/hub/grant"
+	"github.com/gitfleet/gitfleet/gitsource/hub/problem"
+	"github.com/gitfleet/gitfleet/gitsource/hub/schema"
+)
+
+// ConfigFile is the name of a file at the root of the hub, which is the configured path, that says
+// how the hub is read.
+const ConfigFile = ".gitfleet.yaml"
+
+// below lists everything that belongs to the hub: the directories that its ConfigFile names, or else all of
+// root.
+func (w *walk) below(root string) error {
+	if mode, at, ok, err := w.tree.Lookup(root); err != nil || !ok || at != root || !mode.IsDir() {
+		return w.from(root) // which reports it
+	}
+	roots, err := w.configuredRoots(root)
+	if err != nil {
+		return err
+	}
+	for _, r := range roots {
+		if err := w.from(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configuredRoots returns the directories of the hub, sorted, none of them below another one.
+func (w *walk) configuredRoots(root string) ([]string, error) {
+	name := path.Join(root, ConfigFile)
+	l, err := w.tree.List(root)
+	if err != nil {
+		return nil, err
+	}
+	e := l.Find(ConfigFile)
+	if e == nil {
+		return []string{root}, nil
+	}
+	if !e.Type().IsRegular() {
+		w.problem(problem.Error, name, "the settings of the hub must be a regular file; commit the file itself")
+		return nil, nil
+	}
+	data, fault, err := w.tree.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	if fault != "" {
+		w.problem(problem.Error, name, "%s", fault)
+		return nil, nil
+	}
+	var roots []string
+	documents := 0
+	file := document.Read(name, data, w.limits, math.MaxInt64, func(r *document.Report, value any) {
+		documents++
+		roots = append(roots, w.readRoots(r, root, value)...)
+	})
+	w.problems = append(w.problems, file.Problems...)
+	switch {
+	case file.Problems.HasErrors():
+		return nil, nil
+	case documents > 1:
+		w.problem(problem.Error, name, "the file has more than one document; write one")
+		return nil, nil
+	case documents == 0:
+		return []string{root}, nil
+	}
+	slices.Sort(roots)
+	var outer []string
+	for _, r := range roots {
+		if !slices.ContainsFunc(outer, func(o string) bool { return o == "." || grant.Below(o, r) }) {
+			outer = append(outer, r)
+		}
+	}
+	w.checkUnread(name, outer)
+	return outer, nil
+}
+
+// readRoots reads the document of a ConfigFile.
+func (w *walk) readRoots(r *document.Report, root string, value any) []string {
+	config, isMap := value.(map[string]any)
+	if !isMap {
+		r.Errorf(r.Object, "must be a mapping with roots, a list of directories, and not %s", document.Describe(value))
+		return nil
+	}
+	for key := range config {
+		if key != "roots" {
+			r.Errorf(r.Field(key), "unknown field; %s", schema.DidYouMean(key, []string{"roots"}))
+		}
+	}
+	list, isList := config["roots"].([]any)
+	if !isList || len(list) == 0 {
+		r.Errorf(r.Field("roots"), "must be a list of the directories that are the hub, relative to this file, with at least one entry")
+		return nil
+	}
+	var roots []string
+	for i, item := range list {
+		p := r.Field("roots").At(i)
+		text, _ := item.(string)
+		dir := path.Join(root, text)
+		if text == "" || path.IsAbs(text) || !grant.Below(strings.TrimPrefix(root, "."), dir) || strings.HasPrefix(dir, "..") {
+			r.Errorf(p, "must be a directory relative to this file, and in its directory or below")
+			continue
+		}
+		mode, at, ok, err := w.tree.Lookup(dir)
+		if err != nil || !ok || at != dir || !mode.IsDir() {
+			r.Errorf(p, "the commit has no directory %s; correct the name", dir)
+			continue
+		}
+		roots = append(roots, dir)
+	}
+	return roots
+}
+
+// checkUnread reports the paths of others, with grants of their own, that a ConfigFile keeps from being read.
+func (w *walk) checkUnread(by string, roots []string) {
+	for _, g := range w.grants {
+		if !slices.ContainsFunc(roots, func(r string) bool { return r == "." || grant.Below(r, g.Path) }) {
+			w.problems = append(w.problems, w.grants.CheckRead(by, g.Path)...)
+		}
+	}
+}
+
+// overlayHint says what to do about an object that several kustomizations build, as those of a base with overlays
+// do; empty if at most one of them is built.
+func overlayHint(same []*item) string {
+	var built []string
+	for _, it := range same {
+		if it.built() && !slices.Contains(built, it.origin.Kustomization) {
+			built = append(built, it.origin.Kustomization)
+		}
+	}
+	if len(built) < 2 {
+		return ""
+	}
+	return ", or, if these are overlays of one base, list under roots in " + ConfigFile + " the directories that are the hub"
+}
