@@ -80,7 +80,7 @@ func (w *walk) configuredRoots(root string) ([]string, error) {
 			outer = append(outer, r)
 		}
 	}
-	w.checkUnread(name, outer)
+	w.checkUnread(name, root, outer)
 	return outer, nil
 }
 
@@ -120,10 +120,10 @@ func (w *walk) readRoots(r *document.Report, root string, value any) []string {
 	return roots
 }
 
-// checkUnread reports the paths of others, with grants of their own, that a ConfigFile keeps from being read.
-func (w *walk) checkUnread(by string, roots []string) {
+// checkUnread reports the paths of others in the hub, with grants of their own, that a ConfigFile keeps from being read.
+func (w *walk) checkUnread(by, root string, roots []string) {
 	for _, g := range w.grants {
-		if !slices.ContainsFunc(roots, func(r string) bool { return r == "." || grant.Below(r, g.Path) }) {
+		if g != w.grants.Of(by) && grant.Below(strings.TrimPrefix(root, "."), g.Path) && !slices.ContainsFunc(roots, func(r string) bool { return r == "." || grant.Below(r, g.Path) }) {
 			w.problems = append(w.problems, w.grants.CheckRead(by, g.Path)...)
 		}
 	}
