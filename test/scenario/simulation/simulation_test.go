@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	scenarios = flag.Int("scenarios", 5_000, "number of scenarios; the race detector, with which each takes six times as long, runs every tenth")
+	scenarios = flag.Int("scenarios", 20_000, "number of scenarios; the race detector, with which each takes six times as long, runs every tenth")
 	soak      = flag.Duration("soak", 0, "run scenarios of random seeds for this time instead")
 )
 
