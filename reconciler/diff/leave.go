@@ -126,6 +126,19 @@ func (l *left) all(v any) bool {
 	return len(fields) > 0
 }
 
+// in reports whether a map has any field that is left.
+func (l *left) in(fields map[string]any) bool {
+	for key, part := range l.parts {
+		if value := fields[key]; value != nil {
+			below, isMap := value.(map[string]any)
+			if part.whole || isMap && part.in(below) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // A leaver replaces the fields of an object that are left to others.
 type leaver struct {
 	// byIndex says that an item whose counterpart is not clear has the one with its index.
@@ -158,14 +171,15 @@ func (l *leaver) field(want, have map[string]any, key string, o owned, left *lef
 			delete(want, key)
 		}
 	case want[key] != nil:
-		if want[key] = l.value(want[key], there, o.descend(e), left, path); emptyList(want[key]) && !emptyList(there) {
-			delete(want, key) // only others own items
+		if want[key] = l.value(want[key], there, o.descend(e), left, path); emptyList(want[key]) && !emptyList(there) && !o.onlyOurItem(e) {
+			delete(want, key) // only others own it
 		}
 	case o.indivisible() || !o.descend(e).atomic || o.onlyOurs(e):
 		// The hub does not set a map of which a part is left.
 		if there, ok := there.(map[string]any); ok {
-			parts := map[string]any{}
-			if l.fields(parts, there, o.descend(e), left, path); len(parts) > 0 {
+			parts, below := map[string]any{}, o.descend(e)
+			below.atomic = below.atomic || o.onlyOurs(e) // The server would also remove what nobody owns.
+			if l.fields(parts, there, below, left, path); len(parts) > 0 || o.onlyOurItem(e) && left.in(there) {
 				want[key] = parts
 			}
 		}
@@ -248,8 +262,8 @@ func (l *left) pointers(path string) []string {
 // is owned so, or nobody owns anything of it.
 func (o owned) indivisible() bool { return o.atomic || o.all.Empty() }
 
-// onlyOurItem reports whether only gitfleet owns an item itself, whatever others own below it: the
-// server would remove the item with all its fields.
+// onlyOurItem reports whether only gitfleet owns an item, a map or a list itself, whatever others own below it: the
+// server would remove it with all that is in it.
 func (o owned) onlyOurItem(e fieldpath.PathElement) bool {
 	return o.ours.Members.Has(e) && !o.others.Members.Has(e)
 }
@@ -284,14 +298,14 @@ func (o owned) share(e fieldpath.PathElement, part any) any {
 		}
 		return ours
 	case []any:
-		var ours []any
+		ours := []any{}
 		m := shared.merging()
 		for i, item := range part {
 			if s := shared.share(m.element(i, item), item); s != nil {
 				ours = append(ours, s)
 			}
 		}
-		if ours == nil {
+		if len(ours) == 0 && !o.onlyOurItem(e) {
 			return nil
 		}
 		return ours
