@@ -21,6 +21,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/gitfleet/gitfleet/gitsource/filelock"
 	"github.com/gitfleet/gitfleet/gitsource/objects"
 	"github.com/gitfleet/gitfleet/gitsource/remote"
 )
@@ -46,8 +47,6 @@ var (
 	// ErrRefNotFound is returned when the remote does not have the reference.
 	ErrRefNotFound = errors.New("not on the remote")
 )
-
-var errInUse = errors.New("another gitfleet uses this state directory")
 
 // publicCommit converts a commit for other packages: text becomes UTF-8, and control characters
 // are replaced in everything that is shown.
@@ -141,7 +140,7 @@ func Open(cfg Config) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if r.lock, err = lock(r.place.Prefix + ".lock"); err != nil {
+	if r.lock, err = filelock.Open(r.place.Prefix+".lock", os.O_CREATE|os.O_RDWR); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	st, dropped, err := r.place.Open()

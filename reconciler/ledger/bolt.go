@@ -14,11 +14,12 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/gitfleet/gitfleet/gitsource/filelock"
 )
 
 var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum")
@@ -29,6 +30,7 @@ var bucket, schemaKey, sumKey = []byte("ledger"), []byte("schema"), []byte("sum"
 type boltStore struct {
 	path string
 	db   *bbolt.DB
+	file *os.File // that of db
 }
 
 // Open opens the ledger in a directory, and creates it if necessary. Only one process can have
@@ -45,43 +47,17 @@ func Open(dir string) (Archive, error) {
 }
 
 // ErrInUse says that another process has the ledger open.
-var ErrInUse = errors.New("another gitfleet uses this state directory")
-
-// InUse reports whether another process has the ledger in a directory open. It writes
-// nothing; a directory without a ledger is not in use. The error of a damaged ledger is a
-// DamagedError; others are those of the file system.
-func InUse(dir string) (bool, error) {
-	db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, &bbolt.Options{Timeout: 100 * time.Millisecond, ReadOnly: true})
-	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return true, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil && ofFileSystem(err):
-		return false, fmt.Errorf("open ledger: %w", err)
-	case err != nil:
-		return false, fmt.Errorf("open ledger: %w", damaged("%v", err))
-	}
-	return false, db.Close()
-}
-
-// A DamagedError says that the file of a ledger is damaged.
-type DamagedError struct{ Why string }
-
-func (e *DamagedError) Error() string {
-	return "the file is damaged (" + e.Why + "): move it away, and the ledger is rebuilt from what the members hold"
-}
-
-func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
+var ErrInUse = filelock.ErrInUse
 
 // guard adds what is done to errors. It converts panics and memory faults of the library, which
 // occur on a damaged file, into errors. The library must not be used afterwards, not even to
-// close the file.
+// close the file, which guard closes to release its lock.
 func (s *boltStore) guard(what string, do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = damaged("%v", fault)
+			s.file.Close()
+			err = faultOf(s.path, fault)
 		}
 		if err != nil {
 			err = fmt.Errorf("%s ledger %s: %w", what, s.path, err)
@@ -90,54 +66,42 @@ func (s *boltStore) guard(what string, do func() error) (err error) {
 	return do()
 }
 
-// ofFileSystem reports whether an error is one of the operating system, as on a full or read-only file
-// system, which says nothing about the content of the file.
-func ofFileSystem(err error) bool {
-	_, ok := errors.AsType[*fs.PathError](err)
-	_, errno := errors.AsType[syscall.Errno](err)
-	return ok || errno
-}
-
 func (s *boltStore) open() error {
-	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Second})
-	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return ErrInUse
-	case err != nil && ofFileSystem(err):
+	if err := s.connect(time.Second, false); err != nil {
 		return err
-	case err != nil:
-		return damaged("%v", err)
 	}
-	s.db = db
 	if err := s.prepare(); err != nil {
-		return errors.Join(err, db.Close())
+		return errors.Join(err, s.db.Close())
 	}
 	return nil
+}
+
+// connect opens the file, and waits for its lock.
+func (s *boltStore) connect(timeout time.Duration, readOnly bool) (err error) {
+	s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: timeout, ReadOnly: readOnly, OpenFile: func(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
+		f, err = os.OpenFile(name, flag, mode)
+		s.file = f
+		return f, err
+	}})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return ErrInUse
+	case ofFileSystem(err):
+		return err
+	}
+	return damaged("%v", err)
 }
 
 // prepare checks the file before anything is read or written, fills a new one, and migrates one
 // of an older schema. Of that a copy is kept for the version that wrote it.
 func (s *boltStore) prepare() error {
-	fresh, have := false, 0
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		if info, err := os.Stat(s.path); err != nil {
-			return err
-		} else if info.Size() < tx.Size() {
-			return damaged("it ends after %d of %d bytes", info.Size(), tx.Size())
-		}
-		b := tx.Bucket(bucket)
-		if fresh = b == nil; fresh {
-			return nil
-		}
-		if err := json.Unmarshal(b.Get(schemaKey), &have); err != nil {
-			return damaged("its schema version cannot be read")
-		}
-		return checkSchema(have, ", or start with an empty state directory", ": start with an empty state directory")
-	})
+	have, err := s.checkFile()
 	switch {
 	case err != nil || have == schema:
 		return err
-	case fresh:
+	case have == 0:
 		return s.db.Update(func(tx *bbolt.Tx) error { return fill(tx, nil) })
 	}
 	if _, err := s.read(); err != nil {
@@ -147,6 +111,33 @@ func (s *boltStore) prepare() error {
 		return err
 	}
 	return s.db.Update(func(tx *bbolt.Tx) error { return putSchema(tx.Bucket(bucket)) })
+}
+
+// checkFile returns the schema of the file; zero if it is new.
+func (s *boltStore) checkFile() (have int, err error) {
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		info, err := os.Stat(s.path)
+		if err != nil {
+			return err
+		}
+		switch opened, err := s.file.Stat(); {
+		case err != nil:
+			return err
+		case !os.SameFile(opened, info):
+			return ErrInUse // whoever had the lock before has moved the file aside
+		case info.Size() < tx.Size():
+			return damaged("it ends after %d of %d bytes", info.Size(), tx.Size())
+		}
+		b := tx.Bucket(bucket)
+		if b == nil {
+			return nil
+		}
+		if err := json.Unmarshal(b.Get(schemaKey), &have); err != nil {
+			return damaged("its schema version cannot be read")
+		}
+		return checkSchema(have, ", or start with an empty state directory", ": start with an empty state directory")
+	})
+	return have, err
 }
 
 func putSchema(b *bbolt.Bucket) error { return b.Put(schemaKey, fmt.Append(nil, schema)) }
@@ -161,26 +152,35 @@ func fill(tx *bbolt.Tx, records map[string][]byte) error {
 }
 
 func (s *boltStore) Load() (l *Ledger, err error) {
-	err = s.guard("read", func() error {
-		records, err := s.read()
-		if err != nil {
-			return err
-		}
-		if l, err = decode(records); err != nil {
-			return damaged("%v", err)
-		}
-		return nil
+	err = s.guard("read", func() (err error) {
+		l, err = s.load()
+		return err
 	})
 	return l, err
+}
+
+func (s *boltStore) load() (*Ledger, error) {
+	records, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	l, err := decode(records)
+	if err != nil {
+		return nil, damaged("%v", err)
+	}
+	return l, nil
 }
 
 func (s *boltStore) Fleet() (f Fleet, err error) {
 	err = s.guard("read", func() error {
 		records, err := s.read()
-		if err == nil {
-			f, err = fleetOf(records)
+		if err != nil {
+			return err
 		}
-		return err
+		if f, err = fleetOf(records); err != nil {
+			return damaged("%v", err)
+		}
+		return nil
 	})
 	return f, err
 }

@@ -40,7 +40,7 @@ func TestContentsOfASharedLedger(t *testing.T) {
 			t.Error("reading the contents changed them")
 		}
 		delete(objects.values, s.index.Segments[0].part(0))
-		var damaged *DamagedSharedError
+		var damaged *DamagedError
 		if _, err := s.Contents(); !errors.As(err, &damaged) {
 			t.Errorf("without its segment: %v", err)
 		}

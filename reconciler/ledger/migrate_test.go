@@ -101,7 +101,7 @@ func TestDamagedOlderFileIsRefused(t *testing.T) {
 	}
 	data := bytes.Clone(whole)
 	data[at+len(`"Generation":`)] = '4'
-	if _, err := loadBytes(t, data); err == nil || !strings.Contains(err.Error(), "move it away") {
+	if _, err := loadBytes(t, data); err == nil || !strings.Contains(err.Error(), "gitfleet state reset moves it aside") {
 		t.Errorf("a damaged file of schema 4: %v", err)
 	}
 }

@@ -17,18 +17,6 @@ import (
 // Schema 5 added the fleet's name and ID, which records of schema 4 do not have.
 const schema, oldestSchema = 5, 4
 
-// checkSchema returns an error for records that are too new or too old. It ends with the
-// advice for the case.
-func checkSchema(have int, adviceIfNewer, adviceIfOlder string) error {
-	switch {
-	case have > schema:
-		return fmt.Errorf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version%s", have, schema, adviceIfNewer)
-	case have < oldestSchema:
-		return fmt.Errorf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d)%s", have, oldestSchema, adviceIfOlder)
-	}
-	return nil
-}
-
 // A recordKey identifies a stored record. As text it consists of the kind and the parts that
 // its kind has, separated by NUL, which no name contains.
 type recordKey struct {

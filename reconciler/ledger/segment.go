@@ -25,6 +25,12 @@ func (s segmentID) part(n int) string {
 	return fmt.Sprintf("%s%d-%d-%d", segmentPrefix, s.Term, s.Number, n)
 }
 
+// termOf returns the term in the name of a part, and whether it is one.
+func termOf(name string) (term int, ok bool) {
+	_, err := fmt.Sscanf(name, segmentPrefix+"%d-", &term)
+	return term, err == nil
+}
+
 // A segment is a set of records, compressed and split into parts that an API server can store.
 type segment struct {
 	segmentID

@@ -72,7 +72,11 @@ func (s *Shared) Fleet() (Fleet, error) {
 	if err != nil {
 		return Fleet{}, err
 	}
-	return fleetOf(all.records)
+	f, err := fleetOf(all.records)
+	if err != nil {
+		return Fleet{}, damagedShared(err.Error())
+	}
+	return f, nil
 }
 
 // Load begins a term, after which no other replica can save, and returns the saved ledger.
@@ -100,8 +104,7 @@ func (s *Shared) sweep() {
 		return
 	}
 	for _, name := range s.index.unlisted(names) {
-		var term int
-		if _, err := fmt.Sscanf(name, segmentPrefix+"%d-", &term); err == nil && term <= s.index.Term {
+		if term, ok := termOf(name); ok && term <= s.index.Term {
 			_ = s.objects.Delete(name)
 		}
 	}
@@ -193,9 +196,8 @@ func (s *Shared) save(l *Ledger) error {
 	}
 	if !s.incomplete {
 		merged, err := s.readSegments(s.index.Segments[kept:])
-		var damaged *DamagedSharedError
 		switch {
-		case apierrors.IsNotFound(err) || errors.As(err, &damaged):
+		case apierrors.IsNotFound(err) || IsDamaged(err):
 			// Everything is written again, unless another replica has replaced the segments.
 			s.incomplete, s.unsure = true, true
 			return s.save(l)

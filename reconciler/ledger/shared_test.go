@@ -403,7 +403,7 @@ func damageSharedLedger(t *testing.T) {
 			"gone":    func() { delete(objects.values, name) },
 		} {
 			damage()
-			var damaged *DamagedSharedError
+			var damaged *DamagedError
 			if _, err := OpenShared(objects, "two", nil).Load(); !errors.As(err, &damaged) {
 				t.Errorf("%s %s: %v", name, what, err)
 			}

@@ -44,7 +44,7 @@ func TestMissingIndexIsNoFirstStart(t *testing.T) {
 		}
 		delete(objects.values, indexName)
 		before := len(objects.values)
-		var damaged *DamagedSharedError
+		var damaged *DamagedError
 		next := OpenShared(objects, "two", nil)
 		if _, err := next.Load(); !errors.As(err, &damaged) {
 			t.Errorf("loaded without an index: %v", err)

@@ -66,15 +66,6 @@ func (s *Shared) readIndex() (index, string, error) {
 	return x, version, nil
 }
 
-// A DamagedSharedError says that the objects of a ledger are missing or inconsistent.
-type DamagedSharedError struct{ Why string }
-
-func (e *DamagedSharedError) Error() string {
-	return "the ledger in the management cluster is damaged (" + e.Why + "): delete its Secrets, and it is rebuilt from what the members hold"
-}
-
-func damagedShared(why string) error { return &DamagedSharedError{why} }
-
 // A reading is the result of reading a ledger.
 type reading struct {
 	index   index

@@ -38,7 +38,7 @@ func TestReaderThatIsOvertaken(t *testing.T) {
 			}
 			objects.reading = overtake
 			found, _, err := OpenShared(objects, "reader", nil).Newer("none")
-			var damaged *DamagedSharedError
+			var damaged *DamagedError
 			switch {
 			case errors.As(err, &damaged):
 				t.Errorf("overtaken by %d saves: %v", overtaken, err)

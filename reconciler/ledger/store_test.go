@@ -241,7 +241,7 @@ func TestDamagedFileIsRefused(t *testing.T) {
 			t.Errorf("%s at %d of %d: believed\n%s", what, at, len(whole), dump(t, got))
 		case err != nil:
 			refused++
-			if !strings.Contains(err.Error(), "move it away") && !strings.Contains(err.Error(), "newer gitfleet") {
+			if !strings.Contains(err.Error(), "gitfleet state reset moves it aside") && !strings.Contains(err.Error(), "newer gitfleet") {
 				t.Errorf("%s at %d: the error does not say what to do: %v", what, at, err)
 			}
 		}

@@ -63,9 +63,12 @@ func newSecrets(config *rest.Config, namespace, name string) (*Secrets, error) {
 // prefix returns the prefix of the names of the ledger's Secrets.
 func (s *Secrets) prefix() string { return s.name + "-ledger-" }
 
+// SecretName returns the name of the Secret of an object.
+func (s *Secrets) SecretName(object string) string { return s.prefix() + object }
+
 // Get implements ledger.Objects.
 func (s *Secrets) Get(name string) ([]byte, string, error) {
-	found, err := s.client.Get(context.Background(), s.prefix()+name, metav1.GetOptions{})
+	found, err := s.client.Get(context.Background(), s.SecretName(name), metav1.GetOptions{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -94,14 +97,14 @@ func (s *Secrets) Update(name string, value []byte, version string) (string, err
 
 func (s *Secrets) secret(name string, value []byte) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: s.prefix() + name, Labels: map[string]string{ledgerLabel: s.name}},
+		ObjectMeta: metav1.ObjectMeta{Name: s.SecretName(name), Labels: map[string]string{ledgerLabel: s.name}},
 		Type:       ledgerType, Data: map[string][]byte{dataKey: value},
 	}
 }
 
 // Delete implements ledger.Objects.
 func (s *Secrets) Delete(name string) error {
-	return s.client.Delete(context.Background(), s.prefix()+name, metav1.DeleteOptions{})
+	return s.client.Delete(context.Background(), s.SecretName(name), metav1.DeleteOptions{})
 }
 
 // List implements ledger.Objects.

@@ -33,7 +33,8 @@ var mayImport = map[string][]string{
 	"placement/listitem":    {"placement/api"},
 	"placement/expression":  {},
 
-	"gitsource":                {"gitsource/hub/grant", "gitsource/objects", "gitsource/remote", "gitsource/signature", "placement/api"},
+	"gitsource":                {"gitsource/filelock", "gitsource/hub/grant", "gitsource/objects", "gitsource/remote", "gitsource/signature", "placement/api"},
+	"gitsource/filelock":       {},
 	"gitsource/objects":        {},
 	"gitsource/remote":         {"gitsource/mask", "gitsource/objects", "gitsource/retryafter"},
 	"gitsource/mask":           {},
@@ -58,7 +59,7 @@ var mayImport = map[string][]string{
 	"reconciler/forecast":            {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/listitem", "placement/work", "reconciler/diff", "reconciler/ledger", "reconciler/plan", "reconciler/status"},
 	"reconciler/health":              {"placement/api"},
 	"reconciler/history":             {},
-	"reconciler/ledger":              {"placement", "placement/api"},
+	"reconciler/ledger":              {"gitsource/filelock", "placement", "placement/api"},
 	"reconciler/printer":             {"placement/api", "reconciler/status"},
 	"reconciler/plan":                {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/rollout", "placement/work", "reconciler/ledger"},
 	"reconciler/status":              {"gitsource/hub", "gitsource/hub/problem", "placement", "placement/api", "placement/work", "reconciler/ledger", "reconciler/plan"},

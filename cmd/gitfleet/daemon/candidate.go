@@ -26,16 +26,19 @@ type candidate struct {
 	shared  *ledger.Shared   // nil if there are no other replicas
 	store   ledger.Archive
 	leading prometheus.Gauge
+	reset   ledgerReset
+	config  replica.Config
 	// active is the running loop of the leader or the standby.
 	active atomic.Pointer[reconciler.Reconciler]
 	leads  atomic.Bool
 }
 
 // newCandidate opens the ledger: in the state directory, or beside the lease.
-func newCandidate(c settings.Config, leading prometheus.Gauge, log *slog.Logger) (*candidate, error) {
+func newCandidate(c settings.Config, m *metrics, log *slog.Logger) (*candidate, error) {
+	reset := ledgerReset{c.ResetDamagedState, m.ledgerResets, log}
 	if c.HighAvailability.Lease.Name == "" {
-		store, err := ledger.Open(filepath.Join(c.StateDir, "ledger"))
-		return &candidate{store: store, leading: leading}, err
+		store, err := reset.open(filepath.Join(c.StateDir, "ledger"))
+		return &candidate{store: store, leading: m.leader}, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -51,7 +54,17 @@ func newCandidate(c settings.Config, leading prometheus.Gauge, log *slog.Logger)
 		return nil, err
 	}
 	shared := ledger.OpenShared(secrets, cfg.Identity, r.Depose)
-	return &candidate{replica: r, shared: shared, store: shared, leading: leading}, nil
+	return &candidate{replica: r, shared: shared, store: shared, leading: m.leader, reset: reset, config: cfg}, nil
+}
+
+// fleet returns the fleet in the ledger.
+func (c *candidate) fleet(ctx context.Context) (ledger.Fleet, error) {
+	if c.shared != nil {
+		if err := c.reset.shared(ctx, c.shared, c.config); err != nil {
+			return ledger.Fleet{}, err
+		}
+	}
+	return c.store.Fleet()
 }
 
 // run runs lead once this replica leads, and standby until then.

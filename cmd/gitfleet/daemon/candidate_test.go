@@ -73,7 +73,7 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidate, err := newCandidate(cfg, newMetrics(&recorder{}).leader, nil)
+	candidate, err := newCandidate(cfg, newMetrics(&recorder{}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

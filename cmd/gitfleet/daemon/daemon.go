@@ -84,7 +84,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	registry := prometheus.NewRegistry()
 	d := &daemon{cfg: cfg, log: log, metrics: newMetrics(registry)}
 	d.metrics.loop.Traced = cfg.Tracing.Endpoint != ""
-	if d.candidate, err = newCandidate(cfg, d.metrics.leader, log); err != nil {
+	if d.candidate, err = newCandidate(cfg, d.metrics, log); err != nil {
 		return err
 	}
 	defer d.candidate.store.Close()
@@ -102,7 +102,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 		return err
 	}
 	defer runHistory(d.record)()
-	saved, err := savedFleet(ctx, d.candidate.store, d.srv, listener, log)
+	saved, err := savedFleet(ctx, d.candidate.fleet, d.srv, listener, log)
 	if ctx.Err() != nil {
 		return nil
 	}

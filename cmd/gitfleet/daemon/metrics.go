@@ -26,6 +26,8 @@ type metrics struct {
 	members  *member.Metrics
 	history  *history.Metrics
 	leader   prometheus.Gauge
+	// ledgerResets counts damaged ledgers that were moved aside.
+	ledgerResets prometheus.Counter
 }
 
 // newMetrics returns metrics that count from zero, and registers them.
@@ -39,10 +41,13 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "gitfleet_leader", Help: "1 if this replica leads, 0 if it stands by. A daemon without other replicas leads.",
 		}),
+		ledgerResets: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gitfleet_ledger_resets_total", Help: "Damaged ledgers that were moved aside at the start, with the setting resetDamagedState.",
+		}),
 	}
 	registry.MustRegister(processCollectors()...)
 	registry.MustRegister(m.git.collectors()...)
-	registry.MustRegister(m.webhooks, m.leader)
+	registry.MustRegister(m.webhooks, m.leader, m.ledgerResets)
 	registry.MustRegister(m.loop.Collectors()...)
 	registry.MustRegister(m.members.Collectors()...)
 	registry.MustRegister(m.history.Collectors()...)

@@ -124,7 +124,7 @@ var metricGroups = []struct {
 	{"Rollouts", []string{"gitfleet_rollout", "gitfleet_propagation_"}},
 	{"Member clusters", []string{"gitfleet_member_"}},
 	{"Operations and drift", []string{"gitfleet_operation", "gitfleet_drift", "gitfleet_sweep_", "gitfleet_suspen"}},
-	{"Daemon", []string{"gitfleet_loop_", "gitfleet_history_", "gitfleet_http_", "gitfleet_build_", "gitfleet_leader"}},
+	{"Daemon", []string{"gitfleet_loop_", "gitfleet_history_", "gitfleet_http_", "gitfleet_build_", "gitfleet_leader", "gitfleet_ledger_"}},
 }
 
 // docs/metrics.md has exactly the metrics that the program exports.

@@ -19,12 +19,12 @@ import (
 // last value.
 const firstLedgerRetry, lastLedgerRetry = 250 * time.Millisecond, 5 * time.Second
 
-// savedFleet reads the fleet from the ledger. If the cluster with the ledger does not respond,
+// savedFleet reads the fleet from the ledger with read. If the cluster with the ledger does not respond,
 // or refuses the request, it retries until ctx is done; meanwhile the server responds on the
 // listener that the daemon is starting. The log has the reason; the response does not, since
 // everybody may read it.
-func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, listener net.Listener, log *slog.Logger) (ledger.Fleet, error) {
-	fleet, err := store.Fleet()
+func savedFleet(ctx context.Context, read func(context.Context) (ledger.Fleet, error), srv *server.Server, listener net.Listener, log *slog.Logger) (ledger.Fleet, error) {
+	fleet, err := read(ctx)
 	tcp, ok := listener.(*net.TCPListener)
 	if !ok || !mayRecover(err) {
 		return fleet, err
@@ -43,7 +43,7 @@ func savedFleet(ctx context.Context, store ledger.Archive, srv *server.Server, l
 			return ledger.Fleet{}, errors.Join(served, ctx.Err())
 		}
 		before := err.Error()
-		if fleet, err = store.Fleet(); mayRecover(err) && err.Error() != before {
+		if fleet, err = read(ctx); mayRecover(err) && err.Error() != before {
 			log.Warn("ledger still not read; trying again until it is", "err", err)
 		}
 	}

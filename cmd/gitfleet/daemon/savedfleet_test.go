@@ -25,13 +25,12 @@ import (
 
 // A remoteLedger cannot be read while it has an error.
 type remoteLedger struct {
-	ledger.Archive
 	mu  sync.Mutex
 	err error
 }
 
-// Fleet implements ledger.Archive.
-func (r *remoteLedger) Fleet() (ledger.Fleet, error) {
+// fleet reads the fleet.
+func (r *remoteLedger) fleet(context.Context) (ledger.Fleet, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return ledger.Fleet{Name: "prod"}, r.err
@@ -54,7 +53,7 @@ func TestStartWaitsForTheLedger(t *testing.T) {
 		want string
 	}{
 		"an answer":        {nil, ""},
-		"a damaged ledger": {&ledger.DamagedSharedError{Why: "its index is missing"}, "its index is missing"},
+		"a damaged ledger": {&ledger.DamagedError{Why: "its index is missing"}, "its index is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,7 +76,7 @@ func TestStartWaitsForTheLedger(t *testing.T) {
 				}
 			}()
 			var log strings.Builder
-			fleet, err := savedFleet(t.Context(), store, server.New(prometheus.NewRegistry()), listener, slog.New(slog.NewTextHandler(&log, nil)))
+			fleet, err := savedFleet(t.Context(), store.fleet, server.New(prometheus.NewRegistry()), listener, slog.New(slog.NewTextHandler(&log, nil)))
 			if test.want == "" && (err != nil || fleet.Name != "prod") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%+v, %v, want %q", fleet, err, test.want)
 			}
@@ -97,7 +96,7 @@ func TestStartThatWaitsIsStopped(t *testing.T) {
 	defer listener.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := savedFleet(ctx, &remoteLedger{err: errUnreached}, server.New(nil), listener, slog.New(slog.DiscardHandler)); !errors.Is(err, ctx.Err()) || ctx.Err() == nil {
+	if _, err := savedFleet(ctx, (&remoteLedger{err: errUnreached}).fleet, server.New(nil), listener, slog.New(slog.DiscardHandler)); !errors.Is(err, ctx.Err()) || ctx.Err() == nil {
 		t.Errorf("ended with %v", err)
 	}
 }
@@ -114,7 +113,7 @@ func TestMayRecover(t *testing.T) {
 		"no answer":       {context.DeadlineExceeded, true},
 		"cut off":         {io.ErrUnexpectedEOF, true},
 		"reset":           {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
-		"damaged":         {&ledger.DamagedSharedError{Why: "its index is missing"}, false},
+		"damaged":         {&ledger.DamagedError{Why: "its index is missing"}, false},
 		"unreadable file": {&fs.PathError{Op: "open", Path: "ledger.db", Err: syscall.EACCES}, false},
 	} {
 		err := test.err

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,16 +25,16 @@ import (
 func NewState() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Back up and restore the state of the daemon",
-		Long: `Back up and restore what the daemon keeps in its state directory: the clusters
-chosen for each placement, the revision each has, suspensions, remembered drift
-and events.
+		Short: "Back up, restore and reset the state of the daemon",
+		Long: `Back up, restore and reset what the daemon keeps in its state directory: the
+clusters chosen for each placement, the revision each has, suspensions,
+remembered drift and events.
 
 A lost state directory is rebuilt from Git and from the clusters. Rollouts then
 begin anew, PickN chooses no replacement for a cluster that does not answer, and
 suspensions, drift and events are lost.`,
 	}
-	cmd.AddCommand(newStateExport(), newStateImport())
+	cmd.AddCommand(newStateExport(), newStateImport(), newStateReset())
 	return cmd
 }
 
@@ -103,9 +105,14 @@ func withLedger(dir string, do func(ledger.Archive) error) error {
 	return errors.Join(do(a), a.Close())
 }
 
+// readSettings reads a configuration file for a command that needs a part of it only.
+func readSettings(config string) (settings.Config, error) {
+	return settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+}
+
 // withSharedLedger opens the ledger of the replicas that a configuration file describes.
 func withSharedLedger(config string, do func(ledger.Archive) error) error {
-	cfg, err := settings.Read(config, pflag.NewFlagSet("", pflag.ContinueOnError))
+	cfg, err := readSettings(config)
 	if err != nil {
 		return err
 	}
@@ -174,4 +181,72 @@ it before.`,
 	cmd.Flags().StringVar(&config, "config", "", "configuration file of replicas that share a ledger")
 	cmd.Flags().BoolVar(&force, "force", false, "replace state that is there already")
 	return cmd
+}
+
+// newStateReset returns the command state reset.
+func newStateReset() *cobra.Command {
+	var dir, config string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "reset",
+		Short: "Move a damaged ledger aside",
+		Long: `Move a damaged ledger aside, so that the daemon begins an empty one and rebuilds
+it from Git and the clusters. Nothing is deleted: the file stays beside its old
+place, under a name that ends in the time. The daemon must be stopped; one that
+does not start because of the damage is.
+
+With --config the state directory is that of the configuration. If the
+configuration has a Lease under highAvailability, the ledger is that of the
+replicas, none of which may lead. Its Secrets are copied under names that have
+the time in them, before they are removed.
+
+What a rebuilt ledger lacks is said in docs/rolling-out.md#what-is-remembered.
+With a backup, import it afterwards instead of starting without.
+
+A ledger that can be read, or that a newer version has written, is not damaged,
+and is moved aside only with --force. One that the file system does not let be
+read stays where it is: mend the file system or its permissions.`,
+		Example: `  gitfleet state reset --state-dir /var/lib/gitfleet
+  gitfleet state reset --config gitfleet.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (dir == "") == (config == "") {
+				return errors.New("say with --state-dir which state directory is meant, or with --config which daemon or replicas")
+			}
+			aside, err := resetState(cmd.Context(), dir, config, force)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "moved aside to %s; the daemon rebuilds the ledger from Git and the members when it is started\n", aside)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "state-dir", "", "the daemon's state directory")
+	cmd.Flags().StringVar(&config, "config", "", "configuration file of the daemon, or of replicas that share a ledger")
+	cmd.Flags().BoolVar(&force, "force", false, "move aside also a ledger that is not damaged")
+	return cmd
+}
+
+// resetState resets the ledger in a state directory, or the one of the daemon or the replicas that a
+// configuration file describes. It returns where the ledger is now.
+func resetState(ctx context.Context, dir, config string, force bool) (aside string, err error) {
+	if config != "" {
+		cfg, err := readSettings(config)
+		if err != nil {
+			return "", err
+		}
+		if cfg.HighAvailability.Lease.Name != "" {
+			if err := cfg.ValidateHighAvailability(); err != nil {
+				return "", err
+			}
+			aside, err := resetShared(ctx, cfg.ReplicaConfig("gitfleet state reset", slog.New(slog.DiscardHandler)), force)
+			return "Secrets whose names begin with " + aside, err
+		}
+		dir = cfg.StateDir
+	}
+	aside, err = ledger.Reset(filepath.Join(dir, "ledger"), force, time.Now())
+	if errors.Is(err, ledger.ErrInUse) {
+		return "", fmt.Errorf("%w\nStop the daemon that uses it", err)
+	}
+	return aside, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -58,7 +59,7 @@ func checkFiles(c settings.Config) []check {
 // checkState checks that the state directory can be written and has room.
 func checkState(c settings.Config) []check {
 	if err := checkWritable(c.StateDir); err != nil {
-		fix := "let the daemon's user write it"
+		fix := fileSystemFix(err)
 		if errors.Is(err, os.ErrNotExist) {
 			if fix = "create it, owned by the daemon's user"; checkWritable(filepath.Dir(c.StateDir)) == nil {
 				return []check{{"state", c.StateDir, checkOK, "does not exist yet; the daemon creates it", ""}}
@@ -67,13 +68,10 @@ func checkState(c settings.Config) []check {
 		return []check{{"state", c.StateDir, checkFail, err.Error(), fix}}
 	}
 	use := "no daemon uses it"
-	switch used, err := ledger.InUse(filepath.Join(c.StateDir, "ledger")); {
+	switch used, err := ledger.Inspect(filepath.Join(c.StateDir, "ledger")); {
 	case err != nil:
-		fix := "mend the file system or its permissions, and leave the ledger where it is: it may be whole"
-		if _, damaged := errors.AsType[*ledger.DamagedError](err); damaged {
-			fix = "move the file of the ledger away; it is rebuilt from Git and the members"
-		}
-		return []check{{"state", c.StateDir, checkFail, err.Error(), fix}}
+		message, fix := ledgerTrouble(err)
+		return []check{{"state", c.StateDir, checkFail, message, fix}}
 	case used:
 		use = "a running daemon uses it"
 	}
@@ -87,13 +85,39 @@ func checkState(c settings.Config) []check {
 	return []check{found}
 }
 
-// checkWritable creates a file in a directory and removes it.
+// ledgerTrouble returns what is wrong with a ledger that cannot be read, and what to do about it.
+func ledgerTrouble(err error) (message, fix string) {
+	if damaged, ok := errors.AsType[*ledger.DamagedError](err); ok {
+		return damaged.Damage(), ledger.Remedy
+	}
+	if _, ok := errors.AsType[*ledger.SchemaError](err); ok {
+		return err.Error(), "run the version that wrote it; the ledger is not damaged"
+	}
+	return err.Error(), "mend the file system or its permissions, and leave the ledger where it is: it may be whole"
+}
+
+// fileSystemFix is what to do about an error of writing to the state directory.
+func fileSystemFix(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room: the daemon cannot write its ledger"
+	case errors.Is(err, syscall.EROFS):
+		return "mount the file system writable"
+	case errors.Is(err, syscall.EIO):
+		return "check the disk"
+	}
+	return "let the daemon's user write it"
+}
+
+// checkWritable writes a file to a directory and removes it. It is written to the disk, since a full
+// one still lets empty files be created.
 func checkWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".gitfleet-doctor-")
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	_, err = f.Write(make([]byte, 64<<10))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }
 
 // checkRepository reads the newest commit into a temporary clone. The snapshot is nil if it

@@ -18,6 +18,7 @@ import (
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
 	"github.com/gitfleet/gitfleet/gitsource/forge"
 	"github.com/gitfleet/gitfleet/gitsource/hub"
+	"github.com/gitfleet/gitfleet/reconciler/ledger"
 	"github.com/gitfleet/gitfleet/test/tempfile"
 )
 
@@ -98,7 +99,7 @@ func TestDoctorChecksTheStateDirectory(t *testing.T) {
 		"to be created":                  {filepath.Join(parent, "state"), checkOK, "does not exist yet; the daemon creates it", ""},
 		"without a parent":               {filepath.Join(parent, "no", "state"), checkFail, "no such file or directory", "create it, owned by the daemon's user"},
 		"no directory":                   {tempfile.Write(t, "file", ""), checkFail, "not a directory", "let the daemon's user write it"},
-		"a damaged ledger":               {damaged, checkFail, "open ledger: the file is damaged (invalid database)", "move the file of the ledger away; it is rebuilt from Git and the members"},
+		"a damaged ledger":               {damaged, checkFail, "the file is damaged (invalid database)", ledger.Remedy},
 		"a ledger that cannot be opened": {unreadable, checkFail, "open ledger: ", "mend the file system or its permissions, and leave the ledger where it is: it may be whole"},
 	} {
 		t.Run(name, func(t *testing.T) {

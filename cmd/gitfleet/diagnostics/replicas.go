@@ -68,10 +68,13 @@ func checkSharedLedger(c settings.Config, subject string) check {
 		return check{"ledger", subject, checkFail, err.Error(), "check highAvailability"}
 	}
 	found, err := ledger.OpenShared(secrets, "doctor", nil).Contents()
-	var damaged *ledger.DamagedSharedError
+	damaged, isDamaged := errors.AsType[*ledger.DamagedError](err)
+	_, otherSchema := errors.AsType[*ledger.SchemaError](err)
 	switch {
-	case errors.As(err, &damaged):
-		return check{"ledger", subject, checkFail, err.Error(), "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=" + c.HighAvailability.Lease.Name + ", and import a backup with gitfleet state import"}
+	case isDamaged:
+		return check{"ledger", subject, checkFail, damaged.Damage(), ledger.Remedy}
+	case otherSchema:
+		return check{"ledger", subject, checkFail, err.Error(), "run the version that wrote it; the ledger is not damaged"}
 	case err != nil:
 		return check{"ledger", subject, checkFail, err.Error(), "run doctor again; if the error persists, see the log of the leader"}
 	case found.Objects == 0:

@@ -64,7 +64,7 @@ func TestDoctorOfReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := checkReplicas(t.Context(), cfg, 0)
-	if state, message := found(damaged, "ledger"); state != checkFail || !strings.Contains(message, "its index is missing") || !strings.HasPrefix(damaged[len(damaged)-1].Fix, "stop the replicas, delete the Secrets with the label gitfleet.dev/ledger=gitfleet") {
+	if state, message := found(damaged, "ledger"); state != checkFail || !strings.Contains(message, "its index is missing") || damaged[len(damaged)-1].Fix != ledger.Remedy {
 		t.Errorf("a damaged ledger: %+v", damaged)
 	}
 }

@@ -27,24 +27,25 @@ import (
 // in File or Env, except of kubeconfigs: gitfleet bugreport removes these secrets, and gitfleet doctor
 // opens these files.
 type Config struct {
-	FleetName        string                 `key:"fleetName" usage:"name of this fleet, the value of the managed-by label on members; derived from the repository at the first start if not set; it cannot be changed later"`
-	StateDir         string                 `key:"stateDir" usage:"directory for the clone, the ledger and the history"`
-	Listen           string                 `key:"listen" usage:"address to listen on"`
-	LogLevel         string                 `key:"logLevel" usage:"debug, info, warn or error"`
-	LogFormat        string                 `key:"logFormat" usage:"text or json"`
-	Tracing          TracingConfig          `key:"tracing"`
-	Server           ServerConfig           `key:"server"`
-	Source           SourceConfig           `key:"source"`
-	Webhook          WebhookConfig          `key:"webhook"`
-	Limits           LimitsConfig           `key:"limits"`
-	Members          MembersConfig          `key:"members"`
-	Rollout          RolloutConfig          `key:"rollout"`
-	Drift            DriftConfig            `key:"drift"`
-	PullRequests     PullRequestsConfig     `key:"pullRequests"`
-	Forge            ForgeConfig            `key:"forge"`
-	History          HistoryConfig          `key:"history"`
-	Status           StatusConfig           `key:"status"`
-	HighAvailability HighAvailabilityConfig `key:"highAvailability"`
+	FleetName         string                 `key:"fleetName" usage:"name of this fleet, the value of the managed-by label on members; derived from the repository at the first start if not set; it cannot be changed later"`
+	StateDir          string                 `key:"stateDir" usage:"directory for the clone, the ledger and the history"`
+	ResetDamagedState bool                   `key:"resetDamagedState" usage:"move a damaged ledger aside at the start, and rebuild it from Git and the members: rollouts then begin anew, and suspensions and events are lost"`
+	Listen            string                 `key:"listen" usage:"address to listen on"`
+	LogLevel          string                 `key:"logLevel" usage:"debug, info, warn or error"`
+	LogFormat         string                 `key:"logFormat" usage:"text or json"`
+	Tracing           TracingConfig          `key:"tracing"`
+	Server            ServerConfig           `key:"server"`
+	Source            SourceConfig           `key:"source"`
+	Webhook           WebhookConfig          `key:"webhook"`
+	Limits            LimitsConfig           `key:"limits"`
+	Members           MembersConfig          `key:"members"`
+	Rollout           RolloutConfig          `key:"rollout"`
+	Drift             DriftConfig            `key:"drift"`
+	PullRequests      PullRequestsConfig     `key:"pullRequests"`
+	Forge             ForgeConfig            `key:"forge"`
+	History           HistoryConfig          `key:"history"`
+	Status            StatusConfig           `key:"status"`
+	HighAvailability  HighAvailabilityConfig `key:"highAvailability"`
 
 	file  string         // path of the file that was read; empty if none was
 	lines map[string]int // line in the file, by key

@@ -37,6 +37,7 @@ var settingFlags = []struct{ flag, key string }{
 	{"kubeconfig-dir", "members.kubeconfigDir"},
 	{"kubeconfig", "members.kubeconfig"},
 	{"state-dir", "stateDir"},
+	{"reset-damaged-state", "resetDamagedState"},
 	{"fleet-name", "fleetName"},
 	{"listen", "listen"},
 	{"log-level", "logLevel"},

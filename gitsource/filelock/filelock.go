@@ -1,0 +1,23 @@
+// Package filelock locks files of the state directory, so that only one process uses it.
+package filelock
+
+import (
+	"errors"
+	"os"
+)
+
+// ErrInUse says that another process has locked the file.
+var ErrInUse = errors.New("another gitfleet uses this state directory")
+
+// Open opens a file as os.OpenFile does, and locks it. The error is ErrInUse if it is locked. The operating system releases the lock when
+// the file is closed or the process ends, for whatever reason.
+func Open(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,9 @@
+//go:build !unix
+
+package filelock
+
+import "os"
+
+// lock does nothing on systems without a lock that the operating system releases when the process
+// ends.
+func lock(*os.File) error { return nil }

@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Remedy is what to do about a damaged ledger.
+const Remedy = "gitfleet state reset moves it aside, and with the setting resetDamagedState the daemon does so at its start; " +
+	"it is then rebuilt from Git and the members, without suspensions and events"
+
+// A DamagedError says that a ledger is damaged: the file of a directory, or the objects of a Shared
+// store. What an error of the file system or of the API server hides is not damage.
+type DamagedError struct {
+	// What is damaged, and Why it counts as damaged.
+	What, Why string
+}
+
+func (e *DamagedError) Error() string { return e.Damage() + ": " + Remedy }
+
+// Damage is the error without the remedy.
+func (e *DamagedError) Damage() string { return e.What + " is damaged (" + e.Why + ")" }
+
+// IsDamaged reports whether an error is that of a damaged ledger.
+func IsDamaged(err error) bool {
+	_, is := errors.AsType[*DamagedError](err)
+	return is
+}
+
+func damaged(format string, args ...any) error {
+	return &DamagedError{"the file", fmt.Sprintf(format, args...)}
+}
+
+func damagedShared(why string) error {
+	return &DamagedError{"the ledger in the management cluster", why}
+}
+
+// A SchemaError says that a ledger was written by a version of gitfleet whose records this one does
+// not read. Such a ledger is not damaged.
+type SchemaError struct {
+	have   int
+	advice string
+}
+
+func (e *SchemaError) Error() string {
+	if e.have > schema {
+		return fmt.Sprintf("it was written by a newer gitfleet (schema %d, this one knows %d): run that version%s", e.have, schema, e.advice)
+	}
+	return fmt.Sprintf("it was written by a gitfleet that was never released (schema %d, the oldest that can be read is %d)%s", e.have, oldestSchema, e.advice)
+}
+
+// checkSchema returns a SchemaError for records that are too new or too old. It ends with the advice
+// for the case.
+func checkSchema(have int, adviceIfNewer, adviceIfOlder string) error {
+	switch {
+	case have > schema:
+		return &SchemaError{have, adviceIfNewer}
+	case have < oldestSchema:
+		return &SchemaError{have, adviceIfOlder}
+	}
+	return nil
+}
+
+// ofFileSystem reports whether an error is one of the operating system, as on a full or read-only file
+// system, which says nothing about the content of the file.
+func ofFileSystem(err error) bool {
+	_, ok := errors.AsType[*fs.PathError](err)
+	_, errno := errors.AsType[syscall.Errno](err)
+	return ok || errno
+}
+
+// faultOf returns the error for a panic or a memory fault in the library: that of the file system if
+// the file cannot be read, since a mapped page that the disk does not return is a memory fault too.
+func faultOf(path string, fault any) error {
+	if _, err := os.ReadFile(path); err != nil {
+		return err
+	}
+	return damaged("%v", fault)
+}
