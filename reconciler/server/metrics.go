@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -43,7 +42,7 @@ var (
 	gitLastSuccess = describe("gitfleet_git_last_success_timestamp_seconds", "Unix time of the last successful poll of the remote.")
 	gitFailures    = describe("gitfleet_git_consecutive_failures", "Polls of the remote that failed since the last success.")
 
-	memberUp         = describe("gitfleet_member_up", "1 if the member cluster is reachable and ready, otherwise 0.", "cluster")
+	memberUp         = describe("gitfleet_member_up", "1 if the member cluster is reachable, ready and not held by another fleet or member, otherwise 0.", "cluster")
 	memberPlacements = describe("gitfleet_member_placements", "Placements on a member cluster by state: "+statesHelp, "cluster", "state")
 	memberLag        = describe("gitfleet_member_lag_commits", "Commits that a member cluster is behind, counting those that changed its content; the maximum over its placements.", "cluster")
 	memberLagSeconds = describe("gitfleet_member_lag_seconds", "How long a member cluster has been behind the commit in force, the maximum over its placements; 0 if it is up to date.", "cluster")
@@ -51,6 +50,7 @@ var (
 	memberProblems = describe("gitfleet_member_problems", "Always 1, by what keeps gitfleet from using a member cluster in full: duplicate (another member is the same cluster), foreign (another fleet holds it), credentials (new ones do not work) or permissions (some are missing); a member without problems has no series.", "cluster", "problem")
 
 	placementClusters   = describe("gitfleet_placement_clusters", "Clusters of a placement by state: "+statesHelp, "placement", "state")
+	placementProblems   = describe("gitfleet_placement_problems", "Always 1, by what keeps a placement from being scheduled as it asks for: unfulfilled (too few clusters fit its policy), selectors (its resource selectors are invalid) or internal (an internal error); a placement without problems has no series.", "placement", "problem")
 	placementSelected   = describe("gitfleet_placement_selected_objects", "Objects that a placement selects.", "placement")
 	placementFailed     = describe("gitfleet_placement_failed_objects", "Objects of a placement that were refused or will not become available by themselves, summed over its clusters.", "placement")
 	placementHeld       = describe("gitfleet_placement_held_deletions", "Deletions of a placement that wait for a commit that allows them, summed over its clusters.", "placement")
@@ -59,13 +59,14 @@ var (
 	drifted             = describe("gitfleet_drifted_objects", "Objects on clusters that differ from Git, by placement and state: standing, held, contested, ignored, altered or foreign; a state without objects has no series.", "placement", "state")
 
 	rolloutStopped        = describe("gitfleet_rollout_stopped", "1 if a failed update has stopped the rollout of a placement, otherwise 0.", "placement")
+	rolloutStop           = describe("gitfleet_rollout_stop_info", "Always 1, by the first cluster whose failed update stops the rollout of a placement, and the first 12 digits of the hash of the commit that it was updated to; a rollout that is not stopped has no series.", "placement", "cluster", "commit")
 	rolloutStarted        = describe("gitfleet_rollout_started_timestamp_seconds", "Unix time at which the rollout in progress began; absent if no rollout is in progress.", "placement")
 	rolloutUpdated        = describe("gitfleet_rollout_updated_clusters", "Clusters that hold the newest content of a placement; absent if no rollout is in progress.", "placement")
 	rolloutUnavailable    = describe("gitfleet_rollout_unavailable_clusters", "Clusters of a placement that are not available and count against maxUnavailable; absent if no rollout is in progress.", "placement")
 	rolloutMaxUnavailable = describe("gitfleet_rollout_max_unavailable_clusters", "Clusters of a placement that may be unavailable at once; absent if no rollout is in progress.", "placement")
 
 	suspensions    = describe("gitfleet_suspensions", "Suspensions in force, by what is suspended: cluster, placement or object.", "of")
-	suspendedSince = describe("gitfleet_suspended_since_timestamp_seconds", "Unix time at which the oldest suspension in force began; absent if there is none.")
+	suspendedSince = describe("gitfleet_suspended_since_timestamp_seconds", "Unix time at which the oldest suspension in force began, by whether it expires: true or false; absent if there is none.", "expires")
 	// outstanding has KubeFleet's name, for existing alerts.
 	outstanding = describe("fleet_workload_placement_status_last_timestamp_seconds",
 		"Unix time of the last evaluation of a placement, by the next condition to be met; conditionType is Completed if all are.",
@@ -87,7 +88,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	p := &scrape{report: r, now: c.now(), ch: ch}
 	p.git()
-	if r.Standby != nil {
+	if r.Standby != nil || c.server.leads != nil && !c.server.leads() {
 		return
 	}
 	p.source()
@@ -97,9 +98,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for of, n := range suspended(r.Suspensions) {
 		p.gauge(suspensions, float64(n), of)
 	}
-	if len(r.Suspensions) > 0 {
-		p.gauge(suspendedSince, seconds(oldest(r.Suspensions)))
-	}
+	p.oldestSuspensions()
 }
 
 // A scrape exports the gauges of one report.
@@ -214,6 +213,7 @@ func (p *scrape) rollout(d *status.Detail) {
 	stopped := 0.0
 	if d.Stopped != "" {
 		stopped = 1
+		p.gauge(rolloutStop, 1, d.Placement, d.Stopped, short(assignedCommit(d, d.Stopped)))
 	}
 	p.gauge(rolloutStopped, stopped, d.Placement)
 	if d.Rollout == nil || !d.Rollout.Finished.IsZero() {
@@ -225,11 +225,27 @@ func (p *scrape) rollout(d *status.Detail) {
 	p.gauge(rolloutMaxUnavailable, float64(d.Rollout.MaxUnavailable), d.Placement)
 }
 
-// outstanding exports the next condition that each placement has to reach.
+// assignedCommit returns the commit of the content that is assigned to a cluster; empty if there is none.
+func assignedCommit(d *status.Detail, cluster string) string {
+	for i := range d.Clusters {
+		if c := &d.Clusters[i]; c.Cluster == cluster {
+			return c.Commit
+		}
+	}
+	return ""
+}
+
+// outstanding exports the next condition that each placement has to reach, and what keeps it from
+// being scheduled.
 func (p *scrape) outstanding() {
 	reach := func(m *metav1.ObjectMeta, spec *api.PlacementSpec, s *api.PlacementStatus) {
 		if m.DeletionTimestamp != nil {
 			return // the placement is being deleted
+		}
+		for _, c := range s.Conditions {
+			if problem := schedulingProblems[c.Reason]; problem != "" && c.Status == metav1.ConditionFalse {
+				p.gauge(placementProblems, 1, api.PlacementKey{Namespace: m.Namespace, Name: m.Name}.String(), problem)
+			}
 		}
 		o := status.OutstandingOf(m, spec, s.Conditions)
 		p.gauge(outstanding, float64(p.report.At.Unix()), m.Namespace, m.Name, strconv.FormatInt(m.Generation, 10), o.Type, o.Status, o.Reason)
@@ -259,12 +275,15 @@ func (p *scrape) members() {
 		if status.IsHealthy(m) {
 			up = 1
 		}
-		p.gauge(memberUp, up, m.Name)
 		for _, c := range m.Status.Conditions {
 			if problem := problems[c.Reason]; problem != "" && c.Status == metav1.ConditionFalse {
 				p.gauge(memberProblems, 1, m.Name, problem)
+				if c.Type == api.Joined { // somebody else holds it
+					up = 0
+				}
 			}
 		}
+		p.gauge(memberUp, up, m.Name)
 		p.summary(sums[m.Name], memberPlacements, memberLag, memberLagSeconds, m.Name)
 	}
 }
@@ -272,6 +291,11 @@ func (p *scrape) members() {
 // problems are the values of the label problem by the reason of the condition that says it.
 var problems = map[string]string{
 	api.MemberClusterDuplicate: "duplicate", api.MemberClusterForeign: "foreign", api.CredentialsUnusable: "credentials", api.PermissionsMissing: "permissions",
+}
+
+// schedulingProblems are the values of the label problem by the reason of the condition Scheduled.
+var schedulingProblems = map[string]string{
+	api.SchedulingPolicyUnfulfilled: "unfulfilled", api.InvalidResourceSelectors: "selectors", api.SchedulingFailed: "internal",
 }
 
 // countDrifts counts the objects that differ from Git, by placement and state. It leaves out
@@ -291,6 +315,21 @@ func countDrifts(drifts []status.Drift) map[string]map[api.DriftState]int {
 	return all
 }
 
+// oldestSuspensions exports when the oldest suspension with an end and the oldest without one began.
+func (p *scrape) oldestSuspensions() {
+	oldest := map[bool]time.Time{}
+	for i := range p.report.Suspensions {
+		s := &p.report.Suspensions[i]
+		expires := !s.Until.IsZero()
+		if first, found := oldest[expires]; !found || s.Since.Before(first) {
+			oldest[expires] = s.Since
+		}
+	}
+	for expires, first := range oldest {
+		p.gauge(suspendedSince, seconds(first), strconv.FormatBool(expires))
+	}
+}
+
 // suspended counts suspensions by kind of subject.
 func suspended(all []status.Suspension) map[string]int {
 	n := map[string]int{"cluster": 0, "placement": 0, "object": 0}
@@ -305,11 +344,6 @@ func suspended(all []status.Suspension) map[string]int {
 		}
 	}
 	return n
-}
-
-// oldest is when the oldest suspension began.
-func oldest(all []status.Suspension) time.Time {
-	return slices.MinFunc(all, func(a, b status.Suspension) int { return a.Since.Compare(b.Since) }).Since
 }
 
 // stateOf is the state of a placement on a cluster. It has fewer states than gitfleet status, and

@@ -40,7 +40,7 @@ func measured() *status.Report {
 				Placement: "crp/web", Selected: 3, Stopped: "east",
 				Rollout: &status.Rollout{Started: time.Unix(1_700_000_000, 0), Updated: 1, Target: 4, Unavailable: 2, MaxUnavailable: 1},
 				Clusters: []status.ClusterDetail{
-					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
+					{Cluster: "a", Applied: true, Available: true}, {Cluster: "east", Commit: "fedcba9876543210", Applied: true, Failure: "no image", FailedObjects: 2, Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "c", Behind: 1, BehindSince: time.Unix(1_700_000_000, 0)},
 					{Cluster: "west", Applied: true, Available: true, Waits: "waits", Behind: 3, BehindSince: time.Unix(1_699_999_900, 0)},
 					{Cluster: "e", Applied: true, Removing: true, Waits: "waits", Braked: []string{"Namespace/web: because"}},
@@ -55,6 +55,7 @@ func measured() *status.Report {
 		Suspensions: []status.Suspension{
 			{Cluster: "east", Since: time.Unix(3000, 0)}, {Placement: "crp/web", Since: time.Unix(1000, 0)}, {Placement: "crp/web", Cluster: "a", Since: time.Unix(2000, 0)},
 			{Object: api.ID{Kind: "ConfigMap", Namespace: "web", Name: "settings"}, Since: time.Unix(4000, 0)},
+			{Cluster: "west", Since: time.Unix(500, 0), Until: time.Unix(5000, 0)},
 		},
 	}
 }
@@ -171,6 +172,101 @@ func TestMetricOfMemberProblems(t *testing.T) {
 	}
 }
 
+// A member that another fleet or another member holds is not up, however ready it is. One whose
+// credentials or permissions have a problem is.
+func TestHeldMembersAreNotUp(t *testing.T) {
+	for problem, test := range map[string]struct {
+		typ, reason string
+		want        string
+	}{
+		"none":        {api.Joined, "", "1"},
+		"foreign":     {api.Joined, api.MemberClusterForeign, "0"},
+		"duplicate":   {api.Joined, api.MemberClusterDuplicate, "0"},
+		"credentials": {api.CredentialsRenewed, api.CredentialsUnusable, "1"},
+		"permissions": {api.PermissionsGranted, api.PermissionsMissing, "1"},
+	} {
+		east := member("east", metav1.ConditionTrue)
+		if test.reason != "" {
+			east.Status.Conditions = []metav1.Condition{{Type: test.typ, Status: metav1.ConditionFalse, Reason: test.reason}}
+		}
+		s := New(prometheus.NewRegistry())
+		s.Publish(&status.Report{Clusters: []*api.MemberCluster{east}})
+		if got := page(t, s); !strings.Contains(got, "gitfleet_member_up{cluster=\"east\"} "+test.want+"\n") {
+			t.Errorf("%s: up is not %s in\n%s", problem, test.want, got)
+		}
+	}
+}
+
+// What keeps a placement from being scheduled is exported by its reason, while that lasts.
+func TestMetricOfPlacementProblems(t *testing.T) {
+	scheduled := func(prefix string, status metav1.ConditionStatus, reason string) api.PlacementStatus {
+		return api.PlacementStatus{Conditions: []metav1.Condition{{Type: prefix + api.Scheduled, Status: status, Reason: reason}}}
+	}
+	const no = metav1.ConditionFalse
+	s := New(prometheus.NewRegistry())
+	s.Publish(&status.Report{
+		Placements: []*api.ClusterResourcePlacement{
+			{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Status: scheduled(api.PlacementPrefix, no, api.SchedulingPolicyUnfulfilled)},
+			{ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Status: scheduled(api.PlacementPrefix, no, api.InvalidResourceSelectors)},
+			{ObjectMeta: metav1.ObjectMeta{Name: "good"}, Status: scheduled(api.PlacementPrefix, metav1.ConditionTrue, api.SchedulingPolicyFulfilled)},
+			{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Status: scheduled(api.PlacementPrefix, metav1.ConditionUnknown, api.SchedulePending)},
+		},
+		ResourcePlacements: []*api.ResourcePlacement{
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "db"}, Status: scheduled(api.ResourcePlacementPrefix, no, api.SchedulingFailed)},
+		},
+	})
+	got := page(t, s)
+	for _, series := range []string{`placement="crp/few",problem="unfulfilled"`, `placement="crp/bad",problem="selectors"`, `placement="rp/team/db",problem="internal"`} {
+		if !strings.Contains(got, "gitfleet_placement_problems{"+series+"} 1\n") {
+			t.Errorf("no %s in\n%s", series, got)
+		}
+	}
+	if n := strings.Count(got, "gitfleet_placement_problems{"); n != 3 {
+		t.Errorf("%d series, want 3", n)
+	}
+}
+
+// Every series names the fleet, also before its first report, and the labels are sorted.
+func TestMetricsNameTheFleet(t *testing.T) {
+	s := New(prometheus.NewRegistry())
+	s.SetFleet("assumed")
+	askFor(t.Context(), s, "/healthz")
+	if got := page(t, s); !strings.Contains(got, `gitfleet_http_requests_total{code="200",fleet="assumed",handler="GET /healthz"} 1`) {
+		t.Errorf("before the first report:\n%s", got)
+	}
+	s.SetFleet("prod")
+	s.Publish(measured())
+	for range 2 { // the labels do not pile up
+		got := page(t, s)
+		for line := range strings.Lines(got) {
+			if !strings.HasPrefix(line, "#") && strings.Count(line, `fleet="prod"`) != 1 {
+				t.Errorf("without the fleet: %s", line)
+			}
+		}
+		for _, series := range []string{`gitfleet_git_consecutive_failures{fleet="prod"} 3`, `gitfleet_placement_clusters{fleet="prod",placement="crp/web",state="failed"} 1`} {
+			if !strings.Contains(got, series+"\n") {
+				t.Errorf("no %s in\n%s", series, got)
+			}
+		}
+	}
+}
+
+// A replica that may have lost its lease exports no gauges of the fleet, although its last report
+// is one of a leader: another replica may export them.
+func TestMetricsOfDeposedLeader(t *testing.T) {
+	s, leads := New(nil), true
+	s.SetLeads(func() bool { return leads })
+	s.Publish(measured())
+	c := &collector{server: s, now: time.Now}
+	if got := gathered(t, c); !strings.Contains(got, "gitfleet_member_up") {
+		t.Errorf("the leader exports\n%s", got)
+	}
+	leads = false
+	if got := gathered(t, c); strings.Contains(got, "gitfleet_member_up") || !strings.Contains(got, "gitfleet_git_consecutive_failures") {
+		t.Errorf("the deposed leader exports\n%s", got)
+	}
+}
+
 // A standby exports the state of its polls, and nothing that the leader exports as well.
 func TestMetricsOfStandby(t *testing.T) {
 	s := New(nil)
@@ -203,7 +299,7 @@ func TestMetricsLint(t *testing.T) {
 }
 
 // largest returns the report of a fleet in which every placement is on every cluster and is
-// being rolled out.
+// being rolled out; a tenth of the rollouts is stopped.
 func largest(placements, clusters int) *status.Report {
 	r := &status.Report{At: time.Unix(1_700_000_000, 0), Source: status.Source{InForce: hub.Commit{Hash: "c1"}, Git: status.Git{LastSuccess: time.Unix(1_700_000_000, 0)}}}
 	for i := range clusters {
@@ -212,8 +308,11 @@ func largest(placements, clusters int) *status.Report {
 	for i := range placements {
 		name := fmt.Sprintf("p%04d", i)
 		d := &status.Detail{
-			Placement: "crp/" + name, Selected: 20, Stopped: "c000",
+			Placement: "crp/" + name, Selected: 20,
 			Rollout: &status.Rollout{Started: time.Unix(1_699_999_000, 0), Updated: clusters / 2, Target: clusters, Unavailable: 1, MaxUnavailable: 1},
+		}
+		if i%10 == 0 {
+			d.Stopped = "c000"
 		}
 		for _, c := range r.Clusters {
 			d.Clusters = append(d.Clusters, status.ClusterDetail{Cluster: c.Name, Applied: true, Behind: 1, BehindSince: time.Unix(1_699_999_000, 0), Waits: "waits"})
@@ -247,6 +346,7 @@ func TestSeriesAreBounded(t *testing.T) {
 func BenchmarkScrape(b *testing.B) {
 	registry := prometheus.NewRegistry()
 	s := New(registry)
+	s.SetFleet("prod")
 	s.Publish(largest(1000, 100))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -34,6 +34,9 @@ type Server struct {
 	// routes are the handlers by pattern.
 	routes  map[string]http.Handler
 	metrics *httpMetrics
+	scrapes *fleetGatherer
+	// leads reports whether this replica certainly leads; nil if it always does.
+	leads func() bool
 
 	tls   *tls.Config
 	guard func(http.Handler) http.Handler
@@ -41,12 +44,12 @@ type Server struct {
 
 // New returns a server without a report. registry may be nil for no metrics.
 func New(registry *prometheus.Registry) *Server {
-	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics()}
+	s := &Server{next: make(chan struct{}), metrics: newHTTPMetrics(), scrapes: &fleetGatherer{Gatherer: registry}}
 	metrics := http.NotFoundHandler()
 	if registry != nil {
 		registry.MustRegister(&collector{server: s, now: time.Now})
 		registry.MustRegister(s.metrics.collectors()...)
-		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes}))
+		metrics = withWriteDeadline(scrapeTimeout, promhttp.HandlerFor(s.scrapes, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: mostScrapes}))
 	}
 	s.routes = map[string]http.Handler{
 		"GET /report":           http.HandlerFunc(s.serveReport),
@@ -63,6 +66,14 @@ func New(registry *prometheus.Registry) *Server {
 
 // Mount adds a handler for a path. It must not be called after the server has started.
 func (s *Server) Mount(path string, h http.Handler) { s.routes[path] = h }
+
+// SetFleet sets the name of the fleet, which all metrics have as a label.
+func (s *Server) SetFleet(name string) { s.scrapes.fleet.Store(&name) }
+
+// SetLeads sets the function that reports whether this replica certainly leads. While it does not,
+// the gauges of the fleet are not exported, as on a standby. SetLeads must not be called after the
+// server has started.
+func (s *Server) SetLeads(leads func() bool) { s.leads = leads }
 
 // Protect puts a guard in front of all handlers, and uses TLS if config is not nil. It must not
 // be called after the server has started.

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gitfleet/gitfleet/cmd/gitfleet/settings"
@@ -25,7 +24,6 @@ type candidate struct {
 	replica *replica.Replica // nil if there are no other replicas
 	shared  *ledger.Shared   // nil if there are no other replicas
 	store   ledger.Archive
-	leading prometheus.Gauge
 	reset   ledgerReset
 	config  replica.Config
 	// active is the running loop of the leader or the standby.
@@ -38,7 +36,7 @@ func newCandidate(c settings.Config, m *metrics, log *slog.Logger) (*candidate, 
 	reset := ledgerReset{c.ResetDamagedState, m.ledgerResets, log}
 	if c.HighAvailability.Lease.Name == "" {
 		store, err := reset.open(filepath.Join(c.StateDir, "ledger"))
-		return &candidate{store: store, leading: m.leader}, err
+		return &candidate{store: store}, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -54,7 +52,7 @@ func newCandidate(c settings.Config, m *metrics, log *slog.Logger) (*candidate, 
 		return nil, err
 	}
 	shared := ledger.OpenShared(secrets, cfg.Identity, r.Depose)
-	return &candidate{replica: r, shared: shared, store: shared, leading: m.leader, reset: reset, config: cfg}, nil
+	return &candidate{replica: r, shared: shared, store: shared, reset: reset, config: cfg}, nil
 }
 
 // fleet returns the fleet in the ledger.
@@ -72,8 +70,6 @@ func (c *candidate) run(ctx context.Context, standby *reconciler.Reconciler, loo
 	lead := func(ctx context.Context) error {
 		c.active.Store(loop)
 		c.leads.Store(true)
-		c.leading.Set(1)
-		defer c.leading.Set(0)
 		defer c.leads.Store(false)
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return loop.Run(ctx) })
@@ -138,6 +134,10 @@ func (c *candidate) fence() *replica.Fence {
 	}
 	return c.replica.Fence()
 }
+
+// leadsForCertain reports whether this replica leads and no other one may. A replica that has lost its
+// lease may take a while until everything that it has started has stopped.
+func (c *candidate) leadsForCertain() bool { return c.leads.Load() && c.mayWrite() == nil }
 
 // mayWrite returns an error if another replica may lead.
 func (c *candidate) mayWrite() error {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,7 +74,7 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidate, err := newCandidate(cfg, newMetrics(&recorder{}), nil)
+	candidate, err := newCandidate(cfg, newMetrics(&recorder{}, nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,5 +93,31 @@ func TestStateIsImportedForReplicas(t *testing.T) {
 	}
 	if err := branches.Remove(t.Context(), "branch", ""); !errors.Is(err, replica.ErrFenced) {
 		t.Errorf("a replica that does not lead removes a branch: %v", err)
+	}
+}
+
+// A replica counts as the leader only while its fence is open, since another one may lead although
+// this one has not stopped everything yet. A daemon without other replicas leads while it runs.
+func TestLeadsForCertain(t *testing.T) {
+	f := simulated.New(simulated.Options{})
+	f.Cluster("management")
+	dir := t.TempDir()
+	if err := f.WriteKubeconfigs(dir); err != nil {
+		t.Fatal(err)
+	}
+	r, err := replica.New(replica.Config{
+		Kubeconfig: filepath.Join(dir, "management.kubeconfig"), Namespace: "default", Name: "gitfleet", Identity: "one", Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*candidate{{}, {replica: r}} {
+		if c.leadsForCertain() {
+			t.Error("leads before it was started")
+		}
+		c.leads.Store(true)
+		if alone := c.replica == nil; c.leadsForCertain() != alone {
+			t.Errorf("alone %t: leads %t", alone, !alone)
+		}
 	}
 }

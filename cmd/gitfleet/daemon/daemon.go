@@ -82,7 +82,8 @@ type daemon struct {
 // serve connects the packages and runs them until ctx is done.
 func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err error) {
 	registry := prometheus.NewRegistry()
-	d := &daemon{cfg: cfg, log: log, metrics: newMetrics(registry)}
+	d := &daemon{cfg: cfg, log: log}
+	d.metrics = newMetrics(registry, func() bool { return d.candidate.leadsForCertain() })
 	d.metrics.loop.Traced = cfg.Tracing.Endpoint != ""
 	if d.candidate, err = newCandidate(cfg, d.metrics, log); err != nil {
 		return err
@@ -102,6 +103,9 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 		return err
 	}
 	defer runHistory(d.record)()
+	d.srv.SetLeads(d.candidate.leadsForCertain)
+	assumed, _ := cfg.Fleet(ledger.Fleet{}) // until the ledger, which may have another name, is read
+	d.srv.SetFleet(assumed.Name)
 	saved, err := savedFleet(ctx, d.candidate.fleet, d.srv, listener, log)
 	if ctx.Err() != nil {
 		return nil
@@ -115,6 +119,7 @@ func serve(ctx context.Context, cfg settings.Config, log *slog.Logger) (err erro
 	}
 	configuredName := cfg.FleetName // empty if derived: commit statuses then have no fleet in their names
 	d.cfg.FleetName = fleet.Name
+	d.srv.SetFleet(fleet.Name)
 	var traces *tracing.Tracer
 	if cfg.Tracing.Endpoint != "" {
 		if traces, err = tracing.New(ctx, cfg.Tracing.Endpoint, fleet.Name, version.String(), log); err != nil {

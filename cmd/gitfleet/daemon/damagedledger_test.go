@@ -52,7 +52,7 @@ func TestStartWithADamagedLedger(t *testing.T) {
 	cfg.StateDir = dir
 	var log bytes.Buffer
 	start := func() (*candidate, *metrics, error) {
-		m := newMetrics(&recorder{})
+		m := newMetrics(&recorder{}, nil)
 		c, err := newCandidate(cfg, m, slog.New(slog.NewTextHandler(&log, nil)))
 		return c, m, err
 	}
@@ -133,7 +133,7 @@ func TestResetOfTheLedgerOfReplicas(t *testing.T) {
 		t.Errorf("a damaged ledger: %s", said)
 	}
 	damage()
-	m := newMetrics(&recorder{})
+	m := newMetrics(&recorder{}, nil)
 	c, err := newCandidate(cfg, m, log)
 	if err != nil {
 		t.Fatal(err)

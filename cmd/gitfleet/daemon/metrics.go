@@ -25,29 +25,34 @@ type metrics struct {
 	loop     *reconciler.Metrics
 	members  *member.Metrics
 	history  *history.Metrics
-	leader   prometheus.Gauge
 	// ledgerResets counts damaged ledgers that were moved aside.
 	ledgerResets prometheus.Counter
 }
 
-// newMetrics returns metrics that count from zero, and registers them.
-func newMetrics(registry prometheus.Registerer) *metrics {
+// newMetrics returns metrics that count from zero, and registers them. leads reports whether this
+// replica certainly leads.
+func newMetrics(registry prometheus.Registerer, leads func() bool) *metrics {
 	m := &metrics{
 		git: newGitMetrics(),
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gitfleet_webhook_requests_total", Help: "Webhooks by result: woke, ignored, unauthorized, malformed or unavailable.",
 		}, []string{"result"}),
 		loop: reconciler.NewMetrics(), members: member.NewMetrics(), history: history.NewMetrics(),
-		leader: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "gitfleet_leader", Help: "1 if this replica leads, 0 if it stands by. A daemon without other replicas leads.",
-		}),
 		ledgerResets: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gitfleet_ledger_resets_total", Help: "Damaged ledgers that were moved aside at the start, with the setting resetDamagedState.",
 		}),
 	}
+	leader := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gitfleet_leader", Help: "1 if this replica leads and no other one may, otherwise 0. A daemon without other replicas leads.",
+	}, func() float64 {
+		if leads() {
+			return 1
+		}
+		return 0
+	})
 	registry.MustRegister(processCollectors()...)
 	registry.MustRegister(m.git.collectors()...)
-	registry.MustRegister(m.webhooks, m.leader, m.ledgerResets)
+	registry.MustRegister(m.webhooks, leader, m.ledgerResets)
 	registry.MustRegister(m.loop.Collectors()...)
 	registry.MustRegister(m.members.Collectors()...)
 	registry.MustRegister(m.history.Collectors()...)

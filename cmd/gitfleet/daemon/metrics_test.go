@@ -20,7 +20,7 @@ import (
 )
 
 // The access of a daemon to Git can be monitored: polls by result, the duration of fetches, and
-// the time of the last success.
+// the time of the last success. All metrics name the fleet.
 func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 	dir := t.TempDir()
 	repo, err := githttp.Create(filepath.Join(dir, "hub.git"))
@@ -31,6 +31,7 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := settings.Default()
+	cfg.FleetName = "prod"
 	cfg.Source.URL, cfg.Source.AllowFile, cfg.Source.Branch = repo.Dir, true, "main"
 	cfg.Source.Interval.Duration = time.Second
 	cfg.StateDir, cfg.Listen = filepath.Join(dir, "state"), freeAddress(t)
@@ -47,15 +48,15 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 		<-ended
 	}()
 	metrics := scrapeUntil(t, ended, cfg.Listen, func(m map[string]float64) bool {
-		return m["gitfleet_git_polls_total ok"] > 1 && m["gitfleet_git_poll_duration_seconds"] > 1 && m["gitfleet_git_last_success_timestamp_seconds"] > 0
+		return m["gitfleet_git_polls_total prod ok"] > 1 && m["gitfleet_git_poll_duration_seconds prod"] > 1 && m["gitfleet_git_last_success_timestamp_seconds prod"] > 0
 	})
-	if n := metrics["gitfleet_git_fetch_duration_seconds ok"]; n != 1 {
+	if n := metrics["gitfleet_git_fetch_duration_seconds prod ok"]; n != 1 {
 		t.Errorf("%v fetches are told of, want 1", n)
 	}
-	if n, ok := metrics["gitfleet_git_polls_total error"]; !ok || n != 0 {
+	if n, ok := metrics["gitfleet_git_polls_total prod error"]; !ok || n != 0 {
 		t.Errorf("%v polls that failed are told of (%t), want 0", n, ok)
 	}
-	if n := metrics["go_gc_heap_live_bytes"]; n <= 0 {
+	if n := metrics["go_gc_heap_live_bytes prod"]; n <= 0 {
 		t.Errorf("%v bytes are live", n)
 	}
 }
@@ -64,7 +65,7 @@ func TestGitCanBeWatchedByPrometheus(t *testing.T) {
 func TestGitFailuresAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	var told error
-	m := newMetrics(registry).git.hooks(func(_ time.Duration, err error) { told = err })
+	m := newMetrics(registry, func() bool { return true }).git.hooks(func(_ time.Duration, err error) { told = err })
 	bad := errors.New("no route")
 	m.Polled(time.Second, bad)
 	m.Fetched(time.Second, 100, bad)

@@ -29,7 +29,7 @@ import (
 func everyMetric(t *testing.T) (*prometheus.Registry, map[string]*prometheus.Desc) {
 	t.Helper()
 	registry, registered := prometheus.NewRegistry(), &recorder{}
-	newMetrics(registered)
+	newMetrics(registered, func() bool { return true })
 	registry.MustRegister(registered.all...)
 	srv := server.New(registry)
 	srv.Publish(oneOfEach())
@@ -87,13 +87,15 @@ func oneOfEach() *status.Report {
 	at := time.Unix(1_700_000_000, 0)
 	return &status.Report{
 		At: at, InForce: &hub.Snapshot{},
-		Source:     status.Source{InForce: hub.Commit{Hash: "0123456789abcdef"}, Since: at, Git: status.Git{LastSuccess: at}},
-		Placements: []*api.ClusterResourcePlacement{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}},
+		Source: status.Source{InForce: hub.Commit{Hash: "0123456789abcdef"}, Since: at, Git: status.Git{LastSuccess: at}},
+		Placements: []*api.ClusterResourcePlacement{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: api.PlacementStatus{Conditions: []metav1.Condition{
+			{Type: api.PlacementPrefix + api.Scheduled, Status: metav1.ConditionFalse, Reason: api.SchedulingPolicyUnfulfilled},
+		}}}},
 		Clusters: []*api.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Status: api.MemberClusterStatus{Conditions: []metav1.Condition{
 			{Type: api.PermissionsGranted, Status: metav1.ConditionFalse, Reason: api.PermissionsMissing},
 		}}}},
 		Details: []*status.Detail{{
-			Placement: "crp/web", Rollout: &status.Rollout{Started: at},
+			Placement: "crp/web", Rollout: &status.Rollout{Started: at}, Stopped: "east",
 			Clusters: []status.ClusterDetail{{Cluster: "east", Behind: 1, BehindSince: at}},
 		}},
 		Drifts:      []status.Drift{{Placement: "crp/web", Cluster: "east", State: api.DriftStanding}},

@@ -74,6 +74,7 @@ func New(cfg Config, credentials *rest.Config) (*Conn, error) {
 	}
 	c := &Conn{cfg: cfg}
 	c.current.Store(clients)
+	cfg.Metrics.setExpiry(cfg.Cluster, clients.validity)
 	return c, nil
 }
 
@@ -146,6 +147,7 @@ type Clients struct {
 	closeIdle func()
 	// credentials is the fingerprint of the credentials.
 	credentials fingerprint
+	validity    validity
 }
 
 // dial creates the clients for a configuration into which the files that it names were read. It
@@ -165,7 +167,7 @@ func (c Config) dial(cfg *rest.Config) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the credentials: %w", err)
 	}
-	all.credentials = credentials
+	all.credentials, all.validity = credentials, validityOf(cfg)
 	return all, nil
 }
 

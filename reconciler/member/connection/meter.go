@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics count the requests to all clusters. The caller registers them.
+// Metrics count the requests to all clusters, and tell when credentials expire. The caller registers
+// them.
 type Metrics struct {
 	// Requests counts requests by cluster, verb and code. InFlight is the number of requests,
 	// except watches, that wait for a response, by cluster. RequestSeconds is the time until a
@@ -17,6 +18,9 @@ type Metrics struct {
 	Requests       *prometheus.CounterVec
 	InFlight       *prometheus.GaugeVec
 	RequestSeconds *prometheus.HistogramVec
+	// Expiry is when the credentials in use expire, and RenewalDue when they should have been
+	// renewed, by cluster; credentials without a known end have neither.
+	Expiry, RenewalDue *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that count from zero.
@@ -33,12 +37,20 @@ func NewMetrics() Metrics {
 			Name: "gitfleet_member_request_duration_seconds", Help: "Time until an API server begins to respond to a request, by verb, over all member clusters.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
 		}, []string{"verb"}),
+		Expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gitfleet_member_credentials_expiry_timestamp_seconds",
+			Help: "Unix time at which the client certificate or the token for a member cluster expires; absent if that is not known or never.",
+		}, []string{"cluster"}),
+		RenewalDue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gitfleet_member_credentials_renewal_due_timestamp_seconds",
+			Help: "Unix time from which on the client certificate or the token for a member cluster should have been renewed: a tenth of its lifetime before it expires, but at most 14 days; absent if it is not known when it expires.",
+		}, []string{"cluster"}),
 	}
 }
 
 // Collectors returns all metrics, for registration.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Requests, m.InFlight, m.RequestSeconds}
+	return []prometheus.Collector{m.Requests, m.InFlight, m.RequestSeconds, m.Expiry, m.RenewalDue}
 }
 
 // A meter is a transport that counts the requests to one cluster.
